@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What differs between the kernels that the drivers support, 6.12 to 7.2.  The
+ * drivers are written for the newest; here the older ones catch up.
+ */
+#ifndef QHCA_COMPAT_H
+#define QHCA_COMPAT_H
+
+#include <linux/slab.h>
+#include <linux/version.h>
+
+#ifndef kzalloc_obj
+#define kzalloc_obj(_obj)	kzalloc(sizeof(_obj), GFP_KERNEL)
+#endif
+
+/* ------------------------------------------------------------------------
+ * RDMA core; wanted by qhca_ib.ko only
+ */
+#ifdef QHCA_COMPAT_RDMA
+#include <linux/uaccess.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+#ifndef rdma_umem_for_each_dma_block	/* moved out of ib_umem.h */
+#include <rdma/iter.h>
+#endif
+
+/* Newer cores turn netdev events into port events themselves. */
+#define QHCA_CORE_PORT_EVENTS (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0))
+
+/* An argument of the registration calls that older cores do not pass. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define QHCA_DMAH_PARAM		struct ib_dmah *dmah,
+#define QHCA_DMAH_GIVEN		(dmah)
+#else
+#define QHCA_DMAH_PARAM
+#define QHCA_DMAH_GIVEN		(false)
+#endif
+
+#ifdef ib_copy_validate_udata_in
+#define QHCA_OPS_ROBUST_UDATA	.uverbs_robust_udata = 1,
+#else
+#define QHCA_OPS_ROBUST_UDATA
+
+static inline int qhca_compat_udata_in(struct ib_udata *udata, void *req,
+				       size_t size, size_t min_size)
+{
+	int err;
+
+	if (udata->inlen < min_size)
+		return -EINVAL;
+	err = copy_struct_from_user(req, size, udata->inbuf, udata->inlen);
+	return err == -E2BIG ? -EOPNOTSUPP : err;
+}
+
+#define ib_copy_validate_udata_in(_udata, _req, _end_member)		\
+	qhca_compat_udata_in(_udata, &(_req), sizeof(_req),		\
+			     offsetofend(typeof(_req), _end_member))
+
+#define ib_copy_validate_udata_in_cm(_udata, _req, _end_member, _valid)	\
+({									\
+	int __err = ib_copy_validate_udata_in(_udata, _req, _end_member); \
+									\
+	if (!__err && ((_req).comp_mask & ~(u64)(_valid)))		\
+		__err = -EOPNOTSUPP;					\
+	__err;								\
+})
+
+static inline int qhca_compat_respond(struct ib_udata *udata, const void *src,
+				      size_t len)
+{
+	size_t copied = min(len, udata->outlen);
+
+	if (copy_to_user(udata->outbuf, src, copied))
+		return -EFAULT;
+	if (copied < udata->outlen &&
+	    clear_user(udata->outbuf + copied, udata->outlen - copied))
+		return -EFAULT;
+	return 0;
+}
+
+#define ib_respond_udata(_udata, _rep) \
+	qhca_compat_respond(_udata, &(_rep), sizeof(_rep))
+
+static inline int ib_is_udata_in_empty(struct ib_udata *udata)
+{
+	if (!udata || !udata->inlen)
+		return 0;
+	return ib_is_udata_cleared(udata, 0, udata->inlen) ? 0 : -EOPNOTSUPP;
+}
+
+static inline int ib_respond_empty_udata(struct ib_udata *udata)
+{
+	if (udata && udata->outlen && clear_user(udata->outbuf, udata->outlen))
+		return -EFAULT;
+	return 0;
+}
+
+static inline int ib_no_udata_io(struct ib_udata *udata)
+{
+	int err = ib_is_udata_in_empty(udata);
+
+	return err ? err : ib_respond_empty_udata(udata);
+}
+#endif /* !ib_copy_validate_udata_in */
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define QHCA_RESIZE_CQE		unsigned int
+#else
+#define QHCA_RESIZE_CQE		int
+#define resize_user_cq		resize_cq
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define ib_umem_get_va		ib_umem_get
+
+static inline struct ib_umem *
+ib_umem_get_cq_buf_or_va(struct ib_device *ibdev,
+			 const struct uverbs_attr_bundle *attrs, u64 addr,
+			 size_t size, int access)
+{
+	return ib_umem_get(ibdev, addr, size, access);
+}
+#endif
+#endif /* QHCA_COMPAT_RDMA */
+
+#endif /* QHCA_COMPAT_H */

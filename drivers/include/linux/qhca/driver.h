@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The seam between qhca.ko, which owns the PCI function, and the drivers of
+ * its auxiliary devices (qhca_ib.ko).
+ *
+ * Lifetime: a struct qhca_dev is valid from an auxiliary probe to the end of
+ * the matching remove.  After a fatal error, a reset or an unplug every
+ * command returns -EIO at once; the remove path still has to free what it
+ * allocated, but need not (and cannot) tell the device.
+ */
+#ifndef QHCA_DRIVER_H
+#define QHCA_DRIVER_H
+
+#include <linux/auxiliary_bus.h>
+#include <linux/io.h>
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/types.h>
+#include <qhca/qhca_hw.h>
+
+#define QHCA_AUX_RDMA		"rdma"		/* auxiliary device "qhca.rdma" */
+
+/* State of the function as seen by all its users. */
+enum qhca_dev_state {
+	QHCA_DEV_DOWN,		/* no commands: probing, resetting, removed */
+	QHCA_DEV_UP,
+	QHCA_DEV_DEAD,		/* fatal error or unplugged: no MMIO, no commands */
+};
+
+/*
+ * struct qhca_caps in host byte order, clamped to what this driver supports,
+ * plus what INIT_HCA settled.  Fields are those of the hardware's structure.
+ */
+struct qhca_caps_host {
+	u64 features;
+	u64 max_mr_size;
+	u64 page_sizes;
+	u64 devmem_size;
+	u64 clock_hz;
+	u32 log_pt, log_qp, log_cq, log_srq, log_eq;	/* entries in use */
+	u32 log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
+	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
+	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
+	u32 max_mcast_members, num_db_pages, num_counters, num_vectors;
+	u32 max_pool_blocks, max_eth_mtu, first_user_qpn;
+	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
+};
+
+/**
+ * struct qhca_dev - one PCI function.
+ * @pdev:       the function; DMA is mapped against &pdev->dev
+ * @netdev:     its Ethernet port
+ * @caps:       constant while an auxiliary driver is bound
+ * @db_phys:    CPU physical address of BAR 2; page n at n * QHCA_DB_PAGE_SIZE
+ * @db_kernel:  doorbell page 0, mapped
+ * @devmem_phys: CPU physical address of BAR 4, 0 if there is none
+ * @num_comp_vectors: completion vectors usable by qhca_eq_create()
+ * @state:      read with READ_ONCE
+ */
+struct qhca_dev {
+	struct pci_dev *pdev;
+	struct net_device *netdev;
+	struct qhca_caps_host caps;
+	phys_addr_t db_phys;
+	void __iomem *db_kernel;
+	phys_addr_t devmem_phys;
+	int num_comp_vectors;
+	enum qhca_dev_state state;
+};
+
+struct qhca_aux_dev {
+	struct auxiliary_device adev;
+	struct qhca_dev *qdev;
+};
+
+static inline struct qhca_dev *qhca_dev_of_aux(struct auxiliary_device *adev)
+{
+	return container_of(adev, struct qhca_aux_dev, adev)->qdev;
+}
+
+/*
+ * Ring a doorbell (QHCA_DB_*) of page 0.  Any context.  A doorbell is one
+ * 64-bit write, which is why the drivers are for 64-bit machines only.
+ */
+static inline void qhca_ring(struct qhca_dev *qdev, u32 offset, u64 value)
+{
+	writeq(value, qdev->db_kernel + offset);
+}
+
+/**
+ * struct qhca_cmd - one command.
+ * @opcode: enum qhca_opcode
+ * @index:  object number
+ * @param:  per command
+ * @in:     input, copied to a mailbox
+ * @in_len: its length, at most QHCA_MAILBOX_SIZE bytes
+ * @out:    output, copied from a mailbox
+ * @out_len: its length, at most QHCA_MAILBOX_SIZE bytes
+ * @out_param: result
+ */
+struct qhca_cmd {
+	u16 opcode;
+	u32 index;
+	u32 param;
+	const void *in;
+	u32 in_len;
+	void *out;
+	u32 out_len;
+	u64 out_param;
+};
+
+/*
+ * Execute a command and wait for it.  Sleeps.  Returns 0; -EIO when the device
+ * is dead; -ETIMEDOUT when it did not answer (the device is then declared dead
+ * and recovered); or the errno of its status: BAD_PARAM, BAD_LEN, BAD_INDEX
+ * -EINVAL; BAD_STATE, IN_USE -EBUSY; NO_RESOURCE -ENOSPC; UNSUPPORTED and
+ * BAD_OPCODE -EOPNOTSUPP; NOT_PERMITTED -EPERM; DMA_ERR -EFAULT; NOT_MAPPED and
+ * NOT_INIT -ENXIO; any other -EREMOTEIO.
+ *
+ * When -EIO is returned the device no longer reads or writes memory, so what it
+ * was using may be freed.
+ */
+int qhca_cmd_exec(struct qhca_dev *qdev, struct qhca_cmd *cmd);
+
+/*
+ * Object numbers of the tables PT, QP, CQ, SRQ (enum qhca_table), and the table
+ * memory behind them: allocating a number maps its chunk on first use.
+ * Numbers are handed out cyclically so that a late packet does not meet a
+ * recycled QPN or key at once.  qhca_index_alloc sleeps.
+ */
+int qhca_index_alloc(struct qhca_dev *qdev, enum qhca_table table, u32 *index);
+/* Take one particular number (QPN 1). */
+int qhca_index_take(struct qhca_dev *qdev, enum qhca_table table, u32 index);
+void qhca_index_free(struct qhca_dev *qdev, enum qhca_table table, u32 index);
+/*
+ * CPU address of a table entry that software writes (protection table only).
+ * Valid while the index is allocated.
+ */
+struct qhca_pte *qhca_pte(struct qhca_dev *qdev, u32 index);
+
+/* Doorbell pages for user contexts; page 0 is never given out. */
+int qhca_db_page_alloc(struct qhca_dev *qdev, u32 *page);
+void qhca_db_page_free(struct qhca_dev *qdev, u32 page);
+
+/*
+ * struct qhca_eq - an event queue of an auxiliary driver, with its own vector.
+ * The handler runs in hard interrupt context, once for each entry, and must
+ * not sleep.
+ */
+struct qhca_eq;
+typedef void (*qhca_eq_handler)(void *ctx, const struct qhca_eqe *eqe);
+struct qhca_eq *qhca_eq_create(struct qhca_dev *qdev, int comp_vector,
+			       u32 log_depth, qhca_eq_handler handler,
+			       void *ctx);
+void qhca_eq_destroy(struct qhca_eq *eq);
+u32 qhca_eq_number(const struct qhca_eq *eq);
+/* Wait until no handler of this EQ is running. */
+void qhca_eq_synchronize(struct qhca_eq *eq);
+
+/*
+ * Asynchronous events (enum qhca_event but CMD and COMPLETION) arrive through
+ * an atomic notifier chain; data is a const struct qhca_eqe *.  Also sent by
+ * qhca.ko itself: QHCA_EVENT_DEVICE_FATAL when the device has died.
+ */
+int qhca_notifier_register(struct qhca_dev *qdev, struct notifier_block *nb);
+void qhca_notifier_unregister(struct qhca_dev *qdev, struct notifier_block *nb);
+
+/* Read counters [first, first + count) of enum qhca_counter, host order. Sleeps. */
+int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count, u64 *values);
+
+#endif /* QHCA_DRIVER_H */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
+/*
+ * qhca uverbs ABI: what libqhca and qhca_ib.ko say to each other through
+ * /dev/infiniband/uverbsN.  All structures are naturally aligned multiples of
+ * 8 bytes and the same for 32-bit and 64-bit processes.  Unknown bits in a
+ * comp_mask or flags word are refused; trailing bytes must be zero.
+ */
+#ifndef QHCA_ABI_USER_H
+#define QHCA_ABI_USER_H
+
+#include <linux/types.h>
+
+#define QHCA_UVERBS_ABI_VERSION 1
+
+struct qhca_alloc_ucontext_req {
+	__aligned_u64 comp_mask;
+};
+
+struct qhca_alloc_ucontext_resp {
+	__aligned_u64 comp_mask;
+	__aligned_u64 db_mmap_offset;	/* pass to mmap(): one doorbell page */
+	__u32 db_page;			/* its number */
+	__u32 db_mmap_size;
+	__u32 max_inline;
+	__u32 max_sge;
+	__u32 max_send_wr;
+	__u32 max_recv_wr;
+	__u32 max_cqe;
+	__u32 max_srq_wr;
+	__aligned_u64 features;		/* QHCA_FEAT_* of the hardware ABI */
+	__aligned_u64 clock_hz;
+};
+
+struct qhca_alloc_pd_resp {
+	__u32 pdn;
+	__u32 reserved;
+};
+
+struct qhca_create_cq_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 buf_addr;		/* page aligned: ring, then the record */
+	__u32 buf_length;
+	__u32 rec_offset;
+	__u32 log_depth;
+	__u32 flags;
+	__u32 threshold;		/* 0: driver's default */
+	__u32 reserved;
+};
+
+struct qhca_create_cq_resp {
+	__aligned_u64 comp_mask;
+	__u32 cqn;
+	__u32 reserved;
+};
+
+struct qhca_resize_cq_req {
+	__aligned_u64 buf_addr;
+	__u32 buf_length;
+	__u32 rec_offset;
+	__u32 log_depth;
+	__u32 reserved;
+};
+
+struct qhca_create_qp_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 buf_addr;		/* page aligned: rings and the record */
+	__aligned_u64 handle;		/* returned in completions */
+	__u32 buf_length;
+	__u32 sq_offset;
+	__u32 rq_offset;
+	__u32 rec_offset;
+	__u8 sq_log_depth;
+	__u8 sq_log_stride;
+	__u8 rq_log_depth;
+	__u8 rq_log_stride;
+	__u32 rq_threshold;		/* 0: driver's default */
+	__aligned_u64 reserved;
+};
+
+struct qhca_create_qp_resp {
+	__aligned_u64 comp_mask;
+	__u32 qpn;
+	__u32 reserved;
+};
+
+struct qhca_create_srq_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 buf_addr;		/* page aligned: slots, then the record */
+	__aligned_u64 handle;		/* returned in XRC completions */
+	__u32 buf_length;
+	__u32 rec_offset;
+	__u8 log_depth;
+	__u8 log_stride;
+	__u16 reserved0;
+	__u32 threshold;		/* 0: driver's default */
+};
+
+struct qhca_create_srq_resp {
+	__aligned_u64 comp_mask;
+	__u32 srqn;
+	__u32 reserved;
+};
+
+/* Address handles live in user space; the kernel only resolves the MAC. */
+struct qhca_create_ah_resp {
+	__u8 dmac[6];
+	__u8 reserved[2];
+};
+
+#endif /* QHCA_ABI_USER_H */
