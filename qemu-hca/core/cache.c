@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
+
+#include "hca.h"
+
+static bool power_of_two(uint32_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+static uint32_t log2_of(uint32_t v)
+{
+	uint32_t log = 0;
+
+	while (v >>= 1)
+		log++;
+	return log;
+}
+
+bool qhca_geometry_valid(const struct qhca_geometry *g,
+			 const struct qhca_geometry *max)
+{
+	if (!power_of_two(g->sets) || !power_of_two(g->blocks))
+		return false;
+	if (g->blocks > QHCA_CACHE_MAX_BLOCKS ||
+	    (uint32_t)g->sets * g->blocks > QHCA_CACHE_MAX_LINES)
+		return false;
+	return !max || (g->sets <= max->sets && g->blocks <= max->blocks);
+}
+
+static uint32_t num_lines(const struct qhca_cache *c)
+{
+	return (uint32_t)c->geometry.sets * c->geometry.blocks;
+}
+
+static void or_sink(struct qhca_cache *c, uint64_t **counter)
+{
+	if (!*counter)
+		*counter = &c->sink;
+}
+
+bool qhca_cache_init(struct qhca_cache *c, struct qhca_geometry geometry,
+		     size_t size, const struct qhca_cache_counts *counts)
+{
+	memset(c, 0, sizeof(*c));
+	if (!qhca_geometry_valid(&geometry, NULL))
+		return false;
+	c->geometry = geometry;
+	c->set_mask = geometry.sets - 1u;
+	c->log_blocks = log2_of(geometry.blocks);
+	c->size = (size + 7) & ~(size_t)7;
+	if (counts)
+		c->count = *counts;
+	or_sink(c, &c->count.hits);
+	or_sink(c, &c->count.misses);
+	or_sink(c, &c->count.evictions);
+	or_sink(c, &c->count.conflicts);
+	or_sink(c, &c->count.invalidations);
+	or_sink(c, &c->count.stale_fills);
+	or_sink(c, &c->count.writebacks);
+	c->line = calloc(num_lines(c), sizeof(*c->line));
+	c->payload = calloc(num_lines(c), c->size);
+	c->plru = calloc(geometry.sets, sizeof(*c->plru));
+	if (c->line && c->payload && c->plru)
+		return true;
+	qhca_cache_fini(c);
+	return false;
+}
+
+void qhca_cache_fini(struct qhca_cache *c)
+{
+	free(c->line);
+	free(c->payload);
+	free(c->plru);
+	memset(c, 0, sizeof(*c));
+}
+
+/* ---- lines */
+
+static bool tag_equal(const struct qhca_tag *a, const struct qhca_tag *b)
+{
+	return a->index == b->index && a->page == b->page &&
+	       a->gvmi == b->gvmi;
+}
+
+static uint32_t set_of(const struct qhca_cache *c, const struct qhca_tag *tag)
+{
+	return (uint32_t)(tag->index + tag->page) & c->set_mask;
+}
+
+static void *payload_of(const struct qhca_cache *c, uint32_t slot)
+{
+	return c->payload + (size_t)slot * c->size;
+}
+
+static uint32_t slot_of(const struct qhca_cache *c, const void *payload)
+{
+	return (uint32_t)((size_t)((const uint8_t *)payload - c->payload) /
+			  c->size);
+}
+
+/* Slot of @tag, or -1. */
+static int64_t find(const struct qhca_cache *c, const struct qhca_tag *tag)
+{
+	uint32_t first, block;
+
+	if (!c->line)
+		return -1;
+	first = set_of(c, tag) << c->log_blocks;
+	for (block = 0; block < c->geometry.blocks; block++) {
+		const struct qhca_cache_tagline *line = &c->line[first + block];
+
+		if (line->valid && tag_equal(&line->tag, tag))
+			return first + block;
+	}
+	return -1;
+}
+
+/*
+ * Tree pseudo-LRU: node 1 is the root, node n has children 2n and 2n + 1; bit
+ * n of the set's word says which child was used longer ago (0: the lower).
+ */
+static void plru_touch(struct qhca_cache *c, uint32_t set, uint32_t block)
+{
+	uint64_t bits = c->plru[set];
+	uint32_t node = 1, level;
+
+	for (level = c->log_blocks; level > 0; level--) {
+		uint32_t side = block >> (level - 1) & 1;
+
+		if (side)
+			bits &= ~(1ull << node);
+		else
+			bits |= 1ull << node;
+		node = node * 2 + side;
+	}
+	c->plru[set] = bits;
+}
+
+static uint32_t plru_oldest(const struct qhca_cache *c, uint32_t set)
+{
+	uint32_t node = 1, level;
+
+	for (level = c->log_blocks; level > 0; level--)
+		node = node * 2 + (c->plru[set] >> node & 1);
+	return node - c->geometry.blocks;
+}
+
+static void drop_line(struct qhca_cache *c, uint32_t slot)
+{
+	struct qhca_cache_tagline *line = &c->line[slot];
+
+	c->population[line->tag.index % QHCA_CACHE_FILTER]--;
+	c->valid--;
+	memset(line, 0, sizeof(*line));
+}
+
+void *qhca_cache_lookup(struct qhca_cache *c, struct qhca_tag tag)
+{
+	int64_t slot = find(c, &tag);
+
+	if (slot < 0) {
+		(*c->count.misses)++;
+		return NULL;
+	}
+	(*c->count.hits)++;
+	plru_touch(c, (uint32_t)slot >> c->log_blocks,
+		   (uint32_t)slot & (c->geometry.blocks - 1u));
+	return payload_of(c, (uint32_t)slot);
+}
+
+void *qhca_cache_peek(const struct qhca_cache *c, struct qhca_tag tag)
+{
+	int64_t slot = find(c, &tag);
+
+	return slot < 0 ? NULL : payload_of(c, (uint32_t)slot);
+}
+
+/* ---- epochs */
+
+static bool inval_covers(const struct qhca_cache_inval *inval,
+			 const struct qhca_tag *tag)
+{
+	return inval->all ||
+	       (inval->index == tag->index && inval->gvmi == tag->gvmi &&
+		tag->page >= inval->first_page && tag->page <= inval->last_page);
+}
+
+static bool fill_is_stale(const struct qhca_cache *c,
+			  const struct qhca_tag *tag, uint64_t epoch)
+{
+	if (c->epoch - epoch > QHCA_CACHE_LOG_SIZE)
+		return true;		/* the log has forgotten: assume it */
+	for (; epoch != c->epoch; epoch++)
+		if (inval_covers(&c->log[epoch % QHCA_CACHE_LOG_SIZE], tag))
+			return true;
+	return false;
+}
+
+static void log_inval(struct qhca_cache *c, const struct qhca_cache_inval *inval)
+{
+	c->log[c->epoch++ % QHCA_CACHE_LOG_SIZE] = *inval;
+}
+
+/* ---- fills */
+
+/* The block of @set to fill next, or -1 when all are sticky. */
+static int choose_block(const struct qhca_cache *c, uint32_t set)
+{
+	const struct qhca_cache_tagline *line = &c->line[set << c->log_blocks];
+	uint32_t blocks = c->geometry.blocks, i, oldest;
+
+	for (i = 0; i < blocks; i++)
+		if (!line[i].valid)
+			return (int)i;
+	oldest = plru_oldest(c, set);
+	for (i = 0; i < blocks; i++)
+		if (!line[(oldest + i) & (blocks - 1)].sticky)
+			return (int)((oldest + i) & (blocks - 1));
+	return -1;
+}
+
+static void evict(struct qhca_cache *c, uint32_t slot)
+{
+	struct qhca_cache_tagline *line = &c->line[slot];
+
+	if (!line->valid)
+		return;
+	(*c->count.evictions)++;
+	if (c->valid < num_lines(c))
+		(*c->count.conflicts)++;
+	if (line->dirty && c->writeback) {
+		(*c->count.writebacks)++;
+		c->writeback(c->arg, &line->tag, payload_of(c, slot));
+	}
+	drop_line(c, slot);
+}
+
+void *qhca_cache_install(struct qhca_cache *c, struct qhca_tag tag,
+			 uint64_t epoch)
+{
+	struct qhca_cache_tagline *line;
+	uint32_t set, slot;
+	int64_t found;
+	int block;
+
+	if (!c->line)
+		return NULL;
+	if (fill_is_stale(c, &tag, epoch)) {
+		(*c->count.stale_fills)++;
+		return NULL;
+	}
+	set = set_of(c, &tag);
+	found = find(c, &tag);
+	block = found < 0 ? choose_block(c, set) :
+			    (int)(found & (c->geometry.blocks - 1));
+	if (block < 0)
+		return NULL;
+	slot = (set << c->log_blocks) + (uint32_t)block;
+	line = &c->line[slot];
+	if (found < 0) {
+		evict(c, slot);
+		line->tag = tag;
+		line->valid = true;
+		c->valid++;
+		c->population[tag.index % QHCA_CACHE_FILTER]++;
+	}
+	line->dirty = false;
+	plru_touch(c, set, (uint32_t)block);
+	return payload_of(c, slot);
+}
+
+void qhca_cache_set_dirty(struct qhca_cache *c, const void *payload, bool on)
+{
+	c->line[slot_of(c, payload)].dirty = on;
+}
+
+bool qhca_cache_is_dirty(const struct qhca_cache *c, const void *payload)
+{
+	return c->line[slot_of(c, payload)].dirty;
+}
+
+void qhca_cache_set_sticky(struct qhca_cache *c, const void *payload, bool on)
+{
+	c->line[slot_of(c, payload)].sticky = on;
+}
+
+/* ---- invalidation */
+
+static void drop_counted(struct qhca_cache *c, uint32_t slot)
+{
+	(*c->count.invalidations)++;
+	drop_line(c, slot);
+}
+
+/* Few pages: look where each would be. */
+static void inval_probe(struct qhca_cache *c,
+			const struct qhca_cache_inval *inval)
+{
+	struct qhca_tag tag = { .index = inval->index, .gvmi = inval->gvmi };
+	int64_t slot;
+
+	for (tag.page = inval->first_page;; tag.page++) {
+		slot = find(c, &tag);
+		if (slot >= 0)
+			drop_counted(c, (uint32_t)slot);
+		if (tag.page == inval->last_page)
+			break;
+	}
+}
+
+static void inval_scan(struct qhca_cache *c,
+		       const struct qhca_cache_inval *inval)
+{
+	uint32_t slot, lines = num_lines(c);
+
+	for (slot = 0; slot < lines; slot++)
+		if (c->line[slot].valid &&
+		    inval_covers(inval, &c->line[slot].tag))
+			drop_counted(c, slot);
+}
+
+static void invalidate(struct qhca_cache *c,
+		       const struct qhca_cache_inval *inval)
+{
+	log_inval(c, inval);
+	if (!c->line)
+		return;
+	if (!inval->all && !c->population[inval->index % QHCA_CACHE_FILTER])
+		return;
+	if (!inval->all && inval->first_page <= inval->last_page &&
+	    inval->last_page - inval->first_page < c->geometry.sets)
+		inval_probe(c, inval);
+	else
+		inval_scan(c, inval);
+}
+
+void qhca_cache_invalidate_index(struct qhca_cache *c, uint16_t gvmi,
+				 uint32_t index)
+{
+	qhca_cache_invalidate_range(c, gvmi, index, 0, UINT64_MAX);
+}
+
+void qhca_cache_invalidate_range(struct qhca_cache *c, uint16_t gvmi,
+				 uint32_t index, uint64_t first_page,
+				 uint64_t last_page)
+{
+	struct qhca_cache_inval inval = {
+		.gvmi = gvmi, .index = index,
+		.first_page = first_page, .last_page = last_page,
+	};
+
+	invalidate(c, &inval);
+}
+
+void qhca_cache_invalidate_all(struct qhca_cache *c)
+{
+	struct qhca_cache_inval inval = { .all = true };
+
+	invalidate(c, &inval);
+}
+
+void qhca_cache_for_each(const struct qhca_cache *c,
+			 void (*fn)(void *arg, uint32_t set, uint32_t block,
+				    const struct qhca_tag *tag,
+				    const void *payload),
+			 void *arg)
+{
+	uint32_t slot, lines = c->line ? num_lines(c) : 0;
+
+	for (slot = 0; slot < lines; slot++)
+		if (c->line[slot].valid)
+			fn(arg, slot >> c->log_blocks,
+			   slot & (c->geometry.blocks - 1u), &c->line[slot].tag,
+			   payload_of(c, slot));
+}
+
+/* ------------------------------------------------------------------------
+ * Queue descriptor caches
+ */
+static const struct {
+	enum qhca_counter hits, misses, evictions, writebacks;
+} ctx_counters[QHCA_NUM_CACHES] = {
+	[QHCA_CACHE_QD] = { QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses,
+			    QHCA_CNT_qpc_evictions, QHCA_CNT_qpc_writebacks },
+	[QHCA_CACHE_CQ] = { QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses,
+			    QHCA_CNT_cqc_evictions, QHCA_CNT_cqc_writebacks },
+	[QHCA_CACHE_SRQ] = { QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
+			     QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_writebacks },
+};
+
+static struct qhca_tag ctx_tag(const struct qhca_ctxcache *cc, uint32_t index)
+{
+	return (struct qhca_tag){ .gvmi = cc->hca->cfg.gvmi, .index = index };
+}
+
+static uint32_t ctx_info(const struct qhca_ctxcache *cc, uint32_t index)
+{
+	return (uint32_t)cc->table << 24 | index;
+}
+
+static int ctx_write(struct qhca_ctxcache *cc, uint32_t index, const void *ctx)
+{
+	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	uint64_t addr;
+
+	if (!qhca_table_entry(cc->hca, cc->table, index, &addr)) {
+		/* no chunk is unmapped while an object in it lives */
+		qhca_fatal(cc->hca, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
+		return -1;
+	}
+	memset(image, 0, cc->image_size);
+	cc->ops->encode(ctx, image);
+	if (qhca_dma_write(cc->hca, addr, image, cc->image_size)) {
+		qhca_fatal(cc->hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+		return -1;
+	}
+	return 0;
+}
+
+static void ctx_writeback(void *arg, const struct qhca_tag *tag, void *payload)
+{
+	ctx_write(arg, tag->index, payload);
+}
+
+bool qhca_ctxcache_init(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+			enum qhca_cache_id id, enum qhca_table table,
+			const struct qhca_ctx_ops *ops,
+			struct qhca_geometry geometry)
+{
+	struct qhca_cache_counts counts = {
+		.hits = &hca->counter[ctx_counters[id].hits],
+		.misses = &hca->counter[ctx_counters[id].misses],
+		.evictions = &hca->counter[ctx_counters[id].evictions],
+		.writebacks = &hca->counter[ctx_counters[id].writebacks],
+	};
+
+	memset(cc, 0, sizeof(*cc));
+	if (!qhca_cache_init(&cc->cache, geometry, ops->size, &counts))
+		return false;
+	cc->cache.writeback = ctx_writeback;
+	cc->cache.arg = cc;
+	cc->hca = hca;
+	cc->ops = ops;
+	cc->id = id;
+	cc->table = table;
+	cc->image_size = (size_t)1 << hca->tables.map[table].log_entry;
+	return true;
+}
+
+void qhca_ctxcache_fini(struct qhca_ctxcache *cc)
+{
+	qhca_cache_fini(&cc->cache);
+	memset(cc, 0, sizeof(*cc));
+}
+
+static void *ctx_remember(struct qhca_ctxcache *cc, uint32_t index, void *ctx)
+{
+	cc->last = ctx;
+	cc->last_index = index;
+	return ctx;
+}
+
+static void ctx_drop(struct qhca_ctxcache *cc, uint32_t index)
+{
+	cc->last = NULL;
+	qhca_cache_invalidate_range(&cc->cache, cc->hca->cfg.gvmi, index, 0, 0);
+}
+
+/* A line for @index; NULL also when writing back its victim has failed. */
+static void *ctx_install(struct qhca_ctxcache *cc, uint32_t index,
+			 uint64_t epoch)
+{
+	void *ctx = qhca_cache_install(&cc->cache, ctx_tag(cc, index), epoch);
+
+	if (ctx && qhca_is_dead(cc->hca)) {
+		ctx_drop(cc, index);	/* it holds the victim's context still */
+		return NULL;
+	}
+	return ctx;
+}
+
+/* Read the image of @index.  -1: not mapped, or the HCA is dead now. */
+static int ctx_fetch(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+		     uint32_t index, uint8_t *image)
+{
+	uint64_t addr;
+
+	if (!qhca_table_entry(hca, cc->table, index, &addr))
+		return -1;
+	if (qhca_dma_read(hca, addr, image, cc->image_size)) {
+		qhca_fatal(hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+		return -1;
+	}
+	return 0;
+}
+
+void *qhca_ctx_get(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+		   uint32_t index)
+{
+	struct qhca_tag tag;
+	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	uint64_t epoch;
+	void *ctx;
+
+	if (cc->last && cc->last_index == index) {
+		(*cc->cache.count.hits)++;
+		return cc->last;
+	}
+	if (!cc->hca)
+		return NULL;
+	tag = ctx_tag(cc, index);
+	ctx = qhca_cache_lookup(&cc->cache, tag);
+	if (ctx)
+		return ctx_remember(cc, index, ctx);
+	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
+	cc->last = NULL;
+	epoch = qhca_cache_fill_begin(&cc->cache);
+	if (ctx_fetch(hca, cc, index, image))
+		return NULL;
+	ctx = ctx_install(cc, index, epoch);
+	if (!ctx)
+		return NULL;
+	if (!cc->ops->decode(hca, index, image, ctx)) {
+		ctx_drop(cc, index);
+		qhca_fatal(hca, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
+		return NULL;
+	}
+	return ctx_remember(cc, index, ctx);
+}
+
+void *qhca_ctx_new(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+		   uint32_t index)
+{
+	uint64_t addr;
+	void *ctx;
+
+	if (!cc->hca || !qhca_table_entry(hca, cc->table, index, &addr))
+		return NULL;
+	cc->last = NULL;
+	ctx = ctx_install(cc, index, qhca_cache_fill_begin(&cc->cache));
+	if (!ctx)
+		return NULL;
+	memset(ctx, 0, cc->ops->size);
+	qhca_cache_set_dirty(&cc->cache, ctx, true);
+	return ctx_remember(cc, index, ctx);
+}
+
+void qhca_ctx_dirty(struct qhca_ctxcache *cc, void *ctx)
+{
+	qhca_cache_set_dirty(&cc->cache, ctx, true);
+}
+
+int qhca_ctx_flush(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+		   uint32_t index, bool drop)
+{
+	void *ctx;
+
+	(void)hca;
+	if (!cc->hca)
+		return 0;
+	ctx = qhca_cache_peek(&cc->cache, ctx_tag(cc, index));
+	if (!ctx)
+		return 0;
+	if (qhca_cache_is_dirty(&cc->cache, ctx)) {
+		(*cc->cache.count.writebacks)++;
+		if (ctx_write(cc, index, ctx))
+			return -1;
+		qhca_cache_set_dirty(&cc->cache, ctx, false);
+	}
+	if (drop)
+		ctx_drop(cc, index);
+	return 0;
+}
+
+const void *qhca_ctx_peek(const struct qhca_ctxcache *cc, uint32_t index)
+{
+	return cc->hca ? qhca_cache_peek(&cc->cache, ctx_tag(cc, index)) : NULL;
+}
+
+bool qhca_ctx_read(struct qhca_hca *hca, const struct qhca_ctxcache *cc,
+		   uint32_t index, void *ctx)
+{
+	const void *cached = qhca_ctx_peek(cc, index);
+	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	uint64_t addr;
+
+	if (cached) {
+		memcpy(ctx, cached, cc->ops->size);
+		return true;
+	}
+	if (!cc->hca || qhca_is_dead(hca) ||
+	    !qhca_table_entry(hca, cc->table, index, &addr) ||
+	    qhca_dma_read(hca, addr, image, cc->image_size))
+		return false;
+	return cc->ops->decode(hca, index, image, ctx);
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Commands: the queue, the table of commands, and those that concern the HCA
+ * as a whole.  hardware.rst, "Command queue", fixes the order of the checks.
+ */
+#include "hca.h"
+
+/* What the index of a command numbers, to check its range. */
+enum index_kind {
+	INDEX_NONE,			/* ignored, or the handler's to check */
+	INDEX_PT, INDEX_QP, INDEX_CQ, INDEX_SRQ, INDEX_EQ,
+	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_COUNTER,
+};
+
+#define VARIABLE	0xffffu		/* mailbox length: the handler's to check */
+
+struct command {
+	const char *name;
+	qhca_cmd_fn fn;			/* NULL: reserved */
+	uint64_t feature;		/* needed, or 0 */
+	uint16_t in, out;		/* bytes of the mailboxes, or VARIABLE */
+	uint8_t index;			/* enum index_kind */
+	bool early;			/* works before INIT_HCA */
+};
+
+/* ------------------------------------------------------------------------
+ * Commands of the HCA
+ */
+static enum qhca_cmd_status cmd_nop(struct qhca_hca *hca,
+				    struct qhca_cmd_ctx *ctx)
+{
+	(void)hca;
+	(void)ctx;
+	return QHCA_CMD_OK;
+}
+
+static void caps_geometry(struct qhca_cache_geometry *out,
+			  const struct qhca_geometry *in)
+{
+	put_le16(&out->sets, in->sets);
+	put_le16(&out->blocks, in->blocks);
+}
+
+static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
+{
+	caps->log_max_pt = cfg->log_max_pt;
+	caps->log_max_qp = cfg->log_max_qp;
+	caps->log_max_cq = cfg->log_max_cq;
+	caps->log_max_srq = cfg->log_max_srq;
+	caps->log_max_eq = cfg->log_max_eq;
+	caps->log_max_wq_depth = cfg->log_max_wq_depth;
+	caps->log_max_cq_depth = cfg->log_max_cq_depth;
+	caps->log_max_eq_depth = cfg->log_max_eq_depth;
+	caps->log_max_wqe_stride = QHCA_MAX_LOG_WQE_STRIDE;
+	caps->log_max_rwqe_stride = QHCA_MAX_LOG_RWQE_STRIDE;
+	caps->log_max_eth_ring = QHCA_LIMIT_LOG_ETH_RING;
+	caps->max_eth_queues = QHCA_NUM_ETH_QUEUES;
+	caps->max_mtu = QHCA_MTU_4096;
+	caps->max_rd_atomic = QHCA_MAX_RD_ATOMIC;
+	caps->num_vectors = (uint8_t)cfg->num_vectors;
+	caps->num_ports = 1;
+	put_le16(&caps->max_sge, QHCA_MAX_SGE);
+	put_le16(&caps->max_inline, QHCA_MAX_INLINE);
+	put_le16(&caps->max_gids, cfg->num_gids);
+	put_le16(&caps->max_mcast_members, cfg->max_mcast_members);
+	put_le32(&caps->num_db_pages, cfg->num_db_pages);
+	put_le32(&caps->num_counters, QHCA_NUM_COUNTERS);
+	put_le16(&caps->max_pool_blocks, cfg->max_pool_blocks);
+	put_le16(&caps->max_eth_mtu, QHCA_LIMIT_ETH_MTU);
+	put_le32(&caps->max_msg_size_log, 31);
+}
+
+void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps)
+{
+	uint64_t shifts = (2ull << QHCA_MAX_PAGE_SHIFT) -
+			  (1ull << QHCA_MIN_PAGE_SHIFT);
+	unsigned int i;
+
+	memset(caps, 0, sizeof(*caps));
+	caps_sizes(&hca->cfg, caps);
+	put_le64(&caps->features, hca->features);
+	put_le64(&caps->max_mr_size, 1ull << QHCA_MAX_LOG_MR_SIZE);
+	put_le64(&caps->page_sizes, shifts);
+	put_le64(&caps->devmem_size, hca->cfg.devmem_size);
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		caps_geometry(&caps->cache_max[i], &hca->cfg.cache_max[i]);
+		caps_geometry(&caps->cache_default[i],
+			      &hca->cfg.cache_default[i]);
+	}
+	put_le32(&caps->first_user_qpn, QHCA_FIRST_USER_QPN);
+	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
+	put_le64(&caps->clock_hz, 1000000000ull);
+}
+
+static enum qhca_cmd_status cmd_query_caps(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	qhca_caps_fill(hca, (void *)ctx->out);
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status init_tables_check(const struct qhca_hca *hca,
+					      struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_init_hca *in = (const void *)ctx->in;
+	const uint8_t log_max[QHCA_NUM_TABLES] = {
+		[QHCA_TABLE_PT] = hca->cfg.log_max_pt,
+		[QHCA_TABLE_QP] = hca->cfg.log_max_qp,
+		[QHCA_TABLE_CQ] = hca->cfg.log_max_cq,
+		[QHCA_TABLE_SRQ] = hca->cfg.log_max_srq,
+		[QHCA_TABLE_EQ] = hca->cfg.log_max_eq,
+	};
+	unsigned int i;
+
+	for (i = 0; i < QHCA_NUM_TABLES; i++)
+		if (!qhca_table_check((enum qhca_table)i, &in->table[i],
+				      log_max[i]))
+			return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
+							  table[i]));
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status init_caches_check(const struct qhca_hca *hca,
+					      struct qhca_cmd_ctx *ctx,
+					      struct qhca_geometry *geometry)
+{
+	const struct qhca_init_hca *in = (const void *)ctx->in;
+	unsigned int i;
+
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		geometry[i].sets = get_le16(&in->cache[i].sets);
+		geometry[i].blocks = get_le16(&in->cache[i].blocks);
+		if (geometry[i].sets == 0 && geometry[i].blocks == 0)
+			geometry[i] = hca->cfg.cache_default[i];
+		if (!qhca_geometry_valid(&geometry[i], &hca->cfg.cache_max[i]))
+			return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
+							  cache[i]));
+	}
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status init_check(const struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx,
+				       struct qhca_geometry *geometry)
+{
+	const struct qhca_init_hca *in = (const void *)ctx->in;
+	uint32_t flags = get_le32(&in->flags);
+	enum qhca_cmd_status status = init_tables_check(hca, ctx);
+
+	if (!status)
+		status = init_caches_check(hca, ctx, geometry);
+	if (status)
+		return status;
+	if (flags & ~(QHCA_INIT_STRICT_LKEY | QHCA_INIT_NO_UNSOL_ACK) ||
+	    (flags & QHCA_INIT_STRICT_LKEY &&
+	     !(hca->features & QHCA_FEAT_STRICT_LKEY)))
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca, flags));
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status cmd_init_hca(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_init_hca *in = (const void *)ctx->in;
+	struct qhca_geometry geometry[QHCA_NUM_CACHES];
+	enum qhca_cmd_status status = init_check(hca, ctx, geometry);
+	unsigned int i;
+
+	if (status)
+		return status;
+	if (hca->initialised)
+		return QHCA_CMD_BAD_STATE;
+	for (i = 0; i < QHCA_NUM_TABLES; i++)
+		qhca_table_init(hca, (enum qhca_table)i, &in->table[i]);
+	if (!qhca_mem_init(hca, geometry[QHCA_CACHE_PT],
+			   geometry[QHCA_CACHE_AT]) ||
+	    !qhca_cqs_init(hca, geometry[QHCA_CACHE_CQ]) ||
+	    !qhca_qps_init(hca, geometry[QHCA_CACHE_QD]) ||
+	    !qhca_srqs_init(hca, geometry[QHCA_CACHE_SRQ])) {
+		qhca_teardown(hca);
+		return QHCA_CMD_NO_RESOURCE;
+	}
+	hca->init_flags = get_le32(&in->flags);
+	hca->initialised = true;
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status cmd_teardown_hca(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx)
+{
+	(void)ctx;
+	qhca_teardown(hca);
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status cmd_query_counters(struct qhca_hca *hca,
+					       struct qhca_cmd_ctx *ctx)
+{
+	uint32_t i, n = ctx->out_len / 8;
+
+	for (i = 0; i < n && ctx->index + i < QHCA_NUM_COUNTERS; i++)
+		put_le64(ctx->out + i * 8, hca->counter[ctx->index + i]);
+	return QHCA_CMD_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * The table of commands
+ */
+#define SIZE(type)	((uint16_t)sizeof(struct type))
+
+#define CMD(op, handler, feat, in_size, out_size, kind) \
+	[QHCA_CMD_##op] = { #op, handler, feat, in_size, out_size, kind, false }
+#define CMD_EARLY(op, handler, in_size, out_size, kind) \
+	[QHCA_CMD_##op] = { #op, handler, 0, in_size, out_size, kind, true }
+#define CMD_RESERVED(op) \
+	[QHCA_CMD_##op] = { #op, NULL, 0, 0, 0, INDEX_NONE, false }
+
+static const struct command commands[] = {
+	CMD_EARLY(NOP, cmd_nop, 0, 0, INDEX_NONE),
+	CMD_EARLY(QUERY_CAPS, cmd_query_caps, 0, SIZE(qhca_caps), INDEX_NONE),
+	CMD_EARLY(INIT_HCA, cmd_init_hca, SIZE(qhca_init_hca), 0, INDEX_NONE),
+	CMD(TEARDOWN_HCA, cmd_teardown_hca, 0, 0, 0, INDEX_NONE),
+	CMD(MAP_CHUNKS, qhca_cmd_map_chunks, 0, VARIABLE, 0, INDEX_NONE),
+	CMD(UNMAP_CHUNKS, qhca_cmd_unmap_chunks, 0, 0, 0, INDEX_NONE),
+	CMD_EARLY(QUERY_COUNTERS, cmd_query_counters, 0, VARIABLE,
+		  INDEX_COUNTER),
+
+	CMD_EARLY(QUERY_PORT, qhca_cmd_query_port, 0, SIZE(qhca_port),
+		  INDEX_NONE),
+	CMD(SET_PORT, qhca_cmd_set_port, 0, SIZE(qhca_port_config), 0,
+	    INDEX_NONE),
+	CMD(SET_GID, qhca_cmd_set_gid, 0, SIZE(qhca_gid_entry), 0, INDEX_GID),
+	CMD(SET_MCAST, qhca_cmd_set_mcast, 0, SIZE(qhca_mcast_list), 0,
+	    INDEX_NONE),
+	CMD(CREATE_ETHQ, qhca_cmd_create_ethq, 0, SIZE(qhca_ethq_config), 0,
+	    INDEX_ETHQ),
+	CMD(DESTROY_ETHQ, qhca_cmd_destroy_ethq, 0, 0, 0, INDEX_ETHQ),
+
+	CMD(CREATE_EQ, qhca_cmd_create_eq, 0, SIZE(qhca_eqc_sw), 0, INDEX_EQ),
+	CMD(DESTROY_EQ, qhca_cmd_destroy_eq, 0, 0, 0, INDEX_EQ),
+	CMD(QUERY_EQ, qhca_cmd_query_eq, 0, 0, SIZE(qhca_eqc), INDEX_EQ),
+	CMD(CREATE_CQ, qhca_cmd_create_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
+	CMD(DESTROY_CQ, qhca_cmd_destroy_cq, 0, 0, 0, INDEX_CQ),
+	CMD(QUERY_CQ, qhca_cmd_query_cq, 0, 0, SIZE(qhca_cqc), INDEX_CQ),
+	CMD(MODIFY_CQ, qhca_cmd_modify_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
+	CMD(CREATE_SRQ, qhca_cmd_create_srq, QHCA_FEAT_SRQ, SIZE(qhca_srqc_sw),
+	    0, INDEX_SRQ),
+	CMD(DESTROY_SRQ, qhca_cmd_destroy_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
+	CMD(QUERY_SRQ, qhca_cmd_query_srq, QHCA_FEAT_SRQ, 0, SIZE(qhca_srqc),
+	    INDEX_SRQ),
+	CMD(MODIFY_SRQ, qhca_cmd_modify_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
+	CMD(CREATE_QP, qhca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
+	CMD(DESTROY_QP, qhca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
+	CMD(QUERY_QP, qhca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),
+	CMD(MODIFY_QP, qhca_cmd_modify_qp, 0, SIZE(qhca_modify_qp), 0,
+	    INDEX_QP),
+	CMD(ATTACH_MCAST, qhca_cmd_attach_mcast, QHCA_FEAT_MCAST,
+	    SIZE(qhca_mgid), 0, INDEX_QP),
+	CMD(DETACH_MCAST, qhca_cmd_detach_mcast, QHCA_FEAT_MCAST,
+	    SIZE(qhca_mgid), 0, INDEX_QP),
+
+	CMD(INVALIDATE_KEY, qhca_cmd_invalidate_key, 0, 0, 0, INDEX_PT),
+	CMD(INVALIDATE_RANGE, qhca_cmd_invalidate_range, 0, SIZE(qhca_range), 0,
+	    INDEX_PT),
+	CMD(INVALIDATE_ALL, qhca_cmd_invalidate_all, 0, 0, 0, INDEX_NONE),
+	CMD(MAP_POOL_BLOCK, qhca_cmd_map_pool_block, QHCA_FEAT_POOL,
+	    SIZE(qhca_pool_row), 0, INDEX_POOL),
+	CMD(UNMAP_POOL_BLOCK, qhca_cmd_unmap_pool_block, QHCA_FEAT_POOL, 0, 0,
+	    INDEX_POOL),
+	CMD_RESERVED(FAULT_RESUME),
+	CMD_RESERVED(SET_CLOCK),
+	CMD_RESERVED(SET_GVM),
+	CMD_RESERVED(INVALIDATE_STAGE2),
+	CMD_RESERVED(SET_VF),
+};
+
+static const struct command *find_command(uint16_t opcode)
+{
+	if (opcode >= sizeof(commands) / sizeof(commands[0]) ||
+	    !commands[opcode].name)
+		return NULL;
+	return &commands[opcode];
+}
+
+const char *qhca_cmd_name(uint16_t opcode)
+{
+	const struct command *cmd = find_command(opcode);
+
+	return cmd ? cmd->name : NULL;
+}
+
+/* ------------------------------------------------------------------------
+ * Checks before a handler sees the command
+ */
+static bool index_valid(const struct qhca_hca *hca, uint8_t kind,
+			uint32_t index)
+{
+	switch ((enum index_kind)kind) {
+	case INDEX_PT:
+		return index < qhca_table_size(hca, QHCA_TABLE_PT);
+	case INDEX_QP:
+		return index < qhca_table_size(hca, QHCA_TABLE_QP);
+	case INDEX_CQ:
+		return index < qhca_table_size(hca, QHCA_TABLE_CQ);
+	case INDEX_SRQ:
+		return index < qhca_table_size(hca, QHCA_TABLE_SRQ);
+	case INDEX_EQ:
+		return index < qhca_table_size(hca, QHCA_TABLE_EQ);
+	case INDEX_GID:
+		return index < hca->cfg.num_gids;
+	case INDEX_ETHQ:
+		return index < QHCA_NUM_ETH_QUEUES;
+	case INDEX_POOL:
+		return index < hca->cfg.max_pool_blocks;
+	case INDEX_COUNTER:
+		return index < QHCA_NUM_COUNTERS;
+	case INDEX_NONE:
+		break;
+	}
+	return true;
+}
+
+static enum qhca_cmd_status check_permitted(const struct qhca_hca *hca,
+					    const struct command *cmd,
+					    uint16_t opcode)
+{
+	if (!cmd)
+		return QHCA_CMD_BAD_OPCODE;
+	if (opcode >= 0x80 && opcode <= 0x9f && hca->cfg.gvmi)
+		return QHCA_CMD_NOT_PERMITTED;
+	if (!cmd->fn || cmd->feature & ~hca->features)
+		return QHCA_CMD_UNSUPPORTED;
+	if (!cmd->early && !hca->initialised)
+		return QHCA_CMD_NOT_INIT;
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status check_mailboxes(const struct command *cmd,
+					    const struct qhca_cmd_slot *slot,
+					    struct qhca_cmd_ctx *ctx)
+{
+	if (cmd->in && (ctx->in_len > QHCA_MAILBOX_SIZE ||
+			(cmd->in != VARIABLE && ctx->in_len != cmd->in)))
+		return QHCA_CMD_BAD_LEN;
+	if (cmd->out && ctx->out_len > QHCA_MAILBOX_SIZE)
+		return QHCA_CMD_BAD_LEN;
+	if (cmd->out == VARIABLE ? ctx->out_len == 0 || ctx->out_len % 8 :
+				   ctx->out_len < cmd->out)
+		return QHCA_CMD_BAD_LEN;
+	if (cmd->in && get_le64(&slot->in_addr) & 63)
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(in_addr));
+	if (cmd->out && get_le64(&slot->out_addr) & 63)
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(out_addr));
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status dma_error(struct qhca_cmd_ctx *ctx, uint32_t which)
+{
+	ctx->syndrome = which;
+	return QHCA_CMD_DMA_ERR;
+}
+
+static enum qhca_cmd_status execute(struct qhca_hca *hca,
+				    const struct qhca_cmd_slot *slot,
+				    struct qhca_cmd_ctx *ctx)
+{
+	const struct command *cmd = find_command(ctx->opcode);
+	enum qhca_cmd_status status = check_permitted(hca, cmd, ctx->opcode);
+	uint32_t out_len;
+
+	if (!status)
+		status = check_mailboxes(cmd, slot, ctx);
+	if (!status && !index_valid(hca, cmd->index, ctx->index))
+		status = QHCA_CMD_BAD_INDEX;
+	if (status)
+		return status;
+	if (cmd->in && ctx->in_len &&
+	    qhca_dma_read(hca, get_le64(&slot->in_addr), hca->cmdq.in,
+			  ctx->in_len))
+		return dma_error(ctx, 1);
+	out_len = cmd->out == VARIABLE ? ctx->out_len : cmd->out;
+	if (out_len)
+		memset(hca->cmdq.out, 0, out_len);
+	status = cmd->fn(hca, ctx);
+	if (!status && out_len && !qhca_is_dead(hca) &&
+	    qhca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out,
+			   out_len))
+		status = dma_error(ctx, 2);
+	return status;
+}
+
+/* ------------------------------------------------------------------------
+ * The queue
+ */
+void qhca_cmdq_reset(struct qhca_hca *hca)
+{
+	hca->cmdq.base = 0;
+	hca->cmdq.log_slots = 0;
+	qhca_cmdq_stop(hca);
+}
+
+void qhca_cmdq_stop(struct qhca_hca *hca)
+{
+	hca->cmdq.pending = 0;
+	hca->cmdq.head = 0;
+	hca->cmdq.count = 0;
+}
+
+void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+	uint32_t slot;
+
+	if (!(hca->status & QHCA_STATUS_ENABLED))
+		return;
+	for (slot = 0; slot < QHCA_NUM_CMD_SLOTS; slot++) {
+		if (!(slots >> slot & 1))
+			continue;
+		if (slot >= 1u << q->log_slots) {
+			qhca_count(hca, QHCA_CNT_doorbells_ignored);
+			continue;
+		}
+		if (q->pending >> slot & 1)
+			continue;
+		q->pending |= 1u << slot;
+		q->order[(q->head + q->count++) % QHCA_NUM_CMD_SLOTS] =
+			(uint8_t)slot;
+	}
+}
+
+/* The oldest slot; it waits while its last event has not been delivered. */
+bool qhca_cmdq_pending(const struct qhca_hca *hca)
+{
+	const struct qhca_cmdq *q = &hca->cmdq;
+
+	return q->count && !(hca->eqs.cmd_held >> q->order[q->head] & 1);
+}
+
+/* out_param, syndrome and, last, status: one write. */
+static void complete(struct qhca_hca *hca, uint32_t index,
+		     const struct qhca_cmd_slot *slot,
+		     const struct qhca_cmd_ctx *ctx,
+		     enum qhca_cmd_status status)
+{
+	const size_t first = offsetof(struct qhca_cmd_slot, out_param);
+	struct qhca_cmd_slot done = *slot;
+
+	put_le64(&done.out_param, ctx->out_param);
+	put_le32(&done.syndrome, ctx->syndrome);
+	put_le32(&done.status, status);
+	if (qhca_dma_write_release(hca, hca->cmdq.base +
+				   index * sizeof(done) + first,
+				   (const uint8_t *)&done + first,
+				   sizeof(done) - first)) {
+		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+		return;
+	}
+	if (get_le32(&slot->flags) & QHCA_CMD_F_EVENT)
+		qhca_event_cmd(hca, index, get_le16(&slot->token),
+			       (uint8_t)status, ctx->syndrome);
+}
+
+static void run_slot(struct qhca_hca *hca, uint32_t index)
+{
+	struct qhca_cmd_ctx ctx = { .in = hca->cmdq.in, .out = hca->cmdq.out };
+	enum qhca_cmd_status status;
+	struct qhca_cmd_slot slot;
+
+	if (qhca_dma_read(hca, hca->cmdq.base + index * sizeof(slot), &slot,
+			  sizeof(slot))) {
+		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+		return;
+	}
+	if (!(get_le32(&slot.status) & QHCA_CMD_OWN)) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
+	ctx.opcode = get_le16(&slot.opcode);
+	ctx.index = get_le32(&slot.index);
+	ctx.param = get_le32(&slot.param);
+	ctx.in_len = get_le32(&slot.in_len);
+	ctx.out_len = get_le32(&slot.out_len);
+	status = execute(hca, &slot, &ctx);
+	qhca_count(hca, QHCA_CNT_commands);
+	if (status)
+		qhca_count(hca, QHCA_CNT_command_errors);
+	qhca_trace(hca, QHCA_TRACE_CMD, ctx.opcode, ctx.index, ctx.param,
+		   status);
+	if (!qhca_is_dead(hca))
+		complete(hca, index, &slot, &ctx, status);
+}
+
+unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+	unsigned int done = 0;
+	uint32_t slot;
+
+	while (done < budget && !qhca_is_dead(hca) && qhca_cmdq_pending(hca)) {
+		slot = q->order[q->head];
+		q->head = (q->head + 1) % QHCA_NUM_CMD_SLOTS;
+		q->count--;
+		q->pending &= ~(1u << slot);
+		run_slot(hca, slot);
+		done++;
+	}
+	return done;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The command queue, and the limits that QUERY_CAPS tells and commands enforce.
+ */
+#ifndef QHCA_CORE_CMD_H
+#define QHCA_CORE_CMD_H
+
+#include "qhca.h"
+
+#define QHCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)
+
+/* Limits that are not in struct qhca_config; those of work queues are in wq.h. */
+#define QHCA_LIMIT_LOG_ETH_RING		12
+#define QHCA_LIMIT_ETH_MTU		9000	/* bytes of payload */
+
+/**
+ * struct qhca_cmd_ctx - a command being executed.  All of it is the engine's
+ * own copy.
+ * @in:  input mailbox, exactly as long as the table of commands says
+ * @out: output mailbox, zeroed; the length the table says is written back
+ * @in_len, @out_len: bytes; for a command of variable length software's
+ * @syndrome: the handler's choice; for BAD_STATE the present state
+ */
+struct qhca_cmd_ctx {
+	uint16_t opcode;
+	uint32_t index, param;
+	const uint8_t *in;
+	uint32_t in_len;
+	uint8_t *out;
+	uint32_t out_len;
+	uint64_t out_param;
+	uint32_t syndrome;
+};
+
+typedef enum qhca_cmd_status (*qhca_cmd_fn)(struct qhca_hca *hca,
+					    struct qhca_cmd_ctx *ctx);
+
+struct qhca_cmdq {
+	uint64_t base;
+	uint32_t log_slots;
+	uint32_t pending;		/* slots rung and not yet executed */
+	uint8_t order[QHCA_NUM_CMD_SLOTS]; /* these, oldest first: a ring */
+	uint32_t head, count;
+	uint8_t in[QHCA_MAILBOX_SIZE];
+	uint8_t out[QHCA_MAILBOX_SIZE];
+};
+
+/*
+ * BAD_PARAM with the offset of the field in the input mailbox as the syndrome.
+ * A person reads it; software does not.
+ */
+static inline enum qhca_cmd_status qhca_cmd_bad(struct qhca_cmd_ctx *ctx,
+						size_t offset)
+{
+	ctx->syndrome = (uint32_t)offset;
+	return QHCA_CMD_BAD_PARAM;
+}
+
+/* ... and the offset of a field of the slot. */
+#define QHCA_SYN_SLOT(field) \
+	(0x10000u + offsetof(struct qhca_cmd_slot, field))
+
+void qhca_cmdq_reset(struct qhca_hca *hca);
+/* Forget what was rung and not executed. */
+void qhca_cmdq_stop(struct qhca_hca *hca);
+/* A write to QHCA_REG_CMDQ_DOORBELL. */
+void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots);
+bool qhca_cmdq_pending(const struct qhca_hca *hca);
+/* Execute at most @budget commands; returns how many. */
+unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget);
+
+/* Name of an opcode for humans, or NULL. */
+const char *qhca_cmd_name(uint16_t opcode);
+
+/* What QUERY_CAPS answers. */
+void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps);
+/* Features that the engine has. */
+#define QHCA_ENGINE_FEATURES \
+	(QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | QHCA_FEAT_ATOMIC | \
+	 QHCA_FEAT_SRQ | QHCA_FEAT_MW1 | QHCA_FEAT_MW2B | QHCA_FEAT_FAST_REG | \
+	 QHCA_FEAT_RESERVED_LKEY | QHCA_FEAT_STRICT_LKEY | QHCA_FEAT_POOL | \
+	 QHCA_FEAT_DEVMEM | QHCA_FEAT_CQ_MODERATION | QHCA_FEAT_CQ_RESIZE | \
+	 QHCA_FEAT_MCAST | QHCA_FEAT_ETH_CSUM)
+
+#endif /* QHCA_CORE_CMD_H */

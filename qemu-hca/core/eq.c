@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
+
+#include "hca.h"
+
+#define EQE_SIZE	((uint32_t)sizeof(struct qhca_eqe))
+
+/* ------------------------------------------------------------------------
+ * Objects and kinds of events
+ *
+ * One node for each object that can raise events: QPs, SRQs, CQs for their
+ * error, CQs for completions (those may go to another EQ), the port.
+ */
+struct origin {
+	uint32_t node;
+	uint8_t kind;			/* below 8 */
+};
+
+static bool origin_of(const struct qhca_hca *hca, enum qhca_event type,
+		      uint32_t number, struct origin *o)
+{
+	const struct qhca_eqs *eqs = &hca->eqs;
+	uint32_t base, end, first;
+
+	if (type >= QHCA_EVENT_QP_FATAL && type <= QHCA_EVENT_PATH_MIG_ERROR) {
+		base = 0, end = eqs->base_srq, first = QHCA_EVENT_QP_FATAL;
+	} else if (type == QHCA_EVENT_SRQ_ERROR ||
+		   type == QHCA_EVENT_SRQ_LIMIT) {
+		base = eqs->base_srq, end = eqs->base_cq;
+		first = QHCA_EVENT_SRQ_ERROR;
+	} else if (type == QHCA_EVENT_CQ_ERROR) {
+		base = eqs->base_cq, end = eqs->base_comp;
+		first = QHCA_EVENT_CQ_ERROR;
+	} else if (type == QHCA_EVENT_COMPLETION) {
+		base = eqs->base_comp, end = eqs->base_misc;
+		first = QHCA_EVENT_COMPLETION;
+	} else if (type == QHCA_EVENT_PORT_CHANGE) {
+		base = eqs->base_misc, end = eqs->num_nodes;
+		first = QHCA_EVENT_PORT_CHANGE;
+	} else {
+		return false;
+	}
+	if (number >= end - base)
+		return false;
+	o->node = base + number;
+	o->kind = (uint8_t)(type - first);
+	return true;
+}
+
+/* The reverse: type and number of @kind at @node. */
+static uint8_t origin_type(const struct qhca_eqs *eqs, uint32_t node,
+			   uint8_t kind, uint32_t *number)
+{
+	static const uint8_t first[] = {
+		QHCA_EVENT_QP_FATAL, QHCA_EVENT_SRQ_ERROR, QHCA_EVENT_CQ_ERROR,
+		QHCA_EVENT_COMPLETION, QHCA_EVENT_PORT_CHANGE,
+	};
+	const uint32_t base[] = {
+		0, eqs->base_srq, eqs->base_cq, eqs->base_comp, eqs->base_misc,
+	};
+	unsigned int i = sizeof(first) - 1;
+
+	while (node < base[i])
+		i--;
+	*number = node - base[i];
+	return (uint8_t)(first[i] + kind);
+}
+
+bool qhca_eqs_create(struct qhca_hca *hca)
+{
+	struct qhca_eqs *eqs = &hca->eqs;
+
+	eqs->base_srq = 1u << hca->cfg.log_max_qp;
+	eqs->base_cq = eqs->base_srq + (1u << hca->cfg.log_max_srq);
+	eqs->base_comp = eqs->base_cq + (1u << hca->cfg.log_max_cq);
+	eqs->base_misc = eqs->base_comp + (1u << hca->cfg.log_max_cq);
+	eqs->num_nodes = eqs->base_misc + 2;	/* ports count from 1 */
+	eqs->eq = calloc((size_t)1 << hca->cfg.log_max_eq, sizeof(*eqs->eq));
+	eqs->held = calloc(eqs->num_nodes, sizeof(*eqs->held));
+	return eqs->eq && eqs->held;
+}
+
+void qhca_eqs_destroy(struct qhca_hca *hca)
+{
+	free(hca->eqs.eq);
+	free(hca->eqs.held);
+	hca->eqs.eq = NULL;
+	hca->eqs.held = NULL;
+}
+
+void qhca_eqs_reset(struct qhca_hca *hca)
+{
+	memset(hca->eqs.eq, 0,
+	       sizeof(*hca->eqs.eq) << hca->cfg.log_max_eq);
+	if (hca->eqs.num_waiting)	/* else all nodes are zero already */
+		memset(hca->eqs.held, 0,
+		       hca->eqs.num_nodes * sizeof(*hca->eqs.held));
+	hca->eqs.cmd_held = 0;
+	hca->eqs.num_waiting = 0;
+	hca->eqs.next_poll = QHCA_NEVER;
+}
+
+static uint32_t num_eqs(const struct qhca_hca *hca)
+{
+	return qhca_table_size(hca, QHCA_TABLE_EQ);
+}
+
+bool qhca_eq_live(const struct qhca_hca *hca, uint32_t eqn)
+{
+	return eqn < num_eqs(hca) && hca->eqs.eq[eqn].live;
+}
+
+void qhca_eq_ref(struct qhca_hca *hca, uint32_t eqn)
+{
+	hca->eqs.eq[eqn].refs++;
+}
+
+void qhca_eq_unref(struct qhca_hca *hca, uint32_t eqn)
+{
+	if (qhca_eq_live(hca, eqn) && hca->eqs.eq[eqn].refs)
+		hca->eqs.eq[eqn].refs--;
+}
+
+/* ------------------------------------------------------------------------
+ * The ring
+ */
+static void interrupt(struct qhca_hca *hca, unsigned int vector)
+{
+	qhca_count(hca, QHCA_CNT_interrupts);
+	hca->ops.raise_irq(hca->host, vector);
+}
+
+static uint32_t depth_of(const struct qhca_eq *eq)
+{
+	return 1u << eq->log_depth;
+}
+
+/* Take over a consumer index if it is sane: between the old one and pi. */
+static bool take_ci(struct qhca_eq *eq, uint32_t ci)
+{
+	if (ci == eq->ci || ci - eq->ci > eq->pi - eq->ci)
+		return false;
+	eq->ci = ci;
+	return true;
+}
+
+/* -1: the EQ is unreachable and the HCA dead. */
+static int refetch(struct qhca_hca *hca, struct qhca_eq *eq)
+{
+	uint32_t ci;
+
+	if (qhca_qbuf_read32(hca, &eq->buf, eq->rec_offset, &ci)) {
+		qhca_fatal(hca, QHCA_FATAL_EQ_DMA,
+			   (uint32_t)(eq - hca->eqs.eq));
+		return -1;
+	}
+	qhca_count(hca, QHCA_CNT_refetches);
+	if (!take_ci(eq, ci))
+		qhca_count(hca, QHCA_CNT_refetches_unchanged);
+	return 0;
+}
+
+/* Is there room for an entry?  Looks at the record before it says no. */
+static bool has_room(struct qhca_hca *hca, struct qhca_eq *eq)
+{
+	if (eq->pi - eq->ci < depth_of(eq))
+		return true;
+	return !refetch(hca, eq) && eq->pi - eq->ci < depth_of(eq);
+}
+
+/* Write an entry for which there is room; phase is filled in. */
+static int put_eqe(struct qhca_hca *hca, struct qhca_eq *eq,
+		   struct qhca_eqe *eqe)
+{
+	uint32_t slot = eq->pi & (depth_of(eq) - 1);
+
+	put_le32(&eqe->phase, eq->pi >> eq->log_depth & 1 ? 0 : QHCA_PHASE);
+	if (qhca_qbuf_write_release(hca, &eq->buf, slot * EQE_SIZE, eqe,
+				    sizeof(*eqe)))
+		return -1;
+	eq->pi++;
+	return 0;
+}
+
+static void write_eqe(struct qhca_hca *hca, struct qhca_eq *eq,
+		      struct qhca_eqe *eqe)
+{
+	uint32_t eqn = (uint32_t)(eq - hca->eqs.eq);
+
+	if (put_eqe(hca, eq, eqe)) {
+		qhca_fatal(hca, QHCA_FATAL_EQ_DMA, eqn);
+		return;
+	}
+	qhca_count(hca, QHCA_CNT_events);
+	qhca_trace(hca, QHCA_TRACE_EVENT, eqn, eqe->type,
+		   get_le32(&eqe->number), 0);
+	if (eq->armed) {
+		eq->armed = false;
+		interrupt(hca, eq->vector);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Held events
+ */
+static bool waits(const struct qhca_hca *hca, const struct qhca_eq *eq)
+{
+	return eq->held_head != QHCA_HELD_NONE ||
+	       (eq == &hca->eqs.eq[QHCA_EQN_ASYNC] && hca->eqs.cmd_held);
+}
+
+static void count_held(struct qhca_hca *hca, struct qhca_eq *eq)
+{
+	eq->overruns++;
+	qhca_count(hca, QHCA_CNT_events_held);
+	if (hca->eqs.num_waiting++ == 0)
+		hca->eqs.next_poll = hca->now + QHCA_EQ_POLL_NS;
+}
+
+/* Recount after draining: cheap, there are few queues. */
+static void recount(struct qhca_hca *hca)
+{
+	uint32_t eqn, n = 0;
+
+	for (eqn = 0; eqn < num_eqs(hca); eqn++)
+		if (hca->eqs.eq[eqn].live && waits(hca, &hca->eqs.eq[eqn]))
+			n++;
+	hca->eqs.num_waiting = n;
+	hca->eqs.next_poll = n ? hca->now + QHCA_EQ_POLL_NS : QHCA_NEVER;
+}
+
+static void link_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
+{
+	struct qhca_held *held = hca->eqs.held;
+
+	held[node].linked = true;
+	held[node].eqn = (uint16_t)(eq - hca->eqs.eq);
+	held[node].next = QHCA_HELD_NONE;
+	if (eq->held_head == QHCA_HELD_NONE)
+		eq->held_head = node;
+	else
+		held[eq->held_tail].next = node;
+	eq->held_tail = node;
+}
+
+static void hold(struct qhca_hca *hca, struct qhca_eq *eq,
+		 const struct origin *o, uint32_t detail)
+{
+	struct qhca_held *h = &hca->eqs.held[o->node];
+	unsigned int i;
+
+	count_held(hca, eq);
+	h->detail = detail;
+	for (i = 0; i < h->count; i++)
+		if ((h->order >> 4 * i & 15) == o->kind)
+			return;		/* merged */
+	h->order |= (uint32_t)o->kind << 4 * h->count++;
+	if (!h->linked)
+		link_node(hca, eq, o->node);
+}
+
+static void fill_eqe(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
+		     uint32_t detail)
+{
+	memset(eqe, 0, sizeof(*eqe));
+	eqe->type = type;
+	put_le32(&eqe->number, number);
+	put_le32(&eqe->detail, detail);
+}
+
+/* Take the oldest held event of @eq; false: there is none. */
+static bool take_held(struct qhca_hca *hca, struct qhca_eq *eq,
+		      struct qhca_eqe *eqe)
+{
+	uint32_t node = eq->held_head, number;
+	struct qhca_held *h;
+	uint8_t type;
+
+	if (node == QHCA_HELD_NONE)
+		return false;
+	h = &hca->eqs.held[node];
+	type = origin_type(&hca->eqs, node, h->order & 15, &number);
+	fill_eqe(eqe, type, number, h->detail);
+	h->order >>= 4;
+	if (--h->count == 0) {
+		eq->held_head = h->next;
+		memset(h, 0, sizeof(*h));
+	}
+	return true;
+}
+
+static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
+{
+	struct qhca_eqs *eqs = &hca->eqs;
+	uint32_t slot;
+
+	for (slot = 0; slot < QHCA_NUM_CMD_SLOTS; slot++)
+		if (eqs->cmd_held >> slot & 1)
+			break;
+	if (slot == QHCA_NUM_CMD_SLOTS)
+		return false;
+	eqs->cmd_held &= ~(1u << slot);
+	fill_eqe(eqe, QHCA_EVENT_CMD, slot, eqs->cmd[slot].detail);
+	eqe->status = eqs->cmd[slot].status;
+	put_le16(&eqe->token, eqs->cmd[slot].token);
+	return true;
+}
+
+/* Write what @eq holds, as far as there is room. */
+static void drain(struct qhca_hca *hca, struct qhca_eq *eq)
+{
+	bool async = eq == &hca->eqs.eq[QHCA_EQN_ASYNC];
+	struct qhca_eqe eqe;
+
+	while (waits(hca, eq) && !qhca_is_dead(hca) && has_room(hca, eq))
+		if ((async && take_held_cmd(hca, &eqe)) ||
+		    take_held(hca, eq, &eqe))
+			write_eqe(hca, eq, &eqe);
+}
+
+void qhca_eqs_run(struct qhca_hca *hca)
+{
+	uint32_t eqn;
+
+	if (hca->eqs.num_waiting == 0 || hca->now < hca->eqs.next_poll)
+		return;
+	for (eqn = 0; eqn < num_eqs(hca) && !qhca_is_dead(hca); eqn++)
+		if (hca->eqs.eq[eqn].live)
+			drain(hca, &hca->eqs.eq[eqn]);
+	recount(hca);
+}
+
+uint64_t qhca_eqs_deadline(const struct qhca_hca *hca)
+{
+	return hca->eqs.num_waiting ? hca->eqs.next_poll : QHCA_NEVER;
+}
+
+/* Drop what an object has waiting.  Rare, so a walk of the list will do. */
+static void forget(struct qhca_hca *hca, uint32_t node, uint32_t end)
+{
+	struct qhca_held *held = hca->eqs.held;
+	uint32_t *link, before = QHCA_HELD_NONE;
+	struct qhca_eq *eq;
+
+	if (node >= end || !held[node].linked)
+		return;
+	eq = &hca->eqs.eq[held[node].eqn];
+	for (link = &eq->held_head; *link != node; link = &held[before].next)
+		before = *link;
+	*link = held[node].next;
+	if (eq->held_tail == node)
+		eq->held_tail = before;
+	memset(&held[node], 0, sizeof(held[node]));
+}
+
+void qhca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn)
+{
+	forget(hca, qpn, hca->eqs.base_srq);
+}
+
+void qhca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn)
+{
+	forget(hca, hca->eqs.base_srq + srqn, hca->eqs.base_cq);
+}
+
+void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn)
+{
+	forget(hca, hca->eqs.base_cq + cqn, hca->eqs.base_comp);
+	forget(hca, hca->eqs.base_comp + cqn, hca->eqs.base_misc);
+}
+
+/* ------------------------------------------------------------------------
+ * Raising events
+ */
+static void post(struct qhca_hca *hca, uint32_t eqn, enum qhca_event type,
+		 uint32_t number, uint32_t detail)
+{
+	struct qhca_eqe eqe;
+	struct qhca_eq *eq;
+	struct origin o;
+
+	if (qhca_is_dead(hca) || !qhca_eq_live(hca, eqn))
+		return;
+	eq = &hca->eqs.eq[eqn];
+	if (waits(hca, eq))
+		drain(hca, eq);
+	if (!waits(hca, eq) && has_room(hca, eq)) {
+		fill_eqe(&eqe, (uint8_t)type, number, detail);
+		write_eqe(hca, eq, &eqe);
+	} else if (origin_of(hca, type, number, &o)) {
+		hold(hca, eq, &o, detail);
+	}
+}
+
+void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
+		uint32_t detail)
+{
+	post(hca, QHCA_EQN_ASYNC, type, number, detail);
+}
+
+void qhca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
+			   uint32_t pi)
+{
+	post(hca, eqn, QHCA_EVENT_COMPLETION, cqn, pi);
+}
+
+void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
+		    uint8_t status, uint32_t detail)
+{
+	struct qhca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
+	struct qhca_eqe eqe;
+
+	if (qhca_is_dead(hca) || !qhca_eq_live(hca, QHCA_EQN_ASYNC))
+		return;
+	if (waits(hca, eq))
+		drain(hca, eq);
+	if (!waits(hca, eq) && has_room(hca, eq)) {
+		fill_eqe(&eqe, QHCA_EVENT_CMD, slot, detail);
+		eqe.status = status;
+		put_le16(&eqe.token, token);
+		write_eqe(hca, eq, &eqe);
+		return;
+	}
+	hca->eqs.cmd_held |= 1u << slot;
+	hca->eqs.cmd[slot].token = token;
+	hca->eqs.cmd[slot].status = status;
+	hca->eqs.cmd[slot].detail = detail;
+	count_held(hca, eq);
+}
+
+void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
+		      uint32_t info)
+{
+	struct qhca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
+	struct qhca_eqe eqe;
+
+	if (!qhca_eq_live(hca, QHCA_EQN_ASYNC)) {
+		interrupt(hca, 0);
+		return;
+	}
+	if ((cause != QHCA_FATAL_EQ_DMA || info != QHCA_EQN_ASYNC) &&
+	    has_room(hca, eq)) {
+		fill_eqe(&eqe, QHCA_EVENT_DEVICE_FATAL, cause, info);
+		if (!put_eqe(hca, eq, &eqe))
+			qhca_count(hca, QHCA_CNT_events);
+	}
+	eq->armed = false;
+	interrupt(hca, eq->vector);
+}
+
+/* ------------------------------------------------------------------------
+ * Doorbell and commands
+ */
+void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
+{
+	uint32_t eqn = (uint32_t)value & QHCA_DB_NUMBER;
+	uint32_t ci = (uint32_t)(value >> 32);
+	struct qhca_eq *eq;
+
+	if (!qhca_eq_live(hca, eqn)) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
+	qhca_count(hca, QHCA_CNT_eq_arms);
+	eq = &hca->eqs.eq[eqn];
+	take_ci(eq, ci);
+	if (waits(hca, eq)) {
+		drain(hca, eq);
+		recount(hca);
+	}
+	eq->armed = eq->pi == ci;
+	if (!eq->armed && !qhca_is_dead(hca))
+		interrupt(hca, eq->vector);
+}
+
+static void eqc_encode(const struct qhca_eq *eq, struct qhca_eqc *image)
+{
+	memset(image, 0, sizeof(*image));
+	qhca_qbuf_encode(&eq->buf, &image->sw.buf);
+	put_le32(&image->sw.rec_offset, eq->rec_offset);
+	image->sw.log_depth = eq->log_depth;
+	put_le16(&image->sw.vector, eq->vector);
+	put_le32(&image->state, eq->live);
+	put_le32(&image->pi, eq->pi);
+	put_le32(&image->ci, eq->ci);
+	put_le32(&image->armed, eq->armed);
+	put_le32(&image->overruns, eq->overruns);
+}
+
+/* Contexts of EQs have no cache; the table gets a copy. */
+static void eqc_write(struct qhca_hca *hca, uint32_t eqn)
+{
+	struct qhca_eqc image;
+	uint64_t addr;
+
+	eqc_encode(&hca->eqs.eq[eqn], &image);
+	if (qhca_table_entry(hca, QHCA_TABLE_EQ, eqn, &addr) &&
+	    qhca_dma_write(hca, addr, &image, sizeof(image)))
+		qhca_fatal(hca, QHCA_FATAL_TABLE_DMA,
+			   (uint32_t)QHCA_TABLE_EQ << 24 | eqn);
+}
+
+static enum qhca_cmd_status eq_check(const struct qhca_hca *hca,
+				     struct qhca_cmd_ctx *ctx,
+				     const struct qhca_eq *eq)
+{
+	if (eq->log_depth > hca->cfg.log_max_eq_depth)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, log_depth));
+	if (eq->vector >= hca->cfg.num_vectors)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, vector));
+	if (!qhca_qbuf_valid(&eq->buf) ||
+	    !qhca_qbuf_holds(&eq->buf, 0,
+			     (uint64_t)EQE_SIZE << eq->log_depth))
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, buf));
+	if (eq->rec_offset % sizeof(struct qhca_eq_record) ||
+	    !qhca_qbuf_holds(&eq->buf, eq->rec_offset,
+			     sizeof(struct qhca_eq_record)))
+		return qhca_cmd_bad(ctx,
+				    offsetof(struct qhca_eqc_sw, rec_offset));
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_eqc_sw *sw = (const void *)ctx->in;
+	struct qhca_eq eq = {
+		.rec_offset = get_le32(&sw->rec_offset),
+		.vector = get_le16(&sw->vector), .log_depth = sw->log_depth,
+		.held_head = QHCA_HELD_NONE, .held_tail = QHCA_HELD_NONE,
+		.live = true,
+	};
+	enum qhca_cmd_status status;
+	uint64_t addr;
+
+	qhca_qbuf_decode(&eq.buf, &sw->buf);
+	status = eq_check(hca, ctx, &eq);
+	if (status)
+		return status;
+	if (!qhca_table_entry(hca, QHCA_TABLE_EQ, ctx->index, &addr))
+		return QHCA_CMD_NOT_MAPPED;
+	if (hca->eqs.eq[ctx->index].live)
+		return QHCA_CMD_IN_USE;
+	hca->eqs.eq[ctx->index] = eq;
+	eqc_write(hca, ctx->index);
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *ctx)
+{
+	struct qhca_eq *eq = &hca->eqs.eq[ctx->index];
+	struct qhca_eqe eqe;
+
+	if (!eq->live)
+		return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
+	if (eq->refs)
+		return QHCA_CMD_IN_USE;
+	while (take_held(hca, eq, &eqe))
+		;			/* dropped */
+	if (ctx->index == QHCA_EQN_ASYNC)
+		hca->eqs.cmd_held = 0;
+	eq->live = false;
+	recount(hca);
+	eqc_write(hca, ctx->index);
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_query_eq(struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx)
+{
+	struct qhca_eqc image;
+
+	if (!hca->eqs.eq[ctx->index].live)
+		return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
+	eqc_write(hca, ctx->index);
+	eqc_encode(&hca->eqs.eq[ctx->index], &image);
+	memcpy(ctx->out, &image, sizeof(image));
+	return QHCA_CMD_OK;
+}

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "hca.h"
+
+#define MIN_FRAME	60		/* bytes without FCS: shorter are padded */
+#define TXD_SIZE	((uint32_t)sizeof(struct qhca_eth_txd))
+#define RXD_SIZE	((uint32_t)sizeof(struct qhca_eth_rxd))
+#define RXC_SIZE	((uint32_t)sizeof(struct qhca_eth_rxc))
+
+void qhca_eth_reset(struct qhca_hca *hca)
+{
+	memset(&hca->eth, 0, sizeof(hca->eth));
+}
+
+static struct qhca_ethq *queue_get(struct qhca_hca *hca, uint64_t number)
+{
+	if (number >= QHCA_NUM_ETH_QUEUES || !hca->eth.queue[number].live)
+		return NULL;
+	return &hca->eth.queue[number];
+}
+
+static void interrupt(struct qhca_hca *hca, struct qhca_ethq *q)
+{
+	q->armed = false;
+	qhca_count(hca, QHCA_CNT_interrupts);
+	hca->ops.raise_irq(hca->host, q->vector);
+}
+
+/* ------------------------------------------------------------------------
+ * Transmit
+ */
+struct frame {				/* descriptors of one frame */
+	unsigned int num;
+	uint32_t len;			/* bytes, before a tag is inserted */
+	struct {
+		uint64_t addr;
+		uint32_t len;
+	} frag[QHCA_MAX_TX_FRAGS];
+	uint16_t flags, vlan, csum_start, csum_offset;
+};
+
+enum take {
+	TAKE_OK,			/* a whole frame */
+	TAKE_WAIT,			/* its end has not been posted */
+	TAKE_BAD,			/* not to be sent: drop up to its end */
+	TAKE_STOP,			/* the ring cannot be read */
+};
+
+static int read_txd(struct qhca_hca *hca, const struct qhca_ethq *q,
+		    uint32_t index, struct qhca_eth_txd *txd)
+{
+	uint32_t slot = index & ((1u << q->log_tx) - 1);
+
+	return qhca_dma_read(hca, q->tx_base + slot * TXD_SIZE, txd,
+			     sizeof(*txd));
+}
+
+static void frame_first(struct frame *f, const struct qhca_eth_txd *txd)
+{
+	f->flags = get_le16(&txd->flags);
+	f->vlan = get_le16(&txd->vlan);
+	f->csum_start = get_le16(&txd->csum_start);
+	f->csum_offset = get_le16(&txd->csum_offset);
+}
+
+/* Gather the descriptors of the frame at tx_ci, up to its EOP. */
+static enum take take_frame(struct qhca_hca *hca, const struct qhca_ethq *q,
+			    struct frame *f)
+{
+	struct qhca_eth_txd txd;
+	bool too_long = false;
+
+	f->flags = f->vlan = f->csum_start = f->csum_offset = 0;
+	for (f->num = 0, f->len = 0; q->tx_ci + f->num != q->tx_pi;) {
+		if (f->num == QHCA_MAX_TX_FRAGS)
+			return TAKE_BAD;
+		if (read_txd(hca, q, q->tx_ci + f->num, &txd))
+			return TAKE_STOP;
+		if (f->num == 0)
+			frame_first(f, &txd);
+		f->frag[f->num].addr = get_le64(&txd.addr);
+		f->frag[f->num].len = get_le32(&txd.len);
+		if (f->frag[f->num].len > QHCA_MAX_FRAME)
+			too_long = true;
+		else
+			f->len += f->frag[f->num].len;
+		f->num++;
+		if (get_le16(&txd.flags) & QHCA_TXD_EOP)
+			return too_long ? TAKE_BAD : TAKE_OK;
+	}
+	return TAKE_WAIT;
+}
+
+/* Drop descriptors up to and including the next EOP, as far as posted. */
+static void skip_frame(struct qhca_hca *hca, struct qhca_ethq *q)
+{
+	struct qhca_eth_txd txd;
+	unsigned int n;
+
+	q->skip = true;
+	for (n = 0; n < QHCA_MAX_TX_FRAGS && q->tx_ci != q->tx_pi; n++) {
+		if (read_txd(hca, q, q->tx_ci, &txd)) {
+			q->stopped = true;
+			return;
+		}
+		q->tx_ci++;
+		if (get_le16(&txd.flags) & QHCA_TXD_EOP) {
+			q->skip = false;
+			return;
+		}
+	}
+}
+
+static bool frame_valid(const struct qhca_hca *hca, const struct frame *f)
+{
+	if (f->len < QHCA_ETH_HLEN ||
+	    f->len > hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN ||
+	    f->flags & QHCA_TXD_TSO)
+		return false;
+	return !(f->flags & QHCA_TXD_CSUM) ||
+	       (uint32_t)f->csum_start + f->csum_offset + 2 <= f->len;
+}
+
+/* Read the fragments to @p; -1: one cannot be read. */
+static int gather(struct qhca_hca *hca, const struct frame *f, uint8_t *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->num; p += f->frag[i].len, i++)
+		if (f->frag[i].len &&
+		    qhca_dma_read(hca, f->frag[i].addr, p, f->frag[i].len))
+			return -1;
+	return 0;
+}
+
+static void complete_csum(const struct qhca_hca *hca, const struct frame *f,
+			  uint8_t *p)
+{
+	uint16_t sum;
+
+	if (!(f->flags & QHCA_TXD_CSUM) ||
+	    !(hca->features & QHCA_FEAT_ETH_CSUM))
+		return;
+	sum = qhca_csum_fold(qhca_csum_add(0, p + f->csum_start,
+					   f->len - f->csum_start));
+	put_be16(p + f->csum_start + f->csum_offset, sum ? sum : 0xffff);
+}
+
+/*
+ * Build the frame in @room of the link's.  The payload goes straight to its
+ * place; only the two addresses move when a tag is inserted.
+ */
+static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
+		 size_t *len)
+{
+	bool tag = f->flags & QHCA_TXD_VLAN;
+	uint8_t *p = room + (tag ? QHCA_VLAN_HLEN : 0);
+
+	if (gather(hca, f, p))
+		return -1;
+	complete_csum(hca, f, p);
+	*len = f->len;
+	if (tag) {
+		memmove(room, p, 12);
+		put_be16(room + 12, QHCA_ETHERTYPE_VLAN);
+		put_be16(room + 14, f->vlan);
+		*len += QHCA_VLAN_HLEN;
+	}
+	if (*len < MIN_FRAME) {
+		memset(room + *len, 0, MIN_FRAME - *len);
+		*len = MIN_FRAME;
+	}
+	return 0;
+}
+
+static void send_frame(struct qhca_hca *hca, const struct frame *f,
+		       uint8_t *room)
+{
+	size_t len;
+
+	if (build(hca, f, room, &len)) {
+		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+		return;
+	}
+	hca->ops.tx_commit(hca->host, len);
+	qhca_count(hca, QHCA_CNT_eth_tx_packets);
+	qhca_count_n(hca, QHCA_CNT_eth_tx_bytes, len);
+}
+
+/* The transmit side is dead until the queue is destroyed. */
+static bool stop(struct qhca_ethq *q)
+{
+	q->stopped = true;
+	return false;
+}
+
+static size_t room_for(const struct frame *f)
+{
+	size_t len = f->len + QHCA_VLAN_HLEN;
+
+	return len < MIN_FRAME ? MIN_FRAME : len;
+}
+
+/* Take one frame from the ring; false: nothing to do now. */
+static bool tx_one(struct qhca_hca *hca, struct qhca_ethq *q)
+{
+	struct frame f;
+	uint8_t *room;
+
+	if (q->stopped || q->tx_ci == q->tx_pi)
+		return false;
+	if (q->skip) {
+		skip_frame(hca, q);
+		return true;
+	}
+	switch (take_frame(hca, q, &f)) {
+	case TAKE_WAIT:
+		q->partial = true;
+		return false;
+	case TAKE_STOP:
+		return stop(q);
+	case TAKE_BAD:
+		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+		skip_frame(hca, q);
+		return true;
+	case TAKE_OK:
+		break;
+	}
+	if (!frame_valid(hca, &f)) {
+		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+	} else if (hca->link_up) {
+		room = hca->ops.tx_reserve(hca->host, room_for(&f));
+		if (!room) {
+			hca->wire.tx_blocked = true;
+			return false;
+		}
+		send_frame(hca, &f, room);
+	}
+	q->tx_ci += f.num;
+	return true;
+}
+
+/* Publish tx_ci, then interrupt who waits for it. */
+static void tx_tell(struct qhca_hca *hca, struct qhca_ethq *q)
+{
+	uint8_t raw[4];
+
+	if (q->tx_ci == q->tx_ci_told)
+		return;
+	put_le32(raw, q->tx_ci);
+	if (qhca_dma_write_release(hca, q->rec_base +
+				   offsetof(struct qhca_eth_record, tx_ci),
+				   raw, sizeof(raw)))
+		q->stopped = true;
+	q->tx_ci_told = q->tx_ci;
+	if (q->armed)
+		interrupt(hca, q);
+}
+
+unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget)
+{
+	unsigned int done = 0, i;
+
+	for (i = 0; i < QHCA_NUM_ETH_QUEUES; i++) {
+		struct qhca_ethq *q = &hca->eth.queue[i];
+
+		if (!q->live)
+			continue;
+		while (done < budget && !hca->wire.tx_blocked &&
+		       !q->partial && tx_one(hca, q))
+			done++;
+		tx_tell(hca, q);
+	}
+	return done;
+}
+
+bool qhca_eth_pending(const struct qhca_hca *hca)
+{
+	unsigned int i;
+
+	for (i = 0; i < QHCA_NUM_ETH_QUEUES; i++) {
+		const struct qhca_ethq *q = &hca->eth.queue[i];
+
+		if (q->live && !q->stopped && !q->partial &&
+		    q->tx_ci != q->tx_pi)
+			return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------------------
+ * Receive
+ */
+static bool mac_wanted(const struct qhca_hca *hca, const uint8_t *mac)
+{
+	static const uint8_t broadcast[6] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff
+	};
+	uint32_t flags = hca->port.rx_flags, i;
+
+	if (!(flags & QHCA_RX_ENABLE))
+		return false;
+	if (flags & QHCA_RX_PROMISC || !memcmp(mac, broadcast, 6) ||
+	    !memcmp(mac, hca->port.mac, 6))
+		return true;
+	if (!(mac[0] & 1))
+		return false;
+	if (flags & QHCA_RX_ALLMULTI)
+		return true;
+	for (i = 0; i < hca->eth.num_mcast; i++)
+		if (!memcmp(mac, hca->eth.mcast[i], 6))
+			return true;
+	return false;
+}
+
+/* The transport's checksum over @len bytes at @l4; addresses are @addr. */
+static bool l4_csum_ok(uint8_t proto, const uint8_t *addr, size_t addr_len,
+		       const uint8_t *l4, size_t len)
+{
+	uint32_t sum;
+
+	if (proto == 17) {
+		if (len < 8 || get_be16(l4 + 4) > len || get_be16(l4 + 4) < 8)
+			return false;
+		if (addr_len == 8 && get_be16(l4 + 6) == 0)
+			return true;	/* UDP over IPv4 without checksum */
+		len = get_be16(l4 + 4);
+	} else if (proto != 6 || len < 20) {
+		return false;
+	}
+	sum = qhca_csum_add(proto, addr, addr_len);
+	sum += (uint32_t)len & 0xffff;
+	return !qhca_csum_fold(qhca_csum_add(sum, l4, len));
+}
+
+static bool ipv4_csum_ok(const uint8_t *ip, size_t room)
+{
+	size_t ihl, total;
+
+	if (room < 20 || ip[0] >> 4 != 4)
+		return false;
+	ihl = (size_t)(ip[0] & 15) * 4;
+	total = get_be16(ip + 2);
+	if (ihl < 20 || total < ihl || total > room ||
+	    get_be16(ip + 6) & 0x3fff ||
+	    qhca_csum_fold(qhca_csum_add(0, ip, ihl)))
+		return false;
+	return l4_csum_ok(ip[9], ip + 12, 8, ip + ihl, total - ihl);
+}
+
+static bool ipv6_csum_ok(const uint8_t *ip, size_t room)
+{
+	if (room < 40 || ip[0] >> 4 != 6 || get_be16(ip + 4) > room - 40)
+		return false;
+	return l4_csum_ok(ip[6], ip + 8, 32, ip + 40, get_be16(ip + 4));
+}
+
+/* Was the transport's checksum verified?  One 802.1Q tag is looked through. */
+static bool rx_csum_ok(const struct qhca_hca *hca, const uint8_t *frame,
+		       size_t len, uint16_t *vlan)
+{
+	size_t off = QHCA_ETH_HLEN;
+	uint16_t type = get_be16(frame + 12);
+
+	*vlan = QHCA_VLAN_NONE;
+	if (type == QHCA_ETHERTYPE_VLAN && len >= off + QHCA_VLAN_HLEN) {
+		*vlan = get_be16(frame + 14);
+		type = get_be16(frame + 16);
+		off += QHCA_VLAN_HLEN;
+	}
+	if (!(hca->features & QHCA_FEAT_ETH_CSUM))
+		return false;
+	if (type == QHCA_ETHERTYPE_IPV4)
+		return ipv4_csum_ok(frame + off, len - off);
+	return type == QHCA_ETHERTYPE_IPV6 &&
+	       ipv6_csum_ok(frame + off, len - off);
+}
+
+/* Is a buffer posted?  Looks at the record before it says no. */
+static bool have_buffer(struct qhca_hca *hca, struct qhca_ethq *q)
+{
+	uint8_t raw[4];
+	uint32_t pi;
+
+	if (q->rx_pi != q->rx_ci)
+		return true;
+	if (qhca_dma_read(hca, q->rec_base, raw, sizeof(raw)))
+		return false;
+	pi = get_le32(raw);
+	if (pi - q->rx_ci > 1u << q->log_rx)
+		return false;		/* not sane: ignored */
+	q->rx_pi = pi;
+	return q->rx_pi != q->rx_ci;
+}
+
+/* Put the frame into the next buffer and complete it.  -1: lost. */
+static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
+		    const uint8_t *frame, size_t len)
+{
+	uint32_t slot = q->rx_ci & ((1u << q->log_rx) - 1), room, flags = 0;
+	struct qhca_eth_rxc rxc = { 0 };
+	struct qhca_eth_rxd rxd;
+	uint16_t vlan;
+
+	if (qhca_dma_read(hca, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
+		return -1;
+	if (rx_csum_ok(hca, frame, len, &vlan))
+		flags |= QHCA_RXC_CSUM_OK;
+	room = get_le32(&rxd.len);
+	if (len > room) {
+		len = room;
+		flags |= QHCA_RXC_TRUNC;
+	}
+	if (len && qhca_dma_write(hca, get_le64(&rxd.addr), frame, len))
+		return -1;
+	if (!(q->rx_ci >> q->log_rx & 1))
+		flags |= QHCA_RXC_PHASE;
+	put_le32(&rxc.len, (uint32_t)len);
+	put_le16(&rxc.index, (uint16_t)slot);
+	put_le16(&rxc.vlan, vlan);
+	put_le32(&rxc.flags, flags);
+	if (qhca_dma_write_release(hca, q->rxc_base + slot * RXC_SIZE, &rxc,
+				   sizeof(rxc)))
+		return -1;
+	q->rx_ci++;
+	return 0;
+}
+
+void qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+{
+	struct qhca_ethq *q = queue_get(hca, 0);
+
+	if (!q || !mac_wanted(hca, frame)) {
+		qhca_count(hca, QHCA_CNT_eth_rx_filtered);
+		return;
+	}
+	if (!have_buffer(hca, q) || rx_store(hca, q, frame, len)) {
+		qhca_count(hca, QHCA_CNT_eth_rx_no_buffer);
+		return;
+	}
+	qhca_count(hca, QHCA_CNT_eth_rx_packets);
+	qhca_count_n(hca, QHCA_CNT_eth_rx_bytes, len);
+	if (q->armed)
+		interrupt(hca, q);
+}
+
+/* RDMA shares the link: it never waits for Ethernet buffers. */
+bool qhca_can_receive(const struct qhca_hca *hca)
+{
+	return hca->link_up && !qhca_is_dead(hca);
+}
+
+/* ------------------------------------------------------------------------
+ * Doorbells and commands
+ */
+void qhca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
+{
+	struct qhca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	uint32_t pi = (uint32_t)(value >> 32);
+
+	if (!q) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
+	if (pi - q->tx_ci > 1u << q->log_tx) {
+		q->stopped = true;
+		return;
+	}
+	q->tx_pi = pi;
+	q->partial = false;
+}
+
+void qhca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value)
+{
+	struct qhca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	uint32_t seen = (uint32_t)(value >> 32);
+
+	if (!q) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
+	q->armed = QHCA_GET(QHCA_DB_ETH_ARM_RX, seen) == (q->rx_ci & 0xffff) &&
+		   QHCA_GET(QHCA_DB_ETH_ARM_TX, seen) ==
+		   (q->tx_ci_told & 0xffff);
+	if (!q->armed)
+		interrupt(hca, q);
+}
+
+enum qhca_cmd_status qhca_cmd_set_mcast(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_mcast_list *in = (const void *)ctx->in;
+	uint32_t count = get_le32(&in->count), i;
+
+	if (count > QHCA_MAX_ETH_MCAST)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_mcast_list, count));
+	for (i = 0; i < count; i++)
+		if (!(in->entry[i].mac[0] & 1))
+			return qhca_cmd_bad(ctx, offsetof(struct qhca_mcast_list,
+							  entry[i]));
+	for (i = 0; i < count; i++)
+		memcpy(hca->eth.mcast[i], in->entry[i].mac, 6);
+	hca->eth.num_mcast = count;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_create_ethq(struct qhca_hca *hca,
+					  struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_ethq_config *in = (const void *)ctx->in;
+	struct qhca_ethq q = {
+		.live = true, .log_tx = in->log_tx, .log_rx = in->log_rx,
+		.vector = get_le16(&in->vector),
+		.tx_base = get_le64(&in->tx_base),
+		.rx_base = get_le64(&in->rx_base),
+		.rxc_base = get_le64(&in->rxc_base),
+		.rec_base = get_le64(&in->rec_base),
+	};
+
+	if (q.tx_base & 63)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, tx_base));
+	if (q.rx_base & 63)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, rx_base));
+	if (q.rxc_base & 63)
+		return qhca_cmd_bad(ctx,
+				    offsetof(struct qhca_ethq_config, rxc_base));
+	if (q.rec_base & 63)
+		return qhca_cmd_bad(ctx,
+				    offsetof(struct qhca_ethq_config, rec_base));
+	if (q.log_tx > QHCA_LIMIT_LOG_ETH_RING)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_tx));
+	if (q.log_rx > QHCA_LIMIT_LOG_ETH_RING)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_rx));
+	if (q.vector >= hca->cfg.num_vectors)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, vector));
+	if (hca->eth.queue[ctx->index].live)
+		return QHCA_CMD_IN_USE;
+	hca->eth.queue[ctx->index] = q;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_destroy_ethq(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	struct qhca_ethq *q = queue_get(hca, ctx->index);
+
+	if (!q)
+		return QHCA_CMD_BAD_STATE;
+	memset(q, 0, sizeof(*q));
+	return QHCA_CMD_OK;
+}

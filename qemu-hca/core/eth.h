@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The Ethernet half of the adapter: one queue with a transmit ring, a receive
+ * ring, a receive completion ring and a record.
+ *
+ * Receiving never blocks the link, for RDMA frames share it: a frame that
+ * finds no buffer is dropped and counted (eth_rx_no_buffer).
+ *
+ * The arm doorbell carries the low 16 bits of what software has consumed: receive
+ * completions and tx_ci.  If either has moved on the interrupt is raised at
+ * once, else with the next change; then the queue is no longer armed.
+ */
+#ifndef QHCA_CORE_ETH_H
+#define QHCA_CORE_ETH_H
+
+#include "qhca.h"
+#include "cmd.h"
+
+#define QHCA_NUM_ETH_QUEUES	1
+
+struct qhca_ethq {
+	bool live, armed;
+	bool stopped;			/* transmit: the ring is of no use */
+	bool partial;			/* transmit: waits for a frame's EOP */
+	bool skip;			/* drop descriptors up to the next EOP */
+	uint8_t log_tx, log_rx;
+	uint16_t vector;
+	uint64_t tx_base, rx_base, rxc_base, rec_base;
+	uint32_t tx_pi, tx_ci;		/* free-running */
+	uint32_t tx_ci_told;		/* as in the record */
+	uint32_t rx_pi;			/* last fetched from the record */
+	uint32_t rx_ci;			/* buffers used = completions written */
+};
+
+struct qhca_eth {
+	struct qhca_ethq queue[QHCA_NUM_ETH_QUEUES];
+	uint32_t num_mcast;
+	uint8_t mcast[QHCA_MAX_ETH_MCAST][6];
+};
+
+void qhca_eth_reset(struct qhca_hca *hca);
+/* A frame that was not steered to the transport. */
+void qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+/* Send at most @budget frames; returns how many were taken from the ring. */
+unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget);
+bool qhca_eth_pending(const struct qhca_hca *hca);
+void qhca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value);
+void qhca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value);
+
+enum qhca_cmd_status qhca_cmd_set_mcast(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_create_ethq(struct qhca_hca *hca,
+					  struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_destroy_ethq(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx);
+
+#endif /* QHCA_CORE_ETH_H */

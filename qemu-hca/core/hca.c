@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The whole of one HCA: creation, reset, who works when, observation.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hca.h"
+
+/* ------------------------------------------------------------------------
+ * Configuration
+ */
+void qhca_config_default(struct qhca_config *cfg)
+{
+	static const struct qhca_config defaults = {
+		.mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
+		.log_max_pt = 20, .log_max_qp = 16, .log_max_cq = 16,
+		.log_max_srq = 14, .log_max_eq = 6,
+		.log_max_wq_depth = 15, .log_max_cq_depth = 20,
+		.log_max_eq_depth = 16,
+		.num_vectors = 32, .num_gids = 128, .num_db_pages = 1024,
+		.max_pool_blocks = 64, .max_mcast_members = 256,
+		.cache_max = {
+			[QHCA_CACHE_PT] = { 4096, 16 },
+			[QHCA_CACHE_AT] = { 16384, 16 },
+			[QHCA_CACHE_QD] = { 256, 16 },
+			[QHCA_CACHE_CQ] = { 1024, 16 },
+			[QHCA_CACHE_SRQ] = { 256, 16 },
+		},
+		.cache_default = {
+			[QHCA_CACHE_PT] = { 256, 4 },
+			[QHCA_CACHE_AT] = { 1024, 4 },
+			[QHCA_CACHE_QD] = { 64, 4 },
+			[QHCA_CACHE_CQ] = { 64, 4 },
+			[QHCA_CACHE_SRQ] = { 32, 4 },
+		},
+		.link_speed = 1000,
+		.features = ~0ull,
+		.seed = 1,
+	};
+
+	*cfg = defaults;
+}
+
+struct limit {
+	const char *name;
+	uint64_t value, min, max;
+};
+
+static bool limits_ok(const struct limit *limit, size_t num, char *err,
+		      size_t err_len)
+{
+	size_t i;
+
+	for (i = 0; i < num; i++) {
+		if (limit[i].value >= limit[i].min &&
+		    limit[i].value <= limit[i].max)
+			continue;
+		snprintf(err, err_len, "%s is %llu, and must be %llu to %llu",
+			 limit[i].name, (unsigned long long)limit[i].value,
+			 (unsigned long long)limit[i].min,
+			 (unsigned long long)limit[i].max);
+		return false;
+	}
+	return true;
+}
+
+static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
+{
+	const struct limit limits[] = {
+		{ "log_max_pt", cfg->log_max_pt, 2, QHCA_MAX_LOG_PT },
+		{ "log_max_qp", cfg->log_max_qp, 2, 23 },
+		{ "log_max_cq", cfg->log_max_cq, 1, 24 },
+		{ "log_max_srq", cfg->log_max_srq, 1, 24 },
+		{ "log_max_eq", cfg->log_max_eq, 1, QHCA_MAX_LOG_EQ },
+		{ "log_max_wq_depth", cfg->log_max_wq_depth, 1, 16 },
+		{ "log_max_cq_depth", cfg->log_max_cq_depth, 1, 24 },
+		{ "log_max_eq_depth", cfg->log_max_eq_depth, 1, 20 },
+		{ "num_vectors", cfg->num_vectors, 1, QHCA_MAX_VECTORS },
+		{ "num_gids", cfg->num_gids, 1, QHCA_MAX_GIDS },
+		{ "num_db_pages", cfg->num_db_pages, 1, 1u << 20 },
+		{ "link_speed", cfg->link_speed, 0,
+		  QHCA_GET(QHCA_LINK_SPEED, QHCA_LINK_SPEED) },
+	};
+
+	return limits_ok(limits, sizeof(limits) / sizeof(limits[0]), err,
+			 err_len);
+}
+
+static bool caches_ok(const struct qhca_config *cfg, char *err, size_t err_len)
+{
+	static const char * const name[QHCA_NUM_CACHES] = {
+		[QHCA_CACHE_PT] = "protection",
+		[QHCA_CACHE_AT] = "translation",
+		[QHCA_CACHE_QD] = "QP descriptor",
+		[QHCA_CACHE_CQ] = "CQ descriptor",
+		[QHCA_CACHE_SRQ] = "SRQ descriptor",
+	};
+	unsigned int i;
+
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		if (!qhca_geometry_valid(&cfg->cache_max[i], NULL)) {
+			snprintf(err, err_len,
+				 "the maximum of the %s cache, %u sets x %u blocks, is not powers of two within %u x %u and %u lines",
+				 name[i], cfg->cache_max[i].sets,
+				 cfg->cache_max[i].blocks, QHCA_CACHE_MAX_SETS,
+				 QHCA_CACHE_MAX_BLOCKS, QHCA_CACHE_MAX_LINES);
+			return false;
+		}
+		if (!qhca_geometry_valid(&cfg->cache_default[i],
+					 &cfg->cache_max[i])) {
+			snprintf(err, err_len,
+				 "the default of the %s cache, %u sets x %u blocks, is not powers of two within its maximum, %u x %u",
+				 name[i], cfg->cache_default[i].sets,
+				 cfg->cache_default[i].blocks,
+				 cfg->cache_max[i].sets,
+				 cfg->cache_max[i].blocks);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
+{
+	static const uint8_t zero[6];
+
+	if (cfg->mac[0] & 1 || !memcmp(cfg->mac, zero, sizeof(zero))) {
+		snprintf(err, err_len, "the MAC address is zero or multicast");
+		return false;
+	}
+	if (cfg->devmem_size && !cfg->devmem) {
+		snprintf(err, err_len, "device memory has a size and no place");
+		return false;
+	}
+	return sizes_ok(cfg, err, err_len) && caches_ok(cfg, err, err_len);
+}
+
+static uint64_t features_of(const struct qhca_config *cfg)
+{
+	uint64_t features = cfg->features & QHCA_ENGINE_FEATURES;
+
+	if (!cfg->devmem_size)
+		features &= ~QHCA_FEAT_DEVMEM;
+	if (!cfg->max_pool_blocks)
+		features &= ~QHCA_FEAT_POOL;
+	if (!cfg->max_mcast_members)
+		features &= ~QHCA_FEAT_MCAST;
+	if (!(features & QHCA_FEAT_RESERVED_LKEY))
+		features &= ~QHCA_FEAT_STRICT_LKEY;
+	return features;
+}
+
+/* ------------------------------------------------------------------------
+ * Life
+ */
+struct qhca_hca *qhca_create(const struct qhca_config *cfg,
+			     const struct qhca_host_ops *ops, void *host,
+			     char *err, size_t err_len)
+{
+	struct qhca_hca *hca;
+
+	if (!config_ok(cfg, err, err_len))
+		return NULL;
+	hca = calloc(1, sizeof(*hca));
+	if (!hca) {
+		snprintf(err, err_len, "out of memory");
+		return NULL;
+	}
+	hca->cfg = *cfg;
+	hca->ops = *ops;
+	hca->host = host;
+	hca->features = features_of(cfg);
+	if (!qhca_mem_create(hca) || !qhca_eqs_create(hca) ||
+	    !qhca_cqs_create(hca) || !qhca_ports_create(hca) ||
+	    !qhca_wire_create(hca) || !qhca_inject_create(hca)) {
+		qhca_destroy(hca);
+		snprintf(err, err_len, "out of memory");
+		return NULL;
+	}
+	qhca_reset(hca, 0);
+	return hca;
+}
+
+void qhca_destroy(struct qhca_hca *hca)
+{
+	if (!hca)
+		return;
+	qhca_qps_fini(hca);
+	qhca_srqs_fini(hca);
+	qhca_cqs_destroy(hca);
+	qhca_eqs_destroy(hca);
+	qhca_mem_destroy(hca);
+	qhca_ports_destroy(hca);
+	qhca_wire_destroy(hca);
+	qhca_inject_destroy(hca);
+	free(hca);
+}
+
+void qhca_teardown(struct qhca_hca *hca)
+{
+	qhca_qps_fini(hca);
+	qhca_srqs_fini(hca);
+	qhca_cqs_fini(hca);
+	qhca_eqs_reset(hca);
+	qhca_mem_fini(hca);
+	qhca_tables_reset(hca);
+	qhca_eth_reset(hca);
+	qhca_ports_teardown(hca);
+	qhca_wire_reset(hca);
+	qhca_inject_reset(hca);
+	hca->initialised = false;
+	hca->init_flags = 0;
+}
+
+void qhca_reset(struct qhca_hca *hca, uint64_t now)
+{
+	hca->now = now;
+	hca->reset_time = now;
+	hca->turn = 0;
+	qhca_teardown(hca);
+	qhca_ports_reset(hca);
+	qhca_cmdq_reset(hca);
+	qhca_regs_reset(hca);
+	memset(hca->counter, 0, sizeof(hca->counter));
+	qhca_trace(hca, QHCA_TRACE_RESET, 0, 0, 0, 0);
+}
+
+void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
+{
+	if (qhca_is_dead(hca))
+		return;
+	hca->status |= QHCA_STATUS_FATAL |
+		       QHCA_PUT(QHCA_STATUS_FATAL_CAUSE, (uint32_t)cause);
+	hca->fatal_info = info;
+	qhca_cmdq_stop(hca);
+	qhca_trace(hca, QHCA_TRACE_FATAL, cause, info, 0, 0);
+	qhca_event_fatal(hca, cause, info);
+}
+
+void qhca_inject_fatal(struct qhca_hca *hca)
+{
+	qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
+}
+
+void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now)
+{
+	hca->now = now;
+	if (hca->link_up == up)
+		return;
+	hca->link_up = up;
+	if (!up)
+		hca->wire.tx_blocked = false;	/* frames are dropped now */
+	qhca_event(hca, QHCA_EVENT_PORT_CHANGE, 1, qhca_link_word(hca));
+}
+
+/* ------------------------------------------------------------------------
+ * Who works when
+ *
+ * Each kind of work gets a share of a round, and rounds follow each other
+ * until the budget is spent or nobody has work.  Who is first changes with
+ * every round, so that a budget of one does not starve anyone.
+ */
+static const struct {
+	unsigned int (*run)(struct qhca_hca *hca, unsigned int budget);
+	unsigned int share;		/* packets a round */
+} workers[] = {
+	{ qhca_cmdq_run, 2 },
+	{ qhca_wire_run, 32 },
+	{ qhca_sched_run, 64 },
+	{ qhca_eth_run, 16 },
+};
+#define NUM_WORKERS	(sizeof(workers) / sizeof(workers[0]))
+
+static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
+{
+	unsigned int spent = 0, share, did, i;
+
+	for (i = 0; i < NUM_WORKERS && spent < budget; i++) {
+		unsigned int w = (hca->turn + i) % NUM_WORKERS;
+
+		share = workers[w].share;
+		if (share > budget - spent)
+			share = budget - spent;
+		did = workers[w].run(hca, share);
+		spent += did < share ? did : share;
+		if (qhca_is_dead(hca))
+			break;
+	}
+	hca->turn = (hca->turn + 1) % NUM_WORKERS;
+	return spent;
+}
+
+static bool work_left(const struct qhca_hca *hca)
+{
+	if (qhca_is_dead(hca))
+		return false;
+	if (qhca_cmdq_pending(hca) || qhca_wire_pending(hca))
+		return true;
+	return !hca->wire.tx_blocked &&
+	       (qhca_eth_pending(hca) || qhca_sched_pending(hca));
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t next_deadline(const struct qhca_hca *hca)
+{
+	uint64_t due = QHCA_NEVER, held;
+
+	if (qhca_is_dead(hca))
+		return QHCA_NEVER;
+	due = earliest(due, qhca_sched_deadline(hca));
+	due = earliest(due, qhca_cqs_deadline(hca));
+	due = earliest(due, qhca_eqs_deadline(hca));
+	held = qhca_inject_deadline(&hca->inject);
+	/* a frame that is due and waits for the link needs no timer */
+	if (!(hca->wire.tx_blocked && held <= hca->now))
+		due = earliest(due, held);
+	return due;
+}
+
+struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
+				unsigned int budget)
+{
+	struct qhca_run_result result;
+	unsigned int spent = 0, did;
+
+	hca->now = now;
+	while (!qhca_is_dead(hca)) {
+		qhca_cqs_run(hca);
+		qhca_eqs_run(hca);
+		if (spent >= budget)
+			break;
+		did = run_round(hca, budget - spent);
+		if (!did)
+			break;
+		spent += did;
+	}
+	result.more = work_left(hca);
+	result.deadline = next_deadline(hca);
+	return result;
+}
+
+/* ------------------------------------------------------------------------
+ * Observation
+ */
+uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id)
+{
+	return (unsigned int)id < QHCA_NUM_COUNTERS ? hca->counter[id] : 0;
+}
+
+const char *qhca_counter_name(enum qhca_counter id)
+{
+#define COUNTER_NAME(name) #name,
+	static const char * const names[] = { QHCA_COUNTERS(COUNTER_NAME) };
+#undef COUNTER_NAME
+
+	return (unsigned int)id < QHCA_NUM_COUNTERS ? names[id] : NULL;
+}
+
+void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids)
+{
+	hca->trace_mask = hca->ops.trace ? enabled_ids : 0;
+}
+
+void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->enabled = hca->status & QHCA_STATUS_ENABLED;
+	info->fatal = qhca_is_dead(hca);
+	info->link_up = hca->link_up;
+	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, hca->status);
+	memcpy(info->mac, hca->port.mac, sizeof(info->mac));
+	info->eth_mtu = hca->port.eth_mtu;
+	info->num_gids_valid = hca->port.num_gids_valid;
+}
+
+void qhca_for_each_qp(struct qhca_hca *hca,
+		      void (*fn)(void *arg, const struct qhca_qp_info *info),
+		      void *arg)
+{
+	struct qhca_qp_info info;
+	uint32_t qpn;
+
+	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
+		if (hca->qps.slot[qpn].live && qhca_qp_info(hca, qpn, &info))
+			fn(arg, &info);
+}
+
+static const struct qhca_cache *cache_of(const struct qhca_hca *hca,
+					 enum qhca_cache_id id)
+{
+	switch (id) {
+	case QHCA_CACHE_PT:
+		return &hca->mem.pt;
+	case QHCA_CACHE_AT:
+		return &hca->mem.at;
+	case QHCA_CACHE_QD:
+		return &hca->qps.cache.cache;
+	case QHCA_CACHE_CQ:
+		return &hca->cqs.cache.cache;
+	case QHCA_CACHE_SRQ:
+		return &hca->srqs.cache.cache;
+	default:
+		return NULL;
+	}
+}
+
+void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
+		      struct qhca_cache_info *info)
+{
+	const struct qhca_cache *c = cache_of(hca, id);
+
+	memset(info, 0, sizeof(*info));
+	if (!c)
+		return;
+	info->geometry = c->geometry;
+	info->valid = c->valid;
+}
+
+struct line_walk {
+	bool translation;
+	void (*fn)(void *arg, const struct qhca_cache_line *line);
+	void *arg;
+};
+
+static void show_line(void *arg, uint32_t set, uint32_t block,
+		      const struct qhca_tag *tag, const void *payload)
+{
+	const struct line_walk *walk = arg;
+	struct qhca_cache_line line = {
+		.set = set, .block = block, .gvmi = tag->gvmi,
+		.index = tag->index, .page = tag->page,
+	};
+
+	if (walk->translation)
+		line.addr = *(const uint64_t *)payload & QHCA_ATE_ADDR;
+	walk->fn(walk->arg, &line);
+}
+
+void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
+			      void (*fn)(void *arg,
+					 const struct qhca_cache_line *line),
+			      void *arg)
+{
+	struct line_walk walk = {
+		.translation = id == QHCA_CACHE_AT, .fn = fn, .arg = arg,
+	};
+	const struct qhca_cache *c = cache_of(hca, id);
+
+	if (c)
+		qhca_cache_for_each(c, show_line, &walk);
+}

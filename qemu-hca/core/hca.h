@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Engine internals: the struct of one HCA and the seams between its parts.
+ * Each part's own header documents the part; here is what they share.
+ *
+ *   regs.c cmd.c            registers, command queue
+ *   table.c cache.c         tables in host memory, bounded caches of them
+ *   pte.c mem.c key.c       entries, access by key, what changes keys
+ *   qbuf.c                  queue buffers and records
+ *   eq.c cq.c               events and completions
+ *   wire.c inject.c eth.c   frames out and in, loopback, faults, Ethernet
+ *   port.c                  GIDs, multicast members, port settings
+ *   qp.c srq.c              contexts, states, commands of QPs and SRQs
+ *   pkt.c icrc.c            packet codec, invariant CRC
+ *   sched.c                 which QP works next; timers
+ *   requester.c responder.c datagram.c   transport
+ */
+#ifndef QHCA_CORE_HCA_H
+#define QHCA_CORE_HCA_H
+
+#include "qhca.h"
+#include "bytes.h"
+#include "cache.h"
+
+/* Parts own their state; they are embedded so that nothing is global. */
+#include "table.h"
+#include "cmd.h"
+#include "regs.h"
+#include "mem.h"
+#include "key.h"
+#include "qbuf.h"
+#include "eq.h"
+#include "cq.h"
+#include "wire.h"
+#include "inject.h"
+#include "eth.h"
+#include "port.h"
+#include "qp.h"
+#include "srq.h"
+#include "sched.h"
+
+struct qhca_hca {
+	struct qhca_config cfg;
+	struct qhca_host_ops ops;
+	void *host;
+	uint64_t now;			/* of the call being served */
+	uint64_t reset_time;
+	uint64_t trace_mask;
+	uint64_t counter[QHCA_NUM_COUNTERS];
+
+	uint32_t status;		/* QHCA_REG_STATUS */
+	uint32_t control;
+	uint32_t fatal_info;
+	bool link_up;
+	bool initialised;		/* INIT_HCA done */
+	uint32_t init_flags;		/* QHCA_INIT_* */
+	uint64_t features;		/* QHCA_FEAT_* of this function */
+	unsigned int turn;		/* whose work qhca_run() does first */
+
+	struct qhca_regs regs;
+	struct qhca_cmdq cmdq;
+	struct qhca_tables tables;
+	struct qhca_mem mem;		/* protection and translation caches */
+	struct qhca_eqs eqs;
+	struct qhca_cqs cqs;
+	struct qhca_srqs srqs;
+	struct qhca_qps qps;
+	struct qhca_sched sched;
+	struct qhca_wire wire;
+	struct qhca_inject inject;
+	struct qhca_eth eth;
+	struct qhca_ports port;
+};
+
+static inline void qhca_count(struct qhca_hca *hca, enum qhca_counter id)
+{
+	hca->counter[id]++;
+}
+
+static inline void qhca_count_n(struct qhca_hca *hca, enum qhca_counter id,
+				uint64_t n)
+{
+	hca->counter[id] += n;
+}
+
+static inline void qhca_trace(struct qhca_hca *hca, enum qhca_trace_id id,
+			      uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	if (hca->trace_mask >> id & 1)
+		hca->ops.trace(hca->host, id, a, b, c, d);
+}
+
+/* Dead until reset; posts QHCA_EVENT_DEVICE_FATAL if EQ 0 still can. */
+void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info);
+
+static inline bool qhca_is_dead(const struct qhca_hca *hca)
+{
+	return hca->status & QHCA_STATUS_FATAL;
+}
+
+static inline int qhca_dma_read(struct qhca_hca *hca, uint64_t addr, void *buf,
+				size_t len)
+{
+	return hca->ops.dma_read(hca->host, hca->cfg.gvmi, addr, buf, len);
+}
+
+static inline int qhca_dma_write(struct qhca_hca *hca, uint64_t addr,
+				 const void *buf, size_t len)
+{
+	return hca->ops.dma_write(hca->host, hca->cfg.gvmi, addr, buf, len);
+}
+
+static inline int qhca_dma_write_release(struct qhca_hca *hca, uint64_t addr,
+					 const void *buf, size_t len)
+{
+	return hca->ops.dma_write_release(hca->host, hca->cfg.gvmi, addr, buf,
+					  len);
+}
+
+#endif /* QHCA_CORE_HCA_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Invariant CRC of RoCEv2 packets (RoCEv2 annex A17.3.3).
+ */
+#ifndef QHCA_CORE_ICRC_H
+#define QHCA_CORE_ICRC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define QHCA_ICRC_LEN	4
+
+/*
+ * The ICRC of a packet, as the number whose little-endian octets go on the
+ * wire.  @ip is the IP header (@ip_len bytes, 20 to 60), followed without a
+ * gap by the UDP header and @len bytes from BTH up to, not including, the
+ * ICRC; @len is at least 12.
+ */
+uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
+
+#endif /* QHCA_CORE_ICRC_H */

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hca.h"
+
+#define MILLION	1000000u
+
+bool qhca_inject_create(struct qhca_hca *hca)
+{
+	struct qhca_inject *inj = &hca->inject;
+
+	inj->cfg.seed = hca->cfg.seed;
+	inj->rng = hca->cfg.seed;
+	inj->data = malloc((size_t)QHCA_INJECT_STORE * QHCA_MAX_FRAME);
+	return inj->data;
+}
+
+void qhca_inject_destroy(struct qhca_hca *hca)
+{
+	free(hca->inject.data);
+	hca->inject.data = NULL;
+}
+
+void qhca_inject_reset(struct qhca_hca *hca)
+{
+	memset(hca->inject.slot, 0, sizeof(hca->inject.slot));
+	hca->inject.held = 0;
+}
+
+/* splitmix64: any seed will do, zero included. */
+static uint64_t next_random(struct qhca_inject *inj)
+{
+	uint64_t z = inj->rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+/* Below @n, which is far below 2^64, so that the bias does not matter. */
+static uint64_t random_below(struct qhca_inject *inj, uint64_t n)
+{
+	return next_random(inj) % n;
+}
+
+bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
+		     char *err, size_t err_len)
+{
+	struct qhca_inject *inj = &hca->inject;
+	unsigned int k;
+
+	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++)
+		if (cfg->rule[k].ppm > MILLION) {
+			snprintf(err, err_len,
+				 "a probability of %u parts in a million is over 1000000",
+				 cfg->rule[k].ppm);
+			return false;
+		}
+	if (cfg->delay_ns > QHCA_INJECT_MAX_DELAY) {
+		snprintf(err, err_len, "a delay may be 10 seconds at most");
+		return false;
+	}
+	if (cfg->seed != inj->cfg.seed)
+		inj->rng = cfg->seed;
+	inj->cfg = *cfg;
+	inj->seen = 0;
+	inj->any = false;
+	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++)
+		if (cfg->rule[k].ppm || cfg->rule[k].nth)
+			inj->any = true;
+	return true;
+}
+
+void qhca_inject_get(const struct qhca_hca *hca, struct qhca_inject_config *cfg)
+{
+	*cfg = hca->inject.cfg;
+}
+
+/*
+ * One random number for each rule with a probability, so that what happens to a frame
+ * does not depend on what happened to it by another rule.
+ */
+uint32_t qhca_inject_decide(struct qhca_inject *inj)
+{
+	const struct qhca_inject_rule *rule = inj->cfg.rule;
+	uint32_t fate = 0;
+	unsigned int k;
+
+	inj->seen++;
+	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++) {
+		if (rule[k].nth == inj->seen)
+			fate |= 1u << k;
+		if (rule[k].ppm && random_below(inj, MILLION) < rule[k].ppm)
+			fate |= 1u << k;
+	}
+	return fate;
+}
+
+void qhca_inject_flip(struct qhca_inject *inj, uint8_t *frame, size_t from,
+		      size_t len)
+{
+	uint64_t bit;
+
+	if (from >= len)
+		return;
+	bit = random_below(inj, (uint64_t)(len - from) * 8);
+	frame[from + bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static uint8_t *data_of(const struct qhca_inject *inj,
+			const struct qhca_inject_frame *f)
+{
+	return inj->data + (size_t)(f - inj->slot) * QHCA_MAX_FRAME;
+}
+
+const uint8_t *qhca_inject_data(const struct qhca_inject *inj,
+				const struct qhca_inject_frame *f)
+{
+	return data_of(inj, f);
+}
+
+bool qhca_inject_hold(struct qhca_inject *inj, const uint8_t *frame, size_t len,
+		      bool rx, bool swap, uint64_t due)
+{
+	struct qhca_inject_frame *f;
+	unsigned int i;
+
+	for (i = 0; i < QHCA_INJECT_STORE; i++)
+		if (!inj->slot[i].used)
+			break;
+	if (i == QHCA_INJECT_STORE || len > QHCA_MAX_FRAME)
+		return false;
+	f = &inj->slot[i];
+	f->due = due;
+	f->order = inj->order++;
+	f->len = (uint32_t)len;
+	f->used = true;
+	f->rx = rx;
+	f->swap = swap;
+	memcpy(data_of(inj, f), frame, len);
+	inj->held++;
+	return true;
+}
+
+void qhca_inject_passed(struct qhca_inject *inj, bool rx, uint64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++)
+		if (inj->slot[i].used && inj->slot[i].swap &&
+		    inj->slot[i].rx == rx) {
+			inj->slot[i].swap = false;
+			inj->slot[i].due = now;
+		}
+}
+
+struct qhca_inject_frame *qhca_inject_due(struct qhca_inject *inj, uint64_t now)
+{
+	struct qhca_inject_frame *best = NULL;
+	unsigned int i;
+
+	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++) {
+		struct qhca_inject_frame *f = &inj->slot[i];
+
+		if (f->used && f->due <= now &&
+		    (!best || f->order < best->order))
+			best = f;
+	}
+	return best;
+}
+
+void qhca_inject_drop(struct qhca_inject *inj, struct qhca_inject_frame *f)
+{
+	f->used = false;
+	inj->held--;
+}
+
+uint64_t qhca_inject_deadline(const struct qhca_inject *inj)
+{
+	uint64_t first = QHCA_NEVER;
+	unsigned int i;
+
+	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++)
+		if (inj->slot[i].used && inj->slot[i].due < first)
+			first = inj->slot[i].due;
+	return first;
+}

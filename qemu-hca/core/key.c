@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "hca.h"
+
+/* All translation lines that a valid entry's range can have. */
+static void at_drop(struct qhca_hca *hca, uint32_t index,
+		    const struct qhca_pte_host *pte)
+{
+	uint64_t last = pte->at_offset + (pte->length ? pte->length - 1 : 0);
+
+	qhca_cache_invalidate_range(&hca->mem.at, hca->cfg.gvmi, index,
+				    pte->at_offset >> pte->page_shift,
+				    last >> pte->page_shift);
+}
+
+static int write_windows(struct qhca_hca *hca, uint32_t index, uint32_t count)
+{
+	uint64_t addr;
+	uint8_t raw[4];
+
+	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+		return -1;
+	put_le32(raw, count);
+	qhca_pt_drop(hca, index);
+	return qhca_dma_write(hca, addr + offsetof(struct qhca_pte, windows),
+			      raw, sizeof(raw));
+}
+
+/* One window fewer on a region, which may have gone meanwhile. */
+static void unbind_region(struct qhca_hca *hca, uint32_t index)
+{
+	struct qhca_pte raw;
+	uint32_t windows;
+	uint64_t addr;
+
+	if (index < QHCA_FIRST_KEY_INDEX ||
+	    !qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+		return;
+	windows = get_le32(&raw.windows);
+	if (windows)
+		write_windows(hca, index, windows - 1);
+}
+
+/* Is @key's entry one that a work request of this QP may change? */
+static enum qhca_mem_reason pte_mine(const struct qhca_pte_host *pte,
+				     uint32_t key, uint32_t pd, bool octet)
+{
+	if (octet && pte->octet != QHCA_KEY_OCTET(key))
+		return QHCA_PROT_OCTET;
+	return pte->pd == pd ? QHCA_PROT_NONE : QHCA_PROT_PD;
+}
+
+/* ---- binding */
+
+#define WINDOW_ACCESS (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
+		       QHCA_ACCESS_REMOTE_ATOMIC | QHCA_ACCESS_ZERO_BASED | \
+		       QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_FLUSH_PERSISTENT)
+
+struct bind {				/* a bind request in host order */
+	uint64_t addr, length;
+	uint32_t mr_lkey, mw_rkey, new_rkey, access;
+};
+
+static enum qhca_mem_reason bind_window_refusal(const struct qhca_pte_host *mw,
+						const struct bind *b,
+						uint32_t pd)
+{
+	enum qhca_mem_reason reason = pte_mine(mw, b->mw_rkey, pd, true);
+
+	if (!qhca_pte_is_window(mw))
+		return QHCA_PROT_TYPE;
+	if (reason)
+		return reason;
+	if (QHCA_KEY_INDEX(b->new_rkey) != QHCA_KEY_INDEX(b->mw_rkey) ||
+	    b->access & ~WINDOW_ACCESS)
+		return QHCA_PROT_ARGUMENT;
+	if (mw->type == QHCA_PTE_MW1)
+		return b->access & QHCA_ACCESS_ZERO_BASED ? QHCA_PROT_ARGUMENT :
+							    QHCA_PROT_NONE;
+	if (mw->state != QHCA_PTE_INVALIDATED)
+		return QHCA_PROT_STATE;
+	return b->length ? QHCA_PROT_NONE : QHCA_PROT_ARGUMENT;
+}
+
+static enum qhca_mem_reason bind_region_refusal(const struct qhca_pte_host *mr,
+						const struct bind *b,
+						uint32_t pd)
+{
+	enum qhca_mem_reason reason = pte_mine(mr, b->mr_lkey, pd, true);
+
+	if (mr->state != QHCA_PTE_VALID)
+		return QHCA_PROT_STATE;
+	if (mr->type != QHCA_PTE_MR && mr->type != QHCA_PTE_FAST_REG &&
+	    mr->type != QHCA_PTE_POOL)
+		return QHCA_PROT_TYPE;
+	if (reason)
+		return reason;
+	if (!(mr->access & QHCA_ACCESS_MW_BIND))
+		return QHCA_PROT_ACCESS;
+	if (b->access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC) &&
+	    !(mr->access & QHCA_ACCESS_LOCAL_WRITE))
+		return QHCA_PROT_ACCESS;
+	return qhca_range_inside(b->addr, b->length, mr->start, mr->length) ?
+	       QHCA_PROT_NONE : QHCA_PROT_RANGE;
+}
+
+/* Make @mw the window on @mr that @b asks for.  false: pool row too short. */
+static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
+		      const struct qhca_pte_host *mr, const struct bind *b,
+		      uint32_t qpn)
+{
+	mw->state = QHCA_PTE_VALID;
+	mw->octet = QHCA_KEY_OCTET(b->new_rkey);
+	mw->access = b->access;
+	mw->start = b->access & QHCA_ACCESS_ZERO_BASED ? 0 : b->addr;
+	mw->length = b->length;
+	mw->at_key = QHCA_KEY_INDEX(b->mr_lkey);
+	mw->at_base = mr->at_base;
+	mw->at_offset = mr->at_offset + (b->addr - mr->start);
+	mw->levels = mr->levels;
+	mw->page_shift = mr->page_shift;
+	mw->odp = mr->odp;
+	mw->pool_block = 0;
+	mw->windows = 1;
+	mw->qpn = mw->type == QHCA_PTE_MW2B ? qpn : 0;
+	if (mr->type != QHCA_PTE_POOL)
+		return true;
+	/* a window has no row of its own: its base is the bus address */
+	if (mr->pool_block >= hca->cfg.max_pool_blocks ||
+	    mr->at_base > hca->mem.pool[mr->pool_block].length ||
+	    !qhca_range_inside(mw->at_offset, b->length, 0,
+			       hca->mem.pool[mr->pool_block].length -
+			       mr->at_base))
+		return false;
+	mw->levels = 0;
+	mw->at_base += hca->mem.pool[mr->pool_block].addr;
+	return true;
+}
+
+/* The new region counts the window before the window works. */
+static enum qhca_mem_status bind_new(struct qhca_hca *hca,
+				     struct qhca_pte_host *mw,
+				     const struct bind *b, uint32_t pd,
+				     uint32_t qpn)
+{
+	enum qhca_mem_reason reason;
+	enum qhca_mem_status status;
+	struct qhca_pte_host mr;
+
+	status = qhca_pte_read(hca, b->mr_lkey, &mr);
+	if (status)
+		return status;
+	reason = bind_region_refusal(&mr, b, pd);
+	if (reason)
+		return qhca_pte_refuse(hca, b->mr_lkey, b->addr, b->length, reason);
+	if (!bind_fill(hca, mw, &mr, b, qpn))
+		return qhca_pte_refuse(hca, b->mr_lkey, b->addr, b->length,
+			      QHCA_PROT_POOL);
+	if (write_windows(hca, mw->at_key, mr.windows + 1))
+		return QHCA_MEM_DMA;
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
+				   uint32_t qpn,
+				   const struct qhca_wqe_bind *wqe)
+{
+	struct bind b = {
+		.addr = get_le64(&wqe->addr), .length = get_le64(&wqe->length),
+		.mr_lkey = get_le32(&wqe->mr_lkey),
+		.mw_rkey = get_le32(&wqe->mw_rkey),
+		.new_rkey = get_le32(&wqe->new_rkey),
+		.access = get_le32(&wqe->access),
+	};
+	struct qhca_pte_host mw;
+	enum qhca_mem_status status = qhca_pte_read(hca, b.mw_rkey, &mw);
+	enum qhca_mem_reason reason;
+	uint32_t old_region;
+
+	if (status)
+		return status;
+	reason = bind_window_refusal(&mw, &b, pd);
+	if (reason)
+		return qhca_pte_refuse_key(hca, b.mw_rkey, reason);
+	old_region = mw.windows ? mw.at_key : 0;
+	if (b.length) {
+		status = bind_new(hca, &mw, &b, pd, qpn);
+	} else {
+		mw.state = QHCA_PTE_INVALIDATED;
+		mw.octet = QHCA_KEY_OCTET(b.new_rkey);
+		mw.windows = 0;
+	}
+	if (!status)
+		status = qhca_pte_write(hca, b.mw_rkey, &mw);
+	if (!status && old_region)
+		unbind_region(hca, old_region);
+	return status;
+}
+
+/* ---- invalidation by work requests */
+
+static enum qhca_mem_reason inv_refusal(const struct qhca_pte_host *pte,
+					uint32_t key, uint32_t pd,
+					uint32_t qpn, bool remote)
+{
+	enum qhca_mem_reason reason = pte_mine(pte, key, pd, true);
+
+	if (reason)
+		return reason;
+	if (remote && !pte->remote_inv)
+		return QHCA_PROT_ACCESS;
+	if (pte->type == QHCA_PTE_FAST_REG)
+		return pte->windows ? QHCA_PROT_WINDOWS : QHCA_PROT_NONE;
+	if (pte->type != QHCA_PTE_MW2B)
+		return QHCA_PROT_TYPE;
+	/* an unbound window is no QP's */
+	return pte->state == QHCA_PTE_VALID && pte->qpn != qpn ?
+	       QHCA_PROT_QPN : QHCA_PROT_NONE;
+}
+
+static enum qhca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
+				       uint32_t qpn, uint32_t key, bool remote)
+{
+	struct qhca_pte_host pte;
+	enum qhca_mem_status status = qhca_pte_read(hca, key, &pte);
+	enum qhca_mem_reason reason;
+	bool bound;
+
+	if (status)
+		return status;
+	reason = inv_refusal(&pte, key, pd, qpn, remote);
+	if (reason)
+		return qhca_pte_refuse_key(hca, key, reason);
+	if (pte.state == QHCA_PTE_INVALIDATED)
+		return QHCA_MEM_OK;
+	pte.state = QHCA_PTE_INVALIDATED;
+	bound = pte.type == QHCA_PTE_MW2B && pte.windows;
+	if (bound)
+		pte.windows = 0;
+	status = qhca_pte_write(hca, key, &pte);
+	if (status)
+		return status;
+	if (pte.type == QHCA_PTE_FAST_REG)
+		at_drop(hca, QHCA_KEY_INDEX(key), &pte);
+	if (bound)
+		unbind_region(hca, pte.at_key);
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
+					uint32_t qpn, uint32_t key)
+{
+	return invalidate(hca, pd, qpn, key, false);
+}
+
+enum qhca_mem_status qhca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
+					 uint32_t qpn, uint32_t rkey)
+{
+	return invalidate(hca, pd, qpn, rkey, true);
+}
+
+/* ---- fast registration */
+
+#define REG_ACCESS	(QHCA_ACCESS_MASK)
+#define REG_BATCH	256u		/* entries copied at a time */
+
+struct reg {				/* a registration in host order */
+	uint64_t iova, length, pages;
+	uint32_t key, access, num_pages;
+	uint8_t page_shift;
+};
+
+static enum qhca_mem_reason reg_refusal(const struct qhca_pte_host *pte,
+					const struct reg *r, uint32_t pd)
+{
+	uint64_t page_size, offset, room;
+
+	if (pte->type != QHCA_PTE_FAST_REG)
+		return QHCA_PROT_TYPE;
+	if (pte->pd != pd)
+		return QHCA_PROT_PD;
+	if (pte->state != QHCA_PTE_INVALIDATED)
+		return QHCA_PROT_STATE;
+	if (pte->levels < 1 || pte->levels > 2 ||
+	    pte->at_key != QHCA_KEY_INDEX(r->key))
+		return QHCA_PROT_PTE;
+	if (r->num_pages == 0 || r->num_pages > pte->pool_block ||
+	    r->num_pages > QHCA_FAST_REG_MAX_PAGES ||
+	    (pte->levels == 1 && r->num_pages > 1u << QHCA_AT_BITS) ||
+	    r->page_shift < QHCA_MIN_PAGE_SHIFT ||
+	    r->page_shift > QHCA_MAX_PAGE_SHIFT || r->access & ~REG_ACCESS)
+		return QHCA_PROT_ARGUMENT;
+	page_size = 1ull << r->page_shift;
+	offset = r->iova & (page_size - 1);
+	room = page_size * r->num_pages;	/* at most 2^(39 + 12) */
+	return r->length <= room - offset ? QHCA_PROT_NONE : QHCA_PROT_RANGE;
+}
+
+/* Bus address of leaf entry @i and how many follow it in the same node. */
+static int reg_leaf(struct qhca_hca *hca, const struct qhca_pte_host *pte,
+		    uint32_t i, uint64_t *addr, uint32_t *room)
+{
+	uint32_t slot = i & ((1u << QHCA_AT_BITS) - 1);
+	uint64_t node = pte->at_base;
+	uint8_t raw[8];
+
+	if (pte->levels == 2) {
+		if (qhca_dma_read(hca, node + 8ull * (i >> QHCA_AT_BITS), raw,
+				  sizeof(raw)))
+			return -1;
+		qhca_count(hca, QHCA_CNT_at_node_reads);
+		node = get_le64(raw);
+		if (!(node & QHCA_ATE_PRESENT))
+			return -1;
+		node &= QHCA_ATE_NODE;
+	}
+	*addr = node + 8ull * slot;
+	*room = (1u << QHCA_AT_BITS) - slot;
+	return 0;
+}
+
+/* Copy the page list into the leaf nodes. */
+static enum qhca_mem_status reg_copy(struct qhca_hca *hca,
+				     const struct qhca_pte_host *pte,
+				     const struct reg *r)
+{
+	uint64_t page_mask = ~((1ull << r->page_shift) - 1), addr;
+	uint8_t list[REG_BATCH * 8];
+	uint32_t i, j, n, room;
+
+	for (i = 0; i < r->num_pages; i += n) {
+		if (reg_leaf(hca, pte, i, &addr, &room))
+			return QHCA_MEM_DMA;
+		n = r->num_pages - i;
+		n = n < room ? n : room;
+		n = n < REG_BATCH ? n : REG_BATCH;
+		if (qhca_dma_read(hca, r->pages + 8ull * i, list, n * 8))
+			return QHCA_MEM_DMA;
+		for (j = 0; j < n; j++)
+			put_le64(list + j * 8,
+				 (get_le64(list + j * 8) & page_mask) |
+				 QHCA_ATE_PRESENT | QHCA_ATE_LEAF |
+				 QHCA_ATE_WRITE);
+		if (qhca_dma_write(hca, addr, list, n * 8))
+			return QHCA_MEM_DMA;
+	}
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
+				  uint32_t qpn, bool kernel,
+				  const struct qhca_wqe_reg *wqe)
+{
+	struct reg r = {
+		.iova = get_le64(&wqe->iova), .length = get_le64(&wqe->length),
+		.pages = get_le64(&wqe->pages), .key = get_le32(&wqe->key),
+		.access = get_le32(&wqe->access),
+		.num_pages = get_le32(&wqe->num_pages),
+		.page_shift = wqe->page_shift,
+	};
+	enum qhca_mem_reason reason;
+	enum qhca_mem_status status;
+	struct qhca_pte_host pte;
+
+	(void)qpn;
+	if (!kernel)
+		return qhca_pte_refuse_key(hca, r.key, QHCA_PROT_TYPE);
+	status = qhca_pte_read(hca, r.key, &pte);
+	if (status)
+		return status;
+	reason = reg_refusal(&pte, &r, pd);
+	if (reason)
+		return qhca_pte_refuse(hca, r.key, r.iova, r.length, reason);
+	status = reg_copy(hca, &pte, &r);
+	if (status)
+		return status;
+	pte.state = QHCA_PTE_VALID;
+	pte.octet = QHCA_KEY_OCTET(r.key);
+	pte.access = r.access;
+	pte.page_shift = r.page_shift;
+	pte.start = r.access & QHCA_ACCESS_ZERO_BASED ? 0 : r.iova;
+	pte.length = r.length;
+	pte.at_offset = r.iova & ((1ull << r.page_shift) - 1);
+	at_drop(hca, QHCA_KEY_INDEX(r.key), &pte);
+	return qhca_pte_write(hca, r.key, &pte);
+}
+
+/* ------------------------------------------------------------------------
+ * Commands
+ */
+
+/*
+ * The entry of a bound window that is being freed is taken off its region's
+ * count, whatever its state: software has set that to FREE by now.
+ */
+static void inval_window(struct qhca_hca *hca, uint32_t index)
+{
+	struct qhca_pte_host pte;
+	struct qhca_pte raw;
+	uint64_t addr;
+
+	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+		return;
+	qhca_pte_decode(&raw, &pte);
+	if (!qhca_pte_is_window(&pte) || pte.windows != 1 ||
+	    write_windows(hca, index, 0))
+		return;
+	unbind_region(hca, pte.at_key);
+}
+
+enum qhca_cmd_status qhca_cmd_invalidate_key(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx)
+{
+	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+	if (ctx->index < QHCA_FIRST_KEY_INDEX)
+		return QHCA_CMD_BAD_INDEX;
+	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
+	if (ctx->param & QHCA_INVAL_PT) {
+		qhca_pt_drop(hca, ctx->index);
+		inval_window(hca, ctx->index);
+	}
+	if (ctx->param & QHCA_INVAL_AT)
+		qhca_cache_invalidate_index(&hca->mem.at, hca->cfg.gvmi,
+					    ctx->index);
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_invalidate_range(struct qhca_hca *hca,
+					       struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_range *range = (const void *)ctx->in;
+	uint64_t start = get_le64(&range->start);
+	uint64_t length = get_le64(&range->length), first;
+	struct qhca_pte_host pte;
+	struct qhca_pte raw;
+	uint64_t addr;
+
+	if (ctx->index < QHCA_FIRST_KEY_INDEX)
+		return QHCA_CMD_BAD_INDEX;
+	if (length == 0 || start + (length - 1) < start)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_range, length));
+	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
+		   length);
+	if (qhca_table_entry(hca, QHCA_TABLE_PT, ctx->index, &addr) &&
+	    !qhca_dma_read(hca, addr, &raw, sizeof(raw))) {
+		qhca_pte_decode(&raw, &pte);
+		first = start + pte.at_offset;
+		if (pte.state == QHCA_PTE_VALID && first >= start &&
+		    first + (length - 1) >= first) {
+			qhca_cache_invalidate_range(&hca->mem.at,
+						    hca->cfg.gvmi, ctx->index,
+						    first >> pte.page_shift,
+						    (first + length - 1) >>
+						    pte.page_shift);
+			return QHCA_CMD_OK;
+		}
+	}
+	qhca_cache_invalidate_index(&hca->mem.at, hca->cfg.gvmi, ctx->index);
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx)
+{
+	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+	qhca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param, 0, 0);
+	if (ctx->param & QHCA_INVAL_PT)
+		qhca_cache_invalidate_all(&hca->mem.pt);
+	if (ctx->param & QHCA_INVAL_AT)
+		qhca_cache_invalidate_all(&hca->mem.at);
+	return QHCA_CMD_OK;
+}

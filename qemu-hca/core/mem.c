@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Protection and translation.  See mem.h for the pipeline and its rules, and
+ * Documentation/hardware.rst, section Memory.
+ *
+ * The hit path: one set of the protection cache, a handful of compares, one
+ * set of the translation cache for each page, one DMA for each run of pages that
+ * follow each other.
+ */
+#include <stdlib.h>
+
+#include "hca.h"
+
+/* Pages that QHCA_MEM_MAX_LEN bytes can touch. */
+#define MAX_RUNS	(QHCA_MEM_MAX_LEN / 4096 + 1)
+
+struct run {				/* bus-contiguous piece of an access */
+	uint64_t addr;
+	uint64_t len;
+};
+
+bool qhca_mem_create(struct qhca_hca *hca)
+{
+	hca->mem.pool = calloc(hca->cfg.max_pool_blocks + 1u,
+			       sizeof(*hca->mem.pool));
+	return hca->mem.pool;
+}
+
+void qhca_mem_destroy(struct qhca_hca *hca)
+{
+	qhca_mem_fini(hca);
+	free(hca->mem.pool);
+	hca->mem.pool = NULL;
+}
+
+bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
+		   struct qhca_geometry at)
+{
+	uint64_t *count = hca->counter;
+	struct qhca_cache_counts pt_counts = {
+		.hits = &count[QHCA_CNT_pt_hits],
+		.misses = &count[QHCA_CNT_pt_misses],
+		.evictions = &count[QHCA_CNT_pt_evictions],
+		.conflicts = &count[QHCA_CNT_pt_conflicts],
+		.invalidations = &count[QHCA_CNT_pt_invalidations],
+		.stale_fills = &count[QHCA_CNT_pt_stale_fills],
+	};
+	struct qhca_cache_counts at_counts = {
+		.hits = &count[QHCA_CNT_at_hits],
+		.misses = &count[QHCA_CNT_at_misses],
+		.evictions = &count[QHCA_CNT_at_evictions],
+		.conflicts = &count[QHCA_CNT_at_conflicts],
+		.invalidations = &count[QHCA_CNT_at_invalidations],
+		.stale_fills = &count[QHCA_CNT_at_stale_fills],
+	};
+
+	return qhca_cache_init(&hca->mem.pt, pt, sizeof(struct qhca_pte_host),
+			       &pt_counts) &&
+	       qhca_cache_init(&hca->mem.at, at, sizeof(uint64_t), &at_counts);
+}
+
+void qhca_mem_fini(struct qhca_hca *hca)
+{
+	qhca_cache_fini(&hca->mem.pt);
+	qhca_cache_fini(&hca->mem.at);
+	if (hca->mem.pool)
+		memset(hca->mem.pool, 0,
+		       hca->cfg.max_pool_blocks * sizeof(*hca->mem.pool));
+}
+
+/* ------------------------------------------------------------------------
+ * Protection
+ */
+static struct qhca_tag qhca_pt_tag(const struct qhca_hca *hca, uint32_t index)
+{
+	return (struct qhca_tag){ .gvmi = hca->cfg.gvmi, .index = index };
+}
+
+/* A miss: read, and install what is VALID.  *@pte is the line or @copy. */
+static enum qhca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
+				     struct qhca_pte_host *copy,
+				     const struct qhca_pte_host **pte)
+{
+	uint64_t epoch = qhca_cache_fill_begin(&hca->mem.pt);
+	uint32_t index = QHCA_KEY_INDEX(key);
+	enum qhca_mem_status status;
+	struct qhca_pte_host *line;
+
+	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
+	status = qhca_pte_read(hca, key, copy);
+	if (status)
+		return status;
+	*pte = copy;
+	if (copy->state != QHCA_PTE_VALID)
+		return QHCA_MEM_OK;
+	line = qhca_cache_install(&hca->mem.pt, qhca_pt_tag(hca, index), epoch);
+	if (line) {
+		*line = *copy;
+		*pte = line;
+	}
+	return QHCA_MEM_OK;
+}
+
+/*
+ * The entry of @key through the protection cache.  *@pte is good until the
+ * next lookup.
+ */
+static enum qhca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
+				    struct qhca_pte_host *copy,
+				    const struct qhca_pte_host **pte)
+{
+	uint32_t index = QHCA_KEY_INDEX(key);
+	enum qhca_mem_status status;
+	uint64_t addr;
+
+	if (index >= QHCA_FIRST_KEY_INDEX &&
+	    index < qhca_table_size(hca, QHCA_TABLE_PT) &&
+	    qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr)) {
+		*pte = qhca_cache_lookup(&hca->mem.pt, qhca_pt_tag(hca, index));
+		return *pte ? QHCA_MEM_OK : pte_fill(hca, key, copy, pte);
+	}
+	status = qhca_pte_address(hca, key, &addr);	/* says why */
+	return status ? status : QHCA_MEM_PROT;
+}
+
+static bool reserved_allowed(const struct qhca_hca *hca,
+			     const struct qhca_mem_req *req)
+{
+	if (!(hca->features & QHCA_FEAT_RESERVED_LKEY) || req->remote ||
+	    !req->kernel)
+		return false;
+	return req->channel || !(hca->init_flags & QHCA_INIT_STRICT_LKEY);
+}
+
+static enum qhca_mem_reason pte_refusal(const struct qhca_pte_host *pte,
+					const struct qhca_mem_req *req)
+{
+	if (pte->state != QHCA_PTE_VALID)
+		return QHCA_PROT_STATE;
+	if (pte->octet != QHCA_KEY_OCTET(req->key))
+		return QHCA_PROT_OCTET;
+	if (pte->pd != req->pd)
+		return QHCA_PROT_PD;
+	if (pte->type == QHCA_PTE_MW2B && pte->qpn != req->qpn)
+		return QHCA_PROT_QPN;
+	if (qhca_pte_is_window(pte) && !req->remote)
+		return QHCA_PROT_TYPE;
+	if (req->access & ~pte->access)
+		return QHCA_PROT_ACCESS;
+	if (!qhca_range_inside(req->addr, req->len, pte->start, pte->length))
+		return QHCA_PROT_RANGE;
+	return QHCA_PROT_NONE;
+}
+
+/* All of protection; *@pte is NULL for the reserved L_Key. */
+static enum qhca_mem_status protect(struct qhca_hca *hca,
+				    const struct qhca_mem_req *req,
+				    struct qhca_pte_host *copy,
+				    const struct qhca_pte_host **pte)
+{
+	enum qhca_mem_reason reason;
+	enum qhca_mem_status status;
+
+	*pte = NULL;
+	if (req->key == QHCA_RESERVED_LKEY) {
+		if (!reserved_allowed(hca, req))
+			return qhca_pte_refuse(hca, req->key, req->addr, req->len,
+				      QHCA_PROT_RESERVED_KEY);
+		qhca_count(hca, QHCA_CNT_reserved_lkey_uses);
+		return QHCA_MEM_OK;
+	}
+	status = pte_get(hca, req->key, copy, pte);
+	if (status)
+		return status;
+	reason = pte_refusal(*pte, req);
+	if (reason)
+		return qhca_pte_refuse(hca, req->key, req->addr, req->len, reason);
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_check(struct qhca_hca *hca,
+				    const struct qhca_mem_req *req)
+{
+	const struct qhca_pte_host *pte;
+	struct qhca_pte_host copy;
+
+	return req->len ? protect(hca, req, &copy, &pte) : QHCA_MEM_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Translation
+ */
+struct access {
+	const struct qhca_mem_req *req;
+	const struct qhca_pte_host *pte;
+	bool write;
+	uint8_t *devmem;		/* not NULL: in device memory, no runs */
+	unsigned int num_runs;
+	struct run run[MAX_RUNS];
+};
+
+static enum qhca_mem_status refuse_access(struct qhca_hca *hca,
+					  const struct access *a,
+					  enum qhca_mem_reason reason)
+{
+	return qhca_pte_refuse(hca, a->req->key, a->req->addr, a->req->len, reason);
+}
+
+static void add_run(struct access *a, uint64_t addr, uint64_t len)
+{
+	struct run *last = a->num_runs ? &a->run[a->num_runs - 1] : NULL;
+
+	if (last && last->addr + last->len == addr)
+		last->len += len;
+	else
+		a->run[a->num_runs++] = (struct run){ addr, len };
+}
+
+/* Not there: a page fault if the region may fault, else refused. */
+static enum qhca_mem_status absent(struct qhca_hca *hca, const struct access *a,
+				   uint64_t done, enum qhca_mem_reason reason)
+{
+	if (!a->pte->odp)
+		return refuse_access(hca, a, reason);
+	hca->mem.fault.addr = a->req->addr + done;
+	hca->mem.fault.len = a->req->len - done;
+	return QHCA_MEM_FAULT;
+}
+
+static enum qhca_mem_status at_fill(struct qhca_hca *hca,
+				    const struct access *a, uint64_t offset,
+				    uint64_t done, uint64_t *entry)
+{
+	const struct qhca_pte_host *pte = a->pte;
+	struct qhca_at_root root = {
+		.base = pte->at_base, .page_shift = pte->page_shift,
+		.levels = pte->levels,
+	};
+	struct qhca_tag tag = {
+		.page = offset >> pte->page_shift, .index = pte->at_key,
+		.gvmi = hca->cfg.gvmi,
+	};
+	uint64_t epoch = qhca_cache_fill_begin(&hca->mem.at);
+	uint64_t *line;
+
+	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
+		   tag.page, 0);
+	switch (qhca_at_walk(hca, &root, offset, entry,
+			     &hca->counter[QHCA_CNT_at_node_reads])) {
+	case QHCA_WALK_OK:
+		break;
+	case QHCA_WALK_ABSENT:
+		return absent(hca, a, done, QHCA_PROT_NOT_PRESENT);
+	default:			/* beyond the root, or a node unreadable */
+		return refuse_access(hca, a, QHCA_PROT_NOT_PRESENT);
+	}
+	line = qhca_cache_install(&hca->mem.at, tag, epoch);
+	if (line)
+		*line = *entry;
+	return QHCA_MEM_OK;
+}
+
+/* Translation of one page through the cache; @done bytes precede it. */
+static enum qhca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
+				   uint64_t offset, uint64_t done,
+				   uint64_t *entry)
+{
+	const struct qhca_pte_host *pte = a->pte;
+	enum qhca_mem_status status;
+	struct qhca_tag tag = {
+		.page = offset >> pte->page_shift, .index = pte->at_key,
+		.gvmi = hca->cfg.gvmi,
+	};
+	const uint64_t *line = qhca_cache_lookup(&hca->mem.at, tag);
+
+	/*
+	 * Entries that become present or writable need no invalidation: a
+	 * line without WRITE is looked up again before it is refused.
+	 */
+	if (line && (!a->write || *line & QHCA_ATE_WRITE)) {
+		*entry = *line;
+		return QHCA_MEM_OK;
+	}
+	status = at_fill(hca, a, offset, done, entry);
+	if (status)
+		return status;
+	if (a->write && !(*entry & QHCA_ATE_WRITE))
+		return absent(hca, a, done, QHCA_PROT_READ_ONLY);
+	return QHCA_MEM_OK;
+}
+
+static enum qhca_mem_status translate_pages(struct qhca_hca *hca,
+					    struct access *a, uint64_t offset)
+{
+	uint64_t page_size = 1ull << a->pte->page_shift;
+	uint64_t done = 0, in_page, here, entry;
+	enum qhca_mem_status status;
+
+	while (done < a->req->len) {
+		status = at_get(hca, a, offset + done, done, &entry);
+		if (status)
+			return status;
+		in_page = (offset + done) & (page_size - 1);
+		here = a->req->len - done;
+		if (here > page_size - in_page)
+			here = page_size - in_page;
+		add_run(a, (entry & QHCA_ATE_ADDR) + in_page, here);
+		done += here;
+	}
+	return QHCA_MEM_OK;
+}
+
+static enum qhca_mem_status translate_pool(struct qhca_hca *hca,
+					   struct access *a, uint64_t offset)
+{
+	const struct qhca_pte_host *pte = a->pte;
+	uint64_t at = pte->at_base + offset;
+
+	if (pte->pool_block >= hca->cfg.max_pool_blocks || at < offset ||
+	    !qhca_range_inside(at, a->req->len, 0,
+			       hca->mem.pool[pte->pool_block].length))
+		return refuse_access(hca, a, QHCA_PROT_POOL);
+	qhca_count(hca, QHCA_CNT_pool_direct_uses);
+	add_run(a, hca->mem.pool[pte->pool_block].addr + at, a->req->len);
+	return QHCA_MEM_OK;
+}
+
+static enum qhca_mem_status translate_devmem(struct qhca_hca *hca,
+					     struct access *a, uint64_t offset)
+{
+	uint64_t at = a->pte->at_base + offset;
+
+	if (at < offset ||
+	    !qhca_range_inside(at, a->req->len, 0, hca->cfg.devmem_size))
+		return refuse_access(hca, a, QHCA_PROT_RANGE);
+	a->devmem = (uint8_t *)hca->cfg.devmem + at;
+	return QHCA_MEM_OK;
+}
+
+/* Find every page of a protected access before any byte is moved. */
+static enum qhca_mem_status translate(struct qhca_hca *hca, struct access *a)
+{
+	const struct qhca_pte_host *pte = a->pte;
+	uint64_t offset;
+
+	if (!pte || pte->type == QHCA_PTE_DMA) {
+		add_run(a, a->req->addr, a->req->len);
+		return QHCA_MEM_OK;
+	}
+	offset = a->req->addr - pte->start + pte->at_offset;
+	if (pte->type == QHCA_PTE_POOL)
+		return translate_pool(hca, a, offset);
+	if (pte->type == QHCA_PTE_DEVMEM)
+		return translate_devmem(hca, a, offset);
+	if (pte->levels)
+		return translate_pages(hca, a, offset);
+	add_run(a, pte->at_base + offset, a->req->len);
+	return QHCA_MEM_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Data
+ */
+static enum qhca_mem_status begin(struct qhca_hca *hca, struct access *a,
+				  struct qhca_pte_host *copy)
+{
+	enum qhca_mem_status status;
+
+	if (a->req->len > QHCA_MEM_MAX_LEN)
+		return refuse_access(hca, a, QHCA_PROT_ARGUMENT);
+	status = protect(hca, a->req, copy, &a->pte);
+	return status ? status : translate(hca, a);
+}
+
+static enum qhca_mem_status copy_in(struct qhca_hca *hca,
+				    const struct access *a, uint8_t *to)
+{
+	unsigned int i;
+
+	if (a->devmem) {
+		memcpy(to, a->devmem, (size_t)a->req->len);
+		return QHCA_MEM_OK;
+	}
+	for (i = 0; i < a->num_runs; to += a->run[i].len, i++)
+		if (qhca_dma_read(hca, a->run[i].addr, to,
+				  (size_t)a->run[i].len))
+			return QHCA_MEM_DMA;
+	return QHCA_MEM_OK;
+}
+
+static enum qhca_mem_status copy_out(struct qhca_hca *hca,
+				     const struct access *a,
+				     const uint8_t *from)
+{
+	unsigned int i;
+
+	if (a->devmem) {
+		memcpy(a->devmem, from, (size_t)a->req->len);
+		return QHCA_MEM_OK;
+	}
+	for (i = 0; i < a->num_runs; from += a->run[i].len, i++)
+		if (qhca_dma_write(hca, a->run[i].addr, from,
+				   (size_t)a->run[i].len))
+			return QHCA_MEM_DMA;
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_read(struct qhca_hca *hca,
+				   const struct qhca_mem_req *req, void *buf)
+{
+	struct access a = { .req = req };
+	struct qhca_pte_host copy;
+	enum qhca_mem_status status;
+
+	if (!req->len)
+		return QHCA_MEM_OK;
+	status = begin(hca, &a, &copy);
+	return status ? status : copy_in(hca, &a, buf);
+}
+
+enum qhca_mem_status qhca_mem_write(struct qhca_hca *hca,
+				    const struct qhca_mem_req *req,
+				    const void *buf)
+{
+	struct access a = { .req = req, .write = true };
+	struct qhca_pte_host copy;
+	enum qhca_mem_status status;
+
+	if (!req->len)
+		return QHCA_MEM_OK;
+	status = begin(hca, &a, &copy);
+	return status ? status : copy_out(hca, &a, buf);
+}
+
+enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
+				     const struct qhca_mem_req *req,
+				     enum qhca_mem_atomic_op op,
+				     uint64_t compare, uint64_t swap_add,
+				     uint64_t *orig)
+{
+	struct access a = { .req = req, .write = true };
+	struct qhca_pte_host copy;
+	enum qhca_mem_status status;
+	uint64_t old, new_value = swap_add;
+	uint8_t raw[8];
+
+	if (req->len != sizeof(raw) || req->addr % sizeof(raw))
+		return refuse_access(hca, &a, QHCA_PROT_ARGUMENT);
+	status = begin(hca, &a, &copy);
+	if (!status)
+		status = copy_in(hca, &a, raw);
+	if (status)
+		return status;
+	old = get_le64(raw);
+	if (orig)
+		*orig = old;
+	if (op == QHCA_ATOMIC_FETCH_ADD)
+		new_value = old + swap_add;
+	else if (op == QHCA_ATOMIC_CMP_SWAP && old != compare)
+		return QHCA_MEM_OK;
+	put_le64(raw, new_value);
+	return copy_out(hca, &a, raw);
+}
+
+/* ------------------------------------------------------------------------
+ * Commands
+ */
+enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_pool_row *row = (const void *)ctx->in;
+	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
+
+	if (addr & 4095)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
+	if (length == 0 || length & 4095 || addr + (length - 1) < addr)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
+	if (hca->mem.pool[ctx->index].length)
+		return QHCA_CMD_IN_USE;
+	hca->mem.pool[ctx->index].addr = addr;
+	hca->mem.pool[ctx->index].length = length;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
+					       struct qhca_cmd_ctx *ctx)
+{
+	if (!hca->mem.pool[ctx->index].length)
+		return QHCA_CMD_BAD_STATE;
+	hca->mem.pool[ctx->index].addr = 0;
+	hca->mem.pool[ctx->index].length = 0;
+	return QHCA_CMD_OK;
+}

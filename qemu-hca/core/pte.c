@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "hca.h"
+
+enum qhca_mem_status qhca_pte_refuse(struct qhca_hca *hca, uint32_t key,
+				   uint64_t addr, uint64_t len,
+				   enum qhca_mem_reason reason)
+{
+	hca->mem.reason = reason;
+	qhca_count(hca, QHCA_CNT_protection_errors);
+	qhca_trace(hca, QHCA_TRACE_PROTECTION, key, addr, len, reason);
+	return QHCA_MEM_PROT;
+}
+
+enum qhca_mem_status qhca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
+				       enum qhca_mem_reason reason)
+{
+	return qhca_pte_refuse(hca, key, 0, 0, reason);
+}
+
+void qhca_pte_decode(const struct qhca_pte *raw, struct qhca_pte_host *pte)
+{
+	uint32_t ctrl = get_le32(&raw->ctrl);
+
+	pte->start = get_le64(&raw->start);
+	pte->length = get_le64(&raw->length);
+	pte->at_base = get_le64(&raw->at_base);
+	pte->at_offset = get_le64(&raw->at_offset);
+	pte->access = get_le32(&raw->access);
+	pte->pd = get_le32(&raw->pd);
+	pte->at_key = get_le32(&raw->at_key);
+	pte->qpn = get_le32(&raw->qpn);
+	pte->windows = get_le32(&raw->windows);
+	pte->pool_block = get_le32(&raw->pool_block);
+	pte->gvmi = (uint16_t)get_le32(&raw->gvmi);
+	pte->gvmi_ok = get_le32(&raw->gvmi) <= UINT16_MAX;
+	pte->state = QHCA_GET(QHCA_PTE_STATE, ctrl);
+	pte->type = QHCA_GET(QHCA_PTE_TYPE, ctrl);
+	pte->octet = QHCA_GET(QHCA_PTE_OCTET, ctrl);
+	pte->page_shift = QHCA_GET(QHCA_PTE_PAGE_SHIFT, ctrl);
+	pte->levels = QHCA_GET(QHCA_PTE_LEVELS, ctrl);
+	pte->odp = ctrl & QHCA_PTE_ODP;
+	pte->remote_inv = ctrl & QHCA_PTE_REMOTE_INV;
+}
+
+void qhca_pte_encode(const struct qhca_pte_host *pte, struct qhca_pte *raw)
+{
+	memset(raw, 0, sizeof(*raw));
+	put_le32(&raw->ctrl,
+		 QHCA_PUT(QHCA_PTE_STATE, (uint32_t)pte->state) |
+		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)pte->type) |
+		 QHCA_PUT(QHCA_PTE_OCTET, (uint32_t)pte->octet) |
+		 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, (uint32_t)pte->page_shift) |
+		 QHCA_PUT(QHCA_PTE_LEVELS, (uint32_t)pte->levels) |
+		 (pte->odp ? QHCA_PTE_ODP : 0) |
+		 (pte->remote_inv ? QHCA_PTE_REMOTE_INV : 0));
+	put_le64(&raw->start, pte->start);
+	put_le64(&raw->length, pte->length);
+	put_le64(&raw->at_base, pte->at_base);
+	put_le64(&raw->at_offset, pte->at_offset);
+	put_le32(&raw->access, pte->access);
+	put_le32(&raw->pd, pte->pd);
+	put_le32(&raw->at_key, pte->at_key);
+	put_le32(&raw->qpn, pte->qpn);
+	put_le32(&raw->windows, pte->windows);
+	put_le32(&raw->pool_block, pte->pool_block);
+	put_le32(&raw->gvmi, pte->gvmi);
+}
+
+/* Is the type known, and does this function have its feature? */
+static bool type_exists(const struct qhca_hca *hca, unsigned int type)
+{
+	static const uint64_t need[] = {
+		[QHCA_PTE_FAST_REG] = QHCA_FEAT_FAST_REG,
+		[QHCA_PTE_MW1] = QHCA_FEAT_MW1,
+		[QHCA_PTE_MW2B] = QHCA_FEAT_MW2B,
+		[QHCA_PTE_POOL] = QHCA_FEAT_POOL,
+		[QHCA_PTE_DEVMEM] = QHCA_FEAT_DEVMEM,
+		[QHCA_PTE_DMA] = 0,
+	};
+
+	if (type == 0 || type >= sizeof(need) / sizeof(need[0]))
+		return false;
+	return !(need[type] & ~hca->features);
+}
+
+static bool translated(const struct qhca_pte_host *pte)
+{
+	return pte->type == QHCA_PTE_MR || pte->type == QHCA_PTE_FAST_REG ||
+	       qhca_pte_is_window(pte);
+}
+
+bool qhca_pte_well_formed(const struct qhca_hca *hca,
+			    const struct qhca_pte_host *pte)
+{
+	if (pte->state > QHCA_PTE_INVALIDATED || !type_exists(hca, pte->type))
+		return false;
+	if (!pte->gvmi_ok || pte->gvmi != hca->cfg.gvmi)
+		return false;
+	if (pte->access & ~QHCA_ACCESS_MASK)
+		return false;
+	if (pte->length &&
+	    (pte->start + (pte->length - 1) < pte->start ||
+	     pte->at_offset + (pte->length - 1) < pte->at_offset))
+		return false;
+	if (pte->odp && (!(hca->features & QHCA_FEAT_ODP) ||
+			 pte->type == QHCA_PTE_FAST_REG || !translated(pte)))
+		return false;
+	if (!translated(pte) || pte->levels == 0)
+		return true;
+	return pte->levels <= QHCA_MAX_AT_LEVELS && !(pte->at_base & 63) &&
+	       pte->page_shift >= QHCA_MIN_PAGE_SHIFT &&
+	       pte->page_shift <= QHCA_MAX_PAGE_SHIFT;
+}
+
+enum qhca_mem_status qhca_pte_address(struct qhca_hca *hca, uint32_t key,
+					uint64_t *addr)
+{
+	uint32_t index = QHCA_KEY_INDEX(key);
+
+	if (index < QHCA_FIRST_KEY_INDEX ||
+	    index >= qhca_table_size(hca, QHCA_TABLE_PT))
+		return qhca_pte_refuse_key(hca, key, QHCA_PROT_INDEX);
+	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, addr))
+		return qhca_pte_refuse_key(hca, key, QHCA_PROT_NOT_MAPPED);
+	return QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_pte_read(struct qhca_hca *hca, uint32_t key,
+				     struct qhca_pte_host *pte)
+{
+	enum qhca_mem_status status;
+	struct qhca_pte raw;
+	uint64_t addr;
+
+	status = qhca_pte_address(hca, key, &addr);
+	if (status)
+		return status;
+	if (qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+		return QHCA_MEM_DMA;
+	qhca_pte_decode(&raw, pte);
+	if (pte->state == QHCA_PTE_FREE)
+		return qhca_pte_refuse_key(hca, key, QHCA_PROT_STATE);
+	if (!qhca_pte_well_formed(hca, pte))
+		return qhca_pte_refuse_key(hca, key, QHCA_PROT_PTE);
+	return QHCA_MEM_OK;
+}
+
+void qhca_pt_drop(struct qhca_hca *hca, uint32_t index)
+{
+	qhca_cache_invalidate_range(&hca->mem.pt, hca->cfg.gvmi, index, 0, 0);
+}
+
+void qhca_pt_drop_range(struct qhca_hca *hca, uint32_t first, uint32_t last)
+{
+	uint32_t index;
+
+	if (last - first >= hca->mem.pt.geometry.sets) {
+		qhca_cache_invalidate_all(&hca->mem.pt);
+		return;
+	}
+	for (index = first; index <= last; index++)
+		qhca_pt_drop(hca, index);
+}
+
+enum qhca_mem_status qhca_pte_write(struct qhca_hca *hca, uint32_t key,
+				      const struct qhca_pte_host *pte)
+{
+	enum qhca_mem_status status;
+	struct qhca_pte raw;
+	uint64_t addr;
+
+	status = qhca_pte_address(hca, key, &addr);
+	if (status)
+		return status;
+	qhca_pte_encode(pte, &raw);
+	qhca_pt_drop(hca, QHCA_KEY_INDEX(key));
+	if (qhca_dma_write(hca, addr + sizeof(raw.ctrl), &raw.access,
+			   sizeof(raw) - sizeof(raw.ctrl)) ||
+	    qhca_dma_write_release(hca, addr, &raw.ctrl, sizeof(raw.ctrl)))
+		return QHCA_MEM_DMA;
+	return QHCA_MEM_OK;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "hca.h"
+
+void qhca_qbuf_decode(struct qhca_qbuf *qb, const struct qhca_buf *image)
+{
+	memset(qb, 0, sizeof(*qb));
+	qb->base = get_le64(&image->base);
+	qb->length = get_le32(&image->length);
+	qb->page_shift = image->page_shift;
+	qb->levels = image->levels;
+}
+
+void qhca_qbuf_encode(const struct qhca_qbuf *qb, struct qhca_buf *image)
+{
+	memset(image, 0, sizeof(*image));
+	put_le64(&image->base, qb->base);
+	put_le32(&image->length, qb->length);
+	image->page_shift = qb->page_shift;
+	image->levels = qb->levels;
+}
+
+bool qhca_qbuf_valid(const struct qhca_qbuf *qb)
+{
+	unsigned int reach;
+
+	if (qb->length == 0 || qb->base & 63)
+		return false;
+	if (qb->levels == 0)
+		return qb->base <= UINT64_MAX - qb->length;
+	if (qb->levels > QHCA_MAX_AT_LEVELS ||
+	    qb->page_shift < QHCA_MIN_PAGE_SHIFT ||
+	    qb->page_shift > QHCA_MAX_PAGE_SHIFT)
+		return false;
+	reach = qb->page_shift + QHCA_AT_BITS * qb->levels;
+	return reach >= 32 || qb->length <= 1ull << reach;
+}
+
+/* Translation of a page of the buffer; 0: none. */
+static uint64_t qbuf_page(struct qhca_hca *hca, struct qhca_qbuf *qb,
+			  uint32_t offset)
+{
+	uint32_t page = (uint32_t)((uint64_t)offset >> qb->page_shift);
+	unsigned int way = page % QHCA_QBUF_WAYS;
+	struct qhca_at_root root = {
+		.base = qb->base, .page_shift = qb->page_shift,
+		.levels = qb->levels,
+	};
+	uint64_t entry;
+
+	if (qb->page[way] == page && qb->entry[way])
+		return qb->entry[way];
+	if (qhca_at_walk(hca, &root, offset, &entry, NULL) != QHCA_WALK_OK)
+		return 0;
+	qb->page[way] = page;
+	qb->entry[way] = entry;
+	return entry;
+}
+
+/*
+ * Bus address of @offset and how many of @len bytes follow it there.  -1: out
+ * of bounds, not present, or not writable though @write.
+ */
+static int qbuf_map(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
+		    size_t len, bool write, uint64_t *addr, size_t *here)
+{
+	uint64_t entry, in_page, room;
+
+	if (!qhca_qbuf_holds(qb, offset, len))
+		return -1;
+	if (qb->levels == 0) {
+		*addr = qb->base + offset;
+		*here = len;
+		return 0;
+	}
+	entry = qbuf_page(hca, qb, offset);
+	if (!entry || (write && !(entry & QHCA_ATE_WRITE)))
+		return -1;
+	in_page = offset & ((1ull << qb->page_shift) - 1);
+	room = (1ull << qb->page_shift) - in_page;
+	*addr = (entry & QHCA_ATE_ADDR) + in_page;
+	*here = len < room ? len : (size_t)room;
+	return 0;
+}
+
+int qhca_qbuf_read(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
+		   void *buf, size_t len)
+{
+	uint8_t *to = buf;
+	uint64_t addr;
+	size_t here;
+
+	for (; len > 0; len -= here, to += here, offset += (uint32_t)here)
+		if (qbuf_map(hca, qb, offset, len, false, &addr, &here) ||
+		    qhca_dma_read(hca, addr, to, here))
+			return -1;
+	return 0;
+}
+
+int qhca_qbuf_write(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
+		    const void *buf, size_t len)
+{
+	const uint8_t *from = buf;
+	uint64_t addr;
+	size_t here;
+
+	for (; len > 0; len -= here, from += here, offset += (uint32_t)here)
+		if (qbuf_map(hca, qb, offset, len, true, &addr, &here) ||
+		    qhca_dma_write(hca, addr, from, here))
+			return -1;
+	return 0;
+}
+
+int qhca_qbuf_write_release(struct qhca_hca *hca, struct qhca_qbuf *qb,
+			    uint32_t offset, const void *buf, size_t len)
+{
+	uint64_t addr;
+	size_t here;
+
+	if (qbuf_map(hca, qb, offset, len, true, &addr, &here) || here != len)
+		return -1;
+	return qhca_dma_write_release(hca, addr, buf, len);
+}
+
+int qhca_qbuf_read32(struct qhca_hca *hca, struct qhca_qbuf *qb,
+		     uint32_t offset, uint32_t *v)
+{
+	uint8_t raw[4];
+
+	if (qhca_qbuf_read(hca, qb, offset, raw, sizeof(raw)))
+		return -1;
+	*v = get_le32(raw);
+	return 0;
+}
+
+int qhca_qbuf_write32(struct qhca_hca *hca, struct qhca_qbuf *qb,
+		      uint32_t offset, uint32_t v)
+{
+	uint8_t raw[4];
+
+	put_le32(raw, v);
+	return qhca_qbuf_write_release(hca, qb, offset, raw, sizeof(raw));
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * qhca engine: one PCI function of the HCA, without its host.
+ *
+ * The engine is plain C11.  It reaches its host only through struct
+ * qhca_host_ops, is told the time in every call, keeps no global state and
+ * never blocks.  One caller at a time: the caller holds whatever lock makes
+ * that true, and no callback may call back into the engine.
+ *
+ * Times are nanoseconds of a clock that does not go backwards.
+ */
+#ifndef QHCA_H
+#define QHCA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef QHCA_HW_PLAIN_TYPES
+#define QHCA_HW_PLAIN_TYPES
+#endif
+#include "qhca/qhca_hw.h"
+
+struct qhca_hca;
+
+#define QHCA_NEVER		UINT64_MAX
+#define QHCA_MAX_FRAME		9216	/* bytes, Ethernet header included */
+
+/* What a trace callback is told; the names are QEMU's trace events too. */
+enum qhca_trace_id {
+	QHCA_TRACE_RESET,		/* - */
+	QHCA_TRACE_FATAL,		/* cause, info */
+	QHCA_TRACE_CMD,			/* opcode, index, param, status */
+	QHCA_TRACE_DOORBELL,		/* page, offset, value */
+	QHCA_TRACE_DOORBELL_IGNORED,	/* page, offset, value */
+	QHCA_TRACE_EVENT,		/* eqn, type, number */
+	QHCA_TRACE_COMPLETION,		/* cqn, qpn, opcode, status */
+	QHCA_TRACE_QP_STATE,		/* qpn, from, to */
+	QHCA_TRACE_TX,			/* qpn, wire opcode, psn, bytes */
+	QHCA_TRACE_RX,			/* qpn, wire opcode, psn, bytes */
+	QHCA_TRACE_NAK,			/* qpn, syndrome, psn */
+	QHCA_TRACE_RX_NAK,		/* qpn, syndrome, psn */
+	QHCA_TRACE_TIMEOUT,		/* qpn, psn, retries left */
+	QHCA_TRACE_RX_DROP,		/* qpn, counter */
+	QHCA_TRACE_PROTECTION,		/* key, address, length, reason */
+	QHCA_TRACE_CACHE_MISS,		/* cache, index */
+	QHCA_TRACE_INVALIDATE,		/* key index, flags */
+	QHCA_NUM_TRACE_IDS
+};
+
+/**
+ * struct qhca_host_ops - what the engine asks of its host.
+ * Addresses are the function's bus addresses; @gvmi says whose.  DMA of any
+ * length reaches RAM only: anything else, device registers included, is an
+ * error (a guest must not make the engine call itself).
+ *
+ * @dma_read: copy from memory; 0 or -1.  Acquire: later reads see what was
+ *	written before the value read.  An aligned 4- or 8-byte access is single-copy
+ *	atomic.
+ * @dma_write: copy to memory; 0 or -1.  Same atomicity.
+ * @dma_write_release: like @dma_write, but the last 4 bytes become visible
+ *	after all the rest and after every earlier write.
+ * @raise_irq: MSI-X vector; must not call back synchronously into the engine.
+ * @tx_reserve: room for a frame of @len bytes, or NULL when the link cannot
+ *	take one now; the host then calls qhca_tx_ready() later.
+ * @tx_commit: send the frame last reserved; @len may be less than reserved.
+ *	A reservation that is not committed is dropped by the next one.
+ * @trace: optional; called only for ids enabled by qhca_trace_mask().
+ */
+struct qhca_host_ops {
+	int (*dma_read)(void *host, uint16_t gvmi, uint64_t addr, void *buf,
+			size_t len);
+	int (*dma_write)(void *host, uint16_t gvmi, uint64_t addr,
+			 const void *buf, size_t len);
+	int (*dma_write_release)(void *host, uint16_t gvmi, uint64_t addr,
+				 const void *buf, size_t len);
+	void (*raise_irq)(void *host, unsigned int vector);
+	void *(*tx_reserve)(void *host, size_t len);
+	void (*tx_commit)(void *host, size_t len);
+	void (*trace)(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
+		      uint64_t c, uint64_t d);
+};
+
+struct qhca_geometry {
+	uint16_t sets;			/* powers of two */
+	uint16_t blocks;
+};
+
+/**
+ * struct qhca_config - limits of a function, fixed at creation.  log_* are
+ * base-2 logarithms of counts.  qhca_config_default() fills in all of them.
+ */
+struct qhca_config {
+	uint8_t mac[6];
+	uint16_t gvmi;
+	uint8_t log_max_pt, log_max_qp, log_max_cq, log_max_srq, log_max_eq;
+	uint8_t log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
+	uint16_t num_vectors;
+	uint16_t num_gids;
+	uint32_t num_db_pages;
+	uint16_t max_pool_blocks;
+	uint16_t max_mcast_members;
+	struct qhca_geometry cache_max[QHCA_NUM_CACHES];
+	struct qhca_geometry cache_default[QHCA_NUM_CACHES];
+	uint32_t link_speed;		/* units of 100 Mb/s */
+	uint64_t features;		/* mask; default: all that exist */
+	void *devmem;			/* bytes of BAR 4, owned by the host */
+	size_t devmem_size;
+	uint64_t seed;			/* of the fault injector */
+};
+
+void qhca_config_default(struct qhca_config *cfg);
+
+/*
+ * Make an HCA in its reset state.  NULL when @cfg is not acceptable or memory
+ * is short, with a sentence in @err saying which field and why.  @ops is copied;
+ * @cfg is copied.
+ */
+struct qhca_hca *qhca_create(const struct qhca_config *cfg,
+			     const struct qhca_host_ops *ops, void *host,
+			     char *err, size_t err_len);
+void qhca_destroy(struct qhca_hca *hca);
+
+/* Function-level reset: forget everything but configuration and link state. */
+void qhca_reset(struct qhca_hca *hca, uint64_t now);
+
+/* BAR 0 below QHCA_REG_END; other offsets read as zero and ignore writes. */
+uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now);
+void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
+		    uint64_t now);
+
+/* A 64-bit write to BAR 2.  Bounded, a context fetch at most; qhca_run() does the rest. */
+void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
+		   uint64_t value, uint64_t now);
+
+/*
+ * A frame from the wire, without FCS.  Handled before return; the engine keeps
+ * no reference.  Frames longer than QHCA_MAX_FRAME are dropped and counted.
+ */
+void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
+		   uint64_t now);
+/* Could an Ethernet frame be received now?  (flow control of the host's link) */
+bool qhca_can_receive(const struct qhca_hca *hca);
+/* tx_reserve would succeed again. */
+void qhca_tx_ready(struct qhca_hca *hca, uint64_t now);
+void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now);
+
+struct qhca_run_result {
+	bool more;		/* work is left: call again soon */
+	uint64_t deadline;	/* else call again at this time; QHCA_NEVER */
+};
+/*
+ * Do work: commands, doorbells, timers, transmission; about @budget packets at
+ * most (a command counts as one).
+ */
+struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
+				unsigned int budget);
+
+/* Declare the HCA dead with QHCA_FATAL_INJECTED (tests of recovery). */
+void qhca_inject_fatal(struct qhca_hca *hca);
+
+/* ---- wire-fault injector: RDMA frames only, seeded, may change at any time */
+enum qhca_inject_kind {
+	QHCA_INJECT_DROP, QHCA_INJECT_DUPLICATE, QHCA_INJECT_REORDER,
+	QHCA_INJECT_CORRUPT, QHCA_INJECT_DELAY, QHCA_NUM_INJECT_KINDS
+};
+struct qhca_inject_rule {
+	uint32_t ppm;		/* probability, parts in a million */
+	uint64_t nth;		/* 0, or: exactly the n-th frame from now */
+};
+struct qhca_inject_config {
+	struct qhca_inject_rule rule[QHCA_NUM_INJECT_KINDS];
+	uint64_t delay_ns;	/* for QHCA_INJECT_DELAY */
+	bool on_rx, on_tx;
+	uint64_t seed;
+};
+/* false with a sentence in @err when a field is out of range. */
+bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
+		     char *err, size_t err_len);
+void qhca_inject_get(const struct qhca_hca *hca, struct qhca_inject_config *cfg);
+
+/* ---- observation: for the host's monitor, tests and tools */
+uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id);
+const char *qhca_counter_name(enum qhca_counter id);
+void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids);
+
+struct qhca_port_info {
+	bool enabled, fatal, link_up;
+	uint32_t fatal_cause;
+	uint8_t mac[6];
+	uint32_t eth_mtu;
+	uint32_t num_gids_valid;
+};
+void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info);
+
+struct qhca_qp_info {
+	uint32_t qpn;
+	uint8_t type, state;
+	uint32_t dest_qpn, sq_pi, sq_ci, rq_pi, rq_ci;
+	uint32_t sq_psn, una_psn, rq_psn;
+	bool cached;
+};
+/* Calls @fn for each live QP in order of number, without disturbing the caches. */
+void qhca_for_each_qp(struct qhca_hca *hca,
+		      void (*fn)(void *arg, const struct qhca_qp_info *info),
+		      void *arg);
+
+struct qhca_cache_info {
+	struct qhca_geometry geometry;
+	uint32_t valid;		/* lines in use */
+};
+void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
+		      struct qhca_cache_info *info);
+struct qhca_cache_line {
+	uint32_t set, block;
+	uint16_t gvmi;
+	uint32_t index;		/* key index or queue number */
+	uint64_t page;		/* translation cache: page number, else 0 */
+	uint64_t addr;		/* translation cache: where it leads, else 0 */
+};
+void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
+			      void (*fn)(void *arg, const struct qhca_cache_line *line),
+			      void *arg);
+
+#endif /* QHCA_H */

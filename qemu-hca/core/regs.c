@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "hca.h"
+
+void qhca_regs_reset(struct qhca_hca *hca)
+{
+	hca->regs.clock_hi = 0;
+	hca->control = 0;
+	hca->status = QHCA_STATUS_READY;
+	hca->fatal_info = 0;
+}
+
+static uint32_t read_clock(struct qhca_hca *hca)
+{
+	uint64_t clock = hca->now - hca->reset_time;
+
+	hca->regs.clock_hi = (uint32_t)(clock >> 32);
+	return (uint32_t)clock;
+}
+
+uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
+{
+	const uint8_t *mac = hca->cfg.mac;
+
+	hca->now = now;
+	switch (offset) {
+	case QHCA_REG_MAGIC:
+		return QHCA_MAGIC;
+	case QHCA_REG_VERSION:
+		return QHCA_ABI_MAJOR << 16 | QHCA_ABI_MINOR;
+	case QHCA_REG_STATUS:
+		return hca->status;
+	case QHCA_REG_CONTROL:
+		return hca->control;
+	case QHCA_REG_GVMI:
+		return hca->cfg.gvmi;
+	case QHCA_REG_CMDQ_LOG_SLOTS:
+		return hca->cmdq.log_slots;
+	case QHCA_REG_CMDQ_BASE_LO:
+		return (uint32_t)hca->cmdq.base;
+	case QHCA_REG_CMDQ_BASE_HI:
+		return (uint32_t)(hca->cmdq.base >> 32);
+	case QHCA_REG_FATAL_INFO:
+		return hca->fatal_info;
+	case QHCA_REG_MAC_LO:
+		return get_le32(mac);
+	case QHCA_REG_MAC_HI:
+		return get_le16(mac + 4);
+	case QHCA_REG_CLOCK_LO:
+		return read_clock(hca);
+	case QHCA_REG_CLOCK_HI:
+		return hca->regs.clock_hi;
+	case QHCA_REG_LINK:
+		return qhca_link_word(hca);
+	default:
+		return 0;
+	}
+}
+
+static void enable(struct qhca_hca *hca)
+{
+	if (hca->cmdq.log_slots > QHCA_MAX_LOG_CMD_SLOTS)
+		qhca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 0);
+	else if (hca->cmdq.base & 4095)
+		qhca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 1);
+	else
+		hca->status |= QHCA_STATUS_ENABLED;
+}
+
+static void write_control(struct qhca_hca *hca, uint32_t value)
+{
+	bool was = hca->control & QHCA_CONTROL_ENABLE;
+	bool on = value & QHCA_CONTROL_ENABLE;
+
+	hca->control = value & QHCA_CONTROL_ENABLE;
+	if (on && !was) {
+		enable(hca);
+	} else if (!on && was) {
+		hca->status &= ~QHCA_STATUS_ENABLED;
+		qhca_cmdq_stop(hca);
+	}
+}
+
+static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+
+	if (hca->status & QHCA_STATUS_ENABLED)
+		return;
+	if (offset == QHCA_REG_CMDQ_LOG_SLOTS)
+		q->log_slots = value;
+	else if (offset == QHCA_REG_CMDQ_BASE_LO)
+		q->base = (q->base & ~0xffffffffull) | value;
+	else
+		q->base = (q->base & 0xffffffffull) | (uint64_t)value << 32;
+}
+
+void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
+		    uint64_t now)
+{
+	hca->now = now;
+	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET) {
+		qhca_reset(hca, now);
+		return;
+	}
+	if (qhca_is_dead(hca))
+		return;
+	switch (offset) {
+	case QHCA_REG_CONTROL:
+		write_control(hca, value);
+		break;
+	case QHCA_REG_CMDQ_LOG_SLOTS:
+	case QHCA_REG_CMDQ_BASE_LO:
+	case QHCA_REG_CMDQ_BASE_HI:
+		write_cmdq(hca, offset, value);
+		break;
+	case QHCA_REG_CMDQ_DOORBELL:
+		qhca_cmdq_doorbell(hca, value);
+		break;
+	default:
+		break;			/* read-only, or no register */
+	}
+}
+
+/* ---- doorbells */
+
+static bool doorbell_known(const struct qhca_hca *hca, uint32_t page,
+			   uint32_t offset)
+{
+	if (qhca_is_dead(hca) || !hca->initialised ||
+	    page >= hca->cfg.num_db_pages)
+		return false;
+	switch (offset) {
+	case QHCA_DB_SQ:
+	case QHCA_DB_CQ_ARM:
+		return true;
+	case QHCA_DB_EQ_ARM:
+	case QHCA_DB_ETH_TX:
+	case QHCA_DB_ETH_ARM:
+		return page == 0;
+	default:
+		return false;
+	}
+}
+
+void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
+		   uint64_t value, uint64_t now)
+{
+	uint64_t ignored = hca->counter[QHCA_CNT_doorbells_ignored];
+
+	hca->now = now;
+	qhca_trace(hca, QHCA_TRACE_DOORBELL, page, offset, value, 0);
+	if (!doorbell_known(hca, page, offset))
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+	else if (offset == QHCA_DB_SQ)
+		qhca_sched_doorbell(hca, page, (uint32_t)value & QHCA_DB_NUMBER,
+				    (uint32_t)(value >> 32));
+	else if (offset == QHCA_DB_CQ_ARM)
+		qhca_cq_doorbell(hca, page, value);
+	else if (offset == QHCA_DB_EQ_ARM)
+		qhca_eq_doorbell(hca, value);
+	else if (offset == QHCA_DB_ETH_TX)
+		qhca_eth_tx_doorbell(hca, value);
+	else
+		qhca_eth_arm_doorbell(hca, value);
+	if (hca->counter[QHCA_CNT_doorbells_ignored] != ignored)
+		qhca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
+			   value, 0);
+}

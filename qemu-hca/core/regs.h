@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Registers (BAR 0) and the dispatch of doorbells (BAR 2): qhca_reg_read(),
+ * qhca_reg_write() and qhca_doorbell() of qhca.h.
+ */
+#ifndef QHCA_CORE_REGS_H
+#define QHCA_CORE_REGS_H
+
+#include "qhca.h"
+
+struct qhca_regs {
+	uint32_t clock_hi;		/* latched by reading CLOCK_LO */
+};
+
+void qhca_regs_reset(struct qhca_hca *hca);
+
+/* INIT_HCA undone: no queue, table, cache or object is left (hca.c). */
+void qhca_teardown(struct qhca_hca *hca);
+
+#endif /* QHCA_CORE_REGS_H */
