@@ -1,0 +1,32 @@
+/*
+ * qhca adapter: what differs between the QEMU releases it builds with
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QHCA_COMPAT_H
+#define QHCA_COMPAT_H
+
+#define QHCA_QEMU_AT_LEAST(major, minor)                    \
+    (QEMU_VERSION_MAJOR > (major) ||                        \
+     (QEMU_VERSION_MAJOR == (major) && QEMU_VERSION_MINOR >= (minor)))
+
+/* 10.1 made class data and interface lists constant. */
+#if QHCA_QEMU_AT_LEAST(10, 1)
+typedef const void QhcaClassData;
+typedef const InterfaceInfo QhcaInterfaceInfo;
+#else
+typedef void QhcaClassData;
+typedef InterfaceInfo QhcaInterfaceInfo;
+#endif
+
+/* 10.2 can dispatch a region's accesses without the BQL. */
+static inline void qhca_region_without_bql(MemoryRegion *mr)
+{
+    /* One flag a device would make two vCPUs' doorbells refuse each other. */
+    mr->disable_reentrancy_guard = true;
+#if QHCA_QEMU_AT_LEAST(10, 2)
+    memory_region_enable_lockless_io(mr);
+#endif
+}
+
+#endif /* QHCA_COMPAT_H */

@@ -1,0 +1,228 @@
+/*
+ * qhca adapter: the QEMU device around the engine
+ *
+ *   qhca-pci.c       QOM, configuration space, BARs, reset
+ *   qhca-props.c     properties: limits, geometry, fault injection
+ *   qhca-thread.c    who runs the engine, and when
+ *   qhca-dma.c       the engine's access to the guest's memory
+ *   qhca-net.c       frames from and to the netdev
+ *   qhca-monitor.c   QMP and HMP
+ *   qhca-trace.c     the engine's trace points as QEMU's
+ *
+ * Threads.  Any of these may run the engine: a vCPU that writes a register or
+ * rings a doorbell, the main loop that delivers a frame or a timer, and the
+ * device's own thread, which takes over whatever exceeds the small slice of
+ * work the others do on the spot.  A wake-up costs far more than a packet, so
+ * the spot is where latency is won; the thread is what keeps a busy HCA from
+ * holding up vCPUs and the main loop.
+ *
+ * Locks, in the order in which they nest:
+ *
+ *   BQL            network back end, interrupts, reset, properties.
+ *   engine_gate    held while waiting for engine_lock by those that cannot put
+ *                  their work off, and by the device's thread, which would
+ *                  otherwise take engine_lock again before they wake.
+ *   engine_lock    the engine, and the fields so marked.  Never held for more
+ *                  than one slice of work; the BQL is never taken inside it.
+ *   doorbell_lock  the doorbells put off.
+ *
+ * What the engine produces (frames, vectors) is therefore put down under
+ * engine_lock and delivered under the BQL after the lock was dropped.  The
+ * device's thread never takes the BQL, so that it can be stopped by whoever
+ * holds it: a bottom half delivers what the thread produced.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef QHCA_DEV_H
+#define QHCA_DEV_H
+
+#include "hw/pci/pci_device.h"
+#include "net/net.h"
+#include "qemu/thread.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include "qom/object.h"
+
+/* The C library's headers may have brought in the kernel's own. */
+#define __u8   qhca_u8
+#define __le16 qhca_le16
+#define __le32 qhca_le32
+#define __le64 qhca_le64
+#include "../core/qhca.h"
+#undef __u8
+#undef __le16
+#undef __le32
+#undef __le64
+
+#include "qhca-compat.h"
+#include "qhca-ring.h"
+
+#define TYPE_QHCA "qhca"
+OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
+
+#define QHCA_MAX_DOORBELLS  1024    /* put off; more wait for the engine */
+#define QHCA_DMA_WINDOWS    4
+#define QHCA_FLUSH_FRAMES   32      /* sent under the BQL at a time */
+
+typedef struct QhcaDoorbell {
+    uint32_t page;
+    uint32_t offset;
+    uint64_t value;
+} QhcaDoorbell;
+
+/* A stretch of guest RAM as the function addresses it. */
+typedef struct QhcaDmaWindow {
+    hwaddr first;
+    hwaddr last;
+    MemoryRegionCache ram;  /* of @first; no ram.mrs.mr: not in use */
+} QhcaDmaWindow;
+
+/* Read by the monitor; each written by whoever holds the lock it is under. */
+typedef struct QhcaStats {
+    /* engine_lock */
+    uint64_t slices;
+    uint64_t thread_slices;
+    uint64_t frames_deferred;
+    uint64_t dma_windows_filled;
+    uint64_t dma_refused;
+    /* doorbell_lock */
+    uint64_t doorbells_deferred;
+    /* BQL */
+    uint64_t frames_sent;
+    uint64_t send_stalls;
+    uint64_t frames_received;
+    uint64_t receive_stalls;
+    uint64_t interrupts;
+    /* the device's thread */
+    uint64_t thread_sleeps;
+    uint64_t thread_polls;
+    uint64_t thread_poll_hits;
+} QhcaStats;
+
+struct QhcaState {
+    PCIDevice parent_obj;
+
+    /* Set at realize, then constant. */
+    struct qhca_config cfg;
+    NICConf conf;
+    uint64_t devmem_size;
+    uint32_t inline_budget;
+    uint32_t thread_budget;
+    uint32_t poll_max_us;
+    uint32_t tx_ring_size;
+    uint32_t rx_ring_size;
+    MemoryRegion bar0;
+    MemoryRegion regs;
+    MemoryRegion doorbells;
+    MemoryRegion devmem;
+    VMChangeStateEntry *vm_change;
+    QTAILQ_ENTRY(QhcaState) next;
+
+    /* BQL */
+    NICState *nic;
+    bool in_flr;
+    bool flushing;              /* qhca_net_flush() is on the stack */
+    bool tx_stalled;            /* the back end will call us when it can */
+    bool rx_stalled;            /* we refused a frame and owe a flush */
+    QEMUBH *bh;                 /* scheduled by any thread */
+    QEMUBH *rx_bh;              /* after a batch of frames */
+    bool rx_batch;              /* it is scheduled */
+
+    /* engine_lock */
+    QemuMutex engine_gate;
+    QemuMutex engine_lock;
+    struct qhca_hca *hca;       /* NULL: not realized */
+    struct qhca_inject_config inject;   /* before there is an engine */
+    bool running;               /* the VM is */
+    bool more;                  /* what the last slice said */
+    bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */
+    /* Addresses pass a vIOMMU, whose faults take the BQL: no thread then. */
+    bool dma_iommu;
+    QEMUTimer *timer;           /* QEMU_CLOCK_VIRTUAL: stops with the VM */
+    uint64_t timer_at;          /* what it is armed for, or QHCA_NEVER */
+    uint64_t trace_checked;
+    QhcaDmaWindow dma[QHCA_DMA_WINDOWS];
+    unsigned int dma_next;      /* window to replace */
+    bool dma_changing;          /* the memory map is: make no windows */
+    bool dma_wrote;             /* since the last read */
+    MemoryListener listener;
+
+    /* Between threads, without a lock */
+    uint64_t irqs;              /* vectors raised, not yet delivered */
+    QhcaRing tx;                /* engine_lock produces, BQL consumes */
+    QhcaRing rx;                /* BQL produces, engine_lock consumes */
+    QemuThread thread;
+    bool thread_started;
+    QemuEvent wake;
+    bool kicked;
+    bool quit;
+
+    QemuMutex doorbell_lock;
+    QhcaDoorbell doorbell[QHCA_MAX_DOORBELLS];
+    uint32_t num_doorbells;     /* read without the lock as a hint */
+
+    QhcaStats stats;
+};
+
+/* qhca-thread.c */
+
+/*
+ * Enter the engine, waiting for one slice of another thread at most.  False,
+ * with nothing held, when there is no engine (any more).
+ */
+bool qhca_enter(QhcaState *s);
+/* The same without waiting for longer than a wake-up would take. */
+bool qhca_enter_soon(QhcaState *s);
+/* Drop the lock, then deliver what was produced and see to what is left. */
+void qhca_leave(QhcaState *s);
+void qhca_leave_undone(QhcaState *s);
+/* Work for about @budget packets, what was put off included. */
+void qhca_slice(QhcaState *s, unsigned int budget);
+uint64_t qhca_now(QhcaState *s);
+void qhca_kick(QhcaState *s);
+void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
+                        uint64_t value);
+/* Forget doorbells, frames and vectors not delivered.  BQL and engine_lock. */
+void qhca_drop_pending(QhcaState *s);
+void qhca_thread_init(QhcaState *s);        /* locks: with the object */
+void qhca_thread_finalize(QhcaState *s);
+void qhca_thread_start(QhcaState *s);
+void qhca_thread_stop(QhcaState *s);
+void qhca_host_raise_irq(void *host, unsigned int vector);
+
+/* qhca-dma.c: engine_lock */
+int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
+                       size_t len);
+int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
+                        const void *buf, size_t len);
+int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
+                                const void *buf, size_t len);
+void qhca_dma_init(QhcaState *s);
+void qhca_dma_exit(QhcaState *s);
+void qhca_dma_reset(QhcaState *s);
+
+/* qhca-net.c: BQL, unless said otherwise */
+void qhca_net_init(QhcaState *s);
+void qhca_net_exit(QhcaState *s);
+void qhca_net_flush(QhcaState *s);
+/* engine_lock */
+void *qhca_host_tx_reserve(void *host, size_t len);
+void qhca_host_tx_commit(void *host, size_t len);
+void qhca_net_receive_pending(QhcaState *s, unsigned int frames);
+
+/* qhca-trace.c: engine_lock */
+void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
+                     uint64_t c, uint64_t d);
+void qhca_trace_refresh(QhcaState *s);
+
+/* qhca-props.c */
+void qhca_props_class_init(ObjectClass *klass);
+void qhca_props_instance_init(QhcaState *s);
+bool qhca_props_check(QhcaState *s, Error **errp);
+
+/* qhca-monitor.c: BQL */
+void qhca_monitor_add(QhcaState *s);
+void qhca_monitor_remove(QhcaState *s);
+void qhca_monitor_register(void);
+
+#endif /* QHCA_DEV_H */

@@ -1,0 +1,331 @@
+/*
+ * qhca adapter: the engine's access to the guest's memory
+ *
+ * DMA reaches RAM only.  Another device's registers are refused: through them
+ * a guest could make the engine call itself, or wait for the BQL under the
+ * engine's lock.
+ *
+ * Going through the memory map for each access costs more than the small
+ * accesses that the engine is made of.  So the few large stretches of RAM that
+ * a guest has are kept as windows.  A window holds a reference to its region
+ * and is dropped when the function's address space changes, bus mastering
+ * included.  The listener hears of a removal before the new map is published:
+ * from then until the commit no window is made, or it could be made of the
+ * old map.  With a vIOMMU there are no windows, every access is translated.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/rcu.h"
+#include "hw/pci/pci.h"
+#include "qhca-dev.h"
+#include "trace.h"
+
+static AddressSpace *qhca_dma_as(QhcaState *s)
+{
+    return pci_get_address_space(PCI_DEVICE(s));
+}
+
+static bool qhca_dma_refused(QhcaState *s, hwaddr addr, size_t len, bool write)
+{
+    s->stats.dma_refused++;
+    trace_qhca_dma_refused(s, addr, len, write);
+    return false;
+}
+
+/* RAM that is part of a device's BAR is a device, too. */
+static bool qhca_dma_is_memory(MemoryRegion *mr)
+{
+    return memory_region_is_ram(mr) &&
+           !object_dynamic_cast(memory_region_owner(mr), TYPE_PCI_DEVICE);
+}
+
+/* Where bus address @addr is, for at most *@len bytes; NULL unless memory. */
+static MemoryRegion *qhca_dma_translate(QhcaState *s, hwaddr addr,
+                                        hwaddr *offset, hwaddr *len, bool write)
+{
+    const MemTxAttrs attrs = {
+        .memory = 1,
+        .requester_id = pci_requester_id(PCI_DEVICE(s)),
+    };
+    MemoryRegion *mr = address_space_translate(qhca_dma_as(s), addr, offset,
+                                               len, write, attrs);
+
+    if (!qhca_dma_is_memory(mr) || !memory_access_is_direct(mr, write, attrs)) {
+        return NULL;
+    }
+    return mr;
+}
+
+static void qhca_dma_set_ram(MemoryRegionCache *ram, MemoryRegion *mr,
+                             hwaddr offset, hwaddr len)
+{
+    *ram = (MemoryRegionCache) {
+        .ptr = qemu_map_ram_ptr(mr->ram_block, offset),
+        .xlat = offset,
+        .len = len,
+        .mrs = { .mr = mr },
+        .is_write = true,
+    };
+}
+
+static QhcaDmaWindow *qhca_dma_window(QhcaState *s, hwaddr addr, size_t len)
+{
+    for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
+        QhcaDmaWindow *w = &s->dma[i];
+
+        if (addr >= w->first && addr <= w->last && len - 1 <= w->last - addr) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+static void qhca_dma_close(QhcaDmaWindow *w)
+{
+    if (w->ram.mrs.mr) {
+        memory_region_unref(w->ram.mrs.mr);
+    }
+    *w = (QhcaDmaWindow) { .first = 1, .last = 0 };
+}
+
+static void qhca_dma_close_all(QhcaState *s)
+{
+    for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
+        qhca_dma_close(&s->dma[i]);
+    }
+}
+
+/* Called within an RCU critical section. */
+static void qhca_dma_open(QhcaState *s, hwaddr addr)
+{
+    QhcaDmaWindow *w = &s->dma[s->dma_next];
+    hwaddr offset, len = HWADDR_MAX - addr;
+    MemoryRegion *mr;
+
+    if (s->dma_iommu || s->dma_changing || !len) {
+        return;
+    }
+    mr = qhca_dma_translate(s, addr, &offset, &len, true);
+    if (!mr) {
+        return;
+    }
+    /* A stretch that was entered in its middle before grows downwards. */
+    for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
+        if (s->dma[i].ram.mrs.mr == mr && s->dma[i].last == addr + len - 1) {
+            w = &s->dma[i];
+        }
+    }
+    if (w == &s->dma[s->dma_next]) {
+        s->dma_next = (s->dma_next + 1) % QHCA_DMA_WINDOWS;
+    }
+    /*
+     * The old reference may go first: it is not the last one while the map
+     * of this critical section has the region.
+     */
+    memory_region_ref(mr);
+    qhca_dma_close(w);
+    w->first = addr;
+    w->last = addr + len - 1;
+    qhca_dma_set_ram(&w->ram, mr, offset, len);
+    s->stats.dma_windows_filled++;
+    trace_qhca_dma_window(s, w->first, w->last);
+}
+
+/* memcpy() that is one access when it can be. */
+static inline void qhca_dma_copy(void *to, const void *from, size_t len)
+{
+    uintptr_t both = (uintptr_t)to | (uintptr_t)from;
+
+    if (len == 8 && !(both & 7)) {
+        qatomic_set__nocheck((uint64_t *)to,
+                             qatomic_read__nocheck((const uint64_t *)from));
+    } else if (len == 4 && !(both & 3)) {
+        qatomic_set((uint32_t *)to, qatomic_read((const uint32_t *)from));
+    } else {
+        memcpy(to, from, len);
+    }
+}
+
+/* The engine's buffer need not be aligned; memory is, for these two. */
+static void qhca_dma_load(void *buf, const void *ram, size_t len)
+{
+    uint64_t bounce;
+
+    if ((len == 4 || len == 8) && !((uintptr_t)ram & (len - 1))) {
+        qhca_dma_copy(&bounce, ram, len);
+        memcpy(buf, &bounce, len);
+    } else {
+        memcpy(buf, ram, len);
+    }
+}
+
+static void qhca_dma_store(void *ram, const void *buf, size_t len)
+{
+    uint64_t bounce;
+
+    if ((len == 4 || len == 8) && !((uintptr_t)ram & (len - 1))) {
+        memcpy(&bounce, buf, len);
+        qhca_dma_copy(ram, &bounce, len);
+    } else {
+        memcpy(ram, buf, len);
+    }
+}
+
+/* An access that no window covers, piece by piece. */
+static bool qhca_dma_walk(QhcaState *s, hwaddr addr, uint8_t *buf, size_t len,
+                          bool write)
+{
+    RCU_READ_LOCK_GUARD();
+
+    if (len - 1 > HWADDR_MAX - addr) {
+        return qhca_dma_refused(s, addr, len, write);
+    }
+    qhca_dma_open(s, addr);
+    while (len) {
+        MemoryRegionCache ram;
+        hwaddr offset, part = len;
+        MemoryRegion *mr = qhca_dma_translate(s, addr, &offset, &part, write);
+
+        if (!mr) {
+            return qhca_dma_refused(s, addr, len, write);
+        }
+        qhca_dma_set_ram(&ram, mr, offset, part);
+        if (write) {
+            qhca_dma_store(ram.ptr, buf, part);
+            address_space_cache_invalidate(&ram, 0, part);
+        } else {
+            qhca_dma_load(buf, ram.ptr, part);
+        }
+        addr += part;
+        buf += part;
+        len -= part;
+    }
+    return true;
+}
+
+int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
+                       size_t len)
+{
+    QhcaState *s = host;
+    QhcaDmaWindow *w;
+
+    if (!len) {
+        return 0;
+    }
+    if (s->dma_wrote) {
+        smp_mb();       /* as on PCI Express, a read pushes writes */
+        s->dma_wrote = false;
+    }
+    w = qhca_dma_window(s, addr, len);
+    if (likely(w)) {
+        qhca_dma_load(buf, w->ram.ptr + (addr - w->first), len);
+    } else if (!qhca_dma_walk(s, addr, buf, len, false)) {
+        return -1;
+    }
+    smp_rmb();          /* an index read before what it covers */
+    return 0;
+}
+
+int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
+                        const void *buf, size_t len)
+{
+    QhcaState *s = host;
+    QhcaDmaWindow *w;
+
+    if (!len) {
+        return 0;
+    }
+    s->dma_wrote = true;
+    w = qhca_dma_window(s, addr, len);
+    if (likely(w)) {
+        qhca_dma_store(w->ram.ptr + (addr - w->first), buf, len);
+        address_space_cache_invalidate(&w->ram, addr - w->first, len);
+        return 0;
+    }
+    return qhca_dma_walk(s, addr, (uint8_t *)buf, len, true) ? 0 : -1;
+}
+
+int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
+                                const void *buf, size_t len)
+{
+    QhcaState *s = host;
+    const uint8_t *last = (const uint8_t *)buf + len - 4;
+    QhcaDmaWindow *w;
+
+    assert(len >= 4);
+    w = qhca_dma_window(s, addr, len);
+    if (likely(w)) {
+        uint8_t *ram = w->ram.ptr + (addr - w->first);
+
+        s->dma_wrote = true;
+        memcpy(ram, buf, len - 4);
+        smp_wmb();      /* the last word after all the rest */
+        qhca_dma_store(ram + len - 4, last, 4);
+        address_space_cache_invalidate(&w->ram, addr - w->first, len);
+        return 0;
+    }
+    if (qhca_host_dma_write(host, gvmi, addr, buf, len - 4)) {
+        return -1;
+    }
+    smp_wmb();          /* the last word after all the rest */
+    return qhca_host_dma_write(host, gvmi, addr + len - 4, last, 4);
+}
+
+/* The lock without the engine: there may be none yet. */
+static void qhca_dma_lock(QhcaState *s)
+{
+    qemu_mutex_lock(&s->engine_gate);
+    qemu_mutex_lock(&s->engine_lock);
+    qemu_mutex_unlock(&s->engine_gate);
+}
+
+static void qhca_dma_region_del(MemoryListener *listener,
+                                MemoryRegionSection *section)
+{
+    QhcaState *s = container_of(listener, QhcaState, listener);
+
+    qhca_dma_lock(s);
+    s->dma_changing = true;
+    qhca_dma_close_all(s);
+    qemu_mutex_unlock(&s->engine_lock);
+}
+
+static void qhca_dma_commit(MemoryListener *listener)
+{
+    QhcaState *s = container_of(listener, QhcaState, listener);
+
+    /* Only this thread's region_del sets it. */
+    if (s->dma_changing) {
+        qhca_dma_lock(s);
+        s->dma_changing = false;
+        qemu_mutex_unlock(&s->engine_lock);
+    }
+}
+
+/* What the function's DMA passes is known when the machine is complete. */
+void qhca_dma_reset(QhcaState *s)
+{
+    s->dma_iommu = pci_device_iommu_address_space(PCI_DEVICE(s)) !=
+                   &address_space_memory;
+    qhca_dma_close_all(s);
+}
+
+void qhca_dma_init(QhcaState *s)
+{
+    qhca_dma_reset(s);
+    s->listener = (MemoryListener) {
+        .name = "qhca",
+        .region_del = qhca_dma_region_del,
+        .commit = qhca_dma_commit,
+    };
+    memory_listener_register(&s->listener, qhca_dma_as(s));
+}
+
+void qhca_dma_exit(QhcaState *s)
+{
+    /* Tells us of every region once more, as removed. */
+    memory_listener_unregister(&s->listener);
+    qhca_dma_close_all(s);
+    s->dma_changing = false;
+}

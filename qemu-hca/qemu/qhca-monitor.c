@@ -1,0 +1,283 @@
+/*
+ * qhca adapter: QMP and HMP
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-qhca.h"
+#include "qobject/qdict.h"
+#include "monitor/hmp.h"
+#include "monitor/monitor.h"
+#include "qhca-dev.h"
+
+/* BQL */
+static QTAILQ_HEAD(, QhcaState) qhca_devices =
+    QTAILQ_HEAD_INITIALIZER(qhca_devices);
+
+void qhca_monitor_add(QhcaState *s)
+{
+    QTAILQ_INSERT_TAIL(&qhca_devices, s, next);
+}
+
+void qhca_monitor_remove(QhcaState *s)
+{
+    QTAILQ_REMOVE(&qhca_devices, s, next);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * QMP
+ */
+static QhcaPort *qhca_port(QhcaState *s)
+{
+    struct qhca_port_info info = { };
+    QhcaPort *port = g_new0(QhcaPort, 1);
+
+    qhca_query_port(s->hca, &info);
+    port->enabled = info.enabled;
+    port->link_up = info.link_up;
+    port->fatal = info.fatal;
+    port->fatal_cause = info.fatal_cause;
+    port->mac = g_strdup_printf("%02x:%02x:%02x:%02x:%02x:%02x",
+                                MAC_ARG(info.mac));
+    port->mtu = info.eth_mtu;
+    port->gids = info.num_gids_valid;
+    return port;
+}
+
+static QhcaQpType qhca_qp_type(uint8_t type)
+{
+    static const QhcaQpType types[] = {
+        [QHCA_QPT_RC] = QHCA_QP_TYPE_RC,
+        [QHCA_QPT_UC] = QHCA_QP_TYPE_UC,
+        [QHCA_QPT_UD] = QHCA_QP_TYPE_UD,
+        [QHCA_QPT_GSI] = QHCA_QP_TYPE_GSI,
+        [QHCA_QPT_XRC_INI] = QHCA_QP_TYPE_XRC_INI,
+        [QHCA_QPT_XRC_TGT] = QHCA_QP_TYPE_XRC_TGT,
+    };
+
+    return type < ARRAY_SIZE(types) ? types[type] : QHCA_QP_TYPE_UNKNOWN;
+}
+
+static QhcaQpState qhca_qp_state(uint8_t state)
+{
+    static const QhcaQpState states[] = {
+        [QHCA_QPS_RESET] = QHCA_QP_STATE_RESET,
+        [QHCA_QPS_INIT] = QHCA_QP_STATE_INIT,
+        [QHCA_QPS_RTR] = QHCA_QP_STATE_RTR,
+        [QHCA_QPS_RTS] = QHCA_QP_STATE_RTS,
+        [QHCA_QPS_SQD] = QHCA_QP_STATE_SQD,
+        [QHCA_QPS_SQE] = QHCA_QP_STATE_SQE,
+        [QHCA_QPS_ERR] = QHCA_QP_STATE_ERR,
+    };
+
+    return state < ARRAY_SIZE(states) ? states[state] : QHCA_QP_STATE_UNKNOWN;
+}
+
+static void qhca_add_qp(void *arg, const struct qhca_qp_info *info)
+{
+    QhcaQpList ***tail = arg;
+    QhcaQp *qp = g_new0(QhcaQp, 1);
+
+    qp->qpn = info->qpn;
+    qp->type = qhca_qp_type(info->type);
+    qp->state = qhca_qp_state(info->state);
+    qp->dest_qpn = info->dest_qpn;
+    qp->sq_pi = info->sq_pi;
+    qp->sq_ci = info->sq_ci;
+    qp->rq_pi = info->rq_pi;
+    qp->rq_ci = info->rq_ci;
+    qp->sq_psn = info->sq_psn;
+    qp->una_psn = info->una_psn;
+    qp->rq_psn = info->rq_psn;
+    qp->cached = info->cached;
+    QAPI_LIST_APPEND(*tail, qp);
+}
+
+static void qhca_add_line(void *arg, const struct qhca_cache_line *info)
+{
+    QhcaCacheLineList ***tail = arg;
+    QhcaCacheLine *line = g_new0(QhcaCacheLine, 1);
+
+    line->set = info->set;
+    line->block = info->block;
+    line->gvmi = info->gvmi;
+    line->index = info->index;
+    line->page = info->page;
+    line->addr = info->addr;
+    QAPI_LIST_APPEND(*tail, line);
+}
+
+static QhcaCache *qhca_cache(QhcaState *s, enum qhca_cache_id id, bool lines)
+{
+    static const char *const names[QHCA_NUM_CACHES] = {
+        [QHCA_CACHE_PT] = "pt", [QHCA_CACHE_AT] = "at",
+        [QHCA_CACHE_QD] = "qp", [QHCA_CACHE_CQ] = "cq",
+        [QHCA_CACHE_SRQ] = "srq",
+    };
+    struct qhca_cache_info info = { };
+    QhcaCache *cache = g_new0(QhcaCache, 1);
+
+    qhca_query_cache(s->hca, id, &info);
+    cache->name = g_strdup(names[id]);
+    cache->sets = info.geometry.sets;
+    cache->blocks = info.geometry.blocks;
+    cache->valid = info.valid;
+    if (lines) {
+        QhcaCacheLineList **tail = &cache->lines;
+
+        cache->has_lines = true;
+        qhca_for_each_cache_line(s->hca, id, qhca_add_line, &tail);
+    }
+    return cache;
+}
+
+static void qhca_add_counter(QhcaCounterList ***tail, const char *name,
+                             uint64_t value)
+{
+    QhcaCounter *counter = g_new0(QhcaCounter, 1);
+
+    counter->name = g_strdup(name);
+    counter->value = value;
+    QAPI_LIST_APPEND(*tail, counter);
+}
+
+static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } counter[] = {
+#define STAT(field) { #field, s->stats.field }
+        STAT(slices), STAT(thread_slices), STAT(doorbells_deferred),
+        STAT(frames_deferred), STAT(frames_sent), STAT(send_stalls),
+        STAT(frames_received), STAT(receive_stalls), STAT(interrupts),
+        STAT(dma_windows_filled), STAT(dma_refused), STAT(thread_sleeps),
+        STAT(thread_polls), STAT(thread_poll_hits),
+#undef STAT
+    };
+    QhcaCounterList *list = NULL, **tail = &list;
+
+    for (size_t i = 0; i < ARRAY_SIZE(counter); i++) {
+        qhca_add_counter(&tail, counter[i].name, counter[i].value);
+    }
+    return list;
+}
+
+static QhcaInfo *qhca_info(QhcaState *s, bool lines)
+{
+    QhcaInfo *info = g_new0(QhcaInfo, 1);
+    QhcaQpList **qp_tail = &info->qps;
+    QhcaCacheList **cache_tail = &info->caches;
+    QhcaCounterList **counter_tail = &info->counters;
+
+    info->id = g_strdup(DEVICE(s)->id);
+    info->qom_path = object_get_canonical_path(OBJECT(s));
+    qhca_enter(s);          /* what is on the list has an engine */
+    info->port = qhca_port(s);
+    qhca_for_each_qp(s->hca, qhca_add_qp, &qp_tail);
+    for (int i = 0; i < QHCA_NUM_CACHES; i++) {
+        QAPI_LIST_APPEND(cache_tail, qhca_cache(s, i, lines));
+    }
+    for (int i = 0; i < QHCA_NUM_COUNTERS; i++) {
+        qhca_add_counter(&counter_tail, qhca_counter_name(i),
+                         qhca_counter(s->hca, i));
+    }
+    info->adapter = qhca_adapter_counters(s);
+    qhca_leave(s);
+    return info;
+}
+
+QhcaInfoList *qmp_query_qhca(const char *id, bool has_cache_lines,
+                             bool cache_lines, Error **errp)
+{
+    QhcaInfoList *list = NULL, **tail = &list;
+    QhcaState *s;
+
+    QTAILQ_FOREACH(s, &qhca_devices, next) {
+        g_autofree char *path = object_get_canonical_path(OBJECT(s));
+
+        if (!id || !g_strcmp0(id, DEVICE(s)->id) || !strcmp(id, path)) {
+            QAPI_LIST_APPEND(tail, qhca_info(s, has_cache_lines &&
+                                                cache_lines));
+        }
+    }
+    if (id && !list) {
+        error_setg(errp, "there is no qhca device '%s'", id);
+    }
+    return list;
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * HMP: counters that are zero are left out
+ */
+static void hmp_qhca_counters(Monitor *mon, const char *title,
+                              const QhcaCounterList *list)
+{
+    monitor_printf(mon, "  %s:\n", title);
+    for (; list; list = list->next) {
+        if (list->value->value) {
+            monitor_printf(mon, "    %-24s %" PRIu64 "\n", list->value->name,
+                           list->value->value);
+        }
+    }
+}
+
+static void hmp_qhca_qps(Monitor *mon, const QhcaQpList *list)
+{
+    for (; list; list = list->next) {
+        const QhcaQp *qp = list->value;
+
+        monitor_printf(mon, "  qp %" PRIu32 ": %s %s dest %" PRIu32
+                       " sq %" PRIu32 "/%" PRIu32 " rq %" PRIu32 "/%" PRIu32
+                       " psn %" PRIu32 " unacked %" PRIu32
+                       " expected %" PRIu32 "%s\n",
+                       qp->qpn, QhcaQpType_str(qp->type),
+                       QhcaQpState_str(qp->state), qp->dest_qpn, qp->sq_ci,
+                       qp->sq_pi, qp->rq_ci, qp->rq_pi, qp->sq_psn,
+                       qp->una_psn, qp->rq_psn, qp->cached ? " cached" : "");
+    }
+}
+
+static void hmp_qhca_device(Monitor *mon, const QhcaInfo *info)
+{
+    monitor_printf(mon, "%s:\n", info->id ? info->id : info->qom_path);
+    monitor_printf(mon, "  port: %s, link %s, mac %s, mtu %" PRIu32
+                   ", %" PRIu32 " gids\n",
+                   info->port->fatal ? "dead" :
+                   info->port->enabled ? "enabled" : "disabled",
+                   info->port->link_up ? "up" : "down", info->port->mac,
+                   info->port->mtu, info->port->gids);
+    if (info->port->fatal) {
+        monitor_printf(mon, "  cause: %" PRIu32 "\n", info->port->fatal_cause);
+    }
+    for (const QhcaCacheList *c = info->caches; c; c = c->next) {
+        monitor_printf(mon, "  cache %-3s: %u sets x %u blocks, %" PRIu32
+                       " lines in use\n", c->value->name, c->value->sets,
+                       c->value->blocks, c->value->valid);
+    }
+    hmp_qhca_qps(mon, info->qps);
+    hmp_qhca_counters(mon, "device", info->counters);
+    hmp_qhca_counters(mon, "adapter", info->adapter);
+}
+
+static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
+{
+    Error *err = NULL;
+    g_autoptr(QhcaInfoList) list =
+        qmp_query_qhca(qdict_get_try_str(qdict, "id"), false, false, &err);
+
+    if (hmp_handle_error(mon, err)) {
+        return;
+    }
+    for (const QhcaInfoList *i = list; i; i = i->next) {
+        hmp_qhca_device(mon, i->value);
+    }
+}
+
+void qhca_monitor_register(void)
+{
+    monitor_register_hmp("qhca", true, hmp_info_qhca);
+}

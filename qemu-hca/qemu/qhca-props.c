@@ -1,0 +1,343 @@
+/*
+ * qhca adapter: properties
+ *
+ * Limits and geometry are fixed when the device is realized.  The fault
+ * injector's settings may be changed at any time, on the command line or with
+ * qom-set; they take effect at once.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/host-utils.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "hw/qdev-properties.h"
+#include "hw/qdev-properties-system.h"
+#include "qhca-dev.h"
+
+/*
+ * ------------------------------------------------------------------------
+ * Limits.  Their defaults are the engine's, see qhca_props_instance_init().
+ */
+#define CFG_PROP(name, field, prop, type)                                   \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, QhcaState, cfg.field, prop, type)
+#define CFG_PROP_U8(name, field)                                            \
+    CFG_PROP(name, field, qdev_prop_uint8, uint8_t)
+#define CFG_PROP_U16(name, field)                                           \
+    CFG_PROP(name, field, qdev_prop_uint16, uint16_t)
+#define CFG_PROP_CACHE(name, id)                                            \
+    CFG_PROP_U16(name "-cache-sets", cache_default[id].sets),               \
+    CFG_PROP_U16(name "-cache-blocks", cache_default[id].blocks),           \
+    CFG_PROP_U16(name "-cache-max-sets", cache_max[id].sets),               \
+    CFG_PROP_U16(name "-cache-max-blocks", cache_max[id].blocks)
+
+static const Property qhca_properties[] = {
+    DEFINE_NIC_PROPERTIES(QhcaState, conf),
+    CFG_PROP_U16("vectors", num_vectors),
+    CFG_PROP("doorbell-pages", num_db_pages, qdev_prop_uint32, uint32_t),
+    CFG_PROP_U8("log-max-pt", log_max_pt),
+    CFG_PROP_U8("log-max-qp", log_max_qp),
+    CFG_PROP_U8("log-max-cq", log_max_cq),
+    CFG_PROP_U8("log-max-srq", log_max_srq),
+    CFG_PROP_U8("log-max-eq", log_max_eq),
+    CFG_PROP_U8("log-max-wq-depth", log_max_wq_depth),
+    CFG_PROP_U8("log-max-cq-depth", log_max_cq_depth),
+    CFG_PROP_U8("log-max-eq-depth", log_max_eq_depth),
+    CFG_PROP_U16("gids", num_gids),
+    CFG_PROP_U16("pool-blocks", max_pool_blocks),
+    CFG_PROP_U16("mcast-members", max_mcast_members),
+    CFG_PROP_CACHE("pt", QHCA_CACHE_PT),
+    CFG_PROP_CACHE("at", QHCA_CACHE_AT),
+    CFG_PROP_CACHE("qp", QHCA_CACHE_QD),
+    CFG_PROP_CACHE("cq", QHCA_CACHE_CQ),
+    CFG_PROP_CACHE("srq", QHCA_CACHE_SRQ),
+    /* in units of 100 Mb/s */
+    CFG_PROP("link-speed", link_speed, qdev_prop_uint32, uint32_t),
+    CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
+    DEFINE_PROP_SIZE("devmem-size", QhcaState, devmem_size, 1 * MiB),
+    DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
+    DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
+    DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
+    DEFINE_PROP_SIZE32("tx-ring-size", QhcaState, tx_ring_size, 256 * KiB),
+    DEFINE_PROP_SIZE32("rx-ring-size", QhcaState, rx_ring_size, 256 * KiB),
+};
+
+static bool qhca_props_check_ring(const char *name, uint32_t size, Error **errp)
+{
+    if (!is_power_of_2(size) || size < 32 * KiB || size > 16 * MiB) {
+        error_setg(errp, "%s=%u is not a power of two from 32K to 16M",
+                   name, size);
+        return false;
+    }
+    return true;
+}
+
+static bool qhca_props_check_budget(const char *name, uint32_t budget,
+                                    Error **errp)
+{
+    if (budget < 1 || budget > 1024) {
+        error_setg(errp, "%s=%u is not from 1 to 1024", name, budget);
+        return false;
+    }
+    return true;
+}
+
+/* What the engine cannot check; the rest qhca_create() refuses. */
+bool qhca_props_check(QhcaState *s, Error **errp)
+{
+    if (s->cfg.num_vectors < 1 || s->cfg.num_vectors > QHCA_MAX_VECTORS) {
+        error_setg(errp, "vectors=%u is not from 1 to %u", s->cfg.num_vectors,
+                   QHCA_MAX_VECTORS);
+        return false;
+    }
+    if (!is_power_of_2(s->cfg.num_db_pages) ||
+        s->cfg.num_db_pages > 64 * KiB) {
+        error_setg(errp, "doorbell-pages=%u is not a power of two up to 65536",
+                   s->cfg.num_db_pages);
+        return false;
+    }
+    if (s->devmem_size &&
+        (!is_power_of_2(s->devmem_size) || s->devmem_size < 4 * KiB ||
+         s->devmem_size > 4 * GiB)) {
+        error_setg(errp, "devmem-size=%" PRIu64 " is neither 0 nor a power of "
+                   "two from 4K to 4G", s->devmem_size);
+        return false;
+    }
+    if (s->poll_max_us > 1000) {
+        error_setg(errp, "poll-max-us=%u is over 1000", s->poll_max_us);
+        return false;
+    }
+    return qhca_props_check_budget("inline-budget", s->inline_budget, errp) &&
+           qhca_props_check_budget("thread-budget", s->thread_budget, errp) &&
+           qhca_props_check_ring("tx-ring-size", s->tx_ring_size, errp) &&
+           qhca_props_check_ring("rx-ring-size", s->rx_ring_size, errp);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * Fault injection.  The engine has the settings once there is an engine.
+ */
+static const struct {
+    const char *name;
+    const char *what;
+} qhca_inject_kinds[QHCA_NUM_INJECT_KINDS] = {
+    [QHCA_INJECT_DROP]      = { "drop", "lost" },
+    [QHCA_INJECT_DUPLICATE] = { "duplicate", "sent twice" },
+    [QHCA_INJECT_REORDER]   = { "reorder", "overtaken by the next" },
+    [QHCA_INJECT_CORRUPT]   = { "corrupt", "changed in one bit" },
+    [QHCA_INJECT_DELAY]     = { "delay", "held for inject-delay-ns" },
+};
+
+static void qhca_inject_read(QhcaState *s, struct qhca_inject_config *cfg)
+{
+    if (qhca_enter(s)) {
+        qhca_inject_get(s->hca, cfg);
+        qhca_leave(s);
+    } else {
+        *cfg = s->inject;
+    }
+}
+
+static void qhca_inject_write(QhcaState *s,
+                              const struct qhca_inject_config *cfg,
+                              Error **errp)
+{
+    char err[160] = "";
+
+    if (qhca_enter(s)) {
+        if (!qhca_inject_set(s->hca, cfg, err, sizeof(err))) {
+            error_setg(errp, "%s", err);
+        }
+        qhca_leave(s);
+    } else {
+        s->inject = *cfg;       /* checked when there is an engine */
+    }
+}
+
+static void qhca_inject_get_ppm(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+
+    qhca_inject_read(QHCA(obj), &cfg);
+    visit_type_uint32(v, name, &cfg.rule[(uintptr_t)opaque].ppm, errp);
+}
+
+static void qhca_inject_set_ppm(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+    uint32_t ppm;
+
+    if (!visit_type_uint32(v, name, &ppm, errp)) {
+        return;
+    }
+    if (ppm > 1000000) {
+        error_setg(errp, "%s=%u is over 1000000", name, ppm);
+        return;
+    }
+    qhca_inject_read(QHCA(obj), &cfg);
+    cfg.rule[(uintptr_t)opaque].ppm = ppm;
+    qhca_inject_write(QHCA(obj), &cfg, errp);
+}
+
+static void qhca_inject_get_nth(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+
+    qhca_inject_read(QHCA(obj), &cfg);
+    visit_type_uint64(v, name, &cfg.rule[(uintptr_t)opaque].nth, errp);
+}
+
+static void qhca_inject_set_nth(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+    uint64_t nth;
+
+    if (!visit_type_uint64(v, name, &nth, errp)) {
+        return;
+    }
+    qhca_inject_read(QHCA(obj), &cfg);
+    cfg.rule[(uintptr_t)opaque].nth = nth;
+    qhca_inject_write(QHCA(obj), &cfg, errp);
+}
+
+static void qhca_inject_get_u64(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+
+    qhca_inject_read(QHCA(obj), &cfg);
+    visit_type_uint64(v, name,
+                      (uint64_t *)((char *)&cfg + (uintptr_t)opaque), errp);
+}
+
+static void qhca_inject_set_u64(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    struct qhca_inject_config cfg;
+    uint64_t value;
+
+    if (!visit_type_uint64(v, name, &value, errp)) {
+        return;
+    }
+    qhca_inject_read(QHCA(obj), &cfg);
+    *(uint64_t *)((char *)&cfg + (uintptr_t)opaque) = value;
+    qhca_inject_write(QHCA(obj), &cfg, errp);
+}
+
+static char *qhca_inject_get_direction(Object *obj, Error **errp)
+{
+    struct qhca_inject_config cfg;
+
+    qhca_inject_read(QHCA(obj), &cfg);
+    return g_strdup(cfg.on_rx && cfg.on_tx ? "both" :
+                    cfg.on_rx ? "rx" : cfg.on_tx ? "tx" : "none");
+}
+
+static void qhca_inject_set_direction(Object *obj, const char *value,
+                                      Error **errp)
+{
+    struct qhca_inject_config cfg;
+    bool both = !strcmp(value, "both");
+    bool rx = both || !strcmp(value, "rx");
+    bool tx = both || !strcmp(value, "tx");
+
+    if (!rx && !tx) {
+        error_setg(errp, "inject-direction=%s is none of rx, tx, both", value);
+        return;
+    }
+    qhca_inject_read(QHCA(obj), &cfg);
+    cfg.on_rx = rx;
+    cfg.on_tx = tx;
+    qhca_inject_write(QHCA(obj), &cfg, errp);
+}
+
+/* A switch to pull: the device dies, as by a fault of its own. */
+static bool qhca_inject_get_fatal(Object *obj, Error **errp)
+{
+    struct qhca_port_info port = { };
+    QhcaState *s = QHCA(obj);
+
+    if (qhca_enter(s)) {
+        qhca_query_port(s->hca, &port);
+        qhca_leave(s);
+    }
+    return port.fatal;
+}
+
+static void qhca_inject_set_fatal(Object *obj, bool value, Error **errp)
+{
+    QhcaState *s = QHCA(obj);
+
+    if (!value) {
+        error_setg(errp, "only a reset ends a fatal error");
+    } else if (qhca_enter(s)) {
+        qhca_inject_fatal(s->hca);
+        qhca_leave(s);
+    } else {
+        error_setg(errp, "the device is not realized");
+    }
+}
+
+static void qhca_inject_class_init(ObjectClass *klass)
+{
+    for (uintptr_t kind = 0; kind < QHCA_NUM_INJECT_KINDS; kind++) {
+        const char *name = qhca_inject_kinds[kind].name;
+        g_autofree char *ppm = g_strdup_printf("inject-%s-ppm", name);
+        g_autofree char *nth = g_strdup_printf("inject-%s-nth", name);
+        g_autofree char *ppm_help =
+            g_strdup_printf("RDMA frames in a million that are %s",
+                            qhca_inject_kinds[kind].what);
+        g_autofree char *nth_help =
+            g_strdup_printf("the n-th RDMA frame from now is %s; 0: none",
+                            qhca_inject_kinds[kind].what);
+
+        object_class_property_add(klass, ppm, "uint32", qhca_inject_get_ppm,
+                                  qhca_inject_set_ppm, NULL, (void *)kind);
+        object_class_property_set_description(klass, ppm, ppm_help);
+        object_class_property_add(klass, nth, "uint64", qhca_inject_get_nth,
+                                  qhca_inject_set_nth, NULL, (void *)kind);
+        object_class_property_set_description(klass, nth, nth_help);
+    }
+    object_class_property_add(klass, "inject-delay-ns", "uint64",
+                              qhca_inject_get_u64, qhca_inject_set_u64, NULL,
+                              (void *)offsetof(struct qhca_inject_config,
+                                               delay_ns));
+    object_class_property_set_description(klass, "inject-delay-ns",
+                                          "how long a frame is delayed");
+    object_class_property_add(klass, "inject-seed", "uint64",
+                              qhca_inject_get_u64, qhca_inject_set_u64, NULL,
+                              (void *)offsetof(struct qhca_inject_config,
+                                               seed));
+    object_class_property_set_description(klass, "inject-seed",
+        "of the choice of frames: the same seed, the same choice");
+    object_class_property_add_str(klass, "inject-direction",
+                                  qhca_inject_get_direction,
+                                  qhca_inject_set_direction);
+    object_class_property_set_description(klass, "inject-direction",
+                                          "rx, tx or both");
+    object_class_property_add_bool(klass, "inject-fatal",
+                                   qhca_inject_get_fatal,
+                                   qhca_inject_set_fatal);
+    object_class_property_set_description(klass, "inject-fatal",
+        "set to declare the device dead; reads whether it is");
+}
+
+void qhca_props_class_init(ObjectClass *klass)
+{
+    device_class_set_props(DEVICE_CLASS(klass), qhca_properties);
+    qhca_inject_class_init(klass);
+}
+
+void qhca_props_instance_init(QhcaState *s)
+{
+    qhca_config_default(&s->cfg);
+    /* With BAR 0 in the 2 MiB that firmware leaves to a hot-plug port. */
+    s->cfg.num_db_pages = 256;
+    s->inject.on_rx = true;
+    s->inject.on_tx = true;
+    s->inject.seed = 1;
+}

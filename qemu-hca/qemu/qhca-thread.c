@@ -1,0 +1,434 @@
+/*
+ * qhca adapter: who runs the engine, and when
+ *
+ * A caller that finds the engine free does its own work at once, as far as
+ * inline-budget goes.  What is left, and what was put off because the engine
+ * was busy, is for the device's thread.  Nothing gets lost between the two:
+ * whoever puts something off tries the lock once more, and whoever drops the
+ * lock looks once more for things put off.
+ *
+ * Time is QEMU_CLOCK_VIRTUAL, so that a stopped VM does not time out.  The
+ * engine's deadlines are a timer of the main loop.  The timer is moved only
+ * when a deadline comes before it: retransmission deadlines mostly move away,
+ * and one early call of the engine is cheaper than a move for every packet.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/main-loop.h"
+#include "qemu/processor.h"
+#include "qemu/rcu.h"
+#include "hw/pci/msix.h"
+#include "system/runstate.h"
+#include "qhca-dev.h"
+#include "trace.h"
+
+#define QHCA_SOON_TRIES     100         /* about as long as a wake-up takes */
+#define QHCA_POLL_START_NS  4000
+#define QHCA_MIN_TIMER_NS   1000
+#define QHCA_TRACE_CHECK_NS (10 * SCALE_MS)
+
+uint64_t qhca_now(QhcaState *s)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+void qhca_kick(QhcaState *s)
+{
+    if (!qatomic_xchg(&s->kicked, true)) {
+        if (qatomic_read(&s->dma_iommu)) {
+            qemu_bh_schedule(s->bh);
+        } else {
+            qemu_event_set(&s->wake);
+        }
+    }
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * In and out of the engine
+ */
+static bool qhca_have_engine(QhcaState *s)
+{
+    if (s->hca) {
+        return true;
+    }
+    qemu_mutex_unlock(&s->engine_lock);
+    return false;
+}
+
+bool qhca_enter(QhcaState *s)
+{
+    qemu_mutex_lock(&s->engine_gate);
+    qemu_mutex_lock(&s->engine_lock);
+    qemu_mutex_unlock(&s->engine_gate);
+    return qhca_have_engine(s);
+}
+
+bool qhca_enter_soon(QhcaState *s)
+{
+    for (int i = 0; i < QHCA_SOON_TRIES; i++) {
+        if (!qemu_mutex_trylock(&s->engine_lock)) {
+            return qhca_have_engine(s);
+        }
+        cpu_relax();
+    }
+    return false;
+}
+
+/* Something that only a slice of work takes away. */
+static bool qhca_put_off(QhcaState *s)
+{
+    return qatomic_read(&s->num_doorbells) || !qhca_ring_empty(&s->rx);
+}
+
+static bool qhca_has_output(QhcaState *s)
+{
+    return qatomic_read(&s->irqs) ||
+           (!qhca_ring_empty(&s->tx) && !qatomic_read(&s->tx_stalled));
+}
+
+/* BQL */
+static void qhca_deliver(QhcaState *s)
+{
+    uint64_t irqs = qatomic_xchg(&s->irqs, 0);
+
+    while (irqs) {
+        unsigned int vector = ctz64(irqs);
+
+        irqs &= irqs - 1;
+        if (msix_enabled(PCI_DEVICE(s))) {
+            s->stats.interrupts++;
+            trace_qhca_irq(s, vector);
+            msix_notify(PCI_DEVICE(s), vector);
+        }
+    }
+    qhca_net_flush(s);
+}
+
+/* Drop the lock; true when a slice of work should follow. */
+static bool qhca_unlock(QhcaState *s)
+{
+    bool more = s->more && s->running;
+
+    qemu_mutex_unlock(&s->engine_lock);
+    smp_mb();       /* pairs with the one between putting off and trying */
+    return more || qhca_put_off(s);
+}
+
+void qhca_leave(QhcaState *s)
+{
+    bool more = qhca_unlock(s);
+
+    if (qhca_has_output(s)) {
+        BQL_LOCK_GUARD();
+        qhca_deliver(s);
+    }
+    if (more) {
+        qhca_kick(s);
+    }
+}
+
+/* Drop the lock; who did so sees to it that a slice of work follows. */
+void qhca_leave_undone(QhcaState *s)
+{
+    qemu_mutex_unlock(&s->engine_lock);
+    smp_mb();       /* pairs with the one between putting off and trying */
+    if (qatomic_read(&s->num_doorbells)) {
+        qhca_kick(s);
+    }
+}
+
+void qhca_host_raise_irq(void *host, unsigned int vector)
+{
+    QhcaState *s = host;
+
+    qatomic_or(&s->irqs, UINT64_C(1) << vector);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * Work
+ */
+static void qhca_take_doorbells(QhcaState *s, uint64_t now)
+{
+    if (!qatomic_read(&s->num_doorbells)) {
+        return;
+    }
+    QEMU_LOCK_GUARD(&s->doorbell_lock);
+    for (uint32_t i = 0; i < s->num_doorbells; i++) {
+        QhcaDoorbell *db = &s->doorbell[i];
+
+        qhca_doorbell(s->hca, db->page, db->offset, db->value, now);
+    }
+    qatomic_set(&s->num_doorbells, 0);
+}
+
+/*
+ * Always a little ahead: the main loop runs timers until none is due, and
+ * would never come to anything else.
+ */
+static void qhca_arm(QhcaState *s, uint64_t now, uint64_t deadline)
+{
+    deadline = MAX(deadline, now + QHCA_MIN_TIMER_NS);
+    if (deadline < qatomic_read(&s->timer_at)) {
+        qatomic_set(&s->timer_at, deadline);
+        timer_mod_ns(s->timer, MIN(deadline, INT64_MAX));
+    }
+}
+
+void qhca_slice(QhcaState *s, unsigned int budget)
+{
+    struct qhca_run_result result;
+    uint64_t now = qhca_now(s);
+
+    if (!s->running) {
+        return;
+    }
+    if (now - s->trace_checked >= QHCA_TRACE_CHECK_NS) {
+        s->trace_checked = now;
+        qhca_trace_refresh(s);
+    }
+    qhca_take_doorbells(s, now);
+    qhca_net_receive_pending(s, budget);
+    if (s->tx_starved && qhca_ring_half_free(&s->tx)) {
+        qatomic_set(&s->tx_starved, false);
+        qhca_tx_ready(s->hca, now);
+    }
+    result = qhca_run(s->hca, now, budget);
+    s->stats.slices++;
+    s->more = result.more;
+    qhca_arm(s, now, result.deadline);
+    trace_qhca_slice(s, budget, result.more, result.deadline);
+}
+
+/* With the engine: first what was put off before, then this one. */
+static void qhca_doorbell_now(QhcaState *s, uint32_t page, uint32_t offset,
+                              uint64_t value)
+{
+    uint64_t now = qhca_now(s);
+
+    qhca_take_doorbells(s, now);
+    qhca_doorbell(s->hca, page, offset, value, now);
+    qhca_slice(s, s->inline_budget);
+    qhca_leave(s);
+}
+
+static bool qhca_doorbell_put_off(QhcaState *s, uint32_t page, uint32_t offset,
+                                  uint64_t value)
+{
+    QEMU_LOCK_GUARD(&s->doorbell_lock);
+
+    if (s->num_doorbells == QHCA_MAX_DOORBELLS) {
+        return false;
+    }
+    s->doorbell[s->num_doorbells] = (QhcaDoorbell) { page, offset, value };
+    qatomic_set(&s->num_doorbells, s->num_doorbells + 1);
+    s->stats.doorbells_deferred++;
+    trace_qhca_doorbell_deferred(s, page, offset, value);
+    return true;
+}
+
+void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
+                        uint64_t value)
+{
+    if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
+        BQL_LOCK_GUARD();
+        qhca_doorbell_ring(s, page, offset, value);
+        return;
+    }
+    if (qhca_enter_soon(s)) {
+        qhca_doorbell_now(s, page, offset, value);
+        return;
+    }
+    if (!qhca_doorbell_put_off(s, page, offset, value)) {
+        if (qhca_enter(s)) {
+            qhca_doorbell_now(s, page, offset, value);
+        }
+        return;
+    }
+    smp_mb();       /* pairs with the one after dropping the lock */
+    if (!qemu_mutex_trylock(&s->engine_lock) && qhca_have_engine(s)) {
+        qhca_slice(s, s->inline_budget);
+        qhca_leave(s);
+    }
+}
+
+void qhca_drop_pending(QhcaState *s)
+{
+    WITH_QEMU_LOCK_GUARD(&s->doorbell_lock) {
+        qatomic_set(&s->num_doorbells, 0);
+    }
+    qhca_ring_clear(&s->tx);
+    qhca_ring_clear(&s->rx);
+    qatomic_set(&s->irqs, 0);
+    qatomic_set(&s->tx_starved, false);
+    s->more = false;
+}
+
+static void qhca_timer(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    qatomic_set(&s->timer_at, QHCA_NEVER);
+    if (qhca_enter_soon(s)) {
+        qhca_slice(s, s->inline_budget);
+        qhca_leave(s);
+    } else {
+        qhca_kick(s);       /* the thread sets the timer again */
+    }
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * The thread, and the bottom half that delivers for it or stands in for it
+ */
+static bool qhca_turn(QhcaState *s)
+{
+    bool more;
+
+    qatomic_set_mb(&s->kicked, false);
+    if (!qhca_enter(s)) {
+        return false;
+    }
+    if (s->dma_iommu && !bql_locked()) {
+        qemu_mutex_unlock(&s->engine_lock);
+        qhca_kick(s);       /* the bottom half */
+        return false;
+    }
+    qhca_slice(s, s->thread_budget);
+    s->stats.thread_slices++;
+    more = qhca_unlock(s);
+    return more && qatomic_read(&s->running);
+}
+
+static void qhca_bh(void *opaque)
+{
+    QhcaState *s = opaque;
+    bool more = false;
+
+    if (qatomic_read(&s->dma_iommu) && qatomic_read(&s->kicked)) {
+        more = qhca_turn(s);
+    }
+    qhca_deliver(s);
+    if (more) {
+        qhca_kick(s);
+    }
+    if (s->rx_stalled && s->nic && qhca_ring_half_free(&s->rx)) {
+        s->rx_stalled = false;
+        trace_qhca_net_resumed(s, false);
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+}
+
+/* As long as waiting has lately been short, wait awake. */
+static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
+{
+    const uint64_t max = s->poll_max_us * 1000ull;
+    const int64_t start = get_clock();
+    uint64_t waited;
+
+    if (*poll_ns) {
+        s->stats.thread_polls++;
+        do {
+            if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+                s->stats.thread_poll_hits++;
+                return;
+            }
+            cpu_relax();
+        } while (get_clock() - start < *poll_ns);
+    }
+    trace_qhca_thread_sleep(s, *poll_ns);
+    qemu_event_reset(&s->wake);
+    if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+        return;
+    }
+    s->stats.thread_sleeps++;
+    qemu_event_wait(&s->wake);
+    waited = get_clock() - start;
+    if (waited > max) {
+        *poll_ns = *poll_ns / 2 < QHCA_POLL_START_NS ? 0 : *poll_ns / 2;
+    } else if (waited > *poll_ns) {
+        *poll_ns = MIN(max, *poll_ns ? *poll_ns * 2 : QHCA_POLL_START_NS);
+    }
+}
+
+static void *qhca_thread(void *opaque)
+{
+    QhcaState *s = opaque;
+    uint64_t poll_ns = 0;
+
+    rcu_register_thread();
+    while (!qatomic_read(&s->quit)) {
+        bool more = qhca_turn(s);
+
+        if (qhca_has_output(s) ||
+            (qatomic_read(&s->rx_stalled) && qhca_ring_half_free(&s->rx))) {
+            qemu_bh_schedule(s->bh);
+        }
+        if (!more) {
+            qhca_wait(s, &poll_ns);
+        }
+    }
+    rcu_unregister_thread();
+    return NULL;
+}
+
+/* The VM is stopped only after the slice under way. */
+static void qhca_vm_change(void *opaque, bool running, RunState state)
+{
+    QhcaState *s = opaque;
+
+    trace_qhca_vm_state(s, running);
+    if (qhca_enter(s)) {
+        qatomic_set(&s->running, running);
+        qemu_mutex_unlock(&s->engine_lock);
+    }
+    if (running) {
+        qemu_bh_schedule(s->bh);
+        qhca_kick(s);
+    }
+}
+
+void qhca_thread_init(QhcaState *s)
+{
+    qemu_mutex_init(&s->engine_gate);
+    qemu_mutex_init(&s->engine_lock);
+    qemu_mutex_init(&s->doorbell_lock);
+    qemu_event_init(&s->wake, false);
+}
+
+void qhca_thread_finalize(QhcaState *s)
+{
+    qemu_event_destroy(&s->wake);
+    qemu_mutex_destroy(&s->doorbell_lock);
+    qemu_mutex_destroy(&s->engine_lock);
+    qemu_mutex_destroy(&s->engine_gate);
+}
+
+void qhca_thread_start(QhcaState *s)
+{
+    qhca_ring_init(&s->tx, s->tx_ring_size);
+    qhca_ring_init(&s->rx, s->rx_ring_size);
+    s->timer_at = QHCA_NEVER;
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
+    s->bh = qemu_bh_new_guarded(qhca_bh, s, &DEVICE(s)->mem_reentrancy_guard);
+    s->running = runstate_is_running();
+    s->vm_change = qemu_add_vm_change_state_handler(qhca_vm_change, s);
+    s->quit = false;
+    qemu_thread_create(&s->thread, "qhca", qhca_thread, s,
+                       QEMU_THREAD_JOINABLE);
+}
+
+/* After this nobody runs the engine but who calls it with the BQL. */
+void qhca_thread_stop(QhcaState *s)
+{
+    qatomic_set(&s->quit, true);
+    qemu_event_set(&s->wake);
+    qemu_thread_join(&s->thread);
+    qemu_del_vm_change_state_handler(s->vm_change);
+    timer_free(s->timer);
+    qemu_bh_delete(s->bh);
+    qhca_ring_destroy(&s->tx);
+    qhca_ring_destroy(&s->rx);
+}

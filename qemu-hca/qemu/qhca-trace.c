@@ -1,0 +1,96 @@
+/*
+ * qhca adapter: the engine's trace points as QEMU's trace events
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qhca-dev.h"
+#include "trace.h"
+
+void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
+                     uint64_t c, uint64_t d)
+{
+    switch (id) {
+    case QHCA_TRACE_RESET:
+        trace_qhca_reset(host);
+        break;
+    case QHCA_TRACE_FATAL:
+        trace_qhca_fatal(host, a, b);
+        break;
+    case QHCA_TRACE_CMD:
+        trace_qhca_cmd(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_DOORBELL:
+        trace_qhca_doorbell(host, a, b, c);
+        break;
+    case QHCA_TRACE_DOORBELL_IGNORED:
+        trace_qhca_doorbell_ignored(host, a, b, c);
+        break;
+    case QHCA_TRACE_EVENT:
+        trace_qhca_event(host, a, b, c);
+        break;
+    case QHCA_TRACE_COMPLETION:
+        trace_qhca_completion(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_QP_STATE:
+        trace_qhca_qp_state(host, a, b, c);
+        break;
+    case QHCA_TRACE_TX:
+        trace_qhca_tx(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_RX:
+        trace_qhca_rx(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_NAK:
+        trace_qhca_nak(host, a, b, c);
+        break;
+    case QHCA_TRACE_RX_NAK:
+        trace_qhca_rx_nak(host, a, b, c);
+        break;
+    case QHCA_TRACE_TIMEOUT:
+        trace_qhca_timeout(host, a, b, c);
+        break;
+    case QHCA_TRACE_RX_DROP:
+        trace_qhca_rx_drop(host, a, b < QHCA_NUM_COUNTERS ?
+                           qhca_counter_name(b) : "?");
+        break;
+    case QHCA_TRACE_PROTECTION:
+        trace_qhca_protection(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_CACHE_MISS:
+        trace_qhca_cache_miss(host, a, b);
+        break;
+    case QHCA_TRACE_INVALIDATE:
+        trace_qhca_invalidate(host, a, b);
+        break;
+    case QHCA_NUM_TRACE_IDS:
+        break;
+    }
+}
+
+/* Events may be switched on at any time; ask now and then which are. */
+void qhca_trace_refresh(QhcaState *s)
+{
+    const struct {
+        enum qhca_trace_id id;
+        bool on;
+    } event[] = {
+#define EVENT(name) \
+        { QHCA_TRACE_##name, trace_event_get_state_backends(TRACE_QHCA_##name) }
+        EVENT(RESET), EVENT(FATAL), EVENT(CMD), EVENT(DOORBELL),
+        EVENT(DOORBELL_IGNORED), EVENT(EVENT), EVENT(COMPLETION),
+        EVENT(QP_STATE), EVENT(TX), EVENT(RX), EVENT(NAK), EVENT(RX_NAK),
+        EVENT(TIMEOUT), EVENT(RX_DROP), EVENT(PROTECTION), EVENT(CACHE_MISS),
+        EVENT(INVALIDATE),
+#undef EVENT
+    };
+    uint64_t mask = 0;
+
+    QEMU_BUILD_BUG_ON(ARRAY_SIZE(event) != QHCA_NUM_TRACE_IDS);
+    for (size_t i = 0; i < ARRAY_SIZE(event); i++) {
+        if (event[i].on) {
+            mask |= UINT64_C(1) << event[i].id;
+        }
+    }
+    qhca_trace_mask(s->hca, mask);
+}

@@ -1,0 +1,1 @@
+#include "trace/trace-hw_rdma_qhca_qemu.h"
