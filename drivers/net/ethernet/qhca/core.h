@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the files of qhca.ko share.  What it offers to other drivers is in
+ * <linux/qhca/driver.h>.
+ */
+#ifndef QHCA_CORE_H
+#define QHCA_CORE_H
+
+#include <linux/completion.h>
+#include <linux/io.h>
+#include <linux/mutex.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <net/devlink.h>
+
+#include <linux/qhca/driver.h>
+
+#define QHCA_DRV_NAME		"qhca"
+
+#define QHCA_VECTOR_ASYNC	0	/* EQ 0: commands, asynchronous events */
+#define QHCA_VECTOR_ETH		1	/* Ethernet queue 0 */
+#define QHCA_VECTOR_COMP	2	/* first completion vector */
+
+#define QHCA_ASYNC_LOG_DEPTH	8
+
+/* How long the device may take to finish a reset, and a command. */
+#define QHCA_RESET_TIMEOUT	(10 * HZ)
+#define QHCA_CMD_TIMEOUT	(30 * HZ)
+
+/**
+ * struct qhca_bitmap - numbers handed out cyclically
+ * @lock:  protects @bits and @next; taken from any context
+ * @bits:  one bit a number, set while it is in use
+ * @size:  numbers in all
+ * @first: numbers below it are given only to who asks for one by name
+ * @next:  where the next search starts
+ */
+struct qhca_bitmap {
+	spinlock_t lock;	/* bits, next */
+	unsigned long *bits;
+	u32 size;
+	u32 first;
+	u32 next;
+};
+
+struct qhca_chunk {
+	void *va;		/* NULL until mapped; then constant */
+	dma_addr_t dma;
+};
+
+/**
+ * struct qhca_ctx_table - one table of the device in host memory
+ * @map:         the object numbers of the table
+ * @lock:        serialises mapping of chunks
+ * @chunk:       chunks, mapped on first use and kept until the table goes
+ * @num_chunks:  length of @chunk
+ * @log_entry:   bytes an entry
+ * @log_entries: entries of the table
+ * @log_chunk:   bytes a chunk
+ */
+struct qhca_ctx_table {
+	struct qhca_bitmap map;
+	struct mutex lock;	/* mapping of chunks */
+	struct qhca_chunk *chunk;
+	u32 num_chunks;
+	u8 log_entry;
+	u8 log_entries;
+	u8 log_chunk;
+};
+
+/**
+ * struct qhca_cmd_ctx - software's side of a command slot
+ * @done:  the event has come, or the device is dead
+ * @mbox:  input mailbox, followed by the output mailbox
+ * @dma:   bus address of @mbox
+ * @token: of the command in the slot; an event with another one is late
+ * @busy:  a command is in the slot; protected by the queue's lock
+ */
+struct qhca_cmd_ctx {
+	struct completion done;
+	void *mbox;
+	dma_addr_t dma;
+	u16 token;
+	bool busy;
+};
+
+#define QHCA_CMD_SLOTS		BIT(QHCA_MAX_LOG_CMD_SLOTS)
+
+/**
+ * struct qhca_cmdq - the command queue
+ * @slot:   slots as the device sees them
+ * @dma:    bus address of @slot
+ * @ctx:    software's side of each slot
+ * @free:   counts free slots; who holds a unit finds one
+ * @lock:   protects the busy flags and @token; taken in hard interrupts
+ * @token:  last token given out
+ * @running: the device takes commands
+ * @events: completion by event, else by polling
+ * @lost_events: commands found complete whose event did not come
+ * @timeouts: commands without an answer
+ */
+struct qhca_cmdq {
+	struct qhca_cmd_slot *slot;
+	dma_addr_t dma;
+	struct qhca_cmd_ctx ctx[QHCA_CMD_SLOTS];
+	struct semaphore free;
+	spinlock_t lock;	/* ctx[].busy, ctx[].token, token */
+	u16 token;
+	bool running;
+	bool events;
+	atomic_t lost_events;
+	atomic_t timeouts;
+};
+
+/* Why the function is quiet; protected by the devlink instance lock. */
+enum qhca_core_flag {
+	QHCA_CORE_STARTED,	/* qhca_start() succeeded, qhca_stop() to come */
+	QHCA_CORE_FROZEN,	/* a PCI reset or suspend is under way */
+	QHCA_CORE_REMOVING,	/* the driver is about to let the device go */
+};
+
+/**
+ * struct qhca_core - private part of a function
+ * @qdev:       the part other drivers see
+ * @regs:       BAR 0
+ * @flags:      enum qhca_core_flag; changed under the devlink instance lock
+ * @state_lock: serialises changes of @qdev.state; taken in hard interrupts
+ * @wq:         for all works of the function
+ * @recover_work: resets the device after it died
+ * @health_work:  polls the device's status
+ * @last_recovery: when @recoveries was last increased
+ * @recoveries: recoveries that followed each other closely
+ * @total_recoveries: recoveries since probe
+ * @num_vectors: MSI-X vectors allocated
+ * @cmdq:       command queue
+ * @table:      device tables, indexed by enum qhca_table
+ * @db_pages:   doorbell pages given to users
+ * @async_eq:   event queue 0
+ * @notifier:   listeners to asynchronous events
+ * @rdma:       auxiliary device, while there is one
+ */
+struct qhca_core {
+	struct qhca_dev qdev;
+	void __iomem *regs;
+	unsigned long flags;
+	spinlock_t state_lock;	/* qdev.state */
+	struct workqueue_struct *wq;
+	struct work_struct recover_work;
+	struct delayed_work health_work;
+	unsigned long last_recovery;
+	unsigned int recoveries;
+	atomic_t total_recoveries;
+	int num_vectors;
+	struct qhca_cmdq cmdq;
+	struct qhca_ctx_table table[QHCA_NUM_TABLES];
+	struct qhca_bitmap db_pages;
+	struct qhca_eq *async_eq;
+	struct atomic_notifier_head notifier;
+	struct qhca_aux_dev *rdma;
+};
+
+static inline struct qhca_core *qhca_core_of(struct qhca_dev *qdev)
+{
+	return container_of(qdev, struct qhca_core, qdev);
+}
+
+static inline struct device *qhca_device(struct qhca_core *core)
+{
+	return &core->qdev.pdev->dev;
+}
+
+static inline u32 qhca_read(struct qhca_core *core, u32 reg)
+{
+	return readl(core->regs + reg);
+}
+
+static inline void qhca_write(struct qhca_core *core, u32 reg, u32 value)
+{
+	writel(value, core->regs + reg);
+}
+
+static inline enum qhca_dev_state qhca_state(struct qhca_core *core)
+{
+	return READ_ONCE(core->qdev.state);
+}
+
+/* init.c */
+int qhca_start(struct qhca_core *core);
+void qhca_stop(struct qhca_core *core);
+void qhca_silence(struct qhca_core *core);
+
+/* cmd.c */
+int qhca_cmdq_alloc(struct qhca_core *core);
+void qhca_cmdq_free(struct qhca_core *core);
+int qhca_cmdq_start(struct qhca_core *core);
+void qhca_cmdq_stop(struct qhca_core *core);
+void qhca_cmdq_use_events(struct qhca_core *core, bool on);
+void qhca_cmdq_drain(struct qhca_core *core);
+void qhca_cmdq_fail_all(struct qhca_core *core);
+void qhca_cmdq_event(struct qhca_core *core, const struct qhca_eqe *eqe);
+int qhca_core_exec(struct qhca_core *core, struct qhca_cmd *cmd);
+int qhca_core_simple(struct qhca_core *core, u16 opcode, u32 index, u32 param);
+
+/* table.c */
+int qhca_bitmap_init(struct qhca_bitmap *map, u32 size, u32 first);
+void qhca_bitmap_free(struct qhca_bitmap *map);
+int qhca_bitmap_get(struct qhca_bitmap *map, u32 *number);
+int qhca_bitmap_take(struct qhca_bitmap *map, u32 number);
+void qhca_bitmap_put(struct qhca_bitmap *map, u32 number);
+void qhca_table_layout(struct qhca_ctx_table *table, u32 entry_size,
+		       u8 log_entries);
+int qhca_table_init(struct qhca_ctx_table *table, u32 first);
+void qhca_table_free(struct qhca_core *core, struct qhca_ctx_table *table);
+
+/* eq.c */
+int qhca_async_eq_create(struct qhca_core *core);
+void qhca_async_eq_destroy(struct qhca_core *core);
+
+/* health.c */
+enum qhca_dev_state qhca_mark_dead(struct qhca_core *core);
+void qhca_die(struct qhca_core *core, const char *why);
+bool qhca_check_alive(struct qhca_core *core);
+void qhca_health_start(struct qhca_core *core);
+void qhca_health_stop(struct qhca_core *core);
+void qhca_recover_work(struct work_struct *work);
+void qhca_health_work(struct work_struct *work);
+
+/* aux.c */
+int qhca_aux_add(struct qhca_core *core);
+void qhca_aux_remove(struct qhca_core *core);
+
+/* devlink.c */
+extern const struct devlink_ops qhca_devlink_ops;
+
+#endif /* QHCA_CORE_H */

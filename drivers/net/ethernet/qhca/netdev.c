@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The network device.
+ *
+ * The Ethernet queue exists while the interface is up and the function is
+ * started.  RTNL protects that.  Settings of the port (addresses, MTU, filter)
+ * belong to the netdev, and are given to the device anew after each reset.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/interrupt.h>
+#include <linux/rtnetlink.h>
+
+#include "netdev.h"
+
+#define QHCA_TX_TIMEOUT		(10 * HZ)
+
+static int qhca_eth_write(struct qhca_eth *eth, u32 fields, u32 rx_flags)
+{
+	struct qhca_port_config config = {
+		.fields = cpu_to_le32(fields),
+		.eth_mtu = cpu_to_le32(eth->netdev->mtu),
+		.rx_flags = cpu_to_le32(rx_flags),
+	};
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_SET_PORT,
+		.in = &config,
+		.in_len = sizeof(config),
+	};
+
+	ether_addr_copy(config.mac, eth->netdev->dev_addr);
+	return qhca_cmd_exec(&eth->core->qdev, &cmd);
+}
+
+/* Copy the multicast list; false when there are too many for the device. */
+static bool qhca_filter_list(struct net_device *netdev,
+			     struct qhca_mcast_list *list)
+{
+	struct netdev_hw_addr *ha;
+	u32 n = 0;
+
+	netif_addr_lock_bh(netdev);
+	if (netdev_mc_count(netdev) > QHCA_MAX_ETH_MCAST) {
+		netif_addr_unlock_bh(netdev);
+		return false;
+	}
+	netdev_for_each_mc_addr(ha, netdev)
+		ether_addr_copy(list->entry[n++].mac, ha->addr);
+	netif_addr_unlock_bh(netdev);
+	list->count = cpu_to_le32(n);
+	return true;
+}
+
+static int qhca_filter_write(struct qhca_eth *eth)
+{
+	struct net_device *netdev = eth->netdev;
+	struct qhca_mcast_list list = {};
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_SET_MCAST,
+		.in = &list,
+		.in_len = sizeof(list),
+	};
+	u32 flags = QHCA_RX_ENABLE;
+	int err;
+
+	lockdep_assert_held(&eth->filter_lock);
+	if (netdev->flags & IFF_PROMISC)
+		flags |= QHCA_RX_PROMISC;
+	if (netdev->flags & IFF_ALLMULTI || !qhca_filter_list(netdev, &list))
+		flags |= QHCA_RX_ALLMULTI;
+	if (!(flags & QHCA_RX_ALLMULTI)) {
+		err = qhca_cmd_exec(&eth->core->qdev, &cmd);
+		if (err)
+			return err;
+	}
+	return qhca_eth_write(eth, QHCA_PORT_SET_RX, flags);
+}
+
+static void qhca_filter_work(struct work_struct *work)
+{
+	struct qhca_eth *eth = container_of(work, struct qhca_eth,
+					      filter_work);
+	int err = 0;
+
+	mutex_lock(&eth->filter_lock);
+	if (eth->receiving)
+		err = qhca_filter_write(eth);
+	mutex_unlock(&eth->filter_lock);
+	if (err && qhca_state(eth->core) == QHCA_DEV_UP)
+		netdev_warn(eth->netdev, "receive filter not set: %d\n", err);
+}
+
+/* Atomic context, and commands sleep. */
+static void qhca_set_rx_mode(struct net_device *netdev)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+
+	queue_work(eth->core->wq, &eth->filter_work);
+}
+
+static int qhca_receive(struct qhca_eth *eth, bool on)
+{
+	int err;
+
+	mutex_lock(&eth->filter_lock);
+	eth->receiving = on;
+	err = on ? qhca_filter_write(eth) :
+		   qhca_eth_write(eth, QHCA_PORT_SET_RX, 0);
+	mutex_unlock(&eth->filter_lock);
+	return err;
+}
+
+static void qhca_eth_arm(struct qhca_eth *eth)
+{
+	u32 seen = QHCA_PUT(QHCA_DB_ETH_ARM_RX, eth->rx.ci) |
+		   QHCA_PUT(QHCA_DB_ETH_ARM_TX, eth->tx.ci);
+
+	qhca_ring(&eth->core->qdev, QHCA_DB_ETH_ARM,
+		  QHCA_ETHQ | (u64)seen << 32);
+}
+
+static int qhca_poll(struct napi_struct *napi, int budget)
+{
+	struct qhca_eth *eth = container_of(napi, struct qhca_eth, napi);
+	int done;
+
+	qhca_tx_reclaim(eth, budget);
+	done = qhca_rx_poll(eth, budget);
+	/* Arming tells what was consumed: what came since interrupts at once. */
+	if (done < budget && napi_complete_done(napi, done))
+		qhca_eth_arm(eth);
+	return done;
+}
+
+/* The vector is raised once for each time it is armed: no need to mask it. */
+static irqreturn_t qhca_eth_irq(int irq, void *data)
+{
+	struct qhca_eth *eth = data;
+
+	napi_schedule_irqoff(&eth->napi);
+	return IRQ_HANDLED;
+}
+
+static int qhca_ethq_create(struct qhca_eth *eth)
+{
+	struct qhca_ethq_config config = {
+		.tx_base = cpu_to_le64(eth->tx.dma),
+		.rx_base = cpu_to_le64(eth->rx.dma),
+		.rxc_base = cpu_to_le64(eth->rx.comp_dma),
+		.rec_base = cpu_to_le64(eth->rec_dma),
+		.log_tx = eth->log_tx,
+		.log_rx = eth->log_rx,
+		.vector = cpu_to_le16(QHCA_VECTOR_ETH),
+	};
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_CREATE_ETHQ,
+		.index = QHCA_ETHQ,
+		.in = &config,
+		.in_len = sizeof(config),
+	};
+
+	return qhca_cmd_exec(&eth->core->qdev, &cmd);
+}
+
+static void qhca_ethq_destroy(struct qhca_eth *eth)
+{
+	int err = qhca_core_simple(eth->core, QHCA_CMD_DESTROY_ETHQ,
+				   QHCA_ETHQ, 0);
+
+	/* A device that keeps the queue would write to memory given back. */
+	if (err && err != -EIO)
+		qhca_die(eth->core, "Ethernet queue not destroyed");
+}
+
+static int qhca_rings_alloc(struct qhca_eth *eth)
+{
+	struct device *dev = qhca_device(eth->core);
+	int err;
+
+	eth->rec = dma_alloc_coherent(dev, sizeof(*eth->rec), &eth->rec_dma,
+				      GFP_KERNEL);
+	if (!eth->rec)
+		return -ENOMEM;
+	err = qhca_tx_alloc(eth);
+	if (err)
+		goto free_rec;
+	err = qhca_rx_alloc(eth);
+	if (err)
+		goto free_tx;
+	return 0;
+
+free_tx:
+	qhca_tx_free(eth);
+free_rec:
+	dma_free_coherent(dev, sizeof(*eth->rec), eth->rec, eth->rec_dma);
+	return err;
+}
+
+static void qhca_rings_free(struct qhca_eth *eth)
+{
+	qhca_rx_free(eth);
+	qhca_tx_free(eth);
+	dma_free_coherent(qhca_device(eth->core), sizeof(*eth->rec),
+			  eth->rec, eth->rec_dma);
+}
+
+static int qhca_eth_start(struct qhca_eth *eth)
+{
+	struct pci_dev *pdev = eth->core->qdev.pdev;
+	int irq = pci_irq_vector(pdev, QHCA_VECTOR_ETH);
+	int err;
+
+	ASSERT_RTNL();
+	err = qhca_rings_alloc(eth);
+	if (err)
+		return err;
+	napi_enable(&eth->napi);
+	err = request_irq(irq, qhca_eth_irq, 0, eth->irq_name, eth);
+	if (err)
+		goto free_rings;
+	err = qhca_ethq_create(eth);
+	if (err)
+		goto free_irq;
+	err = qhca_receive(eth, true);
+	if (err)
+		goto destroy;
+	qhca_eth_arm(eth);
+	eth->started = true;
+	netif_tx_wake_all_queues(eth->netdev);
+	queue_work(eth->core->wq, &eth->link_work);
+	return 0;
+
+destroy:
+	qhca_receive(eth, false);
+	qhca_ethq_destroy(eth);
+free_irq:
+	free_irq(irq, eth);
+free_rings:
+	napi_disable(&eth->napi);
+	qhca_rings_free(eth);
+	return err;
+}
+
+static void qhca_eth_stop(struct qhca_eth *eth)
+{
+	ASSERT_RTNL();
+	if (!eth->started)
+		return;
+	eth->started = false;
+	netif_tx_disable(eth->netdev);
+	qhca_receive(eth, false);
+	qhca_ethq_destroy(eth);
+	free_irq(pci_irq_vector(eth->core->qdev.pdev, QHCA_VECTOR_ETH), eth);
+	napi_disable(&eth->napi);
+	qhca_rings_free(eth);
+}
+
+static int qhca_open(struct net_device *netdev)
+{
+	return qhca_eth_start(netdev_priv(netdev));
+}
+
+static int qhca_close(struct net_device *netdev)
+{
+	qhca_eth_stop(netdev_priv(netdev));
+	return 0;
+}
+
+/* Back to settings that worked a moment ago. */
+static void qhca_eth_restore(struct qhca_eth *eth)
+{
+	int err = qhca_eth_start(eth);
+
+	/* The transmit watchdog will try again. */
+	if (err)
+		netdev_err(eth->netdev, "queue not restarted: %d\n", err);
+}
+
+/**
+ * qhca_eth_resize - change the size of the rings
+ * @eth:   port
+ * @log_tx: log2 of transmit descriptors
+ * @log_rx: log2 of receive descriptors
+ *
+ * Context: process, RTNL held.
+ * Return: 0, or a negative errno; then the old sizes stay.
+ */
+int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx)
+{
+	u8 old_tx = eth->log_tx, old_rx = eth->log_rx;
+	bool started = eth->started;
+	int err;
+
+	qhca_eth_stop(eth);
+	eth->log_tx = log_tx;
+	eth->log_rx = log_rx;
+	if (!started)
+		return 0;
+	err = qhca_eth_start(eth);
+	if (err) {
+		eth->log_tx = old_tx;
+		eth->log_rx = old_rx;
+		qhca_eth_restore(eth);
+	}
+	return err;
+}
+
+static int qhca_change_mtu(struct net_device *netdev, int mtu)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+	bool started = eth->started;
+	unsigned int old = netdev->mtu;
+	int err;
+
+	/* Buffers are made for one MTU. */
+	qhca_eth_stop(eth);
+	WRITE_ONCE(netdev->mtu, mtu);
+	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU, 0);
+	if (!err && started)
+		err = qhca_eth_start(eth);
+	if (!err)
+		return 0;
+	WRITE_ONCE(netdev->mtu, old);
+	qhca_eth_write(eth, QHCA_PORT_SET_MTU, 0);
+	if (started)
+		qhca_eth_restore(eth);
+	return err;
+}
+
+static int qhca_set_mac_address(struct net_device *netdev, void *addr)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+	u8 old[ETH_ALEN];
+	int err;
+
+	err = eth_prepare_mac_addr_change(netdev, addr);
+	if (err)
+		return err;
+	ether_addr_copy(old, netdev->dev_addr);
+	eth_commit_mac_addr_change(netdev, addr);
+	err = qhca_eth_write(eth, QHCA_PORT_SET_MAC, 0);
+	if (err)
+		eth_hw_addr_set(netdev, old);
+	return err;
+}
+
+static void qhca_link_work(struct work_struct *work)
+{
+	struct qhca_eth *eth = container_of(work, struct qhca_eth,
+					      link_work);
+	u32 link = 0;
+
+	if (qhca_state(eth->core) == QHCA_DEV_UP)
+		link = qhca_read(eth->core, QHCA_REG_LINK);
+	if (link != U32_MAX && link & QHCA_LINK_UP)
+		netif_carrier_on(eth->netdev);
+	else
+		netif_carrier_off(eth->netdev);
+}
+
+/* The link, or whether there is a device, has changed.  Any context. */
+void qhca_netdev_link_event(struct qhca_core *core)
+{
+	struct net_device *netdev = READ_ONCE(core->qdev.netdev);
+
+	if (netdev) {
+		struct qhca_eth *eth = netdev_priv(netdev);
+
+		queue_work(core->wq, &eth->link_work);
+	}
+}
+
+static void qhca_timeout_work(struct work_struct *work)
+{
+	struct qhca_eth *eth = container_of(work, struct qhca_eth,
+					      timeout_work);
+
+	rtnl_lock();
+	if (netif_running(eth->netdev) &&
+	    netif_device_present(eth->netdev)) {
+		qhca_eth_stop(eth);
+		qhca_eth_restore(eth);
+		netif_trans_update(eth->netdev);
+	}
+	rtnl_unlock();
+}
+
+static void qhca_tx_timeout(struct net_device *netdev, unsigned int queue)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+
+	netdev_warn(netdev, "transmit timeout: posted %u, reclaimed %u\n",
+		    READ_ONCE(eth->tx.pi), READ_ONCE(eth->tx.ci));
+	queue_work(eth->core->wq, &eth->timeout_work);
+}
+
+static void qhca_get_stats64(struct net_device *netdev,
+			     struct rtnl_link_stats64 *stats)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+	struct qhca_ring_stats *rx = &eth->rx_stats, *tx = &eth->tx_stats;
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&rx->sync);
+		stats->rx_packets = u64_stats_read(&rx->packets);
+		stats->rx_bytes = u64_stats_read(&rx->bytes);
+		stats->rx_dropped = u64_stats_read(&rx->dropped);
+		stats->rx_length_errors = u64_stats_read(&rx->errors);
+	} while (u64_stats_fetch_retry(&rx->sync, start));
+	stats->rx_errors = stats->rx_length_errors;
+	do {
+		start = u64_stats_fetch_begin(&tx->sync);
+		stats->tx_packets = u64_stats_read(&tx->packets);
+		stats->tx_bytes = u64_stats_read(&tx->bytes);
+		stats->tx_dropped = u64_stats_read(&tx->dropped);
+	} while (u64_stats_fetch_retry(&tx->sync, start));
+}
+
+static const struct net_device_ops qhca_netdev_ops = {
+	.ndo_open = qhca_open,
+	.ndo_stop = qhca_close,
+	.ndo_start_xmit = qhca_start_xmit,
+	.ndo_set_rx_mode = qhca_set_rx_mode,
+	.ndo_set_mac_address = qhca_set_mac_address,
+	.ndo_validate_addr = eth_validate_addr,
+	.ndo_change_mtu = qhca_change_mtu,
+	.ndo_tx_timeout = qhca_tx_timeout,
+	.ndo_get_stats64 = qhca_get_stats64,
+};
+
+static void qhca_netdev_features(struct net_device *netdev, u64 features)
+{
+	netdev->hw_features = NETIF_F_SG | NETIF_F_HIGHDMA;
+	if (features & QHCA_FEAT_ETH_CSUM)
+		netdev->hw_features |= NETIF_F_HW_CSUM | NETIF_F_RXCSUM;
+	if (features & QHCA_FEAT_ETH_TSO)
+		netdev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6;
+	netdev->vlan_features = netdev->hw_features;
+	netdev->hw_features |= NETIF_F_HW_VLAN_CTAG_TX;
+	netdev->features = netdev->hw_features;
+}
+
+static void qhca_netdev_address(struct net_device *netdev,
+				struct qhca_core *core)
+{
+	u8 addr[ETH_ALEN];
+
+	put_unaligned_le32(qhca_read(core, QHCA_REG_MAC_LO), addr);
+	put_unaligned_le16(qhca_read(core, QHCA_REG_MAC_HI), addr + 4);
+	if (is_valid_ether_addr(addr))
+		eth_hw_addr_set(netdev, addr);
+	else
+		eth_hw_addr_random(netdev);
+}
+
+static void qhca_eth_init(struct qhca_eth *eth, struct qhca_core *core)
+{
+	u32 log_max = core->qdev.caps.log_max_eth_ring;
+
+	eth->core = core;
+	eth->log_tx = min_t(u32, QHCA_ETH_LOG_TX, log_max);
+	eth->log_rx = min_t(u32, QHCA_ETH_LOG_RX, log_max);
+	mutex_init(&eth->filter_lock);
+	INIT_WORK(&eth->filter_work, qhca_filter_work);
+	INIT_WORK(&eth->link_work, qhca_link_work);
+	INIT_WORK(&eth->timeout_work, qhca_timeout_work);
+	u64_stats_init(&eth->tx_stats.sync);
+	u64_stats_init(&eth->rx_stats.sync);
+	snprintf(eth->irq_name, sizeof(eth->irq_name), "%s-eth0@%s",
+		 QHCA_DRV_NAME, pci_name(core->qdev.pdev));
+}
+
+static void qhca_eth_fini(struct qhca_eth *eth)
+{
+	disable_work_sync(&eth->filter_work);
+	disable_work_sync(&eth->link_work);
+	disable_work_sync(&eth->timeout_work);
+	mutex_destroy(&eth->filter_lock);
+}
+
+int qhca_netdev_create(struct qhca_core *core)
+{
+	struct net_device *netdev;
+	struct qhca_eth *eth;
+	int err;
+
+	netdev = alloc_etherdev(sizeof(*eth));
+	if (!netdev)
+		return -ENOMEM;
+	eth = netdev_priv(netdev);
+	eth->netdev = netdev;
+	qhca_eth_init(eth, core);
+	SET_NETDEV_DEV(netdev, qhca_device(core));
+	netdev->netdev_ops = &qhca_netdev_ops;
+	netdev->ethtool_ops = &qhca_ethtool_ops;
+	netdev->watchdog_timeo = QHCA_TX_TIMEOUT;
+	netdev->min_mtu = ETH_MIN_MTU;
+	netdev->max_mtu = core->qdev.caps.max_eth_mtu;
+	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+	qhca_netdev_features(netdev, core->qdev.caps.features);
+	qhca_netdev_address(netdev, core);
+	netif_napi_add(netdev, &eth->napi, qhca_poll);
+	netif_carrier_off(netdev);
+	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC, 0);
+	if (err)
+		goto free;
+	err = register_netdev(netdev);
+	if (err)
+		goto free;
+	WRITE_ONCE(core->qdev.netdev, netdev);
+	qhca_netdev_link_event(core);
+	return 0;
+
+free:
+	qhca_eth_fini(eth);
+	netif_napi_del(&eth->napi);
+	free_netdev(netdev);
+	return err;
+}
+
+/* The function is stopped, or never was started. */
+void qhca_netdev_destroy(struct qhca_core *core)
+{
+	struct net_device *netdev = core->qdev.netdev;
+	struct qhca_eth *eth;
+
+	if (!netdev)
+		return;
+	eth = netdev_priv(netdev);
+	unregister_netdev(netdev);
+	WRITE_ONCE(core->qdev.netdev, NULL);
+	qhca_eth_fini(eth);
+	netif_napi_del(&eth->napi);
+	free_netdev(netdev);
+}
+
+/* After a reset: give the device its settings and put the port to work. */
+int qhca_netdev_attach(struct qhca_core *core)
+{
+	struct net_device *netdev = core->qdev.netdev;
+	struct qhca_eth *eth = netdev_priv(netdev);
+	int err;
+
+	rtnl_lock();
+	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC, 0);
+	if (!err && netif_running(netdev))
+		err = qhca_eth_start(eth);
+	if (!err)
+		netif_device_attach(netdev);
+	rtnl_unlock();
+	qhca_netdev_link_event(core);
+	return err;
+}
+
+/* Before a reset: the queue goes, the interface stays as it is. */
+void qhca_netdev_detach(struct qhca_core *core)
+{
+	struct net_device *netdev = core->qdev.netdev;
+
+	rtnl_lock();
+	netif_device_detach(netdev);
+	qhca_eth_stop(netdev_priv(netdev));
+	rtnl_unlock();
+	netif_carrier_off(netdev);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The Ethernet port: one transmit and one receive ring that share an
+ * interrupt and a NAPI context.
+ */
+#ifndef QHCA_NETDEV_H
+#define QHCA_NETDEV_H
+
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/u64_stats_sync.h>
+#include <net/page_pool/types.h>
+
+#include "core.h"
+
+#define QHCA_ETHQ		0	/* the queue of the device */
+#define QHCA_ETH_MIN_LOG_RING	6	/* two frames of the most fragments */
+#define QHCA_ETH_LOG_TX		9
+#define QHCA_ETH_LOG_RX		9
+
+/**
+ * struct qhca_ring_stats - what a ring counts
+ * @sync:    64-bit reads are consistent on any machine
+ * @packets: frames
+ * @bytes:   their length
+ * @dropped: frames lost in the driver
+ * @csum:    frames whose checksum the device completed or verified
+ * @errors:  tx: frames that could not be mapped; rx: truncated frames
+ * @stalls:  tx: times the queue was stopped; rx: allocations that failed
+ *
+ * Each counter has one writer at a time, which is enough on 64-bit machines:
+ * of the transmit ring's, packets and bytes are NAPI's and the others the
+ * sender's.
+ */
+struct qhca_ring_stats {
+	struct u64_stats_sync sync;
+	u64_stats_t packets;
+	u64_stats_t bytes;
+	u64_stats_t dropped;
+	u64_stats_t csum;
+	u64_stats_t errors;
+	u64_stats_t stalls;
+};
+
+/**
+ * struct qhca_tx_buf - what a transmit descriptor points to
+ * @skb:  on the frame's last descriptor, which frees it
+ * @dma:  to unmap
+ * @len:  to unmap
+ * @page: mapped as a page, else as a single buffer
+ */
+struct qhca_tx_buf {
+	struct sk_buff *skb;
+	dma_addr_t dma;
+	u32 len;
+	bool page;
+};
+
+/**
+ * struct qhca_tx_ring - transmit ring
+ * @desc:  descriptors
+ * @dma:   bus address of @desc
+ * @buf:   one for each descriptor
+ * @mask:  descriptors less one
+ * @pi:    free-running: written; advanced under the queue's xmit lock
+ * @rung:  @pi as the device knows it; ditto
+ * @ci:    free-running: reclaimed; advanced by NAPI
+ */
+struct qhca_tx_ring {
+	struct qhca_eth_txd *desc;
+	dma_addr_t dma;
+	struct qhca_tx_buf *buf;
+	u32 mask;
+	u32 pi;
+	u32 rung;
+	u32 ci;
+};
+
+struct qhca_rx_buf {
+	struct page *page;
+	u32 offset;
+};
+
+/**
+ * struct qhca_rx_ring - receive ring; NAPI's once it runs
+ * @desc:     descriptors
+ * @dma:      bus address of @desc
+ * @comp:     completions
+ * @comp_dma: bus address of @comp
+ * @buf:      one for each descriptor
+ * @pool:     where buffers come from
+ * @mask:     descriptors less one
+ * @pi:       free-running: buffers posted
+ * @ci:       free-running: completions consumed
+ * @buf_size: bytes of a buffer, headroom and skb_shared_info included
+ * @room:     bytes of a buffer that a frame may fill
+ */
+struct qhca_rx_ring {
+	struct qhca_eth_rxd *desc;
+	dma_addr_t dma;
+	struct qhca_eth_rxc *comp;
+	dma_addr_t comp_dma;
+	struct qhca_rx_buf *buf;
+	struct page_pool *pool;
+	u32 mask;
+	u32 pi;
+	u32 ci;
+	u32 buf_size;
+	u32 room;
+};
+
+/**
+ * struct qhca_eth - private part of the netdev
+ * @core:       its function
+ * @netdev:     back pointer
+ * @napi:       for both rings
+ * @tx:         transmit ring
+ * @rx:         receive ring
+ * @rec:        record of the Ethernet queue
+ * @rec_dma:    bus address of @rec
+ * @tx_stats:   outlive the rings
+ * @rx_stats:   ditto
+ * @irq_name:   of the interrupt
+ * @log_tx:     wanted size of the rings; under RTNL
+ * @log_rx:     ditto
+ * @started:    the queue exists; under RTNL
+ * @filter_lock: serialises programming of the receive filter
+ * @receiving:  frames are wanted; under @filter_lock
+ * @filter_work: programs the receive filter
+ * @link_work:  follows the link
+ * @timeout_work: restarts the queue
+ */
+struct qhca_eth {
+	struct qhca_core *core;
+	struct net_device *netdev;
+	struct napi_struct napi;
+	struct qhca_tx_ring tx;
+	struct qhca_rx_ring rx;
+	struct qhca_eth_record *rec;
+	dma_addr_t rec_dma;
+	struct qhca_ring_stats tx_stats;
+	struct qhca_ring_stats rx_stats;
+	char irq_name[48];
+	u8 log_tx;
+	u8 log_rx;
+	bool started;
+	struct mutex filter_lock;	/* receiving, the device's filter */
+	bool receiving;
+	struct work_struct filter_work;
+	struct work_struct link_work;
+	struct work_struct timeout_work;
+};
+
+static inline void qhca_stat_add(struct qhca_ring_stats *stats,
+				 u64_stats_t *counter, unsigned int n)
+{
+	u64_stats_update_begin(&stats->sync);
+	u64_stats_add(counter, n);
+	u64_stats_update_end(&stats->sync);
+}
+
+/* netdev.c */
+int qhca_netdev_create(struct qhca_core *core);
+void qhca_netdev_destroy(struct qhca_core *core);
+int qhca_netdev_attach(struct qhca_core *core);
+void qhca_netdev_detach(struct qhca_core *core);
+void qhca_netdev_link_event(struct qhca_core *core);
+int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx);
+
+/* tx.c */
+int qhca_tx_alloc(struct qhca_eth *eth);
+void qhca_tx_free(struct qhca_eth *eth);
+void qhca_tx_reclaim(struct qhca_eth *eth, int budget);
+netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev);
+
+/* rx.c */
+int qhca_rx_alloc(struct qhca_eth *eth);
+void qhca_rx_free(struct qhca_eth *eth);
+int qhca_rx_poll(struct qhca_eth *eth, int budget);
+
+/* ethtool.c */
+extern const struct ethtool_ops qhca_ethtool_ops;
+
+#endif /* QHCA_NETDEV_H */

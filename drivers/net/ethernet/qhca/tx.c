@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Sending frames.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+#include <linux/tcp.h>
+#include <net/netdev_queues.h>
+
+#include "netdev.h"
+
+/* The queue stops when a frame might not fit, and wakes when two do. */
+#define QHCA_TX_STOP		QHCA_MAX_TX_FRAGS
+#define QHCA_TX_WAKE		(2 * QHCA_MAX_TX_FRAGS)
+
+static u32 qhca_tx_room(const struct qhca_tx_ring *tx)
+{
+	return tx->mask + 1 - (READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
+}
+
+static void qhca_tx_ring_doorbell(struct qhca_eth *eth)
+{
+	eth->tx.rung = eth->tx.pi;
+	qhca_ring(&eth->core->qdev, QHCA_DB_ETH_TX,
+		  QHCA_ETHQ | (u64)eth->tx.pi << 32);
+}
+
+static void qhca_tx_unmap(struct qhca_eth *eth, struct qhca_tx_buf *buf)
+{
+	struct device *dev = qhca_device(eth->core);
+
+	if (buf->page)
+		dma_unmap_page(dev, buf->dma, buf->len, DMA_TO_DEVICE);
+	else
+		dma_unmap_single(dev, buf->dma, buf->len, DMA_TO_DEVICE);
+}
+
+/* Map the head (i < 0) or a fragment into descriptor number pi. */
+static int qhca_tx_map(struct qhca_eth *eth, struct sk_buff *skb, int i,
+		       u32 pi)
+{
+	struct qhca_tx_buf *buf = &eth->tx.buf[pi & eth->tx.mask];
+	struct qhca_eth_txd *txd = &eth->tx.desc[pi & eth->tx.mask];
+	struct device *dev = qhca_device(eth->core);
+
+	if (i < 0) {
+		buf->len = skb_headlen(skb);
+		buf->dma = dma_map_single(dev, skb->data, buf->len,
+					  DMA_TO_DEVICE);
+	} else {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+
+		buf->len = skb_frag_size(frag);
+		buf->dma = skb_frag_dma_map(dev, frag, 0, buf->len,
+					    DMA_TO_DEVICE);
+	}
+	if (dma_mapping_error(dev, buf->dma))
+		return -ENOMEM;
+	buf->page = i >= 0;
+	buf->skb = NULL;
+	memset(txd, 0, sizeof(*txd));
+	txd->addr = cpu_to_le64(buf->dma);
+	txd->len = cpu_to_le32(buf->len);
+	return 0;
+}
+
+static int qhca_tx_map_all(struct qhca_eth *eth, struct sk_buff *skb)
+{
+	u32 pi = eth->tx.pi;
+	int i;
+
+	for (i = -1; i < (int)skb_shinfo(skb)->nr_frags; i++, pi++)
+		if (qhca_tx_map(eth, skb, i, pi))
+			goto unmap;
+	return 0;
+
+unmap:
+	while (pi-- != eth->tx.pi)
+		qhca_tx_unmap(eth, &eth->tx.buf[pi & eth->tx.mask]);
+	return -ENOMEM;
+}
+
+/* What concerns the whole frame stands in its first descriptor. */
+static u16 qhca_tx_offloads(struct qhca_eth *eth, const struct sk_buff *skb,
+			    struct qhca_eth_txd *txd)
+{
+	u16 flags = 0;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL) {
+		flags |= QHCA_TXD_CSUM;
+		txd->csum_start = cpu_to_le16(skb_checksum_start_offset(skb));
+		txd->csum_offset = cpu_to_le16(skb->csum_offset);
+	}
+	if (skb_is_gso(skb)) {
+		flags |= QHCA_TXD_TSO;
+		txd->mss = cpu_to_le16(skb_shinfo(skb)->gso_size);
+		txd->hdr_len = cpu_to_le16(skb_tcp_all_headers(skb));
+	}
+	if (skb_vlan_tag_present(skb)) {
+		flags |= QHCA_TXD_VLAN;
+		txd->vlan = cpu_to_le16(skb_vlan_tag_get(skb));
+	}
+	return flags;
+}
+
+static void qhca_tx_post(struct qhca_eth *eth, struct sk_buff *skb)
+{
+	struct qhca_tx_ring *tx = &eth->tx;
+	u32 last = tx->pi + skb_shinfo(skb)->nr_frags;
+	struct qhca_eth_txd *txd = &tx->desc[tx->pi & tx->mask];
+	u16 flags = qhca_tx_offloads(eth, skb, txd);
+
+	if (last == tx->pi) {
+		flags |= QHCA_TXD_EOP;
+	} else {
+		struct qhca_eth_txd *eop = &tx->desc[last & tx->mask];
+
+		eop->flags = cpu_to_le16(QHCA_TXD_EOP);
+	}
+	txd->flags = cpu_to_le16(flags);
+	tx->buf[last & tx->mask].skb = skb;
+	WRITE_ONCE(tx->pi, last + 1);
+	if (flags & QHCA_TXD_CSUM)
+		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.csum, 1);
+}
+
+netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
+{
+	struct qhca_eth *eth = netdev_priv(netdev);
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	unsigned int bytes;
+	bool more = netdev_xmit_more();
+
+	/* A frame of too many fragments does not fit the device's limit. */
+	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_MAX_TX_FRAGS) &&
+	    skb_linearize(skb))
+		goto drop;
+	if (unlikely(qhca_tx_room(&eth->tx) <= skb_shinfo(skb)->nr_frags)) {
+		netif_tx_stop_queue(nq);
+		return NETDEV_TX_BUSY;
+	}
+	if (unlikely(qhca_tx_map_all(eth, skb))) {
+		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.errors, 1);
+		goto drop;
+	}
+	skb_tx_timestamp(skb);
+	bytes = skb->len;
+	qhca_tx_post(eth, skb);
+	if (!netif_txq_maybe_stop(nq, qhca_tx_room(&eth->tx), QHCA_TX_STOP,
+				  QHCA_TX_WAKE))
+		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.stalls, 1);
+	if (__netdev_tx_sent_queue(nq, bytes, more))
+		qhca_tx_ring_doorbell(eth);
+	return NETDEV_TX_OK;
+
+drop:
+	dev_kfree_skb_any(skb);
+	qhca_stat_add(&eth->tx_stats, &eth->tx_stats.dropped, 1);
+	/* Frames before this one may have relied on its doorbell. */
+	if (!more && eth->tx.rung != eth->tx.pi)
+		qhca_tx_ring_doorbell(eth);
+	return NETDEV_TX_OK;
+}
+
+/* Free what the device has sent.  NAPI context. */
+void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
+{
+	struct netdev_queue *nq = netdev_get_tx_queue(eth->netdev, 0);
+	struct qhca_tx_ring *tx = &eth->tx;
+	unsigned int packets = 0, bytes = 0;
+	u32 ci = tx->ci;
+	u32 done = le32_to_cpu(READ_ONCE(eth->rec->tx_ci));
+
+	if (done == ci)
+		return;
+	/* What was posted is read after what the device made of it. */
+	dma_rmb();
+	if (unlikely(done - ci > READ_ONCE(tx->pi) - ci)) {
+		qhca_die(eth->core, "transmit index beyond what was posted");
+		return;
+	}
+	for (; ci != done; ci++) {
+		struct qhca_tx_buf *buf = &tx->buf[ci & tx->mask];
+
+		qhca_tx_unmap(eth, buf);
+		if (!buf->skb)
+			continue;
+		packets++;
+		bytes += buf->skb->len;
+		napi_consume_skb(buf->skb, budget);
+		buf->skb = NULL;
+	}
+	WRITE_ONCE(tx->ci, ci);
+
+	u64_stats_update_begin(&eth->tx_stats.sync);
+	u64_stats_add(&eth->tx_stats.packets, packets);
+	u64_stats_add(&eth->tx_stats.bytes, bytes);
+	u64_stats_update_end(&eth->tx_stats.sync);
+
+	netif_txq_completed_wake(nq, packets, bytes, qhca_tx_room(tx),
+				 QHCA_TX_WAKE);
+}
+
+int qhca_tx_alloc(struct qhca_eth *eth)
+{
+	struct qhca_tx_ring *tx = &eth->tx;
+	u32 depth = 1u << eth->log_tx;
+
+	memset(tx, 0, sizeof(*tx));
+	tx->mask = depth - 1;
+	tx->buf = kvcalloc(depth, sizeof(*tx->buf), GFP_KERNEL);
+	if (!tx->buf)
+		return -ENOMEM;
+	tx->desc = dma_alloc_coherent(qhca_device(eth->core),
+				      depth * sizeof(*tx->desc), &tx->dma,
+				      GFP_KERNEL);
+	if (!tx->desc) {
+		kvfree(tx->buf);
+		return -ENOMEM;
+	}
+	netdev_tx_reset_queue(netdev_get_tx_queue(eth->netdev, 0));
+	return 0;
+}
+
+/* Neither the device nor the stack uses the ring any more. */
+void qhca_tx_free(struct qhca_eth *eth)
+{
+	struct qhca_tx_ring *tx = &eth->tx;
+	u32 ci;
+
+	for (ci = tx->ci; ci != tx->pi; ci++) {
+		struct qhca_tx_buf *buf = &tx->buf[ci & tx->mask];
+
+		qhca_tx_unmap(eth, buf);
+		dev_kfree_skb_any(buf->skb);
+	}
+	netdev_tx_reset_queue(netdev_get_tx_queue(eth->netdev, 0));
+	dma_free_coherent(qhca_device(eth->core),
+			  (tx->mask + 1) * sizeof(*tx->desc), tx->desc,
+			  tx->dma);
+	kvfree(tx->buf);
+}
