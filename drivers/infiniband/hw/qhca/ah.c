@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Address vectors and address handles.
+ */
+#include <linux/etherdevice.h>
+
+#include "qhca_ib.h"
+
+/* Of RoCEv2 only: the hardware knows no other encapsulation. */
+int qhca_fill_av(struct qhca_av *av, const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE ||
+	    !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !grh->sgid_attr ||
+	    grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return -EINVAL;
+
+	memset(av, 0, sizeof(*av));
+	memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
+	ether_addr_copy(av->dmac, attr->roce.dmac);
+	av->sgid_index = grh->sgid_index;
+	av->hop_limit = grh->hop_limit;
+	av->traffic_class = grh->traffic_class;
+	av->sl = rdma_ah_get_sl(attr);
+	av->flow_label = cpu_to_le32(grh->flow_label & IB_GRH_FLOWLABEL_MASK);
+	return 0;
+}
+
+void qhca_read_av(const struct qhca_av *av, struct rdma_ah_attr *attr)
+{
+	union ib_gid dgid;
+
+	memcpy(dgid.raw, av->dgid, sizeof(dgid.raw));
+	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(attr, QHCA_IB_PORT);
+	rdma_ah_set_sl(attr, av->sl);
+	rdma_ah_set_grh(attr, &dgid, le32_to_cpu(av->flow_label),
+			av->sgid_index, av->hop_limit, av->traffic_class);
+	ether_addr_copy(attr->roce.dmac, av->dmac);
+}
+
+/*
+ * For the kernel the vector that goes into WQEs; for a process, which keeps
+ * handles of its own, the MAC address that only the kernel can find out.
+ */
+int qhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
+		   struct ib_udata *udata)
+{
+	struct qhca_create_ah_resp resp = {};
+	struct qhca_ah *ah = to_qah(ibah);
+	int err;
+
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
+
+	err = qhca_fill_av(&ah->av, init_attr->ah_attr);
+	if (err || !udata)
+		return err;
+
+	memcpy(resp.dmac, ah->av.dmac, sizeof(resp.dmac));
+	return ib_respond_udata(udata, resp);
+}
+
+int qhca_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	return 0;
+}
+
+int qhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	qhca_read_av(&to_qah(ibah)->av, attr);
+	return 0;
+}

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory regions.
+ *
+ * A region is an entry of the protection table and a translation tree, both in
+ * memory that the driver writes.  Making one takes no command: the device
+ * caches no key that it has not found valid.  Ending one takes a command, after
+ * which the device has neither a copy of the entry nor an access under way.
+ *
+ * Keys.  The index is the entry's.  The low octet is another one each time an
+ * index is used, so that a key which outlives its region opens nothing; the
+ * entry of a freed index remembers the last one.
+ *
+ * The device itself writes to entries that work requests may change: those of
+ * windows and of fast registrations, and the number of windows in those of
+ * regions.  Such a write may cross one of ours, so the procedures that end an
+ * entry look again after the device has let go of it.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/slab.h>
+
+#include "qhca_ib.h"
+
+#define QHCA_IB_ACCESS							\
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
+	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
+	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_HUGETLB |	\
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT |		\
+	 IB_ACCESS_OPTIONAL)
+
+u32 qhca_hw_access(int access)
+{
+	u32 hw = 0;
+
+	if (access & IB_ACCESS_LOCAL_WRITE)
+		hw |= QHCA_ACCESS_LOCAL_WRITE;
+	if (access & IB_ACCESS_REMOTE_WRITE)
+		hw |= QHCA_ACCESS_REMOTE_WRITE;
+	if (access & IB_ACCESS_REMOTE_READ)
+		hw |= QHCA_ACCESS_REMOTE_READ;
+	if (access & IB_ACCESS_REMOTE_ATOMIC)
+		hw |= QHCA_ACCESS_REMOTE_ATOMIC;
+	if (access & IB_ACCESS_MW_BIND)
+		hw |= QHCA_ACCESS_MW_BIND;
+	if (access & IB_ZERO_BASED)
+		hw |= QHCA_ACCESS_ZERO_BASED;
+	if (access & IB_ACCESS_FLUSH_GLOBAL)
+		hw |= QHCA_ACCESS_FLUSH_GLOBAL;
+	if (access & IB_ACCESS_FLUSH_PERSISTENT)
+		hw |= QHCA_ACCESS_FLUSH_PERSISTENT;
+	return hw;
+}
+
+/* Relaxed ordering and huge pages are hints that need no heed here. */
+static int qhca_check_access(struct qhca_ib_dev *dev, int access)
+{
+	if (access & ~QHCA_IB_ACCESS)
+		return -EOPNOTSUPP;
+	if (access & (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT) &&
+	    !qhca_has(dev, QHCA_FEAT_FLUSH))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Keys and their entries
+ */
+
+int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key)
+{
+	u32 ctrl;
+	int err;
+
+	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_PT, index);
+	if (err)
+		return err;
+
+	ctrl = le32_to_cpu(READ_ONCE(qhca_pte(dev->qdev, *index)->ctrl));
+	*key = *index << 8 |
+	       QHCA_KEY_OCTET(QHCA_GET(QHCA_PTE_OCTET, ctrl) + 1);
+	return 0;
+}
+
+/* The entry is the device's to see once @ctrl is in place. */
+void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
+		      const struct qhca_pte *pte, u32 ctrl)
+{
+	struct qhca_pte *hw = qhca_pte(dev->qdev, index);
+
+	hw->access = pte->access;
+	hw->pd = pte->pd;
+	hw->at_key = cpu_to_le32(index);
+	hw->start = pte->start;
+	hw->length = pte->length;
+	hw->at_base = pte->at_base;
+	hw->at_offset = pte->at_offset;
+	hw->qpn = 0;
+	hw->gvmi = 0;
+	hw->windows = 0;
+	hw->pool_block = pte->pool_block;
+	dma_wmb();
+	WRITE_ONCE(hw->ctrl, cpu_to_le32(ctrl));
+}
+
+/* 0: the device has let go of what @what names; it may have died of it. */
+int qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_INVALIDATE_KEY,
+		.index = index,
+		.param = what,
+	};
+	int err;
+
+	/* The entry's new state before the command. */
+	wmb();
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	return err && !qhca_is_dead(dev) ? err : 0;
+}
+
+/*
+ * End the region of an entry, keeping its octet.  Windows on it have to go
+ * first.  A fast registration that crosses makes the entry valid again, a bind
+ * makes it busy.
+ */
+static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
+{
+	struct qhca_pte *pte = qhca_pte(dev->qdev, index);
+	__le32 old, freed;
+	int err;
+
+	do {
+		if (READ_ONCE(pte->windows) && !qhca_is_dead(dev))
+			return -EBUSY;
+		old = READ_ONCE(pte->ctrl);
+		freed = old & cpu_to_le32(QHCA_PTE_OCTET);
+		WRITE_ONCE(pte->ctrl, freed);
+
+		err = qhca_key_invalidate(dev, index,
+					  QHCA_INVAL_PT | QHCA_INVAL_AT);
+		if (qhca_is_dead(dev))
+			return 0;
+		if (!err && READ_ONCE(pte->windows))
+			err = -EBUSY;
+		if (err) {
+			WRITE_ONCE(pte->ctrl, old);
+			return err;
+		}
+	} while (READ_ONCE(pte->ctrl) != freed);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Regions of pinned memory
+ */
+
+static void qhca_mr_publish(struct qhca_ib_dev *dev, struct qhca_mr *mr,
+			    u32 pdn, u64 virt, u64 length)
+{
+	u64 page_mask = BIT_ULL(mr->at.page_shift) - 1;
+	struct qhca_pte pte = {
+		.access = cpu_to_le32(qhca_hw_access(mr->access)),
+		.pd = cpu_to_le32(pdn),
+		.start = cpu_to_le64(mr->access & IB_ZERO_BASED ? 0 : virt),
+		.length = cpu_to_le64(length),
+		.at_base = cpu_to_le64(mr->at.base),
+		.at_offset = cpu_to_le64(virt & page_mask),
+	};
+
+	qhca_key_publish(dev, mr->index, &pte,
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_MR) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)) |
+			 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, mr->at.page_shift) |
+			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
+}
+
+/*
+ * Always through a tree, even where memory is contiguous: regions are what the
+ * translation cache is for, and its counters are there to be studied.
+ */
+static int qhca_mr_translate(struct qhca_ib_dev *dev, struct qhca_at *at,
+			     struct ib_umem *umem, u64 virt)
+{
+	unsigned long pgsz;
+
+	pgsz = ib_umem_find_best_pgsz(umem, dev->qdev->caps.page_sizes, virt);
+	if (!pgsz)
+		return -EINVAL;
+	return qhca_at_build(dev, at, umem, pgsz, false);
+}
+
+static int qhca_check_range(struct qhca_ib_dev *dev, u64 virt, u64 length)
+{
+	u64 last;
+
+	if (!length || length > dev->qdev->caps.max_mr_size ||
+	    check_add_overflow(virt, length - 1, &last))
+		return -EINVAL;
+	return 0;
+}
+
+/* Takes over @umem if it succeeds. */
+static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
+				    u64 virt, u64 length, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_mr *mr;
+	int err;
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	mr->umem = umem;
+	mr->access = access;
+	err = qhca_mr_translate(dev, &mr->at, umem, virt);
+	if (err)
+		goto err_free;
+
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err)
+		goto err_at;
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	mr->ibmr.page_size = BIT(mr->at.page_shift);
+	qhca_mr_publish(dev, mr, to_qpd(ibpd)->pdn, virt, length);
+	return &mr->ibmr;
+
+err_at:
+	qhca_at_free(dev, &mr->at);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			       u64 virt, int access, QHCA_DMAH_PARAM
+			       struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct ib_umem *umem;
+	struct ib_mr *ibmr;
+	int err;
+
+	if (QHCA_DMAH_GIVEN)
+		return ERR_PTR(-EOPNOTSUPP);
+	err = ib_no_udata_io(udata);
+	if (!err)
+		err = qhca_check_access(dev, access);
+	if (!err)
+		err = qhca_check_range(dev, virt, length);
+	if (err)
+		return ERR_PTR(err);
+
+	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+
+	ibmr = qhca_mr_create(ibpd, umem, virt, length, access);
+	if (IS_ERR(ibmr))
+		ib_umem_release(umem);
+	return ibmr;
+}
+
+struct ib_mr *qhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
+				      u64 length, u64 virt, int fd,
+				      int access, QHCA_DMAH_PARAM
+				      struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct ib_umem_dmabuf *umem_dmabuf;
+	struct ib_mr *ibmr;
+	int err;
+
+	if (QHCA_DMAH_GIVEN)
+		return ERR_PTR(-EOPNOTSUPP);
+	err = qhca_check_access(dev, access);
+	if (!err)
+		err = qhca_check_range(dev, virt, length);
+	if (err)
+		return ERR_PTR(err);
+
+	umem_dmabuf = ib_umem_dmabuf_get_pinned(&dev->ibdev, offset, length,
+						fd, access);
+	if (IS_ERR(umem_dmabuf))
+		return ERR_CAST(umem_dmabuf);
+
+	ibmr = qhca_mr_create(ibpd, &umem_dmabuf->umem, virt, length, access);
+	if (IS_ERR(ibmr))
+		ib_umem_release(&umem_dmabuf->umem);
+	return ibmr;
+}
+
+/* What a change of a region may replace; built before the old one is ended. */
+struct qhca_rereg {
+	struct ib_umem *umem;
+	struct qhca_at at;
+	u64 virt;
+	u64 length;
+	int access;
+	bool new_memory;
+};
+
+static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_rereg *re,
+			  u64 start)
+{
+	int err;
+
+	err = qhca_check_range(dev, re->virt, re->length);
+	if (err)
+		return err;
+
+	re->umem = ib_umem_get_va(&dev->ibdev, start, re->length, re->access);
+	if (IS_ERR(re->umem))
+		return PTR_ERR(re->umem);
+
+	err = qhca_mr_translate(dev, &re->at, re->umem, re->virt);
+	if (err)
+		ib_umem_release(re->umem);
+	else
+		re->new_memory = true;
+	return err;
+}
+
+static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
+			      struct qhca_rereg *re, int flags, u64 start)
+{
+	if (flags & IB_MR_REREG_TRANS)
+		return qhca_rereg_pin(dev, re, start);
+
+	/* Pages pinned for reading cannot be written because access says so. */
+	if (mr->umem->writable || !ib_access_writable(re->access))
+		return 0;
+	if (mr->umem->is_dmabuf || mr->umem->owning_mm != current->mm)
+		return -EOPNOTSUPP;
+	return qhca_rereg_pin(dev, re, mr->umem->address);
+}
+
+static void qhca_rereg_drop(struct qhca_ib_dev *dev, struct qhca_rereg *re)
+{
+	if (!re->new_memory)
+		return;
+	qhca_at_free(dev, &re->at);
+	ib_umem_release(re->umem);
+}
+
+/* In place: the region keeps its keys. */
+struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				 u64 length, u64 virt, int access,
+				 struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
+	struct qhca_mr *mr = to_qmr(ibmr);
+	struct qhca_rereg re = {
+		.virt = flags & IB_MR_REREG_TRANS ? virt : ibmr->iova,
+		.length = flags & IB_MR_REREG_TRANS ? length : ibmr->length,
+		.access = flags & IB_MR_REREG_ACCESS ? access : mr->access,
+	};
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (!err)
+		err = qhca_check_access(dev, re.access);
+	if (!err)
+		err = qhca_rereg_prepare(dev, mr, &re, flags, start);
+	if (err)
+		return ERR_PTR(err);
+
+	err = qhca_key_end_region(dev, mr->index);
+	if (err) {
+		qhca_rereg_drop(dev, &re);
+		return ERR_PTR(err);
+	}
+
+	if (re.new_memory) {
+		swap(mr->umem, re.umem);
+		swap(mr->at, re.at);
+		ibmr->page_size = BIT(mr->at.page_shift);
+	}
+	mr->access = re.access;
+	qhca_mr_publish(dev, mr, to_qpd(pd)->pdn, re.virt, re.length);
+	qhca_rereg_drop(dev, &re);
+	return NULL;
+}
+
+static void qhca_page_list_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
+{
+	if (!mr->pages)
+		return;
+	dma_unmap_single(qhca_dma_dev(dev), mr->pages_dma,
+			 mr->max_pages * sizeof(*mr->pages), DMA_TO_DEVICE);
+	kfree(mr->pages);
+}
+
+int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
+	struct qhca_mr *mr = to_qmr(ibmr);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	err = qhca_key_end_region(dev, mr->index);
+	if (err)
+		return err;
+
+	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
+	qhca_at_free(dev, &mr->at);
+	qhca_page_list_free(dev, mr);
+	if (mr->umem)
+		ib_umem_release(mr->umem);
+	kfree(mr);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Kernel regions
+ */
+
+struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_pte pte = {
+		.pd = cpu_to_le32(to_qpd(ibpd)->pdn),
+		.length = cpu_to_le64(U64_MAX),
+	};
+	struct qhca_mr *mr;
+	int err;
+
+	err = qhca_check_access(dev, access);
+	if (err)
+		return ERR_PTR(err);
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->access = access;
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	pte.access = cpu_to_le32(qhca_hw_access(access));
+	qhca_key_publish(dev, mr->index, &pte,
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_DMA) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)));
+	return &mr->ibmr;
+}
+
+/* The device copies the list into the tree when it executes REG_MR. */
+static int qhca_fast_reg_alloc(struct qhca_ib_dev *dev, struct qhca_mr *mr,
+			       u32 max_pages)
+{
+	size_t size = max_pages * sizeof(*mr->pages);
+	int err;
+
+	err = qhca_at_build_blank(dev, &mr->at, max_pages);
+	if (err)
+		return err;
+
+	mr->max_pages = max_pages;
+	mr->pages = kzalloc(size, GFP_KERNEL);
+	if (!mr->pages)
+		goto err_at;
+
+	mr->pages_dma = dma_map_single(qhca_dma_dev(dev), mr->pages, size,
+				       DMA_TO_DEVICE);
+	if (dma_mapping_error(qhca_dma_dev(dev), mr->pages_dma))
+		goto err_pages;
+	return 0;
+
+err_pages:
+	kfree(mr->pages);
+err_at:
+	qhca_at_free(dev, &mr->at);
+	return -ENOMEM;
+}
+
+struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			    u32 max_num_sg)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_pte pte = {
+		.pd = cpu_to_le32(to_qpd(ibpd)->pdn),
+		.pool_block = cpu_to_le32(max_num_sg),
+	};
+	struct qhca_mr *mr;
+	int err;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > QHCA_MAX_FAST_REG_PAGES)
+		return ERR_PTR(-EINVAL);
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = qhca_fast_reg_alloc(dev, mr, max_num_sg);
+	if (err)
+		goto err_free;
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err)
+		goto err_list;
+
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	pte.at_base = cpu_to_le64(mr->at.base);
+	qhca_key_publish(dev, mr->index, &pte, QHCA_PTE_REMOTE_INV |
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_INVALIDATED) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_FAST_REG) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)) |
+			 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, mr->at.page_shift) |
+			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
+	return &mr->ibmr;
+
+err_list:
+	qhca_page_list_free(dev, mr);
+	qhca_at_free(dev, &mr->at);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+static int qhca_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct qhca_mr *mr = to_qmr(ibmr);
+
+	if (unlikely(mr->num_pages == mr->max_pages))
+		return -ENOMEM;
+	mr->pages[mr->num_pages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+int qhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
+	struct qhca_mr *mr = to_qmr(ibmr);
+	size_t size = mr->max_pages * sizeof(*mr->pages);
+	int n;
+
+	if (!(ibmr->page_size & dev->qdev->caps.page_sizes))
+		return -EINVAL;
+
+	mr->num_pages = 0;
+	dma_sync_single_for_cpu(qhca_dma_dev(dev), mr->pages_dma, size,
+				DMA_TO_DEVICE);
+	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_set_page);
+	dma_sync_single_for_device(qhca_dma_dev(dev), mr->pages_dma, size,
+				   DMA_TO_DEVICE);
+	return n;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * User contexts with their doorbell pages, protection domains, XRC domains.
+ */
+#include <linux/slab.h>
+
+#include "qhca_ib.h"
+
+static struct rdma_user_mmap_entry *
+qhca_mmap_entry_insert(struct qhca_ucontext *uc, phys_addr_t addr,
+		       size_t length)
+{
+	struct qhca_mmap_entry *entry;
+	int err;
+
+	entry = kzalloc_obj(*entry);
+	if (!entry)
+		return ERR_PTR(-ENOMEM);
+
+	entry->addr = addr;
+	err = rdma_user_mmap_entry_insert(&uc->ibuc, &entry->rdma_entry,
+					  length);
+	if (err) {
+		kfree(entry);
+		return ERR_PTR(err);
+	}
+	return &entry->rdma_entry;
+}
+
+static void qhca_fill_ucontext_resp(struct qhca_ib_dev *dev,
+				    struct qhca_ucontext *uc,
+				    struct qhca_alloc_ucontext_resp *resp)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+
+	resp->db_mmap_offset = rdma_user_mmap_get_offset(uc->db_entry);
+	resp->db_mmap_size = QHCA_DB_PAGE_SIZE;
+	resp->db_page = uc->db_page;
+	resp->max_inline = caps->max_inline;
+	resp->max_sge = caps->max_sge;
+	resp->max_send_wr = BIT(caps->log_max_wq_depth);
+	resp->max_recv_wr = BIT(caps->log_max_wq_depth);
+	resp->max_cqe = BIT(caps->log_max_cq_depth);
+	resp->max_srq_wr = BIT(caps->log_max_wq_depth) - 1;
+	resp->features = caps->features;
+	resp->clock_hz = caps->clock_hz;
+}
+
+int qhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibuc->device);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_ucontext *uc = to_quc(ibuc);
+	struct qhca_alloc_ucontext_req req;
+	int err;
+
+	/* Larger pages would show a process its neighbours' doorbells. */
+	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
+		return -EOPNOTSUPP;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, comp_mask, 0);
+	if (err)
+		return err;
+
+	err = qhca_db_page_alloc(dev->qdev, &uc->db_page);
+	if (err)
+		return err;
+
+	uc->db_entry = qhca_mmap_entry_insert(uc, dev->qdev->db_phys +
+					      (phys_addr_t)uc->db_page *
+					      QHCA_DB_PAGE_SIZE,
+					      QHCA_DB_PAGE_SIZE);
+	if (IS_ERR(uc->db_entry)) {
+		err = PTR_ERR(uc->db_entry);
+		goto err_page;
+	}
+
+	qhca_fill_ucontext_resp(dev, uc, &resp);
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_entry;
+	return 0;
+
+err_entry:
+	rdma_user_mmap_entry_remove(uc->db_entry);
+err_page:
+	qhca_db_page_free(dev->qdev, uc->db_page);
+	return err;
+}
+
+void qhca_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibuc->device);
+	struct qhca_ucontext *uc = to_quc(ibuc);
+
+	rdma_user_mmap_entry_remove(uc->db_entry);
+	qhca_db_page_free(dev->qdev, uc->db_page);
+}
+
+/* The core has replaced the doorbell mappings; nothing else is shared. */
+void qhca_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma_entry;
+	struct qhca_mmap_entry *entry;
+	int err;
+
+	rdma_entry = rdma_user_mmap_entry_get(ibuc, vma);
+	if (!rdma_entry)
+		return -EINVAL;
+
+	entry = container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry);
+	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(entry->addr),
+				rdma_entry->npages * PAGE_SIZE,
+				pgprot_noncached(vma->vm_page_prot),
+				rdma_entry);
+	rdma_user_mmap_entry_put(rdma_entry);
+	return err;
+}
+
+void qhca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
+{
+	kfree(container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry));
+}
+
+int qhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_alloc_pd_resp resp = {};
+	struct qhca_pd *pd = to_qpd(ibpd);
+	int pdn, err;
+
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
+
+	pdn = ida_alloc_range(&dev->pdns, 1, QHCA_MAX_PD, GFP_KERNEL);
+	if (pdn < 0)
+		return pdn;
+	pd->pdn = pdn;
+
+	if (udata) {
+		resp.pdn = pdn;
+		err = ib_respond_udata(udata, resp);
+		if (err) {
+			ida_free(&dev->pdns, pdn);
+			return err;
+		}
+	}
+	return 0;
+}
+
+int qhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	ida_free(&dev->pdns, to_qpd(ibpd)->pdn);
+	return 0;
+}
+
+int qhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibxrcd->device);
+	int xrcdn, err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	xrcdn = ida_alloc_range(&dev->xrcdns, 1, QHCA_MAX_XRCD, GFP_KERNEL);
+	if (xrcdn < 0)
+		return xrcdn;
+	to_qxrcd(ibxrcd)->xrcdn = xrcdn;
+	return 0;
+}
+
+int qhca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibxrcd->device);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	ida_free(&dev->xrcdns, to_qxrcd(ibxrcd)->xrcdn);
+	return 0;
+}

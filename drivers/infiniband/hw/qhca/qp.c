@@ -1,0 +1,842 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs: creation, states, queries.
+ */
+#include "qhca_ib.h"
+
+static_assert((int)QHCA_QPS_RESET == (int)IB_QPS_RESET);
+static_assert((int)QHCA_QPS_RTS == (int)IB_QPS_RTS);
+static_assert((int)QHCA_QPS_SQE == (int)IB_QPS_SQE);
+static_assert((int)QHCA_QPS_ERR == (int)IB_QPS_ERR);
+static_assert((int)QHCA_MTU_4096 == (int)IB_MTU_4096);
+
+/* For events; the caller drops the reference. */
+struct qhca_qp *qhca_qp_get(struct qhca_ib_dev *dev, u32 qpn)
+{
+	struct qhca_qp *qp;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, qpn);
+	if (qp)
+		refcount_inc(&qp->ref.count);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	return qp;
+}
+
+static bool qhca_qp_is_xrc(const struct qhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI ||
+	       qp->ibqp.qp_type == IB_QPT_XRC_TGT;
+}
+
+static bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RC || qhca_qp_is_xrc(qp);
+}
+
+/*
+ * The device has taken a kernel QP out of service, as an error completion or
+ * an event told.  Posts that crossed with that have not been seen by it; the
+ * doorbell makes it flush them.  Later posts ring by themselves.
+ */
+void qhca_qp_in_error(struct qhca_qp *qp, bool requester)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	if (qp->is_user)
+		return;
+
+	if (requester && !qhca_qp_is_reliable(qp)) {
+		if (state == IB_QPS_RTS || state == IB_QPS_SQD)
+			cmpxchg(&qp->state, state, IB_QPS_SQE);
+		return;
+	}
+
+	if (state != IB_QPS_ERR &&
+	    xchg(&qp->state, IB_QPS_ERR) != IB_QPS_ERR &&
+	    qp->flags & QHCA_QP_HAS_SQ)
+		qhca_ring_sq(qp);
+}
+
+/* ------------------------------------------------------------------------
+ * Creation
+ */
+
+struct qhca_qp_layout {
+	u32 length;
+	u32 sq_offset;
+	u32 rq_offset;
+	u32 rec_offset;
+	u32 rq_threshold;
+	u8 sq_log_depth;
+	u8 sq_log_stride;
+	u8 rq_log_depth;
+	u8 rq_log_stride;
+};
+
+static int qhca_qp_hw_type(struct qhca_ib_dev *dev, enum ib_qp_type type)
+{
+	static const struct {
+		u8 hw;
+		u64 feature;
+	} types[] = {
+		[IB_QPT_GSI] = { QHCA_QPT_GSI, QHCA_FEAT_UD },
+		[IB_QPT_RC] = { QHCA_QPT_RC, QHCA_FEAT_RC },
+		[IB_QPT_UC] = { QHCA_QPT_UC, QHCA_FEAT_UC },
+		[IB_QPT_UD] = { QHCA_QPT_UD, QHCA_FEAT_UD },
+		[IB_QPT_XRC_INI] = { QHCA_QPT_XRC_INI, QHCA_FEAT_XRC },
+		[IB_QPT_XRC_TGT] = { QHCA_QPT_XRC_TGT, QHCA_FEAT_XRC },
+	};
+
+	if (type >= ARRAY_SIZE(types) || !types[type].feature ||
+	    !qhca_has(dev, types[type].feature))
+		return -EOPNOTSUPP;
+	return types[type].hw;
+}
+
+static int qhca_qp_check_cap(struct qhca_ib_dev *dev,
+			     const struct ib_qp_init_attr *attr)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (cap->max_send_wr > BIT(caps->log_max_wq_depth) ||
+	    cap->max_send_sge > caps->max_sge ||
+	    cap->max_inline_data > caps->max_inline)
+		return -EINVAL;
+	if (!attr->srq && (cap->max_recv_wr > BIT(caps->log_max_wq_depth) ||
+			   cap->max_recv_sge > caps->max_sge))
+		return -EINVAL;
+	return 0;
+}
+
+/* Which queues the QP has, and what is true of it as a whole. */
+static int qhca_qp_init_flags(struct qhca_qp *qp,
+			      const struct ib_qp_init_attr *attr)
+{
+	bool target = attr->qp_type == IB_QPT_XRC_TGT;
+
+	if (attr->create_flags & ~(u32)IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
+		return -EOPNOTSUPP;
+	if (attr->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK)
+		qp->flags |= QHCA_QP_MCAST_NO_LOOP;
+	if (attr->sq_sig_type == IB_SIGNAL_ALL_WR)
+		qp->flags |= QHCA_QP_SIG_ALL;
+	if (!qp->is_user && !target)
+		qp->flags |= QHCA_QP_KERNEL;
+
+	/* A kernel QP always has a send queue: in error it rings for both. */
+	if (!target && (attr->cap.max_send_wr || !qp->is_user))
+		qp->flags |= QHCA_QP_HAS_SQ;
+	if (!qhca_qp_is_xrc(qp)) {
+		if (attr->srq)
+			qp->flags |= QHCA_QP_SRQ;
+		else if (attr->cap.max_recv_wr)
+			qp->flags |= QHCA_QP_HAS_RQ;
+	}
+
+	if ((qp->flags & QHCA_QP_HAS_SQ && !attr->send_cq) ||
+	    (!qhca_qp_is_xrc(qp) && !attr->recv_cq) ||
+	    (attr->qp_type == IB_QPT_XRC_TGT && !attr->xrcd))
+		return -EINVAL;
+	return 0;
+}
+
+/* As long as a quarter of the ring is posted its index may be stale. */
+static u32 qhca_rq_threshold(u8 log_depth)
+{
+	return BIT(log_depth) / 4;
+}
+
+static int qhca_qp_layout_kernel(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+				 const struct ib_qp_cap *cap,
+				 struct qhca_qp_layout *lay)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+	u64 sq_size = 0, rq_size = 0, end;
+	u32 bytes;
+
+	if (qp->flags & QHCA_QP_HAS_SQ) {
+		bytes = sizeof(struct qhca_sq_wqe) +
+			max_t(u32, cap->max_send_sge * sizeof(struct qhca_sge),
+			      cap->max_inline_data);
+		lay->sq_log_depth = order_base_2(max(cap->max_send_wr, 1u));
+		lay->sq_log_stride = max(order_base_2(bytes),
+					 QHCA_MIN_LOG_WQE_STRIDE);
+		if (lay->sq_log_stride > caps->log_max_wqe_stride)
+			return -EINVAL;
+		sq_size = BIT_ULL(lay->sq_log_depth + lay->sq_log_stride);
+	}
+
+	if (qp->flags & QHCA_QP_HAS_RQ) {
+		bytes = sizeof(struct qhca_rq_wqe) +
+			cap->max_recv_sge * sizeof(struct qhca_sge);
+		lay->rq_log_depth = order_base_2(cap->max_recv_wr);
+		lay->rq_log_stride = max(order_base_2(bytes),
+					 QHCA_MIN_LOG_RWQE_STRIDE);
+		if (lay->rq_log_stride > caps->log_max_rwqe_stride)
+			return -EINVAL;
+		rq_size = BIT_ULL(lay->rq_log_depth + lay->rq_log_stride);
+		lay->rq_threshold = qhca_rq_threshold(lay->rq_log_depth);
+	}
+
+	end = ALIGN(sq_size, BIT_ULL(lay->rq_log_stride));
+	lay->rq_offset = end;
+	end = ALIGN(end + rq_size, sizeof(struct qhca_qp_record));
+	lay->rec_offset = end;
+	end += sizeof(struct qhca_qp_record);
+	if (end > U32_MAX)
+		return -EINVAL;
+	lay->length = end;
+	return 0;
+}
+
+static int qhca_qp_layout_user(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			       const struct ib_qp_cap *cap,
+			       const struct qhca_create_qp_req *req,
+			       struct qhca_qp_layout *lay)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+
+	lay->length = req->buf_length;
+	lay->rec_offset = req->rec_offset;
+	if (!qhca_qbuf_holds(lay->length, lay->rec_offset,
+			     sizeof(struct qhca_qp_record),
+			     sizeof(struct qhca_qp_record)))
+		return -EINVAL;
+
+	if (qp->flags & QHCA_QP_HAS_SQ) {
+		if (req->sq_log_depth > caps->log_max_wq_depth ||
+		    req->sq_log_stride < QHCA_MIN_LOG_WQE_STRIDE ||
+		    req->sq_log_stride > caps->log_max_wqe_stride ||
+		    cap->max_send_wr > BIT(req->sq_log_depth) ||
+		    !qhca_qbuf_holds(lay->length, req->sq_offset,
+				     BIT_ULL(req->sq_log_depth +
+					     req->sq_log_stride),
+				     BIT(req->sq_log_stride)))
+			return -EINVAL;
+		lay->sq_offset = req->sq_offset;
+		lay->sq_log_depth = req->sq_log_depth;
+		lay->sq_log_stride = req->sq_log_stride;
+	}
+
+	if (qp->flags & QHCA_QP_HAS_RQ) {
+		if (req->rq_log_depth > caps->log_max_wq_depth ||
+		    req->rq_log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
+		    req->rq_log_stride > caps->log_max_rwqe_stride ||
+		    cap->max_recv_wr > BIT(req->rq_log_depth) ||
+		    req->rq_threshold > BIT(req->rq_log_depth) ||
+		    !qhca_qbuf_holds(lay->length, req->rq_offset,
+				     BIT_ULL(req->rq_log_depth +
+					     req->rq_log_stride),
+				     BIT(req->rq_log_stride)))
+			return -EINVAL;
+		lay->rq_offset = req->rq_offset;
+		lay->rq_log_depth = req->rq_log_depth;
+		lay->rq_log_stride = req->rq_log_stride;
+		lay->rq_threshold = req->rq_threshold ? req->rq_threshold :
+				    qhca_rq_threshold(req->rq_log_depth);
+	}
+	return 0;
+}
+
+/* Grant what the strides have room for, and refuse what they have not. */
+static int qhca_qp_grant(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			 const struct qhca_qp_layout *lay,
+			 struct ib_qp_cap *cap)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+	struct ib_qp_cap granted = {};
+	u32 room;
+
+	if (qp->flags & QHCA_QP_HAS_SQ) {
+		room = BIT(lay->sq_log_stride) - sizeof(struct qhca_sq_wqe);
+		granted.max_send_wr = BIT(lay->sq_log_depth);
+		granted.max_inline_data = min(room, caps->max_inline);
+		granted.max_send_sge = min_t(u32, caps->max_sge,
+					     room / sizeof(struct qhca_sge));
+	}
+	if (qp->flags & QHCA_QP_HAS_RQ) {
+		room = BIT(lay->rq_log_stride) - sizeof(struct qhca_rq_wqe);
+		granted.max_recv_wr = BIT(lay->rq_log_depth);
+		granted.max_recv_sge = min_t(u32, caps->max_sge,
+					     room / sizeof(struct qhca_sge));
+	}
+
+	if (qp->flags & QHCA_QP_HAS_SQ &&
+	    (cap->max_inline_data > granted.max_inline_data ||
+	     cap->max_send_sge > granted.max_send_sge))
+		return -EINVAL;
+	if (qp->flags & QHCA_QP_HAS_RQ &&
+	    cap->max_recv_sge > granted.max_recv_sge)
+		return -EINVAL;
+
+	qp->sq.depth = granted.max_send_wr;
+	qp->sq.log_stride = lay->sq_log_stride;
+	qp->sq.max_sge = granted.max_send_sge;
+	qp->rq.depth = granted.max_recv_wr;
+	qp->rq.log_stride = lay->rq_log_stride;
+	qp->rq.max_sge = granted.max_recv_sge;
+	qp->max_inline = granted.max_inline_data;
+	*cap = granted;
+	return 0;
+}
+
+static int qhca_qp_create_cmd(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			      const struct ib_qp_init_attr *attr,
+			      const struct qhca_qp_layout *lay, u64 handle)
+{
+	struct qhca_qpc_sw qpc = {
+		.handle = cpu_to_le64(handle),
+		.sq_offset = cpu_to_le32(lay->sq_offset),
+		.rq_offset = cpu_to_le32(lay->rq_offset),
+		.rec_offset = cpu_to_le32(lay->rec_offset),
+		.type = qhca_qp_hw_type(dev, attr->qp_type),
+		.state = QHCA_QPS_RESET,
+		.flags = cpu_to_le16(qp->flags),
+		.sq_log_depth = lay->sq_log_depth,
+		.sq_log_stride = lay->sq_log_stride,
+		.rq_log_depth = lay->rq_log_depth,
+		.rq_log_stride = lay->rq_log_stride,
+		.sq_max_sge = qp->sq.max_sge,
+		.rq_max_sge = qp->rq.max_sge,
+		.max_inline = cpu_to_le16(qp->max_inline),
+		.db_page = cpu_to_le32(qp->db_page),
+		.rq_threshold = cpu_to_le32(lay->rq_threshold),
+	};
+
+	qhca_qbuf_encode(&qp->buf, &qpc.buf);
+	if (qp->ibqp.pd)
+		qpc.pd = cpu_to_le32(to_qpd(qp->ibqp.pd)->pdn);
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		qpc.send_cqn = cpu_to_le32(to_qcq(attr->send_cq)->cqn);
+	if (!qhca_qp_is_xrc(qp))
+		qpc.recv_cqn = cpu_to_le32(to_qcq(attr->recv_cq)->cqn);
+	if (qp->flags & QHCA_QP_SRQ)
+		qpc.srqn = cpu_to_le32(to_qsrq(attr->srq)->srqn);
+	if (attr->qp_type == IB_QPT_XRC_TGT)
+		qpc.xrcd = cpu_to_le32(to_qxrcd(attr->xrcd)->xrcdn);
+
+	return qhca_create_object(dev, QHCA_CMD_CREATE_QP, qp->qpn, &qpc,
+				  sizeof(qpc));
+}
+
+/* Give the QP its number, tell the device of it, make it known to events. */
+static int qhca_qp_start(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			 const struct ib_qp_init_attr *attr,
+			 const struct qhca_qp_layout *lay, u64 handle)
+{
+	int err;
+
+	if (attr->qp_type == IB_QPT_GSI) {
+		qp->qpn = QHCA_GSI_QPN;
+		err = qhca_index_take(dev->qdev, QHCA_TABLE_QP, qp->qpn);
+	} else {
+		err = qhca_index_alloc(dev->qdev, QHCA_TABLE_QP, &qp->qpn);
+	}
+	if (err)
+		return err;
+
+	qp->ibqp.qp_num = qp->qpn;
+	qhca_ref_init(&qp->ref);
+	err = xa_insert_irq(&dev->qps, qp->qpn, qp, GFP_KERNEL);
+	if (err)
+		goto err_index;
+
+	err = qhca_qp_create_cmd(dev, qp, attr, lay, handle);
+	if (err)
+		goto err_erase;
+	return 0;
+
+err_erase:
+	xa_erase_irq(&dev->qps, qp->qpn);
+	qhca_ref_drain(&qp->ref);
+err_index:
+	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
+	return err;
+}
+
+static int qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
+{
+	int err;
+
+	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	if (err)
+		return err;
+
+	xa_erase_irq(&dev->qps, qp->qpn);
+	qhca_ref_drain(&qp->ref);
+	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
+	return 0;
+}
+
+/* So that the pollers of a dead device find what they have to flush. */
+static void qhca_qp_join_cqs(struct qhca_qp *qp)
+{
+	struct qhca_cq *cq;
+
+	if (qp->flags & QHCA_QP_HAS_SQ) {
+		cq = to_qcq(qp->ibqp.send_cq);
+		spin_lock_irq(&cq->lock);
+		list_add_tail(&qp->send_entry, &cq->send_qps);
+		spin_unlock_irq(&cq->lock);
+	}
+	if (qp->flags & QHCA_QP_HAS_RQ) {
+		cq = to_qcq(qp->ibqp.recv_cq);
+		spin_lock_irq(&cq->lock);
+		list_add_tail(&qp->recv_entry, &cq->recv_qps);
+		spin_unlock_irq(&cq->lock);
+	}
+}
+
+static void qhca_qp_leave_cqs(struct qhca_qp *qp)
+{
+	struct qhca_cq *cq;
+
+	if (qp->flags & QHCA_QP_HAS_SQ) {
+		cq = to_qcq(qp->ibqp.send_cq);
+		spin_lock_irq(&cq->lock);
+		list_del_init(&qp->send_entry);
+		spin_unlock_irq(&cq->lock);
+	}
+	if (qp->flags & QHCA_QP_HAS_RQ) {
+		cq = to_qcq(qp->ibqp.recv_cq);
+		spin_lock_irq(&cq->lock);
+		list_del_init(&qp->recv_entry);
+		spin_unlock_irq(&cq->lock);
+	}
+}
+
+static void qhca_qp_forget_cqes(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = NULL, *recv_cq = NULL;
+
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		send_cq = to_qcq(qp->ibqp.send_cq);
+	if (!qhca_qp_is_xrc(qp))
+		recv_cq = to_qcq(qp->ibqp.recv_cq);
+
+	if (recv_cq && recv_cq->ring)
+		qhca_cq_forget_qp(recv_cq, qp);
+	if (send_cq && send_cq != recv_cq && send_cq->ring)
+		qhca_cq_forget_qp(send_cq, qp);
+}
+
+static int qhca_create_user_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			       struct ib_qp_init_attr *attr,
+			       struct ib_udata *udata)
+{
+	struct qhca_create_qp_resp resp = {};
+	struct qhca_qp_layout lay = {};
+	struct qhca_create_qp_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, reserved, 0);
+	if (err)
+		return err;
+	if (req.reserved)
+		return -EOPNOTSUPP;
+
+	err = qhca_qp_layout_user(dev, qp, &attr->cap, &req, &lay);
+	if (err)
+		return err;
+	err = qhca_qp_grant(dev, qp, &lay, &attr->cap);
+	if (err)
+		return err;
+
+	qp->db_page = rdma_udata_to_drv_context(udata, struct qhca_ucontext,
+						ibuc)->db_page;
+	err = qhca_qbuf_pin(dev, &qp->buf, req.buf_addr, req.buf_length);
+	if (err)
+		return err;
+
+	err = qhca_qp_start(dev, qp, attr, &lay, req.handle);
+	if (err)
+		goto err_buf;
+
+	resp.qpn = qp->qpn;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_stop;
+	return 0;
+
+err_stop:
+	/* A QP that the device will not let go of keeps its memory for good. */
+	if (qhca_qp_stop(dev, qp))
+		return err;
+err_buf:
+	qhca_qbuf_free(dev, &qp->buf);
+	return err;
+}
+
+/* Also XRC targets, which belong to no process even if one asked for them. */
+static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+				 struct ib_qp_init_attr *attr)
+{
+	struct qhca_qp_layout lay = {};
+	int err;
+
+	/* A kernel QP's completions are found through its CQ's ring. */
+	if ((attr->send_cq && !to_qcq(attr->send_cq)->ring) ||
+	    (attr->recv_cq && !to_qcq(attr->recv_cq)->ring))
+		return -EINVAL;
+
+	err = qhca_qp_layout_kernel(dev, qp, &attr->cap, &lay);
+	if (err)
+		return err;
+	err = qhca_qp_grant(dev, qp, &lay, &attr->cap);
+	if (err)
+		return err;
+
+	err = qhca_qbuf_alloc(dev, &qp->buf, lay.length);
+	if (err)
+		return err;
+	qp->sq.ring = qp->buf.cpu + lay.sq_offset;
+	qp->rq.ring = qp->buf.cpu + lay.rq_offset;
+	qp->rec = qp->buf.cpu + lay.rec_offset;
+
+	err = qhca_qp_start(dev, qp, attr, &lay, (uintptr_t)qp);
+	if (err) {
+		qhca_qbuf_free(dev, &qp->buf);
+		return err;
+	}
+	qhca_qp_join_cqs(qp);
+	return 0;
+}
+
+int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
+		   struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
+	struct qhca_qp *qp = to_qqp(ibqp);
+	int err;
+
+	err = qhca_qp_hw_type(dev, attr->qp_type);
+	if (err < 0)
+		return err;
+	err = qhca_qp_check_cap(dev, attr);
+	if (err)
+		return err;
+
+	qp->is_user = !!udata;
+	err = qhca_qp_init_flags(qp, attr);
+	if (err)
+		return err;
+
+	mutex_init(&qp->mutex);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	INIT_LIST_HEAD(&qp->send_entry);
+	INIT_LIST_HEAD(&qp->recv_entry);
+	INIT_WORK(&qp->event_work, qhca_qp_event_work);
+	qp->state = IB_QPS_RESET;
+
+	if (udata)
+		return qhca_create_user_qp(dev, qp, attr, udata);
+	return qhca_create_kernel_qp(dev, qp, attr);
+}
+
+int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
+	struct qhca_qp *qp = to_qqp(ibqp);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	err = qhca_qp_stop(dev, qp);
+	if (err)
+		return err;
+
+	if (!qp->is_user) {
+		qhca_qp_leave_cqs(qp);
+		qhca_qp_forget_cqes(qp);
+	}
+	qhca_qbuf_free(dev, &qp->buf);
+	mutex_destroy(&qp->mutex);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * States
+ */
+
+#define QHCA_QP_ATTRS_KNOWN						\
+	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY |	\
+	 IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX | IB_QP_PORT |		\
+	 IB_QP_QKEY | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_TIMEOUT |	\
+	 IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_RQ_PSN |		\
+	 IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN |	\
+	 IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_DEST_QPN)
+
+/* IB_QP_PORT has no counterpart: there is one port. */
+static u32 qhca_qp_attr_mask(int mask)
+{
+	static const struct {
+		u32 ib;
+		u32 hw;
+	} map[] = {
+		{ IB_QP_STATE, QHCA_QP_ATTR_STATE },
+		{ IB_QP_CUR_STATE, QHCA_QP_ATTR_CUR_STATE },
+		{ IB_QP_EN_SQD_ASYNC_NOTIFY, QHCA_QP_ATTR_SQD_EVENT },
+		{ IB_QP_ACCESS_FLAGS, QHCA_QP_ATTR_ACCESS },
+		{ IB_QP_PKEY_INDEX, QHCA_QP_ATTR_PKEY_INDEX },
+		{ IB_QP_QKEY, QHCA_QP_ATTR_QKEY },
+		{ IB_QP_AV, QHCA_QP_ATTR_AV },
+		{ IB_QP_PATH_MTU, QHCA_QP_ATTR_PATH_MTU },
+		{ IB_QP_TIMEOUT, QHCA_QP_ATTR_TIMEOUT },
+		{ IB_QP_RETRY_CNT, QHCA_QP_ATTR_RETRY_CNT },
+		{ IB_QP_RNR_RETRY, QHCA_QP_ATTR_RNR_RETRY },
+		{ IB_QP_RQ_PSN, QHCA_QP_ATTR_RQ_PSN },
+		{ IB_QP_MAX_QP_RD_ATOMIC, QHCA_QP_ATTR_MAX_RD_ATOMIC },
+		{ IB_QP_MIN_RNR_TIMER, QHCA_QP_ATTR_MIN_RNR_TIMER },
+		{ IB_QP_SQ_PSN, QHCA_QP_ATTR_SQ_PSN },
+		{ IB_QP_MAX_DEST_RD_ATOMIC, QHCA_QP_ATTR_MAX_DEST_RD_ATOMIC },
+		{ IB_QP_DEST_QPN, QHCA_QP_ATTR_DEST_QPN },
+	};
+	u32 hw = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(map); i++)
+		if (mask & map[i].ib)
+			hw |= map[i].hw;
+	return hw;
+}
+
+/* Fields without their bit in the mask are ignored by the device. */
+static int qhca_qp_fill_modify(struct qhca_qp *qp,
+			       const struct ib_qp_attr *attr, int mask,
+			       struct qhca_modify_qp *cmd)
+{
+	struct qhca_qpc_sw *ctx = &cmd->ctx;
+	u32 dest_qpn = qp->dest_qpn;
+	u32 sport;
+	int err;
+
+	cmd->attr_mask = cpu_to_le32(qhca_qp_attr_mask(mask));
+	cmd->cur_state = attr->cur_qp_state;
+	ctx->state = attr->qp_state;
+	if (attr->en_sqd_async_notify)
+		ctx->flags = cpu_to_le16(QHCA_QP_SQD_EVENT);
+	ctx->access = cpu_to_le32(qhca_hw_access(attr->qp_access_flags));
+	ctx->pkey_index = attr->pkey_index;
+	ctx->qkey = cpu_to_le32(attr->qkey);
+	ctx->path_mtu = attr->path_mtu;
+	ctx->timeout = attr->timeout;
+	ctx->retry_cnt = attr->retry_cnt;
+	ctx->rnr_retry = attr->rnr_retry;
+	ctx->rq_psn = cpu_to_le32(attr->rq_psn);
+	ctx->sq_psn = cpu_to_le32(attr->sq_psn);
+	ctx->max_rd_atomic = attr->max_rd_atomic;
+	ctx->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	ctx->min_rnr_timer = attr->min_rnr_timer;
+	ctx->dest_qpn = cpu_to_le32(attr->dest_qp_num);
+
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return -EINVAL;
+	if (mask & IB_QP_AV) {
+		err = qhca_fill_av(&ctx->av, &attr->ah_attr);
+		if (err)
+			return err;
+		if (mask & IB_QP_DEST_QPN)
+			dest_qpn = attr->dest_qp_num;
+		sport = rdma_get_udp_sport(attr->ah_attr.grh.flow_label,
+					   qp->qpn, dest_qpn);
+		ctx->av.udp_sport = cpu_to_le16(sport);
+	}
+	return 0;
+}
+
+/* Back to RESET: indices of a kernel QP start again, completions are void. */
+static void qhca_qp_reset_queues(struct qhca_qp *qp)
+{
+	qhca_qp_forget_cqes(qp);
+
+	spin_lock_irq(&qp->sq.lock);
+	spin_lock(&qp->rq.lock);
+	qp->sq.pi = 0;
+	qp->sq.ci = 0;
+	qp->rq.pi = 0;
+	qp->rq.ci = 0;
+	WRITE_ONCE(qp->rec->sq_pi, 0);
+	WRITE_ONCE(qp->rec->rq_pi, 0);
+	spin_unlock(&qp->rq.lock);
+	spin_unlock_irq(&qp->sq.lock);
+}
+
+static void qhca_qp_entered(struct qhca_qp *qp, enum ib_qp_state state)
+{
+	if (!qp->is_user && state == IB_QPS_RESET)
+		qhca_qp_reset_queues(qp);
+
+	WRITE_ONCE(qp->state, state);
+
+	/* Pairs with the barrier between posting and looking at the state. */
+	mb();
+	if (!qp->is_user && state == IB_QPS_ERR &&
+	    qp->flags & QHCA_QP_HAS_SQ)
+		qhca_ring_sq(qp);
+}
+
+static int qhca_qp_modify_cmd(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			      const struct ib_qp_attr *attr, int mask)
+{
+	struct qhca_modify_qp in = {};
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_MODIFY_QP,
+		.index = qp->qpn,
+		.in = &in,
+		.in_len = sizeof(in),
+	};
+	int err;
+
+	err = qhca_qp_fill_modify(qp, attr, mask, &in);
+	if (err)
+		return err;
+
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+
+	/*
+	 * A dead device has stopped all its QPs.  Kernel consumers must be
+	 * able to drain theirs; see qhca_flush_work().
+	 */
+	if (err && qhca_is_dead(dev) && !qp->is_user && mask & IB_QP_STATE &&
+	    (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET))
+		return 0;
+	return err;
+}
+
+int qhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
+	struct qhca_qp *qp = to_qqp(ibqp);
+	enum ib_qp_state cur, next;
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	if (mask & ~QHCA_QP_ATTRS_KNOWN)
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_PORT && attr->port_num != QHCA_IB_PORT)
+		return -EINVAL;
+
+	mutex_lock(&qp->mutex);
+	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state :
+				       READ_ONCE(qp->state);
+	next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	if (!ib_modify_qp_is_ok(cur, next, ibqp->qp_type, mask)) {
+		err = -EINVAL;
+		goto out;
+	}
+
+	err = qhca_qp_modify_cmd(dev, qp, attr, mask);
+	if (err)
+		goto out;
+
+	if (mask & IB_QP_DEST_QPN)
+		qp->dest_qpn = attr->dest_qp_num;
+	if (mask & IB_QP_STATE)
+		qhca_qp_entered(qp, next);
+out:
+	mutex_unlock(&qp->mutex);
+	return err;
+}
+
+/* ------------------------------------------------------------------------
+ * Queries
+ */
+
+static int qhca_ib_access(u32 access)
+{
+	int ib = 0;
+
+	if (access & QHCA_ACCESS_REMOTE_WRITE)
+		ib |= IB_ACCESS_REMOTE_WRITE;
+	if (access & QHCA_ACCESS_REMOTE_READ)
+		ib |= IB_ACCESS_REMOTE_READ;
+	if (access & QHCA_ACCESS_REMOTE_ATOMIC)
+		ib |= IB_ACCESS_REMOTE_ATOMIC;
+	if (access & QHCA_ACCESS_FLUSH_GLOBAL)
+		ib |= IB_ACCESS_FLUSH_GLOBAL;
+	if (access & QHCA_ACCESS_FLUSH_PERSISTENT)
+		ib |= IB_ACCESS_FLUSH_PERSISTENT;
+	return ib;
+}
+
+static void qhca_qp_read_ctx(struct qhca_qp *qp,
+			     const struct qhca_query_qp *out,
+			     struct ib_qp_attr *attr)
+{
+	const struct qhca_qpc_sw *ctx = &out->ctx;
+
+	attr->qp_state = ctx->state;
+	attr->cur_qp_state = ctx->state;
+	attr->path_mtu = ctx->path_mtu;
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->qkey = le32_to_cpu(ctx->qkey);
+	attr->rq_psn = le32_to_cpu(out->rq_psn);
+	attr->sq_psn = le32_to_cpu(out->sq_psn);
+	attr->dest_qp_num = le32_to_cpu(ctx->dest_qpn);
+	attr->qp_access_flags = qhca_ib_access(le32_to_cpu(ctx->access));
+	attr->pkey_index = ctx->pkey_index;
+	attr->en_sqd_async_notify = !!(le16_to_cpu(ctx->flags) &
+				       QHCA_QP_SQD_EVENT);
+	attr->sq_draining = out->sq_draining;
+	attr->max_rd_atomic = ctx->max_rd_atomic;
+	attr->max_dest_rd_atomic = ctx->max_dest_rd_atomic;
+	attr->min_rnr_timer = ctx->min_rnr_timer;
+	attr->port_num = QHCA_IB_PORT;
+	attr->timeout = ctx->timeout;
+	attr->retry_cnt = ctx->retry_cnt;
+	attr->rnr_retry = ctx->rnr_retry;
+	if (ctx->state >= QHCA_QPS_RTR && (qhca_qp_is_reliable(qp) ||
+					   qp->ibqp.qp_type == IB_QPT_UC))
+		qhca_read_av(&ctx->av, &attr->ah_attr);
+}
+
+int qhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init_attr)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
+	struct qhca_qp *qp = to_qqp(ibqp);
+	struct qhca_query_qp out;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_QP,
+		.index = qp->qpn,
+		.out = &out,
+		.out_len = sizeof(out),
+	};
+	int err;
+
+	memset(attr, 0, sizeof(*attr));
+	memset(init_attr, 0, sizeof(*init_attr));
+
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	if (err)
+		return err;
+
+	qhca_qp_read_ctx(qp, &out, attr);
+	attr->cap.max_send_wr = qp->sq.depth;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_recv_wr = qp->rq.depth;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+
+	init_attr->event_handler = ibqp->event_handler;
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
+	init_attr->cap = attr->cap;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->sq_sig_type = qp->flags & QHCA_QP_SIG_ALL ?
+				 IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	if (qp->flags & QHCA_QP_MCAST_NO_LOOP)
+		init_attr->create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What "rdma resource show" tells of an object beyond what the core knows.
+ */
+#include <net/netlink.h>
+#include <uapi/rdma/rdma_netlink.h>
+
+#include "qhca_ib.h"
+
+static int qhca_nest_end(struct sk_buff *msg, struct nlattr *nest, int err)
+{
+	if (err) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct qhca_cq *cq = to_qcq(ibcq);
+	struct nlattr *nest;
+	int err;
+
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!nest)
+		return -EMSGSIZE;
+
+	err = rdma_nl_put_driver_u32(msg, "cqn", cq->cqn) ?:
+	      rdma_nl_put_driver_u32(msg, "eqn", qhca_eq_number(cq->eq)) ?:
+	      rdma_nl_put_driver_u32(msg, "depth", BIT(cq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "levels", cq->buf.at.levels) ?:
+	      rdma_nl_put_driver_u32(msg, "moder_count", cq->moder_count) ?:
+	      rdma_nl_put_driver_u32(msg, "moder_usec", cq->moder_usec);
+	if (!err && cq->ring)
+		err = rdma_nl_put_driver_u32(msg, "ci", READ_ONCE(cq->ci));
+	return qhca_nest_end(msg, nest, err);
+}
+
+int qhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibcq->device);
+	struct qhca_cqc cqc;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_CQ,
+		.index = to_qcq(ibcq)->cqn,
+		.out = &cqc,
+		.out_len = sizeof(cqc),
+	};
+	int err;
+
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	return err ? err : nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(cqc),
+				   &cqc);
+}
+
+int qhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	struct nlattr *nest;
+	int err;
+
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!nest)
+		return -EMSGSIZE;
+
+	err = rdma_nl_put_driver_u32_hex(msg, "flags", qp->flags) ?:
+	      rdma_nl_put_driver_u32(msg, "db_page", qp->db_page) ?:
+	      rdma_nl_put_driver_u32(msg, "sq_depth", qp->sq.depth) ?:
+	      rdma_nl_put_driver_u32(msg, "rq_depth", qp->rq.depth) ?:
+	      rdma_nl_put_driver_u32(msg, "max_inline", qp->max_inline) ?:
+	      rdma_nl_put_driver_u32(msg, "levels", qp->buf.at.levels);
+	if (!err && !qp->is_user)
+		err = rdma_nl_put_driver_u32(msg, "sq_pi", qp->sq.pi) ?:
+		      rdma_nl_put_driver_u32(msg, "sq_ci", qp->sq.ci) ?:
+		      rdma_nl_put_driver_u32(msg, "rq_pi", qp->rq.pi) ?:
+		      rdma_nl_put_driver_u32(msg, "rq_ci", qp->rq.ci);
+	return qhca_nest_end(msg, nest, err);
+}
+
+int qhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
+	struct qhca_query_qp out;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_QP,
+		.index = to_qqp(ibqp)->qpn,
+		.out = &out,
+		.out_len = sizeof(out),
+	};
+	int err;
+
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	return err ? err : nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(out),
+				   &out);
+}
+
+int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qhca_mr *mr = to_qmr(ibmr);
+	struct nlattr *nest;
+	int err;
+
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!nest)
+		return -EMSGSIZE;
+
+	err = rdma_nl_put_driver_u32(msg, "index", mr->index) ?:
+	      rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
+	      rdma_nl_put_driver_u32(msg, "page_shift", mr->at.page_shift) ?:
+	      rdma_nl_put_driver_u32(msg, "levels", mr->at.levels) ?:
+	      rdma_nl_put_driver_u32(msg, "nodes", mr->at.num_nodes);
+	if (!err && mr->pages)
+		err = rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
+	return qhca_nest_end(msg, nest, err);
+}
+
+int qhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
+	struct qhca_pte pte = *qhca_pte(dev->qdev, to_qmr(ibmr)->index);
+
+	return nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(pte), &pte);
+}
+
+int qhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct nlattr *nest;
+	int err;
+
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!nest)
+		return -EMSGSIZE;
+
+	err = rdma_nl_put_driver_u32(msg, "depth", BIT(srq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
+	      rdma_nl_put_driver_u32(msg, "levels", srq->buf.at.levels);
+	return qhca_nest_end(msg, nest, err);
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Shared receive queues.
+ */
+#include "qhca_ib.h"
+
+/* For events; the caller drops the reference. */
+struct qhca_srq *qhca_srq_get(struct qhca_ib_dev *dev, u32 srqn)
+{
+	struct qhca_srq *srq;
+	unsigned long flags;
+
+	xa_lock_irqsave(&dev->srqs, flags);
+	srq = xa_load(&dev->srqs, srqn);
+	if (srq)
+		refcount_inc(&srq->ref.count);
+	xa_unlock_irqrestore(&dev->srqs, flags);
+	return srq;
+}
+
+static struct qhca_rq_wqe *qhca_srq_slot(struct qhca_srq *srq, u32 slot)
+{
+	return srq->ring + ((size_t)slot << srq->log_stride);
+}
+
+/* As long as a quarter of the slots is posted the index may be stale. */
+static u32 qhca_srq_threshold(u8 log_depth)
+{
+	return BIT(log_depth) / 4;
+}
+
+static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+			       const struct ib_srq_init_attr *attr,
+			       u32 rec_offset, u32 threshold, u64 handle)
+{
+	struct ib_srq *ibsrq = &srq->ibsrq;
+	struct qhca_srqc_sw srqc = {
+		.handle = cpu_to_le64(handle),
+		.rec_offset = cpu_to_le32(rec_offset),
+		.pd = cpu_to_le32(to_qpd(ibsrq->pd)->pdn),
+		.limit = cpu_to_le32(attr->attr.srq_limit),
+		.threshold = cpu_to_le32(threshold),
+		.log_depth = srq->log_depth,
+		.log_stride = srq->log_stride,
+		.max_sge = srq->max_sge,
+	};
+
+	qhca_qbuf_encode(&srq->buf, &srqc.buf);
+	if (srq->ring)
+		srqc.flags |= QHCA_SRQ_KERNEL;
+	if (attr->srq_type == IB_SRQT_XRC) {
+		srqc.flags |= QHCA_SRQ_XRC;
+		srqc.cqn = cpu_to_le32(to_qcq(ibsrq->ext.cq)->cqn);
+		srqc.xrcd = cpu_to_le32(to_qxrcd(ibsrq->ext.xrc.xrcd)->xrcdn);
+	}
+	return qhca_create_object(dev, QHCA_CMD_CREATE_SRQ, srq->srqn, &srqc,
+				  sizeof(srqc));
+}
+
+/* Give the SRQ its number, tell the device of it, make it known to events. */
+static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+			  const struct ib_srq_init_attr *attr, u32 rec_offset,
+			  u32 threshold, u64 handle)
+{
+	int err;
+
+	if (!threshold)
+		threshold = qhca_srq_threshold(srq->log_depth);
+
+	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_SRQ, &srq->srqn);
+	if (err)
+		return err;
+
+	if (attr->srq_type == IB_SRQT_XRC)
+		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
+	qhca_ref_init(&srq->ref);
+	err = xa_insert_irq(&dev->srqs, srq->srqn, srq, GFP_KERNEL);
+	if (err)
+		goto err_index;
+
+	err = qhca_srq_create_cmd(dev, srq, attr, rec_offset, threshold,
+				  handle);
+	if (err)
+		goto err_erase;
+	return 0;
+
+err_erase:
+	xa_erase_irq(&dev->srqs, srq->srqn);
+	qhca_ref_drain(&srq->ref);
+err_index:
+	qhca_index_free(dev->qdev, QHCA_TABLE_SRQ, srq->srqn);
+	return err;
+}
+
+static int qhca_srq_stop(struct qhca_ib_dev *dev, struct qhca_srq *srq)
+{
+	int err;
+
+	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
+	if (err)
+		return err;
+
+	xa_erase_irq(&dev->srqs, srq->srqn);
+	qhca_ref_drain(&srq->ref);
+	qhca_index_free(dev->qdev, QHCA_TABLE_SRQ, srq->srqn);
+	return 0;
+}
+
+/* One slot is never posted, and the attributes speak of what may be. */
+static void qhca_srq_grant(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+			   struct ib_srq_attr *attr)
+{
+	u32 room = BIT(srq->log_stride) - sizeof(struct qhca_rq_wqe);
+
+	srq->max_sge = min_t(u32, room / sizeof(struct qhca_sge),
+			     dev->qdev->caps.max_sge);
+	attr->max_wr = BIT(srq->log_depth) - 1;
+	attr->max_sge = srq->max_sge;
+}
+
+static int qhca_create_user_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+				struct ib_srq_init_attr *attr,
+				struct ib_udata *udata)
+{
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+	struct qhca_create_srq_resp resp = {};
+	struct qhca_create_srq_req req;
+	int err;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, threshold, 0);
+	if (err)
+		return err;
+	if (req.reserved0)
+		return -EOPNOTSUPP;
+	if (req.log_depth > caps->log_max_wq_depth ||
+	    req.log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
+	    req.log_stride > caps->log_max_rwqe_stride ||
+	    req.threshold > BIT(req.log_depth) ||
+	    attr->attr.max_wr >= BIT(req.log_depth) ||
+	    attr->attr.srq_limit >= BIT(req.log_depth) ||
+	    !qhca_qbuf_holds(req.buf_length, 0,
+			     BIT_ULL(req.log_depth + req.log_stride), 64) ||
+	    !qhca_qbuf_holds(req.buf_length, req.rec_offset,
+			     sizeof(struct qhca_srq_record),
+			     sizeof(struct qhca_srq_record)))
+		return -EINVAL;
+
+	srq->log_depth = req.log_depth;
+	srq->log_stride = req.log_stride;
+	err = attr->attr.max_sge;
+	qhca_srq_grant(dev, srq, &attr->attr);
+	if (err > srq->max_sge)
+		return -EINVAL;
+
+	err = qhca_qbuf_pin(dev, &srq->buf, req.buf_addr, req.buf_length);
+	if (err)
+		return err;
+
+	err = qhca_srq_start(dev, srq, attr, req.rec_offset, req.threshold,
+			     req.handle);
+	if (err)
+		goto err_buf;
+
+	resp.srqn = srq->srqn;
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		goto err_stop;
+	return 0;
+
+err_stop:
+	/* An SRQ that the device will not let go of keeps its memory. */
+	if (qhca_srq_stop(dev, srq))
+		return err;
+err_buf:
+	qhca_qbuf_free(dev, &srq->buf);
+	return err;
+}
+
+static void qhca_srq_link_slots(struct qhca_srq *srq)
+{
+	u32 i;
+
+	srq->head = 0;
+	srq->tail = BIT(srq->log_depth) - 1;
+	for (i = 0; i < srq->tail; i++)
+		qhca_srq_slot(srq, i)->next = cpu_to_le16(i + 1);
+}
+
+static int qhca_create_kernel_srq(struct qhca_ib_dev *dev,
+				  struct qhca_srq *srq,
+				  struct ib_srq_init_attr *attr)
+{
+	u32 bytes, rec_offset;
+	int err;
+
+	if (attr->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+
+	bytes = sizeof(struct qhca_rq_wqe) +
+		attr->attr.max_sge * sizeof(struct qhca_sge);
+	srq->log_depth = order_base_2(attr->attr.max_wr + 1);
+	srq->log_stride = max(order_base_2(bytes), QHCA_MIN_LOG_RWQE_STRIDE);
+	qhca_srq_grant(dev, srq, &attr->attr);
+
+	rec_offset = ALIGN(BIT(srq->log_depth + srq->log_stride),
+			   sizeof(struct qhca_srq_record));
+	err = qhca_qbuf_alloc(dev, &srq->buf,
+			      rec_offset + sizeof(struct qhca_srq_record));
+	if (err)
+		return err;
+
+	srq->ring = srq->buf.cpu;
+	srq->rec = srq->buf.cpu + rec_offset;
+	qhca_srq_link_slots(srq);
+
+	err = qhca_srq_start(dev, srq, attr, rec_offset, 0, (uintptr_t)srq);
+	if (err)
+		qhca_qbuf_free(dev, &srq->buf);
+	return err;
+}
+
+int qhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
+		    struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
+	const struct qhca_caps_host *caps = &dev->qdev->caps;
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+
+	if (attr->srq_type != IB_SRQT_BASIC && attr->srq_type != IB_SRQT_XRC)
+		return -EOPNOTSUPP;
+	if (attr->srq_type == IB_SRQT_XRC && !qhca_has(dev, QHCA_FEAT_XRC))
+		return -EOPNOTSUPP;
+	if (!attr->attr.max_wr ||
+	    attr->attr.max_wr >= BIT(caps->log_max_wq_depth) ||
+	    attr->attr.max_sge > caps->max_sge ||
+	    attr->attr.srq_limit > attr->attr.max_wr)
+		return -EINVAL;
+
+	spin_lock_init(&srq->lock);
+	if (udata)
+		return qhca_create_user_srq(dev, srq, attr, udata);
+	return qhca_create_kernel_srq(dev, srq, attr);
+}
+
+int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+
+	err = qhca_srq_stop(dev, srq);
+	if (err)
+		return err;
+	qhca_qbuf_free(dev, &srq->buf);
+	return 0;
+}
+
+int qhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		    enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_MODIFY_SRQ,
+		.index = srq->srqn,
+		.param = attr->srq_limit,
+	};
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	if (mask & ~IB_SRQ_LIMIT)
+		return -EOPNOTSUPP;
+	if (!(mask & IB_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit >= BIT(srq->log_depth))
+		return -EINVAL;
+	return qhca_cmd_exec(dev->qdev, &cmd);
+}
+
+int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_srqc srqc;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_SRQ,
+		.index = srq->srqn,
+		.out = &srqc,
+		.out_len = sizeof(srqc),
+	};
+	int err;
+
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	if (err)
+		return err;
+
+	attr->max_wr = BIT(srq->log_depth) - 1;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = le32_to_cpu(srqc.sw.limit);
+	return 0;
+}
+
+/* A slot comes back with its completion, and goes to the end of the list. */
+void qhca_srq_free_slot(struct qhca_srq *srq, u32 slot)
+{
+	unsigned long flags;
+
+	if (WARN_ON_ONCE(slot >= BIT(srq->log_depth)))
+		return;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	WRITE_ONCE(qhca_srq_slot(srq, srq->tail)->next, cpu_to_le16(slot));
+	srq->tail = slot;
+	spin_unlock_irqrestore(&srq->lock, flags);
+}
+
+int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad_wr)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_rq_wqe *wqe;
+	unsigned long flags;
+	int err = 0;
+	u32 pi;
+
+	/* A process posts to its own slots; the kernel cannot help it. */
+	if (unlikely(!srq->ring)) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+
+	spin_lock_irqsave(&srq->lock, flags);
+	for (pi = srq->pi; wr; wr = wr->next) {
+		if (unlikely(srq->head == srq->tail))
+			err = -ENOMEM;
+		else if (unlikely(wr->num_sge > srq->max_sge ||
+				  wr->num_sge < 0))
+			err = -EINVAL;
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			break;
+		}
+		wqe = qhca_srq_slot(srq, srq->head);
+		qhca_build_rwqe(wqe, wr);
+		srq->head = le16_to_cpu(wqe->next);
+		srq->pi++;
+	}
+	if (likely(pi != srq->pi)) {
+		dma_wmb();
+		WRITE_ONCE(srq->rec->pi, cpu_to_le32(srq->pi));
+	}
+	spin_unlock_irqrestore(&srq->lock, flags);
+	return err;
+}
