@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Polling: ibv_poll_cq() and the ibv_start_poll() family over one reader of
+ * completions.
+ */
+#include <errno.h>
+
+#include "qhca.h"
+
+/* What the work request of a completion was; receive opcodes are verbs'. */
+static const uint8_t qhca_wc_opcode[QHCA_WQE_NUM_OPCODES] = {
+	[QHCA_WQE_SEND]		= IBV_WC_SEND,
+	[QHCA_WQE_SEND_IMM]	= IBV_WC_SEND,
+	[QHCA_WQE_SEND_INV]	= IBV_WC_SEND,
+	[QHCA_WQE_WRITE]	= IBV_WC_RDMA_WRITE,
+	[QHCA_WQE_WRITE_IMM]	= IBV_WC_RDMA_WRITE,
+	[QHCA_WQE_READ]		= IBV_WC_RDMA_READ,
+	[QHCA_WQE_CMP_SWAP]	= IBV_WC_COMP_SWAP,
+	[QHCA_WQE_FETCH_ADD]	= IBV_WC_FETCH_ADD,
+	[QHCA_WQE_BIND_MW]	= IBV_WC_BIND_MW,
+	[QHCA_WQE_LOCAL_INV]	= IBV_WC_LOCAL_INV,
+	[QHCA_WQE_REG_MR]	= IBV_WC_DRIVER1,	/* kernel only */
+	[QHCA_WQE_ATOMIC_WRITE]	= IBV_WC_ATOMIC_WRITE,
+	[QHCA_WQE_FLUSH]	= IBV_WC_FLUSH,
+	[QHCA_WQE_NOP]		= IBV_WC_DRIVER1,
+};
+
+static_assert((int)QHCA_CQE_RECV == (int)IBV_WC_RECV &&
+	      (int)QHCA_CQE_RECV_RDMA_IMM == (int)IBV_WC_RECV_RDMA_WITH_IMM,
+	      "receive opcodes differ");
+static_assert((int)QHCA_WC_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR &&
+	      (int)QHCA_WC_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR &&
+	      (int)QHCA_WC_REM_ABORT_ERR == (int)IBV_WC_REM_ABORT_ERR &&
+	      (int)QHCA_WC_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
+	      "completion statuses differ");
+
+static enum ibv_wc_opcode cqe_opcode(const struct qhca_cqe *cqe)
+{
+	if (cqe->opcode < QHCA_WQE_NUM_OPCODES)
+		return qhca_wc_opcode[cqe->opcode];
+	return cqe->opcode;
+}
+
+static unsigned int cqe_wc_flags(const struct qhca_cqe *cqe)
+{
+	uint32_t flags = le32toh(cqe->flags);
+
+	return (flags & QHCA_CQE_IMM ? IBV_WC_WITH_IMM : 0) |
+	       (flags & QHCA_CQE_INV ? IBV_WC_WITH_INV : 0) |
+	       (flags & QHCA_CQE_GRH ? IBV_WC_GRH : 0);
+}
+
+/* Free what the work request held in its ring. */
+static void release_wqe(const struct qhca_cqe *cqe)
+{
+	void *owner = (void *)(uintptr_t)le64toh(cqe->handle);
+	uint32_t flags = le32toh(cqe->flags);
+	uint32_t wqe = le32toh(cqe->wqe);
+	struct qhca_qp *qp = owner;
+
+	if (flags & QHCA_CQE_REQUESTER)
+		/* Also those before it that asked for no completion. */
+		atomic_store_explicit(&qp->sq.ci, wqe + 1,
+				      memory_order_release);
+	else if (flags & QHCA_CQE_XRC)
+		qhca_srq_free_slot(owner, wqe);
+	else if (flags & QHCA_CQE_SRQ)
+		qhca_srq_free_slot(to_qsrq(qp->vqp.qp.srq), wqe);
+	else
+		atomic_store_explicit(&qp->rq.ci, wqe + 1,
+				      memory_order_release);
+}
+
+/* The oldest unread completion, counted as read, or NULL. */
+static const struct qhca_cqe *next_cqe(struct qhca_cq *cq)
+{
+	struct qhca_cq_ring *ring;
+	struct qhca_cqe *cqe;
+	uint32_t flags;
+
+	for (;;) {
+		ring = cq->ring;
+		cqe = &ring->cqes[ring->ci & (ring->depth - 1)];
+		flags = qhca_load(&cqe->flags);
+		if (!(flags & QHCA_PHASE) != !!(ring->ci & ring->depth))
+			return NULL;
+
+		udma_from_device_barrier();
+		/* A batch that never ends must not seem to fill the ring. */
+		if (unlikely(!(ring->ci & (ring->depth / 2 - 1))))
+			qhca_cq_publish(cq);
+		ring->ci++;
+		if (likely(cqe->opcode != QHCA_CQE_RESIZED))
+			break;
+		qhca_cq_next_ring(cq, le32toh(cqe->wqe));
+	}
+
+	release_wqe(cqe);
+	if (unlikely(cqe->status && !(flags & QHCA_CQE_XRC)))
+		qhca_qp_in_error((void *)(uintptr_t)le64toh(cqe->handle));
+	return cqe;
+}
+
+static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)
+{
+	wc->wr_id = le64toh(cqe->wr_id);
+	wc->status = cqe->status;
+	wc->opcode = cqe_opcode(cqe);
+	wc->vendor_err = le32toh(cqe->syndrome);
+	wc->byte_len = le32toh(cqe->byte_len);
+	if (cqe->flags & htole32(QHCA_CQE_INV))
+		wc->invalidated_rkey = le32toh(cqe->imm);
+	else
+		wc->imm_data = (__force __be32)cqe->imm;
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->src_qp = le32toh(cqe->src_qpn);
+	wc->wc_flags = cqe_wc_flags(cqe);
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = cqe->sl;
+	wc->dlid_path_bits = 0;
+}
+
+int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct qhca_cq *cq = to_qcq(ibcq);
+	const struct qhca_cqe *cqe;
+	int n;
+
+	qhca_lock(&cq->lock);
+	for (n = 0; n < num_entries; n++) {
+		cqe = next_cqe(cq);
+		if (!cqe)
+			break;
+		fill_wc(wc + n, cqe);
+	}
+	if (n)
+		qhca_cq_publish(cq);
+	qhca_unlock(&cq->lock);
+	return n;
+}
+
+static int advance(struct qhca_cq *cq)
+{
+	const struct qhca_cqe *cqe = next_cqe(cq);
+
+	if (!cqe)
+		return ENOENT;
+	cq->cur = cqe;
+	cq->vcq.cq_ex.status = cqe->status;
+	cq->vcq.cq_ex.wr_id = le64toh(cqe->wr_id);
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+	int ret;
+
+	if (unlikely(attr->comp_mask))
+		return EINVAL;
+
+	qhca_lock(&cq->lock);
+	ret = advance(cq);
+	if (ret)
+		qhca_unlock(&cq->lock);
+	return ret;
+}
+
+static int next_poll(struct ibv_cq_ex *ibcq)
+{
+	return advance(to_qcq_ex(ibcq));
+}
+
+static void end_poll(struct ibv_cq_ex *ibcq)
+{
+	struct qhca_cq *cq = to_qcq_ex(ibcq);
+
+	qhca_cq_publish(cq);
+	qhca_unlock(&cq->lock);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
+{
+	return cqe_opcode(to_qcq_ex(ibcq)->cur);
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->syndrome);
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
+{
+	return cqe_wc_flags(to_qcq_ex(ibcq)->cur);
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->byte_len);
+}
+
+/* An invalidated key, in host order, is read through the same call. */
+static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
+{
+	const struct qhca_cqe *cqe = to_qcq_ex(ibcq)->cur;
+
+	if (cqe->flags & htole32(QHCA_CQE_INV))
+		return (__force __be32)le32toh(cqe->imm);
+	return (__force __be32)cqe->imm;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->qpn);
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_qcq_ex(ibcq)->cur->src_qpn);
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ibcq)
+{
+	return to_qcq_ex(ibcq)->cur->sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	return le64toh(to_qcq_ex(ibcq)->cur->timestamp);
+}
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ibcq)
+{
+	return le16toh(to_qcq_ex(ibcq)->cur->vlan);
+}
+
+/**
+ * qhca_cq_set_ex_ops - make a CQ's extended face
+ * @cq: CQ
+ * @wc_flags: IBV_WC_EX_* that the user will read
+ */
+void qhca_cq_set_ex_ops(struct qhca_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
+
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = read_cvlan;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Queue pairs: sizing, creation, state, destruction.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "qhca.h"
+#include "qhca-abi.h"
+#include "wqe.h"
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * A slot is free only when its completion has been read, and programs with one
+ * request outstanding post the next when they know of the first's end by other
+ * means: the answer from the peer.
+ */
+#define QHCA_MIN_SQ_DEPTH 16
+
+static int size_sq(struct qhca_qp *qp, const struct qhca_context *ctx,
+		   const struct ibv_qp_cap *cap)
+{
+	size_t payload, room;
+
+	if (cap->max_send_wr > ctx->max_send_wr ||
+	    cap->max_send_sge > ctx->max_sge ||
+	    cap->max_inline_data > ctx->max_inline)
+		return EINVAL;
+	if (!cap->max_send_wr)
+		return 0;
+
+	payload = cap->max_send_sge * sizeof(struct qhca_sge);
+	if (payload < cap->max_inline_data)
+		payload = cap->max_inline_data;
+
+	qp->sq.depth = roundup_pow_of_two(cap->max_send_wr);
+	if (qp->sq.depth < QHCA_MIN_SQ_DEPTH)
+		qp->sq.depth = QHCA_MIN_SQ_DEPTH;
+	qp->sq.log_stride = qhca_log2_up(sizeof(struct qhca_sq_wqe) + payload);
+	if (qp->sq.log_stride < QHCA_MIN_LOG_WQE_STRIDE)
+		qp->sq.log_stride = QHCA_MIN_LOG_WQE_STRIDE;
+
+	room = ((size_t)1 << qp->sq.log_stride) - sizeof(struct qhca_sq_wqe);
+	qp->sq.max_sge = min_u32(room / sizeof(struct qhca_sge), ctx->max_sge);
+	qp->max_inline = min_u32(room, ctx->max_inline);
+	return 0;
+}
+
+static int size_rq(struct qhca_qp *qp, const struct qhca_context *ctx,
+		   const struct ibv_qp_cap *cap)
+{
+	if (cap->max_recv_wr > ctx->max_recv_wr ||
+	    cap->max_recv_sge > ctx->max_sge)
+		return EINVAL;
+	if (!cap->max_recv_wr)
+		return 0;
+
+	qp->rq.depth = roundup_pow_of_two(cap->max_recv_wr);
+	qp->rq.log_stride = qhca_rwqe_log_stride(cap->max_recv_sge);
+	qp->rq.max_sge = qhca_rwqe_max_sge(ctx, qp->rq.log_stride);
+	return 0;
+}
+
+static size_t wq_bytes(const struct qhca_wq *wq)
+{
+	return (size_t)wq->depth << wq->log_stride;
+}
+
+/**
+ * qhca_qp_init_rings - size and allocate the rings of a QP and its record
+ * @qp: QP, pd set
+ * @ctx: context
+ * @cap: what is asked for; becomes what there is
+ * @has_rq: it has a receive queue of its own
+ *
+ * Returns 0 or an errno value.
+ */
+int qhca_qp_init_rings(struct qhca_qp *qp, struct qhca_context *ctx,
+		       struct ibv_qp_cap *cap, bool has_rq)
+{
+	bool threads = !qhca_single_threaded(qp->pd);
+	uint64_t bytes;
+	int ret;
+
+	ret = size_sq(qp, ctx, cap);
+	if (!ret && has_rq)
+		ret = size_rq(qp, ctx, cap);
+	if (ret)
+		return ret;
+
+	qp->rq.offset = align(wq_bytes(&qp->sq), 1ul << qp->rq.log_stride);
+	bytes = (uint64_t)qp->rq.offset + wq_bytes(&qp->rq);
+	bytes = align(bytes, sizeof(struct qhca_qp_record));
+	if (bytes > UINT32_MAX - ctx->page_size)
+		return ENOMEM;
+	qp->rec_offset = bytes;
+
+	ret = qhca_umem_alloc(&qp->mem, ctx, qp->pd,
+			      bytes + sizeof(struct qhca_qp_record),
+			      QHCA_RESOURCE_QP);
+	if (ret)
+		return ret;
+
+	qp->sq.ring = qp->mem.addr;
+	qp->rq.ring = qp->mem.addr + qp->rq.offset;
+	qp->rec = qp->mem.addr + qp->rec_offset;
+	qhca_lock_init(&qp->sq.lock, threads);
+	qhca_lock_init(&qp->rq.lock, threads);
+
+	cap->max_send_wr = qp->sq.depth;
+	cap->max_send_sge = qp->sq.max_sge;
+	cap->max_inline_data = qp->max_inline;
+	cap->max_recv_wr = qp->rq.depth;
+	cap->max_recv_sge = qp->rq.max_sge;
+	return 0;
+}
+
+static void fini_rings(struct qhca_qp *qp)
+{
+	if (!qp->mem.length)
+		return;
+	qhca_lock_fini(&qp->sq.lock);
+	qhca_lock_fini(&qp->rq.lock);
+	qhca_umem_free(&qp->mem);
+}
+
+static bool qp_type(enum ibv_qp_type type, enum qhca_qp_type *hw)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		*hw = QHCA_QPT_RC;
+		return true;
+	case IBV_QPT_UC:
+		*hw = QHCA_QPT_UC;
+		return true;
+	case IBV_QPT_UD:
+		*hw = QHCA_QPT_UD;
+		return true;
+	case IBV_QPT_XRC_SEND:
+		*hw = QHCA_QPT_XRC_INI;
+		return true;
+	case IBV_QPT_XRC_RECV:
+		*hw = QHCA_QPT_XRC_TGT;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int create_qp_cmd(struct ibv_context *context, struct qhca_qp *qp,
+			 struct ibv_qp_init_attr_ex *attr)
+{
+	struct qhca_ucmd_create_qp_resp resp = {};
+	struct ibv_qp_cap cap = attr->cap;
+	struct qhca_ucmd_create_qp cmd = {};
+	int ret;
+
+	cmd.buf_addr = (uintptr_t)qp->mem.addr;
+	cmd.buf_length = qp->mem.length;
+	cmd.handle = (uintptr_t)qp;
+	cmd.sq_offset = qp->sq.offset;
+	cmd.rq_offset = qp->rq.offset;
+	cmd.rec_offset = qp->rec_offset;
+	cmd.sq_log_depth = qhca_log2_up(qp->sq.depth);
+	cmd.sq_log_stride = qp->sq.log_stride;
+	cmd.rq_log_depth = qhca_log2_up(qp->rq.depth);
+	cmd.rq_log_stride = qp->rq.log_stride;
+
+	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (!ret)
+		attr->cap = cap;
+	return ret;
+}
+
+static int check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_XRCD |
+			     IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
+	    !check_comp_mask(attr->create_flags,
+			     IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
+		return EOPNOTSUPP;
+
+	if (attr->qp_type != IBV_QPT_XRC_RECV &&
+	    !(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+		return EINVAL;
+	return 0;
+}
+
+static int create_qp(struct ibv_context *context, struct qhca_qp *qp,
+		     struct ibv_qp_init_attr_ex *attr)
+{
+	bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct qhca_context *ctx = to_qctx(context);
+	int ret;
+
+	ret = check_qp_attr(attr);
+	if (ret)
+		return ret;
+	if (!qp_type(attr->qp_type, &qp->type))
+		return EOPNOTSUPP;
+
+	if (extended) {
+		ret = qhca_qp_set_wr_ops(qp, ctx, attr->send_ops_flags);
+		if (ret)
+			return ret;
+	}
+
+	/* A target has no queue of its own and may belong to no process. */
+	if (qp->type != QHCA_QPT_XRC_TGT) {
+		qp->pd = to_qpd(attr->pd);
+		ret = qhca_qp_init_rings(qp, ctx, &attr->cap,
+					 qp->type != QHCA_QPT_XRC_INI &&
+					 !attr->srq);
+		if (ret)
+			return ret;
+	}
+
+	ret = create_qp_cmd(context, qp, attr);
+	if (ret) {
+		fini_rings(qp);
+		return ret;
+	}
+	if (extended)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	return 0;
+}
+
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	struct qhca_qp *qp;
+	int ret;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	ret = create_qp(context, qp, attr);
+	if (ret) {
+		free(qp);
+		errno = ret;
+		return NULL;
+	}
+	return &qp->vqp.qp;
+}
+
+struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp;
+
+	qp = qhca_create_qp_ex(pd->context, &attr_ex);
+	if (qp)
+		attr->cap = attr_ex.cap;
+	return qp;
+}
+
+struct ibv_qp *qhca_open_qp(struct ibv_context *context,
+			    struct ibv_qp_open_attr *attr)
+{
+	struct ib_uverbs_create_qp_resp resp;
+	struct ibv_open_qp cmd;
+	struct qhca_qp *qp;
+	int ret;
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+
+	qp->type = QHCA_QPT_XRC_TGT;
+	ret = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr, &cmd,
+			      sizeof(cmd), &resp, sizeof(resp));
+	if (ret) {
+		free(qp);
+		errno = ret;
+		return NULL;
+	}
+	return &qp->vqp.qp;
+}
+
+/* Of an XRC pair the CQs that it does not use may be anything. */
+static void clean_cqs(struct qhca_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	if (qp->type == QHCA_QPT_XRC_TGT)
+		return;
+	qhca_cq_clean(to_qcq(ibqp->send_cq),
+		      qp->type == QHCA_QPT_XRC_INI ? NULL :
+						     to_qcq(ibqp->recv_cq),
+		      qp);
+}
+
+/* The device has forgotten all requests: begin again at index 0. */
+static void reset_rings(struct qhca_qp *qp)
+{
+	clean_cqs(qp);
+	if (!qp->rec)
+		return;
+
+	qp->sq.pi = 0;
+	qp->rq.pi = 0;
+	atomic_store(&qp->sq.ci, 0);
+	atomic_store(&qp->rq.ci, 0);
+	qhca_store(&qp->rec->sq_pi, 0);
+	qhca_store(&qp->rec->rq_pi, 0);
+	udma_to_device_barrier();
+}
+
+/**
+ * qhca_qp_in_error - a QP is or may be in state ERR
+ * @qp: QP
+ *
+ * In ERR the device flushes new posts when it is rung.  Send posts ring by
+ * themselves, receive posts do so from here on; those that crossed with the
+ * state's change are covered by the doorbell rung here.  Having had the lock
+ * puts each receive post either before it, and then that doorbell is for it
+ * too, or after it, and then the post sees in_error.
+ */
+void qhca_qp_in_error(struct qhca_qp *qp)
+{
+	/* Two that learn it at once both ring, which does no harm. */
+	if (!qp->rec || atomic_load(&qp->in_error))
+		return;
+	atomic_store(&qp->in_error, true);
+
+	qhca_lock(&qp->rq.lock);
+	qhca_unlock(&qp->rq.lock);
+	atomic_thread_fence(memory_order_seq_cst);
+	qhca_doorbell(to_qctx(qp->vqp.qp.context), QHCA_DB_SQ,
+		      qp->vqp.qp.qp_num, qhca_load(&qp->rec->sq_pi));
+}
+
+int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	struct ibv_modify_qp cmd;
+	int ret;
+
+	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+
+	if (!(mask & IBV_QP_STATE))
+		return 0;
+	if (attr->qp_state == IBV_QPS_RESET)
+		reset_rings(qp);
+	if (attr->qp_state == IBV_QPS_ERR)
+		qhca_qp_in_error(qp);
+	else
+		atomic_store(&qp->in_error, false);
+	return 0;
+}
+
+int qhca_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	struct ibv_query_qp cmd;
+	int ret;
+
+	ret = ibv_cmd_query_qp(ibqp, attr, mask, init_attr, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+
+	attr->cap.max_send_wr = qp->sq.depth;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+	attr->cap.max_recv_wr = qp->rq.depth;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	init_attr->cap = attr->cap;
+	return 0;
+}
+
+int qhca_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct qhca_qp *qp = to_qqp(ibqp);
+	int ret;
+
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (ret)
+		return ret;
+
+	clean_cqs(qp);
+	fini_rings(qp);
+	free(qp);
+	return 0;
+}

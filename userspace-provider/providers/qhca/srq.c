@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Shared receive queues.
+ *
+ * Slots come back in any order, so they form a list through their `next`
+ * fields rather than a ring.  The device follows `next` from slot 0; software
+ * fills from @head and appends what it gets back behind @tail.  The last free
+ * slot is never filled, for its `next` is not known yet: the list needs one
+ * slot more than may be posted.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "qhca.h"
+#include "qhca-abi.h"
+#include "wqe.h"
+
+/* qhca_rq_wqe.next is 16 bits wide. */
+#define QHCA_MAX_SRQ_SLOTS	65536
+
+static struct qhca_rq_wqe *srq_slot(const struct qhca_srq *srq, uint32_t slot)
+{
+	return srq->ring + ((size_t)slot << srq->log_stride);
+}
+
+/**
+ * qhca_srq_init_ring - size, allocate and link the slots of an SRQ
+ * @srq: SRQ, pd set
+ * @ctx: context
+ * @max_wr: requests it must hold
+ * @max_sge: segments of each
+ *
+ * Returns 0 or an errno value.
+ */
+int qhca_srq_init_ring(struct qhca_srq *srq, struct qhca_context *ctx,
+		       uint32_t max_wr, uint32_t max_sge)
+{
+	size_t bytes;
+	uint32_t i;
+	int ret;
+
+	if (!max_wr || max_wr > ctx->max_srq_wr ||
+	    max_wr >= QHCA_MAX_SRQ_SLOTS || max_sge > ctx->max_sge)
+		return EINVAL;
+
+	srq->depth = roundup_pow_of_two((uint64_t)max_wr + 1);
+	srq->log_stride = qhca_rwqe_log_stride(max_sge);
+	srq->max_sge = qhca_rwqe_max_sge(ctx, srq->log_stride);
+
+	bytes = (size_t)srq->depth << srq->log_stride;
+	srq->rec_offset = align(bytes, sizeof(struct qhca_srq_record));
+	ret = qhca_umem_alloc(&srq->mem, ctx, srq->pd,
+			      srq->rec_offset + sizeof(struct qhca_srq_record),
+			      QHCA_RESOURCE_SRQ);
+	if (ret)
+		return ret;
+
+	srq->ring = srq->mem.addr;
+	srq->rec = srq->mem.addr + srq->rec_offset;
+	for (i = 0; i < srq->depth - 1; i++)
+		srq_slot(srq, i)->next = htole16(i + 1);
+	srq->head = 0;
+	srq->tail = srq->depth - 1;
+	srq->pi = 0;
+	qhca_lock_init(&srq->lock, !qhca_single_threaded(srq->pd));
+	return 0;
+}
+
+static void srq_fini_ring(struct qhca_srq *srq)
+{
+	qhca_lock_fini(&srq->lock);
+	qhca_umem_free(&srq->mem);
+}
+
+/**
+ * qhca_srq_free_slot - take a slot back, its completion having been read
+ * @srq: SRQ
+ * @slot: slot number
+ */
+void qhca_srq_free_slot(struct qhca_srq *srq, uint32_t slot)
+{
+	slot &= srq->depth - 1;
+
+	qhca_lock(&srq->lock);
+	srq_slot(srq, srq->tail)->next = htole16(slot);
+	srq->tail = slot;
+	qhca_unlock(&srq->lock);
+}
+
+int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_rq_wqe *wqe;
+	uint32_t pi;
+	int ret = 0;
+
+	qhca_lock(&srq->lock);
+	for (pi = srq->pi; wr; wr = wr->next) {
+		if (unlikely(srq->head == srq->tail)) {
+			ret = ENOMEM;
+			break;
+		}
+		if (unlikely(wr->num_sge < 0 ||
+			     (uint32_t)wr->num_sge > srq->max_sge)) {
+			ret = EINVAL;
+			break;
+		}
+
+		wqe = srq_slot(srq, srq->head);
+		qhca_rwqe_fill(wqe, wr);
+		srq->head = le16toh(wqe->next);
+		pi++;
+	}
+
+	if (pi != srq->pi) {
+		srq->pi = pi;
+		qhca_store_release(&srq->rec->pi, pi);
+	}
+	if (unlikely(ret))
+		*bad_wr = wr;
+	qhca_unlock(&srq->lock);
+	return ret;
+}
+
+static int create_srq_cmd(struct ibv_context *context, struct qhca_srq *srq,
+			  struct ibv_srq_init_attr_ex *attr)
+{
+	struct qhca_ucmd_create_srq_resp resp = {};
+	struct qhca_ucmd_create_srq cmd = {};
+	int ret;
+
+	cmd.buf_addr = (uintptr_t)srq->mem.addr;
+	cmd.buf_length = srq->mem.length;
+	cmd.handle = (uintptr_t)srq;
+	cmd.rec_offset = srq->rec_offset;
+	cmd.log_depth = qhca_log2_up(srq->depth);
+	cmd.log_stride = srq->log_stride;
+
+	attr->attr.max_wr = srq->depth - 1;
+	attr->attr.max_sge = srq->max_sge;
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+
+	attr->attr.max_wr = srq->depth - 1;
+	attr->attr.max_sge = srq->max_sge;
+	return 0;
+}
+
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	struct qhca_srq *srq;
+	int ret;
+
+	if (!check_comp_mask(attr->comp_mask, IBV_SRQ_INIT_ATTR_TYPE |
+			     IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ) ||
+	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
+	     attr->srq_type != IBV_SRQT_BASIC &&
+	     attr->srq_type != IBV_SRQT_XRC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+
+	srq->pd = to_qpd(attr->pd);
+	ret = qhca_srq_init_ring(srq, to_qctx(context), attr->attr.max_wr,
+				 attr->attr.max_sge);
+	if (ret)
+		goto err_free;
+
+	ret = create_srq_cmd(context, srq, attr);
+	if (ret)
+		goto err_ring;
+
+	srq->vsrq.srq.srq_context = attr->srq_context;
+	srq->vsrq.srq.pd = attr->pd;
+	return &srq->vsrq.srq;
+
+err_ring:
+	srq_fini_ring(srq);
+err_free:
+	free(srq);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
+				struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex attr_ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_srq *srq;
+
+	srq = qhca_create_srq_ex(pd->context, &attr_ex);
+	if (srq)
+		attr->attr = attr_ex.attr;
+	return srq;
+}
+
+int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
+}
+
+int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int qhca_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	int ret;
+
+	ret = ibv_cmd_destroy_srq(ibsrq);
+	if (ret)
+		return ret;
+
+	/* Those of a basic SRQ went with its QPs. */
+	if (srq->vsrq.srq_type == IBV_SRQT_XRC)
+		qhca_cq_clean(NULL, to_qcq(srq->vsrq.cq), srq);
+
+	srq_fini_ring(srq);
+	free(srq);
+	return 0;
+}
+
+int qhca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EOPNOTSUPP;
+	*srq_num = srq->vsrq.srq_num;
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Writing work requests: the parts from which both posting interfaces put
+ * theirs together.
+ */
+#ifndef __QHCA_WQE_H__
+#define __QHCA_WQE_H__
+
+#include <string.h>
+
+#include "qhca.h"
+
+static_assert((int)QHCA_ACCESS_LOCAL_WRITE == (int)IBV_ACCESS_LOCAL_WRITE &&
+	      (int)QHCA_ACCESS_REMOTE_WRITE == (int)IBV_ACCESS_REMOTE_WRITE &&
+	      (int)QHCA_ACCESS_REMOTE_READ == (int)IBV_ACCESS_REMOTE_READ &&
+	      (int)QHCA_ACCESS_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC &&
+	      (int)QHCA_ACCESS_MW_BIND == (int)IBV_ACCESS_MW_BIND &&
+	      (int)QHCA_ACCESS_ZERO_BASED == (int)IBV_ACCESS_ZERO_BASED,
+	      "access rights differ");
+static_assert((int)QHCA_WQE_F_SOLICITED == (int)IBV_SEND_SOLICITED,
+	      "send flags differ");
+
+#define QHCA_WINDOW_ACCESS	(IBV_ACCESS_REMOTE_WRITE | \
+				 IBV_ACCESS_REMOTE_READ | \
+				 IBV_ACCESS_REMOTE_ATOMIC | \
+				 IBV_ACCESS_ZERO_BASED)
+
+static inline void qhca_fill_sge(struct qhca_sge *to, const struct ibv_sge *sge)
+{
+	to->addr = htole64(sge->addr);
+	to->length = htole32(sge->length);
+	to->lkey = htole32(sge->lkey);
+}
+
+/* Receive requests */
+
+static inline uint8_t qhca_rwqe_log_stride(uint32_t max_sge)
+{
+	return qhca_log2_up(sizeof(struct qhca_rq_wqe) +
+			    (max_sge ? max_sge : 1) * sizeof(struct qhca_sge));
+}
+
+static inline uint32_t qhca_rwqe_max_sge(const struct qhca_context *ctx,
+					 uint8_t log_stride)
+{
+	uint32_t fit = ((1u << log_stride) - sizeof(struct qhca_rq_wqe)) /
+		       sizeof(struct qhca_sge);
+
+	return fit < ctx->max_sge ? fit : ctx->max_sge;
+}
+
+/* The `next` of a shared queue's slot is left as it is. */
+static inline void qhca_rwqe_fill(struct qhca_rq_wqe *wqe,
+				  const struct ibv_recv_wr *wr)
+{
+	struct qhca_sge *sge = (struct qhca_sge *)(wqe + 1);
+	int i;
+
+	wqe->wr_id = htole64(wr->wr_id);
+	wqe->num_sge = htole16(wr->num_sge);
+	for (i = 0; i < wr->num_sge; i++)
+		qhca_fill_sge(sge + i, wr->sg_list + i);
+}
+
+/* Send requests */
+
+static inline void qhca_wqe_begin(struct qhca_sq_wqe *wqe, uint8_t opcode,
+				  uint64_t wr_id, unsigned int send_flags)
+{
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->opcode = opcode;
+	wqe->flags =
+		(send_flags & IBV_SEND_SIGNALED ? QHCA_WQE_F_SIGNALED : 0) |
+		(send_flags & IBV_SEND_FENCE ? QHCA_WQE_F_FENCE : 0) |
+		(send_flags & IBV_SEND_SOLICITED ? QHCA_WQE_F_SOLICITED : 0);
+	wqe->wr_id = htole64(wr_id);
+}
+
+static inline void qhca_wqe_imm(struct qhca_sq_wqe *wqe, __be32 imm)
+{
+	wqe->imm = (__force __le32)imm;
+}
+
+static inline void qhca_wqe_inv(struct qhca_sq_wqe *wqe, uint32_t key)
+{
+	wqe->imm = htole32(key);
+}
+
+static inline void qhca_wqe_rdma(struct qhca_sq_wqe *wqe, uint64_t raddr,
+				 uint32_t rkey)
+{
+	wqe->rdma.raddr = htole64(raddr);
+	wqe->rdma.rkey = htole32(rkey);
+}
+
+static inline void qhca_wqe_atomic(struct qhca_sq_wqe *wqe, uint64_t raddr,
+				   uint32_t rkey, uint64_t swap_add,
+				   uint64_t compare)
+{
+	wqe->atomic.raddr = htole64(raddr);
+	wqe->atomic.rkey = htole32(rkey);
+	wqe->atomic.swap_add = htole64(swap_add);
+	wqe->atomic.compare = htole64(compare);
+}
+
+static inline void qhca_wqe_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
+			       uint32_t qpn, uint32_t qkey)
+{
+	wqe->ud.dest_qpn = htole32(qpn);
+	wqe->ud.qkey = htole32(qkey);
+	wqe->ud.av = to_qah(ah)->av;
+}
+
+/* False for a bind that no device could perform. */
+static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
+				 const struct ibv_mw *mw, uint32_t new_rkey,
+				 const struct ibv_mw_bind_info *info)
+{
+	if ((info->mw_access_flags & ~QHCA_WINDOW_ACCESS) ||
+	    (!info->mr && info->length))
+		return false;
+
+	wqe->bind.addr = htole64(info->addr);
+	wqe->bind.length = htole64(info->length);
+	wqe->bind.mr_lkey = htole32(info->mr ? info->mr->lkey : 0);
+	wqe->bind.mw_rkey = htole32(mw->rkey);
+	wqe->bind.new_rkey = htole32(new_rkey);
+	wqe->bind.access = htole32(info->mw_access_flags);
+	return true;
+}
+
+static inline void qhca_wqe_sges(struct qhca_sq_wqe *wqe,
+				 const struct ibv_sge *list, uint32_t num)
+{
+	struct qhca_sge *sge = (struct qhca_sge *)(wqe + 1);
+	uint32_t i;
+
+	wqe->num_sge = num;
+	for (i = 0; i < num; i++)
+		qhca_fill_sge(sge + i, list + i);
+}
+
+/* Append inline data; false when it does not fit. */
+static inline bool qhca_wqe_inline(const struct qhca_qp *qp,
+				   struct qhca_sq_wqe *wqe, const void *data,
+				   size_t length)
+{
+	uint32_t have = le32toh(wqe->inline_len);
+
+	if (length > qp->max_inline - have)
+		return false;
+
+	wqe->flags |= QHCA_WQE_F_INLINE;
+	if (length) {
+		memcpy((uint8_t *)(wqe + 1) + have, data, length);
+		wqe->inline_len = htole32(have + length);
+	}
+	return true;
+}
+
+/* Whether the verbs allow posting to the send queue in the QP's state. */
+static inline bool qhca_may_send(const struct qhca_qp *qp)
+{
+	switch (qp->vqp.qp.state) {
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+	case IBV_QPS_SQE:
+	case IBV_QPS_ERR:
+		return qp->sq.depth;
+	default:
+		return false;
+	}
+}
+
+#endif /* __QHCA_WQE_H__ */
