@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# make help lists the targets. Nothing here needs a configure step: what is
+# missing is installed or built by the scripts, once, into a cache folder.
+
+SHELL := /bin/bash
+PYTHON := /usr/bin/python3
+export BUILD ?= $(CURDIR)/build
+
+# One's own trees, in place of Debian's.
+export QEMU_SRC KDIR RDMA_CORE_SRC
+# More choices, see `make help`.
+export QHCA_CACHE QHCA_ACCEL QEMU_SANITIZE JOBS W C WERROR FULL
+
+LAB := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m lab
+AREAS := abi unit sim fuzz qtest guest interop
+
+# The parts share tools and two processors: each uses all of them by itself.
+.NOTPARALLEL:
+.PHONY: all help setup qemu guest modules modules-backports modules-all provider \
+	programs run shell bench check $(AREAS:%=check-%) clean
+
+all: qemu modules-all provider programs
+
+help:
+	@echo 'Everything:'
+	@echo '  make run       build all, boot two guests on one RoCEv2 link, run pingpong and perftest'
+	@echo '  make check     build all and pass every test'
+	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
+	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.json'
+	@echo 'Parts:'
+	@echo '  make setup     install the Debian packages this needs'
+	@echo '  make qemu      QEMU with the qhca device'
+	@echo '  make guest     the guest: Debian tree, kernels, boot image'
+	@echo '  make modules   qhca.ko and qhca_ib.ko for the guest'"'"'s kernel'
+	@echo '  make modules-backports   the same for its newer kernel'
+	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
+	@echo '  make programs  the test programs that run in guests'
+	@echo '  make $(AREAS:%=check-%)'
+	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'
+	@echo '  make clean     remove build/ (the cache folder stays)'
+	@echo 'Choices:'
+	@echo '  QEMU_SRC= KDIR= RDMA_CORE_SRC=   trees of your own'
+	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
+	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
+	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
+	@echo '  KERNEL=backports for run, shell and bench: the newer kernel'
+
+setup:
+	@scripts/setup.sh
+
+qemu:
+	@scripts/qemu.sh
+
+guest:
+	@scripts/guest.sh
+
+modules:
+	@scripts/modules.sh
+
+modules-backports:
+	@scripts/modules.sh backports
+
+modules-all:
+	@scripts/modules.sh all
+
+provider:
+	@scripts/provider.sh
+
+programs:
+	@scripts/programs.sh
+
+run: all
+	@$(LAB) run $(if $(KERNEL),--kernel $(KERNEL))
+
+shell: all
+	@$(LAB) shell --guests $(or $(N),1) $(if $(KERNEL),--kernel $(KERNEL))
+
+bench: all
+	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL))
+
+# The scripts keep going past a failed part, so that the rest is tested too,
+# and end with the one line that counts.
+check:
+	@scripts/check.sh $(AREAS)
+
+$(AREAS:%=check-%): check-%:
+	@scripts/check.sh $*
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Builds what the named areas of tests need and runs them all under pytest.
+#
+#   scripts/check.sh AREA...     abi unit sim fuzz qtest guest interop
+#
+# T=EXPRESSION picks tests by name (pytest -k); PYTEST_ARGS adds options.
+# A part that does not build is one failed test; the others still run.
+# The last line is "N passed, N failed", with ", N skipped" if there are any.
+
+SCRIPT_NAME=check
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+areas=("$@")
+[ ${#areas[@]} -gt 0 ] || areas=(abi unit sim fuzz qtest guest interop)
+results=$BUILD/check
+rm -rf "$results"
+mkdir -p "$results"
+
+# part NAME COMMAND...: a failure is noted for the tests' count
+part()
+{
+	local name=$1
+	shift
+	say "building $name"
+	if "$@"; then
+		echo passed > "$results/build-$name"
+	else
+		echo failed > "$results/build-$name"
+		say "$name does not build; its tests will fail"
+	fi
+}
+
+wants()
+{
+	local a w
+	for w; do
+		for a in "${areas[@]}"; do
+			[ "$a" != "$w" ] || return 0
+		done
+	done
+	return 1
+}
+
+engine_tests()
+{
+	make --no-print-directory -C "$TOP/tests/$1" -j "$JOBS" all \
+		BUILD="$BUILD/tests/$1" ENGINE="$TOP/qemu-hca/core" ABI="$TOP/drivers/include" >&2
+}
+
+finish()
+{
+	echo "0 passed, 1 failed"
+	exit 1
+}
+
+"$TOP/scripts/setup.sh" || finish
+
+tests=()
+for a in "${areas[@]}"; do
+	dir=$TOP/tests/$a
+	[ -d "$dir" ] || continue
+	tests+=("$dir")
+	case $a in
+	unit | sim | fuzz)
+		[ ! -f "$dir/Makefile" ] || part "$a" engine_tests "$a"
+		;;
+	esac
+done
+if wants qtest guest interop; then
+	targets=(qemu-system-x86_64)
+	if wants qtest; then
+		for f in "$TOP"/tests/qtest/*-test.c; do
+			[ ! -e "$f" ] || targets+=("tests/qtest/$(basename "$f" .c)")
+		done
+	fi
+	part qemu "$TOP/scripts/qemu.sh" "${targets[@]}"
+fi
+if wants abi guest interop; then
+	part guest "$TOP/scripts/guest.sh"
+	part modules "$TOP/scripts/modules.sh" all
+	part provider "$TOP/scripts/provider.sh"
+	part programs "$TOP/scripts/programs.sh"
+fi
+[ ${#tests[@]} -gt 0 ] || { say "no tests in: ${areas[*]}"; finish; }
+
+args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider)
+[ -z "${T:-}" ] || args+=(-k "$T")
+# shellcheck disable=SC2206
+args+=(${PYTEST_ARGS:-})
+cd "$TOP/tests"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$TOP/tests" QHCA_CHECK_RESULTS="$results"
+rc=0
+"$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
+# 5 is pytest's "nothing collected"; conftest.py has printed the line.
+exit "$rc"

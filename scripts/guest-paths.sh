@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Where the guest's parts lie in the cache. The key covers everything the
+# recipe depends on: its own text and the pins.
+
+GUEST_DIR=$CACHE/guest-$GUEST_SUITE-$(hash_of "$GUEST_RECIPE" "$GUEST_SUITE" "$BACKPORTS_SUITE" \
+	"$KERNEL_SERIES" "$BACKPORTS_KERNEL_SERIES" "$RDMA_CORE_SERIES" \
+	"$(sed -n '/^packages=(/,/^)/p' "$TOP/scripts/guest.sh")")
+GUEST_TREE=$GUEST_DIR/tree
+GUEST_IMAGE=$GUEST_DIR/image.ext4
+VNG_DIR=$GUEST_DIR/virtme-ng
+export GUEST_DIR GUEST_TREE GUEST_IMAGE VNG_DIR
+
+# guest_kernels: the releases the tree has, oldest first
+guest_kernels()
+{
+	local k
+	for k in "$GUEST_DIR"/vmlinuz-*; do
+		printf '%s\n' "${k##*/vmlinuz-}"
+	done | sort -V
+}
+
+# in_tree DIRECTORY COMMAND...: run in the guest tree, as the caller. /proc is
+# there where mounting is allowed; newer kernels' objtool wants it.
+in_tree()
+{
+	# shellcheck disable=SC2016
+	as_root unshare --mount --propagation private sh -c '
+		tree=$1 user=$2 dir=$3
+		shift 3
+		mount -t proc proc "$tree/proc" || echo "no /proc in the guest tree: mounting is not allowed here" >&2
+		exec chroot --userspec="$user" "$tree" \
+			env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+			sh -c '\''cd "$1" && shift && exec "$@"'\'' sh "$dir" "$@"' \
+		sh "$GUEST_TREE" "$(id -u):$(id -g)" "$@"
+}

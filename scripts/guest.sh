@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Makes the guest: a Debian tree with kernels, headers, a compiler, rdma-core's
+# source and the programs that tests use; and a boot image of that tree.
+# Both live in the cache and do not depend on the checkout.
+
+SCRIPT_NAME=guest
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
+
+packages=(
+	# the kernel under test
+	linux-image-amd64 linux-headers-amd64
+	# RDMA
+	rdma-core ibverbs-utils ibverbs-providers perftest rdmacm-utils
+	infiniband-diags python3-pyverbs
+	# tools
+	busybox-static iproute2 ethtool kmod tcpdump qemu-guest-agent fio nvme-cli
+	iperf3 iputils-ping strace procps psmisc nfs-common nfs-kernel-server
+	# building modules, the provider and test programs
+	build-essential bc flex bison cmake ninja-build pkg-config python3
+	libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev libibverbs-dev
+	librdmacm-dev libcmocka-dev
+)
+
+newer_kernel()
+{
+	# linux-image-amd64 depends on the package of the newest version.
+	apt_in "$BACKPORTS_SUITE" apt-cache show --no-all-versions linux-image-amd64 |
+		sed -n -E 's/^Depends:.*linux-image-([0-9][^ ,]*-amd64).*/\1/p' | head -n 1
+}
+
+make_tree()
+{
+	local uri keyring=/usr/share/keyrings/debian-archive-keyring.gpg newer
+	need_space "$CACHE" 9000 "making the guest"
+	newer=$(newer_kernel)
+	case $newer in
+	"$BACKPORTS_KERNEL_SERIES"*) packages+=("linux-image-$newer" "linux-headers-$newer" "linux-base/$BACKPORTS_SUITE") ;;
+	*) die "$BACKPORTS_SUITE carries kernel ${newer:-nothing}, versions.mk expects $BACKPORTS_KERNEL_SERIES" ;;
+	esac
+	uri=$(debian_uri)
+	as_root rm -rf "$GUEST_TREE.tmp" "$GUEST_DIR/aptopt"
+	mkdir -p "$GUEST_DIR"
+	# The tree is made with the machine's own ways to reach the archive.
+	apt-config dump --no-empty Acquire | grep -E '^Acquire::(http|https|Check-)' > "$GUEST_DIR/aptopt" || true
+	say "making the guest tree: Debian $GUEST_SUITE, its kernel and $newer (once on this machine, some minutes)"
+	printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$uri" "$GUEST_SUITE" \
+		"$keyring" "$uri" "$BACKPORTS_SUITE" > "$GUEST_DIR/sources.list"
+	logged "$GUEST_DIR/tree.log" as_root env INITRD=No mmdebstrap --variant=apt --mode=root \
+		--aptopt="$GUEST_DIR/aptopt" \
+		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
+		--aptopt='APT::Install-Recommends "false"' \
+		--dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--include="$(IFS=,; echo "${packages[*]}")" \
+		"$GUEST_SUITE" "$GUEST_TREE.tmp" "$GUEST_DIR/sources.list" ||
+		die "could not make the guest tree; see above"
+	as_root sh -ec '
+		tree=$1
+		for d in "$tree"/lib/modules/*; do depmod -b "$tree" "${d##*/}"; done
+		rm -rf "$tree"/var/cache/apt/* "$tree"/var/lib/apt/lists/*
+		chroot "$tree" passwd -q -d root
+		for c in halt poweroff reboot; do
+			[ -e "$tree/usr/sbin/$c" ] || ln -s ../bin/busybox "$tree/usr/sbin/$c"
+		done
+		mkdir -m 1777 "$tree/build"' sh "$GUEST_TREE.tmp"
+	make_image "$GUEST_TREE.tmp"
+	as_root mv "$GUEST_TREE.tmp" "$GUEST_TREE"
+}
+
+# Written before the tree gets its name, so that no tree is without its image
+# and nothing built in the tree later is in it.
+make_image()
+{
+	local size
+	say "writing the boot image"
+	size=$(as_root du -sm "$1" | cut -f 1)
+	rm -f "$GUEST_IMAGE.tmp"
+	truncate -s $((size + size / 4 + 1024))M "$GUEST_IMAGE.tmp"
+	as_root mke2fs -q -t ext4 -L qhca-root -O ^has_journal -m 0 -d "$1" "$GUEST_IMAGE.tmp" ||
+		die "could not write the boot image"
+	mv "$GUEST_IMAGE.tmp" "$GUEST_IMAGE"
+}
+
+# rdma-core's source, of the version whose packages the guest has: a provider
+# is bound to the private ABI of the libibverbs it was built with.
+make_rdma_core()
+{
+	local version tarball dir=$GUEST_TREE/build/rdma-core
+	version=$(as_root chroot "$GUEST_TREE" dpkg-query -W -f '${source:Upstream-Version}' libibverbs1)
+	case $version in
+	"$RDMA_CORE_SERIES".*) ;;
+	*) die "the guest has rdma-core $version, versions.mk expects $RDMA_CORE_SERIES" ;;
+	esac
+	tarball=$(fetch_orig "$GUEST_SUITE" "rdma-core" "$CACHE/download")
+	case $tarball in
+	*"_$version.orig."*) ;;
+	*) die "the archive's rdma-core source is ${tarball##*/}, the guest's packages are $version: remove $GUEST_DIR and try again" ;;
+	esac
+	say "unpacking rdma-core $version"
+	as_root rm -rf "$dir" "$dir.tmp"
+	as_root mkdir -p "$dir.tmp/src"
+	as_root tar -xf "$tarball" -C "$dir.tmp/src" --strip-components=1
+	as_root chown -R "$(id -u):$(id -g)" "$dir.tmp"
+	as_root mv "$dir.tmp" "$dir"
+}
+
+# virtme-ng runs from the cache: Debian 12's is too old, and the machine needs
+# none of its own.
+make_vng()
+{
+	local name
+	rm -rf "$VNG_DIR.tmp"
+	mkdir -p "$VNG_DIR.tmp/deb"
+	say "fetching virtme-ng"
+	(cd "$VNG_DIR.tmp/deb" && apt_in "$GUEST_SUITE" apt-get -qq download virtme-ng) ||
+		die "cannot fetch virtme-ng from $GUEST_SUITE: check the network"
+	name=$(find "$VNG_DIR.tmp/deb" -name '*.deb' | head -n 1)
+	dpkg -x "$name" "$VNG_DIR.tmp"
+	rm -rf "$VNG_DIR.tmp/deb"
+	mv "$VNG_DIR.tmp" "$VNG_DIR"
+}
+
+kernel_files()
+{
+	local k out
+	for k in "$GUEST_TREE"/boot/vmlinuz-*; do
+		out=$GUEST_DIR/${k##*/}
+		[ -e "$out" ] || as_root install -m 644 "$k" "$out"
+	done
+}
+
+make_guest()
+{
+	[ -d "$GUEST_TREE" ] || make_tree
+	kernel_files
+	[ -d "$VNG_DIR" ] || make_vng
+	[ -d "$GUEST_TREE/build/rdma-core" ] || make_rdma_core
+}
+
+"$TOP/scripts/setup.sh"
+apt_setup "$GUEST_SUITE"
+apt_setup "$BACKPORTS_SUITE"
+locked guest make_guest
+
+# What the checkout adds: a way in, and where tests find the rest.
+out=$BUILD/guest
+mkdir -p "$out"
+while read -r release; do
+	if [ ! -e "$out/initramfs-$release" ] || [ -n "$(find "$TOP/scripts/guest-init" \
+		"$TOP/scripts/initramfs.sh" "$GUEST_DIR/vmlinuz-$release" -newer "$out/initramfs-$release")" ]; then
+		"$TOP/scripts/initramfs.sh" "$out/initramfs-$release" "$release"
+	fi
+done < <(guest_kernels)
+{
+	echo "image=$GUEST_IMAGE"
+	echo "tree=$GUEST_TREE"
+	echo "cache=$CACHE"
+	echo "vng=$VNG_DIR"
+	guest_kernels | sed "s,.*,kernel-&=$GUEST_DIR/vmlinuz-&,"
+	echo "default=$(guest_kernels | grep "^$KERNEL_SERIES\.")"
+	echo "backports=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")"
+} | write_if_changed "$out/env"
+say "done: ${GUEST_DIR##*/}"

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Builds qhca.ko and qhca_ib.ko against each kernel the guest has, in the
+# guest tree with the guest's compiler, and leaves them in
+# build/modules/RELEASE/.
+#
+#   scripts/modules.sh [RELEASE...]   default: the suite's own kernel;
+#                                     "all": every kernel of the guest
+#
+# KDIR=DIR   a kernel build tree of one's own; built with this machine's gcc
+# W=1 C=1    passed on to kbuild
+
+SCRIPT_NAME=modules
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
+
+extra=()
+for v in W C CF KCFLAGS; do
+	[ -z "${!v:-}" ] || extra+=("$v=${!v}")
+done
+
+# What kbuild reads: the top Kbuild file and drivers/.
+stage()
+{
+	mkdir -p "$1/drivers"
+	rsync -lp --checksum "$TOP/Kbuild" "$1/"
+	rsync -rlp --checksum --delete --filter='P *.o' --filter='P *.ko' --filter='P *.mod' \
+		--filter='P *.mod.c' --filter='P *.cmd' --filter='P *.order' --filter='P *.symvers' \
+		"$TOP/drivers/" "$1/drivers/"
+}
+
+collect()
+{
+	local out=$BUILD/modules/$2 ko
+	mkdir -p "$out"
+	rm -f "$out"/*.ko
+	find "$1" -name '*.ko' -exec cp {} "$out/" \;
+	for ko in "$out"/*.ko; do
+		[ -e "$ko" ] || die "the build made no module"
+		say "built ${ko#"$TOP/"}"
+	done
+}
+
+warnings()
+{
+	if grep -qE 'warning:|WARNING:' "$1"; then
+		grep -E -A 4 'warning:|WARNING:' "$1" >&2
+		[ -z "${WERROR:-}" ] || die "the modules build with warnings"
+	fi
+}
+
+in_guest_tree()
+{
+	local release=$1 work name
+	[ -d "$GUEST_TREE/usr/src/linux-headers-$release" ] || die "the guest has no headers of $release (it has: $(guest_kernels | tr '\n' ' '))"
+	# One folder for each checkout: objects of two must not mix.
+	name=modules-$(hash_of "$TOP")/$release
+	work=$GUEST_TREE/build/$name
+	stage "$work"
+	say "building for $release"
+	logged "$BUILD/log/modules-$release.log" in_tree "/build/$name" \
+		make -C "/usr/src/linux-headers-$release" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules ||
+		die "the modules do not build for $release; see above"
+	warnings "$BUILD/log/modules-$release.log"
+	collect "$work" "$release"
+}
+
+own_kernel()
+{
+	local release work
+	[ -f "$KDIR/Makefile" ] || die "KDIR=$KDIR is no kernel build tree"
+	release=$(make -s -C "$KDIR" kernelrelease)
+	work=$BUILD/modules/$release/src
+	stage "$work"
+	say "building for $release in $KDIR"
+	logged "$BUILD/log/modules-$release.log" make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" modules ||
+		die "the modules do not build for $release; see above"
+	warnings "$BUILD/log/modules-$release.log"
+	collect "$work" "$release"
+}
+
+[ -f "$TOP/Kbuild" ] || { say "no drivers yet: nothing to build"; exit 0; }
+if [ -n "${KDIR:-}" ]; then
+	own_kernel
+	# The guests boot Debian's kernels all the same.
+	[ "$*" = all ] || exit 0
+fi
+"$TOP/scripts/guest.sh"
+releases=("$@")
+[ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(guest_kernels | grep "^$KERNEL_SERIES\.")
+[ "${releases[*]}" != all ] || mapfile -t releases < <(guest_kernels)
+for r in "${releases[@]}"; do
+	[ "$r" != backports ] || r=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")
+	locked "modules-$r" in_guest_tree "$r"
+done

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Builds the programs that tests run inside guests, with the guest's compiler
+# and libraries: tests/guest/programs/Makefile, target all, which puts them in
+# $(BUILD). They appear as /run/qhca/bin/ in a guest, which is in its PATH.
+
+SCRIPT_NAME=programs
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
+
+source=$TOP/tests/guest/programs
+out=$BUILD/programs
+
+build()
+{
+	local name work
+	name=programs-$(hash_of "$TOP")
+	work=$GUEST_TREE/build/$name
+	sync_tree "$source/" "$work/src"
+	sync_tree "$TOP/drivers/include/" "$work/include"
+	mkdir -p "$work/bin"
+	say "building the guest's test programs"
+	logged "$BUILD/log/programs.log" in_tree "/build/$name/src" make -j "$JOBS" all \
+		"BUILD=/build/$name/bin" "ABI=/build/$name/include" ||
+		die "the guest's test programs do not build; see above"
+	sync_tree "$work/bin/" "$out" --include='*/' --exclude='*.o' --exclude='*.d'
+}
+
+[ -f "$source/Makefile" ] || exit 0
+"$TOP/scripts/guest.sh"
+locked programs build

@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Builds the provider in rdma-core's source tree, in the guest tree, of the
+# version whose libibverbs the guest has; leaves it in build/provider/.
+#
+# RDMA_CORE_SRC=DIR   one's own rdma-core tree; its libibverbs is then shipped
+#                     to the guest with the provider
+
+SCRIPT_NAME=provider
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
+
+source=$TOP/userspace-provider/providers/qhca
+name=rdma-core
+[ -z "${RDMA_CORE_SRC:-}" ] || name=rdma-core-$(hash_of "$RDMA_CORE_SRC")
+work=$GUEST_TREE/build/$name
+out=$BUILD/provider
+
+own_source()
+{
+	[ -f "$RDMA_CORE_SRC/CMakeLists.txt" ] || die "RDMA_CORE_SRC=$RDMA_CORE_SRC is no rdma-core source tree"
+	as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
+	sync_tree "$RDMA_CORE_SRC/" "$work/src" --exclude=/.git --exclude=/build --exclude=/providers/qhca \
+		--exclude=/CMakeLists.txt --exclude=/kernel-headers/CMakeLists.txt \
+		--exclude=/kernel-headers/rdma/qhca-abi.h
+	cp "$RDMA_CORE_SRC/CMakeLists.txt" "$work/CMakeLists.txt.orig"
+	cp "$RDMA_CORE_SRC/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
+}
+
+# The two lines any provider adds to rdma-core's build.
+register()
+{
+	local src=$work/src
+	[ -e "$work/CMakeLists.txt.orig" ] || cp "$src/CMakeLists.txt" "$work/CMakeLists.txt.orig"
+	[ -e "$work/kernel-headers.txt.orig" ] || cp "$src/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
+	sed 's,^add_subdirectory(providers/rxe),add_subdirectory(providers/qhca)\n&,' \
+		"$work/CMakeLists.txt.orig" | write_if_changed "$src/CMakeLists.txt"
+	# Once in the list of headers, once in that of provider ABIs.
+	sed -E 's,^( *)rdma/rdma_user_rxe\.h,\1rdma/qhca-abi.h\n&,' \
+		"$work/kernel-headers.txt.orig" | write_if_changed "$src/kernel-headers/CMakeLists.txt"
+	grep -q providers/qhca "$src/CMakeLists.txt" && grep -q qhca-abi "$src/kernel-headers/CMakeLists.txt" ||
+		die "this rdma-core's CMakeLists.txt is not laid out as expected; add providers/qhca by hand"
+}
+
+stage()
+{
+	local abi=$TOP/drivers/include
+	sync_tree "$source/" "$work/src/providers/qhca" --exclude=/qhca_hw.h
+	rsync -lp --checksum "$abi/uapi/rdma/qhca-abi.h" "$work/src/kernel-headers/rdma/qhca-abi.h"
+	rsync -lp --checksum "$abi/qhca/qhca_hw.h" "$work/src/providers/qhca/qhca_hw.h"
+	register
+}
+
+configure()
+{
+	mkdir -p "$work/build"
+	in_tree "/build/$name/build" cmake -G Ninja -DIN_PLACE=1 -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
+		-DENABLE_STATIC=0 -DCMAKE_BUILD_TYPE=RelWithDebInfo -DENABLE_WERROR=0 ../src
+}
+
+build()
+{
+	local so
+	[ -z "${RDMA_CORE_SRC:-}" ] || own_source
+	stage
+	if [ ! -e "$work/build/build.ninja" ]; then
+		say "configuring rdma-core"
+		rm -rf "$work/build"
+		logged "$BUILD/log/provider-configure.log" configure || die "rdma-core does not configure; see above"
+	fi
+	say "building the provider"
+	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c '
+		ninja build.ninja && ninja -j "$1" $(ninja -t targets all | sed -n "s/^\(qhca-rdmav[0-9]*\):.*/\1/p")' sh "$JOBS" ||
+		die "the provider does not build; see above"
+	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
+		die "the provider builds with warnings"
+	so=$(find "$work/build/lib" -name 'libqhca-rdmav*.so' | head -n 1)
+	[ -n "$so" ] || die "the build made no libqhca-rdmav*.so"
+	rm -rf "$out.new"
+	mkdir -p "$out.new"
+	cp -L "$so" "$out.new/"
+	echo "driver qhca" > "$out.new/qhca.driver"
+	if [ -n "${RDMA_CORE_SRC:-}" ]; then
+		mkdir -p "$out.new/lib"
+		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
+	fi
+	rm -rf "$out"
+	mv "$out.new" "$out"
+	say "built ${out#"$TOP/"}/${so##*/}"
+}
+
+[ -d "$source" ] || { say "no provider yet: nothing to build"; exit 0; }
+"$TOP/scripts/guest.sh"
+locked "$name" build
