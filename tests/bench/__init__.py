@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""qhca beside Soft-RoCE: what is measured, and how it is summed up.
+
+Both run in the same two guests and in turns, so that what else the machine
+does meets both; the median of a few rounds stands for each.
+"""
+
+import statistics
+from dataclasses import dataclass
+
+from lab import verbs
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the table. `bar` bounds qhca / rxe from below, or above
+    for latencies, where less is better."""
+    test: str
+    program: str
+    size: int
+    column: str             # of perftest's table
+    unit: str
+    bar: float = None
+
+    @property
+    def options(self):
+        # Atomics have the one size, and no option for it.
+        return "" if self.program.startswith("ib_atomic") else f"-s {self.size}"
+
+    def verdict(self, ratio):
+        if self.bar is None or ratio is None:
+            return ""
+        met = ratio <= self.bar if self.unit == "us" else ratio >= self.bar
+        sign = "<=" if self.unit == "us" else ">="
+        return f"{sign} {self.bar:g} {'met' if met else 'MISSED'}"
+
+
+CASES = [
+    Case("write bandwidth", "ib_write_bw", 65536, "bw", "MiB/s", 20),
+    Case("write bandwidth", "ib_write_bw", 4096, "bw", "MiB/s", 15),
+    Case("read bandwidth", "ib_read_bw", 65536, "bw", "MiB/s"),
+    Case("read bandwidth", "ib_read_bw", 4096, "bw", "MiB/s"),
+    Case("send bandwidth", "ib_send_bw", 65536, "bw", "MiB/s"),
+    Case("send bandwidth", "ib_send_bw", 4096, "bw", "MiB/s"),
+    Case("message rate", "ib_write_bw", 8, "mpps", "Mpps", 10),
+    Case("write latency", "ib_write_lat", 8, "t_avg", "us", 0.2),
+    Case("send latency", "ib_send_lat", 8, "t_avg", "us"),
+    Case("read latency", "ib_read_lat", 8, "t_avg", "us"),
+    Case("atomic latency", "ib_atomic_lat", 8, "t_avg", "us"),
+]
+
+
+def measure(server, client, case, seconds):
+    """One run of one case between two ports; a number in the case's unit."""
+    rows = verbs.perftest(server, client, case.program, f"{case.options} -D {seconds}").rows
+    return value(rows, case)
+
+
+def value(rows, case):
+    """The case's number in perftest's table."""
+    if len(rows) != 1 or rows[0]["bytes"] != case.size or not rows[0].get(case.column):
+        raise ValueError(f"{case.program}: no {case.column} for {case.size} bytes in {rows}")
+    return rows[0][case.column]
+
+
+def summary(case, qhca, rxe):
+    """The entry of build/bench.json for the rounds' numbers of both."""
+    q = statistics.median(qhca) if qhca else None
+    r = statistics.median(rxe) if rxe else None
+    return {"test": case.test, "size": case.size, "unit": case.unit, "qhca": q, "rxe": r,
+            "ratio": q / r if q is not None and r else None}

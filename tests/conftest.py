@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What all tests share: TAP programs as tests, guests as fixtures, the count.
+
+tests/{unit,sim,fuzz}/Makefile: `make all` builds into $(BUILD); `make list`
+prints the programs to run, one a line, each with its arguments, optionally
+after `@timeout=SECONDS`. tests/qtest/*-test.c run in QEMU's qtest. Each TAP
+point such a program prints counts as one test.
+"""
+
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from lab import Pair, paths, tap  # noqa: E402
+
+
+# -- TAP programs -----------------------------------------------------------
+
+def pytest_collect_file(file_path, parent):
+    area = file_path.parent.name
+    if file_path.parent.parent != HERE:
+        return None
+    if file_path.name == "Makefile" and area in ("unit", "sim", "fuzz"):
+        return TapList.from_parent(parent, path=file_path)
+    if area == "qtest" and file_path.name.endswith("-test.c"):
+        return Qtest.from_parent(parent, path=file_path)
+    return None
+
+
+class TapList(pytest.File):
+    def collect(self):
+        area = self.path.parent.name
+        build = paths.BUILD / "tests" / area
+        done = subprocess.run(
+            ["make", "-s", "--no-print-directory", "-C", str(self.path.parent), "list",
+             f"BUILD={build}", f"ENGINE={paths.TOP / 'qemu-hca' / 'core'}",
+             f"ABI={paths.TOP / 'drivers' / 'include'}"],
+            stdout=subprocess.PIPE, text=True, check=True)
+        seen = set()
+        for line in done.stdout.splitlines():
+            words = shlex.split(line)
+            timeout = 300
+            while words and words[0].startswith("@"):
+                key, value = words.pop(0)[1:].split("=", 1)
+                if key == "timeout":
+                    timeout = float(value)
+            if words:
+                name = pathlib.Path(words[0]).name
+                while name in seen:
+                    name += "'"
+                seen.add(name)
+                yield TapProgram.from_parent(self, name=name, argv=words, limit=timeout)
+
+
+class Qtest(pytest.File):
+    def collect(self):
+        name = self.path.stem
+        folder = paths.BUILD / "qemu" / "bin"
+        yield TapProgram.from_parent(
+            self, name=name, limit=300, argv=[str(folder / name), "--tap", "-k"],
+            env={"QTEST_QEMU_BINARY": str(folder / "qemu-system-x86_64"),
+                 "G_TEST_DBUS_DAEMON": "/bin/false"})
+
+
+class TapProgram(pytest.Item):
+    def __init__(self, *, argv, limit, env=None, **kwargs):
+        super().__init__(**kwargs)
+        self.argv, self.limit, self.env = argv, limit, env
+
+    def reportinfo(self):
+        return self.path, None, self.name
+
+    def run_points(self):
+        log = paths.LOGS / "tap" / f"{self.path.parent.name}-{self.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return tap.run(self.argv, timeout=self.limit, env=self.env, log=log)
+
+
+def _log(item, name, outcome, text="", seconds=0.0):
+    nodeid = f"{item.nodeid}::{name}" if name else item.nodeid
+    longrepr = None
+    if outcome == "failed":
+        longrepr = text or "not ok"
+    elif outcome == "skipped":
+        longrepr = (str(item.path), 0, f"Skipped: {text}")
+    report = pytest.TestReport(nodeid, (str(item.path.relative_to(HERE)), 0, name or item.name),
+                               {}, outcome, longrepr, "call", duration=seconds)
+    item.ihook.pytest_runtest_logstart(nodeid=nodeid, location=report.location)
+    item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=nodeid, location=report.location)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    del nextitem
+    if not isinstance(item, TapProgram):
+        return None
+    try:
+        for event in item.run_points():
+            if isinstance(event, tap.Point):
+                _log(item, event.name, event.outcome, event.text, event.seconds)
+            elif event[1]:
+                _log(item, "", "failed", event[1])
+            elif event[2] is not None:
+                _log(item, "", "skipped", event[2])
+    except OSError as error:
+        _log(item, "", "failed", f"cannot run {shlex.join(item.argv)}: {error}")
+    return True
+
+
+@pytest.fixture
+def tap_points(request):
+    """A function that takes TAP text, say from a guest, and counts its points."""
+    def count(text, code=0):
+        reader = tap.Reader()
+        for line in text.splitlines():
+            point = reader.feed(line)
+            if point:
+                _log(request.node, point.name, point.outcome, point.text, point.seconds)
+        if reader.skip_all is not None:
+            pytest.skip(reader.skip_all)
+        verdict = reader.verdict(code)
+        assert verdict is None, verdict
+    return count
+
+
+# -- guests -----------------------------------------------------------------
+
+class Pairs:
+    """Booted pairs, by kind, used again by one test module after another."""
+
+    def __init__(self):
+        self.booted = {}
+
+    def get(self, *kinds, **options):
+        key = (kinds, repr(sorted(options.items())))
+        pair = self.booted.get(key)
+        if pair is None or not all(node.running for node in pair):
+            # Memory and two processors do not suffice for many at once.
+            self.close()
+            self.booted[key] = pair = Pair(kinds, **options).boot()
+        return pair
+
+    def close(self):
+        for pair in self.booted.values():
+            pair.close()
+        self.booted.clear()
+
+
+@pytest.fixture(scope="session")
+def pairs():
+    """pairs.get('qhca', 'rxe', mtu=9000): a booted pair, kept for later tests."""
+    pool = Pairs()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def qhca_pair(pairs):
+    return pairs.get("qhca", "qhca")
+
+
+# -- the count --------------------------------------------------------------
+
+_counts = {}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    stats = terminalreporter.stats
+    _counts["passed"] = len(stats.get("passed", [])) + len(stats.get("xpassed", []))
+    _counts["failed"] = len(stats.get("failed", [])) + len(stats.get("error", []))
+    _counts["skipped"] = len(stats.get("skipped", [])) + len(stats.get("xfailed", []))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    # Reports made here by hand do not count in session.testsfailed.
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = reporter.stats if reporter else {}
+    if exitstatus == 0 and (stats.get("failed") or stats.get("error")):
+        session.exitstatus = 1
+    if exitstatus == 0 and not stats.get("passed"):
+        session.exitstatus = 5
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    line = f"{_counts.get('passed', 0)} passed, {_counts.get('failed', 1)} failed"
+    if _counts.get("skipped"):
+        line += f", {_counts['skipped']} skipped"
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.write(1, (line + "\n").encode())

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Boots guests, joins them, and runs things in them.
+
+    from lab import Guest, Pair
+    with Pair(("qhca", "rxe")) as (a, b):
+        print(a.out("ibv_devinfo"))
+"""
+
+from .guest import Guest, GuestError, Result, wait_for
+from .pair import Pair
+
+__all__ = ["Guest", "GuestError", "Pair", "Result", "wait_for"]

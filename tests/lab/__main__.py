@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What `make run`, `make shell` and `make bench` do once all is built."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import bench
+
+from . import accel, paths, verbs
+from .guest import GuestError
+from .pair import Node, Pair
+
+START = time.monotonic()
+
+
+def say(text):
+    print(f"[{time.monotonic() - START:5.1f}s] {text}", flush=True)
+
+
+def print_table(head, rows):
+    rows = [head] + [[str(c) for c in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    rule = "+" + "+".join("-" * (w + 2) for w in widths) + "+"
+    print(rule)
+    for n, row in enumerate(rows):
+        cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        print("| " + " | ".join(cells) + " |")
+        if n == 0:
+            print(rule)
+    print(rule, flush=True)
+
+
+def how():
+    return "KVM" if accel.options(paths.qemu()) == accel.KVM else "software emulation (TCG)"
+
+
+def boot(kinds, kernel, **options):
+    release = paths.kernel_release(kernel)
+    say(f"booting two guests with kernel {release} under {how()}, "
+        f"{kinds[0]} to {kinds[1]}")
+    pair = Pair(kinds, kernel=kernel, **options).boot()
+    for node in pair:
+        for port in node.ports:
+            say(f"  {node.name}: {port.netif} {port.ip4} {port.ip6} is {port.ibdev}")
+    return pair
+
+
+def run(options):
+    kinds = tuple(options.kinds.split(","))
+    rows, failed = [], 0
+    with_pair = boot(kinds, options.kernel)
+    try:
+        a, b = with_pair
+        for name, label, step in run_steps(a, b):
+            say(f"{name} {label}")
+            try:
+                rows.append([f"{name} {label}", *step()])
+            except (GuestError, TimeoutError) as error:
+                failed += 1
+                print(error, file=sys.stderr, flush=True)
+                rows.append([f"{name} {label}", "FAILED", ""])
+    finally:
+        with_pair.close()
+    print()
+    print(f"{kinds[0]} to {kinds[1]}, RoCEv2 over a unix socket, kernel "
+          f"{paths.kernel_release(options.kernel)}, {how()}")
+    print_table(["test", "result", "unit"], rows)
+    return 1 if failed else 0
+
+
+def run_steps(a, b):
+    def rc(program="rc"):
+        def step():
+            out = verbs.pingpong(a, b, program, "-n 1000").client.out
+            return [out.strip().splitlines()[-1].split()[-2], "us/iteration"]
+        return step
+
+    def bandwidth(test, size, options=""):
+        def step():
+            row = verbs.perftest(a, b, test, f"-s {size} -D 3 {options}").rows[-1]
+            return [f"{row['bw']:.1f}", "MiB/s"]
+        return step
+
+    def latency(test, size):
+        def step():
+            row = verbs.perftest(a, b, test, f"-s {size} -D 3").rows[-1]
+            return [f"{row['t_avg']:.1f}", "us"]
+        return step
+
+    yield "ibv_rc_pingpong", "4096 B", rc()
+    yield "ib_write_bw", "64 KiB", bandwidth("ib_write_bw", 65536)
+    yield "ib_write_bw", "4 KiB", bandwidth("ib_write_bw", 4096)
+    yield "ib_read_bw", "64 KiB", bandwidth("ib_read_bw", 65536)
+    yield "ib_send_bw", "64 KiB", bandwidth("ib_send_bw", 65536)
+    yield "ib_write_lat", "8 B", latency("ib_write_lat", 8)
+    yield "ib_send_lat", "8 B", latency("ib_send_lat", 8)
+
+
+def run_bench(options):
+    """Measures each case in rounds, qhca and rxe by turns."""
+    values = {(case, link): [] for case in bench.CASES for link in (0, 1)}
+    failed = 0
+    pair = boot(("qhca+rxe", "qhca+rxe"), options.kernel)
+    try:
+        for n in range(options.rounds):
+            say(f"round {n + 1} of {options.rounds}")
+            for case in bench.CASES:
+                shown = []
+                for link in (0, 1):
+                    a, b = (node.ports[link] for node in pair)
+                    try:
+                        got = bench.measure(a, b, case, options.seconds)
+                        values[case, link].append(got)
+                        shown.append(f"{a.kind} {got:.4g}")
+                    except (GuestError, TimeoutError, ValueError) as error:
+                        failed += 1
+                        print(error, file=sys.stderr, flush=True)
+                        shown.append(f"{a.kind} FAILED")
+                say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}")
+    finally:
+        pair.close()
+    results = [bench.summary(c, values[c, 0], values[c, 1]) for c in bench.CASES]
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    (paths.BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+    show = lambda v: "FAILED" if v is None else f"{v:.4g}"  # noqa: E731
+    print()
+    print(f"qhca beside Soft-RoCE in the same two guests, medians of {options.rounds} rounds, "
+          f"kernel {paths.kernel_release(options.kernel)}, {how()}")
+    print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe", "bar"],
+                [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
+                  show(r["ratio"]), c.verdict(r["ratio"])]
+                 for c, r in zip(bench.CASES, results)])
+    print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json)")
+    return 1 if failed else 0
+
+
+def shell(options):
+    if not sys.stdin.isatty():
+        print("make shell wants a terminal", file=sys.stderr)
+        return 1
+    size = os.get_terminal_size()
+    append = "qhca.size={},{}".format(size.lines, size.columns)
+    if options.guests == 1:
+        kind = options.kinds.split(",")[0]
+        node = Node("a", kind, 1, netdevs=["user"], kernel=options.kernel, setup=False,
+                    console="stdio", append=append)
+        node.peer_of = None
+        nodes = [node]
+    else:
+        pair = Pair(tuple(options.kinds.split(",")), kernel=options.kernel, setup=False,
+                    append=append, a_args={"console": "stdio"})
+        nodes = list(pair)
+    print("booting; leave with `poweroff -f`, or Ctrl-A X; Ctrl-A C is QEMU's monitor")
+    if len(nodes) == 2:
+        print("this is guest a (10.77.0.1); guest b (10.77.0.2) runs a shell on TCP port 2222: "
+              "`b COMMAND` runs one there")
+    tty = subprocess.run(["stty", "-g"], stdin=sys.stdin, stdout=subprocess.PIPE, check=False)
+    try:
+        for node in reversed(nodes):
+            node.start()
+
+        def ready():
+            try:
+                for node in reversed(nodes):
+                    Node.wait_ready(node)
+                    node.configure()
+                if len(nodes) == 2:
+                    nodes[1].spawn("nc -lk -p 2222 -e /bin/bash || "
+                                   "while busybox nc -l -p 2222 -e /bin/bash; do :; done")
+                    nodes[0].write("/usr/local/bin/b", "#!/bin/sh\necho \"$*\" | busybox nc 10.77.0.2 2222\n", 0o755)
+            except Exception as error:  # noqa: BLE001 shown, the shell goes on
+                print(f"\r\n{error}\r\n", file=sys.stderr)
+        threading.Thread(target=ready, daemon=True).start()
+        nodes[0].child.wait()
+    finally:
+        for node in nodes:
+            node.close()
+        if tty.returncode == 0:
+            subprocess.run(["stty", tty.stdout.decode().strip()], stdin=sys.stdin, check=False)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="lab")
+    commands = parser.add_subparsers(required=True)
+    for name, function in (("run", run), ("bench", run_bench), ("shell", shell)):
+        sub = commands.add_parser(name)
+        sub.add_argument("--kernel", default="default")
+        sub.add_argument("--kinds", default="qhca,qhca")
+        sub.add_argument("--seconds", type=int, default=3)
+        sub.add_argument("--rounds", type=int, default=3)
+        sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
+        sub.set_defaults(function=function)
+    options = parser.parse_args()
+    try:
+        return options.function(options)
+    except (GuestError, paths.Missing, TimeoutError) as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One guest: boot it, run commands in it, watch and end it."""
+
+import itertools
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+
+from . import accel, paths, process
+from .agent import Agent, AgentError
+from .qmp import QMP, Closed
+
+_serial = itertools.count(1)
+
+
+class GuestError(Exception):
+    """The guest or a command in it failed; the text tells how."""
+
+
+@dataclass
+class Result:
+    """What a command in the guest left."""
+    command: str
+    code: int
+    out: str
+    err: str
+
+    @property
+    def ok(self):
+        return self.code == 0
+
+    def __str__(self):
+        return f"`{self.command}` ended with {self.code}\n{self.out}{self.err}"
+
+
+def wait_for(condition, timeout, what, interval=0.05):
+    """Polls a condition until it is true; returns what it returned."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout} s")
+        time.sleep(interval)
+
+
+class Background:
+    """A command that goes on in the guest while the caller does other things."""
+
+    def __init__(self, guest, command, pid):
+        self.guest = guest
+        self.command = command
+        self.pid = pid
+        self.result = None
+
+    def poll(self):
+        """The Result once it has ended, else None."""
+        if self.result is None:
+            status = self.guest.agent.status(self.pid)
+            if status is not None:
+                code, out, err = status
+                self.result = Result(self.command, code, out.decode(errors="replace"),
+                                     err.decode(errors="replace"))
+        return self.result
+
+    def wait(self, timeout=60, check=True):
+        """Waits for the end; a command that takes too long is killed."""
+        deadline = time.monotonic() + timeout
+        pause = 0.004
+        while self.poll() is None:
+            if not self.guest.running:
+                raise GuestError(f"{self.guest.name}: QEMU ended during `{self.command}`")
+            if time.monotonic() > deadline:
+                self.kill()
+                late = self._after_kill()
+                raise GuestError(f"{self.guest.name}: `{self.command}` took longer than "
+                                 f"{timeout} s and was killed\n{late}{self.guest.trouble()}")
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.1)
+        if check and not self.result.ok:
+            raise GuestError(f"{self.guest.name}: {self.result}{self.guest.trouble()}")
+        return self.result
+
+    def _after_kill(self):
+        try:
+            wait_for(lambda: self.poll() is not None, 5, "end of a killed command")
+            return self.result.out + self.result.err
+        except (TimeoutError, AgentError):
+            return "(it cannot be killed)\n"
+
+    def kill(self, sig="KILL"):
+        """Signals the command and all it started."""
+        pid = self.guest.agent.exec(["/bin/kill", f"-{sig}", "--", f"-{self.pid}"])
+        wait_for(lambda: self.guest.agent.status(pid) is not None, 10, "kill")
+
+
+class Guest:
+    """A guest on a machine of type q35.
+
+    args      more QEMU arguments
+    append    more kernel arguments
+    kernel    'default', 'backports' or a release the guest image has
+    files     {name: host path} to find under /run/qhca/ in the guest
+    env       environment of QEMU
+    """
+
+    def __init__(self, name="a", *, kernel="default", memory=1024, cpus=1, args=(),
+                 append="", files=None, qemu=None, accel_kind=None, console=None,
+                 log_dir=None, env=None, payload=True):
+        self.name = name
+        self.release = paths.kernel_release(kernel)
+        self.memory = memory
+        self.cpus = cpus
+        self.args = [str(a) for a in args]
+        self.append = append
+        self.files = dict(files or {})
+        self.qemu = str(qemu or paths.qemu())
+        self.accel = accel.options(self.qemu, accel_kind)
+        self.console = console
+        self.payload = payload
+        self.env = dict(os.environ, **(env or {}))
+        self.log_dir = pathlib.Path(log_dir or paths.LOGS / "guest" / f"{os.getpid()}-{next(_serial)}")
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        self.console_log = self.log_dir / f"{name}.console"
+        self.qemu_log = self.log_dir / f"{name}.qemu"
+        self.dir = None
+        self.child = None
+        self.agent = None
+        self.qmp_client = None
+        self._mark = 0
+
+    # -- life -------------------------------------------------------------
+
+    def _payload_image(self):
+        """The second disk: what this checkout built, for this guest."""
+        stage = self.dir / "payload"
+        (stage / "modules").mkdir(parents=True)
+        (stage / "bin").mkdir()
+        if self.payload:
+            for module in paths.modules(self.release):
+                shutil.copy(module, stage / "modules")
+            if paths.provider():
+                shutil.copytree(paths.provider(), stage / "provider", symlinks=True)
+            if paths.programs():
+                shutil.copytree(paths.programs(), stage / "bin", dirs_exist_ok=True)
+        for name, path in self.files.items():
+            target = stage / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if pathlib.Path(path).is_dir():
+                shutil.copytree(path, target, dirs_exist_ok=True)
+            else:
+                shutil.copy(path, target)
+        size = sum(f.stat().st_size + 4096 for f in stage.rglob("*") if f.is_file())
+        image = self.dir / "payload.img"
+        subprocess.run(["/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0",
+                        "-E", "root_owner=0:0", "-d", str(stage), str(image),
+                        f"{size * 5 // 4 // 1024 + 4096}k"],
+                       check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        shutil.rmtree(stage)
+        return image
+
+    def command_line(self, agent_fd, qmp_fd):
+        env = paths.guest_env()
+        append = (f"console=ttyS0 quiet loglevel=5 panic=0 no5lvl mitigations=off "
+                  f"nokaslr tsc=reliable random.trust_cpu=1 "
+                  f"qhca.name={self.name} qhca.console={'shell' if self.console else 'agent'} "
+                  f"{self.append}")
+        argv = [self.qemu, "-name", self.name, "-nodefaults", "-no-user-config",
+                "-machine", "q35", *self.accel, "-m", str(self.memory), "-smp", str(self.cpus),
+                "-display", "none",
+                "-kernel", paths.kernel(self.release),
+                "-initrd", paths.initramfs(self.release), "-append", append,
+                "-drive", f"if=none,id=root,file={env['image']},format=raw,snapshot=on",
+                "-device", "virtio-blk-pci,drive=root,serial=qhca-root",
+                "-drive", f"if=none,id=payload,file={self.dir / 'payload.img'},format=raw,readonly=on",
+                "-device", "virtio-blk-pci,drive=payload,serial=qhca-payload",
+                "-chardev", f"socket,id=qmp,fd={qmp_fd}", "-mon", "chardev=qmp,mode=control",
+                "-device", "virtio-serial-pci,max_ports=2", "-chardev", f"socket,id=agent,fd={agent_fd}",
+                "-device", "virtserialport,id=agentport,chardev=agent,name=org.qemu.guest_agent.0",
+                "-device", "virtio-rng-pci"]
+        if self.console == "stdio":
+            argv += ["-chardev", f"stdio,id=console,mux=on,signal=off,logfile={self.console_log}",
+                     "-serial", "chardev:console", "-mon", "chardev=console,mode=readline"]
+        else:
+            argv += ["-chardev", f"file,id=console,path={self.console_log}",
+                     "-serial", "chardev:console"]
+        return argv + self.args
+
+    def start(self):
+        """Starts QEMU; returns without waiting for the guest."""
+        assert self.child is None, f"{self.name} runs already"
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"qhca-{self.name}-"))
+        try:
+            self._payload_image()
+            agent, agent_far = socket.socketpair()
+            qmp, qmp_far = socket.socketpair()
+            argv = self.command_line(agent_far.fileno(), qmp_far.fileno())
+            (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
+            with open(self.qemu_log, "wb") as log:
+                self.child = process.spawn(
+                    argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
+                    stdin=None if self.console == "stdio" else subprocess.DEVNULL,
+                    stdout=None if self.console == "stdio" else log, stderr=log)
+            agent_far.close()
+            qmp_far.close()
+            self.agent = Agent(agent)
+            self.qmp_client = QMP(qmp)
+            self.qmp_client.start(60)
+            self._mark = 0
+        except Closed as error:
+            text = self.qemu_log.read_text(errors="replace")
+            self.close()
+            raise GuestError(f"{self.name}: QEMU does not start: {text.strip() or error}") from None
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def wait_ready(self, timeout=180):
+        """Waits until the guest takes commands."""
+        try:
+            self.qmp_client.wait_event("VSERPORT_CHANGE", {"open": True}, self._mark, timeout)
+            self.agent.cmd("guest-ping", timeout=timeout)
+        except (TimeoutError, Closed, AgentError) as error:
+            raise GuestError(f"{self.name} is not up after {timeout} s: {error}{self.trouble()}") from None
+        return self
+
+    def boot(self, timeout=180):
+        return self.start().wait_ready(timeout)
+
+    @property
+    def running(self):
+        return self.child is not None and self.child.poll() is None
+
+    def reset(self, timeout=180):
+        """A machine reset, as by its button; waits until it is up again."""
+        self._mark = self.qmp_client.mark()
+        self.qmp("system_reset")
+        self.qmp_client.wait_event("RESET", None, self._mark, 30)
+        self.agent.unsync()
+        return self.wait_ready(timeout)
+
+    def powerdown(self, timeout=30):
+        """An orderly end from within, then QEMU's."""
+        try:
+            self.agent.exec(["/bin/sh", "-c", "sync; echo o > /proc/sysrq-trigger"])
+        except (AgentError, TimeoutError, OSError):
+            pass
+        try:
+            self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise GuestError(f"{self.name} does not power down{self.trouble()}") from None
+        return self.close()
+
+    def kill(self):
+        """SIGKILL to QEMU, as if the host had lost the machine."""
+        process.stop(self.child)
+
+    def wait_exit(self, timeout=30):
+        """Waits for QEMU's own end; returns its exit code."""
+        return self.child.wait(timeout)
+
+    def close(self):
+        """Ends QEMU if it runs and clears up. Returns its exit code."""
+        code = None
+        if self.child is not None:
+            if self.running:
+                # Not killed outright, so that sanitizers can report.
+                try:
+                    self.child.send_signal(signal.SIGTERM)
+                    self.child.wait(10)
+                except subprocess.TimeoutExpired:
+                    pass
+            process.stop(self.child)
+            code = self.child.returncode
+        for end in (self.qmp_client, self.agent):
+            if end is not None:
+                end.close()
+        self.qmp_client = self.agent = self.child = None
+        if self.dir is not None:
+            shutil.rmtree(self.dir, ignore_errors=True)
+            self.dir = None
+        return code
+
+    def __enter__(self):
+        if self.child is None:
+            self.boot()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # -- commands ---------------------------------------------------------
+
+    def spawn(self, command, stdin=None):
+        """Starts a shell command (or argument list) in a session of its own."""
+        if isinstance(command, str):
+            argv, text = ["/bin/bash", "-c", command], command
+        else:
+            argv, text = [str(c) for c in command], shlex.join(str(c) for c in command)
+        if isinstance(stdin, str):
+            stdin = stdin.encode()
+        try:
+            pid = self.agent.exec(["/usr/bin/setsid", *argv], stdin)
+        except (TimeoutError, AgentError, OSError) as error:
+            raise GuestError(f"{self.name}: cannot run `{text}`: {error}{self.trouble()}") from None
+        return Background(self, text, pid)
+
+    def exec(self, command, timeout=60, check=True, stdin=None):
+        """Runs a command to its end; GuestError if it fails and `check`."""
+        return self.spawn(command, stdin).wait(timeout, check)
+
+    def out(self, command, timeout=60):
+        """The standard output of a command that must succeed, stripped."""
+        return self.exec(command, timeout).out.strip()
+
+    def wait_until(self, command, timeout=30, what=None):
+        """Waits, in the guest, until a shell condition holds."""
+        loop = f"until {{ {command} ; }} > /dev/null 2>&1; do sleep 0.02; done"
+        try:
+            self.exec(loop, timeout)
+        except GuestError as error:
+            raise TimeoutError(f"{self.name}: {what or command}: not within {timeout} s\n{error}") from None
+
+    def write(self, path, data, mode=None):
+        """Writes a file in the guest."""
+        self.agent.write_file(path, data.encode() if isinstance(data, str) else data)
+        if mode is not None:
+            self.exec(["/bin/chmod", f"{mode:o}", path])
+
+    def push(self, local, path, mode=0o755):
+        self.write(path, pathlib.Path(local).read_bytes(), mode)
+
+    def qmp(self, command, **arguments):
+        return self.qmp_client.cmd(command, **arguments)
+
+    def hmp(self, line):
+        return self.qmp_client.cmd_raw("human-monitor-command", {"command-line": line})
+
+    # -- what it says -----------------------------------------------------
+
+    def console_text(self):
+        if not self.console_log.exists():
+            return ""
+        return self.console_log.read_text(errors="replace")
+
+    def wait_console(self, pattern, timeout=60):
+        return wait_for(lambda: re.search(pattern, self.console_text()), timeout,
+                        f"{self.name}: {pattern!r} on the console")
+
+    def kernel_complaints(self):
+        """Lines on the console by which a kernel reports trouble."""
+        bad = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|"
+                         r"Kernel panic|UBSAN|KASAN|lockdep|blocked for more than|soft lockup")
+        return [line for line in self.console_text().splitlines() if bad.search(line)]
+
+    def trouble(self):
+        """The ends of the logs, to be put into an error's text."""
+        parts = [""]
+        if self.child is not None and not self.running:
+            parts.append(f"QEMU ended with {self.child.returncode}")
+        for path in (self.qemu_log, self.console_log):
+            if path.exists():
+                tail = path.read_text(errors="replace").strip().splitlines()[-25:]
+                if tail:
+                    parts.append(f"-- {path} --")
+                    parts += tail
+        return "\n".join(parts)

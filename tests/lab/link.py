@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The links that two-guest tests run over, each with its roles."""
+
+import os
+from dataclasses import dataclass
+
+FULL = os.environ.get("FULL", "") not in ("", "0")
+
+
+@dataclass(frozen=True)
+class Link:
+    """Which kinds of ends a pair has, and which guest serves."""
+    kinds: tuple
+    server: int = 0
+
+    @property
+    def client(self):
+        return 1 - self.server
+
+    @property
+    def id(self):
+        return f"{self.kinds[self.client]}_to_{self.kinds[self.server]}"
+
+    @property
+    def has_rxe(self):
+        return "rxe" in self.kinds
+
+
+def links():
+    """qhca to itself, and with FULL=1 to Soft-RoCE in both directions.
+
+    QHCA_KINDS=rxe,rxe runs the same tests over something else.
+    """
+    own = os.environ.get("QHCA_KINDS")
+    if own:
+        return [Link(tuple(own.split(",")))]
+    with_rxe = [Link(("qhca", "rxe"), 0), Link(("qhca", "rxe"), 1)]
+    return [Link(("qhca", "qhca"))] + (with_rxe if FULL else [])
+
+
+def qhca_links():
+    """Those whose both ends are ours."""
+    return [link for link in links() if os.environ.get("QHCA_KINDS") or not link.has_rxe]
+

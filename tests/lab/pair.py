@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Two guests on one link."""
+
+import ipaddress
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+from . import paths
+from .guest import Guest, GuestError, wait_for
+
+_serial = itertools.count(1)
+
+# Runs in a guest and leaves it with a configured, RDMA-capable interface.
+# Names the interface by its MAC address, waits for conditions only.
+SETUP = r"""
+set -e
+kind=$1 mac=$2 mtu=$3 ip4=$4 ip6=$5
+fail() { echo "$*" >&2; exit 1; }
+case $kind in
+qhca)
+	modprobe -a ib_uverbs rdma_ucm ib_umad
+	for m in qhca qhca_ib; do
+		[ -e /sys/module/$m ] || {
+			[ -e /run/qhca/modules/$m.ko ] || fail "no $m.ko: run make modules"
+			insmod /run/qhca/modules/$m.ko
+		}
+	done ;;
+*) modprobe virtio_net ;;
+esac
+dev=
+n=0
+while [ -z "$dev" ]; do
+	for d in /sys/class/net/*; do
+		[ "$(cat $d/address)" != "$mac" ] || dev=${d##*/}
+	done
+	n=$((n + 1))
+	[ $n -lt 500 ] || fail "no network device with address $mac"
+	[ -n "$dev" ] || sleep 0.02
+done
+echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad
+ip link set $dev mtu $mtu up
+ip addr replace $ip4/24 dev $dev
+ip -6 addr replace $ip6/64 dev $dev nodad
+if [ "$kind" = rxe ]; then
+	modprobe -a rdma_rxe ib_uverbs rdma_ucm ib_umad
+	[ -e /sys/class/infiniband/rxe0 ] || rdma link add rxe0 type rxe netdev $dev
+fi
+[ "$kind" = none ] || {
+	n=0
+	until grep -q ACTIVE /sys/class/infiniband/${kind}*/ports/1/state 2> /dev/null; do
+		n=$((n + 1))
+		[ $n -lt 750 ] || fail "no RDMA port became active"
+		sleep 0.02
+	done
+	# rxe and qhca fill the GID table from a work queue.
+	n=0
+	until grep -qi "$(printf '%02x%02x:%02x%02x' ${ip4//./ })" /sys/class/infiniband/*/ports/1/gids/*; do
+		n=$((n + 1))
+		[ $n -lt 500 ] || fail "no GID for $ip4"
+		sleep 0.02
+	done
+}
+echo $dev
+"""
+
+GIDS = r"""
+for d in /sys/class/infiniband/*; do
+	for f in $d/ports/1/gids/*; do
+		i=${f##*/}
+		read -r gid < $f
+		[ $gid = 0000:0000:0000:0000:0000:0000:0000:0000 ] || {
+			read -r type < $d/ports/1/gid_attrs/types/$i
+			read -r netif < $d/ports/1/gid_attrs/ndevs/$i
+			echo ${d##*/} $i $gid $netif $type
+		}
+	done 2> /dev/null
+done
+"""
+
+
+class Port:
+    """One end of a link: a network device of a guest, and its RDMA device.
+
+    kind is 'qhca', 'rxe' (virtio-net and rdma_rxe) or 'none' (virtio-net).
+    What is not a port's own is its guest's, so that a port can stand for a
+    guest wherever commands are run.
+    """
+
+    def __init__(self, kind, link, index, mtu):
+        if kind not in ("qhca", "rxe", "none"):
+            raise ValueError(f"no such kind of end: {kind}")
+        self.guest = None
+        self.kind = kind
+        self.link = link
+        self.mtu = mtu
+        self.mac = f"52:54:00:77:{link:02x}:{index:02x}"
+        self.ip4 = f"10.{77 + link}.0.{index}"
+        self.ip6 = f"fd{77 + link}::{index}"
+        self.link_local = f"fe80::5054:ff:fe77:{link << 8 | index:x}"
+        self.netif = None
+        self.peer = None
+        self._gids = None
+
+    def __getattr__(self, name):
+        if name.startswith("__") or self.__dict__.get("guest") is None:
+            raise AttributeError(name)
+        return getattr(self.guest, name)
+
+    def device(self, props):
+        """The device's model and properties, as device_add takes them."""
+        properties = {"driver": "qhca" if self.kind == "qhca" else "virtio-net-pci",
+                      "netdev": f"n{self.link}", "mac": self.mac, "id": f"nic{self.link}"}
+        if self.kind != "qhca":
+            properties["romfile"] = ""
+        properties.update(props or {})
+        return properties
+
+    def configure(self):
+        """Loads the modules and sets the interface up."""
+        self._gids = None
+        self.netif = self.guest.exec(
+            ["/bin/bash", "-c", SETUP, "setup", self.kind, self.mac, self.mtu, self.ip4, self.ip6],
+            timeout=90).out.split()[-1]
+
+    def gids(self, refresh=False):
+        """[(device, index, gid, type)] of this port's RDMA device, VLANs' included"""
+        if self._gids is None or refresh:
+            rows = [line.split() for line in self.guest.out(GIDS).splitlines()]
+            mine = {d for d, _, _, n, *_ in rows if n == self.netif}
+            self._gids = [(d, int(i), g, " ".join(t)) for d, i, g, n, *t in rows if d in mine]
+            if not self._gids:
+                raise GuestError(f"{self.guest.name}: no RDMA device with a GID on {self.netif}")
+        return self._gids
+
+    def wait_gid(self, address, timeout=10):
+        """Waits until an address has a GID; returns its index."""
+        def look():
+            self.gids(refresh=True)
+            try:
+                return (self.gid_index(address),)
+            except GuestError:
+                return None
+        return wait_for(look, timeout, f"{self.guest.name}: a GID for {address}")[0]
+
+    @property
+    def ibdev(self):
+        """The RDMA device's name."""
+        return self.gids()[0][0]
+
+    def gid_index(self, address=None, kind="RoCE v2"):
+        """The index of the GID of an IP address (default: the IPv4 one)."""
+        address = ipaddress.ip_address(address or self.ip4)
+        if address.version == 4:
+            address = ipaddress.ip_address(f"::ffff:{address}")
+        for _, index, gid, gid_type in self.gids():
+            if ipaddress.ip_address(gid) == address and gid_type == kind:
+                return index
+        raise GuestError(f"{self.guest.name}: no {kind} GID for {address} among {self.gids()}")
+
+    def counters(self):
+        """The RDMA device's hardware counters, {name: value}."""
+        rows = json.loads(self.guest.out(f"rdma -j statistic show link {self.ibdev}/1") or "[]")
+        return rows[0] if rows else {}
+
+
+class Node(Guest):
+    """A guest with one end of each of a pair's links.
+
+    kind is a Port's, or several joined by '+'. What the node is asked that is
+    a port's, the first port answers: node.ip4, node.gid_index(). With hotplug
+    the first port's device is in a slot that unplug() and plug() act on.
+    """
+
+    def __init__(self, name, kind, index, *, mtu=4200, props=None, pcap=None,
+                 netdevs=(), setup=True, hotplug=False, **kwargs):
+        self.kind = kind
+        self.setup = setup
+        self.pcap = pcap
+        self.ports = [Port(k, link, index, mtu) for link, k in enumerate(kind.split("+"))]
+        args = []
+        if hotplug:
+            args += ["-device", "pcie-root-port,id=hotslot,chassis=1,slot=1"]
+            props = dict(props or {}, bus="hotslot")
+        self.first_device = self.ports[0].device(props)
+        for port, netdev in zip(self.ports, netdevs):
+            port.guest = self
+            args += ["-netdev", f"{netdev},id=n{port.link}"]
+            if pcap:
+                file = pcap if port.link == 0 else pcap.with_suffix(f".{port.link}.pcap")
+                args += ["-object", f"filter-dump,id=dump{port.link},netdev=n{port.link},"
+                                    f"file={file},maxlen=65536"]
+            device = dict(self.first_device if port.link == 0 else port.device(None))
+            args += ["-device", ",".join([device.pop("driver")] +
+                                         [f"{k}={v}" for k, v in device.items()])]
+        kwargs["args"] = args + list(kwargs.get("args", ()))
+        super().__init__(name, **kwargs)
+
+    def __getattr__(self, name):
+        # Only what Port.__init__ or Port defines; the rest is an error here.
+        ports = self.__dict__.get("ports")
+        if ports and name in PORT_NAMES:
+            return getattr(ports[0], name)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def wait_ready(self, timeout=180):
+        super().wait_ready(timeout)
+        if self.setup:
+            self.configure()
+        return self
+
+    def configure(self):
+        """Sets all its ports up; to be called again after a reload."""
+        for port in self.ports:
+            port.configure()
+        return self
+
+    def unplug(self, timeout=90):
+        """Asks the guest to let go of the device in the slot; waits until it is gone."""
+        mark = self.qmp_client.mark()
+        self.qmp("device_del", id=self.first_device["id"])
+        self.qmp_client.wait_event("DEVICE_DELETED", {"device": self.first_device["id"]},
+                                   mark, timeout)
+
+    def plug(self):
+        """Puts the device back; the guest takes it up by itself."""
+        self.qmp("device_add", **self.first_device)
+
+
+PORT_NAMES = {"mac", "ip4", "ip6", "link_local", "netif", "mtu", "peer", "ibdev",
+              "gids", "gid_index", "wait_gid", "counters"}
+
+
+class Pair:
+    """Two guests, 'a' and 'b', joined by a link over a unix socket.
+
+    kinds      what each end is, see Node; ("qhca+rxe", "qhca+rxe") has two links
+    mtu        of both interfaces: 4200 gives RoCE's 4096, 9000 is jumbo
+    props      (properties for a's device, for b's), or one dict for both
+    pcap       a folder for a.pcap and b.pcap: every frame at each end
+    Other keyword arguments go to both guests; a_args and b_args are dicts of
+    those for one.
+    """
+
+    def __init__(self, kinds=("qhca", "qhca"), *, mtu=4200, props=None, pcap=None,
+                 a_args=None, b_args=None, setup=True, **kwargs):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qhca-link-"))
+        self.pcap = pathlib.Path(pcap) if pcap else None
+        if self.pcap:
+            self.pcap.mkdir(parents=True, exist_ok=True)
+        if props is None or isinstance(props, dict):
+            props = (props, props)
+        kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
+        link = self.dir / "link"
+        nodes = []
+        for i, (kind, extra) in enumerate(zip(kinds, (a_args, b_args))):
+            name = "ab"[i]
+            links = range(kind.count("+") + 1)
+            options = {"mtu": mtu, "setup": setup, "props": props[i],
+                       "netdevs": [self._netdev(i, link) for link in links],
+                       "pcap": self.pcap / f"{name}.pcap" if self.pcap else None}
+            options.update(kwargs)
+            options.update(extra or {})
+            nodes.append(Node(name, kind, i + 1, **options))
+        self.a, self.b = nodes
+        for mine, other in zip(self.a.ports, self.b.ports):
+            mine.peer, other.peer = other, mine
+
+    def _netdev(self, side, link):
+        """A stream over a unix socket: a listens, b connects and reconnects."""
+        path = self.dir / f"link{link}"
+        if side == 0:
+            return f"stream,server=on,addr.type=unix,addr.path={path}"
+        return f"stream,server=off,addr.type=unix,addr.path={path},reconnect-ms=200"
+
+    @property
+    def nodes(self):
+        return self.a, self.b
+
+    def __iter__(self):
+        return iter(self.nodes)
+
+    def start(self):
+        # a listens; its socket exists once its monitor answers.
+        self.a.start()
+        self.b.start()
+        return self
+
+    def boot(self, timeout=240):
+        """Boots both at once and waits until they reach each other."""
+        try:
+            self.start()
+            for node in self.nodes:
+                node.wait_ready(timeout)
+            if self.a.setup and self.b.setup:
+                self.wait_link()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def wait_link(self, timeout=60):
+        for node in self.nodes:
+            for port in node.ports:
+                node.wait_until(f"ping -c 1 -W 1 {port.peer.ip4}", timeout, "ping of the peer")
+
+    def close(self):
+        codes = [node.close() for node in self.nodes]
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return codes
+
+    def __enter__(self):
+        return self.boot()
+
+    def __exit__(self, *_):
+        self.close()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Where the built things are."""
+
+import os
+import pathlib
+import shutil
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", TOP / "build"))
+LOGS = BUILD / "log"
+
+
+class Missing(Exception):
+    """Something has not been built; the text says how to build it."""
+
+
+def guest_env():
+    """What scripts/guest.sh wrote about the guest: image, tree, kernels."""
+    path = BUILD / "guest" / "env"
+    if not path.exists():
+        raise Missing("there is no guest yet: run `make guest`")
+    lines = path.read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def kernel_release(which="default"):
+    """'default', 'backports' or a release, as a release the guest has."""
+    env = guest_env()
+    release = env.get(which, which)
+    if f"kernel-{release}" not in env:
+        raise Missing(f"the guest has no kernel {release}")
+    return release
+
+
+def kernel(release):
+    return guest_env()[f"kernel-{release}"]
+
+
+def initramfs(release):
+    path = BUILD / "guest" / f"initramfs-{release}"
+    if not path.exists():
+        raise Missing(f"there is no {path.name}: run `make guest`")
+    return str(path)
+
+
+def qemu():
+    """The QEMU binary; $QHCA_QEMU overrides the one that was built."""
+    path = os.environ.get("QHCA_QEMU", BUILD / "qemu" / "bin" / "qemu-system-x86_64")
+    if not shutil.which(str(path)):
+        raise Missing(f"there is no {path}: run `make qemu`")
+    return str(path)
+
+
+def modules(release):
+    """The .ko files built for a kernel, in the order to load them."""
+    found = [BUILD / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib")]
+    return [p for p in found if p.exists()]
+
+
+def provider():
+    path = BUILD / "provider"
+    return path if path.is_dir() else None
+
+
+def programs():
+    """The test programs built for guests (scripts/programs.sh)."""
+    path = BUILD / "programs"
+    return path if path.is_dir() else None

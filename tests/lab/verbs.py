@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Runs the usual client and server programs between two guests."""
+
+import itertools
+import re
+from dataclasses import dataclass, field
+
+from .guest import GuestError
+
+_ports = itertools.count(18515)
+
+
+@dataclass
+class Run:
+    """What both sides of a run left."""
+    server: object
+    client: object
+    rows: list = field(default_factory=list)
+
+
+def listening(port):
+    """A shell condition: something in the guest listens on a TCP port."""
+    return f"grep -qiE ':{port:04x} [0-9a-f:]+ 0A ' /proc/net/tcp /proc/net/tcp6"
+
+
+def client_server(server, client, server_command, client_command, *, ready=None,
+                  timeout=120, check=True):
+    """Runs a server on one node and its client on the other, to their ends.
+
+    `ready` is a shell condition on the server's node that tells it is up.
+    """
+    background = server.spawn(server_command)
+    try:
+        if ready:
+            _await_ready(server, background, ready, timeout)
+        c = client.exec(client_command, timeout=timeout, check=False)
+        try:
+            s = background.wait(timeout if c.ok else 5, check=False)
+        except GuestError as error:
+            raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {error}") from None
+        if check and not (c.ok and s.ok):
+            raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {s}"
+                             f"{client.trouble()}{server.trouble()}")
+    finally:
+        if background.poll() is None:
+            background.kill()
+    return Run(s, c)
+
+
+def _await_ready(server, background, ready, timeout):
+    # Ends early when the server does, so that its message is seen at once.
+    loop = f"until {{ {ready} ; }}; do [ -d /proc/{background.pid} ] || exit 99; sleep 0.02; done"
+    waited = server.exec(loop, timeout=min(timeout, 60), check=False)
+    if not waited.ok:
+        raise GuestError(f"server on {server.name}: {background.wait(5, check=False)}")
+
+
+def _gid_options(server, client, ip, flag="-g"):
+    """Options that pick the GIDs: of the IPv4 or IPv6 addresses (4, 6), or
+    of a pair (server's address, client's)."""
+    addresses = {4: (server.ip4, client.ip4), 6: (server.ip6, client.ip6)}.get(ip, ip)
+    return tuple(f"{flag} {node.gid_index(address)}"
+                 for node, address in zip((server, client), addresses))
+
+
+def pingpong(server, client, kind="rc", options="", *, ip=4, timeout=120, check=True):
+    """ibv_rc_pingpong and its relatives."""
+    port = next(_ports)
+    gs, gc = _gid_options(server, client, ip)
+    program = f"ibv_{kind}_pingpong"
+    return client_server(
+        server, client,
+        f"{program} -d {server.ibdev} {gs} -p {port} {options}",
+        f"{program} -d {client.ibdev} {gc} -p {port} {options} {server.ip4}",
+        ready=listening(port), timeout=timeout, check=check)
+
+
+def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True):
+    """One of perftest's programs, e.g. "ib_write_bw"; rows are its table.
+
+    Each row is a dict by the names perftest prints at the head of its table.
+    """
+    port = next(_ports)
+    cm = bool(re.search(r"(^|\s)-R(\s|$)", options))
+    xs, xc = ("", "") if cm else _gid_options(server, client, ip, "-x")
+    run = client_server(
+        server, client,
+        f"{test} -d {server.ibdev} {xs} -p {port} -F {options}",
+        f"{test} -d {client.ibdev} {xc} -p {port} -F {options} {server.ip4}",
+        ready=cm_listening(port) if cm else listening(port), timeout=timeout, check=check)
+    run.rows = table(run.client.out)
+    return run
+
+
+def program(server, client, name, server_options="", client_options="", *, ip=4, timeout=180,
+            check=True):
+    """One of our own two-sided programs (tests/guest/programs)."""
+    port = next(_ports)
+    gs, gc = _gid_options(server, client, ip)
+    return client_server(
+        server, client,
+        f"{name} -d {server.ibdev} {gs} -p {port} {server_options}",
+        f"{name} -d {client.ibdev} {gc} -p {port} {client_options} {server.ip4}",
+        ready=listening(port), timeout=timeout, check=check)
+
+
+def verify(server, client, options="", server_options="", **kwargs):
+    """The data test; its server is told everything but its own options."""
+    return program(server, client, "qhca-verify", server_options, options, **kwargs)
+
+
+def cm_listening(port):
+    """A shell condition: an rdma_cm_id in the guest listens on a port."""
+    return f"rdma res show cm_id 2>/dev/null | grep -q 'state LISTEN.*:{port}'"
+
+
+HEADS = {
+    "#bytes": "bytes", "#iterations": "iterations", "BW peak": "bw_peak",
+    "BW average": "bw", "MsgRate": "mpps", "t_min": "t_min", "t_max": "t_max",
+    "t_typical": "t_typical", "t_avg": "t_avg", "t_stdev": "t_stdev",
+    "99%": "p99", "99.9%": "p999", "tps": "tps",
+}
+
+
+def table(text):
+    """perftest's table as a list of dicts of numbers."""
+    rows, names = [], None
+    for line in text.splitlines():
+        if "#bytes" in line:
+            heads = re.findall(r"(#\w+|BW peak|BW average|MsgRate|99\.9%|99%|t_\w+|tps)", line)
+            names = [HEADS.get(h, h) for h in heads]
+        elif names:
+            cells = line.split()
+            if not cells or not re.fullmatch(r"\d+", cells[0]):
+                if line.startswith("---"):
+                    names = None
+                continue
+            rows.append({n: float(c) for n, c in zip(names, cells)})
+    return rows
