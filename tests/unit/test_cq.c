@@ -1,0 +1,901 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+#define CQN	9u
+#define PAGE	3u
+
+struct setup {
+	struct host *h;
+	struct ring cq, eq;
+};
+
+struct options {
+	unsigned int log_depth;
+	uint32_t threshold;
+	uint16_t moder_count, moder_usec;
+	uint8_t flags;
+};
+
+static struct setup setup(struct options o)
+{
+	struct setup s = { .h = host_new_ready() };
+	struct qhca_cqc_sw in = { 0 };
+
+	s.eq = host_ring(s.h, 6);
+	s.cq = host_ring(s.h, o.log_depth);
+	assert_int_equal(host_create_eq(s.h, 0, &s.eq, 0), QHCA_CMD_OK);
+	in.buf = s.cq.buf;
+	in.log_depth = (uint8_t)o.log_depth;
+	in.flags = o.flags;
+	put_le32(&in.rec_offset, s.cq.rec_offset);
+	put_le32(&in.db_page, PAGE);
+	put_le32(&in.threshold, o.threshold);
+	put_le16(&in.moder_count, o.moder_count);
+	put_le16(&in.moder_usec, o.moder_usec);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_CREATE_CQ, CQN, 0, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_OK);
+	return s;
+}
+
+static bool post(struct setup *s, uint32_t n, uint8_t status, bool solicited)
+{
+	struct qhca_cqe cqe = { .status = status };
+
+	put_le32(&cqe.wqe, n);
+	put_le32(&cqe.flags, (solicited ? QHCA_CQE_SOLICITED : 0) |
+		 QHCA_CQE_REQUESTER);
+	return qhca_cq_post(s->h->hca, CQN, &cqe);
+}
+
+static void arm(struct setup *s, uint32_t ci, bool solicited)
+{
+	qhca_doorbell(s->h->hca, PAGE, QHCA_DB_CQ_ARM, CQN |
+		      (solicited ? QHCA_DB_CQ_SOLICITED : 0) |
+		      (uint64_t)ci << 32, s->h->now);
+}
+
+static uint32_t events(struct setup *s)
+{
+	return s->h->hca->eqs.eq[0].pi;
+}
+
+static uint32_t armed(struct setup *s)
+{
+	return get_le32((uint8_t *)host_ptr(s->h, s->cq.record) +
+			offsetof(struct qhca_cq_record, armed));
+}
+
+static const struct qhca_cqc *query(struct setup *s)
+{
+	static struct qhca_cqc out;
+
+	assert_int_equal(host_cmd(s->h, QHCA_CMD_QUERY_CQ, CQN, 0, NULL, 0,
+				  &out, sizeof(out)), QHCA_CMD_OK);
+	return &out;
+}
+
+/* ------------------------------------------------------------------------
+ * Producing
+ */
+static void test_post(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	s.h->hca->now = 5000;
+	for (i = 0; i < 19; i++) {
+		assert_false(host_cqe_valid(s.h, &s.cq, i));
+		assert_true(post(&s, i, 0, false));
+		assert_true(host_cqe_valid(s.h, &s.cq, i));
+		assert_int_equal(get_le32(&host_cqe(s.h, &s.cq, i)->wqe), i);
+		host_set_ci(s.h, &s.cq, i + 1);
+	}
+	assert_int_equal(get_le64(&host_cqe(s.h, &s.cq, 0)->timestamp), 5000);
+	assert_true(get_le32(&host_cqe(s.h, &s.cq, 0)->flags) &
+		    QHCA_CQE_REQUESTER);
+	assert_int_equal(COUNT(s.h, completions), 19);
+	assert_int_equal(COUNT(s.h, completions_error), 0);
+	post(&s, 0, QHCA_WC_WR_FLUSH_ERR, false);
+	post(&s, 0, QHCA_WC_LOC_PROT_ERR, false);
+	assert_int_equal(COUNT(s.h, completions_error), 1);
+	assert_int_equal(COUNT(s.h, completions_flushed), 1);
+	assert_false(qhca_cq_exists(s.h->hca, 8));
+	assert_false(qhca_cq_post(s.h->hca, 8, &(struct qhca_cqe){ 0 }));
+	assert_false(qhca_cq_post(s.h->hca, UINT32_MAX,
+				  &(struct qhca_cqe){ 0 }));
+	host_free(s.h);
+}
+
+/* Seed 003, row 4: with threshold t refetching begins at utilisation t + 1. */
+static void test_threshold(void **state)
+{
+	uint32_t t, i;
+
+	(void)state;
+	for (t = 0; t <= 16; t++) {
+		struct setup s = setup((struct options){ 4, t, 0, 0, 0 });
+
+		for (i = 0; i < 16; i++) {
+			assert_true(post(&s, i, 0, false));
+			/* post i + 1 saw utilisation i */
+			assert_int_equal(COUNT(s.h, refetches),
+					 i > t ? i - t : 0);
+		}
+		assert_int_equal(COUNT(s.h, refetches_unchanged),
+				 COUNT(s.h, refetches));
+		assert_int_equal(COUNT(s.h, refetches_before_overrun), 0);
+		host_free(s.h);
+	}
+}
+
+/* A consumer that keeps up costs one read of its index in t + 1 completions. */
+static void test_few_refetches(void **state)
+{
+	struct setup s = setup((struct options){ 6, 31, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3200; i++) {
+		assert_true(post(&s, i, 0, false));
+		host_set_ci(s.h, &s.cq, i + 1);
+	}
+	assert_in_range(COUNT(s.h, refetches), 95, 100);
+	assert_int_equal(COUNT(s.h, refetches_unchanged), 0);
+	host_free(s.h);
+}
+
+/* An apparently full queue that was drained is not overrun. */
+static void test_refetch_before_overrun(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		post(&s, i, 0, false);
+	assert_int_equal(COUNT(s.h, refetches), 0);
+	host_set_ci(s.h, &s.cq, 1);
+	assert_true(post(&s, 4, 0, false));
+	assert_int_equal(COUNT(s.h, refetches_before_overrun), 1);
+	assert_int_equal(COUNT(s.h, cq_overruns), 0);
+	host_free(s.h);
+}
+
+/* A full one: one event, the last entry intact, nothing more is written. */
+static void test_overrun(void **state)
+{
+	struct setup s = setup((struct options){ 2, 2, 0, 0, 0 });
+	struct qhca_cqe ring[4];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		assert_true(post(&s, i, 0, false));
+	/* consumed, as the doorbell says: no overrun */
+	arm(&s, 4, false);
+	assert_true(post(&s, 4, 0, false));
+	host_free(s.h);
+
+	s = setup((struct options){ 2, 2, 0, 0, 0 });
+	for (i = 0; i < 4; i++)
+		post(&s, i, 0, false);
+	memcpy(ring, host_ptr(s.h, s.cq.base), sizeof(ring));
+	assert_false(post(&s, 4, 0, false));
+	assert_false(post(&s, 5, 0, false));
+	host_set_ci(s.h, &s.cq, 4);
+	assert_false(post(&s, 6, 0, false));
+	assert_memory_equal(host_ptr(s.h, s.cq.base), ring, sizeof(ring));
+	assert_int_equal(COUNT(s.h, cq_overruns), 1);
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
+	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 0)->number), CQN);
+	assert_int_equal(get_le32(&query(&s)->state), QHCA_CQ_ERROR);
+	host_free(s.h);
+}
+
+/* A sleeper on an armed queue is woken when it overruns. */
+static void test_overrun_wakes(void **state)
+{
+	struct setup s = setup((struct options){ 1, 1, 0, 0, 0 });
+
+	(void)state;
+	arm(&s, 0, true);
+	post(&s, 0, 0, false);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 0);
+	assert_false(post(&s, 2, 0, false));
+	assert_int_equal(events(&s), 2);
+	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
+	assert_int_equal(host_eqe(s.h, &s.eq, 1)->type, QHCA_EVENT_COMPLETION);
+	host_free(s.h);
+}
+
+static void test_ignore_overrun(void **state)
+{
+	struct setup s = setup((struct options){ 2, 1, 0, 0,
+						 QHCA_CQ_IGNORE_OVERRUN });
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 11; i++)
+		assert_true(post(&s, i, 0, false));
+	for (i = 7; i < 11; i++)
+		assert_int_equal(get_le32(&host_cqe(s.h, &s.cq, i)->wqe), i);
+	assert_int_equal(COUNT(s.h, refetches), 0);
+	assert_int_equal(get_le32(&query(&s)->ci), 7);
+	host_free(s.h);
+}
+
+/* Indices in the record that make no sense. */
+static void test_insane_ci(void **state)
+{
+	static const uint32_t insane[] = { 5, 100, UINT32_MAX, 0x80000000 };
+	unsigned int k, i;
+
+	(void)state;
+	for (k = 0; k < sizeof(insane) / sizeof(insane[0]); k++) {
+		struct setup s = setup((struct options){ 2, 0, 0, 0, 0 });
+
+		for (i = 0; i < 4; i++)
+			post(&s, i, 0, false);
+		host_set_ci(s.h, &s.cq, insane[k]);
+		assert_false(post(&s, 4, 0, false));
+		host_free(s.h);
+	}
+}
+
+static void test_dma_error(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+
+	(void)state;
+	s.h->bad_first = s.cq.base;
+	s.h->bad_last = s.cq.base;
+	assert_false(post(&s, 0, 0, false));
+	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
+	assert_int_equal(COUNT(s.h, cq_overruns), 0);
+	assert_false(qhca_is_dead(s.h->hca));
+	host_free(s.h);
+
+	s = setup((struct options){ 2, 0, 0, 0, 0 });
+	s.h->bad_first = s.cq.record;
+	s.h->bad_last = s.cq.record;
+	assert_true(post(&s, 0, 0, false));
+	assert_false(post(&s, 1, 0, false));
+	assert_int_equal(events(&s), 1);
+	host_free(s.h);
+}
+
+/* ------------------------------------------------------------------------
+ * Arming
+ */
+static void test_arm_next(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 0);
+	arm(&s, 0, false);		/* 0 was not consumed */
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(armed(&s), 0);
+	arm(&s, 1, false);
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(armed(&s), 1);
+	post(&s, 1, 0, false);
+	post(&s, 2, 0, false);
+	assert_int_equal(events(&s), 2);
+	assert_int_equal(armed(&s), 0);
+	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->number), CQN);
+	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->detail), 2);
+	assert_int_equal(COUNT(s.h, cq_arms), 2);
+	/* the doorbell's ci spares a refetch */
+	assert_int_equal(get_le32(&query(&s)->ci), 1);
+	host_free(s.h);
+}
+
+static void test_arm_solicited(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	post(&s, 0, 0, false);
+	arm(&s, 0, true);		/* unseen, but not solicited */
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(armed(&s), 2);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 0);
+	post(&s, 2, 0, true);
+	assert_int_equal(events(&s), 1);
+	arm(&s, 0, true);		/* the last one written is solicited */
+	assert_int_equal(events(&s), 2);
+	post(&s, 3, 0, false);
+	arm(&s, 2, true);		/* number 2 is solicited and unseen */
+	assert_int_equal(events(&s), 3);
+	arm(&s, 3, true);		/* seen: number 3 is not */
+	assert_int_equal(events(&s), 3);
+	post(&s, 4, QHCA_WC_WR_FLUSH_ERR, false); /* an error counts */
+	assert_int_equal(events(&s), 4);
+	host_free(s.h);
+}
+
+static void test_arm_both(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	arm(&s, 0, false);
+	arm(&s, 0, true);		/* does not weaken */
+	assert_int_equal(armed(&s), 1);
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 1);
+	arm(&s, 1, true);
+	arm(&s, 1, false);		/* strengthens */
+	assert_int_equal(armed(&s), 1);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 2);
+	host_free(s.h);
+}
+
+static void test_arm_beyond(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	arm(&s, 100, false);
+	assert_int_equal(events(&s), 1);
+	arm(&s, UINT32_MAX - 5, true);
+	assert_int_equal(events(&s), 2);
+	for (i = 0; i < 9; i++) {
+		post(&s, i, 0, false);
+		host_set_ci(s.h, &s.cq, i + 1);
+	}
+	arm(&s, 2, false);		/* an index of long ago */
+	assert_int_equal(events(&s), 3);
+	host_free(s.h);
+}
+
+static void test_arm_ignored(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint64_t ignored = COUNT(s.h, doorbells_ignored);
+
+	(void)state;
+	qhca_doorbell(s.h->hca, PAGE + 1, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, CQN + 1, 0);
+	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, 0xffffff, 0);
+	assert_int_equal(COUNT(s.h, doorbells_ignored), ignored + 4);
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 0);
+	host_free(s.h);
+}
+
+/*
+ * No wake-up is lost, whatever the order of posting, polling and arming:
+ * whenever something is unseen that software asked for, an event is on its way
+ * or the queue is armed for the future only.
+ */
+static void test_arm_random(void **state)
+{
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 0; seed < 50; seed++) {
+		struct setup s = setup((struct options){ 3, seed % 9, 0, 0,
+							 0 });
+		uint64_t rng = seed;
+		uint32_t pi = 0, ci = 0, seen = 0, asked_ci = 0;
+		bool asked = false;
+		unsigned int i;
+
+		for (i = 0; i < 400; i++) {
+			switch (host_random(&rng) % 3) {
+			case 0:
+				if (pi - ci < 8)
+					assert_true(post(&s, pi++, 0, false));
+				break;
+			case 1:
+				ci += (uint32_t)(host_random(&rng) %
+						 (pi - ci + 1));
+				host_set_ci(s.h, &s.cq, ci);
+				break;
+			default:
+				if (asked)
+					break;
+				arm(&s, ci, false);
+				asked = true;
+				asked_ci = ci;
+			}
+			if (!asked)
+				continue;
+			if (pi != asked_ci) {
+				assert_int_equal(events(&s), ++seen);
+				asked = false;
+				/* the consumer takes the event */
+				host_set_ci(s.h, &s.eq, seen);
+			} else {
+				assert_int_equal(events(&s), seen);
+			}
+		}
+		host_free(s.h);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Moderation
+ */
+static void test_moderation_count(void **state)
+{
+	struct setup s = setup((struct options){ 5, 32, 4, 100, 0 });
+	uint32_t i;
+
+	(void)state;
+	arm(&s, 0, false);
+	for (i = 0; i < 3; i++)
+		post(&s, i, 0, false);
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(get_le32(&query(&s)->pending), 3);
+	post(&s, 3, 0, false);
+	assert_int_equal(events(&s), 1);
+	/* its timer is gone with it */
+	arm(&s, 4, false);
+	host_run_at(s.h, s.h->now + 200000);
+	assert_int_equal(events(&s), 1);
+	/* an arm counts what is unseen */
+	for (i = 4; i < 8; i++)
+		post(&s, i, 0, false);
+	assert_int_equal(events(&s), 2);
+	arm(&s, 4, false);
+	assert_int_equal(events(&s), 3);
+	host_free(s.h);
+}
+
+static void test_moderation_time(void **state)
+{
+	struct setup s = setup((struct options){ 5, 32, 0, 100, 0 });
+	uint32_t i;
+
+	(void)state;
+	arm(&s, 0, false);
+	assert_int_equal(qhca_run(s.h->hca, 0, 1).deadline, QHCA_NEVER);
+	for (i = 0; i < 20; i++)
+		post(&s, i, 0, false);
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(qhca_run(s.h->hca, 0, 1).deadline, 100000);
+	host_run_at(s.h, 99999);
+	assert_int_equal(events(&s), 0);
+	host_run_at(s.h, 100000);
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(qhca_run(s.h->hca, 100000, 1).deadline, QHCA_NEVER);
+	host_free(s.h);
+}
+
+/* Several at once, each at its time. */
+static void test_moderation_many(void **state)
+{
+	static const uint16_t usec[] = { 300, 100, 200, 100, 400 };
+	struct host *h = host_new_ready();
+	struct ring eq = host_ring(h, 4), cq;
+	struct qhca_cqe cqe = { 0 };
+	uint32_t i, seen = 0;
+	uint64_t now;
+
+	(void)state;
+	assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
+	for (i = 0; i < 5; i++) {
+		struct qhca_cqc_sw in = { .log_depth = 2 };
+
+		cq = host_ring(h, 2);
+		in.buf = cq.buf;
+		put_le32(&in.rec_offset, cq.rec_offset);
+		put_le32(&in.threshold, 4);
+		put_le16(&in.moder_usec, usec[i]);
+		assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_CQ, i, 0, &in,
+					  sizeof(in), NULL, 0), QHCA_CMD_OK);
+		qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
+		assert_true(qhca_cq_post(h->hca, i, &cqe));
+	}
+	for (now = 50000; now <= 450000; now += 50000) {
+		host_run_at(h, now);
+		for (i = 0, seen = 0; i < 5; i++)
+			seen += usec[i] * 1000u <= now;
+		assert_int_equal(h->hca->eqs.eq[0].pi, seen);
+	}
+	assert_int_equal(qhca_run(h->hca, now, 1).deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+/* Destroyed or torn down while it waits: no event, nothing dangling. */
+static void test_moderation_gone(void **state)
+{
+	struct setup s = setup((struct options){ 5, 32, 0, 100, 0 });
+
+	(void)state;
+	arm(&s, 0, false);
+	post(&s, 0, 0, false);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_DESTROY_CQ, CQN, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	host_run_at(s.h, 200000);
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(s.h->hca->cqs.num_timers, 0);
+	host_free(s.h);
+
+	s = setup((struct options){ 5, 32, 0, 100, 0 });
+	arm(&s, 0, false);
+	post(&s, 0, 0, false);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(qhca_run(s.h->hca, 0, 1).deadline, QHCA_NEVER);
+	host_run_at(s.h, 200000);
+	host_free(s.h);
+}
+
+/* More waiters than timers: the rest do not wait. */
+static void test_moderation_bound(void **state)
+{
+	struct qhca_config cfg;
+	struct qhca_init_hca init;
+	struct setup s;
+	struct qhca_cqc_sw in = { 0 };
+	unsigned int n = QHCA_CQ_MAX_TIMERS + 3, i;
+	struct qhca_cqe cqe = { 0 };
+	struct ring ring;
+
+	(void)state;
+	host_config(&cfg);
+	cfg.log_max_cq = 10;
+	s.h = host_new(&cfg);
+	host_enable(s.h);
+	host_init_default(s.h, &init);
+	assert_int_equal(host_init_hca(s.h, &init), QHCA_CMD_OK);
+	host_map_table(s.h, QHCA_TABLE_EQ);
+	host_map_table(s.h, QHCA_TABLE_CQ);
+	s.eq = host_ring(s.h, 8);
+	assert_int_equal(host_create_eq(s.h, 0, &s.eq, 0), QHCA_CMD_OK);
+	put_le16(&in.moder_usec, 50);
+	for (i = 0; i < n; i++) {
+		ring = host_ring(s.h, 1);
+		in.buf = ring.buf;
+		in.log_depth = 1;
+		put_le32(&in.rec_offset, ring.rec_offset);
+		assert_int_equal(host_cmd(s.h, QHCA_CMD_CREATE_CQ, i, 0, &in,
+					  sizeof(in), NULL, 0), QHCA_CMD_OK);
+		qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
+		assert_true(qhca_cq_post(s.h->hca, i, &cqe));
+	}
+	assert_int_equal(events(&s), 3);
+	host_set_ci(s.h, &s.eq, 3);
+	host_run_at(s.h, 50000);
+	assert_int_equal(events(&s) + COUNT(s.h, events_held), n);
+	host_free(s.h);
+}
+
+/* ------------------------------------------------------------------------
+ * Resize
+ */
+static enum qhca_cmd_status resize(struct setup *s, const struct ring *to,
+				   uint32_t *index)
+{
+	struct qhca_cqc_sw in = { .buf = to->buf };
+	struct qhca_cmd_slot slot = { 0 };
+	uint64_t addr = host_alloc(s->h, sizeof(in), 64);
+
+	in.log_depth = (uint8_t)to->log_depth;
+	put_le32(&in.rec_offset, to->rec_offset);
+	memcpy(host_ptr(s->h, addr), &in, sizeof(in));
+	put_le16(&slot.opcode, QHCA_CMD_MODIFY_CQ);
+	put_le32(&slot.index, CQN);
+	put_le32(&slot.param, QHCA_CQ_ATTR_RESIZE);
+	put_le64(&slot.in_addr, addr);
+	put_le32(&slot.in_len, sizeof(in));
+	slot = host_cmd_slot(s->h, &slot, 0);
+	*index = (uint32_t)get_le64(&slot.out_param);
+	return (enum qhca_cmd_status)get_le32(&slot.status);
+}
+
+static void test_resize(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	struct ring bigger = host_ring(s.h, 4), old = s.cq;
+	struct qhca_cqe *marker;
+	uint32_t i, first;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		post(&s, i, 0, false);
+		host_set_ci(s.h, &s.cq, i < 4 ? i + 1 : 4);
+	}
+	assert_int_equal(resize(&s, &bigger, &first), QHCA_CMD_OK);
+	/* four used, two unseen, then the marker */
+	marker = host_cqe(s.h, &old, 6);
+	assert_true(host_cqe_valid(s.h, &old, 6));
+	assert_int_equal(marker->opcode, QHCA_CQE_RESIZED);
+	assert_int_equal(get_le32(&marker->wqe), first);
+	assert_int_equal(get_le32(&host_cqe(s.h, &old, 5)->wqe), 5);
+	assert_int_equal(first, 32);
+	s.cq = bigger;
+	for (i = 0; i < 16; i++) {
+		assert_false(host_cqe_valid(s.h, &s.cq, first + i));
+		assert_true(post(&s, 100 + i, 0, false));
+		assert_true(host_cqe_valid(s.h, &s.cq, first + i));
+		assert_int_equal(get_le32(&host_cqe(s.h, &s.cq, i)->wqe),
+				 100 + i);
+	}
+	assert_false(host_cqe_valid(s.h, &old, 7));
+	/* the new record counts from the first index of the new ring */
+	host_set_ci(s.h, &s.cq, first + 1);
+	assert_true(post(&s, 116, 0, false));
+	assert_false(post(&s, 117, 0, false));
+	host_free(s.h);
+}
+
+/* Armed before, or with an index of the old ring after: no event is lost. */
+static void test_resize_arm(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	struct ring next = host_ring(s.h, 2);
+	uint32_t first, ci;
+
+	(void)state;
+	arm(&s, 0, true);
+	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_OK);
+	s.cq = next;
+	assert_int_equal(armed(&s), 2);
+	assert_int_equal(events(&s), 0);
+	post(&s, 0, 0, true);
+	assert_int_equal(events(&s), 1);
+	/* the marker has not been taken: any old index reports at once */
+	for (ci = 0; ci < 2; ci++) {
+		arm(&s, ci, false);
+		assert_int_equal(events(&s), 2 + 2 * ci);
+		arm(&s, ci, true);
+		assert_int_equal(events(&s), 3 + 2 * ci);
+	}
+	arm(&s, first + 1, false);
+	assert_int_equal(events(&s), 5);
+	/* the marker wakes who waits for anything */
+	next = host_ring(s.h, 2);
+	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_OK);
+	s.cq = next;
+	assert_int_equal(events(&s), 6);
+	assert_int_equal(armed(&s), 0);
+	host_free(s.h);
+}
+
+static void test_resize_errors(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	struct ring next = host_ring(s.h, 1), bad = next;
+	uint32_t i, first;
+
+	(void)state;
+	bad.log_depth = 3;
+	assert_int_equal(resize(&s, &bad, &first), QHCA_CMD_BAD_PARAM);
+	bad.log_depth = 200;
+	assert_int_equal(resize(&s, &bad, &first), QHCA_CMD_BAD_PARAM);
+	for (i = 0; i < 4; i++)
+		post(&s, i, 0, false);
+	/* no room for the marker, until the record shows some */
+	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_BAD_STATE);
+	host_set_ci(s.h, &s.cq, 1);
+	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_OK);
+	host_free(s.h);
+}
+
+static void test_modify(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+	struct qhca_cqc_sw in = { 0 };
+
+	(void)state;
+	put_le16(&in.moder_count, 3);
+	put_le16(&in.moder_usec, 500);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, CQN, 0, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, CQN, 4, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, CQN + 1, 1, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_BAD_STATE);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, CQN,
+				  QHCA_CQ_ATTR_MODERATION, &in, sizeof(in),
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(get_le16(&query(&s)->sw.moder_usec), 500);
+	assert_int_equal(query(&s)->sw.log_depth, 4);
+	arm(&s, 0, false);
+	post(&s, 0, 0, false);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 0);
+	post(&s, 2, 0, false);
+	assert_int_equal(events(&s), 1);
+	host_free(s.h);
+}
+
+/* ------------------------------------------------------------------------
+ * Life
+ */
+static void test_create_errors(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	struct ring r = host_ring(s.h, 2);
+	struct qhca_cqc_sw good = { .buf = r.buf, .log_depth = 2 }, in;
+
+	(void)state;
+	put_le32(&good.rec_offset, r.rec_offset);
+#define CREATE(index) host_cmd(s.h, QHCA_CMD_CREATE_CQ, index, 0, &in,	\
+			       sizeof(in), NULL, 0)
+#define BAD(change) do {						\
+	in = good;							\
+	change;								\
+	assert_int_equal(CREATE(1), QHCA_CMD_BAD_PARAM);		\
+} while (0)
+	BAD(in.log_depth = 3);
+	BAD(in.log_depth = 11);
+	BAD(in.log_depth = 64);
+	BAD(in.flags = 2);
+	BAD(put_le32(&in.threshold, 5));
+	BAD(put_le32(&in.db_page, 16));
+	BAD(put_le32(&in.eqn, 8));
+	BAD(put_le32(&in.rec_offset, r.rec_offset + 64));
+	BAD(put_le32(&in.rec_offset, UINT32_MAX - 127));
+	BAD(put_le32(&in.buf.length, 0));
+	BAD(in.buf.levels = 6);
+	in = good;
+	put_le32(&in.eqn, 3);		/* not live */
+	assert_int_equal(CREATE(1), QHCA_CMD_BAD_STATE);
+	in = good;
+	assert_int_equal(CREATE(64), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(CREATE(CQN), QHCA_CMD_IN_USE);
+	assert_int_equal(CREATE(1), QHCA_CMD_OK);
+	host_free(s.h);
+}
+
+static void test_references(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	struct qhca_cqc *in_table;
+	uint64_t addr;
+
+	(void)state;
+#define CMD(op, index) host_cmd(s.h, QHCA_CMD_##op, index, 0, NULL, 0, NULL, 0)
+	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_IN_USE);
+	assert_true(qhca_cq_ref(s.h->hca, CQN));
+	assert_true(qhca_cq_ref(s.h->hca, CQN));
+	assert_false(qhca_cq_ref(s.h->hca, CQN + 1));
+	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
+	qhca_cq_unref(s.h->hca, CQN);
+	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
+	qhca_cq_unref(s.h->hca, CQN);
+	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_OK);
+	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_BAD_STATE);
+	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_OK);
+	assert_true(qhca_table_entry(s.h->hca, QHCA_TABLE_CQ, CQN, &addr));
+	in_table = host_ptr(s.h, addr);
+	assert_int_equal(get_le32(&in_table->state), QHCA_CQ_FREE);
+	assert_null(qhca_ctx_peek(&s.h->hca->cqs.cache, CQN));
+	host_free(s.h);
+}
+
+/* What a destroyed CQ had waiting does not come from its successor. */
+static void test_destroy_forgets(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 64; i++)
+		qhca_event(s.h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	arm(&s, 0, false);
+	post(&s, 0, 0, false);
+	s.h->bad_first = s.cq.base;
+	s.h->bad_last = s.cq.base + 255;
+	post(&s, 1, 0, false);		/* a CQ error, held too */
+	s.h->bad_last = 0;
+	assert_int_equal(COUNT(s.h, events_held), 2);
+	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(s.h, CQN, &s.cq, 0), QHCA_CMD_OK);
+	host_set_ci(s.h, &s.eq, 64);
+	host_run_at(s.h, QHCA_EQ_POLL_NS);
+	assert_int_equal(events(&s), 64);
+	host_free(s.h);
+}
+
+static void test_features(void **state)
+{
+	struct qhca_config cfg;
+	struct qhca_init_hca init;
+	struct setup s;
+	struct qhca_cqc_sw in;
+
+	(void)state;
+	host_config(&cfg);
+	cfg.features = ~(QHCA_FEAT_CQ_MODERATION | QHCA_FEAT_CQ_RESIZE);
+	s.h = host_new(&cfg);
+	host_enable(s.h);
+	host_init_default(s.h, &init);
+	assert_int_equal(host_init_hca(s.h, &init), QHCA_CMD_OK);
+	host_map_table(s.h, QHCA_TABLE_EQ);
+	host_map_table(s.h, QHCA_TABLE_CQ);
+	s.eq = host_ring(s.h, 2);
+	s.cq = host_ring(s.h, 2);
+	assert_int_equal(host_create_eq(s.h, 0, &s.eq, 0), QHCA_CMD_OK);
+	memset(&in, 0, sizeof(in));
+	in.buf = s.cq.buf;
+	in.log_depth = 2;
+	put_le32(&in.rec_offset, s.cq.rec_offset);
+	put_le16(&in.moder_usec, 1);
+	assert_int_equal(CREATE(1), QHCA_CMD_BAD_PARAM);
+	put_le16(&in.moder_usec, 0);
+	assert_int_equal(CREATE(1), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, 1,
+				  QHCA_CQ_ATTR_MODERATION, &in, sizeof(in),
+				  NULL, 0), QHCA_CMD_UNSUPPORTED);
+	assert_int_equal(host_cmd(s.h, QHCA_CMD_MODIFY_CQ, 1,
+				  QHCA_CQ_ATTR_RESIZE, &in, sizeof(in), NULL,
+				  0), QHCA_CMD_UNSUPPORTED);
+	host_free(s.h);
+}
+
+/* A context survives eviction whole: all of it, with a cache of one. */
+static void test_eviction(void **state)
+{
+	struct host *h = host_new_cache(QHCA_CACHE_CQ, 1, 1);
+	struct setup s = { .h = h };
+	struct qhca_cqc before, after;
+	struct ring other;
+
+	(void)state;
+	s.eq = host_ring(h, 6);
+	s.cq = host_ring(h, 3);
+	other = host_ring(h, 3);
+	assert_int_equal(host_create_eq(h, 0, &s.eq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(h, CQN, &s.cq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(h, 1, &other, 0), QHCA_CMD_OK);
+	post(&s, 0, 0, true);
+	post(&s, 1, 0, false);
+	qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM,
+		      CQN | QHCA_DB_CQ_SOLICITED | 1ull << 32, 0);
+	before = *query(&s);
+	assert_true(qhca_cq_post(h->hca, 1, &(struct qhca_cqe){ 0 }));
+	assert_null(qhca_ctx_peek(&h->hca->cqs.cache, CQN));
+	after = *query(&s);
+	assert_memory_equal(&before, &after, sizeof(before));
+	assert_int_equal(get_le32(&after.arm), QHCA_ARM_SOLICITED);
+	assert_int_equal(get_le32(&after.ci), 1);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_post),
+	cmocka_unit_test(test_threshold),
+	cmocka_unit_test(test_few_refetches),
+	cmocka_unit_test(test_refetch_before_overrun),
+	cmocka_unit_test(test_overrun),
+	cmocka_unit_test(test_overrun_wakes),
+	cmocka_unit_test(test_ignore_overrun),
+	cmocka_unit_test(test_insane_ci),
+	cmocka_unit_test(test_dma_error),
+	cmocka_unit_test(test_arm_next),
+	cmocka_unit_test(test_arm_solicited),
+	cmocka_unit_test(test_arm_both),
+	cmocka_unit_test(test_arm_beyond),
+	cmocka_unit_test(test_arm_ignored),
+	cmocka_unit_test(test_arm_random),
+	cmocka_unit_test(test_moderation_count),
+	cmocka_unit_test(test_moderation_time),
+	cmocka_unit_test(test_moderation_many),
+	cmocka_unit_test(test_moderation_gone),
+	cmocka_unit_test(test_moderation_bound),
+	cmocka_unit_test(test_resize),
+	cmocka_unit_test(test_resize_arm),
+	cmocka_unit_test(test_resize_errors),
+	cmocka_unit_test(test_modify),
+	cmocka_unit_test(test_create_errors),
+	cmocka_unit_test(test_references),
+	cmocka_unit_test(test_destroy_forgets),
+	cmocka_unit_test(test_features),
+	cmocka_unit_test(test_eviction),
+};
+TEST_MAIN(tests)

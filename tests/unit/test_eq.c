@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+#define VECTOR	3u
+
+static struct host *with_eq0(unsigned int log_depth, struct ring *eq)
+{
+	struct host *h = host_new_ready();
+
+	*eq = host_ring(h, log_depth);
+	assert_int_equal(host_create_eq(h, 0, eq, VECTOR), QHCA_CMD_OK);
+	return h;
+}
+
+static void arm(struct host *h, uint32_t eqn, uint32_t ci)
+{
+	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, eqn | (uint64_t)ci << 32,
+		      h->now);
+}
+
+static void check_eqe(struct host *h, const struct ring *eq, uint32_t i,
+		      enum qhca_event type, uint32_t number, uint32_t detail)
+{
+	const struct qhca_eqe *e = host_eqe(h, eq, i);
+
+	assert_true(host_eqe_valid(h, eq, i));
+	assert_int_equal(e->type, type);
+	assert_int_equal(get_le32(&e->number), number);
+	assert_int_equal(get_le32(&e->detail), detail);
+}
+
+static uint32_t written(struct host *h, uint32_t eqn)
+{
+	return h->hca->eqs.eq[eqn].pi;
+}
+
+/* Entries in order, the phase changing with each pass. */
+static void test_phase(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(2, &eq);
+	uint32_t i;
+
+	(void)state;
+	assert_false(host_eqe_valid(h, &eq, 0));
+	for (i = 0; i < 11; i++) {
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 100 + i);
+		check_eqe(h, &eq, i, QHCA_EVENT_QP_FATAL, i, 100 + i);
+		assert_false(host_eqe_valid(h, &eq, i + 1));
+		host_set_ci(h, &eq, i + 1);
+	}
+	assert_int_equal(COUNT(h, events), 11);
+	assert_int_equal(COUNT(h, events_held), 0);
+	/* the record is read only when the ring seems full */
+	assert_int_equal(COUNT(h, refetches), 2);
+	assert_int_equal(COUNT(h, refetches_unchanged), 0);
+	host_free(h);
+}
+
+static void test_interrupt(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(4, &eq);
+
+	(void)state;
+	/* created disarmed */
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	assert_int_equal(h->irqs[VECTOR], 0);
+	/* an entry beyond ci: at once, and not armed */
+	arm(h, 0, 0);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	/* all consumed: with the next, once */
+	arm(h, 0, 2);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 4, 0);
+	assert_int_equal(h->irqs[VECTOR], 2);
+	assert_int_equal(COUNT(h, interrupts), 2);
+	/* an index that was never written counts as moved beyond */
+	arm(h, 0, 77);
+	assert_int_equal(h->irqs[VECTOR], 3);
+	assert_int_equal(h->hca->eqs.eq[0].ci, 2);
+	assert_int_equal(COUNT(h, eq_arms), 3);
+	host_free(h);
+}
+
+static void test_doorbell_ignored(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(4, &eq);
+	uint64_t ignored = COUNT(h, doorbells_ignored);
+
+	(void)state;
+	arm(h, 1, 0);			/* not live */
+	arm(h, 0xffffff, 0);		/* no such number */
+	qhca_doorbell(h->hca, 1, QHCA_DB_EQ_ARM, 0, 0);	/* wrong page */
+	assert_int_equal(COUNT(h, doorbells_ignored), ignored + 3);
+	assert_int_equal(COUNT(h, eq_arms), 0);
+	host_free(h);
+}
+
+/* A full queue holds; nothing is lost, overwritten or repeated. */
+static void test_hold(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(2, &eq);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
+	assert_int_equal(written(h, 0), 4);
+	assert_int_equal(COUNT(h, events_held), 6);
+	for (i = 0; i < 4; i++)
+		check_eqe(h, &eq, i, QHCA_EVENT_QP_FATAL, i, i);
+	/* software takes two and arms: two more, and the interrupt */
+	arm(h, 0, 2);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	assert_int_equal(written(h, 0), 6);
+	check_eqe(h, &eq, 5, QHCA_EVENT_QP_FATAL, 5, 5);
+	/* it takes more and only says so in memory: found at intervals */
+	host_set_ci(h, &eq, 5);
+	host_run(h);
+	assert_int_equal(written(h, 0), 6);
+	assert_true(qhca_run(h->hca, h->now, 1).deadline <=
+		    h->now + QHCA_EQ_POLL_NS);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(written(h, 0), 9);
+	/* or by the next event, which queues behind those held */
+	host_set_ci(h, &eq, 8);
+	qhca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 1, 9);
+	check_eqe(h, &eq, 9, QHCA_EVENT_QP_FATAL, 9, 9);
+	check_eqe(h, &eq, 10, QHCA_EVENT_SRQ_LIMIT, 1, 9);
+	assert_int_equal(written(h, 0), 11);
+	assert_int_equal(COUNT(h, events), 11);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+/* Held events of one object keep their order; equal ones are one. */
+static void test_coalesce(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	uint32_t ci = 2;
+
+	(void)state;
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 60, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 61, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_LAST_WQE, 9, 1);
+	qhca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 8, 2);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 9, 3);
+	qhca_event(h->hca, QHCA_EVENT_QP_LAST_WQE, 9, 4);
+	qhca_event(h->hca, QHCA_EVENT_PORT_CHANGE, 1, 5);
+	assert_int_equal(written(h, 0), 2);
+	arm(h, 0, ci);
+	check_eqe(h, &eq, 2, QHCA_EVENT_QP_LAST_WQE, 9, 4);
+	check_eqe(h, &eq, 3, QHCA_EVENT_QP_FATAL, 9, 4);
+	arm(h, 0, 4);
+	check_eqe(h, &eq, 4, QHCA_EVENT_QP_COMM_EST, 8, 2);
+	check_eqe(h, &eq, 5, QHCA_EVENT_PORT_CHANGE, 1, 5);
+	arm(h, 0, 6);
+	assert_int_equal(written(h, 0), 6);
+	host_free(h);
+}
+
+/* All kinds of all objects at once come out as they went in. */
+static void test_all_kinds(void **state)
+{
+	static const struct { enum qhca_event type; uint32_t number; } e[] = {
+		{ QHCA_EVENT_QP_FATAL, 0 }, { QHCA_EVENT_QP_FATAL, 63 },
+		{ QHCA_EVENT_PATH_MIG_ERROR, 1 }, { QHCA_EVENT_SRQ_ERROR, 0 },
+		{ QHCA_EVENT_SRQ_LIMIT, 31 }, { QHCA_EVENT_CQ_ERROR, 0 },
+		{ QHCA_EVENT_CQ_ERROR, 63 }, { QHCA_EVENT_PORT_CHANGE, 1 },
+	};
+	const uint32_t n = sizeof(e) / sizeof(e[0]);
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	uint32_t i;
+
+	(void)state;
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 5, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 6, 0);
+	for (i = 0; i < n; i++)
+		qhca_event(h->hca, e[i].type, e[i].number, i);
+	/* numbers out of range are nobody's */
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 64, 0);
+	qhca_event(h->hca, QHCA_EVENT_CQ_ERROR, 64, 0);
+	qhca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 32, 0);
+	for (i = 0; i < n; i++) {
+		host_set_ci(h, &eq, i + 2);
+		host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+		check_eqe(h, &eq, i + 2, e[i].type, e[i].number, i);
+	}
+	assert_int_equal(written(h, 0), n + 2);
+	host_free(h);
+}
+
+/* What belonged to a destroyed object is not delivered to the next one. */
+static void test_forget(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 8; i++)
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
+	qhca_event_forget_qp(h->hca, 3);	/* in the middle */
+	qhca_event_forget_qp(h->hca, 2);	/* the first held */
+	qhca_event_forget_qp(h->hca, 7);	/* the last */
+	qhca_event_forget_qp(h->hca, 7);
+	qhca_event_forget_qp(h->hca, 1000000);
+	qhca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 3, 33);
+	host_set_ci(h, &eq, 2);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	check_eqe(h, &eq, 2, QHCA_EVENT_QP_FATAL, 4, 4);
+	check_eqe(h, &eq, 3, QHCA_EVENT_QP_FATAL, 5, 5);
+	host_set_ci(h, &eq, 4);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	check_eqe(h, &eq, 4, QHCA_EVENT_QP_FATAL, 6, 6);
+	check_eqe(h, &eq, 5, QHCA_EVENT_QP_COMM_EST, 3, 33);
+	assert_int_equal(written(h, 0), 6);
+	host_free(h);
+}
+
+/* Completion events of a CQ number used again go to the new one's EQ. */
+static void test_forget_cq(void **state)
+{
+	struct ring eq0, eq1, eq2;
+	struct host *h = with_eq0(3, &eq0);
+	uint32_t i;
+
+	(void)state;
+	eq1 = host_ring(h, 1);
+	eq2 = host_ring(h, 1);
+	assert_int_equal(host_create_eq(h, 1, &eq1, 1), QHCA_CMD_OK);
+	assert_int_equal(host_create_eq(h, 2, &eq2, 2), QHCA_CMD_OK);
+	for (i = 0; i < 3; i++)
+		qhca_event_completion(h->hca, 1, 10 + i, i);
+	qhca_event_forget_cq(h->hca, 12);
+	for (i = 0; i < 3; i++)
+		qhca_event_completion(h->hca, 2, 10 + i, 50 + i);
+	host_set_ci(h, &eq1, 2);
+	host_set_ci(h, &eq2, 2);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(written(h, 1), 2);
+	assert_int_equal(written(h, 2), 3);
+	check_eqe(h, &eq2, 2, QHCA_EVENT_COMPLETION, 12, 52);
+	host_free(h);
+}
+
+/* A consumer index that makes no sense is not believed. */
+static void test_insane_ci(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(2, &eq);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
+	host_set_ci(h, &eq, 5);		/* more than was written */
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 9, 0);
+	host_set_ci(h, &eq, UINT32_MAX); /* backwards */
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(written(h, 0), 4);
+	host_set_ci(h, &eq, 4);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(written(h, 0), 5);
+	host_free(h);
+}
+
+static void test_create_errors(void **state)
+{
+	struct ring good, r;
+	struct host *h = with_eq0(2, &good);
+
+	(void)state;
+	r = host_ring(h, 2);
+	assert_int_equal(host_create_eq(h, 0, &r, 0), QHCA_CMD_IN_USE);
+	assert_int_equal(host_create_eq(h, 8, &r, 0), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(host_create_eq(h, 1, &r, 8), QHCA_CMD_BAD_PARAM);
+	r.log_depth = 9;
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_BAD_PARAM);
+	r.log_depth = 255;
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_BAD_PARAM);
+	r.log_depth = 3;		/* longer than its buffer */
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_BAD_PARAM);
+	r.log_depth = 2;
+	r.rec_offset += 128;
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_BAD_PARAM);
+	r.rec_offset = 64;
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_BAD_PARAM);
+	r.rec_offset = 256;
+	assert_int_equal(host_create_eq(h, 1, &r, 0), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 2, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_BAD_STATE);
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 1, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
+				  QHCA_TABLE_EQ | 1 << 8, NULL, 0, NULL, 0),
+			 QHCA_CMD_IN_USE);
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
+				  QHCA_TABLE_EQ | 1 << 8, NULL, 0, NULL, 0),
+			 QHCA_CMD_OK);
+	assert_int_equal(host_create_eq(h, 0, &r, 0), QHCA_CMD_NOT_MAPPED);
+	host_free(h);
+}
+
+static void test_query(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	struct qhca_eqc out;
+	uint64_t addr;
+
+	(void)state;
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
+	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_EQ, 0, 0, NULL, 0, &out,
+				  sizeof(out)), QHCA_CMD_OK);
+	assert_int_equal(get_le32(&out.state), 1);
+	assert_int_equal(get_le32(&out.pi), 2);
+	assert_int_equal(get_le32(&out.ci), 0);
+	assert_int_equal(get_le32(&out.armed), 0);
+	assert_int_equal(get_le32(&out.overruns), 1);
+	assert_int_equal(get_le16(&out.sw.vector), VECTOR);
+	assert_int_equal(out.sw.log_depth, 1);
+	assert_int_equal(get_le64(&out.sw.buf.base), eq.base);
+	/* and so does the table */
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_EQ, 0, &addr));
+	assert_memory_equal(host_ptr(h, addr), &out, sizeof(out));
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_int_equal(get_le32(&((struct qhca_eqc *)host_ptr(h, addr))->state),
+			 0);
+	/* events with nowhere to go are forgotten */
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+static void test_unreachable(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+
+	(void)state;
+	h->bad_first = eq.base;
+	h->bad_last = eq.base + 63;
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+			 QHCA_FATAL_EQ_DMA << 8);
+	assert_int_equal(h->hca->fatal_info, 0);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	host_free(h);
+
+	h = with_eq0(1, &eq);		/* the record */
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
+	h->bad_first = eq.record;
+	h->bad_last = eq.record + 63;
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
+	assert_true(qhca_is_dead(h->hca));
+	host_free(h);
+}
+
+/* The last event before silence, and its interrupt though not armed. */
+static void test_fatal_event(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(3, &eq);
+
+	(void)state;
+	qhca_fatal(h->hca, QHCA_FATAL_TABLE_DMA, 0x2000007);
+	check_eqe(h, &eq, 0, QHCA_EVENT_DEVICE_FATAL, QHCA_FATAL_TABLE_DMA,
+		  0x2000007);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	assert_int_equal(COUNT(h, events), 1);
+	qhca_fatal(h->hca, QHCA_FATAL_INTERNAL, 0);
+	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	assert_int_equal(written(h, 0), 1);
+	assert_int_equal(h->hca->fatal_info, 0x2000007);
+	host_free(h);
+
+	h = host_new(NULL);		/* no EQ 0: vector 0 */
+	qhca_inject_fatal(h->hca);
+	assert_int_equal(h->irqs[0], 1);
+	host_free(h);
+}
+
+/* Command events: held in their slot, which waits for its next command. */
+static void test_command_events(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	struct qhca_cmd_slot slot = { 0 }, done;
+
+	(void)state;
+	put_le16(&slot.opcode, QHCA_CMD_NOP);
+	put_le32(&slot.flags, QHCA_CMD_F_EVENT);
+	put_le16(&slot.token, 0x1111);
+	done = host_cmd_slot(h, &slot, 4);
+	assert_int_equal(get_le32(&done.status), QHCA_CMD_OK);
+	check_eqe(h, &eq, 0, QHCA_EVENT_CMD, 4, 0);
+	assert_int_equal(get_le16(&host_eqe(h, &eq, 0)->token), 0x1111);
+	put_le16(&slot.opcode, 0x7f);
+	put_le16(&slot.token, 0x2222);
+	host_cmd_slot(h, &slot, 5);
+	assert_int_equal(host_eqe(h, &eq, 1)->status, QHCA_CMD_BAD_OPCODE);
+
+	put_le16(&slot.token, 0x3333);		/* executed, event held */
+	put_le16(&slot.opcode, QHCA_CMD_INVALIDATE_ALL);
+	done = host_cmd_slot(h, &slot, 4);
+	assert_int_equal(get_le32(&done.status), QHCA_CMD_BAD_PARAM);
+	put_le16(&slot.token, 0x4444);
+	done = host_cmd_slot(h, &slot, 4);	/* has to wait */
+	assert_true(get_le32(&done.status) & QHCA_CMD_OWN);
+	host_set_ci(h, &eq, 2);
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(get_le16(&host_eqe(h, &eq, 2)->token), 0x3333);
+	assert_int_equal(host_eqe(h, &eq, 2)->status, QHCA_CMD_BAD_PARAM);
+	check_eqe(h, &eq, 2, QHCA_EVENT_CMD, 4, 0x1000c);	/* param */
+	assert_int_equal(get_le16(&host_eqe(h, &eq, 3)->token), 0x4444);
+	assert_true(host_eqe_valid(h, &eq, 3));
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_phase),
+	cmocka_unit_test(test_interrupt),
+	cmocka_unit_test(test_doorbell_ignored),
+	cmocka_unit_test(test_hold),
+	cmocka_unit_test(test_coalesce),
+	cmocka_unit_test(test_all_kinds),
+	cmocka_unit_test(test_forget),
+	cmocka_unit_test(test_forget_cq),
+	cmocka_unit_test(test_insane_ci),
+	cmocka_unit_test(test_create_errors),
+	cmocka_unit_test(test_query),
+	cmocka_unit_test(test_unreachable),
+	cmocka_unit_test(test_fatal_event),
+	cmocka_unit_test(test_command_events),
+};
+TEST_MAIN(tests)

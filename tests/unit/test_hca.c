@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+/* ------------------------------------------------------------------------
+ * Configuration
+ */
+static int refuse_dma(void *host, uint16_t gvmi, uint64_t addr, void *buf,
+		      size_t len)
+{
+	(void)host;
+	(void)gvmi;
+	(void)addr;
+	(void)buf;
+	(void)len;
+	return -1;
+}
+
+static void test_config_errors(void **state)
+{
+	static const struct qhca_host_ops ops = { .dma_read = refuse_dma };
+	struct qhca_config good, cfg;
+	struct qhca_hca *hca;
+	char err[256];
+
+	(void)state;
+	host_config(&good);
+#define BAD(word, change) do {						\
+	cfg = good;							\
+	change;								\
+	err[0] = 0;							\
+	assert_null(qhca_create(&cfg, &ops, NULL, err, sizeof(err)));	\
+	if (!strstr(err, word))						\
+		fail_msg("\"%s\" does not say \"%s\"", err, word);	\
+} while (0)
+	BAD("MAC", cfg.mac[0] = 1);
+	BAD("MAC", memset(cfg.mac, 0, 6));
+	BAD("log_max_pt", cfg.log_max_pt = 25);
+	BAD("log_max_qp", cfg.log_max_qp = 24);
+	BAD("log_max_cq", cfg.log_max_cq = 25);
+	BAD("log_max_srq", cfg.log_max_srq = 0);
+	BAD("log_max_eq", cfg.log_max_eq = 9);
+	BAD("log_max_wq_depth", cfg.log_max_wq_depth = 17);
+	BAD("log_max_cq_depth", cfg.log_max_cq_depth = 25);
+	BAD("log_max_eq_depth", cfg.log_max_eq_depth = 21);
+	BAD("num_vectors", cfg.num_vectors = 65);
+	BAD("num_vectors", cfg.num_vectors = 0);
+	BAD("num_gids", cfg.num_gids = 257);
+	BAD("num_db_pages", cfg.num_db_pages = 0);
+	BAD("link_speed", cfg.link_speed = 0x10000);
+	BAD("device memory", cfg.devmem_size = 1);
+	BAD("maximum of the protection cache",
+	    cfg.cache_max[QHCA_CACHE_PT].sets = 3);
+	BAD("default of the CQ descriptor cache",
+	    cfg.cache_default[QHCA_CACHE_CQ].sets = 2048);
+	hca = qhca_create(&good, &ops, NULL, err, sizeof(err));
+	assert_non_null(hca);
+	qhca_destroy(hca);
+	qhca_destroy(NULL);
+}
+
+static void test_defaults(void **state)
+{
+	struct qhca_config cfg;
+	struct host *h;
+
+	(void)state;
+	qhca_config_default(&cfg);
+	h = host_new(&cfg);
+	/* 131,072 regions, 16,384 QPs and CQs, 4,096 SRQs at the least */
+	assert_true(cfg.log_max_pt >= 17 && cfg.log_max_qp >= 14);
+	assert_true(cfg.log_max_cq >= 14 && cfg.log_max_srq >= 12);
+	host_free(h);
+}
+
+/* ------------------------------------------------------------------------
+ * Who works when
+ */
+static void test_budget(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_cmd_slot *slots = host_ptr(h, h->slots);
+	uint64_t before = COUNT(h, commands);
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 32; i++) {
+		memset(&slots[i], 0, sizeof(slots[i]));
+		put_le32(&slots[i].status, QHCA_CMD_OWN);
+	}
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
+	assert_true(qhca_run(h->hca, 0, 0).more);
+	assert_int_equal(COUNT(h, commands), before);
+	assert_true(qhca_run(h->hca, 0, 5).more);
+	assert_int_equal(COUNT(h, commands), before + 5);
+	assert_false(qhca_run(h->hca, 0, 1000).more);
+	assert_int_equal(COUNT(h, commands), before + 32);
+	host_free(h);
+}
+
+/* With a budget of one, an endless supply of one kind starves no other. */
+static void test_fairness(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_cmd_slot *slots = host_ptr(h, h->slots);
+	static const uint8_t mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
+	uint8_t *room;
+	unsigned int i;
+
+	(void)state;
+	memset(&slots[0], 0, sizeof(slots[0]));
+	put_le32(&slots[0].status, QHCA_CMD_OWN);
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	for (i = 0; i < 8 && get_le32(&slots[0].status) & QHCA_CMD_OWN; i++) {
+		while ((room = qhca_tx_begin(h->hca, 60)) != NULL) {
+			memset(room, 0, 60);
+			memcpy(room, mac, 6);
+			qhca_tx_end(h->hca, 60);
+		}
+		assert_true(qhca_run(h->hca, 0, 1).more);
+	}
+	assert_int_equal(get_le32(&slots[0].status), QHCA_CMD_OK);
+	host_free(h);
+}
+
+/* Whose turn it is changes, so that the last in the list comes first too. */
+static void test_turns(void **state)
+{
+	struct host *h = host_new_ready();
+	static const uint8_t mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
+	uint64_t ring = host_alloc(h, 4096, 64), frame = host_alloc(h, 64, 64);
+	struct qhca_eth_txd *txd = host_ptr(h, ring);
+	struct qhca_ethq_config in = { .log_tx = 3, .log_rx = 3 };
+	uint8_t *room;
+	unsigned int i;
+
+	(void)state;
+	put_le64(&in.tx_base, ring);
+	put_le64(&in.rx_base, ring + 1024);
+	put_le64(&in.rxc_base, ring + 2048);
+	put_le64(&in.rec_base, ring + 3072);
+	assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_ETHQ, 0, 0, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_OK);
+	put_le64(&txd->addr, frame);
+	put_le32(&txd->len, 60);
+	put_le16(&txd->flags, QHCA_TXD_EOP);
+	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_TX, 1ull << 32, 0);
+	for (i = 0; i < 8 && h->num_sent == 0; i++) {
+		while ((room = qhca_tx_begin(h->hca, 60)) != NULL) {
+			memset(room, 0, 60);
+			memcpy(room, mac, 6);
+			qhca_tx_end(h->hca, 60);
+		}
+		qhca_run(h->hca, 0, 1);
+	}
+	assert_int_equal(h->num_sent, 1);
+	host_free(h);
+}
+
+static void test_idle(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_run_result r = qhca_run(h->hca, 12345, 100);
+
+	(void)state;
+	assert_false(r.more);
+	assert_int_equal(r.deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+/* ------------------------------------------------------------------------
+ * Death and reset
+ */
+static void test_fatal(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_run_result r;
+	struct qhca_port_info info;
+	uint64_t writes;
+
+	(void)state;
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_inject_fatal(h->hca);
+	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_STATUS, 0),
+			 QHCA_STATUS_READY | QHCA_STATUS_ENABLED |
+			 QHCA_STATUS_FATAL | QHCA_FATAL_INJECTED << 8);
+	writes = h->reads + h->writes;
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, 0, 0);
+	r = qhca_run(h->hca, 1ull << 60, 100);
+	assert_false(r.more);
+	assert_int_equal(r.deadline, QHCA_NEVER);
+	assert_int_equal(h->reads + h->writes, writes);
+	assert_int_equal(COUNT(h, doorbells_ignored), 1);
+	assert_false(qhca_can_receive(h->hca));
+	qhca_query_port(h->hca, &info);
+	assert_true(info.fatal);
+	assert_int_equal(info.fatal_cause, QHCA_FATAL_INJECTED);
+	qhca_reset(h->hca, 1ull << 60);
+	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_STATUS, 0),
+			 QHCA_STATUS_READY);
+	host_free(h);
+}
+
+/* Reset in the middle of anything, many times: nothing leaks or dangles. */
+static void test_reset_again(void **state)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_init_hca in;
+	struct ring eq, cq;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		h->next = RAM_BASE;
+		host_enable(h);
+		host_init_default(h, &in);
+		put_le32(&in.flags, i % 2 ? QHCA_INIT_STRICT_LKEY : 0);
+		assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+		host_map_table(h, QHCA_TABLE_EQ);
+		host_map_table(h, QHCA_TABLE_CQ);
+		eq = host_ring(h, 1);
+		cq = host_ring(h, 1);
+		assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
+		assert_int_equal(host_create_cq(h, 7, &cq, 0), QHCA_CMD_OK);
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 1, 0);
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 2, 0);
+		assert_int_equal(h->hca->eqs.num_waiting, 1);
+		qhca_reset(h->hca, i);
+		assert_false(qhca_cq_exists(h->hca, 7));
+		assert_int_equal(h->hca->init_flags, 0);
+		assert_int_equal(h->hca->turn, 0);	/* as a new one */
+		assert_int_equal(qhca_eqs_deadline(h->hca), QHCA_NEVER);
+	}
+	host_free(h);
+}
+
+/* ------------------------------------------------------------------------
+ * Observation
+ */
+static void test_counter_names(void **state)
+{
+	struct host *h = host_new(NULL);
+	unsigned int i;
+
+	(void)state;
+	assert_string_equal(qhca_counter_name(QHCA_CNT_pt_hits), "pt_hits");
+	assert_string_equal(qhca_counter_name(QHCA_CNT_inject_delayed),
+			    "inject_delayed");
+	for (i = 0; i < QHCA_NUM_COUNTERS; i++)
+		assert_non_null(qhca_counter_name((enum qhca_counter)i));
+	assert_null(qhca_counter_name(QHCA_NUM_COUNTERS));
+	assert_int_equal(qhca_counter(h->hca, QHCA_NUM_COUNTERS), 0);
+	host_free(h);
+}
+
+struct seen {
+	unsigned int num;
+	struct qhca_cache_line last;
+};
+
+static void on_line(void *arg, const struct qhca_cache_line *line)
+{
+	struct seen *s = arg;
+
+	s->num++;
+	s->last = *line;
+}
+
+static void test_cache_lines(void **state)
+{
+	struct host *h = host_new_ready();
+	struct ring eq = host_ring(h, 2), cq = host_ring(h, 2);
+	struct qhca_cache_info info;
+	struct seen seen = { 0 };
+	struct qhca_tag tag = { .index = 5, .page = 9 };
+	uint64_t *entry;
+	int id;
+
+	(void)state;
+	assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(h, 37, &cq, 0), QHCA_CMD_OK);
+	for (id = 0; id < QHCA_NUM_CACHES; id++) {
+		qhca_query_cache(h->hca, (enum qhca_cache_id)id, &info);
+		assert_int_equal(info.geometry.sets,
+				 h->hca->cfg.cache_default[id].sets);
+		assert_int_equal(info.valid, id == QHCA_CACHE_CQ);
+	}
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, on_line, &seen);
+	assert_int_equal(seen.num, 1);
+	assert_int_equal(seen.last.index, 37);
+	assert_int_equal(seen.last.set, 37);
+	assert_int_equal(seen.last.page, 0);
+	entry = qhca_cache_install(&h->hca->mem.at, tag,
+				   qhca_cache_fill_begin(&h->hca->mem.at));
+	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, on_line, &seen);
+	assert_int_equal(seen.num, 2);
+	assert_int_equal(seen.last.page, 9);
+	assert_int_equal(seen.last.addr, 0x7000);
+	host_free(h);
+
+	h = host_new(NULL);		/* before there are any */
+	qhca_query_cache(h->hca, QHCA_CACHE_PT, &info);
+	assert_int_equal(info.geometry.sets, 0);
+	seen.num = 0;
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_PT, on_line, &seen);
+	qhca_for_each_cache_line(h->hca, (enum qhca_cache_id)9, on_line, &seen);
+	assert_int_equal(seen.num, 0);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_config_errors),
+	cmocka_unit_test(test_defaults),
+	cmocka_unit_test(test_budget),
+	cmocka_unit_test(test_fairness),
+	cmocka_unit_test(test_turns),
+	cmocka_unit_test(test_idle),
+	cmocka_unit_test(test_fatal),
+	cmocka_unit_test(test_reset_again),
+	cmocka_unit_test(test_counter_names),
+	cmocka_unit_test(test_cache_lines),
+};
+TEST_MAIN(tests)

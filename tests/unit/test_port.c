@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "frames.h"
+
+static const uint8_t mac2[6] = { 2, 0, 0, 0, 0, 9 };
+
+static void test_gids(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_gid_entry none = { .rsvd = 0 };
+	const struct qhca_gid *gid;
+
+	(void)state;
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), -1);
+	assert_int_equal(set_gid(h, 5, frame_gid4, frame_mac, 0xffff),
+			 QHCA_CMD_OK);
+	assert_int_equal(set_gid(h, 3, frame_gid4, frame_mac, 100),
+			 QHCA_CMD_OK);
+	assert_int_equal(set_gid(h, 7, frame_gid4, frame_mac, 0xffff),
+			 QHCA_CMD_OK);
+	/* the VLAN belongs to it; of two equal ones the lower */
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 5);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, 100), 3);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, 101), -1);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid6, QHCA_VLAN_NONE), -1);
+	assert_int_equal(set_gid(h, 1, frame_gid4, frame_mac, 0xffff),
+			 QHCA_CMD_OK);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 1);
+	gid = qhca_gid_get(h->hca, 3);
+	assert_non_null(gid);
+	assert_int_equal(gid->vlan, 100);
+	assert_memory_equal(gid->smac, frame_mac, 6);
+	assert_null(qhca_gid_get(h->hca, 4));
+	assert_null(qhca_gid_get(h->hca, 8));
+	assert_null(qhca_gid_get(h->hca, UINT32_MAX));
+	/* removed */
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 1, 0, &none,
+				  sizeof(none), NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 5);
+	host_free(h);
+}
+
+static void test_gid_errors(void **state)
+{
+	struct host *h = host_new_ready();
+	uint8_t gid[16] = { 0 }, mac[6] = { 0 };
+	struct qhca_gid_entry in = { .smac = { 2 } };
+
+	(void)state;
+	assert_int_equal(set_gid(h, 8, frame_gid4, frame_mac, 0xffff),
+			 QHCA_CMD_BAD_INDEX);
+	assert_int_equal(set_gid(h, 0, gid, frame_mac, 0xffff),
+			 QHCA_CMD_BAD_PARAM);
+	gid[0] = 0xff;
+	assert_int_equal(set_gid(h, 0, gid, frame_mac, 0xffff),
+			 QHCA_CMD_BAD_PARAM);
+	memcpy(gid, frame_gid4, 16);
+	gid[12] = 224;
+	assert_int_equal(set_gid(h, 0, gid, frame_mac, 0xffff),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(set_gid(h, 0, frame_gid4, mac, 0xffff),
+			 QHCA_CMD_BAD_PARAM);
+	mac[0] = 1;
+	assert_int_equal(set_gid(h, 0, frame_gid4, mac, 0xffff),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(set_gid(h, 0, frame_gid4, frame_mac, 4095),
+			 QHCA_CMD_BAD_PARAM);
+	/* the IPv4 flag must say what the GID is */
+	memcpy(in.gid, frame_gid4, 16);
+	put_le16(&in.vlan, 0xffff);
+	put_le32(&in.flags, QHCA_GID_VALID);
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 0, 0, &in, sizeof(in),
+				  NULL, 0), QHCA_CMD_BAD_PARAM);
+	memcpy(in.gid, frame_gid6, 16);
+	put_le32(&in.flags, QHCA_GID_VALID | QHCA_GID_IPV4);
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 0, 0, &in, sizeof(in),
+				  NULL, 0), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(h->hca->port.num_gids_valid, 0);
+	host_free(h);
+}
+
+static void test_own_macs(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_port_config pc = { .mac = { 2, 7, 7, 7, 7, 7 } };
+
+	(void)state;
+	assert_true(qhca_mac_is_ours(h->hca, frame_mac));
+	assert_false(qhca_mac_is_ours(h->hca, mac2));
+	set_gid(h, 0, frame_gid4, mac2, 0xffff);
+	assert_true(qhca_mac_is_ours(h->hca, mac2));
+	put_le32(&pc.fields, QHCA_PORT_SET_MAC);
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_PORT, 0, 0, &pc, sizeof(pc),
+				  NULL, 0), QHCA_CMD_OK);
+	assert_false(qhca_mac_is_ours(h->hca, frame_mac));
+	assert_true(qhca_mac_is_ours(h->hca, pc.mac));
+	assert_true(qhca_mac_is_ours(h->hca, mac2));
+	/* the permanent address register does not change */
+	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_MAC_LO, 0),
+			 get_le32(frame_mac));
+	host_free(h);
+}
+
+static void test_settings(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_port_config in = { .mac = { 1 } };
+	struct qhca_port_info info;
+	struct qhca_port out;
+
+	(void)state;
+#define SET() host_cmd(h, QHCA_CMD_SET_PORT, 0, 0, &in, sizeof(in), NULL, 0)
+	put_le32(&in.fields, 8);
+	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
+	put_le32(&in.fields, QHCA_PORT_SET_MAC);
+	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
+	put_le32(&in.fields, QHCA_PORT_SET_MTU);
+	put_le32(&in.eth_mtu, 67);
+	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
+	put_le32(&in.eth_mtu, QHCA_LIMIT_ETH_MTU + 1);
+	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
+	put_le32(&in.eth_mtu, QHCA_LIMIT_ETH_MTU);
+	assert_int_equal(SET(), QHCA_CMD_OK);
+	put_le32(&in.fields, QHCA_PORT_SET_RX);
+	put_le32(&in.rx_flags, 8);
+	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
+	put_le32(&in.rx_flags, QHCA_RX_ENABLE);
+	assert_int_equal(SET(), QHCA_CMD_OK);
+	put_le32(&in.rx_flags, 0);	/* a field that does not apply */
+	put_le32(&in.fields, 0);
+	assert_int_equal(SET(), QHCA_CMD_OK);
+	assert_int_equal(h->hca->port.rx_flags, QHCA_RX_ENABLE);
+
+	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_PORT, 0, 0, NULL, 0, &out,
+				  sizeof(out)), QHCA_CMD_OK);
+	assert_int_equal(get_le32(&out.eth_mtu), QHCA_LIMIT_ETH_MTU);
+	assert_int_equal(get_le32(&out.link), 1 | 1000 << 8);
+	assert_memory_equal(out.mac, frame_mac, 6);
+	qhca_query_port(h->hca, &info);
+	assert_true(info.enabled && info.link_up && !info.fatal);
+	assert_int_equal(info.eth_mtu, QHCA_LIMIT_ETH_MTU);
+	set_gid(h, 0, frame_gid4, frame_mac, 0xffff);
+	set_gid(h, 3, frame_gid6, frame_mac, 0xffff);
+	qhca_query_port(h->hca, &info);
+	assert_int_equal(info.num_gids_valid, 2);
+	/* all back with a reset */
+	qhca_reset(h->hca, 0);
+	qhca_query_port(h->hca, &info);
+	assert_int_equal(info.eth_mtu, 1500);
+	assert_int_equal(info.num_gids_valid, 0);
+	assert_int_equal(h->hca->port.rx_flags, 0);
+	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), -1);
+	host_free(h);
+}
+
+static void test_link(void **state)
+{
+	struct host *h = host_new_ready();
+	struct ring eq = host_ring(h, 3);
+
+	(void)state;
+	assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
+	assert_false(host_eqe_valid(h, &eq, 0));	/* not the state now */
+	qhca_set_link(h->hca, true, 0);
+	assert_false(host_eqe_valid(h, &eq, 0));
+	qhca_set_link(h->hca, false, 0);
+	assert_int_equal(host_eqe(h, &eq, 0)->type, QHCA_EVENT_PORT_CHANGE);
+	assert_int_equal(get_le32(&host_eqe(h, &eq, 0)->number), 1);
+	assert_false(get_le32(&host_eqe(h, &eq, 0)->detail) & QHCA_LINK_UP);
+	assert_false(qhca_can_receive(h->hca));
+	qhca_set_link(h->hca, true, 0);
+	assert_true(get_le32(&host_eqe(h, &eq, 1)->detail) & QHCA_LINK_UP);
+	assert_true(qhca_can_receive(h->hca));
+	host_free(h);
+}
+
+/* ------------------------------------------------------------------------
+ * Multicast members; the QPs are made live by hand
+ */
+static void fake_ud(struct host *h, uint32_t qpn)
+{
+	h->hca->qps.slot[qpn].live = 1;
+	h->hca->qps.slot[qpn].type = QHCA_QPT_UD;
+}
+
+static enum qhca_cmd_status member(struct host *h, enum qhca_opcode op,
+				   uint32_t qpn, uint8_t group)
+{
+	struct qhca_mgid in = { .gid = { 0xff, 0x0e, [15] = group } };
+
+	return host_cmd(h, op, qpn, 0, &in, sizeof(in), NULL, 0);
+}
+
+static bool collect(struct qhca_hca *hca, uint32_t qpn, void *arg)
+{
+	(void)hca;
+	*(uint64_t *)arg |= 1ull << qpn;
+	return true;
+}
+
+static uint64_t members(struct host *h, uint8_t group)
+{
+	uint8_t gid[16] = { 0xff, 0x0e, [15] = group };
+	uint64_t mask = 0;
+	bool any = qhca_mcast_for_each(h->hca, gid, collect, &mask);
+
+	assert_int_equal(any, mask != 0);
+	assert_int_equal(qhca_mcast_any(h->hca, gid), mask != 0);
+	return mask;
+}
+
+static void test_mcast(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_mgid bad = { .gid = { 0xfe, 0x80 } };
+
+	(void)state;
+	fake_ud(h, 4);
+	fake_ud(h, 5);
+	assert_int_equal(host_cmd(h, QHCA_CMD_ATTACH_MCAST, 4, 0, &bad,
+				  sizeof(bad), NULL, 0), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 6, 1),
+			 QHCA_CMD_BAD_STATE);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 64, 1),
+			 QHCA_CMD_BAD_INDEX);
+	h->hca->qps.slot[7].live = 1;	/* RC */
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 7, 1),
+			 QHCA_CMD_BAD_STATE);
+	assert_int_equal(members(h, 1), 0);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 4, 1), QHCA_CMD_OK);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 4, 1), QHCA_CMD_OK);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 5, 1), QHCA_CMD_OK);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 4, 2), QHCA_CMD_OK);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 4, 3), QHCA_CMD_OK);
+	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 5, 3),
+			 QHCA_CMD_NO_RESOURCE);
+	assert_int_equal(members(h, 1), 1 << 4 | 1 << 5);
+	assert_int_equal(members(h, 2), 1 << 4);
+	assert_int_equal(member(h, QHCA_CMD_DETACH_MCAST, 5, 2),
+			 QHCA_CMD_BAD_STATE);
+	assert_int_equal(member(h, QHCA_CMD_DETACH_MCAST, 4, 2), QHCA_CMD_OK);
+	assert_int_equal(members(h, 2), 0);
+	qhca_mcast_drop_qp(h->hca, 4);
+	assert_int_equal(members(h, 1), 1 << 5);
+	assert_int_equal(members(h, 3), 0);
+	assert_int_equal(h->hca->port.num_members, 1);
+	h->hca->qps.slot[4].live = h->hca->qps.slot[5].live = 0;
+	h->hca->qps.slot[7].live = 0;
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_gids),
+	cmocka_unit_test(test_gid_errors),
+	cmocka_unit_test(test_own_macs),
+	cmocka_unit_test(test_settings),
+	cmocka_unit_test(test_link),
+	cmocka_unit_test(test_mcast),
+};
+TEST_MAIN(tests)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+#define QPNS	64
+
+/* The heap against a plain array. */
+static void test_timers(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t due[QPNS], seed = 7;
+
+	(void)state;
+	memset(due, 0xff, sizeof(due));
+	for (int round = 0; round < 20000; round++) {
+		uint32_t qpn = 2 + host_random(&seed) % (QPNS - 2);
+		uint64_t first = QHCA_NEVER;
+
+		if (host_random(&seed) % 3) {
+			due[qpn] = 1 + host_random(&seed) % 1000;
+			qhca_sched_timer(h->hca, qpn, due[qpn]);
+		} else {
+			due[qpn] = QHCA_NEVER;
+			qhca_sched_timer_stop(h->hca, qpn);
+		}
+		for (int i = 0; i < QPNS; i++)
+			if (due[i] < first)
+				first = due[i];
+		assert_int_equal(qhca_sched_deadline(h->hca), first);
+	}
+	host_free(h);
+}
+
+static void test_doorbells_ignored(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t before = COUNT(h, doorbells_ignored);
+
+	(void)state;
+	qhca_sched_doorbell(h->hca, 0, 0xffffff, 1);
+	qhca_sched_doorbell(h->hca, 0, 5, 1);		/* no such QP */
+	assert_int_equal(COUNT(h, doorbells_ignored), before + 2);
+	assert_false(qhca_sched_pending(h->hca));
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_timers),
+	cmocka_unit_test(test_doorbells_ignored),
+};
+
+TEST_MAIN(tests)

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+static void test_check(void **state)
+{
+	struct qhca_init_table row = { .log_entries = 10, .log_chunk = 12 };
+
+	(void)state;
+	assert_true(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 9));
+	row.log_entries = 0;
+	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	row.log_entries = 10;
+	row.log_chunk = 11;
+	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	row.log_chunk = 23;
+	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	/* 512 chunks are enough for 2^15 entries of 64 bytes in 4 KiB chunks */
+	row.log_chunk = 12;
+	row.log_entries = 15;
+	assert_true(qhca_table_check(QHCA_TABLE_PT, &row, 24));
+	row.log_entries = 16;
+	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 24));
+	/* a context of 1 KiB is 16 times an entry */
+	row.log_entries = 11;
+	assert_true(qhca_table_check(QHCA_TABLE_QP, &row, 24));
+	row.log_entries = 12;
+	assert_false(qhca_table_check(QHCA_TABLE_QP, &row, 24));
+	/* no shift by more than a word has */
+	row.log_entries = 255;
+	assert_false(qhca_table_check(QHCA_TABLE_QP, &row, 255));
+}
+
+static struct host *with_tables(void)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_init_hca in;
+
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	return h;
+}
+
+static enum qhca_cmd_status map(struct host *h, uint32_t first, uint32_t param,
+				const uint64_t *addr, uint32_t n)
+{
+	__le64 in[QHCA_MAX_CHUNKS];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		put_le64(&in[i], addr[i]);
+	return host_cmd(h, QHCA_CMD_MAP_CHUNKS, first, param, in, n * 8, NULL,
+			0);
+}
+
+static enum qhca_cmd_status unmap(struct host *h, uint32_t first,
+				  uint32_t param)
+{
+	return host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, first, param, NULL, 0, NULL,
+			0);
+}
+
+/* PT of 1024 entries in 16 chunks of 64. */
+static void test_entry(void **state)
+{
+	struct host *h = with_tables();
+	uint64_t addr[2] = { 0x10000, 0x7000 }, at = 1;
+
+	(void)state;
+	assert_int_equal(qhca_table_chunks(h->hca, QHCA_TABLE_PT), 16);
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_int_equal(at, 1);
+	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 2 << 8, addr, 2),
+			 QHCA_CMD_OK);
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 63, &at));
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_int_equal(at, 0x10000);
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 127, &at));
+	assert_int_equal(at, 0x10fc0);
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 128, &at));
+	assert_int_equal(at, 0x7000);
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 192, &at));
+	/* beyond the table, and where the shift would wrap */
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 1024 + 64, &at));
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, UINT32_MAX, &at));
+	host_free(h);
+}
+
+/* A chunk at bus address 0 is mapped all the same. */
+static void test_zero_address(void **state)
+{
+	struct host *h = with_tables();
+	uint64_t addr = 0, at = 1;
+
+	(void)state;
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &addr, 1),
+			 QHCA_CMD_OK);
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_int_equal(at, 128);
+	host_free(h);
+}
+
+static void test_map_errors(void **state)
+{
+	struct host *h = with_tables();
+	uint64_t addr[2] = { 0x10000, 0x20000 }, bad = 0x10800, at;
+
+	(void)state;
+	assert_int_equal(map(h, 0, 7 | 1 << 8, addr, 1), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT, addr, 1),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 513 << 8, addr, 1),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map(h, 16, QHCA_TABLE_PT | 1 << 8, addr, 1),
+			 QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map(h, 15, QHCA_TABLE_PT | 2 << 8, addr, 2),
+			 QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map(h, UINT32_MAX, QHCA_TABLE_PT | 2 << 8, addr, 2),
+			 QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 1),
+			 QHCA_CMD_BAD_LEN);
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &bad, 1),
+			 QHCA_CMD_BAD_PARAM);
+	/* all or none */
+	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 1 << 8, addr, 1),
+			 QHCA_CMD_OK);
+	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 2),
+			 QHCA_CMD_IN_USE);
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_int_equal(unmap(h, 0, QHCA_TABLE_PT | 2 << 8),
+			 QHCA_CMD_NOT_MAPPED);
+	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_int_equal(unmap(h, 1, QHCA_TABLE_PT | 1 << 8), QHCA_CMD_OK);
+	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	host_free(h);
+}
+
+/* A chunk with a live object stays. */
+static void test_unmap_live(void **state)
+{
+	struct host *h = host_new_ready();
+	struct ring eq = host_ring(h, 4), cq = host_ring(h, 4);
+
+	(void)state;
+	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(h, 33, &cq, 1), QHCA_CMD_OK);
+	assert_int_equal(unmap(h, 0, QHCA_TABLE_EQ | 1 << 8), QHCA_CMD_IN_USE);
+	/* 64 CQ contexts of 128 bytes: two chunks */
+	assert_int_equal(unmap(h, 1, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_IN_USE);
+	assert_int_equal(unmap(h, 0, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, 33, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_int_equal(unmap(h, 1, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_OK);
+	host_free(h);
+}
+
+/* ---- walks */
+
+static void put_ate(struct host *h, uint64_t node, unsigned int i, uint64_t ate)
+{
+	put_le64(host_ptr(h, node + i * 8), ate);
+}
+
+static void test_walk_levels(void **state)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_at_root root = { .page_shift = 12 };
+	uint64_t node[5], entry, reads, offset;
+	unsigned int level;
+
+	(void)state;
+	/* entry 3 of every node leads on: the page at index 3,3,3... */
+	for (level = 0; level < 5; level++) {
+		node[level] = host_alloc(h, 512 * 8, 64);
+		put_ate(h, node[level], 3, QHCA_ATE_PRESENT |
+			(level ? node[level - 1] :
+				 (0x5000 | QHCA_ATE_WRITE)));
+	}
+	for (level = 1, offset = 0; level <= 5; level++) {
+		offset |= 3ull << (12 + 9 * (level - 1));
+		root.base = node[level - 1];
+		root.levels = (uint8_t)level;
+		reads = 0;
+		assert_int_equal(qhca_at_walk(h->hca, &root, offset + 77,
+					      &entry, &reads), QHCA_WALK_OK);
+		assert_int_equal(entry, 0x5000 | QHCA_ATE_PRESENT |
+				 QHCA_ATE_WRITE);
+		assert_int_equal(reads, level);
+		/* a neighbour at the lowest level is absent */
+		assert_int_equal(qhca_at_walk(h->hca, &root, offset + 4096,
+					      &entry, NULL), QHCA_WALK_ABSENT);
+		/* the root's index is not masked */
+		assert_int_equal(qhca_at_walk(h->hca, &root,
+					      1ull << (12 + 9 * level), &entry,
+					      NULL), QHCA_WALK_RANGE);
+	}
+	host_free(h);
+}
+
+static void test_walk_large_leaf(void **state)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_at_root root = { .page_shift = 12, .levels = 2 };
+	uint64_t entry;
+
+	(void)state;
+	root.base = host_alloc(h, 512 * 8, 64);
+	/* low bits of a leaf's address are ignored */
+	put_ate(h, root.base, 1, 0x40005000 | QHCA_ATE_PRESENT | QHCA_ATE_LEAF);
+	assert_int_equal(qhca_at_walk(h->hca, &root, 0x200000 + 0x7123, &entry,
+				      NULL), QHCA_WALK_OK);
+	assert_int_equal(entry, 0x40007000 | QHCA_ATE_PRESENT);
+	host_free(h);
+}
+
+/* A level-1 node at the end of memory: nothing beyond the entry is read. */
+static void test_walk_dma(void **state)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_at_root root = {
+		.base = RAM_BASE + RAM_SIZE - 64, .page_shift = 12, .levels = 1,
+	};
+	uint64_t entry;
+
+	(void)state;
+	assert_int_equal(qhca_at_walk(h->hca, &root, 7 << 12, &entry, NULL),
+			 QHCA_WALK_ABSENT);
+	assert_int_equal(qhca_at_walk(h->hca, &root, 8 << 12, &entry, NULL),
+			 QHCA_WALK_DMA);
+	root.levels = 0;
+	assert_int_equal(qhca_at_walk(h->hca, &root, 0, &entry, NULL),
+			 QHCA_WALK_RANGE);
+	/* a loop of nodes ends with the levels */
+	root.base = host_alloc(h, 512 * 8, 64);
+	root.levels = 5;
+	put_ate(h, root.base, 0, root.base | QHCA_ATE_PRESENT);
+	assert_int_equal(qhca_at_walk(h->hca, &root, 0, &entry, NULL),
+			 QHCA_WALK_OK);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_check),
+	cmocka_unit_test(test_entry),
+	cmocka_unit_test(test_zero_address),
+	cmocka_unit_test(test_map_errors),
+	cmocka_unit_test(test_unmap_live),
+	cmocka_unit_test(test_walk_levels),
+	cmocka_unit_test(test_walk_large_leaf),
+	cmocka_unit_test(test_walk_dma),
+};
+TEST_MAIN(tests)
