@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A host for the engine and a very small driver of it: flat memory, registers,
+ * commands, doorbells, queues.  It reaches the device as the kernel driver
+ * does and in no other way, so the simulator, fuzzers and unit tests share it.
+ *
+ * Nothing here is careful of the driver's own mistakes: a call that the device
+ * refuses when it should not ends the program with a message.
+ */
+#ifndef QHCA_MINIDRV_H
+#define QHCA_MINIDRV_H
+
+#include "qhca.h"
+
+#define MD_MAX_SGE	32
+#define MD_PAGE		4096
+
+struct md;
+
+/* A buffer as the device sees it: contiguous, or scattered 4 KiB pages. */
+struct md_buf {
+	uint64_t *page;		/* bus address of each page */
+	uint32_t num_pages;
+	uint64_t root;		/* translation root; base when not scattered */
+	uint8_t levels;
+	uint64_t len;
+};
+
+struct md_mr {
+	struct md_buf buf;
+	uint64_t iova, len;
+	uint32_t key;		/* L_Key and R_Key */
+	uint32_t pd, access;
+};
+
+struct md_cq {
+	struct md *md;
+	uint32_t cqn, log_depth, rec_offset;
+	struct md_buf buf;
+	uint32_t ci;
+};
+
+struct md_srq {
+	uint32_t srqn, log_depth, log_stride, rec_offset;
+	struct md_buf buf;
+	uint32_t free, tail, pi;	/* slots; posted */
+	uint64_t *wr_id;		/* by slot */
+};
+
+struct md_qp_init {
+	uint8_t type;			/* enum qhca_qp_type */
+	uint16_t flags;			/* QHCA_QP_*; HAS_SQ, HAS_RQ by depth */
+	uint8_t sq_log_depth, rq_log_depth;
+	uint8_t sq_log_stride, rq_log_stride;
+	bool no_rq;
+	uint32_t rq_threshold;
+	uint32_t pd, db_page;
+	struct md_cq *send_cq, *recv_cq;
+	struct md_srq *srq;
+};
+
+struct md_qp {
+	uint32_t qpn;
+	struct md_qp_init init;
+	uint32_t sq_offset, rq_offset, rec_offset;
+	struct md_buf buf;
+	uint32_t sq_pi, rq_pi;
+	uint32_t sq_ci, rq_ci;		/* completed, kept by the caller */
+};
+
+struct md_sge {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t key;
+};
+
+struct md_wr {
+	uint8_t opcode, flags;		/* enum qhca_wqe_opcode, QHCA_WQE_F_* */
+	uint64_t wr_id;
+	uint32_t imm;			/* or key to invalidate */
+	uint32_t num_sge;
+	const struct md_sge *sge;
+	const void *inline_data;	/* with QHCA_WQE_F_INLINE */
+	uint32_t inline_len;
+	uint64_t raddr;
+	uint32_t rkey;
+	uint64_t swap_add, compare;
+	const struct qhca_wqe_ud *ud;
+	const struct qhca_wqe_bind *bind;
+	const struct qhca_wqe_reg *reg;
+};
+
+struct md_conn {			/* everything MODIFY_QP may want */
+	uint32_t dest_qpn, sq_psn, rq_psn, qkey, access;
+	uint8_t mtu;			/* enum qhca_mtu */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	struct qhca_av av;
+};
+
+struct md_init {
+	struct qhca_geometry cache[QHCA_NUM_CACHES];	/* 0 x 0: default */
+	uint32_t eth_mtu;				/* 0: 4200 */
+	uint8_t log_pt, log_qp, log_cq, log_srq;	/* 0: 10, 8, 8, 6 */
+	uint8_t log_eq;					/* 0: 10 */
+	uint32_t flags;					/* QHCA_INIT_* */
+	bool scatter;		/* queues and regions in shuffled pages */
+};
+
+struct md {
+	struct qhca_hca *hca;
+	uint64_t now;			/* ns, given to the engine */
+	uint8_t *mem;
+	uint64_t mem_len, brk;
+	uint64_t *free_page;		/* shuffled order for scattered buffers */
+	uint32_t rng;
+	struct md_init init;
+	struct qhca_caps caps;
+	uint64_t cmdq;
+	uint64_t in_mbox, out_mbox;
+	uint32_t next_key, next_qpn, next_cqn, next_srqn;
+	uint64_t pt;			/* bus address of the protection table */
+	uint32_t eq_ci;
+	uint64_t eq_ring, eq_rec;
+	uint8_t mac[6], gid[16];
+	uint64_t table[QHCA_NUM_TABLES];
+
+	/* the link: NULL from reserve means full */
+	uint8_t frame[QHCA_MAX_FRAME];
+	bool (*tx_room)(void *arg);	/* NULL: always */
+	void (*tx)(void *arg, const uint8_t *frame, size_t len);
+	void *tx_arg;
+	uint64_t irqs;
+	/* NULL, or what qhca_host_ops.trace is told */
+	void (*trace)(void *md, enum qhca_trace_id id, uint64_t a, uint64_t b,
+		      uint64_t c, uint64_t d);
+
+	void **owned;			/* freed with the host */
+	uint32_t num_owned;
+
+	/* DMA failures on demand, for tests: the n-th access from now fails */
+	uint64_t fail_dma;
+	bool fail_dma_on;	/* ... and all after it */
+	uint64_t dma_failed;
+	uint64_t dma_reads, dma_writes;
+};
+
+/* @number makes MAC 02:00:00:00:00:@number and GID ::ffff:10.0.0.@number. */
+struct md *md_create(unsigned int number, uint64_t mem_len,
+		     const struct qhca_config *cfg);
+void md_destroy(struct md *md);
+/* Reset, enable, INIT_HCA, tables, EQ 0, port, GID 0 (IPv4) and 1 (IPv6). */
+void md_start(struct md *md, const struct md_init *init);
+
+/* Run the engine until it has nothing to do now. */
+void md_settle(struct md *md);
+
+/* Has the HCA died?  Then it answers no command. */
+bool md_dead(struct md *md);
+
+/* Execute a command and wait for it; enum qhca_cmd_status. */
+int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
+	   const void *in, uint32_t in_len, void *out, uint32_t out_len,
+	   uint64_t *out_param);
+
+uint64_t md_alloc(struct md *md, uint64_t len, uint64_t align);
+void *md_ptr(struct md *md, uint64_t addr);
+void md_buf_alloc(struct md *md, struct md_buf *b, uint64_t len);
+void md_buf_write(struct md *md, const struct md_buf *b, uint64_t off,
+		  const void *data, uint64_t len);
+void md_buf_read(struct md *md, const struct md_buf *b, uint64_t off,
+		 void *data, uint64_t len);
+uint32_t md_buf_get32(struct md *md, const struct md_buf *b, uint64_t off);
+void md_buf_put32(struct md *md, const struct md_buf *b, uint64_t off,
+		  uint32_t v);
+
+/* Register @len new bytes at @iova. */
+void md_reg_mr(struct md *md, struct md_mr *mr, uint32_t pd, uint64_t iova,
+	       uint64_t len, uint32_t access);
+void md_pte_write(struct md *md, uint32_t index, const struct qhca_pte *pte);
+
+void md_cq_create(struct md *md, struct md_cq *cq, uint32_t log_depth);
+/* ... with events held back: @count completions or @usec, whichever is first. */
+void md_cq_create_moderated(struct md *md, struct md_cq *cq, uint32_t log_depth,
+			    uint16_t count, uint16_t usec);
+/* Ask for an event for what has not been polled yet. */
+void md_arm(struct md_cq *cq, bool solicited);
+/* Take the next CQE; false: none. */
+bool md_poll(struct md_cq *cq, struct qhca_cqe *cqe);
+
+void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
+		   uint32_t log_depth, uint32_t log_stride, uint32_t limit);
+/* false: full. */
+bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
+		 const struct md_sge *sge, uint32_t num_sge);
+void md_srq_free(struct md *md, struct md_srq *srq, uint32_t slot);
+
+/* Returns the command's status. */
+int md_qp_create(struct md *md, struct md_qp *qp,
+		 const struct md_qp_init *init);
+int md_qp_modify(struct md *md, struct md_qp *qp, uint8_t state, uint32_t mask,
+		 const struct md_conn *conn);
+/* RESET to RTS in three steps; dies if refused. */
+void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *conn);
+int md_qp_query(struct md *md, struct md_qp *qp, struct qhca_query_qp *out);
+int md_qp_destroy(struct md *md, struct md_qp *qp);
+
+/* Write the WQE, publish sq_pi; md_ring() rings if the device wants it. */
+void md_post_send(struct md *md, struct md_qp *qp, const struct md_wr *wr);
+void md_ring(struct md *md, struct md_qp *qp);
+void md_post_recv(struct md *md, struct md_qp *qp, uint64_t wr_id,
+		  const struct md_sge *sge, uint32_t num_sge);
+
+/* Next asynchronous event; false: none. */
+bool md_event(struct md *md, struct qhca_eqe *eqe);
+
+/*
+ * Entry @index of the GID table: 10.@net.0.@number or fe80::@net:@number, in VLAN
+ * @vlan (QHCA_GID_NO_VLAN: none).  Returns the command's status.
+ */
+int md_set_gid(struct md *md, uint32_t index, uint8_t net, bool v6,
+	       uint16_t vlan);
+/* ... and an address vector between such. */
+void md_av_net(const struct md *md, struct qhca_av *av, unsigned int number,
+	       uint32_t index, uint8_t net, bool v6);
+/* Address vector to host @number over IPv4 (@v6: link-local IPv6). */
+void md_av(const struct md *md, struct qhca_av *av, unsigned int number,
+	   bool v6);
+
+void md_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif /* QHCA_MINIDRV_H */

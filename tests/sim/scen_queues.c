@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion and event queues as software uses them: sleep until an event, poll,
+ * arm again; rings so small that they are full most of the time; events held
+ * back on purpose.  The rule under test: whoever armed for a completion that
+ * he has not consumed is woken.  And SRQs that several QPs share.
+ */
+#include <string.h>
+
+#include "pair.h"
+
+#define MESSAGES	300u
+#define CREDITS		6u		/* receives posted at a time */
+#define SECOND		1000000000ull
+
+/* ---- sleepers */
+
+struct sleeper {
+	struct md_cq *cq;
+	bool woken;
+	uint32_t taken;			/* CQEs consumed */
+	uint32_t events, arms;
+};
+
+/* Events of the device; returns false when one came that nobody armed for. */
+static bool take_events(struct end *e, struct sleeper *s)
+{
+	struct qhca_eqe eqe;
+
+	while (md_event(e->md, &eqe)) {
+		if (eqe.type != QHCA_EVENT_COMPLETION ||
+		    get_le32(&eqe.number) != s->cq->cqn)
+			continue;
+		/* each arm is good for one event */
+		if (s->events++ == s->arms)
+			return false;
+		s->woken = true;
+	}
+	/* what was held for want of room comes when the EQ is armed */
+	qhca_doorbell(e->md->hca, 0, QHCA_DB_EQ_ARM,
+		      (uint64_t)e->md->eq_ci << 32, e->md->now);
+	return true;
+}
+
+static uint32_t armed_word(struct sleeper *s)
+{
+	return md_buf_get32(s->cq->md, &s->cq->buf, s->cq->rec_offset + 64);
+}
+
+static void arm(struct pair *p, struct sleeper *s, bool solicited)
+{
+	uint32_t word = world_pick(&p->w, 2) ? armed_word(s) : 0;
+
+	s->arms++;
+	/* the device says that the event is yet to come */
+	if (word && word <= (solicited ? 2 : 1))
+		return;
+	md_arm(s->cq, solicited);
+}
+
+/* Consume one or some or all. */
+static bool poll_some(struct pair *p, struct sleeper *s)
+{
+	uint32_t max = world_pick(&p->w, 3) ? ~0u : 1 + world_pick(&p->w, 3);
+	struct qhca_cqe cqe;
+
+	while (max-- && md_poll(s->cq, &cqe)) {
+		CHECK_EQ(cqe.status, 0);
+		CHECK_EQ(get_le64(&cqe.wr_id), s->taken);
+		s->taken++;
+		p->b.qp.rq_ci++;
+	}
+	return max == ~0u;
+}
+
+/* With @batches more comes only when all before has been consumed. */
+static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
+		      bool batches)
+{
+	uint32_t n = world_pick(&p->w, CREDITS);
+
+	if (batches && s->taken != *sent)
+		n = 0;
+	while (n-- && *sent < MESSAGES &&
+	       p->a.qp.sq_pi - p->a.qp.sq_ci < 60) {
+		/* the last one and at least every third wake who is asleep */
+		bool wake = ++*sent % 3 == 0 || *sent == MESSAGES || !n ||
+			    !world_pick(&p->w, 4);
+
+		post(p, &p->a, QHCA_WQE_SEND, 1 + world_pick(&p->w, 2000),
+		     wake ? QHCA_WQE_F_SOLICITED : 0);
+	}
+	for (struct qhca_cqe c; md_poll(&p->a.scq, &c); p->a.qp.sq_ci++)
+		CHECK_EQ(c.status, 0);
+}
+
+/* Sleep until all has come; an event too few and it never does. */
+static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
+{
+	struct sleeper s = { .cq = cq };
+	uint64_t limit = p->w.now + SECOND / 5;
+	uint32_t sent = 0;
+
+	arm(p, &s, how & 1);
+	while (s.taken < MESSAGES && p->w.now < limit && check_ok()) {
+		while (p->b.qp.rq_pi - p->b.qp.rq_ci < CREDITS)
+			post_recv(&p->b, 2000);
+		send_some(p, &s, &sent, how & 8);
+		world_step(&p->w, p->w.now + 3000);
+		if (world_pick(&p->w, 3))	/* the EQ may fill */
+			continue;
+		CHECK(take_events(&p->b, &s));
+		if (!s.woken)
+			continue;
+		s.woken = false;
+		poll_some(p, &s);
+		/* more may come in between */
+		if (world_pick(&p->w, 2))
+			world_step(&p->w, p->w.now + 3000);
+		arm(p, &s, how & 1 && world_pick(&p->w, 8));
+		/* asking for less later takes nothing back */
+		if (!world_pick(&p->w, 4))
+			arm(p, &s, true);
+	}
+	CHECK_EQ(s.taken, MESSAGES);
+	if (!check_ok())
+		note("%s, %u of %u events", how & 1 ? "solicited" : "next",
+		     s.events, s.arms);
+}
+
+static void sleepers_of(struct pair *p, uint16_t count, uint16_t usec)
+{
+	struct pair_options o = { .type = QHCA_QPT_RC };
+
+	for (unsigned int i = 0; i < 24 && check_ok(); i++) {
+		o.log_eq = i & 2 ? 1 : 8;
+		o.log_cq = i & 4 ? 3 : 8;
+		o.moder_count = count;
+		o.moder_usec = usec;
+		restart_pair(p, &o);
+		p->a.conn.rnr_retry = p->a.conn.retry_cnt = 7;
+		connect_pair(p);
+		p->w.link = (struct world_link){
+			.delay = 1000, .jitter = i % 3 * 1500,
+			.loss = i % 5 * 5000,
+		};
+		sleep_through(p, &p->b.rcq, i);
+	}
+}
+
+static void no_event_is_lost(struct pair *p)
+{
+	sleepers_of(p, 0, 0);
+}
+
+static uint32_t completion_events(struct end *e)
+{
+	struct qhca_eqe eqe;
+	uint32_t n = 0;
+
+	while (md_event(e->md, &eqe))
+		n += eqe.type == QHCA_EVENT_COMPLETION;
+	return n;
+}
+
+static void solicited_only(struct pair *p)
+{
+	connect_pair(p);
+	for (int i = 0; i < 4; i++)
+		post_recv(&p->b, 100);
+	md_arm(&p->b.rcq, true);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 0);
+	post(p, &p->a, QHCA_WQE_SEND, 8, QHCA_WQE_F_SOLICITED);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 1);
+	/* an error is always solicited */
+	md_arm(&p->b.rcq, false);
+	CHECK_EQ(completion_events(&p->b), 1);	/* two not consumed */
+	EXPECT(&p->b.rcq, 0, 0, 0);
+	md_arm(&p->b.rcq, true);
+	CHECK_EQ(completion_events(&p->b), 0);
+	md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_ERR, 0, NULL);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 1);
+	EXPECT(&p->b.rcq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_WC_WR_FLUSH_ERR);
+}
+
+static void moderation_holds(struct pair *p)
+{
+	struct pair_options o = { .type = QHCA_QPT_RC, .moder_count = 3,
+				  .moder_usec = 1000 };
+
+	restart_pair(p, &o);
+	connect_pair(p);
+	for (int i = 0; i < 5; i++)
+		post_recv(&p->b, 100);
+	md_arm(&p->b.rcq, false);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	world_run(&p->w, p->w.now + 500000);
+	CHECK_EQ(completion_events(&p->b), 0);
+	world_run(&p->w, p->w.now + 600000);	/* the time has passed */
+	CHECK_EQ(completion_events(&p->b), 1);
+	EXPECT(&p->b.rcq, 0, 0, 0);
+	md_arm(&p->b.rcq, false);
+	for (int i = 0; i < 3; i++)
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	world_run(&p->w, p->w.now + 500000);	/* the count is reached */
+	CHECK_EQ(completion_events(&p->b), 1);
+}
+
+/* ---- tiny rings */
+
+static void cq_of_one(struct pair *p)
+{
+	struct md_qp_init init = p->a.qp.init;
+	struct md_cq one;
+
+	CHECK_EQ(md_qp_destroy(p->a.md, &p->a.qp), 0);
+	md_cq_create(p->a.md, &one, 0);
+	init.send_cq = &one;
+	CHECK_EQ(md_qp_create(p->a.md, &p->a.qp, &init), 0);
+	p->b.conn.dest_qpn = p->a.qp.qpn;
+	connect_pair(p);
+	for (int i = 0; i < 50; i++) {
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		settle(p);
+		EXPECT(&one, i, 0);
+	}
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_cq_overruns), 0);
+	/* two at a time are one too many */
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	settle(p);
+	CHECK_EQ(next_event(&p->a, one.cqn), QHCA_EVENT_CQ_ERROR);
+	CHECK_EQ(next_event(&p->a, p->a.qp.qpn), QHCA_EVENT_QP_FATAL);
+	CHECK_EQ(next_event(&p->a, 0), 0);
+	EXPECT(&one, 50, 0);			/* intact */
+	CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_cq_overruns), 1);
+}
+
+/* Another QP on the CQ ends too, with its next completion. */
+static void cq_overrun_of_two(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC };
+	struct end a2, b2;
+
+	connect_pair(p);
+	open_second(p, &a2, &b2, &o);
+	CHECK_EQ(md_qp_destroy(a2.md, &a2.qp), 0);
+	a2.qp.init.send_cq = &p->a.scq;
+	{
+		struct md_qp_init init = a2.qp.init;
+
+		CHECK_EQ(md_qp_create(a2.md, &a2.qp, &init), 0);
+	}
+	b2.conn.dest_qpn = a2.qp.qpn;
+	md_qp_modify(b2.md, &b2.qp, QHCA_QPS_RESET, 0, NULL);
+	md_qp_connect(a2.md, &a2.qp, &a2.conn);
+	md_qp_connect(b2.md, &b2.qp, &b2.conn);
+	for (int i = 0; i < 5; i++)		/* of 4 */
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	settle(p);
+	CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
+	CHECK_EQ(state_of(&a2), QHCA_QPS_RTS);
+	post(p, &a2, QHCA_WQE_WRITE, 8, 0);
+	settle(p);
+	CHECK_EQ(state_of(&a2), QHCA_QPS_ERR);
+	EXPECT(&p->a.scq, 0, 0, 0, 0, 0);
+	close_second(&a2, &b2);
+}
+
+/* ---- shared receive queues */
+
+#define SHARERS	3u
+
+/* A QP in error flushes what it has taken, and nothing else of the SRQ. */
+static void srq_taken_is_flushed(struct pair *p)
+{
+	struct end a2, b2;
+	struct qhca_cqe cqe;
+	const struct pair_options o = { .type = QHCA_QPT_RC, .srq = true };
+
+	p->a.conn.mtu = p->b.conn.mtu = QHCA_MTU_256;
+	connect_pair(p);
+	open_second(p, &a2, &b2, &o);
+	for (int i = 0; i < 4; i++)
+		post_recv(&p->b, 16384);
+	post(p, &p->a, QHCA_WQE_SEND, 16384, 0);
+	while (!qhca_counter(p->b.md->hca, QHCA_CNT_rx_packets) &&
+	       world_step(&p->w, p->w.now + 100))
+		;
+	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_ERR, 0, NULL), 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe));
+	CHECK_EQ(cqe.status, QHCA_WC_WR_FLUSH_ERR);
+	CHECK_EQ(get_le64(&cqe.wr_id), 0);
+	CHECK(get_le32(&cqe.flags) & QHCA_CQE_SRQ);
+	expect_none(&p->b.rcq);
+	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_LAST_WQE);
+	/* the others go on with what is left */
+	for (int i = 0; i < 3; i++)
+		post(p, &a2, QHCA_WQE_SEND, 1000, 0);
+	settle(p);
+	EXPECT(&a2.scq, 0, 0, 0, 0);
+	EXPECT(&b2.rcq, 1, 0, 0, 0);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_DESTROY_SRQ, p->b.srq.srqn, 0, NULL,
+			0, NULL, 0, NULL), QHCA_CMD_IN_USE);
+	close_second(&a2, &b2);
+}
+
+/* Each slot serves one message of one QP, whoever comes first. */
+static void srq_of_many(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC, .srq = true };
+	struct end a[SHARERS], b[SHARERS];
+	uint32_t got = 0, sent = 0;
+	struct qhca_cqe cqe;
+
+	connect_pair(p);
+	p->a.conn.rnr_retry = 7;
+	p->w.link.jitter = 2000;
+	for (uint32_t i = 0; i < SHARERS; i++)
+		open_second(p, &a[i], &b[i], &o);
+	while (got < 400 && p->w.now < 20 * SECOND && check_ok()) {
+		struct end *e = &a[world_pick(&p->w, SHARERS)];
+
+		if (sent < 400 && e->qp.sq_pi - e->qp.sq_ci < 60) {
+			post(p, e, QHCA_WQE_SEND, world_pick(&p->w, 4000), 0);
+			sent++;
+		}
+		if (!world_pick(&p->w, 2))
+			post_recv(&b[0], 4000);
+		world_step(&p->w, p->w.now + 2000);
+		for (uint32_t i = 0; i < SHARERS; i++) {
+			for (; md_poll(&a[i].scq, &cqe); a[i].qp.sq_ci++)
+				CHECK_EQ(cqe.status, 0);
+			while (md_poll(&b[i].rcq, &cqe)) {
+				CHECK_EQ(cqe.status, 0);
+				md_srq_free(p->b.md, &p->b.srq,
+					    get_le32(&cqe.wqe));
+				got++;
+			}
+		}
+	}
+	CHECK_EQ(got, 400);
+	CHECK_EQ(next_event(&p->b, 0), 0);
+	for (uint32_t i = 0; i < SHARERS; i++)
+		close_second(&a[i], &b[i]);
+}
+
+#define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
+
+const struct scenario queue_scenarios[] = {
+	RC(no_event_is_lost), RC(solicited_only),
+	RC(moderation_holds), RC(cq_of_one), RC(cq_overrun_of_two, .log_cq = 2),
+	RC(srq_taken_is_flushed, .srq = true), RC(srq_of_many, .srq = true),
+	{ 0 }
+};

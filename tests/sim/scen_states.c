@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * States that change in the middle of traffic: drained and started again, put
+ * into error, reset and connected anew.  And retries that are just enough, or
+ * one too few.
+ */
+#include <string.h>
+
+#include "pair.h"
+
+#define ROUNDS	60
+
+static uint8_t random_op(struct pair *p, uint32_t *len)
+{
+	static const uint8_t rc[] = {
+		QHCA_WQE_SEND, QHCA_WQE_WRITE, QHCA_WQE_READ,
+		QHCA_WQE_FETCH_ADD, QHCA_WQE_WRITE_IMM,
+	};
+	uint8_t op = rc[world_pick(&p->w, p->type == QHCA_QPT_RC ? 5 :
+					  p->type == QHCA_QPT_UC ? 2 : 1)];
+
+	*len = op == QHCA_WQE_FETCH_ADD ? 8 :
+	       1 + world_pick(&p->w, p->type == QHCA_QPT_RC ? 9000 : 900);
+	return op;
+}
+
+/* Some requests of a, and receives for them at b. */
+static uint32_t post_some(struct pair *p, uint32_t room)
+{
+	uint32_t n = world_pick(&p->w, room + 1), len;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t op = random_op(p, &len);
+
+		if (p->b.qp.rq_pi - p->b.qp.rq_ci < 60)
+			post_recv(&p->b, 9100);
+		post(p, &p->a, op, len, 0);
+	}
+	return n;
+}
+
+static void make_noise(struct pair *p)
+{
+	static const struct world_link links[] = {
+		{ .delay = 1000 },
+		{ .delay = 1000, .jitter = 3000 },
+		{ .delay = 2000, .loss = 20000, .duplicate = 10000 },
+		{ .delay = 500, .block = 20000 },
+	};
+
+	p->w.link = links[world_pick(&p->w, 4)];
+}
+
+/* Take what completed well. */
+static void take_sends(struct pair *p, uint32_t *done)
+{
+	struct qhca_cqe cqe;
+
+	for (; md_poll(&p->a.scq, &cqe); ++*done) {
+		CHECK_EQ(get_le64(&cqe.wr_id), *done);
+		CHECK_EQ(cqe.status, 0);
+	}
+}
+
+static void take_receives(struct pair *p)
+{
+	struct qhca_cqe cqe;
+
+	for (; md_poll(&p->b.rcq, &cqe); p->b.qp.rq_ci++)
+		CHECK_EQ(cqe.status, 0);
+}
+
+/* ---- SQD */
+
+static bool draining(struct pair *p)
+{
+	struct qhca_query_qp q = { 0 };
+
+	CHECK_EQ(md_qp_query(p->a.md, &p->a.qp, &q), 0);
+	CHECK_EQ(q.ctx.state, QHCA_QPS_SQD);
+	return q.sq_draining;
+}
+
+static void drain_once(struct pair *p, uint32_t *done, bool event)
+{
+	uint64_t limit = p->w.now + 1000000000;
+	uint32_t after;
+
+	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
+			      event ? QHCA_QP_ATTR_SQD_EVENT : 0, NULL), 0);
+	while (draining(p) && p->w.now < limit)
+		world_run(&p->w, p->w.now + 5000);
+	CHECK(!draining(p));
+	if (event)
+		CHECK_EQ(next_event(&p->a, p->a.qp.qpn),
+			 QHCA_EVENT_QP_SQ_DRAINED);
+	CHECK_EQ(next_event(&p->a, 0), 0);
+	take_sends(p, done);
+	take_receives(p);
+	/* nothing moves now, whatever is posted */
+	post_some(p, 5);
+	after = *done;
+	world_run(&p->w, p->w.now + 100000);
+	take_sends(p, done);
+	CHECK_EQ(*done, after);
+	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_RTS, 0, NULL), 0);
+}
+
+static void drain_cycles(struct pair *p)
+{
+	uint32_t done = 0;
+
+	p->a.conn.retry_cnt = p->a.conn.rnr_retry = 7;
+	connect_pair(p);
+	for (int i = 0; i < ROUNDS && check_ok(); i++) {
+		make_noise(p);
+		take_receives(p);
+		post_some(p, 50 - (p->a.qp.sq_pi - done));
+		world_run(&p->w, p->w.now + world_pick(&p->w, 30000));
+		take_sends(p, &done);
+		/* once asked for, events go on */
+		drain_once(p, &done, i >= ROUNDS / 2);
+	}
+	settle(p);
+	take_sends(p, &done);
+	CHECK_EQ(done, p->a.qp.sq_pi);
+}
+
+/* ---- ERR */
+
+/* All that was posted ends once, in order: some well, the rest flushed. */
+static void check_flushed(int line, struct md_cq *cq, uint32_t from,
+			  uint32_t posted)
+{
+	struct qhca_cqe cqe;
+	bool flushing = false;
+	uint32_t n = from;
+
+	for (; md_poll(cq, &cqe); n++) {
+		if (get_le64(&cqe.wr_id) != n)
+			check_failed(line, "%llu completes, not %u",
+				     (unsigned long long)get_le64(&cqe.wr_id), n);
+		if (cqe.status ? cqe.status != QHCA_WC_WR_FLUSH_ERR : flushing)
+			check_failed(line, "status %u", cqe.status);
+		flushing |= cqe.status != 0;
+	}
+	if (n != posted)
+		check_failed(line, "%u completions of %u", n, posted);
+}
+
+static void error_in_traffic(struct pair *p)
+{
+	p->a.conn.retry_cnt = p->a.conn.rnr_retry = 7;
+	connect_pair(p);
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct end *e = i & 1 ? &p->b : &p->a;
+
+		p->w.link = (struct world_link){ .delay = 1000,
+						 .jitter = i % 4 * 1000 };
+		post_some(p, 40);
+		world_run(&p->w, p->w.now + world_pick(&p->w, 20000));
+		CHECK_EQ(md_qp_modify(e->md, &e->qp, QHCA_QPS_ERR, 0, NULL), 0);
+		if (e == &p->a) {
+			settle(p);
+			check_flushed(__LINE__, &p->a.scq, 0, p->a.qp.sq_pi);
+		} else {
+			post_recv(e, 100);
+			qhca_doorbell(e->md->hca, 0, QHCA_DB_SQ, e->qp.qpn,
+				      p->w.now);
+			settle(p);
+			check_flushed(__LINE__, &p->b.rcq, 0, p->b.qp.rq_pi);
+		}
+		for (struct qhca_cqe c; md_poll(&p->a.scq, &c);)
+			;
+		for (struct qhca_cqe c; md_poll(&p->b.rcq, &c);)
+			;
+		CHECK_EQ(next_event(e, 0), 0);
+		reconnect_pair(p, 0xffffff - 5 * i);
+	}
+}
+
+/* ---- RESET */
+
+/* One side is reset while packets of either are on their way. */
+static void reset_in_traffic(struct pair *p)
+{
+	p->a.conn.retry_cnt = p->a.conn.rnr_retry = 7;
+	connect_pair(p);
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct qhca_cqe c;
+
+		make_noise(p);
+		post_some(p, 40);
+		world_run(&p->w, p->w.now + world_pick(&p->w, 20000));
+		/* far PSNs: what is on its way belongs to neither */
+		reconnect_pair(p, i * 0x40000u);
+		while (md_poll(&p->a.scq, &c))
+			;
+		while (md_poll(&p->b.rcq, &c))
+			;
+		settle(p);
+		CHECK(!md_poll(&p->a.scq, &c));
+		CHECK(!md_poll(&p->b.rcq, &c));
+		p->w.link = (struct world_link){ .delay = 1000 };
+		CHECK_WORKS(p);
+	}
+}
+
+/* Destroyed in traffic, and the number used again. */
+static void destroy_in_traffic(struct pair *p)
+{
+	connect_pair(p);
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct md_qp_init init = p->a.qp.init;
+		uint32_t qpn = p->a.qp.qpn, next = p->a.md->next_qpn;
+		struct qhca_cqe c;
+
+		post_some(p, 40);
+		world_run(&p->w, p->w.now + world_pick(&p->w, 8000));
+		CHECK_EQ(md_qp_destroy(p->a.md, &p->a.qp), 0);
+		p->a.md->next_qpn = qpn;
+		CHECK_EQ(md_qp_create(p->a.md, &p->a.qp, &init), 0);
+		p->a.md->next_qpn = next;
+		reconnect_pair(p, i * 0x40000u);
+		while (md_poll(&p->a.scq, &c))
+			;
+		while (md_poll(&p->b.rcq, &c))
+			;
+		settle(p);
+		CHECK_WORKS(p);
+	}
+}
+
+/* ---- limits */
+
+/* Drops the first so many frames of a. */
+static bool drop_first(struct world *w, unsigned int from, uint8_t *frame,
+		       size_t len)
+{
+	uint32_t *n = w->filter_arg;
+
+	(void)frame; (void)len;
+	if (from || !*n)
+		return true;
+	--*n;
+	return false;
+}
+
+/* @retries allow as many losses of a packet and no more. */
+static void retries_just_enough(struct pair *p)
+{
+	for (uint32_t cnt = 0; cnt <= 7; cnt++) {
+		p->a.conn.retry_cnt = cnt;
+		for (uint32_t more = 0; more < 2; more++) {
+			uint32_t n = cnt + more;
+
+			reconnect_pair(p, 100 * cnt);
+			p->w.filter = drop_first;
+			p->w.filter_arg = &n;
+			post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+			settle(p);
+			EXPECT(&p->a.scq, 0, more ? QHCA_WC_RETRY_EXC_ERR : 0);
+			CHECK_EQ(state_of(&p->a), more ? QHCA_QPS_ERR :
+							 QHCA_QPS_RTS);
+			CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+			CHECK_EQ(next_event(&p->a, 0), 0);
+			p->w.filter = NULL;
+		}
+	}
+}
+
+/* Progress gives the retries back. */
+static void progress_restores_retries(struct pair *p)
+{
+	p->a.conn.retry_cnt = 1;
+	connect_pair(p);
+	for (int i = 0; i < 8; i++) {
+		uint32_t n = 1;
+
+		p->w.filter = drop_first;
+		p->w.filter_arg = &n;
+		post(p, &p->a, i & 1 ? QHCA_WQE_READ : QHCA_WQE_WRITE, 8, 0);
+		settle(p);
+		EXPECT(&p->a.scq, i, 0);
+		p->w.filter = NULL;
+	}
+}
+
+static void rnr_retries_just_enough(struct pair *p)
+{
+	p->b.conn.min_rnr_timer = 14;		/* 1.28 ms */
+	for (uint32_t cnt = 0; cnt < 7; cnt++) {
+		p->a.conn.rnr_retry = cnt;
+		for (uint32_t more = 0; more < 2; more++) {
+			uint64_t before = qhca_counter(p->a.md->hca,
+						       QHCA_CNT_rx_rnr);
+
+			reconnect_pair(p, 100 * cnt);
+			post(p, &p->a, QHCA_WQE_SEND, 3000, 0);
+			/* the receive comes before the last try, or after */
+			world_run(&p->w, p->w.now + 640000 +
+				  (cnt + more - 1) * 1290000ull);
+			if (cnt || more)
+				expect_none(more ? &p->b.rcq : &p->a.scq);
+			post_recv(&p->b, 4000);
+			settle(p);
+			EXPECT(&p->a.scq, 0,
+			       more || !cnt ? QHCA_WC_RNR_RETRY_EXC_ERR : 0);
+			CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_rx_rnr) -
+				 before, cnt + (more || !cnt));
+			CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+			CHECK_EQ(next_event(&p->b, 0), 0);
+			for (struct qhca_cqe c; md_poll(&p->b.rcq, &c);)
+				CHECK_EQ(c.status, 0);
+		}
+	}
+}
+
+#define ON(qpt, name, fn) { name, fn, { .type = QHCA_QPT_##qpt } }
+#define RC(fn) ON(RC, #fn, fn)
+#define EACH(fn) ON(RC, #fn, fn), ON(UC, #fn " (UC)", fn), \
+		 ON(UD, #fn " (UD)", fn)
+
+const struct scenario state_scenarios[] = {
+	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),
+	RC(destroy_in_traffic), RC(retries_just_enough),
+	RC(progress_restores_retries), RC(rnr_retries_just_enough),
+	{ 0 }
+};

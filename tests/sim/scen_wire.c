@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Ways of a packet: loopback, multicast, VLANs, IPv6, the GSI, strangers.
+ */
+#include <string.h>
+
+#include "pair.h"
+
+#define VLAN	7
+#define GSI_QKEY 0x80010000u
+
+static uint64_t count(struct end *e, enum qhca_counter id)
+{
+	return qhca_counter(e->md->hca, id);
+}
+
+/* ---- loopback */
+
+static void one_of_each(struct pair *p)
+{
+	uint8_t one[3000], two[3000];
+
+	memset(one, 0x3c, sizeof(one));
+	put_bytes(&p->a, 0, one, sizeof(one));
+	CHECK_WORKS(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 3000, 0);
+	post(p, &p->a, QHCA_WQE_READ, 3000, 0);
+	post(p, &p->a, QHCA_WQE_FETCH_ADD, 8, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 1, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
+	get_bytes(&p->b, 32768, two, sizeof(two));
+	/* nothing was added: the operand of post() is 0 */
+	CHECK(!memcmp(one, two, sizeof(one)));
+}
+
+static void loopback(struct pair *p)
+{
+	connect_pair(p);
+	one_of_each(p);
+	CHECK_EQ(p->w.frames, 0);
+	CHECK_EQ(count(&p->a, QHCA_CNT_loopback_packets),
+		 count(&p->a, QHCA_CNT_rx_packets));
+	/* it needs no link */
+	qhca_set_link(p->a.md->hca, false, p->w.now);
+	reconnect_pair(p, 4);
+	one_of_each(p);
+}
+
+/* A QP that is its own peer. */
+static void loopback_to_itself(struct pair *p)
+{
+	struct end *e = &p->a;
+
+	p->b.mr = e->mr;
+	e->conn.dest_qpn = e->qp.qpn;
+	e->conn.rnr_retry = 7;
+	md_av(e->md, &e->conn.av, e->md->mac[5], false);
+	md_qp_connect(e->md, &e->qp, &e->conn);
+	post_recv(e, 4000);
+	post(p, e, QHCA_WQE_SEND, 3000, 0);
+	post(p, e, QHCA_WQE_READ, 5000, 0);
+	post(p, e, QHCA_WQE_FETCH_ADD, 8, 0);
+	post(p, e, QHCA_WQE_WRITE, 3000, 0);
+	post(p, e, QHCA_WQE_SEND, 8, 0);	/* waits for a receive */
+	world_run(&p->w, p->w.now + 50000);
+	post_recv(e, 4000);
+	settle(p);
+	EXPECT(&e->scq, 0, 0, 0, 0, 0, 0);
+	EXPECT(&e->rcq, 0, 0, 0);
+}
+
+static void loopback_of_datagrams(struct pair *p)
+{
+	connect_pair(p);
+	CHECK_WORKS(p);
+	CHECK_EQ(p->w.frames, 0);
+}
+
+/* ---- VLAN and IPv6 */
+
+static bool is_tagged(struct world *w, unsigned int from, uint8_t *frame,
+		      size_t len)
+{
+	uint32_t *bad = w->filter_arg;
+
+	(void)from; (void)len;
+	*bad += frame[12] != 0x81 || frame[13] != 0 || frame[15] != VLAN;
+	return true;
+}
+
+static void use_gid(struct end *e, const struct end *o, bool v6, uint16_t vlan)
+{
+	CHECK_EQ(md_set_gid(e->md, 2, 9, v6, vlan), 0);
+	md_av_net(e->md, &e->conn.av, o->md->mac[5], 2, 9, v6);
+}
+
+static void use_gids(struct pair *p, bool v6, uint16_t a, uint16_t b)
+{
+	use_gid(&p->a, &p->b, v6, a);
+	use_gid(&p->b, &p->a, v6, b);
+	p->ud.av = p->a.conn.av;
+}
+
+static void vlan(struct pair *p)
+{
+	uint32_t bad = 0;
+
+	for (int v6 = 0; v6 < 2; v6++) {
+		use_gids(p, v6, VLAN, VLAN);
+		connect_pair(p);
+		p->w.filter = is_tagged;
+		p->w.filter_arg = &bad;
+		one_of_each(p);
+		CHECK_EQ(bad, 0);
+		CHECK(p->w.frames);
+		md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_RESET, 0, NULL);
+		md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0, NULL);
+	}
+}
+
+static void vlan_of_others(struct pair *p)
+{
+	use_gids(p, false, VLAN, VLAN + 1);
+	connect_pair(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_packets), 0);
+}
+
+static void vlan_of_datagrams(struct pair *p)
+{
+	struct qhca_cqe cqe;
+
+	use_gids(p, false, VLAN, VLAN);
+	p->ud.av.sl = 5;
+	connect_pair(p);
+	post_recv(&p->b, 100);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe));
+	CHECK_EQ(get_le32(&cqe.flags) & ~QHCA_PHASE,
+		 QHCA_CQE_GRH | QHCA_CQE_VLAN);
+	CHECK_EQ(get_le16(&cqe.vlan), 5 << 13 | VLAN);
+	CHECK_EQ(cqe.sl, 5);
+}
+
+static void ipv6(struct pair *p)
+{
+	md_av(p->a.md, &p->a.conn.av, p->b.md->mac[5], true);
+	md_av(p->b.md, &p->b.conn.av, p->a.md->mac[5], true);
+	connect_pair(p);
+	one_of_each(p);
+}
+
+static void ipv6_of_datagrams(struct pair *p)
+{
+	struct qhca_cqe cqe;
+	uint8_t grh[40];
+
+	md_av(p->a.md, &p->ud.av, p->b.md->mac[5], true);
+	p->ud.av.traffic_class = 0x42;
+	connect_pair(p);
+	post_recv(&p->b, 100);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe));
+	CHECK_EQ(cqe.net_type, 6);
+	get_bytes(&p->b, 16384, grh, 40);
+	CHECK_EQ(grh[0] << 8 | grh[1], 0x6420);
+	CHECK_EQ(grh[6], 17);
+	CHECK(!memcmp(grh + 24, p->ud.av.dgid, 16));
+}
+
+static void family_must_agree(struct pair *p)
+{
+	connect_pair(p);
+	md_av(p->a.md, &p->ud.av, p->b.md->mac[5], true);
+	p->ud.av.sgid_index = 0;		/* IPv4 to IPv6 */
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_LOC_QP_OP_ERR);
+	CHECK_EQ(state_of(&p->a), QHCA_QPS_SQE);
+}
+
+/* ---- GSI */
+
+static void gsi(struct pair *p)
+{
+	p->a.conn.qkey = p->b.conn.qkey = GSI_QKEY;
+	put_le32(&p->ud.qkey, GSI_QKEY);
+	connect_pair(p);
+	CHECK_EQ(p->a.qp.qpn, 1);
+	CHECK_WORKS(p);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_bad_qkey), 0);
+}
+
+/* ---- multicast */
+
+static int member(struct end *e, bool attach, const uint8_t mgid[16])
+{
+	return md_cmd(e->md, attach ? QHCA_CMD_ATTACH_MCAST :
+				      QHCA_CMD_DETACH_MCAST,
+		      e->qp.qpn, 0, mgid, 16, NULL, 0, NULL);
+}
+
+/* Send to @mgid: @at_a and @at_b copies are received. */
+static void to_group(int line, struct pair *p, const uint8_t mgid[16], bool v6,
+		     bool at_a, bool at_b)
+{
+	struct qhca_cqe cqe;
+
+	post_recv(&p->a, 100);
+	post_recv(&p->b, 100);
+	md_av(p->a.md, &p->ud.av, 2, v6);
+	memcpy(p->ud.av.dgid, mgid, 16);
+	memcpy(p->ud.av.dmac, v6 ? "\x33\x33" : "\x01\x00\x5e", v6 ? 2 : 3);
+	put_le32(&p->ud.dest_qpn, 0xffffff);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK(md_poll(&p->a.scq, &cqe));
+	CHECK_EQ(cqe.status, 0);
+	if (md_poll(&p->a.rcq, &cqe) != at_a ||
+	    md_poll(&p->b.rcq, &cqe) != at_b ||
+	    md_poll(&p->a.rcq, &cqe) || md_poll(&p->b.rcq, &cqe))
+		check_failed(line, "not the copies that were expected");
+}
+
+static void multicast(struct pair *p)
+{
+	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
+	static const uint8_t v6[16] = { 0xff, 0x0e, [15] = 1 };
+	static const uint8_t not_a_group[16] = { [10] = 0xff, 0xff, 10, 1, 2, 3 };
+
+	connect_pair(p);
+	CHECK_EQ(member(&p->b, true, not_a_group), QHCA_CMD_BAD_PARAM);
+	CHECK_EQ(member(&p->b, false, v4), QHCA_CMD_BAD_STATE);
+	to_group(__LINE__, p, v4, false, false, false);
+	CHECK_EQ(member(&p->b, true, v4), 0);
+	CHECK_EQ(member(&p->b, true, v4), 0);		/* changes nothing */
+	to_group(__LINE__, p, v4, false, false, true);
+	CHECK_EQ(member(&p->a, true, v4), 0);
+	to_group(__LINE__, p, v4, false, true, true);	/* its own too */
+	CHECK_EQ(member(&p->b, true, v6), 0);
+	to_group(__LINE__, p, v6, true, false, true);
+	CHECK_EQ(member(&p->b, false, v4), 0);
+	to_group(__LINE__, p, v4, false, true, false);
+	CHECK_EQ(member(&p->a, false, v4), 0);
+	to_group(__LINE__, p, v4, false, false, false);
+}
+
+static void multicast_without_loop(struct pair *p)
+{
+	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
+
+	connect_pair(p);
+	CHECK_EQ(member(&p->a, true, v4), 0);
+	CHECK_EQ(member(&p->b, true, v4), 0);
+	to_group(__LINE__, p, v4, false, false, true);
+}
+
+/* ---- a third host */
+
+/* Its packets have the right QPN and PSN, but it is not the peer. */
+static void stranger(struct pair *p)
+{
+	struct md_qp_init init = p->a.qp.init;
+	struct end c = p->a;
+
+	c.md = p->w.host[2];
+	md_cq_create(c.md, &c.scq, 4);
+	md_reg_mr(c.md, &c.mr, PAIR_PD, PAIR_IOVA, 4096, ALL_ACCESS);
+	init.send_cq = init.recv_cq = &c.scq;
+	CHECK_EQ(md_qp_create(c.md, &c.qp, &init), 0);
+	connect_pair(p);
+	md_qp_connect(c.md, &c.qp, &c.conn);
+	post(p, &c, QHCA_WQE_WRITE, 8, 0);
+	CHECK_WORKS(p);
+	EXPECT(&c.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_dropped), 4);
+	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
+}
+
+#define ON(qpt, fn, ...) \
+	{ #fn, fn, { .type = QHCA_QPT_##qpt, __VA_ARGS__ } }
+
+const struct scenario wire_scenarios[] = {
+	ON(RC, loopback, .loop = true), ON(RC, loopback_to_itself),
+	ON(UD, loopback_of_datagrams, .loop = true), ON(RC, vlan),
+	ON(RC, vlan_of_others), ON(UD, vlan_of_datagrams), ON(RC, ipv6),
+	ON(UD, ipv6_of_datagrams), ON(UD, family_must_agree), ON(GSI, gsi),
+	ON(UD, multicast),
+	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
+	ON(RC, stranger, .hosts = 3),
+	{ 0 }
+};

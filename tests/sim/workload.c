@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "workload.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+#define REGION		(192u << 10)
+#define ATOMIC_AREA	4096u		/* first bytes of each target region */
+#define MAX_BIG		65536u
+#define MAX_PAIRS	6
+#define MAX_OPS		400
+#define RECV_SLOTS	32
+#define IOVA		0x7f0000000000ull
+#define GRH		40
+#define QKEY		0x1234
+#define TIME_LIMIT	60000000000ull	/* ns of virtual time */
+
+struct op {
+	uint8_t opcode, flags;
+	uint32_t len;
+	uint32_t src, dst;		/* offsets in the regions */
+	uint32_t src_claim, dst_claim;	/* bytes with alignment */
+	uint32_t imm;
+	uint64_t swap_add, compare;
+	uint64_t seed;			/* of the payload */
+	bool signaled;
+};
+
+struct ring {				/* claimed bytes of a region */
+	uint32_t head, tail, base, size;
+};
+
+struct side {
+	struct md *md;
+	struct side *peer;
+	struct md_qp qp;
+	struct md_cq *scq, *rcq;
+	struct md_mr src, dst, recv;
+	uint8_t *src_model, *dst_model;
+	struct ring src_ring, dst_ring;
+	struct op op[MAX_OPS];
+	uint32_t posted, completed, total;
+	uint32_t expected;		/* op of the peer the next receive is for */
+	uint32_t recv_len;		/* bytes of a receive buffer */
+	uint32_t recv_posted, recv_done;
+	bool recv_busy[RECV_SLOTS];
+	uint8_t type;
+	uint32_t mtu;
+	uint32_t depth;
+	struct md_srq *srq, srq_room;
+	struct qhca_wqe_ud ud;
+};
+
+struct load {
+	struct world *w;
+	const struct plan *plan;
+	struct side side[MAX_PAIRS][2];
+	struct md_cq cq[2];
+	uint32_t num_pairs;
+	char error[512];
+};
+
+#define FAIL(l, ...) \
+	(snprintf((l)->error, sizeof((l)->error), __VA_ARGS__), false)
+
+/* ---- slices */
+
+/* false: no room now. */
+static bool claim(struct ring *r, uint32_t len, uint32_t align, uint32_t *off,
+		  uint32_t *taken)
+{
+	uint32_t pos = r->head % r->size, skip;
+
+	skip = (align - (pos & (align - 1))) & (align - 1);
+	if (pos + skip + len > r->size)		/* no slice wraps */
+		skip = r->size - pos;
+	if (r->head + skip + len - r->tail > r->size)
+		return false;
+	*off = r->base + (pos + skip) % r->size;
+	*taken = skip + len;
+	r->head += *taken;
+	return true;
+}
+
+static void release(struct ring *r, uint32_t taken)
+{
+	r->tail += taken;
+}
+
+static void fill(uint64_t seed, uint8_t *p, uint32_t len)
+{
+	for (; len; p += 8 < len ? 8 : len, len -= 8 < len ? 8 : len) {
+		uint64_t v = seed += 0x9e3779b97f4a7c15ull;
+
+		v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ull;
+		memcpy(p, &v, 8 < len ? 8 : len);
+	}
+}
+
+/* Payload of a request: an unreliable one begins with its number. */
+static void payload(const struct side *s, const struct op *op, uint8_t *p)
+{
+	fill(op->seed, p, op->len);
+	if (s->type != QHCA_QPT_RC)
+		put_le32(p, op - s->op);
+}
+
+/* ---- posting */
+
+static uint32_t random_len(struct load *l, const struct side *s)
+{
+	struct world *w = l->w;
+	uint32_t max = l->plan->max_len;
+
+	if (s->type == QHCA_QPT_UD)
+		return 4 + world_pick(w, s->mtu - 3);
+	switch (world_pick(w, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return 1 + world_pick(w, 16);
+	case 2:		/* about a multiple of the MTU */
+		return s->mtu * (1 + world_pick(w, 3)) + world_pick(w, 3) - 1;
+	default:
+		if (world_chance(w, l->plan->big_ppm))
+			return 1 + world_pick(w, MAX_BIG);
+		return 1 + world_pick(w, max);
+	}
+}
+
+static uint8_t random_opcode(struct load *l, const struct side *s)
+{
+	static const uint8_t rc[] = {
+		QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_WRITE,
+		QHCA_WQE_WRITE_IMM, QHCA_WQE_READ, QHCA_WQE_CMP_SWAP,
+		QHCA_WQE_FETCH_ADD, QHCA_WQE_SEND, QHCA_WQE_WRITE,
+		QHCA_WQE_READ, QHCA_WQE_NOP,
+	};
+	static const uint8_t uc[] = {
+		QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_SEND,
+		QHCA_WQE_WRITE_IMM,
+	};
+
+	if (s->type == QHCA_QPT_RC)
+		return rc[world_pick(l->w, sizeof(rc))];
+	if (s->type == QHCA_QPT_UC)
+		return uc[world_pick(l->w, sizeof(uc))];
+	return uc[world_pick(l->w, 2)];
+}
+
+static bool is_atomic(uint8_t opcode)
+{
+	return opcode == QHCA_WQE_CMP_SWAP || opcode == QHCA_WQE_FETCH_ADD;
+}
+
+static bool is_send(uint8_t opcode)
+{
+	return opcode == QHCA_WQE_SEND || opcode == QHCA_WQE_SEND_IMM;
+}
+
+static bool takes_recv(uint8_t opcode)
+{
+	return is_send(opcode) || opcode == QHCA_WQE_WRITE_IMM;
+}
+
+static bool has_imm(uint8_t opcode)
+{
+	return opcode == QHCA_WQE_SEND_IMM || opcode == QHCA_WQE_WRITE_IMM;
+}
+
+static bool unreliable(const struct side *s)
+{
+	return s->type != QHCA_QPT_RC;
+}
+
+static bool plan_op(struct load *l, struct side *s, struct op *op)
+{
+	struct world *w = l->w;
+	struct side *p = s->peer;
+	struct ring src = s->src_ring;
+
+	memset(op, 0, sizeof(*op));
+	op->opcode = random_opcode(l, s);
+	op->len = op->opcode == QHCA_WQE_NOP ? 0 : random_len(l, s);
+	/* what may be lost or repeated says by itself who it is */
+	if (unreliable(s) && op->len < 4)
+		op->len = 4;
+	op->seed = (uint64_t)world_rand(w) << 32 | world_rand(w);
+	op->imm = unreliable(s) ? s->posted : world_rand(w);
+	if (is_atomic(op->opcode)) {
+		op->len = 8;
+		op->dst = 8 * world_pick(w, ATOMIC_AREA / 8 / 64);
+		op->swap_add = world_rand(w);
+		/* often right: a small set of values */
+		op->compare = get_le64(p->dst_model + op->dst);
+	}
+	if (op->len > p->recv_len && takes_recv(op->opcode) &&
+	    op->opcode != QHCA_WQE_WRITE_IMM)
+		op->len = p->recv_len;
+	if (!claim(&s->src_ring, op->len, is_atomic(op->opcode) ? 8 : 1,
+		   &op->src, &op->src_claim))
+		return false;
+	if (!is_send(op->opcode) && !is_atomic(op->opcode) &&
+	    !claim(&p->dst_ring, op->len, 1, &op->dst, &op->dst_claim)) {
+		s->src_ring = src;
+		return false;
+	}
+	op->flags = 0;
+	if (world_chance(w, 600000))
+		op->flags |= QHCA_WQE_F_SIGNALED;
+	if (world_chance(w, 100000))
+		op->flags |= QHCA_WQE_F_FENCE;
+	if (world_chance(w, 200000))
+		op->flags |= QHCA_WQE_F_SOLICITED;
+	return true;
+}
+
+/* Cut [off, off + len) of @mr into random segments. */
+static uint32_t split(struct load *l, const struct md_mr *mr, uint32_t off,
+		      uint32_t len, uint32_t max, struct md_sge *sge)
+{
+	struct world *w = l->w;
+	uint32_t n = 0;
+
+	while (n + 1 < max && world_chance(w, 500000)) {
+		uint32_t part = len ? world_pick(w, len + 1) : 0;
+
+		/* a segment of no length may have any key */
+		sge[n++] = (struct md_sge){
+			mr->iova + off, part, part ? mr->key : 0xdead00,
+		};
+		off += part;
+		len -= part;
+	}
+	if (len || world_chance(w, 500000))
+		sge[n++] = (struct md_sge){ mr->iova + off, len,
+					    len ? mr->key : 0 };
+	return n;
+}
+
+static uint32_t max_segs(uint32_t log_stride, uint32_t header)
+{
+	uint32_t n = ((1u << log_stride) - header) / 16;
+
+	return n < MD_MAX_SGE ? n : MD_MAX_SGE;
+}
+
+static void post_op(struct load *l, struct side *s, struct op *op)
+{
+	struct world *w = l->w;
+	struct md_sge sge[MD_MAX_SGE];
+	uint8_t data[16 * MD_MAX_SGE];
+	uint32_t segs = max_segs(s->qp.init.sq_log_stride, 64);
+	struct md_wr wr = {
+		.opcode = op->opcode, .flags = op->flags, .imm = op->imm,
+		.wr_id = s->posted | (uint64_t)s->qp.qpn << 32,
+		.raddr = s->peer->dst.iova + op->dst, .rkey = s->peer->dst.key,
+		.swap_add = op->swap_add, .compare = op->compare, .sge = sge,
+	};
+	uint8_t *model = s->src_model + op->src;
+
+	if (op->opcode != QHCA_WQE_READ && !is_atomic(op->opcode)) {
+		payload(s, op, model);
+		md_buf_write(s->md, &s->src.buf, op->src + s->src.iova % 4096,
+			     model, op->len);
+		if (op->len <= segs * 16 && world_chance(w, 300000)) {
+			wr.flags |= QHCA_WQE_F_INLINE;
+			memcpy(data, model, op->len);
+			wr.inline_data = data;
+			wr.inline_len = op->len;
+		}
+	}
+	if (s->type == QHCA_QPT_UD)
+		wr.ud = &s->ud;
+	if (!(wr.flags & QHCA_WQE_F_INLINE))
+		wr.num_sge = split(l, &s->src, op->src, op->len, segs, sge);
+	md_post_send(s->md, &s->qp, &wr);
+	s->posted++;
+}
+
+static void post_sends(struct load *l, struct side *s)
+{
+	uint32_t burst = 1 + world_pick(l->w, 8);
+	bool ring = false;
+
+	while (burst-- && s->posted < s->total &&
+	       s->posted - s->completed < s->depth) {
+		struct op *op = &s->op[s->posted];
+
+		if (!plan_op(l, s, op))
+			break;
+		/* someone must tell when to go on, and when it is over */
+		if (s->posted + 1 == s->total || s->posted % 4 == 3 ||
+		    s->posted + 1 - s->completed == s->depth)
+			op->flags |= QHCA_WQE_F_SIGNALED;
+		op->signaled = op->flags & QHCA_WQE_F_SIGNALED;
+		post_op(l, s, op);
+		ring = true;
+		if (world_chance(l->w, 300000))
+			md_ring(s->md, &s->qp);
+	}
+	if (ring)
+		md_ring(s->md, &s->qp);
+}
+
+static uint32_t recv_off(const struct side *s, uint32_t slot)
+{
+	return slot * s->recv_len;
+}
+
+static void post_recvs(struct load *l, struct side *s)
+{
+	uint32_t burst = 1 + world_pick(l->w, 6);
+	uint32_t segs = max_segs(s->srq ? s->srq->log_stride :
+					  s->qp.init.rq_log_stride, 16);
+
+	while (burst--) {
+		struct md_sge sge[MD_MAX_SGE];
+		uint32_t slot, n;
+
+		for (slot = 0; slot < RECV_SLOTS && s->recv_busy[slot]; slot++)
+			;
+		if (slot == RECV_SLOTS ||
+		    s->recv_posted - s->recv_done >= RECV_SLOTS - 1)
+			return;
+		n = split(l, &s->recv, recv_off(s, slot), s->recv_len, segs,
+			  sge);
+		if (!s->srq)
+			md_post_recv(s->md, &s->qp, slot, sge, n);
+		else if (!md_srq_post(s->md, s->srq, slot, sge, n))
+			return;
+		s->recv_busy[slot] = true;
+		s->recv_posted++;
+	}
+}
+
+/* ---- checking */
+
+/* The request has taken effect: so be it in the model. */
+static bool apply(struct load *l, struct side *s, struct op *op)
+{
+	struct side *p = s->peer;
+	uint8_t *src = s->src_model + op->src, *dst = p->dst_model + op->dst;
+	uint64_t old;
+
+	switch (op->opcode) {
+	case QHCA_WQE_WRITE:
+	case QHCA_WQE_WRITE_IMM:
+		memcpy(dst, src, op->len);
+		break;
+	case QHCA_WQE_READ:
+		memcpy(src, dst, op->len);
+		break;
+	case QHCA_WQE_CMP_SWAP:
+	case QHCA_WQE_FETCH_ADD:
+		old = get_le64(dst);
+		put_le64(src, old);
+		if (op->opcode == QHCA_WQE_FETCH_ADD)
+			put_le64(dst, old + op->swap_add);
+		else if (old == op->compare)
+			put_le64(dst, op->swap_add);
+		break;
+	default:
+		break;
+	}
+	(void)l;
+	return true;
+}
+
+static bool same(struct load *l, const struct side *s, const struct md_mr *mr,
+		 const uint8_t *model, uint32_t off, uint32_t len,
+		 const char *what, uint32_t number)
+{
+	static uint8_t now[REGION];
+
+	md_buf_read(s->md, &mr->buf, off + mr->iova % 4096, now, len);
+	if (!memcmp(now, model + off, len))
+		return true;
+	for (uint32_t i = 0; i < len; i++)
+		if (now[i] != model[off + i])
+			return FAIL(l, "host %u qp %u: %s %u differs at byte %u of %u: %02x, not %02x",
+				    s->md->mac[5], s->qp.qpn, what, number, i,
+				    len, now[i], model[off + i]);
+	return true;
+}
+
+static bool check_op(struct load *l, struct side *s, uint32_t number)
+{
+	struct op *op = &s->op[number];
+
+	if (unreliable(s) && op->opcode == QHCA_WQE_WRITE_IMM)
+		goto out;		/* whether it arrived is not known */
+	if (!apply(l, s, op) ||
+	    !same(l, s, &s->src, s->src_model, op->src, op->len,
+		  "source of request", number) ||
+	    (op->dst_claim &&
+	     !same(l, s->peer, &s->peer->dst, s->peer->dst_model, op->dst,
+		   op->len, "target of request", number)))
+		return false;
+out:
+	release(&s->src_ring, op->src_claim);
+	/* what UC wrote may still arrive: such slices are never given back */
+	if (!unreliable(s))
+		release(&s->peer->dst_ring, op->dst_claim);
+	return true;
+}
+
+static bool on_send_cqe(struct load *l, struct side *s,
+			const struct qhca_cqe *cqe)
+{
+	uint32_t number = get_le64(&cqe->wr_id);
+
+	if (cqe->status)
+		return FAIL(l, "host %u qp %u: request %u (opcode %u) ends with status %u syndrome %#x",
+			    s->md->mac[5], s->qp.qpn, number, cqe->opcode,
+			    cqe->status, get_le32(&cqe->syndrome));
+	if (number >= s->posted || number < s->completed)
+		return FAIL(l, "host %u qp %u: request %u completes, %u done, %u posted",
+			    s->md->mac[5], s->qp.qpn, number, s->completed,
+			    s->posted);
+	if (get_le32(&cqe->wqe) != number || cqe->opcode != s->op[number].opcode)
+		return FAIL(l, "qp %u: request %u completes as WQE %u opcode %u",
+			    s->qp.qpn, number, get_le32(&cqe->wqe),
+			    cqe->opcode);
+	for (; s->completed <= number; s->completed++) {
+		if (s->completed != number && s->op[s->completed].signaled)
+			return FAIL(l, "qp %u: request %u completes before %u",
+				    s->qp.qpn, number, s->completed);
+		if (!check_op(l, s, s->completed))
+			return false;
+	}
+	if (!s->op[number].signaled)
+		return FAIL(l, "qp %u: request %u was not signaled",
+			    s->qp.qpn, number);
+	return true;
+}
+
+/* The peer's request that this completion is for, or NULL. */
+static struct op *find_request(struct load *l, struct side *s,
+			       const struct qhca_cqe *cqe, uint32_t off)
+{
+	struct side *p = s->peer;
+	uint32_t number;
+	uint8_t head[4];
+
+	if (s->type == QHCA_QPT_RC) {
+		while (s->expected < p->posted &&
+		       !takes_recv(p->op[s->expected].opcode))
+			s->expected++;
+		return s->expected < p->posted ? &p->op[s->expected++] : NULL;
+	}
+	if (get_le32(&cqe->flags) & QHCA_CQE_IMM) {
+		number = cqe->imm;
+	} else {
+		md_buf_read(s->md, &s->recv.buf, off + s->recv.iova % 4096,
+			    head, 4);
+		number = get_le32(head);
+	}
+	if (number >= p->posted)
+		return NULL;
+	/* order is kept, unless the network repeats or swaps */
+	if (number < s->expected && !l->plan->link.duplicate &&
+	    !l->plan->link.reorder && !l->plan->link.jitter)
+		return NULL;
+	s->expected = number + 1;
+	return &p->op[number];
+}
+
+static bool check_payload(struct load *l, struct side *s, const struct op *op,
+			  uint32_t off)
+{
+	static uint8_t now[MAX_BIG], want[MAX_BIG];
+	uint32_t number = op - s->peer->op;
+
+	payload(s->peer, op, want);
+	md_buf_read(s->md, &s->recv.buf, off + s->recv.iova % 4096, now,
+		    op->len);
+	if (memcmp(now, want, op->len))
+		return FAIL(l, "qp %u: message %u of %u bytes arrived wrong",
+			    s->qp.qpn, number, op->len);
+	return true;
+}
+
+static bool on_recv_cqe(struct load *l, struct side *s,
+			const struct qhca_cqe *cqe)
+{
+	uint32_t slot = get_le64(&cqe->wr_id), flags = get_le32(&cqe->flags);
+	uint32_t grh = s->type == QHCA_QPT_UD ? GRH : 0;
+	struct op *op;
+	uint32_t number;
+
+	if (cqe->status || slot >= RECV_SLOTS || !s->recv_busy[slot])
+		return FAIL(l, "qp %u: receive %u ends with status %u",
+			    s->qp.qpn, slot, cqe->status);
+	if (s->srq)
+		md_srq_free(s->md, s->srq, get_le32(&cqe->wqe));
+	s->recv_busy[slot] = false;
+	s->recv_done++;
+	op = find_request(l, s, cqe, recv_off(s, slot) + grh);
+	if (!op)
+		return FAIL(l, "qp %u type %u: a receive that no request explains: slot %u, %u bytes, flags %#x, expected %u of %u",
+			    s->qp.qpn, s->type, slot, get_le32(&cqe->byte_len),
+			    flags, s->expected, s->peer->posted);
+	number = op - s->peer->op;
+	if (get_le32(&cqe->byte_len) != op->len + grh ||
+	    !(flags & QHCA_CQE_IMM) != !has_imm(op->opcode) ||
+	    (has_imm(op->opcode) && get_le32(&cqe->imm) != op->imm) ||
+	    !(flags & QHCA_CQE_GRH) != !grh ||
+	    cqe->opcode != (op->opcode == QHCA_WQE_WRITE_IMM ?
+			    QHCA_CQE_RECV_RDMA_IMM : QHCA_CQE_RECV) ||
+	    !(flags & QHCA_CQE_SOLICITED) !=
+	    !(op->flags & QHCA_WQE_F_SOLICITED))
+		return FAIL(l, "qp %u: receive of message %u: %u bytes, flags %#x, opcode %#x",
+			    s->qp.qpn, number, get_le32(&cqe->byte_len), flags,
+			    cqe->opcode);
+	if (is_send(op->opcode))
+		return check_payload(l, s, op, recv_off(s, slot) + grh);
+	return true;
+}
+
+static struct side *side_of(struct load *l, unsigned int host, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		if (l->side[i][host].qp.qpn == qpn)
+			return &l->side[i][host];
+	return NULL;
+}
+
+static bool poll_cqs(struct load *l, unsigned int host, uint32_t max)
+{
+	struct qhca_cqe cqe;
+
+	while (max-- && md_poll(&l->cq[host], &cqe)) {
+		struct side *s = side_of(l, host, get_le32(&cqe.qpn));
+
+		if (!s)
+			return FAIL(l, "completion of QP %u that is not there",
+				    get_le32(&cqe.qpn));
+		if (get_le64(&cqe.handle) !=
+		    (0x4000000000000000ull | s->qp.qpn))
+			return FAIL(l, "completion with a wrong handle");
+		if (!(get_le32(&cqe.flags) & QHCA_CQE_REQUESTER ?
+		      on_send_cqe(l, s, &cqe) : on_recv_cqe(l, s, &cqe)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- set-up */
+
+static void init_region(struct load *l, struct md *md, struct md_mr *mr,
+			uint8_t **model, uint32_t pd, uint32_t len,
+			uint32_t access)
+{
+	/* atomics want multiples of 8 */
+	md_reg_mr(md, mr, pd, IOVA + (world_pick(l->w, 4096) & ~7u), len,
+		  access);
+	*model = malloc(len);
+	fill(world_rand(l->w), *model, len);
+	md_buf_write(md, &mr->buf, mr->iova % 4096, *model, len);
+}
+
+static void init_side(struct load *l, struct side *s, unsigned int host,
+		      uint8_t type)
+{
+	struct world *w = l->w;
+	struct md *md = w->host[host];
+	uint32_t pd = 5 + world_pick(w, 3);
+	struct md_qp_init init = {
+		.type = type, .pd = pd,
+		.sq_log_depth = 2 + world_pick(w, 5),
+		.sq_log_stride = 7 + world_pick(w, 4),
+		.rq_log_depth = 5, .rq_log_stride = 5 + world_pick(w, 6),
+		.rq_threshold = world_pick(w, 33),
+		.flags = world_chance(w, 100000) ? QHCA_QP_SIG_ALL : 0,
+		.send_cq = &l->cq[host], .recv_cq = &l->cq[host],
+	};
+	uint8_t *unused;
+	uint64_t base;
+
+	s->md = md;
+	s->type = type;
+	s->depth = 1u << init.sq_log_depth;
+	s->total = 1 + world_pick(w, l->plan->ops);
+	s->recv_len = l->plan->big_ppm ? MAX_BIG : 4 * l->plan->max_len;
+	if (l->plan->srq && world_chance(w, 500000)) {
+		md_srq_create(md, &s->srq_room, pd, 6, 5 + world_pick(w, 6), 0);
+		init.srq = s->srq = &s->srq_room;
+	}
+	init.flags &= ~QHCA_QP_SIG_ALL;
+	if (md_qp_create(md, &s->qp, &init))
+		md_die("CREATE_QP refused");
+	init_region(l, md, &s->src, &s->src_model, pd, REGION,
+		    QHCA_ACCESS_LOCAL_WRITE);
+	init_region(l, md, &s->dst, &s->dst_model, pd,
+		    type == QHCA_QPT_UC ? 8 * REGION : REGION,
+		    QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE |
+		    QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC);
+	base = RECV_SLOTS * (uint64_t)s->recv_len;
+	init_region(l, md, &s->recv, &unused, pd, base,
+		    QHCA_ACCESS_LOCAL_WRITE);
+	free(unused);
+	s->src_ring = (struct ring){ .size = REGION };
+	s->dst_ring = (struct ring){ .base = ATOMIC_AREA,
+		.size = (type == QHCA_QPT_UC ? 8 * REGION : REGION) -
+			ATOMIC_AREA };
+}
+
+static void connect_pair(struct load *l, struct side *a, struct side *b)
+{
+	struct world *w = l->w;
+	uint8_t mtu = 1 + world_pick(w, 5);
+	struct side *s[2] = { a, b };
+	struct md_conn c[2];
+	bool v6 = world_chance(w, 300000);
+
+	for (int i = 0; i < 2; i++) {
+		/* the edge of the number space is where mistakes are */
+		uint32_t psn = world_chance(w, 500000) ?
+			       0xffffff - world_pick(w, 40) :
+			       world_rand(w) & 0xffffff;
+
+		c[i] = (struct md_conn){
+			.sq_psn = psn, .mtu = mtu, .qkey = QKEY,
+			.access = QHCA_ACCESS_REMOTE_WRITE |
+				  QHCA_ACCESS_REMOTE_READ |
+				  QHCA_ACCESS_REMOTE_ATOMIC,
+			.timeout = 8 + world_pick(w, 3), .retry_cnt = 7,
+			.rnr_retry = 7, .min_rnr_timer = 1 + world_pick(w, 14),
+			.max_rd_atomic = 1 + world_pick(w, 16),
+		};
+		md_av(s[i]->md, &c[i].av, s[!i]->md->mac[5], v6);
+		s[i]->mtu = s[i]->type == QHCA_QPT_UD ? 4096 : 128u << mtu;
+		s[i]->peer = s[!i];
+	}
+	for (int i = 0; i < 2; i++) {
+		c[i].dest_qpn = s[!i]->qp.qpn;
+		c[i].rq_psn = c[!i].sq_psn;
+		c[i].max_dest_rd_atomic = c[!i].max_rd_atomic;
+		put_le32(&s[i]->ud.dest_qpn, s[!i]->qp.qpn);
+		put_le32(&s[i]->ud.qkey, QKEY);
+		s[i]->ud.av = c[i].av;
+		md_qp_connect(s[i]->md, &s[i]->qp, &c[i]);
+	}
+}
+
+static void setup(struct load *l)
+{
+	struct world *w = l->w;
+
+	for (unsigned int h = 0; h < 2; h++) {
+		md_start(w->host[h], &l->plan->init[h]);
+		md_cq_create(w->host[h], &l->cq[h], 11);
+	}
+	l->num_pairs = l->plan->pairs;
+	for (uint32_t i = 0; i < l->num_pairs; i++) {
+		static const uint8_t types[] = {
+			QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
+			QHCA_QPT_UD,
+		};
+		uint8_t type = types[world_pick(w, l->plan->reliable_only ?
+						   3 : sizeof(types))];
+
+		for (unsigned int h = 0; h < 2; h++)
+			init_side(l, &l->side[i][h], h, type);
+		connect_pair(l, &l->side[i][0], &l->side[i][1]);
+	}
+}
+
+/* ---- the run */
+
+static bool side_done(const struct side *s)
+{
+	const struct side *p = s->peer;
+	uint32_t next = s->expected;
+
+	if (s->completed < s->total)
+		return false;
+	if (unreliable(s))
+		return true;
+	while (next < p->total && !takes_recv(p->op[next].opcode))
+		next++;
+	return p->posted == p->total && next >= p->total;
+}
+
+static bool all_done(const struct load *l)
+{
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		for (int h = 0; h < 2; h++)
+			if (!side_done(&l->side[i][h]))
+				return false;
+	return true;
+}
+
+static void act(struct load *l, struct side *s)
+{
+	uint32_t recv_ppm = l->plan->slow_recv ? 20000 : 500000;
+
+	if (world_chance(l->w, recv_ppm))
+		post_recvs(l, s);
+	if (world_chance(l->w, 300000))
+		post_sends(l, s);
+}
+
+static bool stuck(struct load *l)
+{
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		for (int h = 0; h < 2; h++) {
+			struct side *s = &l->side[i][h];
+
+			if (!side_done(s))
+				return !FAIL(l, "stuck: host %d qp %u type %u: %u of %u done, %u posted, %u receives",
+					     h + 1, s->qp.qpn, s->type,
+					     s->completed, s->total, s->posted,
+					     s->recv_done);
+		}
+	return false;
+}
+
+static bool check_regions(struct load *l)
+{
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		for (int h = 0; h < 2; h++) {
+			struct side *s = &l->side[i][h];
+
+			if (!same(l, s, &s->src, s->src_model, 0, REGION,
+				  "source region", 0))
+				return false;
+			if (!unreliable(s) &&
+			    !same(l, s, &s->dst, s->dst_model, 0, REGION,
+				  "target region", 0))
+				return false;
+		}
+	return true;
+}
+
+static bool tear_down(struct load *l)
+{
+	struct qhca_query_qp q;
+
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		for (int h = 0; h < 2; h++) {
+			struct side *s = &l->side[i][h];
+
+			if (md_qp_query(s->md, &s->qp, &q))
+				return FAIL(l, "QUERY_QP refused");
+			if (q.ctx.state != QHCA_QPS_RTS)
+				return FAIL(l, "qp %u ends in state %u",
+					    s->qp.qpn, q.ctx.state);
+			if (md_qp_destroy(s->md, &s->qp))
+				return FAIL(l, "DESTROY_QP refused");
+		}
+	return true;
+}
+
+static bool run(struct load *l)
+{
+	struct world *w = l->w;
+
+	w->link = l->plan->link;
+	while (!all_done(l)) {
+		for (uint32_t i = 0; i < l->num_pairs; i++)
+			for (int h = 0; h < 2; h++)
+				act(l, &l->side[i][h]);
+		world_step(w, w->now + 20000);
+		for (unsigned int h = 0; h < 2; h++)
+			if (world_chance(w, 400000) &&
+			    !poll_cqs(l, h, 1 + world_pick(w, 16)))
+				return false;
+		if (w->now > TIME_LIMIT)
+			return !stuck(l);
+	}
+	/* late packets must do no harm */
+	world_run(w, w->now + 10000000);
+	return poll_cqs(l, 0, 100000) && poll_cqs(l, 1, 100000) &&
+	       check_regions(l) && tear_down(l);
+}
+
+const char *workload_run(struct world *w, const struct plan *plan)
+{
+	static char error[512];
+	struct load *l = calloc(1, sizeof(*l));
+
+	l->w = w;
+	l->plan = plan;
+	setup(l);
+	if (run(l))
+		l->error[0] = 0;
+	for (uint32_t i = 0; i < l->num_pairs; i++)
+		for (int h = 0; h < 2; h++) {
+			free(l->side[i][h].src_model);
+			free(l->side[i][h].dst_model);
+		}
+	memcpy(error, l->error, sizeof(error));
+	free(l);
+	return error[0] ? error : NULL;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+
+#define MILLION		1000000u
+#define UNBLOCK_PPM	300000u
+#define REORDER_NS	60000u
+#define STEP_NS		2000u
+
+uint32_t world_rand(struct world *w)
+{
+	uint64_t z = w->rng += 0x9e3779b97f4a7c15ull;	/* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z >> 32;
+}
+
+uint32_t world_pick(struct world *w, uint32_t n)
+{
+	return (uint64_t)world_rand(w) * n >> 32;
+}
+
+bool world_chance(struct world *w, uint32_t ppm)
+{
+	return ppm && world_pick(w, MILLION) < ppm;
+}
+
+/* ---- frames in flight */
+
+static bool before(const struct world_frame *a, const struct world_frame *b)
+{
+	return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+static void heap_push(struct world *w, struct world_frame f)
+{
+	uint32_t i;
+
+	if (w->num_flight + 2 > w->cap_flight) {
+		w->cap_flight = w->cap_flight ? 2 * w->cap_flight : 256;
+		w->flight = realloc(w->flight,
+				    w->cap_flight * sizeof(*w->flight));
+	}
+	for (i = ++w->num_flight; i > 1 && before(&f, &w->flight[i / 2]); i /= 2)
+		w->flight[i] = w->flight[i / 2];
+	w->flight[i] = f;
+}
+
+static struct world_frame heap_pop(struct world *w)
+{
+	struct world_frame top = w->flight[1];
+	struct world_frame f = w->flight[w->num_flight--];
+	uint32_t i = 1, child;
+
+	for (; (child = 2 * i) <= w->num_flight; i = child) {
+		if (child < w->num_flight &&
+		    before(&w->flight[child + 1], &w->flight[child]))
+			child++;
+		if (!before(&w->flight[child], &f))
+			break;
+		w->flight[i] = w->flight[child];
+	}
+	w->flight[i] = f;
+	return top;
+}
+
+static void launch(struct world *w, unsigned int to, const uint8_t *data,
+		   size_t len)
+{
+	struct world_frame f = {
+		.time = w->now + w->link.delay, .order = w->order++,
+		.to = to, .len = len, .data = malloc(len),
+	};
+
+	if (w->link.jitter)
+		f.time += world_pick(w, w->link.jitter);
+	if (world_chance(w, w->link.reorder))
+		f.time += world_pick(w, REORDER_NS);
+	memcpy(f.data, data, len);
+	/* headers of Ethernet are the FCS's business, not the ICRC's */
+	if (len > 14 && world_chance(w, w->link.corrupt))
+		f.data[14 + world_pick(w, len - 14)] ^= 1 << world_pick(w, 8);
+	heap_push(w, f);
+}
+
+static void send_to(struct world *w, unsigned int to, const uint8_t *data,
+		    size_t len)
+{
+	if (world_chance(w, w->link.loss)) {
+		w->lost++;
+		return;
+	}
+	launch(w, to, data, len);
+	if (world_chance(w, w->link.duplicate))
+		launch(w, to, data, len);
+}
+
+static void on_tx(void *arg, const uint8_t *frame, size_t len)
+{
+	struct { struct world *w; unsigned int host; } *port = arg;
+	struct world *w = port->w;
+	uint8_t copy[QHCA_MAX_FRAME];
+
+	w->frames++;
+	memcpy(copy, frame, len);
+	if (w->filter && !w->filter(w, port->host, copy, len))
+		return;
+	for (unsigned int i = 0; i < w->num_hosts; i++) {
+		if (i == port->host)
+			continue;
+		if (copy[0] & 1 || !memcmp(copy, w->host[i]->mac, 6))
+			send_to(w, i, copy, len);
+	}
+}
+
+static bool on_room(void *arg)
+{
+	struct { struct world *w; unsigned int host; } *port = arg;
+	struct world *w = port->w;
+
+	if (world_chance(w, w->link.block))
+		w->blocked[port->host] = true;
+	return !w->blocked[port->host];
+}
+
+/* ---- time */
+
+static const char *const trace_name[QHCA_NUM_TRACE_IDS] = {
+	"reset", "fatal", "cmd", "doorbell", "doorbell-ignored", "event",
+	"completion", "qp-state", "tx", "rx", "nak", "rx-nak", "timeout",
+	"rx-drop", "protection", "cache-miss", "invalidate",
+};
+
+static void on_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
+		     uint64_t c, uint64_t d)
+{
+	struct md *md = host;
+
+	printf("# %10llu host %u %-10s %llx %llx %llx %llx\n",
+	       (unsigned long long)md->now, md->mac[5], trace_name[id],
+	       (unsigned long long)a, (unsigned long long)b,
+	       (unsigned long long)c, (unsigned long long)d);
+}
+
+void world_init(struct world *w, uint64_t seed, unsigned int hosts,
+		uint64_t mem_len, const struct qhca_config *cfg)
+{
+	bool verbose = w->verbose;
+
+	memset(w, 0, sizeof(*w));
+	w->verbose = verbose;
+	w->rng = seed;
+	w->now = 1000;
+	w->num_hosts = hosts;
+	w->link.delay = 1000;
+	for (unsigned int i = 0; i < hosts; i++) {
+		struct md *md = md_create(i + 1, mem_len, cfg);
+
+		w->host[i] = md;
+		w->port[i].w = w;
+		w->port[i].host = i;
+		md->tx = on_tx;
+		md->tx_room = on_room;
+		md->tx_arg = &w->port[i];
+		md->now = w->now;
+		md->rng ^= world_rand(w) | 1;
+		md->trace = on_trace;
+		if (w->verbose)
+			qhca_trace_mask(md->hca,
+					~(1ull << QHCA_TRACE_CACHE_MISS));
+	}
+}
+
+void world_fini(struct world *w)
+{
+	while (w->num_flight)
+		free(heap_pop(w).data);
+	free(w->flight);
+	for (unsigned int i = 0; i < w->num_hosts; i++)
+		md_destroy(w->host[i]);
+}
+
+static void set_time(struct world *w, uint64_t now)
+{
+	w->now = now;
+	for (unsigned int i = 0; i < w->num_hosts; i++)
+		w->host[i]->now = now;
+}
+
+static bool deliver(struct world *w)
+{
+	bool any = false;
+
+	while (w->num_flight && w->flight[1].time <= w->now) {
+		struct world_frame f = heap_pop(w);
+
+		qhca_rx_frame(w->host[f.to]->hca, f.data, f.len, w->now);
+		free(f.data);
+		any = true;
+	}
+	return any;
+}
+
+bool world_step(struct world *w, uint64_t until)
+{
+	uint64_t next = QHCA_NEVER;
+	bool busy = deliver(w);
+
+	for (unsigned int i = 0; i < w->num_hosts; i++) {
+		struct qhca_run_result r;
+
+		if (w->blocked[i] && world_chance(w, UNBLOCK_PPM)) {
+			w->blocked[i] = false;
+			qhca_tx_ready(w->host[i]->hca, w->now);
+		}
+		r = qhca_run(w->host[i]->hca, w->now, 1 + world_pick(w, 40));
+		busy |= r.more || w->blocked[i];
+		if (r.deadline < next)
+			next = r.deadline;
+	}
+	if (w->num_flight && w->flight[1].time < next)
+		next = w->flight[1].time;
+	if (!busy && next == QHCA_NEVER)
+		return false;
+	if (busy)
+		next = w->now + 1 + world_pick(w, STEP_NS);
+	if (next > until)
+		next = until;
+	set_time(w, next > w->now ? next : w->now + 1);
+	return true;
+}
+
+void world_run(struct world *w, uint64_t until)
+{
+	while (w->now < until && world_step(w, until))
+		;
+}

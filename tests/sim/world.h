@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Hosts joined by a switch, under a virtual clock.  Everything random comes from
+ * one seed, so a run can be repeated exactly.
+ */
+#ifndef QHCA_WORLD_H
+#define QHCA_WORLD_H
+
+#include "minidrv.h"
+
+#define WORLD_HOSTS	4
+
+struct world_link {		/* probabilities in parts in a million */
+	uint32_t loss, duplicate, corrupt, reorder;
+	uint32_t block;		/* the link refuses a frame, for a while */
+	uint32_t delay;		/* ns, least */
+	uint32_t jitter;	/* ns, added at random: reorders too */
+};
+
+struct world_frame {
+	uint64_t time, order;
+	uint32_t to;
+	uint32_t len;
+	uint8_t *data;
+};
+
+struct world {
+	uint64_t now;
+	uint64_t rng;
+	struct md *host[WORLD_HOSTS];
+	unsigned int num_hosts;
+	struct world_link link;
+	struct world_frame *flight;	/* heap by time, then order; 1-based */
+	uint32_t num_flight, cap_flight;
+	uint64_t order;
+	uint64_t frames, lost;
+	bool blocked[WORLD_HOSTS];
+	bool verbose;
+	struct { struct world *w; unsigned int host; } port[WORLD_HOSTS];
+	/* NULL, or: is the frame let through? (error scenarios) */
+	bool (*filter)(struct world *w, unsigned int from, uint8_t *frame,
+		       size_t len);
+	void *filter_arg;
+};
+
+void world_init(struct world *w, uint64_t seed, unsigned int hosts,
+		uint64_t mem_len, const struct qhca_config *cfg);
+void world_fini(struct world *w);
+
+uint32_t world_rand(struct world *w);
+/* 0 ... n - 1 */
+uint32_t world_pick(struct world *w, uint32_t n);
+bool world_chance(struct world *w, uint32_t ppm);
+
+/*
+ * Let the engines work and frames arrive a little.  Returns whether anything
+ * happened or is still to happen; the clock jumps ahead over idle time, but not
+ * beyond @until.
+ */
+bool world_step(struct world *w, uint64_t until);
+/* Step until nothing is left or @until has come. */
+void world_run(struct world *w, uint64_t until);
+
+#endif /* QHCA_WORLD_H */
