@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "frame.h"
+
+#include "icrc.h"
+
+void frame_build(struct frame *f, const struct qhca_path *path,
+		 const struct qhca_pkt *pkt, uint8_t pattern)
+{
+	uint32_t pad = qhca_pkt_pad(pkt->payload_len), i;
+	size_t udp_len = qhca_pkt_header_len(pkt->opcode) + pkt->payload_len +
+			 pad + QHCA_ICRC_LEN, ip_off;
+	uint8_t *p = f->data;
+
+	memset(f->data, 0, QHCA_MAX_OVERHEAD);
+	p += qhca_path_build(path, p, udp_len, &ip_off);
+	p += qhca_pkt_build(pkt, p);
+	for (i = 0; i < pkt->payload_len; i++)
+		*p++ = (uint8_t)(pattern + i);
+	memset(p, 0, pad + QHCA_ICRC_LEN);
+	f->len = (size_t)(p - f->data) + pad + QHCA_ICRC_LEN;
+}
+
+void frame_fix(struct frame *f, uint8_t what)
+{
+	size_t ip = get_be16(f->data + 12) == QHCA_ETHERTYPE_VLAN ? 18 : 14;
+	bool v6 = get_be16(f->data + ip - 2) == QHCA_ETHERTYPE_IPV6;
+	size_t udp = ip + (v6 ? 40 : 20), len;
+
+	if (f->len < udp + QHCA_UDP_HLEN + QHCA_BTH_LEN + QHCA_ICRC_LEN)
+		return;
+	len = f->len - udp;
+	if (what & FRAME_LENGTHS) {
+		put_be16(f->data + udp + 4, (uint16_t)len);
+		put_be16(f->data + ip + (v6 ? 4 : 2),
+			 (uint16_t)(v6 ? len : len + 20));
+	}
+	if (what & FRAME_CHECKSUM && !v6) {
+		put_be16(f->data + ip + 10, 0);
+		put_be16(f->data + ip + 10,
+			 qhca_ipv4_checksum(f->data + ip));
+	}
+	if (what & FRAME_ICRC)
+		put_le32(f->data + f->len - QHCA_ICRC_LEN,
+			 qhca_icrc(f->data + ip, udp - ip,
+				   len - QHCA_UDP_HLEN - QHCA_ICRC_LEN));
+}

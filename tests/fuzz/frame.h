@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packets as a peer would build them, or almost.
+ */
+#ifndef QHCA_FUZZ_FRAME_H
+#define QHCA_FUZZ_FRAME_H
+
+#include "hca.h"
+#include "pkt.h"
+
+struct frame {
+	size_t len;
+	uint8_t data[QHCA_MAX_FRAME];
+};
+
+/* All headers, a payload that counts up from @pattern, room for the ICRC. */
+void frame_build(struct frame *f, const struct qhca_path *path,
+		 const struct qhca_pkt *pkt, uint8_t pattern);
+
+#define FRAME_LENGTHS	1u
+#define FRAME_CHECKSUM	2u
+#define FRAME_ICRC	4u
+#define FRAME_ALL	7u
+/* Make these right for what the frame is now. */
+void frame_fix(struct frame *f, uint8_t what);
+
+#endif /* QHCA_FUZZ_FRAME_H */

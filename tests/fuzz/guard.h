@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A host that watches the device.
+ *
+ * It is the small driver of the simulator (tests/sim/minidrv.h) with other
+ * host operations under it: they know where the device may write and how much
+ * one call may do, can change memory between two reads of it, and put all that
+ * leaves the device into a digest.
+ *
+ * Two runs of one input must have the same digest, though one uses a new
+ * device and the other one that has been reset, and though what neither has
+ * written (stack, heap, room for frames) holds other bytes.  Otherwise
+ * something survives a reset, or memory that was never written goes out.
+ */
+#ifndef QHCA_FUZZ_GUARD_H
+#define QHCA_FUZZ_GUARD_H
+
+#include "hca.h"
+#include "minidrv.h"
+#include "target.h"
+
+#define GUARD_MEM	(3u << 19)	/* bytes of guest memory */
+#define GUARD_BLOCK	64u		/* what may be written is told by these */
+#define GUARD_FRAMES	128		/* on the wire; more are lost */
+#define GUARD_CHANGES	8
+#define GUARD_DEVMEM	4096
+
+/* How this input is being run. */
+struct guard_mode {
+	bool fresh;			/* on a new device, given up afterwards */
+	bool compared;			/* with another run: digest */
+	bool thorough;			/* stain the stack too */
+	uint8_t stain;
+};
+extern struct guard_mode guard_mode;
+
+struct guard_frame {
+	size_t len;
+	uint8_t data[QHCA_MAX_FRAME];
+};
+
+struct guard {
+	struct md *md;
+	struct qhca_hca *hca;
+	size_t at_rest;			/* bytes of heap of a reset device */
+	uint64_t digest;
+
+	bool anything;			/* the device may write anywhere */
+	uint8_t writable[GUARD_MEM / GUARD_BLOCK];
+	uint64_t fail_in;		/* DMA: the n-th from now fails */
+	bool fail_on;			/* ... and all after it */
+	struct {			/* once read, the byte becomes another */
+		uint64_t addr;		/* 0: unused */
+		uint8_t value;
+	} change[GUARD_CHANGES];
+
+	uint64_t dma;			/* accesses asked for so far */
+	uint64_t dma_left;		/* of the call being made */
+	uint64_t frames_left;
+	bool blocked;			/* the link takes nothing */
+	bool ours;			/* all frames are the transport's: check */
+	struct guard_frame wire[GUARD_FRAMES];
+	unsigned int first, num;
+	uint8_t devmem[GUARD_DEVMEM];
+};
+
+/* The configuration of all fuzzing: small tables, so that bounds are near. */
+void guard_config(struct qhca_config *cfg);
+
+/*
+ * Host @number (1, 2), its memory zero, its device reset, the link up.  After
+ * the input: guard_give(), in any order.
+ */
+struct guard *guard_take(unsigned int number);
+void guard_give(struct guard *g);
+/* All hosts given back: the engine holds no more memory than at first. */
+void guard_check_heap(void);
+/* What hosts of tests that failed have not given back is not looked for. */
+void guard_forget(void);
+
+/* What the device may write, from nothing on; whole blocks. */
+void guard_allow(struct guard *g, uint64_t addr, uint64_t len);
+void guard_allow_buf(struct guard *g, const struct md_buf *b, uint64_t off,
+		     uint64_t len);
+/* What any driver gives it: contexts, EQ 0, command slot, output mailbox. */
+void guard_allow_driver(struct guard *g);
+
+/* Calls into the engine, each with a bound on what it may do. */
+struct qhca_run_result guard_run(struct guard *g, unsigned int budget);
+void guard_rx(struct guard *g, const uint8_t *frame, size_t len);
+void guard_doorbell(struct guard *g, uint32_t page, uint32_t offset,
+		    uint64_t value);
+void guard_reg_write(struct guard *g, uint32_t offset, uint32_t value);
+uint32_t guard_reg_read(struct guard *g, uint32_t offset);
+/*
+ * A command of the driver's, as md_cmd(), but to a device that may die of it.
+ * The status; -1: it is not answered.
+ */
+int guard_cmd(struct guard *g, uint16_t opcode, uint32_t index, uint32_t param,
+	      const void *in, uint32_t in_len);
+void guard_observe(struct guard *g);	/* the monitor's functions */
+/* Work until there is none left; the clock stands still. */
+void guard_settle(struct guard *g);
+void guard_unblock(struct guard *g);
+
+/* Oldest frame on the wire, NULL: none; good until the next call. */
+const struct guard_frame *guard_sent(struct guard *g);
+
+void guard_digest(struct guard *g, const void *data, size_t len);
+
+/*
+ * The device obeys, or is dead and obeys after a reset.  Ends in a device that
+ * is reset, with its command queue enabled.
+ */
+void guard_check_alive(struct guard *g);
+
+/* A finding: say what and abort. */
+void guard_fail(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+#endif /* QHCA_FUZZ_GUARD_H */
