@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Life cycle of qhca.ko: load, unload, unbind, bind, function level reset,
+# reload. Prints TAP. Needs one qhca device; leaves the module unloaded.
+#
+#   load.sh [MODULES-DIRECTORY]
+
+MODULES=${1:-/run/qhca/modules}
+CYCLES=${CYCLES:-10}
+DRIVER=/sys/bus/pci/drivers/qhca
+points=0
+failed=0
+
+ok()
+{
+	points=$((points + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $points - $2"
+	else
+		failed=$((failed + 1))
+		echo "not ok $points - $2"
+	fi
+}
+
+functions()
+{
+	for f in /sys/bus/pci/devices/*; do
+		[ "$(cat "$f/vendor"):$(cat "$f/device")" = 0x1af4:0x10f0 ] && echo "${f##*/}"
+	done
+}
+
+# Wait until a command succeeds, at most so many tenths of a second.
+await()
+{
+	local n=$1
+	shift
+	while ! "$@"; do
+		n=$((n - 1))
+		[ "$n" -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+load()
+{
+	insmod "$MODULES/qhca.ko"
+}
+
+unload()
+{
+	rmmod qhca
+}
+
+netdev()
+{
+	ls "/sys/bus/pci/devices/$pci/net" 2> /dev/null | grep -q .
+}
+
+no_netdev()
+{
+	! netdev
+}
+
+# What would stay visible if something were not given back. (Memory is not
+# counted: the slabs' sizes are not the driver's alone.)
+leftovers()
+{
+	grep qhca /proc/interrupts
+	grep -E '(0000:)?[0-9a-f]+ : qhca$' /proc/iomem
+	ls -d /sys/bus/auxiliary/devices/qhca.* 2> /dev/null
+	no_netdev || echo netdev
+}
+
+complaints()
+{
+	dmesg | grep -E 'BUG:|WARNING:|Oops|possible .* detected|qhca .*(dead|timed out|missing)'
+}
+
+pci=$(functions | head -n 1)
+if [ -z "$pci" ]; then
+	echo "1..0 # SKIP no qhca device"
+	exit 0
+fi
+if grep -q '^qhca_ib ' /proc/modules; then
+	rmmod qhca_ib
+fi
+if grep -q '^qhca ' /proc/modules; then
+	rmmod qhca
+fi
+dmesg -C
+echo 1..10
+
+load && await 50 netdev
+ok $? "the module loads and makes a netdev"
+[ -e "$DRIVER/$pci" ] && ls -d "/sys/bus/pci/devices/$pci"/qhca.rdma.* > /dev/null
+ok $? "there is an auxiliary device"
+unload && no_netdev
+ok $? "the module unloads"
+
+status=0
+for ((i = 0; i < CYCLES; i++)); do
+	load && await 50 netdev && unload || status=1
+done
+ok $status "$CYCLES cycles of load and unload"
+
+status=0
+load
+for ((i = 0; i < CYCLES; i++)); do
+	name=$(ls "/sys/bus/pci/devices/$pci/net")
+	ip link set "$name" up && unload && load && await 50 netdev || status=1
+done
+ok $status "$CYCLES cycles with the interface up"
+
+echo "$pci" > $DRIVER/unbind && no_netdev && echo "$pci" > $DRIVER/bind && await 50 netdev
+ok $? "unbind and bind"
+
+name=$(ls "/sys/bus/pci/devices/$pci/net")
+index=$(cat "/sys/class/net/$name/ifindex")
+ip link set "$name" up
+echo 1 > "/sys/bus/pci/devices/$pci/reset" &&
+	[ "$(cat "/sys/class/net/$name/ifindex")" = "$index" ] &&
+	await 50 grep -q 1 "/sys/class/net/$name/carrier"
+ok $? "function level reset keeps the netdev"
+
+if command -v devlink > /dev/null; then
+	devlink dev reload "pci/$pci" && await 50 grep -q 1 "/sys/class/net/$name/carrier"
+	ok $? "devlink reload"
+else
+	ok 0 "devlink reload # SKIP no devlink"
+fi
+
+unload
+left=$(leftovers)
+[ -z "$left" ]
+ok $? "nothing is left behind${left:+: $left}"
+bad=$(complaints)
+[ -z "$bad" ]
+ok $? "the kernel log is clean"
+[ -z "$bad" ] || echo "$bad" | sed 's/^/# /'
+exit $((failed > 0))

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two-sided cases, each with its own queue pair. The client is the requester
+ * unless a case says otherwise; it prints the TAP for both.
+ */
+#ifndef CASES_H
+#define CASES_H
+
+#include "peer.h"
+
+#define BUFFER_SIZE 65536
+#define QUEUE_DEPTH 64
+
+/* What the other side's requests may be aimed at. */
+struct target {
+	uint64_t addr;
+	uint32_t rkey;
+	uint32_t len;
+};
+
+struct test {
+	struct peer *peer;
+	const struct test_case *tc;
+	struct connection conn;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	uint8_t *buf;
+	struct ibv_mr *mr;		/* of buf, with all rights */
+	struct qp_address here, there;
+	struct target mine, far;
+	bool far_is_rxe, is_rxe;
+	char failure[320];
+};
+
+enum case_flags {
+	STAY_RTR = 1,			/* the server does not go to RTS */
+	WITH_SRQ = 2,
+	UNCONNECTED = 4,		/* QPs stay in RESET */
+};
+
+struct test_case {
+	const char *name;
+	void (*client)(struct test *t);
+	void (*server)(struct test *t);
+	enum ibv_qp_type type;		/* 0: RC */
+	unsigned int flags;
+	const void *data;
+	/* Changes what the QPs are connected with, on both sides. */
+	void (*adjust)(struct connection *conn);
+	unsigned int cqes;		/* 0: enough */
+	/* Why rxe is not asked: as the requester, as the responder. */
+	const char *no_rxe_client, *no_rxe_server;
+};
+
+extern const struct test_case remote_cases[], local_cases[], state_cases[], event_cases[],
+	datagram_cases[];
+
+/* Notes a failure; the first one is reported. Returns whether @cond holds. */
+#define EXPECT(t, cond, ...) expect(t, cond, __VA_ARGS__)
+__attribute__((format(printf, 3, 4)))
+bool expect(struct test *t, bool cond, const char *format, ...);
+
+/* Both sides go on when both are here. */
+void meet(struct test *t);
+
+#define ANY_LKEY 0xffffffff		/* t->mr's */
+
+struct request {
+	uint64_t id;
+	enum ibv_wr_opcode opcode;
+	uint32_t at;			/* in buf */
+	uint32_t len;
+	uint64_t addr;
+	uint32_t rkey;
+	uint64_t compare_add, swap;
+	int flags;
+	uint32_t lkey;			/* 0: t->mr's */
+};
+
+void post(struct test *t, const struct request *rq);
+/* A signalled SEND. */
+void post_send(struct test *t, uint64_t id, uint32_t len);
+/* A signalled WRITE, READ or atomic of the far target's start. */
+void post_rdma(struct test *t, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len);
+void post_receive(struct test *t, uint64_t id, uint32_t at, uint32_t len);
+
+#define SOON 20000
+/* Waits for a completion. */
+bool next_wc(struct test *t, struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+void expect_wc(struct test *t, struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status);
+/* @n completions with status flushed and ids from @first on. */
+void expect_flushed(struct test *t, struct ibv_cq *cq, uint64_t first, unsigned int n);
+void expect_none(struct test *t, struct ibv_cq *cq, int ms);
+void expect_state(struct test *t, enum ibv_qp_state state);
+/* An asynchronous event; events of other types are passed over. */
+void expect_event(struct test *t, enum ibv_event_type type);
+
+/* Connects the QP, from RESET. */
+void connect_qp(struct test *t);
+
+#endif

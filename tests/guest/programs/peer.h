@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two processes on two machines: an RDMA device each, and one TCP connection
+ * over which they agree on what to do and wait for each other.
+ */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+struct peer {
+	const char *device;	/* -d */
+	int gid_index;		/* -g */
+	int port;		/* -p */
+	const char *host;	/* NULL: the server */
+	bool server;
+	int sock;
+	struct ibv_context *ctx;
+	struct ibv_device_attr attr;
+	union ibv_gid gid;
+};
+
+/* What the other side must know of a QP. */
+struct qp_address {
+	uint32_t qpn;
+	uint32_t psn;
+	union ibv_gid gid;
+};
+
+/* How QPs are connected; both sides use the same. */
+struct connection {
+	enum ibv_qp_type type;
+	enum ibv_mtu mtu;
+	uint8_t timeout;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+	uint8_t min_rnr_timer;
+	uint8_t rd_atomic;
+	uint8_t dest_rd_atomic;
+	int access;
+};
+
+#define TEST_QKEY 0x1ee7f00d
+
+/* printf to stderr and exit with 1 */
+__attribute__((noreturn, format(printf, 1, 2)))
+void die(const char *format, ...);
+
+uint64_t now_ns(void);
+
+/* Opens the device and connects to, or waits for, the other process. */
+void peer_open(struct peer *peer);
+void peer_close(struct peer *peer);
+
+void peer_send(struct peer *peer, const void *data, size_t len);
+void peer_receive(struct peer *peer, void *data, size_t len);
+void peer_exchange(struct peer *peer, const void *mine, void *theirs, size_t len);
+void peer_barrier(struct peer *peer);
+
+/*
+ * Moves a QP from any state to RTS. Each returns an error number; the state
+ * is then that of the step which failed.
+ */
+int qp_reset(struct ibv_qp *qp);
+int qp_init(struct ibv_qp *qp, const struct connection *c);
+int qp_to_rtr(struct ibv_qp *qp, const struct connection *c, int gid_index,
+	      const struct qp_address *remote);
+int qp_to_rts(struct ibv_qp *qp, const struct connection *c, uint32_t psn);
+int qp_error(struct ibv_qp *qp);
+enum ibv_qp_state qp_state(struct ibv_qp *qp);
+
+/* The address vector of a QP, for RC and UC, or for an AH. */
+struct ibv_ah_attr path_to(const union ibv_gid *gid, int gid_index);
+
+#endif

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The Ethernet side between two guests, alone and beside RDMA."""
+
+import re
+
+import pytest
+
+from lab import verbs
+
+
+@pytest.fixture(scope="module")
+def pair(pairs):
+    return pairs.get("qhca", "qhca", b_args={"hotplug": True})
+
+
+@pytest.fixture
+def ends(pair):
+    seen = [len(node.kernel_complaints()) for node in pair]
+    yield pair.a, pair.b
+    for node, before in zip(pair, seen):
+        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
+        complaints = node.kernel_complaints()[before:]
+        assert not complaints, f"kernel of {node.name}: {complaints}"
+
+
+def statistics(node):
+    text = node.out(f"ethtool -S {node.netif}")
+    return {name: int(value) for name, value in re.findall(r"^\s*(\w+): (\d+)$", text, re.M)}
+
+
+def copy(a, b, address, kib=8192):
+    """Sends random bytes from a to b over TCP and compares their digests."""
+    port = next(verbs._ports)
+    receiver = b.spawn(f"busybox nc -l -p {port} | sha256sum")
+    b.wait_until(verbs.listening(port))
+    sent = a.out(f"head -c {kib}K /dev/urandom > /tmp/data && "
+                 f"cat /tmp/data > /dev/tcp/{address}/{port} && sha256sum < /tmp/data", timeout=90)
+    assert receiver.wait(60).out.strip() == sent
+
+
+def test_ping(ends):
+    a, b = ends
+    for address in (b.ip4, b.ip6):
+        assert " 0% packet loss" in a.out(f"ping -c 5 -i 0.02 -W 5 {address}")
+    # The largest frame, and one in fragments.
+    a.exec(f"ping -c 2 -i 0.02 -W 5 -M do -s {a.mtu - 28} {b.ip4}")
+    a.exec(f"ping -c 2 -i 0.02 -W 5 -s 20000 {b.ip4}")
+
+
+def test_tcp(ends):
+    a, b = ends
+    before = statistics(b)
+    copy(a, b, b.ip4)
+    copy(b, a, a.ip6)
+    after = statistics(b)
+    assert after["eth_rx_bytes"] - before["eth_rx_bytes"] > 8 << 20
+    assert after["eth_tx_bytes"] - before["eth_tx_bytes"] > 8 << 20
+    assert after["rxq0_csum_verified"] > before["rxq0_csum_verified"]
+
+
+def test_jumbo_frames(ends):
+    a, b = ends
+    try:
+        for node in ends:
+            node.exec(f"ip link set {node.netif} mtu 9000")
+        a.exec(f"ping -c 2 -i 0.02 -W 5 -M do -s {9000 - 28} {b.ip4}")
+        copy(a, b, b.ip4)
+        verbs.pingpong(a, b, "rc", "-n 50 -m 4096 -c")
+    finally:
+        for node in ends:
+            node.configure()
+
+
+def test_vlan(ends):
+    a, b = ends
+    addresses = {a: "10.97.0.1", b: "10.97.0.2"}
+    for node, address in addresses.items():
+        node.exec(f"modprobe 8021q; ip link add link {node.netif} name v9 type vlan id 9 && "
+                  f"ip addr add {address}/24 dev v9 && ip link set v9 up")
+    try:
+        a.wait_until(f"ping -c 1 -W 1 {addresses[b]}")
+        copy(a, b, addresses[b], 1024)
+    finally:
+        for node in ends:
+            node.exec("ip link del v9")
+
+
+def test_driver_information(ends):
+    for node in ends:
+        info = node.out(f"ethtool -i {node.netif}")
+        assert re.search(r"^driver: qhca$", info, re.M)
+        assert re.search(r"^bus-info: 0000:", info, re.M)
+
+
+def test_under_full_load(ends):
+    """RDMA at full speed leaves room for ping, the console and processes."""
+    a, b = ends
+    port = next(verbs._ports)
+    options = f"-p {port} -F -s 65536 -q 4 -D 600"
+    server = b.spawn(f"exec ib_write_bw -d {b.ibdev} -x {b.gid_index()} {options}")
+    client = None
+    try:
+        b.wait_until(verbs.listening(port))
+        client = a.spawn(f"exec ib_write_bw -d {a.ibdev} -x {a.gid_index()} {options} {b.ip4}")
+        b.wait_until(f"[ $(cat /sys/class/infiniband/{b.ibdev}/ports/1/hw_counters/rx_packets) "
+                     f"-gt {b.counters()['rx_packets'] + 1000} ]")
+        before = a.counters()["tx_packets"]
+        assert " 0% packet loss" in a.out(f"ping -c 10 -i 0.1 -W 5 {b.ip4}")
+        for node in ends:
+            node.exec("echo under load > /dev/ttyS0")
+            node.wait_console("under load", 10)
+            node.exec("true", timeout=10)
+        copy(a, b, b.ip4, 256)
+        assert client.poll() is None and server.poll() is None
+        assert a.counters()["tx_packets"] > before + 1000
+    finally:
+        for process in (client, server):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait(20, check=False)

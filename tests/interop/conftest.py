@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Two guests for a test: `ends` is (server, client) over one of the links.
+
+FULL=1 runs the whole matrix; tests marked `full` are left out otherwise. The
+order of tests is by link, since each link needs two guests of its own.
+"""
+
+import pytest
+
+from lab.link import FULL, Link, links
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [i for i in items if not FULL and i.get_closest_marker("full")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [i for i in items if i not in left_out]
+    order = {link.kinds: n for n, link in reversed(list(enumerate(links())))}
+
+    def key(item):
+        link = getattr(item, "callspec", None) and item.callspec.params.get("link")
+        # Tests of other areas come first, those with guests of their own last.
+        if isinstance(link, Link):
+            return order[link.kinds]
+        return len(order) if "interop" in item.path.parts else -1
+    items.sort(key=key)
+
+
+@pytest.fixture(params=links(), ids=lambda link: link.id)
+def link(request):
+    return request.param
+
+
+@pytest.fixture
+def ends(link, pairs):
+    """(server, client), booted; the kernels must not complain meanwhile."""
+    pair = pairs.get(*link.kinds)
+    seen = [len(node.kernel_complaints()) for node in pair]
+    yield pair.nodes[link.server], pair.nodes[link.client]
+    for node, before in zip(pair, seen):
+        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
+        complaints = node.kernel_complaints()[before:]
+        assert not complaints, f"kernel of {node.name}: {complaints}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Every byte, completion and immediate against a model (programs/plan.h)."""
+
+import itertools
+
+import pytest
+
+from lab import verbs
+from lab.link import FULL
+
+ROUNDS = 200 if FULL else 20
+_seed = itertools.count(1)
+
+SHAPES = {
+    "rc": "-t rc",
+    "rc_mtu256": "-t rc -m 256 -S 16384",
+    "rc_mtu4096_4qps": "-t rc -m 4096 -q 4",
+    "rc_events": "-t rc -e",
+    "rc_srq": "-t rc -q 4 -r -S 8192",
+    "rc_srq_events": "-t rc -q 3 -r -e -S 8192",
+    "rc_large": "-t rc -m 4096 -S 1048576",
+    "uc": "-t uc -q 2",
+    "uc_events": "-t uc -e",
+    "ud": "-t ud -q 2 -m 2048",
+    "ud_srq": "-t ud -q 4 -r",
+}
+
+
+@pytest.fixture
+def patience(link):
+    """The ack timer: rxe warns in rxe_mr_copy() and is silent when a READ comes
+    again after a request of no bytes, so a busy host must not cause that."""
+    return "-o 18" if link.has_rxe else ""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_data(ends, shape, patience):
+    rounds = ROUNDS // 4 if shape == "rc_large" else ROUNDS
+    verbs.verify(*ends, f"{SHAPES[shape]} -n {rounds} -s {next(_seed)} {patience}", timeout=300)
+
+
+@pytest.mark.parametrize("kind", ["rc", "uc", "ud"])
+def test_data_ipv6(ends, kind, patience):
+    verbs.verify(*ends, f"-t {kind} -n {ROUNDS // 2} -s {next(_seed)} {patience}", ip=6, timeout=300)
+
+
+def test_late_receives(ends, patience):
+    """Requests meet no receive and come again when there is one.
+
+    An rxe requester stops for ever when it gets RNR NAKs with much under way
+    (seen between two of them), so it is not made to.
+    """
+    server, client = ends
+    late = [" -l" if not peer.kind.startswith("rxe") else "" for peer in (client, server)]
+    assert any(late), "neither side can be a requester"
+    verbs.verify(*ends, f"-t rc -n {ROUNDS} -s {next(_seed)} {late[1]} {patience}", late[0], timeout=300)
+
+
+def test_cases(ends, tap_points):
+    """Error statuses, flushing, states and events (programs/cases*.c)."""
+    done = verbs.program(*ends, "qhca-cases", timeout=300, check=False)
+    assert done.server.ok, done.server
+    tap_points(done.client.out + done.client.err, done.client.code)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""perftest, over every transport and option that it has for both ends."""
+
+import pytest
+
+from lab import verbs
+from lab.link import FULL
+
+# A few iterations of each size up to 8 MiB; rxe needs half a minute for that.
+ALL = "-a -n 5"
+SOME = ("-s 1 -n 50", "-s 4097 -n 50", "-s 1048576 -n 5")
+
+RC = [f"ib_{verb}_{what}" for verb in ("write", "read", "send") for what in ("bw", "lat")]
+UC = [f"ib_{verb}_{what}" for verb in ("write", "send") for what in ("bw", "lat")]
+
+
+def run(ends, test, options, **kwargs):
+    rows = verbs.perftest(*ends, test, options, **kwargs).rows
+    assert rows, "perftest printed no table"
+    for row in rows:
+        assert row.get("t_avg", row.get("bw_peak", row.get("mpps", 0))) >= 0, row
+    return rows
+
+
+@pytest.mark.parametrize("test", RC)
+def test_sizes(ends, link, test):
+    if link.has_rxe and not FULL and test != "ib_write_bw":
+        for options in SOME:
+            run(ends, test, options)
+    else:
+        rows = run(ends, test, ALL, timeout=300)
+        assert [r["bytes"] for r in rows] == [2 ** i for i in range(1, 24)]
+
+
+@pytest.mark.parametrize("test", UC)
+def test_uc(ends, test):
+    run(ends, test, "-c UC -s 65536 -n 20")
+    run(ends, test, "-c UC -s 8 -n 50")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("test", UC)
+def test_uc_sizes(ends, test):
+    run(ends, test, f"-c UC {ALL}", timeout=300)
+
+
+@pytest.mark.parametrize("test", ["ib_send_bw", "ib_send_lat"])
+def test_ud(ends, test):
+    run(ends, test, "-c UD -s 4096 -n 50")
+    run(ends, test, "-c UD -s 2 -n 50", ip=6)
+
+
+@pytest.mark.parametrize("kind", ["FETCH_AND_ADD", "CMP_AND_SWAP"])
+@pytest.mark.parametrize("test", ["ib_atomic_bw", "ib_atomic_lat"])
+def test_atomic(ends, test, kind):
+    run(ends, test, f"-A {kind} -n 100")
+
+
+# perftest has no events for WRITE.
+@pytest.mark.parametrize("test", ["ib_read_bw", "ib_send_bw", "ib_atomic_bw"])
+def test_events(ends, test):
+    run(ends, test, "-e -n 100")
+
+
+@pytest.mark.parametrize("test", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_atomic_bw"])
+def test_bidirectional(ends, test):
+    run(ends, test, "-b -n 100")
+
+
+@pytest.mark.parametrize("test", ["ib_write_bw", "ib_read_bw", "ib_send_bw"])
+def test_many_qps(ends, test):
+    run(ends, test, "-q 16 -s 4096 -n 10")
+
+
+@pytest.mark.parametrize("test", ["ib_write_lat", "ib_send_lat", "ib_write_bw", "ib_send_bw"])
+def test_inline(ends, test):
+    run(ends, test, "-I 200 -s 200 -n 100")
+
+
+@pytest.mark.parametrize("test", ["ib_write_bw", "ib_read_lat", "ib_send_lat", "ib_atomic_bw"])
+def test_rdma_cm(ends, test):
+    run(ends, test, "-R -n 100")
+
+
+def test_rdma_cm_ud(ends):
+    run(ends, "ib_send_bw", "-R -c UD -s 1024 -n 100")
+
+
+@pytest.mark.parametrize("mtu", [256, 1024, 4096])
+def test_mtu(ends, mtu):
+    run(ends, "ib_write_bw", f"-m {mtu} -s 10001 -n 20")
+
+
+def test_ipv6(ends):
+    run(ends, "ib_write_bw", "-s 65536 -n 20", ip=6)
+
+
+def test_duration(ends):
+    """-D ends by a timer, with requests under way."""
+    run(ends, "ib_write_bw", "-s 65536 -D 1")
