@@ -23,7 +23,7 @@ packages=(
 	# building modules, the provider and test programs
 	build-essential bc flex bison cmake ninja-build pkg-config python3
 	libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev libibverbs-dev
-	librdmacm-dev libcmocka-dev
+	librdmacm-dev libcmocka-dev sparse
 )
 
 newer_kernel()
