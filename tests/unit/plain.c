@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * The age of the blocks of a set: a tree whose leaves are the blocks in order.
+ * Each node knows which of its halves was used longer ago.
+ */
+struct tree {
+	struct tree *lower, *upper;	/* both NULL: a leaf */
+	bool upper_is_older;
+	unsigned int first, last;	/* blocks below it */
+};
+
+struct set {
+	struct plain_entry *list;
+	struct tree *age;
+};
+
+struct plain {
+	unsigned int num_sets, num_blocks;
+	struct set *set;
+	struct plain_counts counts;
+};
+
+static void *allocate(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory) {
+		fputs("plain model: out of memory\n", stderr);
+		abort();
+	}
+	return memory;
+}
+
+/* ---- age */
+
+static struct tree *tree_new(unsigned int first, unsigned int last)
+{
+	struct tree *t = allocate(sizeof(*t));
+	unsigned int half = (last - first + 1) / 2;
+
+	t->first = first;
+	t->last = last;
+	if (first == last)
+		return t;
+	t->lower = tree_new(first, first + half - 1);
+	t->upper = tree_new(first + half, last);
+	return t;
+}
+
+static void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	tree_free(t->lower);
+	tree_free(t->upper);
+	free(t);
+}
+
+static void tree_used(struct tree *t, unsigned int block)
+{
+	if (t->first == t->last)
+		return;
+	if (block <= t->lower->last) {
+		t->upper_is_older = true;
+		tree_used(t->lower, block);
+	} else {
+		t->upper_is_older = false;
+		tree_used(t->upper, block);
+	}
+}
+
+static unsigned int tree_oldest(const struct tree *t)
+{
+	if (t->first == t->last)
+		return t->first;
+	return tree_oldest(t->upper_is_older ? t->upper : t->lower);
+}
+
+/* ---- sets */
+
+struct plain *plain_new(unsigned int sets, unsigned int blocks)
+{
+	struct plain *p = allocate(sizeof(*p));
+	unsigned int i;
+
+	p->num_sets = sets;
+	p->num_blocks = blocks;
+	p->set = allocate(sets * sizeof(*p->set));
+	for (i = 0; i < sets; i++)
+		p->set[i].age = tree_new(0, blocks - 1);
+	return p;
+}
+
+void plain_free(struct plain *p)
+{
+	struct plain_entry *e, *next;
+	unsigned int i;
+
+	for (i = 0; i < p->num_sets; i++) {
+		for (e = p->set[i].list; e; e = next) {
+			next = e->next;
+			free(e);
+		}
+		tree_free(p->set[i].age);
+	}
+	free(p->set);
+	free(p);
+}
+
+static struct set *set_of(struct plain *p, struct plain_name name)
+{
+	return &p->set[(name.index + name.page) % p->num_sets];
+}
+
+static unsigned int length(const struct set *s)
+{
+	const struct plain_entry *e;
+	unsigned int n = 0;
+
+	for (e = s->list; e; e = e->next)
+		n++;
+	return n;
+}
+
+static struct plain_entry *in_block(struct set *s, unsigned int block)
+{
+	struct plain_entry *e = s->list;
+
+	while (e && e->block != block)
+		e = e->next;
+	return e;
+}
+
+static void take_out(struct set *s, struct plain_entry *gone)
+{
+	struct plain_entry **link = &s->list;
+
+	while (*link != gone)
+		link = &(*link)->next;
+	*link = gone->next;
+	free(gone);
+}
+
+unsigned int plain_in_use(const struct plain *p)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < p->num_sets; i++)
+		n += length(&p->set[i]);
+	return n;
+}
+
+const struct plain_counts *plain_counts(const struct plain *p)
+{
+	return &p->counts;
+}
+
+/* ---- accesses */
+
+struct plain_entry *plain_find(struct plain *p, struct plain_name name)
+{
+	struct plain_entry *e;
+
+	for (e = set_of(p, name)->list; e; e = e->next)
+		if (e->name.guest == name.guest && e->name.index == name.index &&
+		    e->name.page == name.page)
+			return e;
+	return NULL;
+}
+
+struct plain_entry *plain_lookup(struct plain *p, struct plain_name name)
+{
+	struct plain_entry *e = plain_find(p, name);
+
+	if (!e) {
+		p->counts.misses++;
+		return NULL;
+	}
+	p->counts.hits++;
+	tree_used(set_of(p, name)->age, e->block);
+	return e;
+}
+
+/* Whoever must leave a full set; NULL: everybody is sticky. */
+static struct plain_entry *victim(struct plain *p, struct set *s)
+{
+	unsigned int block = tree_oldest(s->age), tried;
+
+	for (tried = 0; tried < p->num_blocks; tried++) {
+		struct plain_entry *e = in_block(s, block);
+
+		if (!e->sticky)
+			return e;
+		block = (block + 1) % p->num_blocks;
+	}
+	return NULL;
+}
+
+struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
+{
+	struct set *s = set_of(p, name);
+	struct plain_entry *e;
+	unsigned int block = 0;
+
+	if (length(s) == p->num_blocks) {
+		e = victim(p, s);
+		if (!e)
+			return NULL;
+		block = e->block;
+		p->counts.evictions++;
+		if (plain_in_use(p) < p->num_sets * p->num_blocks)
+			p->counts.conflicts++;
+		if (e->dirty)
+			p->counts.writebacks++;
+		take_out(s, e);
+	} else {
+		while (in_block(s, block))
+			block++;
+	}
+	e = allocate(sizeof(*e));
+	e->name = name;
+	e->block = block;
+	e->next = s->list;
+	s->list = e;
+	tree_used(s->age, block);
+	return e;
+}
+
+bool plain_access(struct plain *p, struct plain_name name)
+{
+	if (plain_lookup(p, name))
+		return true;
+	plain_fill(p, name);
+	return false;
+}
+
+/* ---- invalidation */
+
+static void remove_if(struct plain *p, bool all, unsigned long guest,
+		      unsigned long index, unsigned long first,
+		      unsigned long last)
+{
+	struct plain_entry *e, *next;
+	unsigned int i;
+
+	for (i = 0; i < p->num_sets; i++)
+		for (e = p->set[i].list; e; e = next) {
+			next = e->next;
+			if (!all && (e->name.guest != guest ||
+				     e->name.index != index ||
+				     e->name.page < first ||
+				     e->name.page > last))
+				continue;
+			p->counts.invalidations++;
+			take_out(&p->set[i], e);
+		}
+}
+
+void plain_invalidate(struct plain *p, unsigned long guest,
+		      unsigned long index, unsigned long first,
+		      unsigned long last)
+{
+	remove_if(p, false, guest, index, first, last);
+}
+
+void plain_invalidate_all(struct plain *p)
+{
+	remove_if(p, true, 0, 0, 0, 0);
+}

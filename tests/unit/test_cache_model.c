@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The cache against the plain model (plain.h): the same accesses to both, from
+ * random seeds and from the study (tests/study/cases.txt), must hit, miss,
+ * evict, conflict and invalidate alike, one by one and in sum.
+ */
+#include <stdio.h>
+
+#include "host.h"
+#include "pattern.h"
+#include "plain.h"
+
+#define SEEDS	1000
+
+struct both {
+	struct qhca_cache c;
+	struct plain *plain;
+	uint64_t hits, misses, evictions, conflicts, invalidations, stale;
+	uint64_t writebacks;
+	uint64_t written;		/* by the write-back callback */
+	uint64_t rng;
+	unsigned int lines;
+};
+
+static struct plain_name name_of(const struct qhca_tag *tag)
+{
+	return (struct plain_name){
+		.guest = tag->gvmi, .index = tag->index, .page = tag->page,
+	};
+}
+
+/* The cache fills before the model, whose victim is still there. */
+static void on_writeback(void *arg, const struct qhca_tag *tag, void *payload)
+{
+	struct both *b = arg;
+	const struct plain_entry *e = plain_find(b->plain, name_of(tag));
+
+	assert_non_null(e);
+	assert_true(e->dirty);
+	assert_int_equal(*(uint64_t *)payload, e->value);
+	b->written++;
+}
+
+static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
+{
+	struct both *b = calloc(1, sizeof(*b));
+	struct qhca_cache_counts counts;
+
+	assert_non_null(b);
+	counts = (struct qhca_cache_counts){
+		.hits = &b->hits, .misses = &b->misses,
+		.evictions = &b->evictions, .conflicts = &b->conflicts,
+		.invalidations = &b->invalidations, .stale_fills = &b->stale,
+		.writebacks = &b->writebacks,
+	};
+	assert_true(qhca_cache_init(&b->c, (struct qhca_geometry){ sets, blocks },
+				    sizeof(uint64_t), &counts));
+	b->c.writeback = on_writeback;
+	b->c.arg = b;
+	b->plain = plain_new(sets, blocks);
+	b->lines = (unsigned int)sets * blocks;
+	b->rng = seed;
+	return b;
+}
+
+static void both_free(struct both *b)
+{
+	plain_free(b->plain);
+	qhca_cache_fini(&b->c);
+	free(b);
+}
+
+static uint64_t below(struct both *b, uint64_t n)
+{
+	return host_random(&b->rng) % n;
+}
+
+static void compare(const struct both *b)
+{
+	const struct plain_counts *counts = plain_counts(b->plain);
+
+	assert_int_equal(b->hits, counts->hits);
+	assert_int_equal(b->misses, counts->misses);
+	assert_int_equal(b->evictions, counts->evictions);
+	assert_int_equal(b->conflicts, counts->conflicts);
+	assert_int_equal(b->invalidations, counts->invalidations);
+	assert_int_equal(b->writebacks, counts->writebacks);
+	assert_int_equal(b->written, counts->writebacks);
+	assert_int_equal(b->stale, 0);
+	assert_int_equal(b->c.valid, plain_in_use(b->plain));
+}
+
+/* An access to both; the entry, or NULL where neither has room. */
+static struct plain_entry *access_both(struct both *b, const struct qhca_tag *tag,
+				       uint64_t **payload)
+{
+	struct plain_entry *e = plain_lookup(b->plain, name_of(tag));
+
+	*payload = qhca_cache_lookup(&b->c, *tag);
+	assert_true(!*payload == !e);
+	if (e) {
+		assert_int_equal(**payload, e->value);
+		return e;
+	}
+	*payload = qhca_cache_install(&b->c, *tag, qhca_cache_fill_begin(&b->c));
+	e = plain_fill(b->plain, name_of(tag));
+	assert_true(!*payload == !e);
+	if (e)
+		**payload = e->value = host_random(&b->rng);
+	return e;
+}
+
+/* ------------------------------------------------------------------------
+ * Random seeds
+ */
+static void random_access(struct both *b, const struct qhca_tag *tag)
+{
+	uint64_t *payload;
+	struct plain_entry *e = access_both(b, tag, &payload);
+
+	if (!e)
+		return;
+	if (below(b, 4) == 0) {
+		qhca_cache_set_dirty(&b->c, payload, true);
+		e->dirty = true;
+		*payload = ++e->value;
+	}
+	if (below(b, 64) == 0) {
+		e->sticky = !e->sticky;
+		qhca_cache_set_sticky(&b->c, payload, e->sticky);
+	}
+}
+
+static void random_step(struct both *b, bool pages)
+{
+	struct qhca_tag tag = {
+		.index = (uint32_t)below(b, b->lines * 3 / 2 + 2),
+		.page = pages ? below(b, 5) : 0,
+		.gvmi = (uint16_t)(below(b, 8) == 0),
+	};
+	uint64_t first, last;
+
+	switch (below(b, 100)) {
+	case 0:
+		plain_invalidate(b->plain, tag.gvmi, tag.index, 0, UINT64_MAX);
+		qhca_cache_invalidate_index(&b->c, tag.gvmi, tag.index);
+		break;
+	case 1:
+	case 2:
+		first = below(b, 5);
+		last = first + below(b, 80);
+		plain_invalidate(b->plain, tag.gvmi, tag.index, first, last);
+		qhca_cache_invalidate_range(&b->c, tag.gvmi, tag.index, first,
+					    last);
+		break;
+	case 3:
+		if (below(b, 10))
+			break;
+		plain_invalidate_all(b->plain);
+		qhca_cache_invalidate_all(&b->c);
+		break;
+	default:
+		random_access(b, &tag);
+	}
+}
+
+static void test_random(void **state)
+{
+	static const uint16_t geometry[][2] = {
+		{ 1, 1 }, { 1, 2 }, { 1, 4 }, { 1, 8 }, { 1, 64 }, { 2, 1 },
+		{ 2, 2 }, { 4, 4 }, { 8, 1 }, { 8, 2 }, { 16, 16 }, { 64, 1 },
+		{ 64, 4 }, { 32, 8 },
+	};
+	unsigned int g, seed, i;
+
+	(void)state;
+	for (g = 0; g < sizeof(geometry) / sizeof(geometry[0]); g++)
+		for (seed = 0; seed < SEEDS; seed++) {
+			struct both *b = both_new(geometry[g][0],
+						  geometry[g][1],
+						  g * SEEDS + seed);
+
+			for (i = 0; i < 200 + 4 * b->lines; i++)
+				random_step(b, seed % 2);
+			compare(b);
+			both_free(b);
+		}
+}
+
+/* ------------------------------------------------------------------------
+ * The study
+ */
+struct trace {
+	char sweep[16], pattern[16];
+	unsigned int keys, pages;
+};
+
+struct geometry {
+	char sweep[16], cache[8];
+	unsigned int sets, blocks;
+};
+
+struct study {
+	struct trace trace[64];
+	struct geometry geometry[32];
+	unsigned int num_traces, num_geometries;
+};
+
+static void study_line(struct study *s, const char *line)
+{
+	struct trace *t = &s->trace[s->num_traces];
+	struct geometry *g = &s->geometry[s->num_geometries];
+
+	if (line[0] == '#' || line[0] == '\n')
+		return;
+	assert_in_range(s->num_traces, 0, 63);
+	assert_in_range(s->num_geometries, 0, 31);
+	if (sscanf(line, "trace %15s %15s %u %u", t->sweep, t->pattern,
+		   &t->keys, &t->pages) == 4)
+		s->num_traces++;
+	else if (sscanf(line, "geometry %15s %7s %u %u", g->sweep, g->cache,
+			&g->sets, &g->blocks) == 4)
+		s->num_geometries++;
+	else
+		fail_msg("%s: what is this: %s", STUDY_CASES, line);
+}
+
+static struct study *study_read(void)
+{
+	struct study *s = calloc(1, sizeof(*s));
+	FILE *file = fopen(STUDY_CASES, "r");
+	char line[200];
+
+	assert_non_null(s);
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		study_line(s, line);
+	fclose(file);
+	return s;
+}
+
+/* What the device looks up: a key's entry, then its page. */
+static struct qhca_tag study_tag(const struct geometry *g,
+				 const struct pattern_access *a)
+{
+	const uint32_t first_key = 1234;
+
+	return (struct qhca_tag){
+		.index = first_key + a->key,
+		.page = strcmp(g->cache, "at") ? 0 : a->page,
+	};
+}
+
+static void study_trace(const struct trace *t, const struct geometry *g)
+{
+	struct both *b = both_new((uint16_t)g->sets, (uint16_t)g->blocks, 1);
+	struct pattern_access access;
+	enum pattern_kind kind;
+	struct pattern p;
+	uint64_t *payload, i;
+
+	assert_true(pattern_kind_of(t->pattern, &kind));
+	p = pattern_begin(kind, t->keys, t->pages);
+	for (i = 0; i < pattern_items(&p) + pattern_counted(&p); i++) {
+		struct qhca_tag tag;
+
+		access = pattern_next(&p);
+		assert_in_range(access.key, 0, t->keys - 1);
+		assert_in_range(access.page, 0, t->pages - 1);
+		tag = study_tag(g, &access);
+		access_both(b, &tag, &payload);
+	}
+	compare(b);
+	assert_int_equal(b->hits + b->misses, i);
+	both_free(b);
+}
+
+static void test_study(void **state)
+{
+	struct study *s = study_read();
+	unsigned int t, g, done = 0;
+
+	(void)state;
+	for (t = 0; t < s->num_traces; t++)
+		for (g = 0; g < s->num_geometries; g++)
+			if (!strcmp(s->trace[t].sweep, s->geometry[g].sweep)) {
+				study_trace(&s->trace[t], &s->geometry[g]);
+				done++;
+			}
+	assert_in_range(s->num_geometries, 12, 32);
+	assert_in_range(done, s->num_traces, 64 * 32);
+	free(s);
+}
+
+/* The model itself, where one can count by hand. */
+static void test_by_hand(void **state)
+{
+	static const struct { unsigned long index; bool hit; } steps[] = {
+		/* one set of two blocks */
+		{ 1, false }, { 2, false }, { 1, true }, { 3, false },
+		{ 1, true }, { 2, false }, { 3, false }, { 2, true },
+	};
+	struct plain *p = plain_new(1, 2);
+	struct plain_name name = { 0 };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		name.index = steps[i].index;
+		assert_int_equal(plain_access(p, name), steps[i].hit);
+	}
+	assert_int_equal(plain_counts(p)->evictions, 3);
+	assert_int_equal(plain_counts(p)->conflicts, 0);
+	plain_invalidate(p, 0, 2, 0, 9);
+	assert_int_equal(plain_in_use(p), 1);
+	plain_free(p);
+
+	/* keys a set-count apart have each other's place, though others are free */
+	p = plain_new(4, 1);
+	name.index = 3;
+	assert_false(plain_access(p, name));
+	name.index = 7;
+	assert_false(plain_access(p, name));
+	name.index = 3;
+	assert_false(plain_access(p, name));
+	assert_int_equal(plain_counts(p)->evictions, 2);
+	assert_int_equal(plain_counts(p)->conflicts, 2);
+	plain_free(p);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_by_hand),
+	cmocka_unit_test(test_random),
+	cmocka_unit_test(test_study),
+};
+TEST_MAIN(tests)
