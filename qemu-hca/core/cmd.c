@@ -66,6 +66,7 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	put_le32(&caps->num_db_pages, cfg->num_db_pages);
 	put_le32(&caps->num_counters, QHCA_NUM_COUNTERS);
 	put_le16(&caps->max_pool_blocks, cfg->max_pool_blocks);
+	put_le16(&caps->max_pool_keys, cfg->max_pool_keys);
 	put_le16(&caps->max_eth_mtu, QHCA_LIMIT_ETH_MTU);
 	put_le32(&caps->max_msg_size_log, 31);
 }
@@ -267,6 +268,8 @@ static const struct command commands[] = {
 	    SIZE(qhca_pool_row), 0, INDEX_POOL),
 	CMD(UNMAP_POOL_BLOCK, qhca_cmd_unmap_pool_block, QHCA_FEAT_POOL, 0, 0,
 	    INDEX_POOL),
+	CMD(MAP_POOL_KEY, qhca_cmd_map_pool_key, QHCA_FEAT_POOL, 0, 0,
+	    INDEX_PT),
 	CMD_RESERVED(FAULT_RESUME),
 	CMD_RESERVED(SET_CLOCK),
 	CMD_RESERVED(SET_GVM),

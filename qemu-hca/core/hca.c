@@ -19,7 +19,8 @@ void qhca_config_default(struct qhca_config *cfg)
 		.log_max_wq_depth = 15, .log_max_cq_depth = 20,
 		.log_max_eq_depth = 16,
 		.num_vectors = 32, .num_gids = 128, .num_db_pages = 1024,
-		.max_pool_blocks = 64, .max_mcast_members = 256,
+		.max_pool_blocks = 64, .max_pool_keys = 1024,
+		.max_mcast_members = 256,
 		.cache_max = {
 			[QHCA_CACHE_PT] = { 4096, 16 },
 			[QHCA_CACHE_AT] = { 16384, 16 },
@@ -171,7 +172,7 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 	hca->ops = *ops;
 	hca->host = host;
 	hca->features = features_of(cfg);
-	if (!qhca_mem_create(hca) || !qhca_eqs_create(hca) ||
+	if (!qhca_pool_create(hca) || !qhca_eqs_create(hca) ||
 	    !qhca_cqs_create(hca) || !qhca_ports_create(hca) ||
 	    !qhca_wire_create(hca) || !qhca_inject_create(hca)) {
 		qhca_destroy(hca);
@@ -190,7 +191,8 @@ void qhca_destroy(struct qhca_hca *hca)
 	qhca_srqs_fini(hca);
 	qhca_cqs_destroy(hca);
 	qhca_eqs_destroy(hca);
-	qhca_mem_destroy(hca);
+	qhca_mem_fini(hca);
+	qhca_pool_destroy(hca);
 	qhca_ports_destroy(hca);
 	qhca_wire_destroy(hca);
 	qhca_inject_destroy(hca);
@@ -204,6 +206,7 @@ void qhca_teardown(struct qhca_hca *hca)
 	qhca_cqs_fini(hca);
 	qhca_eqs_reset(hca);
 	qhca_mem_fini(hca);
+	qhca_pool_reset(hca);
 	qhca_tables_reset(hca);
 	qhca_eth_reset(hca);
 	qhca_ports_teardown(hca);

@@ -6,6 +6,7 @@
  *   regs.c cmd.c            registers, command queue
  *   table.c cache.c         tables in host memory, bounded caches of them
  *   pte.c mem.c key.c       entries, access by key, what changes keys
+ *   pool.c                  pool bank
  *   qbuf.c                  queue buffers and records
  *   eq.c cq.c               events and completions
  *   wire.c inject.c eth.c   frames out and in, loopback, faults, Ethernet
@@ -27,6 +28,7 @@
 #include "cmd.h"
 #include "regs.h"
 #include "mem.h"
+#include "pool.h"
 #include "key.h"
 #include "qbuf.h"
 #include "eq.h"
@@ -61,6 +63,7 @@ struct qhca_hca {
 	struct qhca_cmdq cmdq;
 	struct qhca_tables tables;
 	struct qhca_mem mem;		/* protection and translation caches */
+	struct qhca_pool pool;		/* pool bank */
 	struct qhca_eqs eqs;
 	struct qhca_cqs cqs;
 	struct qhca_srqs srqs;

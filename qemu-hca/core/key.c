@@ -109,6 +109,8 @@ static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
 		      const struct qhca_pte_host *mr, const struct bind *b,
 		      uint32_t qpn)
 {
+	uint64_t base, addr;
+
 	mw->state = QHCA_PTE_VALID;
 	mw->octet = QHCA_KEY_OCTET(b->new_rkey);
 	mw->access = b->access;
@@ -126,14 +128,12 @@ static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
 	if (mr->type != QHCA_PTE_POOL)
 		return true;
 	/* a window has no row of its own: its base is the bus address */
-	if (mr->pool_block >= hca->cfg.max_pool_blocks ||
-	    mr->at_base > hca->mem.pool[mr->pool_block].length ||
-	    !qhca_range_inside(mw->at_offset, b->length, 0,
-			       hca->mem.pool[mr->pool_block].length -
-			       mr->at_base))
+	base = mr->at_base + mw->at_offset;
+	if (base < mr->at_base ||
+	    !qhca_pool_resolve(hca, mr->pool_block, base, b->length, &addr))
 		return false;
 	mw->levels = 0;
-	mw->at_base += hca->mem.pool[mr->pool_block].addr;
+	mw->at_base = addr - mw->at_offset;
 	return true;
 }
 
@@ -418,7 +418,7 @@ enum qhca_cmd_status qhca_cmd_invalidate_key(struct qhca_hca *hca,
 		return QHCA_CMD_BAD_INDEX;
 	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
 	if (ctx->param & QHCA_INVAL_PT) {
-		qhca_pt_drop(hca, ctx->index);
+		qhca_pt_drop_range(hca, ctx->index, ctx->index);
 		inval_window(hca, ctx->index);
 	}
 	if (ctx->param & QHCA_INVAL_AT)
@@ -467,8 +467,10 @@ enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
 	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
 		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
 	qhca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param, 0, 0);
-	if (ctx->param & QHCA_INVAL_PT)
+	if (ctx->param & QHCA_INVAL_PT) {
 		qhca_cache_invalidate_all(&hca->mem.pt);
+		qhca_pool_refresh(hca);
+	}
 	if (ctx->param & QHCA_INVAL_AT)
 		qhca_cache_invalidate_all(&hca->mem.at);
 	return QHCA_CMD_OK;

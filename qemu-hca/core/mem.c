@@ -7,8 +7,6 @@
  * set of the translation cache for each page, one DMA for each run of pages that
  * follow each other.
  */
-#include <stdlib.h>
-
 #include "hca.h"
 
 /* Pages that QHCA_MEM_MAX_LEN bytes can touch. */
@@ -18,20 +16,6 @@ struct run {				/* bus-contiguous piece of an access */
 	uint64_t addr;
 	uint64_t len;
 };
-
-bool qhca_mem_create(struct qhca_hca *hca)
-{
-	hca->mem.pool = calloc(hca->cfg.max_pool_blocks + 1u,
-			       sizeof(*hca->mem.pool));
-	return hca->mem.pool;
-}
-
-void qhca_mem_destroy(struct qhca_hca *hca)
-{
-	qhca_mem_fini(hca);
-	free(hca->mem.pool);
-	hca->mem.pool = NULL;
-}
 
 bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
 		   struct qhca_geometry at)
@@ -63,9 +47,6 @@ void qhca_mem_fini(struct qhca_hca *hca)
 {
 	qhca_cache_fini(&hca->mem.pt);
 	qhca_cache_fini(&hca->mem.at);
-	if (hca->mem.pool)
-		memset(hca->mem.pool, 0,
-		       hca->cfg.max_pool_blocks * sizeof(*hca->mem.pool));
 }
 
 /* ------------------------------------------------------------------------
@@ -102,8 +83,8 @@ static enum qhca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
 }
 
 /*
- * The entry of @key through the protection cache.  *@pte is good until the
- * next lookup.
+ * The entry of @key from the pool bank or through the protection cache.  *@pte
+ * is good until the next lookup.
  */
 static enum qhca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
 				    struct qhca_pte_host *copy,
@@ -113,6 +94,11 @@ static enum qhca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
 	enum qhca_mem_status status;
 	uint64_t addr;
 
+	*pte = qhca_pool_key(hca, index);
+	if (*pte) {
+		qhca_count(hca, QHCA_CNT_pool_bank_hits);
+		return QHCA_MEM_OK;
+	}
 	if (index >= QHCA_FIRST_KEY_INDEX &&
 	    index < qhca_table_size(hca, QHCA_TABLE_PT) &&
 	    qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr)) {
@@ -314,14 +300,13 @@ static enum qhca_mem_status translate_pool(struct qhca_hca *hca,
 					   struct access *a, uint64_t offset)
 {
 	const struct qhca_pte_host *pte = a->pte;
-	uint64_t at = pte->at_base + offset;
+	uint64_t at = pte->at_base + offset, addr;
 
-	if (pte->pool_block >= hca->cfg.max_pool_blocks || at < offset ||
-	    !qhca_range_inside(at, a->req->len, 0,
-			       hca->mem.pool[pte->pool_block].length))
+	if (at < offset ||
+	    !qhca_pool_resolve(hca, pte->pool_block, at, a->req->len, &addr))
 		return refuse_access(hca, a, QHCA_PROT_POOL);
 	qhca_count(hca, QHCA_CNT_pool_direct_uses);
-	add_run(a, hca->mem.pool[pte->pool_block].addr + at, a->req->len);
+	add_run(a, addr, a->req->len);
 	return QHCA_MEM_OK;
 }
 
@@ -333,6 +318,7 @@ static enum qhca_mem_status translate_devmem(struct qhca_hca *hca,
 	if (at < offset ||
 	    !qhca_range_inside(at, a->req->len, 0, hca->cfg.devmem_size))
 		return refuse_access(hca, a, QHCA_PROT_RANGE);
+	qhca_count(hca, QHCA_CNT_devmem_uses);
 	a->devmem = (uint8_t *)hca->cfg.devmem + at;
 	return QHCA_MEM_OK;
 }
@@ -460,34 +446,4 @@ enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
 		return QHCA_MEM_OK;
 	put_le64(raw, new_value);
 	return copy_out(hca, &a, raw);
-}
-
-/* ------------------------------------------------------------------------
- * Commands
- */
-enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx)
-{
-	const struct qhca_pool_row *row = (const void *)ctx->in;
-	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
-
-	if (addr & 4095)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
-	if (length == 0 || length & 4095 || addr + (length - 1) < addr)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
-	if (hca->mem.pool[ctx->index].length)
-		return QHCA_CMD_IN_USE;
-	hca->mem.pool[ctx->index].addr = addr;
-	hca->mem.pool[ctx->index].length = length;
-	return QHCA_CMD_OK;
-}
-
-enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx)
-{
-	if (!hca->mem.pool[ctx->index].length)
-		return QHCA_CMD_BAD_STATE;
-	hca->mem.pool[ctx->index].addr = 0;
-	hca->mem.pool[ctx->index].length = 0;
-	return QHCA_CMD_OK;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Memory access: from a key and a virtual address to DMA (seeds 000 to 002).
- * Entries are pte.h's, what changes them key.h's.
+ * Entries are pte.h's, what changes them key.h's, the pool bank pool.h's.
  *
- *   reserved-key gate -> protection cache (tag: GVMI, key index) -> octet,
- *   state, PD, window's QP, rights, range -> pool bank, device memory or bus
- *   address, else translation cache -> node walk -> not present? fault -> DMA
+ *   reserved-key gate -> pool bank, else protection cache (tag: GVMI, key
+ *   index) -> octet, state, PD, window's QP, rights, range -> pool bank, device
+ *   memory or bus address, else translation cache -> node walk -> not present?
+ *   fault -> DMA
  *
  * Protection is checked before presence: a bad key never faults, and never
  * reads a translation node.
@@ -45,9 +46,6 @@ struct qhca_mem {
 	struct qhca_cache pt;		/* struct qhca_pte_host */
 	struct qhca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
 	struct {
-		uint64_t addr, length;	/* length 0: no such block */
-	} *pool;			/* [cfg.max_pool_blocks] on-chip bank */
-	struct {
 		uint64_t addr;		/* first address that is not present */
 		uint64_t len;		/* bytes wanted from there */
 	} fault;			/* of the last QHCA_MEM_FAULT */
@@ -75,8 +73,6 @@ enum qhca_mem_atomic_op {
 	QHCA_ATOMIC_CMP_SWAP, QHCA_ATOMIC_FETCH_ADD, QHCA_ATOMIC_WRITE,
 };
 
-bool qhca_mem_create(struct qhca_hca *hca);	/* the pool bank; false: no memory */
-void qhca_mem_destroy(struct qhca_hca *hca);
 /* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
 bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
 		   struct qhca_geometry at);
@@ -108,10 +104,5 @@ enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
 				     enum qhca_mem_atomic_op op,
 				     uint64_t compare, uint64_t swap_add,
 				     uint64_t *orig);
-
-enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx);
 
 #endif /* QHCA_CORE_MEM_H */

@@ -154,6 +154,7 @@ void qhca_pt_drop_range(struct qhca_hca *hca, uint32_t first, uint32_t last)
 {
 	uint32_t index;
 
+	qhca_pool_key_drop(hca, first, last);
 	if (last - first >= hca->mem.pt.geometry.sets) {
 		qhca_cache_invalidate_all(&hca->mem.pt);
 		return;

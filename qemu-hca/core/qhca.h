@@ -99,6 +99,7 @@ struct qhca_config {
 	uint16_t num_gids;
 	uint32_t num_db_pages;
 	uint16_t max_pool_blocks;
+	uint16_t max_pool_keys;
 	uint16_t max_mcast_members;
 	struct qhca_geometry cache_max[QHCA_NUM_CACHES];
 	struct qhca_geometry cache_default[QHCA_NUM_CACHES];

@@ -3,7 +3,7 @@
 # Source files of the engine, relative to this directory.
 
 QHCA_CORE_SRCS := \
-	hca.c regs.c cmd.c table.c cache.c pte.c mem.c key.c qbuf.c \
+	hca.c regs.c cmd.c table.c cache.c pte.c mem.c pool.c key.c qbuf.c \
 	eq.c cq.c \
 	wire.c inject.c eth.c port.c \
 	qp.c qp_cmd.c srq.c wq.c flush.c pkt.c icrc.c sched.c roce.c \

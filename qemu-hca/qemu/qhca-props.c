@@ -45,6 +45,7 @@ static const Property qhca_properties[] = {
     CFG_PROP_U8("log-max-eq-depth", log_max_eq_depth),
     CFG_PROP_U16("gids", num_gids),
     CFG_PROP_U16("pool-blocks", max_pool_blocks),
+    CFG_PROP_U16("pool-keys", max_pool_keys),
     CFG_PROP_U16("mcast-members", max_mcast_members),
     CFG_PROP_CACHE("pt", QHCA_CACHE_PT),
     CFG_PROP_CACHE("at", QHCA_CACHE_AT),

@@ -293,6 +293,7 @@ static const struct template {
 	{ QHCA_CMD_INVALIDATE_ALL, 2, NULL, 0 },
 	{ QHCA_CMD_MAP_POOL_BLOCK, 3, fill_pool, 0 },
 	{ QHCA_CMD_UNMAP_POOL_BLOCK, 2, NULL, 0 },
+	{ QHCA_CMD_MAP_POOL_KEY, 3, NULL, 0 },
 	{ QHCA_CMD_FAULT_RESUME, 1, NULL, 0 },
 	{ QHCA_CMD_SET_CLOCK, 1, NULL, 0 },
 	{ QHCA_CMD_SET_GVM, 1, NULL, 0 },

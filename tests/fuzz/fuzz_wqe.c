@@ -119,6 +119,8 @@ static void add_pool(struct side *s)
 	put_le64(&pte.at_base, 64);
 	put_le32(&pte.pool_block, 1);
 	add_key(s, KEY_POOL, QHCA_PTE_POOL, QHCA_PTE_VALID, &pte);
+	md_cmd(s->md, QHCA_CMD_MAP_POOL_KEY, s->key[KEY_POOL] >> 8, 0, NULL, 0,
+	       NULL, 0, NULL);
 	guard_allow(s->g, s->pool, POOL_LEN);
 }
 

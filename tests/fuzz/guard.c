@@ -227,6 +227,7 @@ void guard_config(struct qhca_config *cfg)
 	cfg->num_gids = 4;
 	cfg->num_db_pages = 4;
 	cfg->max_pool_blocks = 3;
+	cfg->max_pool_keys = 3;
 	cfg->max_mcast_members = 4;
 	for (int c = 0; c < QHCA_NUM_CACHES; c++) {
 		cfg->cache_max[c] = (struct qhca_geometry){ 16, 4 };

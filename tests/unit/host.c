@@ -96,6 +96,7 @@ void host_config(struct qhca_config *cfg)
 	cfg->num_gids = 8;
 	cfg->num_db_pages = 16;
 	cfg->max_pool_blocks = 4;
+	cfg->max_pool_keys = 3;
 	cfg->max_mcast_members = 4;
 }
 

@@ -369,61 +369,6 @@ static void test_dma_type(void **state)
 	host_free(h);
 }
 
-static void test_pool(void **state)
-{
-	struct host *h = host_new_ready();
-	struct region r = make_region(h);
-	uint64_t block = host_alloc(h, 8192, 4096), out;
-	struct qhca_pool_row row = { 0 };
-	struct qhca_mem_req q = req(START, 8, 0, false);
-
-	(void)state;
-	put_le64(&r.pte->at_base, 4096);
-	put_le64(&r.pte->at_offset, 0);
-	put_le64(&r.pte->length, 8192);	/* more than the block has there */
-	put_le32(&r.pte->pool_block, 2);
-	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_POOL, OCTET, 0, 0);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, QHCA_PROT_POOL);
-
-	put_le64(&row.addr, block);
-	put_le64(&row.length, 8192 + 1);
-	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, 2, 0, &row,
-				  sizeof(row), NULL, 0), QHCA_CMD_BAD_PARAM);
-	put_le64(&row.length, 0);
-	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, 2, 0, &row,
-				  sizeof(row), NULL, 0), QHCA_CMD_BAD_PARAM);
-	put_le64(&row.length, 8192);
-	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, 4, 0, &row,
-				  sizeof(row), NULL, 0), QHCA_CMD_BAD_INDEX);
-	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, 2, 0, &row,
-				  sizeof(row), NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, 2, 0, &row,
-				  sizeof(row), NULL, 0), QHCA_CMD_IN_USE);
-
-	put_le64(host_ptr(h, block + 4096), 0xabcd);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
-	assert_int_equal(out, 0xabcd);
-	assert_int_equal(COUNT(h, pool_direct_uses), 1);
-	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
-	q.addr = START + 4096 - 8;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
-	q.addr = START + 4096 - 7;	/* inside the region, not the block */
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
-
-	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
-				  NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
-				  NULL, 0), QHCA_CMD_BAD_STATE);
-	q.addr = START;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
-	/* a row beyond the bank */
-	put_le32(&r.pte->pool_block, 4);
-	inval_both(h, INDEX);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
-	host_free(h);
-}
-
 static void test_devmem(void **state)
 {
 	static uint8_t devmem[4096];
@@ -452,6 +397,7 @@ static void test_devmem(void **state)
 	assert_memory_equal(devmem + 4096 - 8, &v, 8);
 	q.addr = START + 9;		/* beyond the device's memory */
 	assert_int_equal(qhca_mem_write(h->hca, &q, &v), QHCA_MEM_PROT);
+	assert_int_equal(COUNT(h, devmem_uses), 1);
 	put_le64(&r.pte->start, 0);
 	inval_both(h, INDEX);
 	q.addr = 8;
@@ -518,7 +464,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_reserved_strict),
 	cmocka_unit_test(test_levels_zero),
 	cmocka_unit_test(test_dma_type),
-	cmocka_unit_test(test_pool),
 	cmocka_unit_test(test_devmem),
 	cmocka_unit_test(test_atomic),
 };

@@ -186,6 +186,7 @@ enum qhca_opcode {
 	QHCA_CMD_INVALIDATE_ALL		= 0x42,	/* param: QHCA_INVAL_* */
 	QHCA_CMD_MAP_POOL_BLOCK		= 0x44,	/* index: block, in: qhca_pool_row */
 	QHCA_CMD_UNMAP_POOL_BLOCK	= 0x45,
+	QHCA_CMD_MAP_POOL_KEY		= 0x46,	/* index: key index */
 	QHCA_CMD_FAULT_RESUME		= 0x48,	/* index: token, param: QHCA_RESUME_* */
 	QHCA_CMD_SET_CLOCK		= 0x49,	/* reserved: clock discipline */
 
@@ -319,7 +320,9 @@ struct qhca_caps {
 	__le32	first_user_qpn;		/* QPNs below it are special */
 	__le32	reserved_lkey;		/* QHCA_RESERVED_LKEY */
 	__le64	clock_hz;		/* of CQE timestamps and CLOCK */
-	__le32	rsvd[24];
+	__le16	max_pool_keys;		/* keys in the pool bank */
+	__le16	rsvd0;
+	__le32	rsvd[23];
 };
 QHCA_ASSERT_SIZE(struct qhca_caps, 224);
 
@@ -1100,7 +1103,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(eth_tx_packets) X(eth_tx_bytes) X(eth_rx_packets) X(eth_rx_bytes) \
 	X(eth_rx_no_buffer) X(eth_rx_filtered) X(eth_tx_errors) \
 	X(inject_dropped) X(inject_duplicated) X(inject_reordered) \
-	X(inject_corrupted) X(inject_delayed)
+	X(inject_corrupted) X(inject_delayed) \
+	X(pool_bank_hits) X(devmem_uses)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

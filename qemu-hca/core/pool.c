@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
+
+#include "hca.h"
+
+struct qhca_pool_key {
+	struct qhca_pte_host pte;
+	uint32_t index;			/* of the key */
+	uint32_t next;			/* in the list, as in qhca_pool.bucket */
+};
+
+bool qhca_pool_create(struct qhca_hca *hca)
+{
+	struct qhca_pool *pool = &hca->pool;
+
+	pool->mask = 0;
+	while (pool->mask + 1 < hca->cfg.max_pool_keys)
+		pool->mask = pool->mask << 1 | 1;
+	pool->block = calloc(hca->cfg.max_pool_blocks + 1u,
+			     sizeof(*pool->block));
+	pool->key = calloc(hca->cfg.max_pool_keys + 1u, sizeof(*pool->key));
+	pool->bucket = calloc(pool->mask + 1u, sizeof(*pool->bucket));
+	return pool->block && pool->key && pool->bucket;
+}
+
+void qhca_pool_destroy(struct qhca_hca *hca)
+{
+	free(hca->pool.block);
+	free(hca->pool.key);
+	free(hca->pool.bucket);
+	memset(&hca->pool, 0, sizeof(hca->pool));
+}
+
+void qhca_pool_reset(struct qhca_hca *hca)
+{
+	struct qhca_pool *pool = &hca->pool;
+	uint32_t i, max = hca->cfg.max_pool_keys;
+
+	memset(pool->block, 0,
+	       hca->cfg.max_pool_blocks * sizeof(*pool->block));
+	memset(pool->bucket, 0, (pool->mask + 1) * sizeof(*pool->bucket));
+	for (i = 0; i < max; i++)
+		pool->key[i].next = i + 1 < max ? i + 2 : 0;
+	pool->free = max ? 1 : 0;
+	pool->num_keys = 0;
+}
+
+bool qhca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+		       uint64_t offset, uint64_t len, uint64_t *addr)
+{
+	const struct qhca_pool_block *row;
+
+	if (block >= hca->cfg.max_pool_blocks)
+		return false;
+	row = &hca->pool.block[block];
+	if (!row->length || !qhca_range_inside(offset, len, 0, row->length))
+		return false;
+	*addr = row->addr + offset;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Keys
+ */
+
+/* Where the number of the key with @index stands, or of the list's end. */
+static uint32_t *find(const struct qhca_pool *pool, uint32_t index)
+{
+	uint32_t *at = &pool->bucket[index & pool->mask];
+
+	while (*at && pool->key[*at - 1].index != index)
+		at = &pool->key[*at - 1].next;
+	return at;
+}
+
+const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
+					  uint32_t index)
+{
+	uint32_t number;
+
+	if (!hca->pool.num_keys)
+		return NULL;
+	number = *find(&hca->pool, index);
+	return number ? &hca->pool.key[number - 1].pte : NULL;
+}
+
+static void drop_one(struct qhca_pool *pool, uint32_t index)
+{
+	uint32_t *at = find(pool, index), number = *at;
+
+	if (!number)
+		return;
+	*at = pool->key[number - 1].next;
+	pool->key[number - 1].next = pool->free;
+	pool->free = number;
+	pool->num_keys--;
+}
+
+void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
+{
+	struct qhca_pool *pool = &hca->pool;
+	uint32_t i, next, number;
+
+	if (!pool->num_keys)
+		return;
+	if (first == last) {
+		drop_one(pool, first);
+		return;
+	}
+	for (i = 0; i <= pool->mask; i++)
+		for (number = pool->bucket[i]; number; number = next) {
+			next = pool->key[number - 1].next;
+			if (pool->key[number - 1].index >= first &&
+			    pool->key[number - 1].index <= last)
+				drop_one(pool, pool->key[number - 1].index);
+		}
+}
+
+/* The key's entry as it is in memory: valid, and of pool memory. */
+static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
+				       struct qhca_pte_host *pte)
+{
+	struct qhca_pte raw;
+	uint64_t addr;
+
+	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+		return QHCA_CMD_NOT_MAPPED;
+	if (qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+		return QHCA_CMD_DMA_ERR;
+	qhca_pte_decode(&raw, pte);
+	if (pte->state != QHCA_PTE_VALID || pte->type != QHCA_PTE_POOL ||
+	    !qhca_pte_well_formed(hca, pte))
+		return QHCA_CMD_BAD_STATE;
+	return QHCA_CMD_OK;
+}
+
+void qhca_pool_refresh(struct qhca_hca *hca)
+{
+	struct qhca_pool *pool = &hca->pool;
+	struct qhca_pte_host pte;
+	uint32_t i, next, number;
+
+	for (i = 0; i <= pool->mask && pool->num_keys; i++)
+		for (number = pool->bucket[i]; number; number = next) {
+			struct qhca_pool_key *key = &pool->key[number - 1];
+
+			next = key->next;
+			if (read_entry(hca, key->index, &pte))
+				drop_one(pool, key->index);
+			else
+				key->pte = pte;
+		}
+}
+
+/* ------------------------------------------------------------------------
+ * Commands
+ */
+enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_pool_row *row = (const void *)ctx->in;
+	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
+	struct qhca_pool_block *block = &hca->pool.block[ctx->index];
+
+	if (addr & 4095)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
+	if (length == 0 || length & 4095 || addr + (length - 1) < addr)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
+	if (block->length)
+		return QHCA_CMD_IN_USE;
+	block->addr = addr;
+	block->length = length;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
+					       struct qhca_cmd_ctx *ctx)
+{
+	struct qhca_pool_block *block = &hca->pool.block[ctx->index];
+
+	if (!block->length)
+		return QHCA_CMD_BAD_STATE;
+	block->addr = 0;
+	block->length = 0;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_map_pool_key(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	struct qhca_pool *pool = &hca->pool;
+	enum qhca_cmd_status status;
+	struct qhca_pte_host pte;
+	struct qhca_pool_key *key;
+	uint32_t *at, number;
+	uint64_t addr;
+
+	if (ctx->index < QHCA_FIRST_KEY_INDEX)
+		return QHCA_CMD_BAD_INDEX;
+	status = read_entry(hca, ctx->index, &pte);
+	if (status)
+		return status;
+	/* well formed: the sum of offset and length does not wrap */
+	if (pte.at_base + pte.at_offset < pte.at_base ||
+	    !qhca_pool_resolve(hca, pte.pool_block, pte.at_base + pte.at_offset,
+			       pte.length, &addr))
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(index));
+
+	at = find(pool, ctx->index);
+	number = *at ? *at : pool->free;
+	if (!number)
+		return QHCA_CMD_NO_RESOURCE;
+	key = &pool->key[number - 1];
+	if (!*at) {
+		pool->free = key->next;
+		pool->num_keys++;
+		key->index = ctx->index;
+		key->next = 0;
+		*at = number;
+	}
+	key->pte = pte;
+	return QHCA_CMD_OK;
+}

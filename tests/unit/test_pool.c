@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The pool bank: rows of blocks, pinned keys.
+ */
+#include "region.h"
+
+#define BLOCK_LEN	8192u
+
+static enum qhca_cmd_status map_block(struct host *h, uint32_t row,
+				      uint64_t addr, uint64_t length)
+{
+	struct qhca_pool_row in = { 0 };
+
+	put_le64(&in.addr, addr);
+	put_le64(&in.length, length);
+	return host_cmd(h, QHCA_CMD_MAP_POOL_BLOCK, row, 0, &in, sizeof(in),
+			NULL, 0);
+}
+
+static enum qhca_cmd_status map_key(struct host *h, uint32_t index)
+{
+	return host_cmd(h, QHCA_CMD_MAP_POOL_KEY, index, 0, NULL, 0, NULL, 0);
+}
+
+/* A pool entry at @index: @length bytes from @offset of block @row. */
+static struct qhca_pte *make_key(struct host *h, uint32_t index, uint32_t row,
+				 uint64_t offset, uint64_t length)
+{
+	struct qhca_pte *pte = pte_of(h, index);
+
+	memset(pte, 0, sizeof(*pte));
+	put_le32(&pte->access, RW);
+	put_le32(&pte->pd, PD);
+	put_le32(&pte->at_key, index);
+	put_le64(&pte->start, START);
+	put_le64(&pte->length, length);
+	put_le64(&pte->at_base, offset);
+	put_le32(&pte->pool_block, row);
+	set_ctrl(pte, QHCA_PTE_VALID, QHCA_PTE_POOL, OCTET, 0, 0);
+	return pte;
+}
+
+static enum qhca_mem_status get(struct host *h, uint32_t index, uint64_t *out)
+{
+	struct qhca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
+
+	q.key = index << 8 | OCTET;
+	return qhca_mem_read(h->hca, &q, out);
+}
+
+static uint64_t lookups(struct host *h)
+{
+	return COUNT(h, pt_hits) + COUNT(h, pt_misses) + COUNT(h, at_hits) +
+	       COUNT(h, at_misses);
+}
+
+static void test_blocks(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out;
+	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct qhca_pte *pte;
+
+	(void)state;
+	/* the region is longer than what the block has there */
+	pte = make_key(h, INDEX, 2, 4096, BLOCK_LEN);
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, QHCA_PROT_POOL);
+
+	assert_int_equal(map_block(h, 2, block, BLOCK_LEN + 1),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map_block(h, 2, block, 0), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map_block(h, 2, block + 8, BLOCK_LEN),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map_block(h, 2, 0ull - 4096, BLOCK_LEN),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(map_block(h, 4, block, BLOCK_LEN), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map_block(h, 2, block, BLOCK_LEN), QHCA_CMD_OK);
+	assert_int_equal(map_block(h, 2, block, BLOCK_LEN), QHCA_CMD_IN_USE);
+
+	put_le64(host_ptr(h, block + 4096), 0xabcd);
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(out, 0xabcd);
+	assert_int_equal(COUNT(h, pool_direct_uses), 1);
+	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
+	q.addr = START + 4096 - 8;
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	q.addr = START + 4096 - 7;	/* inside the region, not the block */
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_BAD_STATE);
+	q.addr = START;
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	/* a row beyond the bank */
+	put_le32(&pte->pool_block, 4);
+	inval_both(h, INDEX);
+	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	host_free(h);
+}
+
+/* Key, address, length, right: each alone decides. */
+static void test_permission(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096);
+	struct qhca_mem_req good = req(START, 4096, QHCA_ACCESS_REMOTE_READ,
+				       true), q;
+	struct qhca_pte *pte;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	pte = make_key(h, INDEX, 0, 4096, 4096);
+	put_le32(&pte->access, QHCA_ACCESS_REMOTE_READ);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	assert_int_equal(qhca_mem_check(h->hca, &good), QHCA_MEM_OK);
+	q = good;
+	q.key ^= 1;
+	assert_int_equal(refused(h, q), QHCA_PROT_OCTET);
+	q = good;
+	q.addr--;
+	assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+	q = good;
+	q.len++;
+	assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+	q = good;
+	q.access = QHCA_ACCESS_REMOTE_WRITE;
+	assert_int_equal(refused(h, q), QHCA_PROT_ACCESS);
+	q = good;
+	q.pd++;
+	assert_int_equal(refused(h, q), QHCA_PROT_PD);
+	host_free(h);
+}
+
+static void test_key_refused(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096);
+	struct qhca_pte *pte;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	assert_int_equal(map_key(h, 1), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map_key(h, 1u << 10), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_STATE);
+
+	pte = make_key(h, INDEX, 0, 4096, 4097);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_PARAM);
+	put_le64(&pte->at_base, UINT64_MAX);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_PARAM);
+	put_le64(&pte->at_base, BLOCK_LEN + 1);
+	put_le64(&pte->length, 0);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_PARAM);
+	pte = make_key(h, INDEX, 1, 0, 4096);	/* an empty row */
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_PARAM);
+	pte = make_key(h, INDEX, 0, 0, 4096);
+	put_le32(&pte->access, ~0u);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_STATE);
+	put_le32(&pte->access, RW);
+	set_ctrl(pte, QHCA_PTE_VALID, QHCA_PTE_MR, OCTET, 0, 0);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_STATE);
+	set_ctrl(pte, QHCA_PTE_INVALIDATED, QHCA_PTE_POOL, OCTET, 0, 0);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_BAD_STATE);
+	set_ctrl(pte, QHCA_PTE_VALID, QHCA_PTE_POOL, OCTET, 0, 0);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	assert_int_equal(h->hca->pool.num_keys, 1);
+	host_free(h);
+}
+
+/* A pinned key looks nothing up, whatever else goes on. */
+static void test_pinned(void **state)
+{
+	struct host *h = host_new_cache(QHCA_CACHE_PT, 1, 1);
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out, before, reads;
+	struct region r;
+	unsigned int i;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	put_le64(host_ptr(h, block + 8), 0x77);
+	make_key(h, 100, 0, 8, 64);
+	make_key(h, 101, 0, 8, 64);
+	assert_int_equal(map_key(h, 100), QHCA_CMD_OK);
+
+	before = lookups(h);
+	reads = h->reads;
+	for (i = 0; i < 50; i++) {
+		assert_int_equal(get(h, 100, &out), QHCA_MEM_OK);
+		assert_int_equal(out, 0x77);
+	}
+	assert_int_equal(lookups(h), before);
+	assert_int_equal(COUNT(h, pool_bank_hits), 50);
+	assert_int_equal(COUNT(h, pool_direct_uses), 50);
+	assert_int_equal(h->reads, reads + 50);	/* the data alone */
+
+	/* two keys of a cache of one line evict each other, and not it */
+	r = make_region(h);
+	(void)r;
+	for (i = 0; i < 20; i++) {
+		struct qhca_mem_req q = req(START, 8, 0, false);
+
+		assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+		assert_int_equal(get(h, 101, &out), QHCA_MEM_OK);
+		before = lookups(h);
+		assert_int_equal(get(h, 100, &out), QHCA_MEM_OK);
+		assert_int_equal(lookups(h), before);
+	}
+	assert_int_equal(COUNT(h, pt_hits), 0);
+	assert_int_equal(COUNT(h, pt_misses), 40);
+	host_free(h);
+}
+
+static void test_bank_full(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	for (i = 0; i < 4; i++)
+		make_key(h, 64 + 4 * i, 0, 0, 64);	/* of one bucket */
+	for (i = 0; i < 3; i++)
+		assert_int_equal(map_key(h, 64 + 4 * i), QHCA_CMD_OK);
+	assert_int_equal(map_key(h, 76), QHCA_CMD_NO_RESOURCE);
+	/* works all the same, through the cache */
+	assert_int_equal(get(h, 76, &out), QHCA_MEM_OK);
+	assert_int_equal(COUNT(h, pt_misses), 1);
+	/* room again, in the middle of a list */
+	pte_of(h, 68)->ctrl = 0;
+	inval(h, 68, QHCA_INVAL_PT);
+	assert_int_equal(map_key(h, 76), QHCA_CMD_OK);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(get(h, 64 + 4 * i, &out),
+				 i == 1 ? QHCA_MEM_PROT : QHCA_MEM_OK);
+	}
+	assert_int_equal(h->hca->pool.num_keys, 3);
+	host_free(h);
+}
+
+/* Whatever makes the table's entry count makes the copy go. */
+static void test_invalidation(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out;
+	struct qhca_pte *pte;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	pte = make_key(h, INDEX, 0, 0, 64);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	put_le32(&pte->ctrl, 0);
+	inval(h, INDEX, QHCA_INVAL_AT);		/* not the entry's */
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	inval(h, INDEX, QHCA_INVAL_PT);
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
+	assert_int_equal(h->hca->pool.num_keys, 0);
+
+	/* INVALIDATE_ALL: as memory has it, and still in the bank */
+	pte = make_key(h, INDEX, 0, 0, 64);
+	make_key(h, INDEX + 4, 0, 0, 64);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	assert_int_equal(map_key(h, INDEX + 4), QHCA_CMD_OK);
+	put_le32(&pte->access, QHCA_ACCESS_LOCAL_WRITE);
+	pte_of(h, INDEX + 4)->ctrl = 0;
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
+				  NULL, 0, NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, QHCA_PROT_ACCESS);
+	assert_int_equal(get(h, INDEX + 4, &out), QHCA_MEM_PROT);
+	assert_int_equal(h->hca->pool.num_keys, 1);
+
+	/* the chunk of the table is unmapped */
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
+				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
+			 QHCA_CMD_OK);
+	assert_int_equal(h->hca->pool.num_keys, 0);
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NOT_MAPPED);
+	host_free(h);
+}
+
+/* A bind counts the window in the entry and leaves the key in the bank. */
+static void test_bind_keeps(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out, before;
+	struct qhca_wqe_bind w = { 0 };
+	struct qhca_pte *mw = pte_of(h, 50);
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	make_key(h, INDEX, 0, 0, 4096);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	put_le32(&mw->pd, PD);
+	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
+	put_le64(&w.addr, START);
+	put_le64(&w.length, 64);
+	put_le32(&w.mr_lkey, KEY);
+	put_le32(&w.mw_rkey, 50 << 8 | 1);
+	put_le32(&w.new_rkey, 50 << 8 | 2);
+	put_le32(&w.access, QHCA_ACCESS_REMOTE_READ);
+	assert_int_equal(qhca_mem_bind(h->hca, PD, QPN, &w), QHCA_MEM_OK);
+	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 1);
+	before = lookups(h);
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(lookups(h), before);
+	host_free(h);
+}
+
+static void test_reset(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096);
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	make_key(h, INDEX, 0, 0, 4096);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	assert_int_equal(host_cmd(h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(h->hca->pool.num_keys, 0);
+	assert_int_equal(h->hca->pool.block[0].length, 0);
+	assert_null(qhca_pool_key(h->hca, INDEX));
+	host_free(h);
+}
+
+/* No room for keys at all is a configuration like others. */
+static void test_no_keys(void **state)
+{
+	struct qhca_config cfg;
+	struct qhca_init_hca in;
+	struct host *h;
+	uint64_t out;
+
+	(void)state;
+	host_config(&cfg);
+	cfg.max_pool_keys = 0;
+	h = host_new(&cfg);
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	host_map_table(h, QHCA_TABLE_PT);
+	assert_int_equal(map_block(h, 0, host_alloc(h, BLOCK_LEN, 4096),
+				   BLOCK_LEN), QHCA_CMD_OK);
+	make_key(h, INDEX, 0, 0, 4096);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NO_RESOURCE);
+	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(COUNT(h, pool_bank_hits), 0);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_blocks),
+	cmocka_unit_test(test_permission),
+	cmocka_unit_test(test_key_refused),
+	cmocka_unit_test(test_pinned),
+	cmocka_unit_test(test_bank_full),
+	cmocka_unit_test(test_invalidation),
+	cmocka_unit_test(test_bind_keeps),
+	cmocka_unit_test(test_reset),
+	cmocka_unit_test(test_no_keys),
+};
+
+TEST_MAIN(tests)
