@@ -57,6 +57,24 @@ netdev()
 	ls "/sys/bus/pci/devices/$pci/net" 2> /dev/null | grep -q .
 }
 
+# The interface's name now. udev may give it another one at any time until it
+# has settled, and cannot once the interface is up.
+interface()
+{
+	! command -v udevadm > /dev/null || udevadm settle
+	ls "/sys/bus/pci/devices/$pci/net"
+}
+
+ifindex()
+{
+	cat "/sys/bus/pci/devices/$pci/net"/*/ifindex
+}
+
+carrier()
+{
+	grep -q 1 "/sys/bus/pci/devices/$pci/net"/*/carrier
+}
+
 no_netdev()
 {
 	! netdev
@@ -107,24 +125,20 @@ ok $status "$CYCLES cycles of load and unload"
 status=0
 load
 for ((i = 0; i < CYCLES; i++)); do
-	name=$(ls "/sys/bus/pci/devices/$pci/net")
-	ip link set "$name" up && unload && load && await 50 netdev || status=1
+	ip link set "$(interface)" up && unload && load && await 50 netdev || status=1
 done
 ok $status "$CYCLES cycles with the interface up"
 
 echo "$pci" > $DRIVER/unbind && no_netdev && echo "$pci" > $DRIVER/bind && await 50 netdev
 ok $? "unbind and bind"
 
-name=$(ls "/sys/bus/pci/devices/$pci/net")
-index=$(cat "/sys/class/net/$name/ifindex")
-ip link set "$name" up
-echo 1 > "/sys/bus/pci/devices/$pci/reset" &&
-	[ "$(cat "/sys/class/net/$name/ifindex")" = "$index" ] &&
-	await 50 grep -q 1 "/sys/class/net/$name/carrier"
+ip link set "$(interface)" up
+index=$(ifindex)
+echo 1 > "/sys/bus/pci/devices/$pci/reset" && [ "$(ifindex)" = "$index" ] && await 50 carrier
 ok $? "function level reset keeps the netdev"
 
 if command -v devlink > /dev/null; then
-	devlink dev reload "pci/$pci" && await 50 grep -q 1 "/sys/class/net/$name/carrier"
+	devlink dev reload "pci/$pci" && await 50 carrier
 	ok $? "devlink reload"
 else
 	ok 0 "devlink reload # SKIP no devlink"

@@ -62,7 +62,9 @@ sends()
 }
 
 grep -q '^qhca ' /proc/modules || insmod "$MODULES/qhca.ko"
-sleep 0.5
+# The name is final once udev has settled.
+await 50 eval '[ -n "$(find_netdev)" ]'
+! command -v udevadm > /dev/null || udevadm settle
 dev=$(find_netdev)
 if [ -z "$dev" ]; then
 	echo "1..0 # SKIP no qhca netdev"
