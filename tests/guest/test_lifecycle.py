@@ -192,12 +192,6 @@ def memory(node):
     return vmalloc, sum(kib)
 
 
-def resident(node):
-    """What QEMU holds, in KiB."""
-    with open(f"/proc/{node.child.pid}/status", encoding="ascii") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
-
-
 def test_load_and_unload(ends):
     b = ends[1]
     cycles = 100 if FULL else 10
@@ -207,7 +201,7 @@ def test_load_and_unload(ends):
     b.exec("insmod /run/qhca/modules/qhca.ko; insmod /run/qhca/modules/qhca_ib.ko")
     vmalloc, before = memory(b)
     assert vmalloc == 0
-    held = resident(b)
+    held = b.held()
     b.exec(CYCLE % cycles, timeout=60 + 10 * cycles)
     b.exec("insmod /run/qhca/modules/qhca.ko; insmod /run/qhca/modules/qhca_ib.ko")
     vmalloc, after = memory(b)
@@ -215,7 +209,8 @@ def test_load_and_unload(ends):
     assert vmalloc == 0, "vmalloc areas are left behind"
     # Less than one page a cycle, beside what other parts of the guest do.
     assert after - before < 4 * cycles + 256, f"the kernel holds {after - before} KiB more"
-    assert resident(b) - held < 16384, f"QEMU holds {resident(b) - held} KiB more"
+    more = b.held() - held
+    assert more < 16384, f"QEMU holds {more} KiB more"
 
 
 def test_guest_reset(ends, traffic):

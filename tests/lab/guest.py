@@ -241,6 +241,19 @@ class Guest:
     def running(self):
         return self.child is not None and self.child.poll() is None
 
+    def held(self):
+        """What QEMU holds for itself, in KiB: without the guest's memory,
+        which fills as the guest uses it, and without translated code."""
+        total = 0
+        with open(f"/proc/{self.child.pid}/smaps", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if area := re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+)", line):
+                    size = int(area[2], 16) - int(area[1], 16)
+                    own = size < self.memory << 20 and "x" not in area[3]
+                elif own and line.startswith("Rss:"):
+                    total += int(line.split()[1])
+        return total
+
     def reset(self, timeout=180):
         """A machine reset, as by its button; waits until it is up again."""
         self._mark = self.qmp_client.mark()
