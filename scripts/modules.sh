@@ -94,5 +94,5 @@ releases=("$@")
 [ "${releases[*]}" != all ] || mapfile -t releases < <(guest_kernels)
 for r in "${releases[@]}"; do
 	[ "$r" != backports ] || r=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")
-	locked "modules-$r" in_guest_tree "$r"
+	locked "modules-$(hash_of "$TOP")-$r" in_guest_tree "$r"
 done

@@ -31,4 +31,4 @@ build()
 
 [ -f "$source/Makefile" ] || exit 0
 "$TOP/scripts/guest.sh"
-locked programs build
+locked "programs-$(hash_of "$TOP")" build
