@@ -109,6 +109,7 @@ struct QhcaState {
     uint32_t inline_budget;
     uint32_t thread_budget;
     uint32_t poll_max_us;
+    uint32_t slice_us;
     uint32_t tx_ring_size;
     uint32_t rx_ring_size;
     MemoryRegion bar0;

@@ -59,6 +59,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
+    DEFINE_PROP_UINT32("sched-slice-us", QhcaState, slice_us, 100),
     DEFINE_PROP_SIZE32("tx-ring-size", QhcaState, tx_ring_size, 256 * KiB),
     DEFINE_PROP_SIZE32("rx-ring-size", QhcaState, rx_ring_size, 256 * KiB),
 };
@@ -102,6 +103,11 @@ bool qhca_props_check(QhcaState *s, Error **errp)
          s->devmem_size > 4 * GiB)) {
         error_setg(errp, "devmem-size=%" PRIu64 " is neither 0 nor a power of "
                    "two from 4K to 4G", s->devmem_size);
+        return false;
+    }
+    if (s->slice_us && (s->slice_us < 100 || s->slice_us > 100000)) {
+        error_setg(errp, "sched-slice-us=%u is neither 0 nor 100 to 100000",
+                   s->slice_us);
         return false;
     }
     if (s->poll_max_us > 1000) {

@@ -22,6 +22,9 @@
 #include "system/runstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
+#ifdef CONFIG_LINUX
+#include <sys/syscall.h>
+#endif
 
 #define QHCA_SOON_TRIES     100         /* about as long as a wake-up takes */
 #define QHCA_POLL_START_NS  4000
@@ -353,12 +356,50 @@ static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
     }
 }
 
+/*
+ * Ask Linux for short time slices for the calling thread.  A guest's program
+ * that polls for a completion keeps its vCPU busy, and with as many vCPUs as
+ * processors a frame waits until the scheduler takes one of them away from its
+ * vCPU.  Since 6.12 a waking thread of a shorter slice need not wait for the
+ * end of a longer one's; its share of the processor stays what it was.  Other
+ * scheduling policies, and older kernels, are left as they are.
+ */
+static void qhca_thread_slice(uint32_t us)
+{
+#ifdef SYS_sched_setattr
+    struct {
+        uint32_t size;
+        uint32_t policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime;
+        uint64_t deadline;
+        uint64_t period;
+    } attr = { .size = sizeof(attr) };
+    const uint32_t sched_other = 0;
+    const uint64_t reset_on_fork = 1;   /* vCPUs keep the default slice */
+
+    if (!us || syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) ||
+        attr.policy != sched_other) {
+        return;
+    }
+    attr.size = sizeof(attr);
+    attr.flags |= reset_on_fork;
+    attr.runtime = us * 1000ull;
+    if (syscall(SYS_sched_setattr, 0, &attr, 0)) {
+        trace_qhca_thread_slice_refused(us, errno);
+    }
+#endif
+}
+
 static void *qhca_thread(void *opaque)
 {
     QhcaState *s = opaque;
     uint64_t poll_ns = 0;
 
     rcu_register_thread();
+    qhca_thread_slice(s->slice_us);
     while (!qatomic_read(&s->quit)) {
         bool more = qhca_turn(s);
 
@@ -416,6 +457,7 @@ void qhca_thread_start(QhcaState *s)
     s->running = runstate_is_running();
     s->vm_change = qemu_add_vm_change_state_handler(qhca_vm_change, s);
     s->quit = false;
+    qhca_thread_slice(s->slice_us);     /* the main loop's: netdevs run there */
     qemu_thread_create(&s->thread, "qhca", qhca_thread, s,
                        QEMU_THREAD_JOINABLE);
 }
