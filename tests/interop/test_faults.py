@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Programs over a wire that loses, repeats, reorders and corrupts.
+
+The device of guest a injects, both ways, and the counters of both ends must
+tell of the faults and of their repair. UC and UD lose messages on such a
+wire by right, so it is RC that has to arrive whole.
+"""
+
+import pytest
+
+from lab import verbs
+
+FAULTS = {"inject-drop-ppm": 10000, "inject-duplicate-ppm": 10000,
+          "inject-reorder-ppm": 10000, "inject-corrupt-ppm": 1000}
+
+KINDS = ("dropped", "duplicated", "reordered", "corrupted")
+REPAIRS = ("rx_icrc_errors", "retransmitted_packets", "duplicate_requests", "out_of_sequence")
+COUNTERS = [f"inject_{kind}" for kind in KINDS] + list(REPAIRS)
+
+RUNS = (
+    ("ib_write_bw", "-s 65536 -n 300"), ("ib_read_bw", "-s 65536 -n 300"),
+    ("ib_send_bw", "-s 65536 -n 300"), ("ib_atomic_bw", "-n 1000"),
+    ("ib_write_lat", "-s 8 -n 300"), ("ib_send_lat", "-s 8 -n 300"),
+)
+
+
+@pytest.fixture(scope="module")
+def pair(pairs):
+    return pairs.get("qhca", "qhca")
+
+
+def inject(node, faults, seed=1):
+    device = f"/machine/peripheral/{node.first_device['id']}"
+    for name, value in {"inject-seed": seed, **faults}.items():
+        node.qmp("qom-set", path=device, property=name, value=value)
+
+
+@pytest.fixture
+def faulty(pair):
+    """The pair while a injects; afterwards the wire is sound again."""
+    inject(pair.a, FAULTS)
+    try:
+        yield pair
+    finally:
+        inject(pair.a, dict.fromkeys(FAULTS, 0))
+        verbs.pingpong(pair.b, pair.a)
+
+
+def change(pair, run):
+    """What run() adds to the counters of both ends, {name: sum}."""
+    before = [node.counters() for node in pair]
+    run()
+    after = [node.counters() for node in pair]
+    return {name: sum(a[name] - b[name] for a, b in zip(after, before)) for name in COUNTERS}
+
+
+def assert_repaired(more):
+    unseen = [name for name in COUNTERS if more[name] <= 0]
+    assert not unseen, f"nothing counted as {unseen}: {more}"
+
+
+def test_perftest(faulty):
+    def runs():
+        for test, options in RUNS:
+            # Seven tries each, of 67 ms: a busy host is no fault of the wire.
+            rows = verbs.perftest(faulty.b, faulty.a, test, f"{options} -u 14", timeout=300).rows
+            assert rows, "perftest printed no table"
+    assert_repaired(change(faulty, runs))
+
+
+@pytest.mark.parametrize("shape", ["-t rc", "-t rc -q 4 -r -S 8192", "-t rc -m 256 -S 16384"])
+def test_data(faulty, shape):
+    """Every byte, completion and immediate is right, either way round."""
+    def runs():
+        for ends in (faulty.nodes, faulty.nodes[::-1]):
+            verbs.verify(*ends, f"{shape} -n 60 -s 7", timeout=300)
+    assert_repaired(change(faulty, runs))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Captures of a link: RoCEv2 frames, their invariant CRC, what tshark says.
+
+The CRC is computed here with zlib's CRC-32 from the InfiniBand Architecture
+Specification, annex A17, and shares nothing with the engine's.
+"""
+
+import collections
+import shutil
+import struct
+import subprocess
+import zlib
+from dataclasses import dataclass
+
+ROCE_PORT = 4791
+ETH_VLAN, ETH_IPV4, ETH_IPV6 = 0x8100, 0x0800, 0x86DD
+
+# Base transport opcodes of the services there are: RC, UC, UD, XRC, CNP.
+OPCODES = frozenset([*range(0x00, 0x18), 0x1C, 0x1D, *range(0x20, 0x2C), 0x64, 0x65, 0x81,
+                     *range(0xA0, 0xB8)])
+
+
+class CaptureError(Exception):
+    """Not a capture, or tshark cannot read it."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A RoCEv2 packet of a capture; number counts the file's frames from 1."""
+    number: int
+    time: float             # seconds since the epoch
+    ip: bytes               # the IP packet, from its header to the ICRC
+    l3: int                 # length of the IP header
+    source: bytes           # IP address
+
+    @property
+    def bth(self):
+        return self.ip[self.l3 + 8:]
+
+    @property
+    def opcode(self):
+        return self.bth[0]
+
+    @property
+    def dest_qp(self):
+        return int.from_bytes(self.bth[5:8], "big")
+
+    @property
+    def psn(self):
+        return int.from_bytes(self.bth[9:12], "big")
+
+    @property
+    def icrc(self):
+        return int.from_bytes(self.ip[-4:], "little")
+
+    def expected_icrc(self):
+        """The CRC over the packet, all that routers may change being ones."""
+        covered = bytearray(b"\xff" * 8 + self.ip[:-4])     # 8: where a link header would be
+        ip, udp = 8, 8 + self.l3
+        if self.l3 == 40:
+            covered[ip] |= 0x0F                             # traffic class, flow label
+            covered[ip + 1:ip + 4] = b"\xff" * 3
+            covered[ip + 7] = 0xFF                          # hop limit
+        else:
+            covered[ip + 1] = 0xFF                          # type of service
+            covered[ip + 8] = 0xFF                          # time to live
+            covered[ip + 10:ip + 12] = b"\xff" * 2          # checksum
+        covered[udp + 6:udp + 8] = b"\xff" * 2              # checksum
+        covered[udp + 8 + 4] = 0xFF                         # BTH: FECN, BECN, reserved
+        return zlib.crc32(covered)
+
+
+def _packet(data):
+    """(IP packet without padding, header length, source) of a RoCEv2 frame, or None"""
+    kind, at = struct.unpack_from("!H", data, 12)[0], 14
+    if kind == ETH_VLAN:
+        kind, at = struct.unpack_from("!H", data, 16)[0], 18
+    if kind == ETH_IPV4 and data[at + 9] == 17:
+        l3, source = (data[at] & 15) * 4, data[at + 12:at + 16]
+        length = struct.unpack_from("!H", data, at + 2)[0]
+    elif kind == ETH_IPV6 and data[at + 6] == 17:
+        l3, source = 40, data[at + 8:at + 24]
+        length = 40 + struct.unpack_from("!H", data, at + 4)[0]
+    else:
+        return None
+    if struct.unpack_from("!H", data, at + l3 + 2)[0] != ROCE_PORT:
+        return None
+    return data[at:at + length], l3, source
+
+
+def frames(path):
+    """Each RoCEv2 Frame of a file that QEMU's filter-dump wrote."""
+    with open(path, "rb") as f:
+        head = f.read(24)
+        if len(head) != 24 or struct.unpack_from("=IHH", head)[0] != 0xA1B2C3D4:
+            raise CaptureError(f"{path} is no capture with microseconds in this machine's order")
+        number = 0
+        while record := f.read(16):
+            seconds, micro, kept, whole = struct.unpack("=IIII", record)
+            data = f.read(kept)
+            number += 1
+            # The last record may be cut off when QEMU is killed.
+            if len(data) < kept:
+                return
+            if kept != whole:
+                raise CaptureError(f"{path}: frame {number} was not kept whole")
+            if len(data) > 42 and (found := _packet(data)):
+                yield Frame(number, seconds + micro / 1e6, *found)
+
+
+def tshark(path, display_filter, *fields):
+    """Rows of fields (strings) of the frames that a filter of tshark's selects."""
+    tool = shutil.which("tshark")
+    if not tool:
+        raise CaptureError("no tshark: make setup installs it")
+    # RoCEv2 leaves the UDP checksum at zero over IPv6 as well (RFC 6935).
+    argv = [tool, "-n", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", "-r", str(path), "-Y", display_filter, "-T", "fields"]
+    for field in fields or ("frame.number",):
+        argv += ["-e", field]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CaptureError(f"tshark on {path}: {done.stderr.strip()}")
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def summary(path):
+    """{opcode: packets} of a capture"""
+    return collections.Counter(f.opcode for f in frames(path))
