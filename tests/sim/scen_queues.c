@@ -77,12 +77,17 @@ static bool poll_some(struct pair *p, struct sleeper *s)
 static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 		      bool batches)
 {
-	uint32_t n = world_pick(&p->w, CREDITS);
+	uint32_t n = world_pick(&p->w, CREDITS), room = 60;
 
+	/* one ACK may complete all that is under way */
+	if (room > 1u << p->a.scq.log_depth)
+		room = 1u << p->a.scq.log_depth;
+	room -= p->a.qp.sq_pi - p->a.qp.sq_ci;
+	if (n > room)
+		n = room;
 	if (batches && s->taken != *sent)
 		n = 0;
-	while (n-- && *sent < MESSAGES &&
-	       p->a.qp.sq_pi - p->a.qp.sq_ci < 60) {
+	while (n-- && *sent < MESSAGES) {
 		/* the last one and at least every third wake who is asleep */
 		bool wake = ++*sent % 3 == 0 || *sent == MESSAGES || !n ||
 			    !world_pick(&p->w, 4);
@@ -106,7 +111,7 @@ static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
 		while (p->b.qp.rq_pi - p->b.qp.rq_ci < CREDITS)
 			post_recv(&p->b, 2000);
 		send_some(p, &s, &sent, how & 8);
-		world_step(&p->w, p->w.now + 3000);
+		world_wait(&p->w, p->w.now + 3000);
 		if (world_pick(&p->w, 3))	/* the EQ may fill */
 			continue;
 		CHECK(take_events(&p->b, &s));
@@ -116,7 +121,7 @@ static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
 		poll_some(p, &s);
 		/* more may come in between */
 		if (world_pick(&p->w, 2))
-			world_step(&p->w, p->w.now + 3000);
+			world_wait(&p->w, p->w.now + 3000);
 		arm(p, &s, how & 1 && world_pick(&p->w, 8));
 		/* asking for less later takes nothing back */
 		if (!world_pick(&p->w, 4))
@@ -132,7 +137,7 @@ static void sleepers_of(struct pair *p, uint16_t count, uint16_t usec)
 {
 	struct pair_options o = { .type = QHCA_QPT_RC };
 
-	for (unsigned int i = 0; i < 24 && check_ok(); i++) {
+	for (unsigned int i = 0; i < 48 && check_ok(); i++) {
 		o.log_eq = i & 2 ? 1 : 8;
 		o.log_cq = i & 4 ? 3 : 8;
 		o.moder_count = count;
@@ -151,6 +156,17 @@ static void sleepers_of(struct pair *p, uint16_t count, uint16_t usec)
 static void no_event_is_lost(struct pair *p)
 {
 	sleepers_of(p, 0, 0);
+}
+
+/* Moderation holds the event back, but not for ever. */
+static void no_held_event_is_lost(struct pair *p)
+{
+	sleepers_of(p, 4, 50);
+}
+
+static void no_timed_event_is_lost(struct pair *p)
+{
+	sleepers_of(p, 0, 20);
 }
 
 static uint32_t completion_events(struct end *e)
@@ -185,6 +201,53 @@ static void solicited_only(struct pair *p)
 	settle(p);
 	CHECK_EQ(completion_events(&p->b), 1);
 	EXPECT(&p->b.rcq, 2, QHCA_WC_WR_FLUSH_ERR, QHCA_WC_WR_FLUSH_ERR);
+}
+
+/* Arming for a solicited completion takes nothing back from an earlier arm. */
+static void weaker_arm_takes_nothing_back(struct pair *p)
+{
+	uint32_t armed = p->b.rcq.rec_offset + 64;
+
+	connect_pair(p);
+	for (int i = 0; i < 3; i++)
+		post_recv(&p->b, 100);
+	md_arm(&p->b.rcq, false);
+	md_arm(&p->b.rcq, true);
+	CHECK_EQ(md_buf_get32(p->b.md, &p->b.rcq.buf, armed), 1);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 1);
+	EXPECT(&p->b.rcq, 0, 0);
+	/* ... but the event has, and a stronger one replaces a weaker */
+	md_arm(&p->b.rcq, true);
+	CHECK_EQ(md_buf_get32(p->b.md, &p->b.rcq.buf, armed), 2);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 0);
+	EXPECT(&p->b.rcq, 1, 0);
+	md_arm(&p->b.rcq, false);
+	CHECK_EQ(md_buf_get32(p->b.md, &p->b.rcq.buf, armed), 1);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 1);
+	CHECK_EQ(md_buf_get32(p->b.md, &p->b.rcq.buf, armed), 0);
+	EXPECT(&p->b.rcq, 2, 0);
+}
+
+/* ... nor while moderation holds the event that was asked for. */
+static void weaker_arm_keeps_held_event(struct pair *p)
+{
+	connect_pair(p);
+	for (int i = 0; i < 2; i++)
+		post_recv(&p->b, 100);
+	md_arm(&p->b.rcq, false);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	world_run(&p->w, p->w.now + 300000);
+	md_arm(&p->b.rcq, true);	/* polled nothing */
+	CHECK_EQ(completion_events(&p->b), 0);
+	settle(p);
+	CHECK_EQ(completion_events(&p->b), 1);
+	EXPECT(&p->b.rcq, 0, 0);
 }
 
 static void moderation_holds(struct pair *p)
@@ -356,7 +419,10 @@ static void srq_of_many(struct pair *p)
 #define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
 
 const struct scenario queue_scenarios[] = {
-	RC(no_event_is_lost), RC(solicited_only),
+	RC(no_event_is_lost), RC(no_held_event_is_lost),
+	RC(no_timed_event_is_lost), RC(solicited_only),
+	RC(weaker_arm_takes_nothing_back),
+	RC(weaker_arm_keeps_held_event, .moder_count = 3, .moder_usec = 1000),
 	RC(moderation_holds), RC(cq_of_one), RC(cq_overrun_of_two, .log_cq = 2),
 	RC(srq_taken_is_flushed, .srq = true), RC(srq_of_many, .srq = true),
 	{ 0 }

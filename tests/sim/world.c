@@ -11,6 +11,7 @@
 #define UNBLOCK_PPM	300000u
 #define REORDER_NS	60000u
 #define STEP_NS		2000u
+#define MAX_LATE	1000u	/* steps */
 
 uint32_t world_rand(struct world *w)
 {
@@ -228,12 +229,23 @@ bool world_step(struct world *w, uint64_t until)
 		next = w->flight[1].time;
 	if (!busy && next == QHCA_NEVER)
 		return false;
+	/* an engine whose deadline stays in the past makes its host spin */
+	w->late = busy || next > w->now ? 0 : w->late + 1;
+	if (w->late == MAX_LATE)
+		md_die("at %llu ns an engine has nothing to do and does not rest",
+		       (unsigned long long)w->now);
 	if (busy)
 		next = w->now + 1 + world_pick(w, STEP_NS);
 	if (next > until)
 		next = until;
 	set_time(w, next > w->now ? next : w->now + 1);
 	return true;
+}
+
+void world_wait(struct world *w, uint64_t until)
+{
+	if (!world_step(w, until))
+		set_time(w, until);
 }
 
 void world_run(struct world *w, uint64_t until)

@@ -35,6 +35,7 @@ struct world {
 	uint64_t order;
 	uint64_t frames, lost;
 	bool blocked[WORLD_HOSTS];
+	uint32_t late;			/* steps with a deadline gone by */
 	bool verbose;
 	struct { struct world *w; unsigned int host; } port[WORLD_HOSTS];
 	/* NULL, or: is the frame let through? (error scenarios) */
@@ -58,6 +59,8 @@ bool world_chance(struct world *w, uint32_t ppm);
  * beyond @until.
  */
 bool world_step(struct world *w, uint64_t until);
+/* The same for who waits for something: idle time passes too. */
+void world_wait(struct world *w, uint64_t until);
 /* Step until nothing is left or @until has come. */
 void world_run(struct world *w, uint64_t until);
 
