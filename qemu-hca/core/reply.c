@@ -116,6 +116,45 @@ static void read_fault(struct qhca_qp *qp, const struct qhca_resource *r)
 	fail(qp, QHCA_NAK_ACCESS, r->next);
 }
 
+static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
+{
+	switch (syndrome) {
+	case QHCA_NAK_SEQ:
+		qhca_count(hca, QHCA_CNT_tx_nak_seq);
+		break;
+	case QHCA_NAK_INVALID:
+		qhca_count(hca, QHCA_CNT_tx_nak_invalid);
+		break;
+	case QHCA_NAK_ACCESS:
+		qhca_count(hca, QHCA_CNT_tx_nak_access);
+		break;
+	case QHCA_NAK_OP:
+		qhca_count(hca, QHCA_CNT_tx_nak_op);
+		break;
+	default:			/* RNR: counted by cause */
+		break;
+	}
+}
+
+/*
+ * A duplicate READ that may no longer be done.  Its first answer may have been
+ * the end of the key's use, so it is no reason to end the QP: if the peer still
+ * wants the data he is told, else he ignores the NAK as one that is late.
+ */
+static bool put_refusal(struct qhca_hca *hca, struct qhca_qp *qp,
+			const struct reply *to, struct qhca_resource *r)
+{
+	struct qhca_pkt pkt;
+
+	headers(qp, QHCA_OP_ACK, r->next, QHCA_NAK_ACCESS, &pkt);
+	if (!put(hca, qp, to, &pkt))
+		return false;
+	count_nak(hca, QHCA_NAK_ACCESS);
+	qhca_trace(hca, QHCA_TRACE_NAK, qp->qpn, QHCA_NAK_ACCESS, r->next, 0);
+	settled(qp, r);
+	return true;
+}
+
 /* One packet of a READ response. */
 static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 		     const struct reply *to, struct qhca_resource *r)
@@ -142,6 +181,9 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 		if (!qhca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
 			return false;
 		status = qhca_mem_read(hca, &req, f.payload);
+		if (r->flags & QHCA_RES_F_REPLAY &&
+		    (status == QHCA_MEM_PROT || status == QHCA_MEM_FAULT))
+			return put_refusal(hca, qp, to, r);
 		if (status == QHCA_MEM_FAULT) {
 			read_fault(qp, r);
 			return true;
@@ -158,26 +200,6 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (last)
 		settled(qp, r);
 	return true;
-}
-
-static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
-{
-	switch (syndrome) {
-	case QHCA_NAK_SEQ:
-		qhca_count(hca, QHCA_CNT_tx_nak_seq);
-		break;
-	case QHCA_NAK_INVALID:
-		qhca_count(hca, QHCA_CNT_tx_nak_invalid);
-		break;
-	case QHCA_NAK_ACCESS:
-		qhca_count(hca, QHCA_CNT_tx_nak_access);
-		break;
-	case QHCA_NAK_OP:
-		qhca_count(hca, QHCA_CNT_tx_nak_op);
-		break;
-	default:			/* RNR: counted by cause */
-		break;
-	}
 }
 
 static bool put_nak(struct qhca_hca *hca, struct qhca_qp *qp,
