@@ -14,6 +14,24 @@
 #endif
 
 /* ------------------------------------------------------------------------
+ * devlink parameters; wanted by qhca.ko only
+ */
+#ifdef QHCA_COMPAT_DEVLINK
+#include <net/devlink.h>
+
+/* Values are passed by pointer since they may be arrays. */
+#ifdef __DEVLINK_PARAM_MAX_ARRAY_SIZE
+#define QHCA_PARAM_VALUE	union devlink_param_value *
+#define QHCA_PARAM_U16(_value)	((_value)->vu16)
+#define QHCA_PARAM_PASS(_value)	(&(_value))
+#else
+#define QHCA_PARAM_VALUE	union devlink_param_value
+#define QHCA_PARAM_U16(_value)	((_value).vu16)
+#define QHCA_PARAM_PASS(_value)	(_value)
+#endif
+#endif /* QHCA_COMPAT_DEVLINK */
+
+/* ------------------------------------------------------------------------
  * RDMA core; wanted by qhca_ib.ko only
  */
 #ifdef QHCA_COMPAT_RDMA

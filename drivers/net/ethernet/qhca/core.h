@@ -113,6 +113,12 @@ struct qhca_cmdq {
 	atomic_t timeouts;
 };
 
+/* Geometry of a cache, in host byte order. */
+struct qhca_cache_size {
+	u16 sets;
+	u16 blocks;
+};
+
 /* Why the function is quiet; protected by the devlink instance lock. */
 enum qhca_core_flag {
 	QHCA_CORE_STARTED,	/* qhca_start() succeeded, qhca_stop() to come */
@@ -135,6 +141,10 @@ enum qhca_core_flag {
  * @num_vectors: MSI-X vectors allocated
  * @cmdq:       command queue
  * @table:      device tables, indexed by enum qhca_table
+ * @cache:      geometry of the caches, by enum qhca_cache_id: what INIT_HCA
+ *              asks for; 0 x 0 before the first start, which takes the
+ *              device's default; changed under the devlink instance lock
+ * @cache_max:  the device's limits of it, known after the first start
  * @db_pages:   doorbell pages given to users
  * @async_eq:   event queue 0
  * @notifier:   listeners to asynchronous events
@@ -154,6 +164,8 @@ struct qhca_core {
 	int num_vectors;
 	struct qhca_cmdq cmdq;
 	struct qhca_ctx_table table[QHCA_NUM_TABLES];
+	struct qhca_cache_size cache[QHCA_NUM_CACHES];
+	struct qhca_cache_size cache_max[QHCA_NUM_CACHES];
 	struct qhca_bitmap db_pages;
 	struct qhca_eq *async_eq;
 	struct atomic_notifier_head notifier;
@@ -229,6 +241,11 @@ void qhca_health_work(struct work_struct *work);
 /* aux.c */
 int qhca_aux_add(struct qhca_core *core);
 void qhca_aux_remove(struct qhca_core *core);
+
+/* params.c */
+int qhca_params_register(struct qhca_core *core);
+void qhca_params_unregister(struct qhca_core *core);
+int qhca_params_load(struct qhca_core *core);
 
 /* devlink.c */
 extern const struct devlink_ops qhca_devlink_ops;

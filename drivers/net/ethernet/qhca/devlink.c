@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * devlink: what the device is, and reloading of the driver's instance.
+ * devlink: what the device is, and reloading of the driver's instance, which
+ * applies the parameters (params.c).
  */
 #include "core.h"
 
@@ -59,11 +60,18 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 				  struct netlink_ext_ack *extack)
 {
 	struct qhca_core *core = devlink_priv(devlink);
+	int err;
 
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
 	/* A person asks: earlier deaths do not count any more. */
 	core->recoveries = 0;
-	return qhca_start(core);
+	err = qhca_params_load(core);
+	if (err)
+		return err;
+	err = qhca_start(core);
+	if (err)
+		NL_SET_ERR_MSG(extack, "the device does not start");
+	return err;
 }
 
 const struct devlink_ops qhca_devlink_ops = {

@@ -41,6 +41,23 @@ void qhca_silence(struct qhca_core *core)
 	pci_clear_master(core->qdev.pdev);
 }
 
+static void qhca_copy_geometry(struct qhca_core *core,
+			       const struct qhca_caps *in)
+{
+	int i;
+
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		core->cache_max[i].sets = le16_to_cpu(in->cache_max[i].sets);
+		core->cache_max[i].blocks =
+			le16_to_cpu(in->cache_max[i].blocks);
+		if (core->cache[i].sets)
+			continue;
+		core->cache[i].sets = le16_to_cpu(in->cache_default[i].sets);
+		core->cache[i].blocks =
+			le16_to_cpu(in->cache_default[i].blocks);
+	}
+}
+
 static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 {
 	struct qhca_caps_host *caps = &core->qdev.caps;
@@ -76,8 +93,7 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->max_pool_blocks = le16_to_cpu(in->max_pool_blocks);
 	caps->max_eth_mtu = le16_to_cpu(in->max_eth_mtu);
 	caps->first_user_qpn = le32_to_cpu(in->first_user_qpn);
-	/* INIT_HCA leaves the geometry to the device. */
-	memcpy(caps->cache, in->cache_default, sizeof(caps->cache));
+	qhca_copy_geometry(core, in);
 }
 
 /* What this driver cannot do without. */
@@ -151,6 +167,11 @@ static int qhca_init_hca(struct qhca_core *core)
 		init.table[i].log_entries = table[i].log_entries;
 		init.table[i].log_chunk = table[i].log_chunk;
 	}
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		init.cache[i].sets = cpu_to_le16(core->cache[i].sets);
+		init.cache[i].blocks = cpu_to_le16(core->cache[i].blocks);
+	}
+	memcpy(caps->cache, init.cache, sizeof(caps->cache));
 	err = qhca_core_exec(core, &cmd);
 	if (err)
 		dev_err(qhca_device(core), "cannot initialise: %d\n", err);

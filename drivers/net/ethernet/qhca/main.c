@@ -153,6 +153,11 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_drvdata(pdev, core);
 	devl_lock(devlink);
 	err = qhca_start(core);
+	if (!err) {
+		err = qhca_params_register(core);
+		if (err)
+			qhca_stop(core);
+	}
 	/* Keeps a recovery that is waiting for the lock from starting again. */
 	if (err)
 		set_bit(QHCA_CORE_REMOVING, &core->flags);
@@ -190,6 +195,7 @@ static void qhca_remove(struct pci_dev *pdev)
 		qhca_die(core, "removed");
 	devl_lock(devlink);
 	qhca_stop(core);
+	qhca_params_unregister(core);
 	qhca_netdev_destroy(core);
 	devl_unlock(devlink);
 	qhca_cmdq_free(core);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * devlink parameters: the geometry of the device's caches.
+ *
+ * The device takes a geometry with INIT_HCA and keeps it until the next reset,
+ * so these are driverinit parameters: a value set waits for the next reload,
+ * and what every other start of the device uses is what the last one settled
+ * (&struct qhca_core.cache).  What the device would refuse is refused when it
+ * is set, while whoever asks can be told.
+ */
+#include <linux/log2.h>
+
+#define QHCA_COMPAT_DEVLINK
+#include <linux/qhca/compat.h>
+
+#include "core.h"
+
+#define QHCA_PARAM_FIRST	(DEVLINK_PARAM_GENERIC_ID_MAX + 1)
+#define QHCA_PARAM_SETS(cache)	(QHCA_PARAM_FIRST + 2 * (cache))
+#define QHCA_PARAM_BLOCKS(cache) (QHCA_PARAM_SETS(cache) + 1)
+
+static int qhca_geometry_validate(struct devlink *devlink, u32 id,
+				  QHCA_PARAM_VALUE value,
+				  struct netlink_ext_ack *extack)
+{
+	struct qhca_core *core = devlink_priv(devlink);
+	u32 cache = (id - QHCA_PARAM_FIRST) / 2;
+	u16 number = QHCA_PARAM_U16(value);
+	u16 most;
+
+	most = id == QHCA_PARAM_SETS(cache) ? core->cache_max[cache].sets :
+					      core->cache_max[cache].blocks;
+	if (!is_power_of_2(number)) {
+		NL_SET_ERR_MSG_FMT(extack, "%u is not a power of two", number);
+		return -EINVAL;
+	}
+	if (number > most) {
+		NL_SET_ERR_MSG_FMT(extack,
+				   "%u is over the device's maximum, %u",
+				   number, most);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+#define QHCA_PARAM(_id, _name)						\
+	DEVLINK_PARAM_DRIVER(_id, _name, DEVLINK_PARAM_TYPE_U16,	\
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
+			     NULL, NULL, qhca_geometry_validate)
+
+static const struct devlink_param qhca_params[] = {
+	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_PT), "pt_cache_sets"),
+	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_PT), "pt_cache_blocks"),
+	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_AT), "at_cache_sets"),
+	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_AT), "at_cache_blocks"),
+	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_QD), "qp_cache_sets"),
+	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_QD), "qp_cache_blocks"),
+	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_CQ), "cq_cache_sets"),
+	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_CQ), "cq_cache_blocks"),
+	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_SRQ), "srq_cache_sets"),
+	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_SRQ), "srq_cache_blocks"),
+};
+
+static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
+{
+	union devlink_param_value value = { .vu16 = number };
+
+	devl_param_driverinit_value_set(devlink, id, QHCA_PARAM_PASS(value));
+}
+
+/**
+ * qhca_params_register - offer the parameters, with the values in use
+ * @core: function, started, so that the device's limits are known
+ *
+ * Context: process, devlink instance lock held.
+ * Return: 0 or a negative errno.
+ */
+int qhca_params_register(struct qhca_core *core)
+{
+	struct devlink *devlink = priv_to_devlink(core);
+	int i, err;
+
+	err = devl_params_register(devlink, qhca_params,
+				   ARRAY_SIZE(qhca_params));
+	if (err)
+		return err;
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		qhca_param_init(devlink, QHCA_PARAM_SETS(i),
+				core->cache[i].sets);
+		qhca_param_init(devlink, QHCA_PARAM_BLOCKS(i),
+				core->cache[i].blocks);
+	}
+	return 0;
+}
+
+/* Context: process, devlink instance lock held. */
+void qhca_params_unregister(struct qhca_core *core)
+{
+	devl_params_unregister(priv_to_devlink(core), qhca_params,
+			       ARRAY_SIZE(qhca_params));
+}
+
+/**
+ * qhca_params_load - take over what has been set, for the next start
+ * @core: function, stopped
+ *
+ * Context: process, devlink instance lock held, in a reload.
+ * Return: 0 or a negative errno; then nothing has changed.
+ */
+int qhca_params_load(struct qhca_core *core)
+{
+	struct devlink *devlink = priv_to_devlink(core);
+	struct qhca_cache_size cache[QHCA_NUM_CACHES];
+	union devlink_param_value sets, blocks;
+	int i, err;
+
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		err = devl_param_driverinit_value_get(devlink,
+						      QHCA_PARAM_SETS(i),
+						      &sets);
+		if (err)
+			return err;
+		err = devl_param_driverinit_value_get(devlink,
+						      QHCA_PARAM_BLOCKS(i),
+						      &blocks);
+		if (err)
+			return err;
+		cache[i].sets = sets.vu16;
+		cache[i].blocks = blocks.vu16;
+	}
+	memcpy(core->cache, cache, sizeof(cache));
+	return 0;
+}
