@@ -32,7 +32,7 @@ uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static struct ibv_context *open_device(const char *name)
+struct ibv_context *device_open(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = NULL;
@@ -89,7 +89,7 @@ void peer_open(struct peer *peer)
 	int one = 1;
 
 	peer->server = !peer->host;
-	peer->ctx = open_device(peer->device);
+	peer->ctx = device_open(peer->device);
 	if (ibv_query_device(peer->ctx, &peer->attr))
 		die("ibv_query_device: %s", strerror(errno));
 	if (ibv_query_gid(peer->ctx, 1, peer->gid_index, &peer->gid))

@@ -51,6 +51,9 @@ void die(const char *format, ...);
 
 uint64_t now_ns(void);
 
+/* The device of that name, or the first. */
+struct ibv_context *device_open(const char *name);
+
 /* Opens the device and connects to, or waits for, the other process. */
 void peer_open(struct peer *peer);
 void peer_close(struct peer *peer);
