@@ -221,4 +221,4 @@ build()
 
 "$TOP/scripts/setup.sh"
 apt_setup "$GUEST_SUITE"
-locked qemu build
+locked "qemu$variant${QEMU_SRC:+-own}" build

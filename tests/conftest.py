@@ -62,7 +62,7 @@ class TapList(pytest.File):
 class Qtest(pytest.File):
     def collect(self):
         name = self.path.stem
-        folder = paths.BUILD / "qemu" / "bin"
+        folder = paths.qemu_folder()
         yield TapProgram.from_parent(
             self, name=name, limit=300, argv=[str(folder / name), "--tap", "-k"],
             env={"QTEST_QEMU_BINARY": str(folder / "qemu-system-x86_64"),

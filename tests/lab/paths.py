@@ -43,9 +43,14 @@ def initramfs(release):
     return str(path)
 
 
+def qemu_folder():
+    """Where QEMU and its qtests are: the sanitized ones with QEMU_SANITIZE=1."""
+    return BUILD / ("qemu-sanitize" if os.environ.get("QEMU_SANITIZE") else "qemu") / "bin"
+
+
 def qemu():
     """The QEMU binary; $QHCA_QEMU overrides the one that was built."""
-    path = os.environ.get("QHCA_QEMU", BUILD / "qemu" / "bin" / "qemu-system-x86_64")
+    path = os.environ.get("QHCA_QEMU", qemu_folder() / "qemu-system-x86_64")
     if not shutil.which(str(path)):
         raise Missing(f"there is no {path}: run `make qemu`")
     return str(path)
