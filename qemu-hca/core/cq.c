@@ -290,7 +290,6 @@ static void arm(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
 	uint8_t kind = solicited ? QHCA_ARM_SOLICITED : QHCA_ARM_NEXT;
 	uint32_t due;
 
-	take_ci(cq, ci);
 	if (cq->arm != QHCA_ARM_NEXT)
 		cq->arm = kind;
 	cq->pending = 0;

@@ -141,12 +141,35 @@ void qhca_cq_next_ring(struct qhca_cq *cq, uint32_t base)
 	qhca_cq_publish(cq);
 }
 
-/* Without the lock: the thread may be between start_poll and end_poll. */
+/*
+ * Index after the last completion that a poll would return now.  The entry that
+ * ends a ring is left out: what follows it is in another ring.
+ */
+static uint32_t seen(const struct qhca_cq_ring *ring)
+{
+	uint32_t end = ring_end(ring);
+
+	if (end != ring->ci &&
+	    ring_slot(ring, end - 1)->opcode == QHCA_CQE_RESIZED)
+		end--;
+	return ring->base + end;
+}
+
+/*
+ * The event is for a completion added after the request: a program that takes
+ * one event, arms and then polls once must not get another event for what it
+ * polls.  Who holds the lock may be this thread, between start_poll and
+ * end_poll; the event then comes for any completion not yet consumed.
+ */
 int qhca_arm_cq(struct ibv_cq *ibcq, int solicited)
 {
 	struct qhca_cq *cq = to_qcq(ibcq);
 	uint32_t ci = atomic_load_explicit(&cq->arm_ci, memory_order_relaxed);
 
+	if (qhca_trylock(&cq->lock)) {
+		ci = seen(cq->ring);
+		qhca_unlock(&cq->lock);
+	}
 	qhca_doorbell(to_qctx(ibcq->context), QHCA_DB_CQ_ARM,
 		      cq->cqn | (solicited ? QHCA_DB_CQ_SOLICITED : 0), ci);
 	return 0;

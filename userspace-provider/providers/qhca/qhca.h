@@ -226,6 +226,11 @@ static inline void qhca_lock(struct qhca_lock *lock)
 		pthread_spin_lock(&lock->lock);
 }
 
+static inline bool qhca_trylock(struct qhca_lock *lock)
+{
+	return !lock->needed || !pthread_spin_trylock(&lock->lock);
+}
+
 static inline void qhca_unlock(struct qhca_lock *lock)
 {
 	if (likely(lock->needed))
