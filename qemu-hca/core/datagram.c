@@ -77,13 +77,19 @@ static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
 }
 
 /*
- * Memory of a receive buffer is not there.  A page fault drops the datagram and
- * will leave the WQE for the next (page faults); until then it is refused.
+ * Memory of a receive buffer is refused, or not present at byte @offset of the
+ * message: then the datagram is dropped and the WQE left for the next.
  */
 static void scatter_failed(struct qhca_hca *hca, struct qhca_qp *qp,
-			   enum qhca_mem_status status)
+			   enum qhca_mem_status status, uint32_t offset,
+			   uint32_t len)
 {
-	(void)status;
+	if (status == QHCA_MEM_FAULT &&
+	    qhca_fault_raise(hca, qp, QHCA_FAULT_RECV, offset, len) !=
+	    QHCA_FAULT_BAD) {
+		qhca_count(hca, QHCA_CNT_fault_dropped);
+		return;
+	}
 	fail(hca, qp, QHCA_WC_LOC_PROT_ERR);
 }
 
@@ -116,11 +122,14 @@ void qhca_datagram_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 	}
 	fill_grh(info, grh);
 	status = qhca_rwqe_scatter(hca, qp, &qp->rwqe, 0, grh, GRH_LEN);
-	if (status == QHCA_MEM_OK)
-		status = qhca_rwqe_scatter(hca, qp, &qp->rwqe, GRH_LEN,
-					   pkt->payload, pkt->payload_len);
+	if (status != QHCA_MEM_OK) {
+		scatter_failed(hca, qp, status, 0, GRH_LEN);
+		return;
+	}
+	status = qhca_rwqe_scatter(hca, qp, &qp->rwqe, GRH_LEN, pkt->payload,
+				   pkt->payload_len);
 	if (status != QHCA_MEM_OK)
-		scatter_failed(hca, qp, status);
+		scatter_failed(hca, qp, status, GRH_LEN, pkt->payload_len);
 	else
 		complete(hca, qp, pkt, info);
 }

@@ -13,8 +13,11 @@
  */
 struct origin {
 	uint32_t node;
-	uint8_t kind;			/* below 8 */
+	uint8_t kind;			/* below 16 */
 };
+
+/* Kinds of a QP from here on are page faults, one for each direction. */
+#define KIND_FAULT	8
 
 static bool origin_of(const struct qhca_hca *hca, enum qhca_event type,
 		      uint32_t number, struct origin *o)
@@ -268,25 +271,42 @@ static void fill_eqe(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
 	put_le32(&eqe->detail, detail);
 }
 
+/* @kind of @node, with @detail; false: nobody waits for that fault any more. */
+static bool fill_held(struct qhca_hca *hca, uint32_t node, uint8_t kind,
+		      uint32_t detail, struct qhca_eqe *eqe)
+{
+	uint32_t number;
+	uint8_t type;
+
+	if (node < hca->eqs.base_srq && kind >= KIND_FAULT) {
+		fill_eqe(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
+		return qhca_fault_info(hca, node, kind - KIND_FAULT,
+				       &eqe->fault);
+	}
+	type = origin_type(&hca->eqs, node, kind, &number);
+	fill_eqe(eqe, type, number, detail);
+	return true;
+}
+
 /* Take the oldest held event of @eq; false: there is none. */
 static bool take_held(struct qhca_hca *hca, struct qhca_eq *eq,
 		      struct qhca_eqe *eqe)
 {
-	uint32_t node = eq->held_head, number;
-	struct qhca_held *h;
-	uint8_t type;
+	while (eq->held_head != QHCA_HELD_NONE) {
+		uint32_t node = eq->held_head;
+		struct qhca_held *h = &hca->eqs.held[node];
+		uint32_t detail = h->detail;
+		uint8_t kind = h->order & 15;
 
-	if (node == QHCA_HELD_NONE)
-		return false;
-	h = &hca->eqs.held[node];
-	type = origin_type(&hca->eqs, node, h->order & 15, &number);
-	fill_eqe(eqe, type, number, h->detail);
-	h->order >>= 4;
-	if (--h->count == 0) {
-		eq->held_head = h->next;
-		memset(h, 0, sizeof(*h));
+		h->order >>= 4;
+		if (--h->count == 0) {
+			eq->held_head = h->next;
+			memset(h, 0, sizeof(*h));
+		}
+		if (fill_held(hca, node, kind, detail, eqe))
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
@@ -372,30 +392,51 @@ void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn)
 /* ------------------------------------------------------------------------
  * Raising events
  */
-static void post(struct qhca_hca *hca, uint32_t eqn, enum qhca_event type,
-		 uint32_t number, uint32_t detail)
+/* Write @eqe, or hold it as @o says (NULL: it is lost). */
+static void post_eqe(struct qhca_hca *hca, uint32_t eqn, struct qhca_eqe *eqe,
+		     const struct origin *o)
 {
-	struct qhca_eqe eqe;
 	struct qhca_eq *eq;
-	struct origin o;
 
 	if (qhca_is_dead(hca) || !qhca_eq_live(hca, eqn))
 		return;
 	eq = &hca->eqs.eq[eqn];
 	if (waits(hca, eq))
 		drain(hca, eq);
-	if (!waits(hca, eq) && has_room(hca, eq)) {
-		fill_eqe(&eqe, (uint8_t)type, number, detail);
-		write_eqe(hca, eq, &eqe);
-	} else if (origin_of(hca, type, number, &o)) {
-		hold(hca, eq, &o, detail);
-	}
+	if (!waits(hca, eq) && has_room(hca, eq))
+		write_eqe(hca, eq, eqe);
+	else if (o)
+		hold(hca, eq, o, get_le32(&eqe->detail));
+}
+
+static void post(struct qhca_hca *hca, uint32_t eqn, enum qhca_event type,
+		 uint32_t number, uint32_t detail)
+{
+	struct qhca_eqe eqe;
+	struct origin o;
+
+	fill_eqe(&eqe, (uint8_t)type, number, detail);
+	post_eqe(hca, eqn, &eqe,
+		 origin_of(hca, type, number, &o) ? &o : NULL);
 }
 
 void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
 		uint32_t detail)
 {
 	post(hca, QHCA_EQN_ASYNC, type, number, detail);
+}
+
+void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+		      const struct qhca_fault_info *info)
+{
+	const struct origin o = {
+		.node = qpn, .kind = (uint8_t)(KIND_FAULT + dir),
+	};
+	struct qhca_eqe eqe;
+
+	fill_eqe(&eqe, QHCA_EVENT_PAGE_FAULT, qpn, 0);
+	eqe.fault = *info;
+	post_eqe(hca, QHCA_EQN_ASYNC, &eqe, &o);
 }
 
 void qhca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,

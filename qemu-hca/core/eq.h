@@ -32,7 +32,8 @@
 struct qhca_held {			/* events of one object, waiting */
 	uint32_t next;
 	uint32_t detail;		/* of the latest */
-	uint32_t order;			/* a nibble for each kind, first lowest */
+	uint32_t order;			/* a nibble for each kind, first lowest: a QP
+					   can have six kinds and two faults */
 	uint16_t eqn;			/* whose list it is in, while linked */
 	uint8_t count;			/* kinds waiting */
 	bool linked;
@@ -74,6 +75,12 @@ void qhca_eqs_reset(struct qhca_hca *hca);
  */
 void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
 		uint32_t detail);
+/*
+ * Page fault of @qpn's direction @dir (enum qhca_fault_dir) to EQ 0.  Held, it
+ * is filled in later from the QP's context.
+ */
+void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+		      const struct qhca_fault_info *info);
 /* Command @slot has been completed with QHCA_CMD_F_EVENT. */
 void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
 		    uint8_t status, uint32_t detail);

@@ -15,6 +15,7 @@
  *   pkt.c icrc.c            packet codec, invariant CRC
  *   sched.c                 which QP works next; timers
  *   requester.c responder.c datagram.c   transport
+ *   fault.c                 page faults: who waits, events, resume
  */
 #ifndef QHCA_CORE_HCA_H
 #define QHCA_CORE_HCA_H
@@ -38,6 +39,7 @@
 #include "eth.h"
 #include "port.h"
 #include "qp.h"
+#include "fault.h"
 #include "srq.h"
 #include "sched.h"
 

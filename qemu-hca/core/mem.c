@@ -210,6 +210,8 @@ static enum qhca_mem_status absent(struct qhca_hca *hca, const struct access *a,
 		return refuse_access(hca, a, reason);
 	hca->mem.fault.addr = a->req->addr + done;
 	hca->mem.fault.len = a->req->len - done;
+	hca->mem.fault.done = done;
+	hca->mem.fault.key = a->req->key;
 	return QHCA_MEM_FAULT;
 }
 

@@ -48,6 +48,8 @@ struct qhca_mem {
 	struct {
 		uint64_t addr;		/* first address that is not present */
 		uint64_t len;		/* bytes wanted from there */
+		uint64_t done;		/* bytes of the access before it */
+		uint32_t key;
 	} fault;			/* of the last QHCA_MEM_FAULT */
 	enum qhca_mem_reason reason;	/* of the last QHCA_MEM_PROT */
 };

@@ -45,6 +45,8 @@ enum qhca_trace_id {
 	QHCA_TRACE_PROTECTION,		/* key, address, length, reason */
 	QHCA_TRACE_CACHE_MISS,		/* cache, index */
 	QHCA_TRACE_INVALIDATE,		/* key index, flags */
+	QHCA_TRACE_FAULT,		/* qpn, token, address, QHCA_FAULT_* */
+	QHCA_TRACE_RESUME,		/* qpn, token, QHCA_RESUME_*, ns since */
 	QHCA_NUM_TRACE_IDS
 };
 

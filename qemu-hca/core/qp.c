@@ -149,6 +149,32 @@ static void encode_resource(const struct qhca_resource *r,
 	put_le32(&to->next, r->next);
 }
 
+static void decode_fault(const struct qhca_fault_hw *from,
+			 struct qhca_fault *f)
+{
+	f->addr = get_le64(&from->addr);
+	f->len = get_le64(&from->len);
+	f->time = get_le64(&from->time);
+	f->token = get_le32(&from->token);
+	f->key = get_le32(&from->key);
+	f->flags = get_le32(&from->flags);
+	f->done = get_le32(&from->done);
+	f->psn = get_le32(&from->psn) & QHCA_PSN_MASK;
+}
+
+static void encode_fault(const struct qhca_fault *f,
+			 struct qhca_fault_hw *to)
+{
+	put_le64(&to->addr, f->addr);
+	put_le64(&to->len, f->len);
+	put_le64(&to->time, f->time);
+	put_le32(&to->token, f->token);
+	put_le32(&to->key, f->key);
+	put_le32(&to->flags, f->flags);
+	put_le32(&to->done, f->done);
+	put_le32(&to->psn, f->psn);
+}
+
 static bool requester_sane(const struct qhca_qp *qp)
 {
 	uint32_t posted = qp->sq_pi - qp->sq_ci;
@@ -217,10 +243,13 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 #undef DECODE
 	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
 		decode_resource(&hw->res[i], &qp->res[i]);
+	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+		decode_fault(&hw->fault[i], &qp->fault[i]);
 
 	/* what the chip knows by itself decides */
 	return qp->state == hca->qps.slot[index].state &&
 	       qp->type == hca->qps.slot[index].type &&
+	       !(qp->f_state & ~QHCA_FS_ALL) &&
 	       requester_sane(qp) && responder_sane(qp);
 }
 
@@ -237,6 +266,8 @@ static void encode(const void *ctx, void *image)
 #undef ENCODE
 	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
 		encode_resource(&qp->res[i], &hw->res[i]);
+	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+		encode_fault(&qp->fault[i], &hw->fault[i]);
 }
 
 static const struct qhca_ctx_ops qp_ctx_ops = {
@@ -336,7 +367,8 @@ void qhca_qp_error(struct qhca_hca *hca, struct qhca_qp *qp)
 	qhca_sched_timer_stop(hca, qp->qpn);
 	qp->s_flags &= ~(QHCA_SF_RNR_WAIT | QHCA_SF_ACK_WAIT |
 			 QHCA_SF_DRAINING);
-	qp->r_flags &= ~(QHCA_RF_ACK | QHCA_RF_NAK);
+	qp->r_flags &= ~(QHCA_RF_ACK | QHCA_RF_NAK | QHCA_RF_UNSOLICITED);
+	qhca_fault_forget(hca, qp);
 	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
 		qp->res[i].flags = 0;
 	qp->res_pending = 0;

@@ -45,11 +45,29 @@ struct qhca_resource_hw {
 };
 QHCA_ASSERT_SIZE(struct qhca_resource_hw, 32);
 
+/* A page fault that one direction of the QP waits for (fault.h). */
+struct qhca_fault_hw {
+	__le64 addr;			/* first address that is not present */
+	__le64 len;			/* bytes wanted from there */
+	__le64 time;			/* ns, when it was raised */
+	__le32 token;			/* 0: none */
+	__le32 key;			/* as given */
+	__le32 flags;			/* QHCA_FAULT_* */
+	__le32 done;			/* bytes of the message before @addr */
+	__le32 psn;			/* requester: the first PSN that waits */
+	__le32 rsvd;
+};
+QHCA_ASSERT_SIZE(struct qhca_fault_hw, 48);
+
+enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
+		      QHCA_NUM_FAULT_DIRS };
+
 #define QHCA_RES_NONE		0u
 #define QHCA_RES_READ		1u
 #define QHCA_RES_ATOMIC		2u
 #define QHCA_RES_F_PENDING	1u	/* an answer is to be sent */
 #define QHCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
+#define QHCA_RES_F_BAD		4u	/* ... and its page is not to be had */
 
 /*
  * Fields of the hardware part, once: X(bits, name).  Widest first, so that
@@ -57,8 +75,8 @@ QHCA_ASSERT_SIZE(struct qhca_resource_hw, 32);
  */
 #define QHCA_QPC_HW_FIELDS(X) \
 	X(64, r_addr)		/* WRITE in progress: next address */ \
-	X(64, f_addr)		/* fault: first address not present */ \
-	X(64, f_len) \
+	X(64, rsvd64a) \
+	X(64, rsvd64b) \
 	X(32, sq_pi)		/* requester: producer index last seen */ \
 	X(32, sq_ci)		/* oldest send WQE not completed */ \
 	X(32, sq_cur)		/* send WQE at the cursor */ \
@@ -80,9 +98,9 @@ QHCA_ASSERT_SIZE(struct qhca_resource_hw, 32);
 	X(32, r_rkey)		/* WRITE in progress */ \
 	X(32, r_slot)		/* receive WQE in progress: number or slot */ \
 	X(32, r_imm)		/* reserved */ \
-	X(32, f_token)		/* fault: token, 0 none */ \
-	X(32, f_key) \
-	X(32, f_flags)		/* QHCA_FAULT_* */ \
+	X(32, rsvd32a) \
+	X(32, rsvd32b) \
+	X(32, rsvd32c) \
 	X(16, s_flags)		/* QHCA_SF_* */ \
 	X(16, r_flags)		/* QHCA_RF_* */ \
 	X(8, state)		/* enum qhca_qp_state */ \
@@ -95,7 +113,7 @@ QHCA_ASSERT_SIZE(struct qhca_resource_hw, 32);
 	X(8, res_head)		/* slot the next resource takes */ \
 	X(8, res_pending)	/* resources with an answer to send */ \
 	X(8, rsvd8b) \
-	X(8, f_state)		/* fault: suspended directions */ \
+	X(8, f_state)		/* suspended directions: QHCA_FS_* */ \
 	X(8, rsvd8)
 
 struct qhca_qpc_hw {
@@ -111,7 +129,9 @@ struct qhca_qpc_hw {
 #undef QHCA_LE_32
 #undef QHCA_LE_64
 	struct qhca_resource_hw res[QHCA_MAX_RD_ATOMIC];
-	__u8 rsvd[QHCA_QPC_HW_SIZE - 24 - 96 - 16 - 32 * QHCA_MAX_RD_ATOMIC];
+	struct qhca_fault_hw fault[QHCA_NUM_FAULT_DIRS];
+	__u8 rsvd[QHCA_QPC_HW_SIZE - 24 - 96 - 16 - 32 * QHCA_MAX_RD_ATOMIC -
+		  48 * QHCA_NUM_FAULT_DIRS];
 };
 QHCA_ASSERT_SIZE(struct qhca_qpc_hw, QHCA_QPC_HW_SIZE);
 
@@ -132,6 +152,17 @@ QHCA_ASSERT_SIZE(struct qhca_qpc_hw, QHCA_QPC_HW_SIZE);
 #define QHCA_RF_LAST_WQE	0x0020u	/* event was raised */
 #define QHCA_RF_DROP		0x0040u	/* UC: drop up to the next first packet */
 #define QHCA_RF_DEAD		0x0080u	/* after a fatal NAK: take no request */
+#define QHCA_RF_UNSOLICITED	0x0100u	/* an ACK is due: a fault is resolved */
+
+/* f_state: one bit for each enum qhca_fault_dir that waits, and how */
+#define QHCA_FS_RESP		0x01u
+#define QHCA_FS_REQ		0x02u
+#define QHCA_FS_READ		0x04u	/* RESP: no READ response goes out */
+#define QHCA_FS_NAKED		0x08u	/* RESP: the peer had RNR NAKs for it */
+#define QHCA_FS_SCATTER		0x10u	/* REQ: no response is taken */
+#define QHCA_FS_RESP_BAD	0x20u	/* unreliable: the fault was resumed as failed */
+#define QHCA_FS_REQ_BAD		0x40u	/* the packet at fault.psn ends in error */
+#define QHCA_FS_ALL		0x7fu
 
 enum qhca_rmsg {			/* r_op */
 	QHCA_RMSG_NONE = 0, QHCA_RMSG_SEND = 1, QHCA_RMSG_WRITE = 2,
@@ -147,6 +178,12 @@ struct qhca_resource {
 	uint32_t start, next;		/* of the request being answered */
 	uint8_t type;			/* QHCA_RES_* */
 	uint8_t flags;			/* QHCA_RES_F_* */
+};
+
+struct qhca_fault {
+	uint64_t addr, len;
+	uint64_t time;			/* ns */
+	uint32_t token, key, flags, done, psn;
 };
 
 /* What an acknowledgement needs to know about a send WQE. */
@@ -181,6 +218,7 @@ struct qhca_qp {
 	QHCA_QPC_HW_FIELDS(QHCA_HOST_FIELD)
 #undef QHCA_HOST_FIELD
 	struct qhca_resource res[QHCA_MAX_RD_ATOMIC];
+	struct qhca_fault fault[QHCA_NUM_FAULT_DIRS];	/* while in f_state */
 
 	/* copies of ring entries, lost on eviction */
 	struct qhca_swqe cur;		/* at the cursor */
@@ -201,7 +239,8 @@ struct qhca_qpslot {
 	uint8_t state;			/* enum qhca_qp_state */
 	uint8_t work;			/* QHCA_WORK_* */
 	uint8_t has_sq;
-	uint8_t rsvd[3];
+	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
+	uint8_t rsvd[2];
 };
 QHCA_ASSERT_SIZE(struct qhca_qpslot, 32);
 

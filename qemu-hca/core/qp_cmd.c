@@ -147,6 +147,7 @@ enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
 	*slot = (struct qhca_qpslot){
 		.next = slot->next,
 		.work = slot->work & QHCA_WORK_QUEUED,
+		.fault_gen = slot->fault_gen,
 		.live = 1,
 		.type = qp->type,
 		.has_sq = !!(qp->flags & QHCA_QP_HAS_SQ),
@@ -177,6 +178,7 @@ static void reset(struct qhca_hca *hca, struct qhca_qp *qp)
 	struct qhca_qp *tmp = &hca->qps.scratch;
 
 	release_srq_wqe(hca, qp);
+	qhca_fault_forget(hca, qp);
 	qhca_sched_forget(hca, qp->qpn);
 	/* RESET writes it for certain: software may have reused the buffer */
 	qp->s_flags |= QHCA_SF_ACTIVE;
@@ -207,6 +209,7 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
 	release_srq_wqe(hca, qp);
+	qhca_fault_forget(hca, qp);
 	unref(hca, qp);
 	qhca_sched_forget(hca, cmd->index);
 	qhca_mcast_drop_qp(hca, cmd->index);

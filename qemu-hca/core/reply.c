@@ -86,6 +86,21 @@ static bool put_ack(struct qhca_hca *hca, struct qhca_qp *qp,
 	return true;
 }
 
+/* The page is there: a hint to go on, behind everything else that is owed. */
+static bool put_unsolicited(struct qhca_hca *hca, struct qhca_qp *qp,
+			    const struct reply *to)
+{
+	struct qhca_pkt pkt;
+
+	headers(qp, QHCA_OP_ACK, qhca_psn_add(qp->r_psn, QHCA_PSN_MASK),
+		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	if (!put(hca, qp, to, &pkt))
+		return false;
+	qp->r_flags &= ~QHCA_RF_UNSOLICITED;
+	qhca_count(hca, QHCA_CNT_tx_unsolicited_acks);
+	return true;
+}
+
 static bool put_atomic(struct qhca_hca *hca, struct qhca_qp *qp,
 		       const struct reply *to, struct qhca_resource *r)
 {
@@ -108,12 +123,41 @@ static uint8_t read_op(bool first, bool last)
 }
 
 /*
- * A READ's data are not present: the response will wait here for the page
- * (page faults).  Until then it is refused.
+ * A READ's data are not present: the response waits, and all behind it.  An ACK
+ * of what came before it may have merged with one of what came after, which
+ * has to wait.
  */
-static void read_fault(struct qhca_qp *qp, const struct qhca_resource *r)
+static void read_fault(struct qhca_hca *hca, struct qhca_qp *qp,
+		       const struct reply *to, const struct qhca_resource *r,
+		       uint64_t offset)
 {
-	fail(qp, QHCA_NAK_ACCESS, r->next);
+	struct qhca_pkt pkt;
+
+	qhca_fault_raise(hca, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
+			 r->value - offset);
+	qp->f_state |= QHCA_FS_READ;
+	if (!(qp->r_flags & QHCA_RF_ACK) || r->next != r->psn)
+		return;
+	headers(qp, QHCA_OP_ACK, qhca_psn_add(r->psn, QHCA_PSN_MASK),
+		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	if (put(hca, qp, to, &pkt))	/* else its peer will ask again */
+		qhca_count(hca, QHCA_CNT_tx_acks);
+}
+
+void qhca_reply_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	const struct qhca_fault *f = &qp->fault[QHCA_FAULT_DIR_RESP];
+	struct qhca_resource *r = owed(qp);
+
+	/* another one now, if a duplicate came for it: it is asked again */
+	if (!r || r->type != QHCA_RES_READ || r->rkey != f->key ||
+	    f->addr - r->addr >= r->value)
+		return;
+	if (r->flags & QHCA_RES_F_REPLAY)
+		r->flags |= QHCA_RES_F_BAD;
+	else
+		fail(qp, QHCA_NAK_ACCESS, r->next);
+	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
 }
 
 static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
@@ -172,6 +216,8 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 	struct qhca_frame f;
 	struct qhca_pkt pkt;
 
+	if (r->flags & QHCA_RES_F_BAD)
+		return put_refusal(hca, qp, to, r);
 	headers(qp, read_op(r->next == r->start, last), r->next,
 		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
 	if (offset < r->value)
@@ -181,11 +227,10 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 		if (!qhca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
 			return false;
 		status = qhca_mem_read(hca, &req, f.payload);
-		if (r->flags & QHCA_RES_F_REPLAY &&
-		    (status == QHCA_MEM_PROT || status == QHCA_MEM_FAULT))
+		if (r->flags & QHCA_RES_F_REPLAY && status == QHCA_MEM_PROT)
 			return put_refusal(hca, qp, to, r);
 		if (status == QHCA_MEM_FAULT) {
-			read_fault(qp, r);
+			read_fault(hca, qp, to, r, offset);
 			return true;
 		}
 		if (status != QHCA_MEM_OK) {
@@ -229,7 +274,7 @@ bool qhca_reply_run(struct qhca_hca *hca, struct qhca_qp *qp,
 		    unsigned int budget, unsigned int *spent)
 {
 	unsigned int sent = 0;
-	bool ok = true;
+	bool ok = true, idle = false;
 	struct reply to;
 
 	to.path_ok = qhca_path_of_av(hca, &qp->sw.av, qp->qpn, qp->dest_qpn,
@@ -241,17 +286,24 @@ bool qhca_reply_run(struct qhca_hca *hca, struct qhca_qp *qp,
 		if (qp->r_flags & QHCA_RF_ACK &&
 		    (!r || qhca_psn_before(qp->r_ack_psn, r->next)))
 			ok = put_ack(hca, qp, &to);
+		else if (r && qp->f_state & QHCA_FS_READ)
+			idle = true;	/* until FAULT_RESUME */
 		else if (r && r->type == QHCA_RES_READ)
 			ok = put_read(hca, qp, &to, r);
 		else if (r)
 			ok = put_atomic(hca, qp, &to, r);
 		else if (qp->r_flags & QHCA_RF_NAK)
 			ok = put_nak(hca, qp, &to);
+		else if (qp->r_flags & QHCA_RF_UNSOLICITED)
+			ok = put_unsolicited(hca, qp, &to);
 		else
+			idle = true;
+		if (idle)
 			break;
 		sent += ok;
 	}
 	*spent += sent;
-	return ok && !qp->res_pending &&
-	       !(qp->r_flags & (QHCA_RF_ACK | QHCA_RF_NAK));
+	return idle || (ok && !qp->res_pending &&
+			!(qp->r_flags & (QHCA_RF_ACK | QHCA_RF_NAK |
+					 QHCA_RF_UNSOLICITED)));
 }

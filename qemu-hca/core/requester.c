@@ -45,6 +45,35 @@ void qhca_requester_rewind(struct qhca_hca *hca, struct qhca_qp *qp)
 	qhca_qp_dirty(hca, qp);
 }
 
+/* ---- page faults */
+
+/* Is the packet of PSN @psn behind one that waits for a page? */
+static bool fault_holds(const struct qhca_qp *qp, uint32_t psn)
+{
+	return qhca_fault_waits(qp, QHCA_FAULT_DIR_REQ) &&
+	       !qhca_psn_before(psn, qp->fault[QHCA_FAULT_DIR_REQ].psn);
+}
+
+/*
+ * While a packet waits for a page the ACK timer runs for those before it, if
+ * one of them has asked for an ACK: a message cut short there has not.
+ */
+static bool fault_calms(const struct qhca_qp *qp)
+{
+	return qhca_fault_waits(qp, QHCA_FAULT_DIR_REQ) &&
+	       (fault_holds(qp, qp->s_una) ||
+		!qhca_psn_before(qp->s_una, qp->s_asked));
+}
+
+void qhca_requester_park(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	qp->f_state |= QHCA_FS_SCATTER;
+	/* a fault further on may be the one that was raised: it serves both */
+	qp->fault[QHCA_FAULT_DIR_REQ].psn = qp->s_una;
+	qhca_requester_rewind(hca, qp);
+	qhca_requester_rearm(hca, qp);
+}
+
 /* ---- timer */
 
 /* Local ACK timeout in ns (IBTA 9.7.6.1.3): within [T, 4T], later each time. */
@@ -60,7 +89,7 @@ void qhca_requester_rearm(struct qhca_hca *hca, struct qhca_qp *qp)
 {
 	if (!qhca_qp_is_reliable(qp) || qp->s_flags & QHCA_SF_RNR_WAIT)
 		return;
-	if (qp->s_una == qp->s_max || !qp->sw.timeout) {
+	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
 		if (qp->s_flags & QHCA_SF_ACK_WAIT)
 			qhca_sched_timer_stop(hca, qp->qpn);
 		qp->s_flags &= ~QHCA_SF_ACK_WAIT;
@@ -128,6 +157,7 @@ void qhca_requester_fail(struct qhca_hca *hca, struct qhca_qp *qp,
 	qp->s_una = qp->s_psn = qp->s_cur_psn = qp->s_ci_psn = qp->s_asked =
 		qp->s_max;
 	qp->s_reads = 0;
+	qp->f_state &= ~QHCA_FS_REQ_BAD;
 	qhca_qp_dirty(hca, qp);
 	qhca_complete_send(hca, qp, &wc);
 	if (qhca_qp_is_reliable(qp)) {
@@ -387,13 +417,30 @@ static void advance(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t psns,
 	qhca_qp_dirty(hca, qp);
 }
 
-/*
- * Payload that memory does not give: a page fault will wait here (issue: page
- * faults); until then it is a protection error like any other.
- */
-static enum step gather_fault(struct qhca_hca *hca, struct qhca_qp *qp)
+/* Payload that is not present: the packet waits, and what is behind it. */
+static enum step gather_fault(struct qhca_hca *hca, struct qhca_qp *qp,
+			      uint32_t offset)
 {
-	return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
+	qhca_fault_raise(hca, qp, QHCA_FAULT_GATHER, offset,
+			 qp->cur.length - offset);
+	qhca_requester_rearm(hca, qp);
+	return STEP_WAIT;
+}
+
+/*
+ * The packet at the cursor is the one whose page is not to be had.  An
+ * acknowledgement may have made it unnecessary meanwhile.
+ */
+static bool fault_bad(struct qhca_qp *qp)
+{
+	uint32_t psn = qp->fault[QHCA_FAULT_DIR_REQ].psn;
+
+	if (!(qp->f_state & QHCA_FS_REQ_BAD) || qhca_psn_before(qp->s_psn, psn))
+		return false;
+	if (qp->s_psn == psn)
+		return true;
+	qp->f_state &= ~QHCA_FS_REQ_BAD;
+	return false;
 }
 
 static enum step put_packet(struct qhca_hca *hca, struct qhca_qp *qp,
@@ -410,7 +457,7 @@ static enum step put_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 	status = qhca_swqe_gather(hca, qp, &qp->cur, offset, f.payload,
 				  pkt->payload_len);
 	if (status == QHCA_MEM_FAULT)
-		return gather_fault(hca, qp);
+		return gather_fault(hca, qp, offset);
 	if (status != QHCA_MEM_OK)
 		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
 	hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
@@ -470,6 +517,8 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 
 	if (!qhca_requester_may_run(qp))
 		return STEP_IDLE;
+	if (fault_holds(qp, qp->s_psn))
+		return STEP_WAIT;
 	if (qp->sq_cur == send_limit(qp))
 		return wait_for(hca, qp, qp->s_psn, STEP_IDLE);
 	if ((!w->valid || w->num != qp->sq_cur) &&
@@ -481,6 +530,8 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 		return local_error(hca, qp, w->error);
 	if (w->kind & QHCA_WK_LOCAL)
 		return local_op(hca, qp, s);
+	if (fault_bad(qp))
+		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
 	step = may_send(hca, qp);
 	return step == STEP_GO ? send_packet(hca, qp, s) : step;
 }

@@ -33,6 +33,13 @@ static void refuse(struct qhca_hca *hca, struct qhca_qp *qp,
 		owe_nak(hca, qp, QHCA_AETH_RNR | qp->sw.min_rnr_timer);
 		return;
 	}
+	if (verdict == QHCA_V_FAULT || verdict == QHCA_V_FAULT_AGAIN) {
+		qhca_count(hca, QHCA_CNT_tx_rnr_fault1);
+		qp->f_state |= QHCA_FS_NAKED;
+		owe_nak(hca, qp, QHCA_AETH_RNR |
+			qhca_fault_timer(qp, verdict == QHCA_V_FAULT_AGAIN));
+		return;
+	}
 	qp->r_flags |= QHCA_RF_DEAD;
 	owe_nak(hca, qp, syndrome[verdict]);
 }
@@ -53,25 +60,41 @@ static enum qhca_verdict receive_error(struct qhca_hca *hca,
 }
 
 /*
- * A page is not present.  Here the QP's responder will be suspended and
- * answer with an RNR NAK (page faults); until then such memory is refused.
+ * A page is not present: the responder waits for it.  @before and @want as
+ * qhca_fault_raise() has them; @bad: what becomes of a page that is not to be
+ * had.
  */
-static enum qhca_verdict write_fault(struct qhca_hca *hca, struct qhca_qp *qp)
+static enum qhca_verdict write_fault(struct qhca_hca *hca, struct qhca_qp *qp,
+				     enum qhca_fault_cause cause,
+				     uint32_t before, uint64_t want,
+				     enum qhca_verdict bad)
 {
-	(void)hca;
-	(void)qp;
-	return QHCA_V_ACCESS;
+	switch (qhca_fault_raise(hca, qp, cause, before, want)) {
+	case QHCA_FAULT_NEW:
+		return QHCA_V_FAULT;
+	case QHCA_FAULT_AGAIN:
+		return QHCA_V_FAULT_AGAIN;
+	default:
+		return bad;
+	}
 }
 
-static enum qhca_verdict remote_verdict(struct qhca_hca *hca,
-					struct qhca_qp *qp,
-					enum qhca_mem_status status)
+/*
+ * Requests that change memory wait in order: while one does, the next in order
+ * is the same one again.
+ */
+static bool request_waits(const struct qhca_qp *qp)
+{
+	return qhca_fault_waits(qp, QHCA_FAULT_DIR_RESP) &&
+	       qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_RESP]) !=
+	       QHCA_FAULT_RDMA_R;
+}
+
+static enum qhca_verdict remote_verdict(enum qhca_mem_status status)
 {
 	switch (status) {
 	case QHCA_MEM_OK:
 		return QHCA_V_ACCEPT;
-	case QHCA_MEM_FAULT:
-		return write_fault(hca, qp);
 	case QHCA_MEM_PROT:
 		return QHCA_V_ACCESS;
 	default:
@@ -161,6 +184,8 @@ static void owe_ack(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t psn)
 static enum qhca_verdict send_payload(struct qhca_hca *hca, struct qhca_qp *qp,
 				      const struct qhca_pkt *pkt, uint32_t done)
 {
+	enum qhca_verdict verdict;
+
 	if (!length_fits(qp, pkt) ||
 	    done > QHCA_MAX_MSG_SIZE - pkt->payload_len)
 		return QHCA_V_INVALID;
@@ -172,7 +197,10 @@ static enum qhca_verdict send_payload(struct qhca_hca *hca, struct qhca_qp *qp,
 	case QHCA_MEM_OK:
 		return QHCA_V_ACCEPT;
 	case QHCA_MEM_FAULT:
-		write_fault(hca, qp);
+		verdict = write_fault(hca, qp, QHCA_FAULT_RECV, done,
+				      pkt->payload_len, QHCA_V_OPERATION);
+		if (verdict != QHCA_V_OPERATION)
+			return verdict;
 		/* fall through */
 	default:
 		return receive_error(hca, qp, QHCA_WC_LOC_PROT_ERR,
@@ -230,6 +258,7 @@ static enum qhca_verdict write_payload(struct qhca_hca *hca, struct qhca_qp *qp,
 				       const struct write_state *w)
 {
 	enum qhca_verdict verdict = QHCA_V_ACCEPT;
+	enum qhca_mem_status status;
 	struct qhca_mem_req req;
 
 	if (!length_fits(qp, pkt) || w->left > QHCA_MAX_MSG_SIZE ||
@@ -239,12 +268,15 @@ static enum qhca_verdict write_payload(struct qhca_hca *hca, struct qhca_qp *qp,
 	remote_req(qp, &req, w->addr, w->left, w->rkey,
 		   QHCA_ACCESS_REMOTE_WRITE);
 	if (pkt->what & QHCA_OPF_FIRST && !(pkt->what & QHCA_OPF_LAST))
-		verdict = remote_verdict(hca, qp, qhca_mem_check(hca, &req));
+		verdict = remote_verdict(qhca_mem_check(hca, &req));
 	if (verdict != QHCA_V_ACCEPT)
 		return verdict;
 	req.len = pkt->payload_len;
-	return remote_verdict(hca, qp,
-			      qhca_mem_write(hca, &req, pkt->payload));
+	status = qhca_mem_write(hca, &req, pkt->payload);
+	if (status == QHCA_MEM_FAULT)
+		return write_fault(hca, qp, QHCA_FAULT_RDMA_W, w->done, w->left,
+				   QHCA_V_ACCESS);
+	return remote_verdict(status);
 }
 
 static enum qhca_verdict request_write(struct qhca_hca *hca, struct qhca_qp *qp,
@@ -332,7 +364,8 @@ static enum qhca_verdict request_read(struct qhca_hca *hca, struct qhca_qp *qp,
 		return QHCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_READ);
-	verdict = remote_verdict(hca, qp, qhca_mem_check(hca, &req));
+	/* presence is asked when the response is sent */
+	verdict = remote_verdict(qhca_mem_check(hca, &req));
 	if (verdict != QHCA_V_ACCEPT)
 		return verdict;
 	new_resource(qp, QHCA_RES_READ, pkt)->value = pkt->dma_len;
@@ -345,6 +378,7 @@ static enum qhca_verdict request_atomic(struct qhca_hca *hca, struct qhca_qp *qp
 					const struct qhca_pkt *pkt)
 {
 	bool cmp_swap = pkt->op == QHCA_OP_CMP_SWAP;
+	enum qhca_mem_status status;
 	struct qhca_mem_req req;
 	enum qhca_verdict verdict;
 	uint64_t orig;
@@ -356,12 +390,13 @@ static enum qhca_verdict request_atomic(struct qhca_hca *hca, struct qhca_qp *qp
 		return QHCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_ATOMIC);
-	verdict = remote_verdict(hca, qp,
-				 qhca_mem_atomic(hca, &req, cmp_swap ?
-						 QHCA_ATOMIC_CMP_SWAP :
-						 QHCA_ATOMIC_FETCH_ADD,
-						 pkt->compare, pkt->swap_add,
-						 &orig));
+	status = qhca_mem_atomic(hca, &req, cmp_swap ? QHCA_ATOMIC_CMP_SWAP :
+						       QHCA_ATOMIC_FETCH_ADD,
+				 pkt->compare, pkt->swap_add, &orig);
+	if (status == QHCA_MEM_FAULT)
+		return write_fault(hca, qp, QHCA_FAULT_ATOMIC, 0, 8,
+				   QHCA_V_ACCESS);
+	verdict = remote_verdict(status);
 	if (verdict != QHCA_V_ACCEPT)
 		return verdict;
 	new_resource(qp, QHCA_RES_ATOMIC, pkt)->value = orig;
@@ -446,6 +481,26 @@ static void duplicate(struct qhca_hca *hca, struct qhca_qp *qp,
 		replay(hca, qp, pkt);
 }
 
+/* ---- a page that is not to be had */
+
+void qhca_request_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp,
+			       enum qhca_fault_cause cause)
+{
+	enum qhca_verdict verdict = QHCA_V_ACCESS;
+
+	if (cause == QHCA_FAULT_RECV) {
+		if (!(qp->r_flags & QHCA_RF_RWQE))
+			return;
+		verdict = need_rwqe(hca, qp);	/* copied anew if it was lost */
+		if (verdict == QHCA_V_ACCEPT)
+			verdict = receive_error(hca, qp, QHCA_WC_LOC_PROT_ERR,
+						QHCA_V_OPERATION);
+		if (qp->state == QHCA_QPS_ERR)
+			return;
+	}
+	refuse(hca, qp, verdict);
+}
+
 /* ---- entry */
 
 enum qhca_verdict qhca_request_execute(struct qhca_hca *hca,
@@ -484,6 +539,11 @@ void qhca_request_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 	}
 	/* what a NAK not sent yet would ask for is here */
 	qp->r_flags &= ~(QHCA_RF_NAK | QHCA_RF_NAK_SENT);
+	if (request_waits(qp)) {
+		qhca_fault_coalesce(hca);
+		refuse(hca, qp, QHCA_V_FAULT_AGAIN);
+		return;
+	}
 	verdict = qhca_request_execute(hca, qp, pkt);
 	if (qp->state == QHCA_QPS_ERR)
 		return;

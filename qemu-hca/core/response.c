@@ -166,10 +166,43 @@ static bool read_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
 	return pkt->payload_len == (last ? w->length - *offset : qp->mtu);
 }
 
-/* Where a page fault of a response's target will wait. */
-static void scatter_fault(struct qhca_hca *hca, struct qhca_qp *qp)
+/*
+ * The target of a response is not present: the response is dropped, and asked
+ * for again after FAULT_RESUME.
+ */
+static void scatter_fault(struct qhca_hca *hca, struct qhca_qp *qp,
+			  const struct qhca_swqe *w, uint32_t offset)
 {
-	qhca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+	qhca_fault_raise(hca, qp, QHCA_FAULT_SCATTER, offset,
+			 w->length - offset);
+	qhca_requester_park(hca, qp);
+}
+
+/* Is @pkt the responder's word that it will not answer what is waited for? */
+static bool is_refusal(const struct qhca_qp *qp, const struct qhca_pkt *pkt)
+{
+	return pkt->op == QHCA_OP_ACK && pkt->psn == qp->s_una &&
+	       (pkt->syndrome & QHCA_AETH_TYPE) != QHCA_AETH_ACK;
+}
+
+/*
+ * An ACK of what is acknowledged already ends an RNR wait: the responder's page
+ * is there (hardware.rst, Unsolicited ACK).
+ */
+static void unsolicited_ack(struct qhca_hca *hca, struct qhca_qp *qp,
+			    const struct qhca_pkt *pkt)
+{
+	if (!(qp->s_flags & QHCA_SF_RNR_WAIT) ||
+	    !qhca_fault_unsolicited(hca) || pkt->op != QHCA_OP_ACK ||
+	    (pkt->syndrome & QHCA_AETH_TYPE) != QHCA_AETH_ACK ||
+	    qhca_psn_add(pkt->psn, 1) != qp->s_una)
+		return;
+	qhca_count(hca, QHCA_CNT_rx_unsolicited_acks);
+	qp->s_flags &= ~QHCA_SF_RNR_WAIT;
+	qhca_sched_timer_stop(hca, qp->qpn);
+	qhca_requester_rewind(hca, qp);
+	qhca_requester_rearm(hca, qp);
+	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
 }
 
 static void data(struct qhca_hca *hca, struct qhca_qp *qp,
@@ -199,7 +232,7 @@ static void data(struct qhca_hca *hca, struct qhca_qp *qp,
 					   pkt->payload_len);
 	}
 	if (status == QHCA_MEM_FAULT) {
-		scatter_fault(hca, qp);
+		scatter_fault(hca, qp, w, offset);
 		return;
 	}
 	if (status != QHCA_MEM_OK) {
@@ -217,9 +250,16 @@ static void data(struct qhca_hca *hca, struct qhca_qp *qp,
 void qhca_response_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 		      const struct qhca_pkt *pkt)
 {
-	if (!qhca_qp_is_reliable(qp) || !qp->sq_depth ||
-	    !qhca_psn_in(pkt->psn, qp->s_una, qp->s_max))
+	if (!qhca_qp_is_reliable(qp) || !qp->sq_depth)
 		return;
+	if (!qhca_psn_in(pkt->psn, qp->s_una, qp->s_max)) {
+		unsolicited_ack(hca, qp, pkt);
+		return;
+	}
+	if (qp->f_state & QHCA_FS_SCATTER && !is_refusal(qp, pkt)) {
+		qhca_fault_coalesce(hca);
+		return;
+	}
 	if (pkt->op == QHCA_OP_ACK)
 		aeth(hca, qp, pkt);
 	else

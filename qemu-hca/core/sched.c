@@ -256,7 +256,8 @@ static unsigned int serve(struct qhca_hca *hca, uint32_t qpn,
 		qhca_qp_refetch_sq(hca, qp);
 	if (work & QHCA_WORK_TIMER)
 		qhca_requester_timer(hca, qp);
-	if (qp->r_flags & (QHCA_RF_ACK | QHCA_RF_NAK) || qp->res_pending)
+	if (qp->r_flags & (QHCA_RF_ACK | QHCA_RF_NAK | QHCA_RF_UNSOLICITED) ||
+	    qp->res_pending)
 		/* half a turn, lest a stream of READs starve our own sends */
 		if (!qhca_reply_run(hca, qp, (budget + 1) / 2, &spent))
 			qhca_sched_work(hca, qpn, QHCA_WORK_RESPOND);

@@ -7,4 +7,4 @@ QHCA_CORE_SRCS := \
 	eq.c cq.c \
 	wire.c inject.c eth.c port.c \
 	qp.c qp_cmd.c srq.c wq.c flush.c pkt.c icrc.c sched.c roce.c \
-	requester.c responder.c response.c reply.c unreliable.c datagram.c
+	requester.c responder.c response.c reply.c unreliable.c datagram.c fault.c

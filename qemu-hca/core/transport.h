@@ -13,6 +13,7 @@
  *   reply.c       RC responder: acknowledgements and read responses out
  *   unreliable.c  UC requests in
  *   datagram.c    UD and GSI, both ways
+ *   fault.c       page faults of all of them
  *
  * One QP is worked on at a time; its struct qhca_qp stays good because
  * nothing below looks up another QP while it is in use.
@@ -167,6 +168,8 @@ void qhca_requester_fail(struct qhca_hca *hca, struct qhca_qp *qp,
 /* Complete, in order, WQEs from sq_ci on whose PSNs are all before s_una. */
 void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
 			   uint32_t upto);
+/* What answers PSN s_una met a page fault: nothing is taken or sent from there. */
+void qhca_requester_park(struct qhca_hca *hca, struct qhca_qp *qp);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void qhca_requester_rearm(struct qhca_hca *hca, struct qhca_qp *qp);
 
@@ -196,11 +199,19 @@ enum qhca_verdict {
 	QHCA_V_INVALID,		/* NAK invalid request */
 	QHCA_V_ACCESS,		/* NAK remote access error */
 	QHCA_V_OPERATION,		/* NAK remote operational error */
+	QHCA_V_FAULT,			/* RNR NAK: a page is not present */
+	QHCA_V_FAULT_AGAIN,		/* ... and the responder waits already */
 };
 /* PSN and state have been checked; on ACCEPT r_psn has moved on. */
 enum qhca_verdict qhca_request_execute(struct qhca_hca *hca,
 				       struct qhca_qp *qp,
 				       const struct qhca_pkt *pkt);
+
+/* ---- a page fault was resumed as failed: the access is refused */
+
+void qhca_request_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp,
+			       enum qhca_fault_cause cause);
+void qhca_reply_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp);
 
 /* ---- datagram.c */
 

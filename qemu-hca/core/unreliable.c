@@ -37,6 +37,11 @@ void qhca_uc_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 	case QHCA_V_OPERATION:
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		break;
+	case QHCA_V_FAULT:
+	case QHCA_V_FAULT_AGAIN:
+		qhca_count(hca, QHCA_CNT_fault_dropped);
+		drop_message(hca, qp);
+		break;
 	default:
 		drop_message(hca, qp);
 		break;

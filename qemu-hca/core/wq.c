@@ -50,6 +50,7 @@ static enum qhca_mem_status sgl_copy(struct qhca_hca *hca, struct qhca_sgl *sgl,
 				     uint8_t *buf, uint32_t len)
 {
 	bool write = req->access & QHCA_ACCESS_LOCAL_WRITE;
+	uint64_t first = offset;
 	enum qhca_mem_status status;
 
 	if (offset < sgl->base) {
@@ -72,6 +73,12 @@ static enum qhca_mem_status sgl_copy(struct qhca_hca *hca, struct qhca_sgl *sgl,
 		req->len = seg->length - skip < len ? seg->length - skip : len;
 		status = write ? qhca_mem_write(hca, req, buf) :
 				 qhca_mem_read(hca, req, buf);
+		if (status == QHCA_MEM_FAULT) {
+			/* of the part of the message; to the segment's end */
+			hca->mem.fault.len = seg->addr + seg->length -
+					     hca->mem.fault.addr;
+			hca->mem.fault.done += offset - first;
+		}
 		if (status != QHCA_MEM_OK)
 			return status;
 		buf += req->len;

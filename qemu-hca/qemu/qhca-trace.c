@@ -63,6 +63,12 @@ void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
     case QHCA_TRACE_INVALIDATE:
         trace_qhca_invalidate(host, a, b);
         break;
+    case QHCA_TRACE_FAULT:
+        trace_qhca_fault(host, a, b, c, d);
+        break;
+    case QHCA_TRACE_RESUME:
+        trace_qhca_resume(host, a, b, c, d);
+        break;
     case QHCA_NUM_TRACE_IDS:
         break;
     }
@@ -81,7 +87,7 @@ void qhca_trace_refresh(QhcaState *s)
         EVENT(DOORBELL_IGNORED), EVENT(EVENT), EVENT(COMPLETION),
         EVENT(QP_STATE), EVENT(TX), EVENT(RX), EVENT(NAK), EVENT(RX_NAK),
         EVENT(TIMEOUT), EVENT(RX_DROP), EVENT(PROTECTION), EVENT(CACHE_MISS),
-        EVENT(INVALIDATE),
+        EVENT(INVALIDATE), EVENT(FAULT), EVENT(RESUME),
 #undef EVENT
     };
     uint64_t mask = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "odp.h"
 
 #define CMD_OWN_WORD	offsetof(struct qhca_cmd_slot, status)
 #define RUN_LIMIT	1000000
@@ -109,8 +110,7 @@ static void op_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
 
 /* ---- memory */
 
-/* Host memory that lives as long as @md. */
-static void *own(struct md *md, size_t n, size_t size)
+void *md_own(struct md *md, size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
 
@@ -180,8 +180,9 @@ void md_buf_alloc(struct md *md, struct md_buf *b, uint64_t len)
 	b->len = len;
 	b->levels = 0;
 	b->root = base;
+	b->odp = NULL;
 	b->num_pages = pages;
-	b->page = own(md, b->num_pages, sizeof(*b->page));
+	b->page = md_own(md, b->num_pages, sizeof(*b->page));
 	for (uint32_t i = 0; i < b->num_pages; i++)
 		b->page[i] = base + (uint64_t)i * MD_PAGE;
 	if (!md->init.scatter || !b->num_pages)
@@ -205,6 +206,8 @@ static uint8_t *buf_at(struct md *md, const struct md_buf *b, uint64_t off,
 		       (unsigned long long)off, (unsigned long long)b->len);
 	if (*len > in_page)
 		*len = in_page;
+	if (b->odp && !md_odp_touch(b->odp, off / MD_PAGE))
+		md_die("driver: no frame for the processor's access");
 	return md->mem + b->page[off / MD_PAGE] + off % MD_PAGE;
 }
 
@@ -619,7 +622,7 @@ void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 			     &next, 2);
 	}
 	srq->tail = depth - 1;
-	srq->wr_id = own(md, depth, sizeof(*srq->wr_id));
+	srq->wr_id = md_own(md, depth, sizeof(*srq->wr_id));
 	buf_describe(&srq->buf, &in.buf);
 	put_le32(&in.rec_offset, srq->rec_offset);
 	put_le32(&in.pd, pd);

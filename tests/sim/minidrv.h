@@ -16,6 +16,7 @@
 #define MD_PAGE		4096
 
 struct md;
+struct md_odp;
 
 /* A buffer as the device sees it: contiguous, or scattered 4 KiB pages. */
 struct md_buf {
@@ -24,6 +25,7 @@ struct md_buf {
 	uint64_t root;		/* translation root; base when not scattered */
 	uint8_t levels;
 	uint64_t len;
+	struct md_odp *odp;	/* NULL, or whose pages come and go */
 };
 
 struct md_mr {
@@ -163,6 +165,8 @@ int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 	   const void *in, uint32_t in_len, void *out, uint32_t out_len,
 	   uint64_t *out_param);
 
+/* Zeroed memory of the program, not the device's, that lives as long as @md. */
+void *md_own(struct md *md, size_t n, size_t size);
 uint64_t md_alloc(struct md *md, uint64_t len, uint64_t align);
 void *md_ptr(struct md *md, uint64_t addr);
 void md_buf_alloc(struct md *md, struct md_buf *b, uint64_t len);

@@ -94,7 +94,8 @@ static void aim(struct end *e, const struct end *o)
 
 void restart_pair(struct pair *p, const struct pair_options *o)
 {
-	struct md_init init = { .scatter = true, .log_eq = o->log_eq };
+	struct md_init init = { .scatter = true, .log_eq = o->log_eq,
+				.flags = o->init_flags };
 
 	/* the smallest caches: every access misses */
 	for (int c = 0; c < QHCA_NUM_CACHES && !o->roomy; c++)
@@ -310,7 +311,7 @@ int main(int argc, char **argv)
 {
 	static const struct scenario *const table[] = {
 		error_scenarios, key_scenarios, queue_scenarios, wire_scenarios,
-		state_scenarios, dma_scenarios,
+		state_scenarios, dma_scenarios, fault_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

@@ -43,6 +43,7 @@ struct pair_options {
 	uint16_t qp_flags;		/* QHCA_QP_* */
 	uint8_t log_cq;			/* 0: 8 */
 	uint8_t log_eq;			/* 0: 10 */
+	uint32_t init_flags;		/* QHCA_INIT_* */
 	uint16_t moder_count, moder_usec;	/* of the receive CQs */
 	uint64_t seed;
 };
@@ -54,7 +55,8 @@ struct scenario {
 };
 
 extern const struct scenario error_scenarios[], key_scenarios[],
-	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[];
+	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
+	fault_scenarios[];
 
 /* ---- checks */
 

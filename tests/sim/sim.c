@@ -22,6 +22,17 @@ static void make_plan(struct world *w, struct plan *p)
 	p->big_ppm = ONE_OF(w, 0, 0, 50000);
 	p->srq = world_chance(w, 400000);
 	p->slow_recv = world_chance(w, 200000);
+	if (world_chance(w, 250000)) {
+		p->odp = ONE_OF(w, 300000, 1000000);
+		p->frames = ONE_OF(w, 24, 100, 1000);
+		p->take = ONE_OF(w, 0, 5000, 50000);
+		p->fault_ns = ONE_OF(w, 1, 20000, 500000, 3000000);
+		for (int h = 0; h < 2; h++) {
+			p->init[h].log_eq = ONE_OF(w, 1, 2, 10);
+			p->init[h].flags = world_chance(w, 300000) ?
+					   QHCA_INIT_NO_UNSOL_ACK : 0;
+		}
+	}
 }
 
 static bool run_seed(uint64_t seed, bool verbose)

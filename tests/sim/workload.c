@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "odp.h"
 
 #define REGION		(192u << 10)
 #define ATOMIC_AREA	4096u		/* first bytes of each target region */
@@ -55,12 +56,27 @@ struct side {
 	struct qhca_wqe_ud ud;
 };
 
+#define MAX_FAULTS	64
+
+struct fault {				/* told of, not yet served */
+	uint64_t due;
+	uint32_t qpn;
+	struct qhca_fault_info info;
+};
+
+struct memory {				/* of a host's regions on demand */
+	struct md_frames *frames;
+	struct fault fault[MAX_FAULTS];
+	uint32_t num_faults;
+};
+
 struct load {
 	struct world *w;
 	const struct plan *plan;
 	struct side side[MAX_PAIRS][2];
 	struct md_cq cq[2];
 	uint32_t num_pairs;
+	struct memory memory[2];
 	char error[512];
 };
 
@@ -556,9 +572,14 @@ static void init_region(struct load *l, struct md *md, struct md_mr *mr,
 			uint8_t **model, uint32_t pd, uint32_t len,
 			uint32_t access)
 {
+	struct memory *m = &l->memory[md == l->w->host[1]];
 	/* atomics want multiples of 8 */
-	md_reg_mr(md, mr, pd, IOVA + (world_pick(l->w, 4096) & ~7u), len,
-		  access);
+	uint64_t iova = IOVA + (world_pick(l->w, 4096) & ~7u);
+
+	if (world_chance(l->w, l->plan->odp))
+		*mr = md_odp_reg(md, m->frames, pd, iova, len, access)->mr;
+	else
+		md_reg_mr(md, mr, pd, iova, len, access);
 	*model = malloc(len);
 	fill(world_rand(l->w), *model, len);
 	md_buf_write(md, &mr->buf, mr->iova % 4096, *model, len);
@@ -655,6 +676,9 @@ static void setup(struct load *l)
 	for (unsigned int h = 0; h < 2; h++) {
 		md_start(w->host[h], &l->plan->init[h]);
 		md_cq_create(w->host[h], &l->cq[h], 11);
+		if (l->plan->odp)
+			l->memory[h].frames =
+				md_frames_new(w->host[h], l->plan->frames);
 	}
 	l->num_pairs = l->plan->pairs;
 	for (uint32_t i = 0; i < l->num_pairs; i++) {
@@ -704,6 +728,128 @@ static void act(struct load *l, struct side *s)
 		post_recvs(l, s);
 	if (world_chance(l->w, 300000))
 		post_sends(l, s);
+}
+
+/* ---- pages on demand: the operating system of a host */
+
+static void take_pages(struct load *l, struct memory *m)
+{
+	struct md_frames *f = m->frames;
+	struct md_odp *odp = f->odp[world_pick(l->w, f->num_odp)];
+	uint32_t page = world_pick(l->w, md_odp_pages(odp)), num;
+
+	switch (world_pick(l->w, 4)) {
+	case 0:		/* protected for a while, as for copy on write */
+		num = 1 + world_pick(l->w, md_odp_pages(odp) - page);
+		md_odp_unmap(odp, page, num);
+		break;
+	case 1:
+		md_odp_move(odp, page);
+		break;
+	default:
+		for (num = 1 + world_pick(l->w, 8);
+		     num-- && page < md_odp_pages(odp); page++)
+			md_odp_take(odp, page);
+		break;
+	}
+}
+
+/* Events as they come; what is told of waits for its turn. */
+static bool take_faults(struct load *l, unsigned int host)
+{
+	struct memory *m = &l->memory[host];
+
+	while (m->num_faults < MAX_FAULTS) {
+		struct fault *f = &m->fault[m->num_faults];
+
+		if (!md_fault(l->w->host[host], &f->qpn, &f->info))
+			break;
+		if (!f->info.token || !get_le64(&f->info.length))
+			return FAIL(l, "host %u qp %u: a fault without token or length",
+				    host + 1, f->qpn);
+		for (uint32_t i = 0; i < m->num_faults; i++)
+			if (m->fault[i].info.token == f->info.token)
+				return FAIL(l, "host %u qp %u: fault %#x is told twice",
+					    host + 1, f->qpn,
+					    get_le32(&f->info.token));
+		f->due = l->w->now + world_pick(l->w, l->plan->fault_ns);
+		m->num_faults++;
+	}
+	return true;
+}
+
+static struct md_odp *find_odp(struct md_frames *f, uint32_t key)
+{
+	for (uint32_t i = 0; i < f->num_odp; i++)
+		if (f->odp[i]->mr.key == key)
+			return f->odp[i];
+	return NULL;
+}
+
+static bool serve_fault(struct load *l, unsigned int host,
+			const struct fault *f)
+{
+	struct world *w = l->w;
+	struct md_odp *odp = find_odp(l->memory[host].frames,
+				      get_le32(&f->info.key));
+	uint64_t addr = get_le64(&f->info.addr), len = get_le64(&f->info.length);
+	bool write = get_le32(&f->info.flags) & QHCA_FAULT_WRITE;
+	uint32_t page, last;
+
+	if (!odp || addr < odp->mr.iova ||
+	    addr - odp->mr.iova > odp->mr.len - len)
+		return FAIL(l, "host %u qp %u: fault of key %#x at %#" PRIx64
+			    ", %" PRIu64 " bytes: no such region", host + 1,
+			    f->qpn, get_le32(&f->info.key), addr, len);
+	page = md_odp_page(odp, addr);
+	/* sometimes with what follows, sometimes not at all: it faults again */
+	last = world_chance(w, 500000) ? md_odp_page(odp, addr + len - 1) :
+					 page;
+	if (world_chance(w, 950000))
+		for (; page <= last; page++)
+			md_odp_map(odp, page,
+				   write || world_chance(w, 300000));
+	if (md_resume(w->host[host], get_le32(&f->info.token), true))
+		return FAIL(l, "host %u qp %u: FAULT_RESUME refused", host + 1,
+			    f->qpn);
+	return true;
+}
+
+static bool page_work(struct load *l, unsigned int host)
+{
+	struct memory *m = &l->memory[host];
+
+	if (!m->frames || !m->frames->num_odp)
+		return true;
+	if (world_chance(l->w, l->plan->take))
+		take_pages(l, m);
+	if (world_chance(l->w, 300000) && !take_faults(l, host))
+		return false;
+	for (uint32_t i = 0; i < m->num_faults; i++) {
+		struct fault f = m->fault[i];
+
+		if (f.due > l->w->now)
+			continue;
+		m->fault[i--] = m->fault[--m->num_faults];
+		if (!serve_fault(l, host, &f))
+			return false;
+	}
+	if (m->frames->corrupt)
+		return FAIL(l, "host %u: a page was written after it was given up",
+			    host + 1);
+	return true;
+}
+
+static bool check_frames(struct load *l)
+{
+	for (unsigned int h = 0; h < 2; h++) {
+		struct md_frames *f = l->memory[h].frames;
+
+		if (f && md_frames_check(l->w->host[h], f))
+			return FAIL(l, "host %u: %u free pages were written",
+				    h + 1, f->corrupt);
+	}
+	return true;
 }
 
 static bool stuck(struct load *l)
@@ -766,7 +912,10 @@ static bool run(struct load *l)
 		for (uint32_t i = 0; i < l->num_pairs; i++)
 			for (int h = 0; h < 2; h++)
 				act(l, &l->side[i][h]);
-		world_step(w, w->now + 20000);
+		/* all may wait for a page, and nobody for the clock */
+		world_wait(w, w->now + 20000);
+		if (!page_work(l, 0) || !page_work(l, 1))
+			return false;
 		for (unsigned int h = 0; h < 2; h++)
 			if (world_chance(w, 400000) &&
 			    !poll_cqs(l, h, 1 + world_pick(w, 16)))
@@ -777,7 +926,7 @@ static bool run(struct load *l)
 	/* late packets must do no harm */
 	world_run(w, w->now + 10000000);
 	return poll_cqs(l, 0, 100000) && poll_cqs(l, 1, 100000) &&
-	       check_regions(l) && tear_down(l);
+	       check_frames(l) && check_regions(l) && tear_down(l);
 }
 
 const char *workload_run(struct world *w, const struct plan *plan)

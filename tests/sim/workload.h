@@ -22,6 +22,10 @@ struct plan {				/* what a seed decides */
 	uint32_t big_ppm;		/* ... and how many are up to 64 KiB */
 	bool srq, slow_recv, shared_cq;
 	bool reliable_only;
+	uint32_t odp;			/* ppm of regions that are on demand; 0: no faults */
+	uint32_t frames;		/* pages of these in memory at a time */
+	uint32_t take;			/* ppm of steps that take a page away */
+	uint32_t fault_ns;		/* a fault is served within so long */
 };
 
 /* Returns NULL when all went as the model says, else what did not. */

@@ -135,7 +135,8 @@ static bool on_room(void *arg)
 static const char *const trace_name[QHCA_NUM_TRACE_IDS] = {
 	"reset", "fatal", "cmd", "doorbell", "doorbell-ignored", "event",
 	"completion", "qp-state", "tx", "rx", "nak", "rx-nak", "timeout",
-	"rx-drop", "protection", "cache-miss", "invalidate",
+	"rx-drop", "protection", "cache-miss", "invalidate", "fault",
+	"resume",
 };
 
 static void on_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,

@@ -255,13 +255,12 @@ static void test_permission(void **state)
 	(void)state;
 	assert_int_equal(plain(h, QHCA_CMD_SET_GVM), QHCA_CMD_UNSUPPORTED);
 	assert_int_equal(plain(h, QHCA_CMD_SET_CLOCK), QHCA_CMD_UNSUPPORTED);
-	assert_int_equal(plain(h, QHCA_CMD_FAULT_RESUME),
-			 QHCA_CMD_UNSUPPORTED);
 	host_free(h);
 
 	host_config(&cfg);
 	cfg.gvmi = 3;
-	cfg.features = ~(QHCA_FEAT_POOL | QHCA_FEAT_SRQ | QHCA_FEAT_MCAST);
+	cfg.features = ~(QHCA_FEAT_POOL | QHCA_FEAT_SRQ | QHCA_FEAT_MCAST |
+			 QHCA_FEAT_ODP);
 	h = host_new(&cfg);
 	host_enable(h);
 	assert_int_equal(plain(h, QHCA_CMD_SET_GVM), QHCA_CMD_NOT_PERMITTED);
@@ -270,6 +269,11 @@ static void test_permission(void **state)
 	assert_int_equal(plain(h, QHCA_CMD_MAP_POOL_BLOCK),
 			 QHCA_CMD_UNSUPPORTED);
 	assert_int_equal(plain(h, QHCA_CMD_QUERY_SRQ), QHCA_CMD_UNSUPPORTED);
+	assert_int_equal(plain(h, QHCA_CMD_FAULT_RESUME),
+			 QHCA_CMD_UNSUPPORTED);
+	/* what needs page faults goes with them */
+	assert_false(h->hca->features & (QHCA_FEAT_ODP_IMPLICIT |
+					 QHCA_FEAT_UNSOLICITED_ACK));
 	assert_int_equal(plain(h, QHCA_CMD_ATTACH_MCAST),
 			 QHCA_CMD_UNSUPPORTED);
 	host_free(h);
@@ -295,8 +299,7 @@ static void test_caps(void **state)
 	assert_int_equal(get_le64(&caps.clock_hz), 1000000000);
 	/* only what works */
 	assert_false(get_le64(&caps.features) &
-		     (QHCA_FEAT_ODP | QHCA_FEAT_ODP_IMPLICIT |
-		      QHCA_FEAT_ETH_TSO | QHCA_FEAT_DEVMEM));
+		     (QHCA_FEAT_ETH_TSO | QHCA_FEAT_DEVMEM));
 	assert_true(get_le64(&caps.features) & QHCA_FEAT_RC);
 	assert_true(get_le64(&caps.page_sizes) & 1 << 12);
 	assert_false(get_le64(&caps.page_sizes) & 1 << 11);

@@ -112,9 +112,19 @@ static void test_malformed(void **state)
 			 (get_le32(&good.ctrl) & ~mask[i]) | ctrl[i]);
 		assert_int_equal(refused(h, q), QHCA_PROT_PTE);
 	}
-	/* ODP is not there yet: such an entry never matches */
+	/* only regions and windows on them are ODP, and only with the feature */
 	*r.pte = good;
 	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_ODP);
+	h->hca->features &= ~QHCA_FEAT_ODP;
+	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+	h->hca->features |= QHCA_FEAT_ODP;
+	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
+		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_POOL) |
+		 QHCA_PTE_ODP);
+	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
+		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_FAST_REG) |
+		 QHCA_PTE_ODP);
 	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
 	*r.pte = good;
 	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);

@@ -679,7 +679,17 @@ QHCA_ASSERT_SIZE(struct qhca_fault_info, 32);
 #define QHCA_FAULT_REQUESTER	0x00000002u	/* local side of the QP's send queue */
 #define QHCA_FAULT_RDMA		0x00000004u	/* key is an R_Key */
 #define QHCA_FAULT_STAGE2	0x00000008u	/* to the host domain */
+#define QHCA_FAULT_CAUSE	0x000000f0u	/* enum qhca_fault_cause */
 #define QHCA_FAULT_GVMI		0xffff0000u	/* whose, with STAGE2 */
+
+enum qhca_fault_cause {
+	QHCA_FAULT_GATHER	= 1,	/* requester: source of SEND, WRITE */
+	QHCA_FAULT_SCATTER	= 2,	/* requester: READ response, atomic result */
+	QHCA_FAULT_RECV		= 3,	/* responder: receive buffer */
+	QHCA_FAULT_RDMA_W	= 4,	/* responder: WRITE */
+	QHCA_FAULT_RDMA_R	= 5,	/* responder: READ */
+	QHCA_FAULT_ATOMIC	= 6,	/* responder: CMP_SWAP, FETCH_ADD */
+};
 
 struct qhca_eqe {
 	__u8	type;			/* enum qhca_event */
@@ -1104,7 +1114,12 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(eth_rx_no_buffer) X(eth_rx_filtered) X(eth_tx_errors) \
 	X(inject_dropped) X(inject_duplicated) X(inject_reordered) \
 	X(inject_corrupted) X(inject_delayed) \
-	X(pool_bank_hits) X(devmem_uses)
+	X(pool_bank_hits) X(devmem_uses) \
+	X(fault_gather) X(fault_scatter) X(fault_recv) X(fault_rdma_write) \
+	X(fault_rdma_read) X(fault_atomic) X(fault_dropped) X(faults_forgotten) \
+	X(fault_us_16) X(fault_us_64) X(fault_us_256) X(fault_us_1024) \
+	X(fault_us_4096) X(fault_us_16384) X(fault_us_65536) \
+	X(fault_us_262144) X(fault_us_more)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Page faults of accesses, below the transport, which the simulator tests.
+ */
+#include "region.h"
+
+#include "transport.h"
+
+static void set_odp(struct region *r)
+{
+	put_le32(&r->pte->ctrl, get_le32(&r->pte->ctrl) | QHCA_PTE_ODP);
+}
+
+static void set_page(struct host *h, const struct region *r, unsigned int i,
+		     uint64_t bits)
+{
+	put_le64(host_ptr(h, r->node + i * 8), bits ? r->page[i] | bits : 0);
+}
+
+static void check_fault(struct host *h, uint64_t addr, uint64_t len,
+			uint64_t done)
+{
+	assert_int_equal(h->hca->mem.fault.addr, addr);
+	assert_int_equal(h->hca->mem.fault.len, len);
+	assert_int_equal(h->hca->mem.fault.done, done);
+	assert_int_equal(h->hca->mem.fault.key, KEY);
+}
+
+/* Where and how much, for reads and writes that begin on a page that is there. */
+static void test_where(void **state)
+{
+	struct host *h = host_new_ready();
+	struct region r = make_region(h);
+	uint64_t edge = (START & ~4095ull) + 4096;
+	struct qhca_mem_req q = req(edge - 100, 8000, 0, false);
+	uint8_t buf[8000] = { 1 };
+
+	(void)state;
+	set_odp(&r);
+	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_OK);
+	set_page(h, &r, 1, 0);
+	qhca_cache_invalidate_all(&h->hca->mem.at);
+	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_FAULT);
+	check_fault(h, edge, 7900, 100);
+	q.addr = edge + 5;
+	q.len = 10;
+	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_FAULT);
+	check_fault(h, edge + 5, 10, 0);
+	/* made present: nothing needs invalidation */
+	set_page(h, &r, 1, QHCA_ATE_PRESENT);
+	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_OK);
+	q.access = QHCA_ACCESS_LOCAL_WRITE;
+	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_FAULT);
+	set_page(h, &r, 1, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
+	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_OK);
+	/* without ODP it is refused */
+	set_page(h, &r, 1, 0);
+	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
+	qhca_cache_invalidate_all(&h->hca->mem.at);
+	qhca_cache_invalidate_all(&h->hca->mem.pt);
+	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_PROT);
+	host_free(h);
+}
+
+/* No byte moves before all pages are found, and an atomic does nothing. */
+static void test_all_or_nothing(void **state)
+{
+	struct host *h = host_new_ready();
+	struct region r = make_region(h);
+	uint64_t edge = (START & ~4095ull) + 4096, orig = 77;
+	struct qhca_mem_req q = req(edge - 100, 200, QHCA_ACCESS_REMOTE_WRITE,
+				    true);
+	uint8_t buf[200];
+
+	(void)state;
+	set_odp(&r);
+	memset(buf, 0xab, sizeof(buf));
+	set_page(h, &r, 1, 0);
+	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_FAULT);
+	check_fault(h, edge, 100, 100);
+	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
+	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
+	set_page(h, &r, 0, QHCA_ATE_PRESENT);	/* may be read alone */
+	qhca_cache_invalidate_all(&h->hca->mem.at);
+	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_FETCH_ADD, 0,
+					 5, &orig), QHCA_MEM_FAULT);
+	assert_int_equal(orig, 77);
+	assert_int_equal(get_le64(host_ptr(h, r.page[0] + 4088)), 0);
+	host_free(h);
+}
+
+/* What is refused does not fault, and reads no node. */
+static void test_protection_first(void **state)
+{
+	struct host *h = host_new_ready();
+	struct region r = make_region(h);
+	struct qhca_mem_req good = req(START, 8, QHCA_ACCESS_LOCAL_WRITE,
+				       false);
+	struct qhca_mem_req bad[6];
+	uint8_t buf[8];
+	unsigned int i;
+
+	(void)state;
+	set_odp(&r);
+	for (i = 0; i < PAGES; i++)
+		set_page(h, &r, i, 0);
+	for (i = 0; i < 6; i++)
+		bad[i] = good;
+	bad[0].key ^= 1;
+	bad[1].pd++;
+	bad[2].access = 0x4000;
+	bad[3].addr = START + LENGTH - 7;
+	bad[4].addr = START - 1;
+	bad[5].key += 0x100;
+	h->watch_first = r.node;
+	h->watch_last = r.node + PAGES * 8 - 1;
+	for (i = 0; i < 6; i++)
+		assert_int_equal(qhca_mem_write(h->hca, &bad[i], buf),
+				 QHCA_MEM_PROT);
+	assert_int_equal(h->watch_reads, 0);
+	assert_int_equal(qhca_mem_write(h->hca, &good, buf), QHCA_MEM_FAULT);
+	assert_int_equal(h->watch_reads, 1);
+	host_free(h);
+}
+
+/* The longer of the QP's own timer and the fault's; code 0 is the longest. */
+static void test_timer(void **state)
+{
+	static const struct { uint8_t own, fresh, again; } cases[] = {
+		{ 1, 14, 20 }, { 14, 14, 20 }, { 15, 15, 20 }, { 20, 20, 20 },
+		{ 21, 21, 21 }, { 31, 31, 31 }, { 0, 0, 0 },
+	};
+	struct qhca_qp qp = { 0 };
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		qp.sw.min_rnr_timer = cases[i].own;
+		assert_int_equal(qhca_fault_timer(&qp, false), cases[i].fresh);
+		assert_int_equal(qhca_fault_timer(&qp, true), cases[i].again);
+	}
+}
+
+/* Tokens that name nothing, whatever they say. */
+static void test_no_such_token(void **state)
+{
+	static const uint32_t tokens[] = {
+		0, 1, 2, 0x00800002, 0x01000002, 0x017fffff, 0xffffffff,
+	};
+	struct host *h = host_new_ready();
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+		assert_int_equal(host_cmd(h, QHCA_CMD_FAULT_RESUME, tokens[i],
+					  QHCA_RESUME_OK, NULL, 0, NULL, 0),
+				 QHCA_CMD_BAD_INDEX);
+		assert_int_equal(host_cmd(h, QHCA_CMD_FAULT_RESUME, tokens[i],
+					  2, NULL, 0, NULL, 0),
+				 QHCA_CMD_BAD_PARAM);
+	}
+	assert_int_equal(qhca_counter(h->hca, QHCA_CNT_fault_resumes), 0);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_where),
+	cmocka_unit_test(test_all_or_nothing),
+	cmocka_unit_test(test_protection_first),
+	cmocka_unit_test(test_timer),
+	cmocka_unit_test(test_no_such_token),
+};
+TEST_MAIN(tests)
