@@ -155,7 +155,7 @@ def shell(options):
         pair = Pair(tuple(options.kinds.split(",")), kernel=options.kernel, setup=False,
                     append=append, a_args={"console": "stdio"})
         nodes = list(pair)
-    print("booting; leave with `poweroff -f`, or Ctrl-A X; Ctrl-A C is QEMU's monitor")
+    print("booting; leave with `exit`, or Ctrl-A X; Ctrl-A C is QEMU's monitor")
     if len(nodes) == 2:
         print("this is guest a (10.77.0.1); guest b (10.77.0.2) runs a shell on TCP port 2222: "
               "`b COMMAND` runs one there")
@@ -175,6 +175,7 @@ def shell(options):
                     nodes[0].write("/usr/local/bin/b", "#!/bin/sh\necho \"$*\" | busybox nc 10.77.0.2 2222\n", 0o755)
             except Exception as error:  # noqa: BLE001 shown, the shell goes on
                 print(f"\r\n{error}\r\n", file=sys.stderr)
+            nodes[0].write("/run/qhca.ready", "")
         threading.Thread(target=ready, daemon=True).start()
         nodes[0].child.wait()
     finally:
