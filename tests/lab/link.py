@@ -27,15 +27,14 @@ class Link:
 
 
 def links():
-    """qhca to itself, and with FULL=1 to Soft-RoCE in both directions.
+    """qhca to itself, and to Soft-RoCE in both directions.
 
     QHCA_KINDS=rxe,rxe runs the same tests over something else.
     """
     own = os.environ.get("QHCA_KINDS")
     if own:
         return [Link(tuple(own.split(",")))]
-    with_rxe = [Link(("qhca", "rxe"), 0), Link(("qhca", "rxe"), 1)]
-    return [Link(("qhca", "qhca"))] + (with_rxe if FULL else [])
+    return [Link(("qhca", "qhca")), Link(("qhca", "rxe"), 0), Link(("qhca", "rxe"), 1)]
 
 
 def qhca_links():
