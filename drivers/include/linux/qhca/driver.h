@@ -43,7 +43,7 @@ struct qhca_caps_host {
 	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
 	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
 	u32 max_mcast_members, num_db_pages, num_counters, num_vectors;
-	u32 max_pool_blocks, max_eth_mtu, first_user_qpn;
+	u32 max_pool_blocks, max_pool_keys, max_eth_mtu, first_user_qpn;
 	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
 };
 
@@ -55,6 +55,8 @@ struct qhca_caps_host {
  * @db_phys:    CPU physical address of BAR 2; page n at n * QHCA_DB_PAGE_SIZE
  * @db_kernel:  doorbell page 0, mapped
  * @devmem_phys: CPU physical address of BAR 4, 0 if there is none
+ * @pool_blocks: blocks of the memory pool to preallocate
+ * @pool_block_size: bytes of each, a power of two
  * @num_comp_vectors: completion vectors usable by qhca_eq_create()
  * @state:      read with READ_ONCE
  */
@@ -65,6 +67,8 @@ struct qhca_dev {
 	phys_addr_t db_phys;
 	void __iomem *db_kernel;
 	phys_addr_t devmem_phys;
+	u32 pool_blocks;
+	u64 pool_block_size;
 	int num_comp_vectors;
 	enum qhca_dev_state state;
 };

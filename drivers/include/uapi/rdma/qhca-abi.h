@@ -9,6 +9,7 @@
 #define QHCA_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define QHCA_UVERBS_ABI_VERSION 1
 
@@ -105,6 +106,53 @@ struct qhca_create_srq_resp {
 struct qhca_create_ah_resp {
 	__u8 dmac[6];
 	__u8 reserved[2];
+};
+
+/* Memory of the pool: physically contiguous, registered as pool-direct. */
+enum qhca_ib_objects {
+	QHCA_IB_OBJECT_POOL = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_pool_methods {
+	QHCA_IB_METHOD_POOL_ALLOC = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_IB_METHOD_POOL_FREE,
+	QHCA_IB_METHOD_POOL_QUERY,
+};
+
+enum qhca_ib_pool_alloc_attrs {
+	QHCA_IB_ATTR_POOL_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_IB_ATTR_POOL_ALLOC_LENGTH,		/* in: __u64, bytes */
+	QHCA_IB_ATTR_POOL_ALLOC_RESP,		/* out: qhca_pool_alloc_resp */
+};
+
+enum qhca_ib_pool_free_attrs {
+	QHCA_IB_ATTR_POOL_FREE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_pool_query_attrs {
+	QHCA_IB_ATTR_POOL_QUERY_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_alloc_dm_attrs {
+	/* out: __u64; pass to mmap() */
+	QHCA_IB_ATTR_ALLOC_DM_MMAP_OFFSET = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+struct qhca_pool_alloc_resp {
+	__aligned_u64 mmap_offset;	/* pass to mmap(): all of it, shared */
+	__aligned_u64 length;		/* bytes, whole pages */
+	__u32 block;			/* it lies in */
+	__u32 reserved;
+};
+
+struct qhca_pool_query_resp {
+	__aligned_u64 total;		/* bytes */
+	__aligned_u64 free;
+	__aligned_u64 largest_free;	/* the most one allocation may have now */
+	__u32 num_blocks;
+	__u32 page_size;		/* what lengths are rounded up to */
+	__u32 max_keys;			/* registrations the device keeps on chip */
+	__u32 reserved;
 };
 
 #endif /* QHCA_ABI_USER_H */

@@ -88,6 +88,9 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->max_total_mcast_qp_attach = caps->max_mcast_members;
 	}
 
+	if (qhca_has(dev, QHCA_FEAT_DEVMEM))
+		attr->max_dm_size = caps->devmem_size;
+
 	attr->max_pkeys = 1;
 	attr->timestamp_mask = U64_MAX;
 	attr->hca_core_clock = div_u64(caps->clock_hz, 1000);

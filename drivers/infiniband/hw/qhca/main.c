@@ -96,6 +96,12 @@ static const struct ib_device_ops qhca_fast_reg_ops = {
 	.map_mr_sg = qhca_map_mr_sg,
 };
 
+static const struct ib_device_ops qhca_dm_ops = {
+	.alloc_dm = qhca_alloc_dm,
+	.dealloc_dm = qhca_dealloc_dm,
+	.reg_dm_mr = qhca_reg_dm_mr,
+};
+
 static const struct ib_device_ops qhca_mcast_ops = {
 	.attach_mcast = qhca_attach_mcast,
 	.detach_mcast = qhca_detach_mcast,
@@ -107,6 +113,12 @@ static const struct ib_device_ops qhca_cq_moderation_ops = {
 
 static const struct ib_device_ops qhca_cq_resize_ops = {
 	.resize_user_cq = qhca_resize_cq,
+};
+
+static const struct uapi_definition qhca_ib_defs[] = {
+	UAPI_DEF_CHAIN(qhca_pool_defs),
+	UAPI_DEF_CHAIN(qhca_dm_defs),
+	{}
 };
 
 /* The core reads a method's absence as the feature's. */
@@ -123,6 +135,8 @@ static void qhca_set_ops(struct qhca_ib_dev *dev)
 		ib_set_device_ops(ibdev, &qhca_mw_ops);
 	if (qhca_has(dev, QHCA_FEAT_FAST_REG))
 		ib_set_device_ops(ibdev, &qhca_fast_reg_ops);
+	if (dev->dms)
+		ib_set_device_ops(ibdev, &qhca_dm_ops);
 	if (qhca_has(dev, QHCA_FEAT_MCAST))
 		ib_set_device_ops(ibdev, &qhca_mcast_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_MODERATION))
@@ -202,6 +216,7 @@ static int qhca_register(struct qhca_ib_dev *dev)
 	int err;
 
 	qhca_set_ops(dev);
+	ibdev->driver_def = qhca_ib_defs;
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = dev->num_eqs;
@@ -248,9 +263,17 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (err)
 		goto err_eqs;
 
-	err = qhca_register(dev);
+	err = qhca_pool_create(dev);
 	if (err)
 		goto err_events;
+
+	err = qhca_dms_create(dev);
+	if (err)
+		goto err_pool;
+
+	err = qhca_register(dev);
+	if (err)
+		goto err_dms;
 
 	err = qhca_port_watch(dev);
 	if (err)
@@ -262,6 +285,10 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 
 err_unregister:
 	ib_unregister_device(&dev->ibdev);
+err_dms:
+	qhca_dms_destroy(dev);
+err_pool:
+	qhca_pool_destroy(dev);
 err_events:
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);
@@ -287,6 +314,8 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 		schedule_work(&dev->flush_work);
 
 	ib_unregister_device(&dev->ibdev);
+	qhca_dms_destroy(dev);
+	qhca_pool_destroy(dev);
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);
 	qhca_destroy_eqs(dev);

@@ -154,6 +154,45 @@ static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
  * Regions of pinned memory
  */
 
+/*
+ * Has the device keep a pool-direct entry on chip.  It works without, only
+ * slower: the bank may be full.
+ */
+static void qhca_mr_pin(struct qhca_ib_dev *dev, struct qhca_mr *mr)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_MAP_POOL_KEY,
+		.index = mr->index,
+	};
+	int err;
+
+	wmb(); /* The entry before the command. */
+	err = qhca_cmd_exec(dev->qdev, &cmd);
+	if (err && err != -ENOSPC && !qhca_is_dead(dev))
+		ibdev_warn(&dev->ibdev, "pool key %#x not kept on chip: %d\n",
+			   mr->ibmr.lkey, err);
+}
+
+static void qhca_mr_publish_pool(struct qhca_ib_dev *dev, struct qhca_mr *mr,
+				 u32 pdn, u64 virt, u64 length)
+{
+	struct qhca_pte pte = {
+		.access = cpu_to_le32(qhca_hw_access(mr->access)),
+		.pd = cpu_to_le32(pdn),
+		.start = cpu_to_le64(mr->access & IB_ZERO_BASED ? 0 : virt),
+		.length = cpu_to_le64(length),
+		.at_base = cpu_to_le64(mr->offset),
+		.pool_block = cpu_to_le32(mr->pool->block),
+	};
+
+	qhca_key_publish(dev, mr->index, &pte,
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_POOL) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)));
+	qhca_mr_pin(dev, mr);
+}
+
 static void qhca_mr_publish(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 			    u32 pdn, u64 virt, u64 length)
 {
@@ -234,13 +273,44 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Takes over the hold on @buf if it succeeds. */
+static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
+					 struct qhca_pool_buf *buf, u64 offset,
+					 u64 virt, u64 length, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_mr *mr;
+	int err;
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->pool = buf;
+	mr->offset = offset;
+	mr->access = access;
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	mr->ibmr.page_size = PAGE_SIZE;
+	qhca_mr_publish_pool(dev, mr, to_qpd(ibpd)->pdn, virt, length);
+	return &mr->ibmr;
+}
+
 struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 virt, int access, QHCA_DMAH_PARAM
 			       struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
 	struct ib_umem *umem;
+	struct qhca_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct qhca_ucontext, ibuc);
+	struct qhca_pool_buf *buf;
 	struct ib_mr *ibmr;
+	u64 offset;
 	int err;
 
 	if (QHCA_DMAH_GIVEN)
@@ -252,6 +322,17 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = qhca_check_range(dev, virt, length);
 	if (err)
 		return ERR_PTR(err);
+
+	buf = qhca_pool_get(uc, start, length, access, &offset);
+	if (IS_ERR(buf))
+		return ERR_CAST(buf);
+	if (buf) {
+		ibmr = qhca_mr_create_pool(ibpd, buf, offset, virt, length,
+					   access);
+		if (IS_ERR(ibmr))
+			qhca_pool_put(buf);
+		return ibmr;
+	}
 
 	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
@@ -295,6 +376,8 @@ struct ib_mr *qhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 /* What a change of a region may replace; built before the old one is ended. */
 struct qhca_rereg {
 	struct ib_umem *umem;
+	struct qhca_pool_buf *pool;
+	u64 offset;
 	struct qhca_at at;
 	u64 virt;
 	u64 length;
@@ -302,14 +385,23 @@ struct qhca_rereg {
 	bool new_memory;
 };
 
-static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_rereg *re,
-			  u64 start)
+static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_ucontext *uc,
+			  struct qhca_rereg *re, u64 start)
 {
 	int err;
 
 	err = qhca_check_range(dev, re->virt, re->length);
 	if (err)
 		return err;
+
+	re->pool = qhca_pool_get(uc, start, re->length, re->access,
+				 &re->offset);
+	if (IS_ERR(re->pool))
+		return PTR_ERR(re->pool);
+	if (re->pool) {
+		re->new_memory = true;
+		return 0;
+	}
 
 	re->umem = ib_umem_get_va(&dev->ibdev, start, re->length, re->access);
 	if (IS_ERR(re->umem))
@@ -324,23 +416,30 @@ static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_rereg *re,
 }
 
 static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
-			      struct qhca_rereg *re, int flags, u64 start)
+			      struct qhca_ucontext *uc, struct qhca_rereg *re,
+			      int flags, u64 start)
 {
 	if (flags & IB_MR_REREG_TRANS)
-		return qhca_rereg_pin(dev, re, start);
+		return qhca_rereg_pin(dev, uc, re, start);
+	if (mr->pool)
+		return 0;
 
 	/* Pages pinned for reading cannot be written because access says so. */
 	if (mr->umem->writable || !ib_access_writable(re->access))
 		return 0;
 	if (mr->umem->is_dmabuf || mr->umem->owning_mm != current->mm)
 		return -EOPNOTSUPP;
-	return qhca_rereg_pin(dev, re, mr->umem->address);
+	return qhca_rereg_pin(dev, uc, re, mr->umem->address);
 }
 
 static void qhca_rereg_drop(struct qhca_ib_dev *dev, struct qhca_rereg *re)
 {
 	if (!re->new_memory)
 		return;
+	if (re->pool) {
+		qhca_pool_put(re->pool);
+		return;
+	}
 	qhca_at_free(dev, &re->at);
 	ib_umem_release(re->umem);
 }
@@ -352,6 +451,8 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
+	struct qhca_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct qhca_ucontext, ibuc);
 	struct qhca_rereg re = {
 		.virt = flags & IB_MR_REREG_TRANS ? virt : ibmr->iova,
 		.length = flags & IB_MR_REREG_TRANS ? length : ibmr->length,
@@ -363,7 +464,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (!err)
 		err = qhca_check_access(dev, re.access);
 	if (!err)
-		err = qhca_rereg_prepare(dev, mr, &re, flags, start);
+		err = qhca_rereg_prepare(dev, mr, uc, &re, flags, start);
 	if (err)
 		return ERR_PTR(err);
 
@@ -375,11 +476,18 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 
 	if (re.new_memory) {
 		swap(mr->umem, re.umem);
+		swap(mr->pool, re.pool);
+		swap(mr->offset, re.offset);
 		swap(mr->at, re.at);
-		ibmr->page_size = BIT(mr->at.page_shift);
+		ibmr->page_size = mr->pool ? PAGE_SIZE :
+					     BIT(mr->at.page_shift);
 	}
 	mr->access = re.access;
-	qhca_mr_publish(dev, mr, to_qpd(pd)->pdn, re.virt, re.length);
+	if (mr->pool)
+		qhca_mr_publish_pool(dev, mr, to_qpd(pd)->pdn, re.virt,
+				     re.length);
+	else
+		qhca_mr_publish(dev, mr, to_qpd(pd)->pdn, re.virt, re.length);
 	qhca_rereg_drop(dev, &re);
 	return NULL;
 }
@@ -412,8 +520,57 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	qhca_page_list_free(dev, mr);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
+	if (mr->pool)
+		qhca_pool_put(mr->pool);
 	kfree(mr);
 	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Regions of device memory
+ */
+
+/* The core has checked the range, and asks for zero-based access. */
+struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr,
+			     struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_pte pte = {
+		.access = cpu_to_le32(qhca_hw_access(attr->access_flags)),
+		.pd = cpu_to_le32(to_qpd(ibpd)->pdn),
+		.length = cpu_to_le64(attr->length),
+	};
+	struct qhca_mr *mr;
+	int err;
+
+	/* Windows cannot be bound to it. */
+	if (attr->access_flags & IB_ACCESS_MW_BIND)
+		return ERR_PTR(-EOPNOTSUPP);
+	err = qhca_check_access(dev, attr->access_flags);
+	if (err)
+		return ERR_PTR(err);
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->access = attr->access_flags;
+	mr->offset = to_qdm(ibdm)->buf->mmap.addr - dev->qdev->devmem_phys +
+		     attr->offset;
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	pte.at_base = cpu_to_le64(mr->offset);
+	qhca_key_publish(dev, mr->index, &pte,
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_DEVMEM) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)));
+	return &mr->ibmr;
 }
 
 /* ------------------------------------------------------------------------

@@ -6,9 +6,30 @@
 
 #include "qhca_ib.h"
 
+/**
+ * qhca_mmap_insert - let a process map something
+ * @uc:     the process's context
+ * @entry:  part of what is mapped
+ * @type:   how it is mapped, and who frees it
+ * @addr:   CPU physical address, page aligned
+ * @length: bytes, whole pages
+ *
+ * From now on @entry ends in qhca_mmap_free(), after
+ * rdma_user_mmap_entry_remove() and the last munmap().
+ *
+ * Return: 0 or a negative errno; then @entry is still the caller's.
+ */
+int qhca_mmap_insert(struct qhca_ucontext *uc, struct qhca_mmap_entry *entry,
+		     enum qhca_mmap_type type, phys_addr_t addr, size_t length)
+{
+	entry->type = type;
+	entry->addr = addr;
+	return rdma_user_mmap_entry_insert(&uc->ibuc, &entry->rdma_entry,
+					   length);
+}
+
 static struct rdma_user_mmap_entry *
-qhca_mmap_entry_insert(struct qhca_ucontext *uc, phys_addr_t addr,
-		       size_t length)
+qhca_doorbell_insert(struct qhca_ucontext *uc, phys_addr_t addr, size_t length)
 {
 	struct qhca_mmap_entry *entry;
 	int err;
@@ -17,9 +38,7 @@ qhca_mmap_entry_insert(struct qhca_ucontext *uc, phys_addr_t addr,
 	if (!entry)
 		return ERR_PTR(-ENOMEM);
 
-	entry->addr = addr;
-	err = rdma_user_mmap_entry_insert(&uc->ibuc, &entry->rdma_entry,
-					  length);
+	err = qhca_mmap_insert(uc, entry, QHCA_MMAP_DOORBELL, addr, length);
 	if (err) {
 		kfree(entry);
 		return ERR_PTR(err);
@@ -66,10 +85,12 @@ int qhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (err)
 		return err;
 
-	uc->db_entry = qhca_mmap_entry_insert(uc, dev->qdev->db_phys +
-					      (phys_addr_t)uc->db_page *
-					      QHCA_DB_PAGE_SIZE,
-					      QHCA_DB_PAGE_SIZE);
+	mutex_init(&uc->pool_lock);
+	INIT_LIST_HEAD(&uc->pool_bufs);
+	uc->db_entry = qhca_doorbell_insert(uc, dev->qdev->db_phys +
+					    (phys_addr_t)uc->db_page *
+					    QHCA_DB_PAGE_SIZE,
+					    QHCA_DB_PAGE_SIZE);
 	if (IS_ERR(uc->db_entry)) {
 		err = PTR_ERR(uc->db_entry);
 		goto err_page;
@@ -97,9 +118,22 @@ void qhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 	qhca_db_page_free(dev->qdev, uc->db_page);
 }
 
-/* The core has replaced the doorbell mappings; nothing else is shared. */
+/* The core has replaced the mappings; nothing else is shared. */
 void qhca_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
+}
+
+static pgprot_t qhca_mmap_prot(const struct qhca_mmap_entry *entry,
+			       pgprot_t prot)
+{
+	switch (entry->type) {
+	case QHCA_MMAP_POOL:
+		return prot;
+	case QHCA_MMAP_DM:
+		return pgprot_writecombine(prot);
+	default:
+		return pgprot_noncached(prot);
+	}
 }
 
 int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
@@ -113,17 +147,38 @@ int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 
 	entry = container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry);
+	/* Memory has one owner: a child process gets none of it. */
+	if (entry->type != QHCA_MMAP_DOORBELL)
+		vm_flags_set(vma, VM_DONTCOPY);
 	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(entry->addr),
 				rdma_entry->npages * PAGE_SIZE,
-				pgprot_noncached(vma->vm_page_prot),
+				qhca_mmap_prot(entry, vma->vm_page_prot),
 				rdma_entry);
 	rdma_user_mmap_entry_put(rdma_entry);
 	return err;
 }
 
+/* Once the object is gone and nobody maps it. */
 void qhca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
-	kfree(container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry));
+	struct qhca_ib_dev *dev = to_qhca(rdma_entry->ucontext->device);
+	struct qhca_mmap_entry *entry =
+		container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry);
+
+	switch (entry->type) {
+	case QHCA_MMAP_DOORBELL:
+		kfree(entry);
+		break;
+	case QHCA_MMAP_POOL:
+		qhca_pool_buf_free(dev, container_of(entry,
+						     struct qhca_pool_buf,
+						     mmap));
+		break;
+	case QHCA_MMAP_DM:
+		qhca_dm_buf_free(dev, container_of(entry, struct qhca_dm_buf,
+						   mmap));
+		break;
+	}
 }
 
 int qhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)

@@ -5,7 +5,7 @@
  * Lock order: qhca_qp.mutex, then qhca_qp.sq.lock, then qhca_qp.rq.lock, then
  * qhca_cq.lock, then qhca_srq.lock.  The xarrays' own locks are innermost and
  * taken with interrupts off, because asynchronous events look objects up from
- * hard interrupts.
+ * hard interrupts.  qhca_ucontext.pool_lock is taken with none of these held.
  */
 #ifndef QHCA_IB_H
 #define QHCA_IB_H
@@ -14,6 +14,7 @@
 
 #include <linux/completion.h>
 #include <linux/idr.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -36,6 +37,9 @@
 #define QHCA_MAX_XRCD		0x00ffffff
 #define QHCA_MAX_FAST_REG_PAGES	4096		/* the device's bound */
 
+struct gen_pool;
+struct qhca_pool;
+
 /**
  * struct qhca_ib_dev - the ib_device of one PCI function.
  * @qdev:    the function; valid as long as this is
@@ -54,6 +58,9 @@
  *              and goes, when the core could not take them
  * @port_state: last one reported through @netdev_nb; under RTNL
  * @event_wq:   delivers QP events, whose handlers may sleep
+ * @pool:    the memory pool, NULL without the feature
+ * @dms:     hands out device memory by CPU physical address, NULL without it
+ * @dm_io:   all of device memory, mapped
  * @flush_work: after the function's death, runs the completion handlers of
  *              kernel CQs, whose pollers then find flushed requests
  */
@@ -73,6 +80,9 @@ struct qhca_ib_dev {
 	enum ib_port_state port_state;
 	struct workqueue_struct *event_wq;
 	struct work_struct flush_work;
+	struct qhca_pool *pool;
+	struct gen_pool *dms;
+	void __iomem *dm_io;
 };
 
 /*
@@ -135,15 +145,76 @@ struct qhca_qbuf {
 	struct qhca_at at;
 };
 
+/**
+ * struct qhca_ucontext - what one opening of the device has.
+ * @db_page:   number of its doorbell page
+ * @db_entry:  lets it be mapped
+ * @pool_lock: protects @pool_bufs and the buffers' numbers of regions
+ * @pool_bufs: its memory of the pool, struct qhca_pool_buf
+ */
 struct qhca_ucontext {
 	struct ib_ucontext ibuc;
 	u32 db_page;
 	struct rdma_user_mmap_entry *db_entry;
+	struct mutex pool_lock;	/* pool_bufs */
+	struct list_head pool_bufs;
 };
 
+enum qhca_mmap_type {
+	QHCA_MMAP_DOORBELL,
+	QHCA_MMAP_POOL,
+	QHCA_MMAP_DM,
+};
+
+/**
+ * struct qhca_mmap_entry - what a process may map.
+ * @addr: CPU physical address of its first page
+ * @type: who is to free it, and how it is mapped
+ *
+ * It lives until its object has gone and nobody maps it any more; what it
+ * stands for must live as long.
+ */
 struct qhca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
 	phys_addr_t addr;
+	enum qhca_mmap_type type;
+};
+
+/**
+ * struct qhca_pool_buf - pool memory that a process owns.
+ * @mmap:   see struct qhca_mmap_entry; its end is the buffer's
+ * @uc:     the owner, as long as the object exists
+ * @entry:  in its list, under its lock
+ * @addr:   where the kernel sees it
+ * @length: bytes, whole pages
+ * @offset: where it starts in its block
+ * @block:  row in the device's bank
+ * @regions: registered on it, under @uc's lock
+ */
+struct qhca_pool_buf {
+	struct qhca_mmap_entry mmap;
+	struct qhca_ucontext *uc;
+	struct list_head entry;
+	void *addr;
+	u64 length;
+	u64 offset;
+	u32 block;
+	u32 regions;
+};
+
+/**
+ * struct qhca_dm_buf - device memory that a process owns.
+ * @mmap:   see struct qhca_mmap_entry; its end is the buffer's
+ * @length: bytes, whole pages
+ */
+struct qhca_dm_buf {
+	struct qhca_mmap_entry mmap;
+	u64 length;
+};
+
+struct qhca_dm {
+	struct ib_dm ibdm;
+	struct qhca_dm_buf *buf;
 };
 
 struct qhca_pd {
@@ -283,7 +354,9 @@ struct qhca_srq {
  * struct qhca_mr - a memory region.
  * @index:  of its protection table entry
  * @access: IB_ACCESS_*
- * @umem:   user memory, else NULL
+ * @umem:   pinned user memory, else NULL
+ * @pool:   memory of the pool, else NULL
+ * @offset: in the block of @pool, or in device memory
  * @at:     its translation; of a fast registration, written by the device
  * @pages:  fast registration: page list, written by ib_map_mr_sg()
  * @pages_dma: bus address of @pages
@@ -295,6 +368,8 @@ struct qhca_mr {
 	u32 index;
 	int access;
 	struct ib_umem *umem;
+	struct qhca_pool_buf *pool;
+	u64 offset;
 	struct qhca_at at;
 	__le64 *pages;
 	dma_addr_t pages_dma;
@@ -345,6 +420,11 @@ static inline struct qhca_qp *to_qqp(struct ib_qp *ibqp)
 static inline struct qhca_srq *to_qsrq(struct ib_srq *ibsrq)
 {
 	return container_of(ibsrq, struct qhca_srq, ibsrq);
+}
+
+static inline struct qhca_dm *to_qdm(struct ib_dm *ibdm)
+{
+	return container_of(ibdm, struct qhca_dm, ibdm);
 }
 
 static inline struct qhca_mr *to_qmr(struct ib_mr *ibmr)
@@ -415,6 +495,8 @@ enum ib_port_state qhca_port_state(struct qhca_ib_dev *dev);
 int qhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void qhca_dealloc_ucontext(struct ib_ucontext *ibuc);
 void qhca_disassociate_ucontext(struct ib_ucontext *ibuc);
+int qhca_mmap_insert(struct qhca_ucontext *uc, struct qhca_mmap_entry *entry,
+		     enum qhca_mmap_type type, phys_addr_t addr, size_t length);
 int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void qhca_mmap_free(struct rdma_user_mmap_entry *rdma_entry);
 int qhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
@@ -498,6 +580,9 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 virt, int access,
 				 struct ib_pd *pd, struct ib_udata *udata);
 int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
+			     struct ib_dm_mr_attr *attr,
+			     struct uverbs_attr_bundle *attrs);
 struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			    u32 max_num_sg);
 int qhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
@@ -507,6 +592,25 @@ int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key);
 void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 		      const struct qhca_pte *pte, u32 ctrl);
 int qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
+
+/* pool.c */
+extern const struct uapi_definition qhca_pool_defs[];
+int qhca_pool_create(struct qhca_ib_dev *dev);
+void qhca_pool_destroy(struct qhca_ib_dev *dev);
+void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf);
+struct qhca_pool_buf *qhca_pool_get(struct qhca_ucontext *uc, u64 start,
+				    u64 length, int access, u64 *offset);
+void qhca_pool_put(struct qhca_pool_buf *buf);
+
+/* dm.c */
+extern const struct uapi_definition qhca_dm_defs[];
+int qhca_dms_create(struct qhca_ib_dev *dev);
+void qhca_dms_destroy(struct qhca_ib_dev *dev);
+void qhca_dm_buf_free(struct qhca_ib_dev *dev, struct qhca_dm_buf *buf);
+struct ib_dm *qhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
+			    struct ib_dm_alloc_attr *attr,
+			    struct uverbs_attr_bundle *attrs);
+int qhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs);
 
 /* mw.c */
 int qhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);

@@ -111,6 +111,9 @@ int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	      rdma_nl_put_driver_u32(msg, "page_shift", mr->at.page_shift) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", mr->at.levels) ?:
 	      rdma_nl_put_driver_u32(msg, "nodes", mr->at.num_nodes);
+	if (!err && mr->pool)
+		err = rdma_nl_put_driver_u32(msg, "pool_block",
+					     mr->pool->block);
 	if (!err && mr->pages)
 		err = rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
 	return qhca_nest_end(msg, nest, err);

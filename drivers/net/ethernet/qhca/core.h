@@ -10,6 +10,7 @@
 #include <linux/io.h>
 #include <linux/mutex.h>
 #include <linux/semaphore.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <net/devlink.h>
@@ -23,6 +24,10 @@
 #define QHCA_VECTOR_COMP	2	/* first completion vector */
 
 #define QHCA_ASYNC_LOG_DEPTH	8
+
+/* The memory pool, until devlink parameters say otherwise. */
+#define QHCA_POOL_BLOCKS	8
+#define QHCA_POOL_BLOCK_SIZE	SZ_4M
 
 /* How long the device may take to finish a reset, and a command. */
 #define QHCA_RESET_TIMEOUT	(10 * HZ)

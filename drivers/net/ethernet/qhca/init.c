@@ -67,7 +67,9 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->features = le64_to_cpu(in->features);
 	caps->max_mr_size = le64_to_cpu(in->max_mr_size);
 	caps->page_sizes = le64_to_cpu(in->page_sizes);
-	caps->devmem_size = le64_to_cpu(in->devmem_size);
+	caps->devmem_size = min_t(u64, le64_to_cpu(in->devmem_size),
+				  pci_resource_len(core->qdev.pdev,
+						   QHCA_BAR_DEVMEM));
 	caps->clock_hz = le64_to_cpu(in->clock_hz);
 	caps->log_pt = min_t(u32, in->log_max_pt, QHCA_LOG_PT);
 	caps->log_qp = min_t(u32, in->log_max_qp, QHCA_LOG_QP);
@@ -91,6 +93,7 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 				   QHCA_NUM_COUNTERS);
 	caps->num_vectors = min_t(u32, in->num_vectors, core->num_vectors);
 	caps->max_pool_blocks = le16_to_cpu(in->max_pool_blocks);
+	caps->max_pool_keys = le16_to_cpu(in->max_pool_keys);
 	caps->max_eth_mtu = le16_to_cpu(in->max_eth_mtu);
 	caps->first_user_qpn = le32_to_cpu(in->first_user_qpn);
 	qhca_copy_geometry(core, in);

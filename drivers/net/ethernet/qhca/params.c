@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * devlink parameters: the geometry of the device's caches.
+ * devlink parameters: the geometry of the device's caches, the memory pool.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
  * so these are driverinit parameters: a value set waits for the next reload,
@@ -18,6 +18,12 @@
 #define QHCA_PARAM_FIRST	(DEVLINK_PARAM_GENERIC_ID_MAX + 1)
 #define QHCA_PARAM_SETS(cache)	(QHCA_PARAM_FIRST + 2 * (cache))
 #define QHCA_PARAM_BLOCKS(cache) (QHCA_PARAM_SETS(cache) + 1)
+#define QHCA_PARAM_POOL_BLOCKS	QHCA_PARAM_SETS(QHCA_NUM_CACHES)
+#define QHCA_PARAM_POOL_KIB	(QHCA_PARAM_POOL_BLOCKS + 1)
+
+/* What a block of the pool may be, in KiB. */
+#define QHCA_POOL_MIN_KIB	64
+#define QHCA_POOL_MAX_KIB	(1 << 20)
 
 static int qhca_geometry_validate(struct devlink *devlink, u32 id,
 				  QHCA_PARAM_VALUE value,
@@ -43,6 +49,38 @@ static int qhca_geometry_validate(struct devlink *devlink, u32 id,
 	return 0;
 }
 
+static int qhca_pool_blocks_validate(struct devlink *devlink, u32 id,
+				     QHCA_PARAM_VALUE value,
+				     struct netlink_ext_ack *extack)
+{
+	struct qhca_core *core = devlink_priv(devlink);
+	u32 most = core->qdev.caps.max_pool_blocks;
+
+	if (QHCA_PARAM_U32(value) > most) {
+		NL_SET_ERR_MSG_FMT(extack,
+				   "%u is over the device's maximum, %u",
+				   QHCA_PARAM_U32(value), most);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int qhca_pool_kib_validate(struct devlink *devlink, u32 id,
+				  QHCA_PARAM_VALUE value,
+				  struct netlink_ext_ack *extack)
+{
+	u32 kib = QHCA_PARAM_U32(value);
+
+	if (!is_power_of_2(kib) || kib < QHCA_POOL_MIN_KIB ||
+	    kib > QHCA_POOL_MAX_KIB) {
+		NL_SET_ERR_MSG_FMT(extack,
+				   "%u is not a power of two from %u to %u",
+				   kib, QHCA_POOL_MIN_KIB, QHCA_POOL_MAX_KIB);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 #define QHCA_PARAM(_id, _name)						\
 	DEVLINK_PARAM_DRIVER(_id, _name, DEVLINK_PARAM_TYPE_U16,	\
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
@@ -59,6 +97,14 @@ static const struct devlink_param qhca_params[] = {
 	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_CQ), "cq_cache_blocks"),
 	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_SRQ), "srq_cache_sets"),
 	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_SRQ), "srq_cache_blocks"),
+	DEVLINK_PARAM_DRIVER(QHCA_PARAM_POOL_BLOCKS, "pool_blocks",
+			     DEVLINK_PARAM_TYPE_U32,
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
+			     qhca_pool_blocks_validate),
+	DEVLINK_PARAM_DRIVER(QHCA_PARAM_POOL_KIB, "pool_block_kib",
+			     DEVLINK_PARAM_TYPE_U32,
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
+			     qhca_pool_kib_validate),
 };
 
 static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
@@ -78,6 +124,7 @@ static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
 int qhca_params_register(struct qhca_core *core)
 {
 	struct devlink *devlink = priv_to_devlink(core);
+	union devlink_param_value value;
 	int i, err;
 
 	err = devl_params_register(devlink, qhca_params,
@@ -90,6 +137,12 @@ int qhca_params_register(struct qhca_core *core)
 		qhca_param_init(devlink, QHCA_PARAM_BLOCKS(i),
 				core->cache[i].blocks);
 	}
+	value.vu32 = core->qdev.pool_blocks;
+	devl_param_driverinit_value_set(devlink, QHCA_PARAM_POOL_BLOCKS,
+					QHCA_PARAM_PASS(value));
+	value.vu32 = core->qdev.pool_block_size >> 10;
+	devl_param_driverinit_value_set(devlink, QHCA_PARAM_POOL_KIB,
+					QHCA_PARAM_PASS(value));
 	return 0;
 }
 
@@ -111,7 +164,7 @@ int qhca_params_load(struct qhca_core *core)
 {
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
-	union devlink_param_value sets, blocks;
+	union devlink_param_value sets, blocks, kib;
 	int i, err;
 
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
@@ -128,6 +181,16 @@ int qhca_params_load(struct qhca_core *core)
 		cache[i].sets = sets.vu16;
 		cache[i].blocks = blocks.vu16;
 	}
+	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_POOL_BLOCKS,
+					      &blocks);
+	if (err)
+		return err;
+	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_POOL_KIB,
+					      &kib);
+	if (err)
+		return err;
+	core->qdev.pool_blocks = blocks.vu32;
+	core->qdev.pool_block_size = (u64)kib.vu32 << 10;
 	memcpy(core->cache, cache, sizeof(cache));
 	return 0;
 }

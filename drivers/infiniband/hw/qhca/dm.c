@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Device memory: ranges of BAR 4, in whole pages because processes map them.
+ * Like memory of the pool a range is given back when its object has gone and
+ * nobody maps it; it is cleared when it is given out.
+ */
+#include <linux/genalloc.h>
+#include <linux/io.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <rdma/uverbs_std_types.h>
+
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
+
+#include "qhca_ib.h"
+
+/**
+ * qhca_dms_create - take charge of device memory
+ * @dev: device, not registered yet
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_dms_create(struct qhca_ib_dev *dev)
+{
+	const struct qhca_dev *qdev = dev->qdev;
+	u64 size = qdev->caps.devmem_size;
+	int err;
+
+	if (!qhca_has(dev, QHCA_FEAT_DEVMEM) || !qdev->devmem_phys ||
+	    size < PAGE_SIZE)
+		return 0;
+
+	dev->dm_io = ioremap_wc(qdev->devmem_phys, size);
+	if (!dev->dm_io)
+		return -ENOMEM;
+	dev->dms = gen_pool_create(PAGE_SHIFT, -1);
+	if (!dev->dms) {
+		err = -ENOMEM;
+		goto err_unmap;
+	}
+	err = gen_pool_add(dev->dms, qdev->devmem_phys, size, -1);
+	if (err)
+		goto err_pool;
+	return 0;
+
+err_pool:
+	gen_pool_destroy(dev->dms);
+	dev->dms = NULL;
+err_unmap:
+	iounmap(dev->dm_io);
+	return err;
+}
+
+/**
+ * qhca_dms_destroy - undo qhca_dms_create()
+ * @dev: device, whose contexts have all gone
+ */
+void qhca_dms_destroy(struct qhca_ib_dev *dev)
+{
+	if (!dev->dms)
+		return;
+	gen_pool_destroy(dev->dms);
+	dev->dms = NULL;
+	iounmap(dev->dm_io);
+}
+
+void qhca_dm_buf_free(struct qhca_ib_dev *dev, struct qhca_dm_buf *buf)
+{
+	gen_pool_free(dev->dms, buf->mmap.addr, buf->length);
+	kfree(buf);
+}
+
+static struct qhca_dm_buf *qhca_dm_buf_alloc(struct qhca_ib_dev *dev,
+					     struct qhca_ucontext *uc,
+					     const struct ib_dm_alloc_attr *attr)
+{
+	u64 size = dev->qdev->caps.devmem_size;
+	struct genpool_data_align align;
+	struct qhca_dm_buf *buf;
+	unsigned long addr;
+	int err;
+
+	if (!attr->length || attr->flags || attr->alignment > ilog2(size))
+		return ERR_PTR(-EINVAL);
+	if (attr->length > size)
+		return ERR_PTR(-ENOMEM);
+
+	buf = kzalloc_obj(*buf);
+	if (!buf)
+		return ERR_PTR(-ENOMEM);
+	buf->length = PAGE_ALIGN(attr->length);
+	/* BAR 4 is aligned to its size, and so to less. */
+	align.align = 1 << attr->alignment;
+	addr = gen_pool_alloc_algo(dev->dms, buf->length,
+				   gen_pool_first_fit_align, &align);
+	if (!addr) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	memset_io(dev->dm_io + (addr - dev->qdev->devmem_phys), 0, buf->length);
+
+	err = qhca_mmap_insert(uc, &buf->mmap, QHCA_MMAP_DM, addr, buf->length);
+	if (err)
+		goto err_range;
+	return buf;
+
+err_range:
+	gen_pool_free(dev->dms, addr, buf->length);
+err_free:
+	kfree(buf);
+	return ERR_PTR(err);
+}
+
+struct ib_dm *qhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
+			    struct ib_dm_alloc_attr *attr,
+			    struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibdev);
+	struct qhca_dm *dm;
+	u64 offset;
+	int err;
+
+	dm = kzalloc_obj(*dm);
+	if (!dm)
+		return ERR_PTR(-ENOMEM);
+
+	dm->buf = qhca_dm_buf_alloc(dev, to_quc(ibuc), attr);
+	if (IS_ERR(dm->buf)) {
+		err = PTR_ERR(dm->buf);
+		goto err_free;
+	}
+	offset = rdma_user_mmap_get_offset(&dm->buf->mmap.rdma_entry);
+	err = uverbs_copy_to(attrs, QHCA_IB_ATTR_ALLOC_DM_MMAP_OFFSET, &offset,
+			     sizeof(offset));
+	if (err)
+		goto err_buf;
+	return &dm->ibdm;
+
+err_buf:
+	rdma_user_mmap_entry_remove(&dm->buf->mmap.rdma_entry);
+err_free:
+	kfree(dm);
+	return ERR_PTR(err);
+}
+
+int qhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_dm *dm = to_qdm(ibdm);
+
+	rdma_user_mmap_entry_remove(&dm->buf->mmap.rdma_entry);
+	kfree(dm);
+	return 0;
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(
+	qhca_dm_alloc,
+	UVERBS_OBJECT_DM,
+	UVERBS_METHOD_DM_ALLOC,
+	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_ALLOC_DM_MMAP_OFFSET,
+			    UVERBS_ATTR_TYPE(u64),
+			    UA_MANDATORY));
+
+const struct uapi_definition qhca_dm_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &qhca_dm_alloc),
+	{}
+};
