@@ -21,14 +21,17 @@ build()
 	work=$GUEST_TREE/build/$name
 	sync_tree "$source/" "$work/src"
 	sync_tree "$TOP/drivers/include/" "$work/include"
+	sync_tree "$BUILD/provider/" "$work/provider"
 	mkdir -p "$work/bin"
 	say "building the guest's test programs"
 	logged "$BUILD/log/programs.log" in_tree "/build/$name/src" make -j "$JOBS" all \
-		"BUILD=/build/$name/bin" "ABI=/build/$name/include" ||
+		"BUILD=/build/$name/bin" "ABI=/build/$name/include" \
+		"PROVIDER=/build/$name/provider" ||
 		die "the guest's test programs do not build; see above"
 	sync_tree "$work/bin/" "$out" --include='*/' --exclude='*.o' --exclude='*.d'
 }
 
 [ -f "$source/Makefile" ] || exit 0
 "$TOP/scripts/guest.sh"
+[ -e "$BUILD/provider/lib/libqhca.so" ] || "$TOP/scripts/provider.sh"
 locked "programs-$(hash_of "$TOP")" build

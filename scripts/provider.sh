@@ -30,13 +30,14 @@ own_source()
 	cp "$RDMA_CORE_SRC/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
 }
 
-# The two lines any provider adds to rdma-core's build.
+# The lines any provider adds to rdma-core's build.
 register()
 {
 	local src=$work/src
 	[ -e "$work/CMakeLists.txt.orig" ] || cp "$src/CMakeLists.txt" "$work/CMakeLists.txt.orig"
 	[ -e "$work/kernel-headers.txt.orig" ] || cp "$src/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
-	sed 's,^add_subdirectory(providers/rxe),add_subdirectory(providers/qhca)\n&,' \
+	sed -e 's,^add_subdirectory(providers/rxe),add_subdirectory(providers/qhca)\n&,' \
+		-e 's,^add_subdirectory(providers/rxe/man),add_subdirectory(providers/qhca/man)\n&,' \
 		"$work/CMakeLists.txt.orig" | write_if_changed "$src/CMakeLists.txt"
 	# Once in the list of headers, once in that of provider ABIs.
 	sed -E 's,^( *)rdma/rdma_user_rxe\.h,\1rdma/qhca-abi.h\n&,' \
@@ -63,7 +64,7 @@ configure()
 
 build()
 {
-	local so
+	local so pabi
 	[ -z "${RDMA_CORE_SRC:-}" ] || own_source
 	stage
 	if [ ! -e "$work/build/build.ninja" ]; then
@@ -72,19 +73,27 @@ build()
 		logged "$BUILD/log/provider-configure.log" configure || die "rdma-core does not configure; see above"
 	fi
 	say "building the provider"
-	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c '
-		ninja build.ninja && ninja -j "$1" $(ninja -t targets all | sed -n "s/^\(qhca-rdmav[0-9]*\):.*/\1/p")' sh "$JOBS" ||
+	# Other checkouts build here too: none of theirs is to be taken for this one's.
+	rm -f "$work"/build/lib/libqhca*
+	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca' sh "$JOBS" ||
 		die "the provider does not build; see above"
 	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
 		die "the provider builds with warnings"
-	so=$(find "$work/build/lib" -name 'libqhca-rdmav*.so' | head -n 1)
-	[ -n "$so" ] || die "the build made no libqhca-rdmav*.so"
+	so=$(find "$work/build/lib" -name 'libqhca.so.*.*' | head -n 1)
+	[ -n "$so" ] || die "the build made no libqhca.so"
+	pabi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)").*/\1/p' "$work/src/CMakeLists.txt")
+	[ -n "$pabi" ] || die "this rdma-core does not tell its IBVERBS_PABI_VERSION"
 	rm -rf "$out.new"
-	mkdir -p "$out.new"
-	cp -L "$so" "$out.new/"
+	mkdir -p "$out.new/lib" "$out.new/include/infiniband"
+	# A library that is also the plugin: one file by all its names, or a
+	# program that links to it would have two.
+	cp "$so" "$out.new/lib/"
+	ln -s "${so##*/}" "$out.new/lib/libqhca.so.1"
+	ln -s libqhca.so.1 "$out.new/lib/libqhca.so"
+	ln -s lib/libqhca.so.1 "$out.new/libqhca-rdmav$pabi.so"
+	cp "$source/qhcadv.h" "$out.new/include/infiniband/"
 	echo "driver qhca" > "$out.new/qhca.driver"
 	if [ -n "${RDMA_CORE_SRC:-}" ]; then
-		mkdir -p "$out.new/lib"
 		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
 	fi
 	rm -rf "$out"

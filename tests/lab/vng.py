@@ -22,7 +22,9 @@ mkdir -p /run/qhca
 mount --bind /mnt /run/qhca
 for so in /run/qhca/provider/libqhca-rdmav*.so; do
 	[ ! -e "$so" ] || {
-		cp "$so" /usr/lib/x86_64-linux-gnu/libibverbs/
+		libdir=/usr/lib/x86_64-linux-gnu
+		cp -a /run/qhca/provider/lib/* $libdir/
+		ln -sf "../$(basename "$(readlink "$so")")" "$libdir/libibverbs/${so##*/}"
 		mkdir -p /etc/libibverbs.d
 		cp /run/qhca/provider/qhca.driver /etc/libibverbs.d/
 	}

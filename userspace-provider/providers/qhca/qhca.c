@@ -10,6 +10,7 @@
 
 #include "qhca.h"
 #include "qhca-abi.h"
+#include "qhcadv.h"
 
 /*
  * The kernel driver has no number in enum rdma_driver_id.  The RDMA device's
@@ -75,6 +76,7 @@ static void qhca_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops qhca_context_ops = {
+	.alloc_dm = qhca_alloc_dm,
 	.alloc_mw = qhca_alloc_mw,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
@@ -100,6 +102,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.destroy_srq = qhca_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = qhca_free_context,
+	.free_dm = qhca_free_dm,
 	.get_srq_num = qhca_get_srq_num,
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
@@ -114,6 +117,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
 	.query_srq = qhca_query_srq,
+	.reg_dm_mr = qhca_reg_dm_mr,
 	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
 	.reg_mr = qhca_reg_mr,
 	.req_notify_cq = qhca_arm_cq,
@@ -185,4 +189,9 @@ static const struct verbs_device_ops qhca_dev_ops = {
 	.uninit_device = qhca_uninit_device,
 	.alloc_context = qhca_alloc_context,
 };
+
+bool qhcadv_is_supported(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &qhca_dev_ops;
+}
 PROVIDER_DRIVER(qhca, qhca_dev_ops);

@@ -85,6 +85,14 @@ struct qhca_umem {
 	enum qhca_resource resource;
 };
 
+/* A range of device memory, mapped. */
+struct qhca_dm {
+	struct verbs_dm vdm;
+	void *addr;
+	size_t length;		/* as asked for */
+	size_t map_length;
+};
+
 struct qhca_ah {
 	struct ibv_ah ah;
 	struct qhca_av av;
@@ -177,6 +185,11 @@ static inline struct qhca_pd *to_qpd(struct ibv_pd *pd)
 static inline struct qhca_td *to_qtd(struct ibv_td *td)
 {
 	return container_of(td, struct qhca_td, td);
+}
+
+static inline struct qhca_dm *to_qdm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct qhca_dm, vdm.dm);
 }
 
 static inline struct qhca_ah *to_qah(struct ibv_ah *ah)
@@ -322,6 +335,14 @@ int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 int qhca_dereg_mr(struct verbs_mr *vmr);
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int qhca_dealloc_mw(struct ibv_mw *mw);
+
+/* dm.c */
+struct ibv_dm *qhca_alloc_dm(struct ibv_context *context,
+			     struct ibv_alloc_dm_attr *attr);
+int qhca_free_dm(struct ibv_dm *dm);
+struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+			      uint64_t offset, size_t length,
+			      unsigned int access);
 
 /* ah.c */
 struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);

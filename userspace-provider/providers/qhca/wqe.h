@@ -116,7 +116,9 @@ static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
 				 const struct ibv_mw *mw, uint32_t new_rkey,
 				 const struct ibv_mw_bind_info *info)
 {
-	if ((info->mw_access_flags & ~QHCA_WINDOW_ACCESS) ||
+	/* Windows are remote only: local write says nothing about them. */
+	if ((info->mw_access_flags &
+	     ~(QHCA_WINDOW_ACCESS | IBV_ACCESS_LOCAL_WRITE)) ||
 	    (!info->mr && info->length))
 		return false;
 
@@ -125,7 +127,7 @@ static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
 	wqe->bind.mr_lkey = htole32(info->mr ? info->mr->lkey : 0);
 	wqe->bind.mw_rkey = htole32(mw->rkey);
 	wqe->bind.new_rkey = htole32(new_rkey);
-	wqe->bind.access = htole32(info->mw_access_flags);
+	wqe->bind.access = htole32(info->mw_access_flags & QHCA_WINDOW_ACCESS);
 	return true;
 }
 
