@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The memory pool and device memory: programs/pool.c, devlink, counters."""
+
+import re
+
+import pytest
+
+# Caches that a few keys overflow, and room for large blocks.
+OPTIONS = {
+    "props": {f"{cache}-cache-{part}": number for cache in ("pt", "at")
+              for part, number in (("sets", 16), ("blocks", 2))},
+    "a_args": {"memory": 1536},
+    "b_args": {"memory": 384},
+}
+
+
+@pytest.fixture
+def node(pairs):
+    pair = pairs.get("qhca", "none", mtu=4200, props=(OPTIONS["props"], None),
+                     a_args=OPTIONS["a_args"], b_args=OPTIONS["b_args"])
+    seen = len(pair.a.kernel_complaints())
+    yield pair.a
+    assert pair.a.running, f"QEMU ended: {pair.a.trouble()}"
+    complaints = pair.a.kernel_complaints()[seen:]
+    assert not complaints, complaints
+
+
+def reload(node, blocks, kib):
+    """Gives the pool another size; what the driver says about it."""
+    device = node.out("devlink dev show").split()[0]
+    for name, value in (("pool_blocks", blocks), ("pool_block_kib", kib)):
+        node.exec(f"devlink dev param set {device} name {name} value {value} cmode driverinit")
+    before = len(said(node))
+    node.exec(f"devlink dev reload {device}")
+    node.configure()
+    lines = said(node)[before:]
+    assert len(lines) == (1 if blocks else 0), lines
+    return lines[0] if blocks else ""
+
+
+def said(node):
+    return [line for line in node.out("dmesg").splitlines() if "memory pool" in line]
+
+
+def run(node, *cases):
+    return node.exec(f"qhca-pool -d {node.ibdev} -g {node.gid_index()} {' '.join(cases)} 2>&1",
+                     timeout=180, check=False)
+
+
+def test_pool(node, tap_points):
+    """One block of each size in turn holds 64 MiB: one row for each block."""
+    line = reload(node, 2, 65536)
+    print(line)
+    done = run(node)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
+def test_default(node):
+    """Eight blocks of 4 MiB, as the driver comes up."""
+    line = reload(node, 8, 4096)
+    assert line.endswith("memory pool: 8 blocks of 4096 KiB"), line
+    done = run(node, "query", "exhaustion", "fragmentation")
+    assert done.ok, done
+    assert "32768 KiB in 8 blocks, the largest piece 4096 KiB" in done.out
+
+
+def test_too_much(node):
+    """More than there is: fewer blocks, one line, and all else works."""
+    line = reload(node, 32, 65536)
+    found = re.search(r"wanted 32 blocks of 65536 KiB, got (\d+) with (\d+) KiB in all, "
+                      r"the largest (\d+) KiB", line)
+    assert found, line
+    count, total, largest = (int(n) for n in found.groups())
+    assert 0 < count <= 64 and largest <= 65536
+    # Half of what was free at most.
+    assert total < 768 << 10
+    done = run(node, "query", "exhaustion", "data")
+    assert done.ok, done
+    assert f"{total} KiB in {count} blocks" in done.out
+
+
+def test_none(node):
+    """Without a pool the calls say that there is none."""
+    reload(node, 0, 4096)
+    done = run(node, "query")
+    assert not done.ok and "errno 95" in done.out + done.err, done
+
+
+@pytest.mark.parametrize("name, value, why", [
+    ("pool_blocks", 65, "over the device's maximum, 64"),
+    ("pool_block_kib", 3000, "not a power of two"),
+    ("pool_block_kib", 32, "not a power of two from 64"),
+])
+def test_refused(node, name, value, why):
+    device = node.out("devlink dev show").split()[0]
+    done = node.exec(f"devlink dev param set {device} name {name} value {value} cmode driverinit",
+                     check=False)
+    assert not done.ok and why in done.out + done.err, done
