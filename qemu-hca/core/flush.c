@@ -60,7 +60,7 @@ static unsigned int flush_rq(struct qhca_hca *hca, struct qhca_qp *qp,
 
 static void last_wqe(struct qhca_hca *hca, struct qhca_qp *qp)
 {
-	if (!(qp->flags & QHCA_QP_SRQ) || qp->r_flags & QHCA_RF_LAST_WQE)
+	if (!qhca_qp_uses_srq(qp) || qp->r_flags & QHCA_RF_LAST_WQE)
 		return;
 	qp->r_flags |= QHCA_RF_LAST_WQE;
 	qhca_event(hca, QHCA_EVENT_QP_LAST_WQE, qp->qpn, 0);

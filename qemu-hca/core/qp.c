@@ -130,19 +130,24 @@ static void decode_resource(const struct qhca_resource_hw *from,
 
 	r->addr = get_le64(&from->addr);
 	r->value = get_le64(&from->value);
+	r->srq = 0;
 	r->rkey = get_le32(&from->rkey);
 	r->psn = psn & QHCA_PSN_MASK;
 	r->start = start & QHCA_PSN_MASK;
 	r->next = get_le32(&from->next) & QHCA_PSN_MASK;
 	r->type = psn >> 24;
 	r->flags = start >> 24;
+	if (r->type == QHCA_RES_READ) {
+		r->srq = r->value >> 32;
+		r->value &= UINT32_MAX;
+	}
 }
 
 static void encode_resource(const struct qhca_resource *r,
 			    struct qhca_resource_hw *to)
 {
 	put_le64(&to->addr, r->addr);
-	put_le64(&to->value, r->value);
+	put_le64(&to->value, r->value | (uint64_t)r->srq << 32);
 	put_le32(&to->rkey, r->rkey);
 	put_le32(&to->psn, r->psn | (uint32_t)r->type << 24);
 	put_le32(&to->start, r->start | (uint32_t)r->flags << 24);
@@ -449,10 +454,10 @@ bool qhca_qp_refetch_rq(struct qhca_hca *hca, struct qhca_qp *qp)
 /* ---- completions */
 
 static void post(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t cqn,
-		 struct qhca_cqe *cqe)
+		 uint64_t handle, struct qhca_cqe *cqe)
 {
 	put_le32(&cqe->qpn, qp->qpn);
-	put_le64(&cqe->handle, qp->handle);
+	put_le64(&cqe->handle, handle);
 	if (!qhca_cq_post(hca, cqn, cqe))
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 }
@@ -468,23 +473,29 @@ void qhca_complete_send(struct qhca_hca *hca, struct qhca_qp *qp,
 	put_le32(&cqe.syndrome, wc->syndrome);
 	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
 	put_le32(&cqe.flags, QHCA_CQE_REQUESTER);
-	post(hca, qp, qp->send_cqn, &cqe);
+	post(hca, qp, qp->send_cqn, qp->handle, &cqe);
 }
 
 void qhca_complete_recv(struct qhca_hca *hca, struct qhca_qp *qp,
 			struct qhca_cqe *cqe)
 {
+	struct qhca_xsrq to = { .cqn = qp->recv_cqn, .handle = qp->handle };
 	uint32_t flags = get_le32(&cqe->flags);
 
 	put_le64(&cqe->wr_id, qp->rwqe.wr_id);
 	put_le32(&cqe->wqe, qp->r_slot);
-	if (qp->flags & QHCA_QP_SRQ)
-		flags |= QHCA_CQE_SRQ;
-	put_le32(&cqe->flags, flags);
 	qp->r_flags &= ~QHCA_RF_RWQE;
 	qp->rwqe.valid = false;
 	qhca_qp_dirty(hca, qp);
-	post(hca, qp, qp->recv_cqn, cqe);
+	if (qhca_qp_uses_srq(qp))
+		flags |= QHCA_CQE_SRQ;
+	if (qp->type == QHCA_QPT_XRC_TGT) {
+		if (!qhca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &to))
+			return;
+		flags |= QHCA_CQE_XRC;
+	}
+	put_le32(&cqe->flags, flags);
+	post(hca, qp, to.cqn, to.handle, cqe);
 }
 
 /* ---- receive queue */
@@ -514,8 +525,15 @@ static enum qhca_take take_rq(struct qhca_hca *hca, struct qhca_qp *qp)
 /* After an eviction the entry in progress is read again. */
 static enum qhca_take reread(struct qhca_hca *hca, struct qhca_qp *qp)
 {
+	struct qhca_xsrq x;
+
 	if (qp->rwqe.valid && qp->rwqe.num == qp->r_slot)
 		return QHCA_TAKE_OK;
+	if (qp->type == QHCA_QPT_XRC_TGT) {
+		if (!qhca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &x))
+			return QHCA_TAKE_ERROR;
+		return qhca_srq_reread(hca, x.srqn, qp->r_slot, &qp->rwqe);
+	}
 	if (qp->flags & QHCA_QP_SRQ)
 		return qhca_srq_reread(hca, qp->srqn, qp->r_slot, &qp->rwqe);
 	if (!qp->rq_depth || qhca_rwqe_fetch(hca, qp, qp->r_slot, &qp->rwqe))
@@ -525,12 +543,16 @@ static enum qhca_take reread(struct qhca_hca *hca, struct qhca_qp *qp)
 
 enum qhca_take qhca_take_rwqe(struct qhca_hca *hca, struct qhca_qp *qp)
 {
+	struct qhca_xsrq x = { .srqn = qp->srqn };
 	enum qhca_take take;
 
 	if (qp->r_flags & QHCA_RF_RWQE)
 		return reread(hca, qp);
-	if (qp->flags & QHCA_QP_SRQ) {
-		take = qhca_srq_take(hca, qp->srqn, &qp->rwqe);
+	if (qhca_qp_uses_srq(qp)) {
+		if (qp->type == QHCA_QPT_XRC_TGT &&
+		    !qhca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &x))
+			return QHCA_TAKE_ERROR;
+		take = qhca_srq_take(hca, x.srqn, &qp->rwqe);
 		if (take == QHCA_TAKE_OK)
 			qp->r_slot = qp->rwqe.num;
 	} else {

@@ -36,7 +36,8 @@
  */
 struct qhca_resource_hw {
 	__le64 addr;			/* remote address of the first byte */
-	__le64 value;			/* atomic: original; READ: length in bytes */
+	__le64 value;			/* atomic: original; READ: length in bytes,
+					   XRC: the SRQ in the upper half */
 	__le32 rkey;
 	__le32 psn;			/* first PSN; QHCA_RES_* in the top octet */
 	__le32 start;			/* first PSN of the (re-)request served,
@@ -97,7 +98,7 @@ enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
 	X(32, r_left)		/* WRITE in progress: bytes to come */ \
 	X(32, r_rkey)		/* WRITE in progress */ \
 	X(32, r_slot)		/* receive WQE in progress: number or slot */ \
-	X(32, r_imm)		/* reserved */ \
+	X(32, r_srq)		/* XRC: SRQ of the message (qhca_xsrq.token) */ \
 	X(32, rsvd32a) \
 	X(32, rsvd32b) \
 	X(32, rsvd32c) \
@@ -173,6 +174,7 @@ enum qhca_rmsg {			/* r_op */
 struct qhca_resource {
 	uint64_t addr;
 	uint64_t value;			/* atomic: original; READ: length */
+	uint32_t srq;			/* XRC READ: qhca_xsrq.token */
 	uint32_t rkey;
 	uint32_t psn;			/* first of the original request */
 	uint32_t start, next;		/* of the request being answered */
@@ -206,7 +208,8 @@ struct qhca_qp {
 	uint64_t handle;
 	uint32_t sq_offset, rq_offset, rec_offset;
 	uint32_t sq_depth, rq_depth;	/* WQEs; 0: none */
-	uint32_t pd, db_page, send_cqn, recv_cqn, srqn, xrcd;
+	uint32_t pd;			/* XRC target: of the request's SRQ */
+	uint32_t db_page, send_cqn, recv_cqn, srqn, xrcd;
 	uint32_t rq_threshold, qkey, dest_qpn, access;
 	uint32_t mtu;			/* bytes */
 	uint16_t flags;			/* QHCA_QP_* */
@@ -279,6 +282,12 @@ bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
 static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
 {
 	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
+}
+
+/* Does the QP take its receive WQEs from SRQs? */
+static inline bool qhca_qp_uses_srq(const struct qhca_qp *qp)
+{
+	return qp->flags & QHCA_QP_SRQ || qp->type == QHCA_QPT_XRC_TGT;
 }
 
 static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)

@@ -165,7 +165,7 @@ static void release_srq_wqe(struct qhca_hca *hca, struct qhca_qp *qp)
 		.status = QHCA_WC_WR_FLUSH_ERR, .opcode = QHCA_CQE_RECV,
 	};
 
-	if (!(qp->flags & QHCA_QP_SRQ) || !(qp->r_flags & QHCA_RF_RWQE) ||
+	if (!qhca_qp_uses_srq(qp) || !(qp->r_flags & QHCA_RF_RWQE) ||
 	    qhca_take_rwqe(hca, qp) != QHCA_TAKE_OK)
 		return;
 	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
@@ -405,6 +405,12 @@ static void enter_rts(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t from)
 
 static void enter_sqd(struct qhca_hca *hca, struct qhca_qp *qp)
 {
+	/* nothing can be under way */
+	if (!qp->sq_depth) {
+		if (qp->flags & QHCA_QP_SQD_EVENT)
+			qhca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
+		return;
+	}
 	/* posts from now on ring, and find nobody at work */
 	qhca_qp_set_active(hca, qp, false);
 	qp->s_flags |= QHCA_SF_DRAINING;

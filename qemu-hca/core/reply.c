@@ -199,6 +199,19 @@ static bool put_refusal(struct qhca_hca *hca, struct qhca_qp *qp,
 	return true;
 }
 
+/* Protection domain of a READ's data; false: that of an XRC SRQ that is gone. */
+static bool read_pd(struct qhca_hca *hca, const struct qhca_qp *qp,
+		    const struct qhca_resource *r, uint32_t *pd)
+{
+	struct qhca_xsrq x = { .pd = qp->pd };
+
+	if (qp->type == QHCA_QPT_XRC_TGT &&
+	    !qhca_srq_xrc_again(hca, r->srq, qp->xrcd, &x))
+		return false;
+	*pd = x.pd;
+	return true;
+}
+
 /* One packet of a READ response. */
 static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 		     const struct reply *to, struct qhca_resource *r)
@@ -208,7 +221,7 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 	uint64_t offset = (uint64_t)index * qp->mtu;
 	bool last = index + 1 >= packets;
 	struct qhca_mem_req req = {
-		.addr = r->addr + offset, .key = r->rkey, .pd = qp->pd,
+		.addr = r->addr + offset, .key = r->rkey,
 		.access = QHCA_ACCESS_REMOTE_READ, .qpn = qp->qpn,
 		.remote = true,
 	};
@@ -223,6 +236,12 @@ static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (offset < r->value)
 		pkt.payload_len = last ? r->value - offset : qp->mtu;
 	req.len = pkt.payload_len;
+	if (!read_pd(hca, qp, r, &req.pd)) {
+		if (r->flags & QHCA_RES_F_REPLAY)
+			return put_refusal(hca, qp, to, r);
+		fail(qp, QHCA_NAK_ACCESS, r->next);
+		return true;
+	}
 	if (to->path_ok) {
 		if (!qhca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
 			return false;

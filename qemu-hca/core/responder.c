@@ -355,6 +355,7 @@ static struct qhca_resource *new_resource(struct qhca_qp *qp, uint8_t type,
 static enum qhca_verdict request_read(struct qhca_hca *hca, struct qhca_qp *qp,
 				      const struct qhca_pkt *pkt)
 {
+	struct qhca_resource *r;
 	struct qhca_mem_req req;
 	enum qhca_verdict verdict;
 
@@ -368,7 +369,10 @@ static enum qhca_verdict request_read(struct qhca_hca *hca, struct qhca_qp *qp,
 	verdict = remote_verdict(qhca_mem_check(hca, &req));
 	if (verdict != QHCA_V_ACCEPT)
 		return verdict;
-	new_resource(qp, QHCA_RES_READ, pkt)->value = pkt->dma_len;
+	r = new_resource(qp, QHCA_RES_READ, pkt);
+	r->value = pkt->dma_len;
+	if (qp->type == QHCA_QPT_XRC_TGT)
+		r->srq = qp->r_srq;
 	request_done(qp, qhca_packets(pkt->dma_len, qp->mtu), true);
 	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
 	return QHCA_V_ACCEPT;
@@ -501,12 +505,34 @@ void qhca_request_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp,
 	refuse(hca, qp, verdict);
 }
 
+/* ---- XRC */
+
+/*
+ * Each request names an SRQ, whose protection domain is that of all it reaches
+ * (IBTA A14); a message stays with the SRQ that it began with.
+ */
+static bool find_srq(struct qhca_hca *hca, struct qhca_qp *qp,
+		     const struct qhca_pkt *pkt)
+{
+	bool begun = qp->r_op != QHCA_RMSG_NONE || qp->r_flags & QHCA_RF_RWQE;
+	struct qhca_xsrq x;
+
+	if (!qhca_srq_xrc(hca, pkt->xrc_srqn, qp->xrcd, &x) ||
+	    (begun && x.token != qp->r_srq))
+		return false;
+	qp->r_srq = x.token;
+	qp->pd = x.pd;
+	return true;
+}
+
 /* ---- entry */
 
 enum qhca_verdict qhca_request_execute(struct qhca_hca *hca,
 				       struct qhca_qp *qp,
 				       const struct qhca_pkt *pkt)
 {
+	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(hca, qp, pkt))
+		return QHCA_V_INVALID;
 	if (pkt->what & QHCA_OPF_SEND)
 		return request_send(hca, qp, pkt);
 	if (pkt->what & QHCA_OPF_WRITE)

@@ -182,11 +182,14 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 		[QHCA_QPT_XRC_TGT] = QHCA_SVC_XRC,
 	};
 	const struct qhca_qpslot *slot = &hca->qps.slot[qpn];
+	bool response = pkt->what & QHCA_OPF_RESPONSE;
 	enum qhca_counter why = QHCA_NUM_COUNTERS;
 
-	if (service[slot->type] != pkt->service)
+	if (service[slot->type] != pkt->service ||
+	    (slot->type == QHCA_QPT_XRC_INI && !response) ||
+	    (slot->type == QHCA_QPT_XRC_TGT && response))
 		why = QHCA_CNT_rx_dropped;
-	else if (!state_takes(slot->state, pkt->what & QHCA_OPF_RESPONSE))
+	else if (!state_takes(slot->state, response))
 		why = QHCA_CNT_rx_bad_state;
 	else if ((pkt->pkey & 0x7fff) != (QHCA_PKEY_DEFAULT & 0x7fff))
 		why = QHCA_CNT_rx_bad_pkey;

@@ -122,7 +122,7 @@ static struct qhca_srq *get(struct qhca_hca *hca, uint32_t srqn)
 
 bool qhca_srq_ref(struct qhca_hca *hca, uint32_t srqn)
 {
-	if (!live(hca, srqn))
+	if (!live(hca, srqn) || hca->srqs.slot[srqn].xrc)
 		return false;
 	hca->srqs.slot[srqn].users++;
 	return true;
@@ -218,6 +218,43 @@ enum qhca_take qhca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
 	return QHCA_TAKE_OK;
 }
 
+/* ---- XRC */
+
+#define TOKEN_SRQN	0xffffffu
+#define TOKEN_GEN	24
+
+static uint32_t token(const struct qhca_hca *hca, uint32_t srqn)
+{
+	return srqn | (uint32_t)hca->srqs.slot[srqn].generation << TOKEN_GEN;
+}
+
+bool qhca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
+		  struct qhca_xsrq *x)
+{
+	const struct qhca_srq *srq;
+
+	/* what is not for XRC is found without its context */
+	if (!live(hca, srqn) || !hca->srqs.slot[srqn].xrc)
+		return false;
+	srq = get(hca, srqn);
+	if (!srq || srq->xrcd != xrcd)
+		return false;
+	*x = (struct qhca_xsrq){
+		.token = token(hca, srqn), .srqn = srqn, .pd = srq->pd,
+		.cqn = srq->cqn, .handle = srq->handle,
+	};
+	return true;
+}
+
+bool qhca_srq_xrc_again(struct qhca_hca *hca, uint32_t tok, uint32_t xrcd,
+			struct qhca_xsrq *x)
+{
+	uint32_t srqn = tok & TOKEN_SRQN;
+
+	return live(hca, srqn) && token(hca, srqn) == tok &&
+	       qhca_srq_xrc(hca, srqn, xrcd, x);
+}
+
 /* ---- commands */
 
 /* QHCA_CMD_OK: the index names a live SRQ. */
@@ -254,7 +291,10 @@ static enum qhca_cmd_status try_create(struct qhca_hca *hca, uint32_t srqn,
 	}
 	*srq = tmp;
 	srq->state = QHCA_SRQ_LIVE;
-	hca->srqs.slot[srqn] = (struct qhca_srqslot){ .live = true };
+	hca->srqs.slot[srqn] = (struct qhca_srqslot){
+		.live = true, .xrc = xrc,
+		.generation = hca->srqs.slot[srqn].generation + 1,
+	};
 	hca->srqs.live++;
 	return qhca_ctx_flush(hca, &hca->srqs.cache, srqn, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;

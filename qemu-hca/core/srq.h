@@ -33,6 +33,8 @@ struct qhca_srq {
 struct qhca_srqslot {
 	uint32_t users;			/* QPs that refer to it */
 	bool live;
+	bool xrc;
+	uint8_t generation;		/* SRQs there have been of this number */
 };
 
 struct qhca_srqs {
@@ -55,7 +57,10 @@ enum qhca_cmd_status qhca_cmd_query_srq(struct qhca_hca *hca,
 enum qhca_cmd_status qhca_cmd_destroy_srq(struct qhca_hca *hca,
 					  struct qhca_cmd_ctx *cmd);
 
-/* QPs that refer to an SRQ: DESTROY_SRQ answers IN_USE while there are any. */
+/*
+ * QPs that refer to an SRQ: DESTROY_SRQ answers IN_USE while there are any.
+ * ref: false if there is no such SRQ, or it is one for XRC, which no QP owns.
+ */
 bool qhca_srq_ref(struct qhca_hca *hca, uint32_t srqn);
 void qhca_srq_unref(struct qhca_hca *hca, uint32_t srqn);
 

@@ -64,7 +64,7 @@ void qhca_complete_send(struct qhca_hca *hca, struct qhca_qp *qp,
 /*
  * Complete the receive WQE in progress.  @cqe: byte_len, opcode, status, flags
  * and what is particular to the message; this fills in the rest and lets the
- * WQE go.
+ * WQE go.  If it is of an XRC SRQ that is gone there is nobody to tell.
  */
 void qhca_complete_recv(struct qhca_hca *hca, struct qhca_qp *qp,
 			struct qhca_cqe *cqe);
@@ -88,6 +88,23 @@ enum qhca_take qhca_srq_take(struct qhca_hca *hca, uint32_t srqn,
 /* Re-read slot @slot that was taken. */
 enum qhca_take qhca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
 			       uint32_t slot, struct qhca_rwqe *w);
+
+/*
+ * An XRC SRQ as a request finds it.  No QP refers to it, so that it may be
+ * destroyed, and its number used again, in the middle of a message: the token
+ * is what a QP may keep, and find the SRQ by again or find it gone.
+ */
+struct qhca_xsrq {
+	uint32_t token;			/* SRQN; top octet: which of that number */
+	uint32_t srqn, pd, cqn;
+	uint64_t handle;		/* of its completions */
+};
+/* false: no XRC SRQ of this number, or not one of domain @xrcd. */
+bool qhca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
+		  struct qhca_xsrq *x);
+/* The SRQ of @token; false: it is gone. */
+bool qhca_srq_xrc_again(struct qhca_hca *hca, uint32_t token, uint32_t xrcd,
+			struct qhca_xsrq *x);
 
 /* ---- flush.c */
 

@@ -23,10 +23,11 @@ const char fuzz_name[] = "packet";
 #define MAX_OPS		200
 #define LOG_DEPTH	3
 #define HISTORY		8
+#define XRCD		3
 
 enum {
 	RC, RC_SRQ, UC, UD, GSI, RC_RTR, RC_INIT, RC_SQD, RC_ERR, UD_SQE, RC_V6,
-	NUM_QPS
+	XRC_INI, XRC_TGT, XRC_TGT2, NUM_QPS
 };
 
 static const struct plan {
@@ -44,6 +45,9 @@ static const struct plan {
 	[RC_ERR]  = { QHCA_QPT_RC, QHCA_QPS_ERR, QHCA_MTU_256, false, false },
 	[UD_SQE]  = { QHCA_QPT_UD, QHCA_QPS_SQE, QHCA_MTU_1024, false, false },
 	[RC_V6]	  = { QHCA_QPT_RC, QHCA_QPS_RTS, QHCA_MTU_512, false, true },
+	[XRC_INI] = { QHCA_QPT_XRC_INI, QHCA_QPS_RTS, QHCA_MTU_256, false, false },
+	[XRC_TGT] = { QHCA_QPT_XRC_TGT, QHCA_QPS_RTS, QHCA_MTU_256, false, false },
+	[XRC_TGT2] = { QHCA_QPT_XRC_TGT, QHCA_QPS_RTS, QHCA_MTU_1024, false, false },
 };
 
 enum {
@@ -74,7 +78,7 @@ struct victim {
 	struct guard *g;
 	struct md *md;
 	struct md_cq cq;
-	struct md_srq srq;
+	struct md_srq srq, xsrq[2];	/* the second: of another domain */
 	struct md_qp qp[NUM_QPS];
 	struct md_mr mr[NUM_REGIONS];
 	uint32_t key[NUM_KEYS];
@@ -133,6 +137,11 @@ static void make_memory(struct victim *v)
 	v->key[MR_GONE] = v->md->next_key++ << 8;
 }
 
+static bool is_xrc(unsigned int q)
+{
+	return plan[q].type >= QHCA_QPT_XRC_INI;
+}
+
 static void post_recv(struct victim *v, unsigned int q, uint32_t len)
 {
 	struct md_sge sge[2] = {
@@ -144,6 +153,8 @@ static void post_recv(struct victim *v, unsigned int q, uint32_t len)
 
 	if (plan[q].srq)
 		md_srq_post(v->md, &v->srq, 0x5000, sge, 2);
+	else if (is_xrc(q))
+		md_srq_post(v->md, &v->xsrq[q == XRC_TGT2], 0x5800, sge, 2);
 	else
 		md_post_recv(v->md, qp, 0x6000 + qp->rq_pi, sge, 2);
 }
@@ -217,6 +228,7 @@ static void make_qp(struct victim *v, unsigned int q)
 		.rq_log_stride = 6, .rq_threshold = q & 2, .pd = PD,
 		.db_page = q % 4, .send_cq = &v->cq, .recv_cq = &v->cq,
 		.srq = plan[q].srq ? &v->srq : NULL,
+		.xrcd = XRCD,
 	};
 
 	must(md_qp_create(v->md, &v->qp[q], &init), "CREATE_QP");
@@ -257,6 +269,9 @@ static void make_victim(struct victim *v, struct in *in)
 	guard_allow_buf(v->g, &v->cq.buf, 0, v->cq.rec_offset);
 	guard_allow_buf(v->g, &v->cq.buf, v->cq.rec_offset + 64, 64);
 	md_srq_create(v->md, &v->srq, PD, 3, 6, 2);
+	for (uint32_t i = 0; i < 2; i++)
+		must(md_xsrq_create(v->md, &v->xsrq[i], PD, 3, 6, XRCD + i,
+				    &v->cq), "CREATE_SRQ");
 	for (unsigned int q = 0; q < NUM_QPS; q++)
 		make_qp(v, q);
 	write_window(v, MW1, QHCA_PTE_MW1, true);
@@ -300,6 +315,10 @@ static uint8_t pick_opcode(struct in *in, unsigned int q, bool response)
 		return QHCA_SVC_UD | (4 + (how & 1));
 	if (plan[q].type == QHCA_QPT_UC)
 		return QHCA_SVC_UC | uc[how % sizeof(uc)];
+	if (is_xrc(q))
+		return QHCA_SVC_XRC | (response != (how >= 240) ?
+				       answer[how % sizeof(answer)] :
+				       rc[how % sizeof(rc)]);
 	return response ? answer[how % sizeof(answer)] : rc[how % sizeof(rc)];
 }
 
@@ -385,7 +404,8 @@ static uint32_t pick_psn(struct in *in, const struct state *s, bool response)
 	return how < 176 ? s->psn : qhca_psn_add(s->psn, how % 24 - 16u);
 }
 
-static void pick_rest(struct in *in, unsigned int q, struct qhca_pkt *pkt)
+static void pick_rest(const struct victim *v, struct in *in, unsigned int q,
+		      struct qhca_pkt *pkt)
 {
 	static const uint8_t syndrome[] = { 0x1f, 0x60, 0x61, 0x62, 0x63, 0x20,
 					    0x21, 0x3f, 0x00, 0x40, 0x64, 0x7f };
@@ -398,6 +418,7 @@ static void pick_rest(struct in *in, unsigned int q, struct qhca_pkt *pkt)
 	if (how >= 244)
 		pkt->qkey = (uint32_t)in_number(in);
 	pkt->src_qpn = PEER_QPN + q;
+	pkt->xrc_srqn = how < 240 ? v->xsrq[0].srqn : how % 5;
 	pkt->syndrome = IN_ONE_OF(in, syndrome);
 	pkt->swap_add = in_u8(in);
 	pkt->compare = pkt->swap_add & 7;
@@ -479,7 +500,7 @@ static void send_packet(struct victim *v, struct in *in, bool response)
 		pkt.payload_len = pick_length(in, mtu_of(q));
 	if (pkt.what & (QHCA_H_RETH | QHCA_H_ATOMIC | QHCA_H_IETH))
 		pick_remote(v, in, &pkt);
-	pick_rest(in, q, &pkt);
+	pick_rest(v, in, q, &pkt);
 	pick_path(v, in, q, &pkt, &path);
 	frame_build(&f, &path, &pkt, (uint8_t)pkt.psn);
 	change_frame(&f, in);
@@ -557,7 +578,8 @@ static void post_send(struct victim *v, struct in *in)
 
 	sge.len = wr.opcode == QHCA_WQE_CMP_SWAP ||
 		  wr.opcode == QHCA_WQE_FETCH_ADD ? 8 :
-		  in_below(in, plan[q].type < QHCA_QPT_UD ? 8000 : 1024);
+		  in_below(in, plan[q].type == QHCA_QPT_UD ||
+			       plan[q].type == QHCA_QPT_GSI ? 1024 : 8000);
 	wr.flags = in_u8(in) & 7;
 	if (plan[q].type == QHCA_QPT_UD || plan[q].type == QHCA_QPT_GSI) {
 		put_le32(&ud.dest_qpn, PEER_QPN);
@@ -566,7 +588,8 @@ static void post_send(struct victim *v, struct in *in)
 		md_av(v->md, &ud.av, in_chance(in, 64) ? 2 : 1, false);
 		wr.ud = &ud;
 	}
-	md_post_send(v->md, qp, &wr);
+	if (plan[q].type != QHCA_QPT_XRC_TGT)
+		md_post_send(v->md, qp, &wr);
 	guard_doorbell(v->g, qp->init.db_page, QHCA_DB_SQ,
 		       (uint64_t)qp->sq_pi << 32 | qp->qpn);
 }
@@ -603,7 +626,13 @@ static void poll_cq(struct victim *v)
 	struct qhca_cqe cqe;
 
 	while (md_poll(&v->cq, &cqe)) {
-		if (get_le32(&cqe.flags) & QHCA_CQE_SRQ)
+		uint32_t flags = get_le32(&cqe.flags);
+		uint32_t srqn = get_le64(&cqe.handle) & 0xffffff;
+
+		if (flags & QHCA_CQE_XRC)
+			md_srq_free(v->md, &v->xsrq[srqn != v->xsrq[0].srqn],
+				    get_le32(&cqe.wqe));
+		else if (flags & QHCA_CQE_SRQ)
 			md_srq_free(v->md, &v->srq, get_le32(&cqe.wqe));
 		guard_digest(v->g, &cqe, sizeof(cqe));
 	}

@@ -602,11 +602,12 @@ static void fill_rwqe(struct md *md, const struct md_buf *b, uint64_t off,
 	md_buf_write(md, b, off + 16, raw + 16, 16 * num_sge);
 }
 
-void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
-		   uint32_t log_depth, uint32_t log_stride, uint32_t limit)
+static int srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
+		      uint32_t log_depth, uint32_t log_stride,
+		      struct qhca_srqc_sw *in)
 {
-	struct qhca_srqc_sw in = { 0 };
 	uint32_t depth = 1u << log_depth;
+	int status;
 
 	memset(srq, 0, sizeof(*srq));
 	srq->srqn = md->next_srqn++;
@@ -623,17 +624,41 @@ void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 	}
 	srq->tail = depth - 1;
 	srq->wr_id = md_own(md, depth, sizeof(*srq->wr_id));
-	buf_describe(&srq->buf, &in.buf);
-	put_le32(&in.rec_offset, srq->rec_offset);
-	put_le32(&in.pd, pd);
+	buf_describe(&srq->buf, &in->buf);
+	put_le64(&in->handle, MD_SRQ_HANDLE | srq->srqn);
+	put_le32(&in->rec_offset, srq->rec_offset);
+	put_le32(&in->pd, pd);
+	put_le32(&in->threshold, depth / 4);
+	in->log_depth = log_depth;
+	in->log_stride = log_stride;
+	in->max_sge = ((1u << log_stride) - 16) / 16 < 32 ?
+		      ((1u << log_stride) - 16) / 16 : 32;
+	status = md_cmd(md, QHCA_CMD_CREATE_SRQ, srq->srqn, 0, in, sizeof(*in),
+			NULL, 0, NULL);
+	if (status)
+		md->next_srqn--;
+	return status;
+}
+
+void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
+		   uint32_t log_depth, uint32_t log_stride, uint32_t limit)
+{
+	struct qhca_srqc_sw in = { 0 };
+
 	put_le32(&in.limit, limit);
-	put_le32(&in.threshold, depth / 4);
-	in.log_depth = log_depth;
-	in.log_stride = log_stride;
-	in.max_sge = ((1u << log_stride) - 16) / 16 < 32 ?
-		     ((1u << log_stride) - 16) / 16 : 32;
-	must(md_cmd(md, QHCA_CMD_CREATE_SRQ, srq->srqn, 0, &in, sizeof(in),
-		    NULL, 0, NULL), "CREATE_SRQ");
+	must(srq_create(md, srq, pd, log_depth, log_stride, &in),
+	     "CREATE_SRQ");
+}
+
+int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
+		   uint32_t log_depth, uint32_t log_stride, uint32_t xrcd,
+		   const struct md_cq *cq)
+{
+	struct qhca_srqc_sw in = { .flags = QHCA_SRQ_XRC };
+
+	put_le32(&in.xrcd, xrcd);
+	put_le32(&in.cqn, cq->cqn);
+	return srq_create(md, srq, pd, log_depth, log_stride, &in);
 }
 
 bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
@@ -668,18 +693,22 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 		 const struct md_qp_init *init)
 {
 	struct qhca_qpc_sw in = { 0 };
-	uint16_t flags = init->flags | QHCA_QP_HAS_SQ;
-	uint32_t sq_len = 1u << (init->sq_log_depth + init->sq_log_stride);
-	uint32_t rq_len = 0;
+	bool xrc = init->type >= QHCA_QPT_XRC_INI;
+	uint32_t sq_len = 0, rq_len = 0;
+	uint16_t flags = init->flags;
 	int status;
 
 	memset(qp, 0, sizeof(*qp));
 	qp->init = *init;
 	qp->qpn = init->type == QHCA_QPT_GSI ? 1 : md->next_qpn;
+	if (init->type != QHCA_QPT_XRC_TGT)
+		flags |= QHCA_QP_HAS_SQ;
 	if (init->srq)
 		flags |= QHCA_QP_SRQ;
-	else if (!init->no_rq)
+	else if (!init->no_rq && !xrc)
 		flags |= QHCA_QP_HAS_RQ;
+	if (flags & QHCA_QP_HAS_SQ)
+		sq_len = 1u << (init->sq_log_depth + init->sq_log_stride);
 	if (flags & QHCA_QP_HAS_RQ)
 		rq_len = 1u << (init->rq_log_depth + init->rq_log_stride);
 	qp->rq_offset = sq_len;
@@ -689,17 +718,19 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 	qp->rec_offset = (qp->rq_offset + rq_len + 127) & ~127u;
 	md_buf_alloc(md, &qp->buf, qp->rec_offset + 128);
 	buf_describe(&qp->buf, &in.buf);
-	put_le64(&in.handle, 0x4000000000000000ull | qp->qpn);
+	put_le64(&in.handle, MD_QP_HANDLE | qp->qpn);
 	put_le32(&in.rq_offset, qp->rq_offset);
 	put_le32(&in.rec_offset, qp->rec_offset);
 	in.type = init->type;
 	put_le16(&in.flags, flags);
-	in.sq_log_depth = init->sq_log_depth;
-	in.sq_log_stride = init->sq_log_stride;
-	in.sq_max_sge = ((1u << init->sq_log_stride) - 64) / 16;
-	if (in.sq_max_sge > MD_MAX_SGE)
-		in.sq_max_sge = MD_MAX_SGE;
-	put_le16(&in.max_inline, in.sq_max_sge * 16);
+	if (flags & QHCA_QP_HAS_SQ) {
+		in.sq_log_depth = init->sq_log_depth;
+		in.sq_log_stride = init->sq_log_stride;
+		in.sq_max_sge = ((1u << init->sq_log_stride) - 64) / 16;
+		if (in.sq_max_sge > MD_MAX_SGE)
+			in.sq_max_sge = MD_MAX_SGE;
+		put_le16(&in.max_inline, in.sq_max_sge * 16);
+	}
 	if (flags & QHCA_QP_HAS_RQ) {
 		in.rq_log_depth = init->rq_log_depth;
 		in.rq_log_stride = init->rq_log_stride;
@@ -710,10 +741,13 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 	}
 	put_le32(&in.pd, init->pd);
 	put_le32(&in.db_page, init->db_page);
-	put_le32(&in.send_cqn, init->send_cq->cqn);
-	put_le32(&in.recv_cqn, init->recv_cq->cqn);
+	if (flags & QHCA_QP_HAS_SQ)
+		put_le32(&in.send_cqn, init->send_cq->cqn);
+	if (!xrc)
+		put_le32(&in.recv_cqn, init->recv_cq->cqn);
 	if (init->srq)
 		put_le32(&in.srqn, init->srq->srqn);
+	put_le32(&in.xrcd, init->xrcd);
 	status = md_cmd(md, QHCA_CMD_CREATE_QP, qp->qpn, 0, &in, sizeof(in),
 			NULL, 0, NULL);
 	if (!status && init->type != QHCA_QPT_GSI)
@@ -760,7 +794,10 @@ void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *c)
 {
 	bool dgram = qp->init.type == QHCA_QPT_UD ||
 		     qp->init.type == QHCA_QPT_GSI;
-	bool rc = qp->init.type == QHCA_QPT_RC;
+	bool requester = qp->init.type == QHCA_QPT_RC ||
+			 qp->init.type == QHCA_QPT_XRC_INI;
+	bool target = qp->init.type == QHCA_QPT_XRC_TGT;
+	bool responder = qp->init.type == QHCA_QPT_RC || target;
 	uint32_t init = QHCA_QP_ATTR_PKEY_INDEX, rtr = 0;
 	uint32_t rts = QHCA_QP_ATTR_SQ_PSN;
 
@@ -768,12 +805,14 @@ void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *c)
 	if (!dgram)
 		rtr = QHCA_QP_ATTR_AV | QHCA_QP_ATTR_PATH_MTU |
 		      QHCA_QP_ATTR_DEST_QPN | QHCA_QP_ATTR_RQ_PSN;
-	if (rc) {
+	if (responder)
 		rtr |= QHCA_QP_ATTR_MAX_DEST_RD_ATOMIC |
 		       QHCA_QP_ATTR_MIN_RNR_TIMER;
+	if (requester)
 		rts |= QHCA_QP_ATTR_TIMEOUT | QHCA_QP_ATTR_RETRY_CNT |
 		       QHCA_QP_ATTR_RNR_RETRY | QHCA_QP_ATTR_MAX_RD_ATOMIC;
-	}
+	if (target)
+		rts |= QHCA_QP_ATTR_TIMEOUT;
 	must(md_qp_modify(md, qp, QHCA_QPS_INIT, init, c), "to INIT");
 	must(md_qp_modify(md, qp, QHCA_QPS_RTR, rtr, c), "to RTR");
 	must(md_qp_modify(md, qp, QHCA_QPS_RTS, rts, c), "to RTS");
@@ -832,6 +871,7 @@ void md_post_send(struct md *md, struct md_qp *qp, const struct md_wr *wr)
 	put_le32(&w.imm, wr->imm);
 	put_le64(&w.wr_id, wr->wr_id);
 	put_le32(&w.inline_len, wr->inline_len);
+	put_le32(&w.xrc_srqn, wr->xrc_srqn);
 	fill_body(&w, wr);
 	md_buf_write(md, &qp->buf, off, &w, sizeof(w));
 	if (wr->flags & QHCA_WQE_F_INLINE) {

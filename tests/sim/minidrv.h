@@ -59,6 +59,7 @@ struct md_qp_init {
 	uint32_t pd, db_page;
 	struct md_cq *send_cq, *recv_cq;
 	struct md_srq *srq;
+	uint32_t xrcd;			/* XRC target */
 };
 
 struct md_qp {
@@ -86,6 +87,7 @@ struct md_wr {
 	uint32_t inline_len;
 	uint64_t raddr;
 	uint32_t rkey;
+	uint32_t xrc_srqn;
 	uint64_t swap_add, compare;
 	const struct qhca_wqe_ud *ud;
 	const struct qhca_wqe_bind *bind;
@@ -194,6 +196,13 @@ bool md_poll(struct md_cq *cq, struct qhca_cqe *cqe);
 
 void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 		   uint32_t log_depth, uint32_t log_stride, uint32_t limit);
+/* ... for XRC: of domain @xrcd, completing to @cq.  Returns the status. */
+int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
+		   uint32_t log_depth, uint32_t log_stride, uint32_t xrcd,
+		   const struct md_cq *cq);
+/* handle of the completions of an XRC SRQ, and of a QP */
+#define MD_SRQ_HANDLE	0x5000000000000000ull
+#define MD_QP_HANDLE	0x4000000000000000ull
 /* false: full. */
 bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
 		 const struct md_sge *sge, uint32_t num_sge);

@@ -44,7 +44,7 @@ bool check_ok(void)
 /* ---- life */
 
 static void make_qp(struct end *e, const struct pair_options *o,
-		    struct md_srq *srq)
+		    struct md_srq *srq, bool is_b)
 {
 	struct md_qp_init qi = {
 		.type = o->type, .pd = PAIR_PD, .flags = o->qp_flags,
@@ -55,6 +55,11 @@ static void make_qp(struct end *e, const struct pair_options *o,
 
 	if (o->srq)
 		qi.srq = srq;
+	if (o->xrc) {
+		qi.type = is_b ? QHCA_QPT_XRC_TGT : QHCA_QPT_XRC_INI;
+		qi.xrcd = PAIR_XRCD;
+		qi.pd = is_b ? PAIR_PD + 9 : PAIR_PD;	/* the SRQ's counts */
+	}
 	if (md_qp_create(e->md, &e->qp, &qi))
 		md_die("CREATE_QP");
 }
@@ -72,7 +77,10 @@ static void open_end(struct pair *p, struct end *e, unsigned int host,
 	md_reg_mr(e->md, &e->mr, PAIR_PD, PAIR_IOVA, PAIR_LEN, ALL_ACCESS);
 	if (o->srq)
 		md_srq_create(e->md, &e->srq, PAIR_PD, 4, 6, 0);
-	make_qp(e, o, &e->srq);
+	if (o->xrc && md_xsrq_create(e->md, &e->srq, PAIR_PD, 4, 6, PAIR_XRCD,
+				     &e->rcq))
+		md_die("CREATE_SRQ for XRC");
+	make_qp(e, o, &e->srq, e == &p->b);
 	e->conn = (struct md_conn){
 		.sq_psn = 0xfffffa, .rq_psn = 0xfffffa, .mtu = QHCA_MTU_1024,
 		.access = ALL_ACCESS, .timeout = 8, .retry_cnt = 3,
@@ -164,6 +172,7 @@ void post(struct pair *p, struct end *e, uint8_t opcode, uint32_t len,
 		.wr_id = e->qp.sq_pi, .num_sge = 1, .sge = &sge,
 		.raddr = o->mr.iova + 32768, .rkey = o->mr.key,
 		.ud = is_datagram(p) ? &p->ud : NULL,
+		.xrc_srqn = o->srq.srqn,
 	};
 
 	md_post_send(e->md, &e->qp, &wr);
@@ -183,6 +192,8 @@ void post_recv(struct end *e, uint32_t len)
 
 	if (e->qp.init.srq)
 		md_srq_post(e->md, e->qp.init.srq, e->qp.init.srq->pi, &sge, 1);
+	else if (e->qp.init.type == QHCA_QPT_XRC_TGT)
+		md_srq_post(e->md, &e->srq, e->srq.pi, &sge, 1);
 	else
 		md_post_recv(e->md, &e->qp, e->qp.rq_pi, &sge, 1);
 }
@@ -244,7 +255,7 @@ void open_second(struct pair *p, struct end *a, struct end *b,
 		*to[i] = *from[i];
 		md_cq_create(to[i]->md, &to[i]->scq, 8);
 		md_cq_create(to[i]->md, &to[i]->rcq, 8);
-		make_qp(to[i], o, &from[i]->srq);
+		make_qp(to[i], o, &from[i]->srq, i);
 	}
 	aim(a, b);
 	aim(b, a);
@@ -311,7 +322,7 @@ int main(int argc, char **argv)
 {
 	static const struct scenario *const table[] = {
 		error_scenarios, key_scenarios, queue_scenarios, wire_scenarios,
-		state_scenarios, dma_scenarios, fault_scenarios,
+		state_scenarios, dma_scenarios, fault_scenarios, xrc_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

@@ -14,6 +14,7 @@
 #define PAIR_LEN	(64u << 10)	/* bytes of each end's region */
 #define PAIR_QKEY	0x111
 #define PAIR_PD		3
+#define PAIR_XRCD	7
 #define ALL_ACCESS	(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
 			 QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC)
 
@@ -37,6 +38,7 @@ struct pair {
 struct pair_options {
 	uint8_t type;			/* enum qhca_qp_type */
 	bool srq;			/* each end has one */
+	bool xrc;			/* a is initiator, b target; SRQs are XRC */
 	bool loop;			/* both ends on one host */
 	bool roomy;			/* caches in which nothing is replaced */
 	uint8_t hosts;			/* 0: 2 */
@@ -56,7 +58,7 @@ struct scenario {
 
 extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
-	fault_scenarios[];
+	fault_scenarios[], xrc_scenarios[];
 
 /* ---- checks */
 

@@ -15,6 +15,7 @@
 #define MAX_PAIRS	6
 #define MAX_OPS		400
 #define RECV_SLOTS	32
+#define XRC_SRQS	2
 #define IOVA		0x7f0000000000ull
 #define GRH		40
 #define QKEY		0x1234
@@ -25,6 +26,7 @@ struct op {
 	uint32_t len;
 	uint32_t src, dst;		/* offsets in the regions */
 	uint32_t src_claim, dst_claim;	/* bytes with alignment */
+	uint32_t srq;			/* XRC: which of the peer's */
 	uint32_t imm;
 	uint64_t swap_add, compare;
 	uint64_t seed;			/* of the payload */
@@ -38,7 +40,8 @@ struct ring {				/* claimed bytes of a region */
 struct side {
 	struct md *md;
 	struct side *peer;
-	struct md_qp qp;
+	struct md_qp qp;		/* XRC: initiator, and */
+	struct md_qp tgt;		/* ... target */
 	struct md_cq *scq, *rcq;
 	struct md_mr src, dst, recv;
 	uint8_t *src_model, *dst_model;
@@ -53,6 +56,7 @@ struct side {
 	uint32_t mtu;
 	uint32_t depth;
 	struct md_srq *srq, srq_room;
+	struct md_srq xsrq[XRC_SRQS];	/* receive slot n goes to n % XRC_SRQS */
 	struct qhca_wqe_ud ud;
 };
 
@@ -117,11 +121,21 @@ static void fill(uint64_t seed, uint8_t *p, uint32_t len)
 	}
 }
 
+static bool is_xrc(const struct side *s)
+{
+	return s->type == QHCA_QPT_XRC_INI;
+}
+
+static bool unreliable(const struct side *s)
+{
+	return s->type != QHCA_QPT_RC && !is_xrc(s);
+}
+
 /* Payload of a request: an unreliable one begins with its number. */
 static void payload(const struct side *s, const struct op *op, uint8_t *p)
 {
 	fill(op->seed, p, op->len);
-	if (s->type != QHCA_QPT_RC)
+	if (unreliable(s))
 		put_le32(p, op - s->op);
 }
 
@@ -161,7 +175,7 @@ static uint8_t random_opcode(struct load *l, const struct side *s)
 		QHCA_WQE_WRITE_IMM,
 	};
 
-	if (s->type == QHCA_QPT_RC)
+	if (!unreliable(s))
 		return rc[world_pick(l->w, sizeof(rc))];
 	if (s->type == QHCA_QPT_UC)
 		return uc[world_pick(l->w, sizeof(uc))];
@@ -188,11 +202,6 @@ static bool has_imm(uint8_t opcode)
 	return opcode == QHCA_WQE_SEND_IMM || opcode == QHCA_WQE_WRITE_IMM;
 }
 
-static bool unreliable(const struct side *s)
-{
-	return s->type != QHCA_QPT_RC;
-}
-
 static bool plan_op(struct load *l, struct side *s, struct op *op)
 {
 	struct world *w = l->w;
@@ -207,6 +216,7 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 		op->len = 4;
 	op->seed = (uint64_t)world_rand(w) << 32 | world_rand(w);
 	op->imm = unreliable(s) ? s->posted : world_rand(w);
+	op->srq = world_pick(w, XRC_SRQS);
 	if (is_atomic(op->opcode)) {
 		op->len = 8;
 		op->dst = 8 * world_pick(w, ATOMIC_AREA / 8 / 64);
@@ -292,6 +302,8 @@ static void post_op(struct load *l, struct side *s, struct op *op)
 	}
 	if (s->type == QHCA_QPT_UD)
 		wr.ud = &s->ud;
+	if (is_xrc(s))
+		wr.xrc_srqn = s->peer->xsrq[op->srq].srqn;
 	if (!(wr.flags & QHCA_WQE_F_INLINE))
 		wr.num_sge = split(l, &s->src, op->src, op->len, segs, sge);
 	md_post_send(s->md, &s->qp, &wr);
@@ -328,14 +340,18 @@ static uint32_t recv_off(const struct side *s, uint32_t slot)
 	return slot * s->recv_len;
 }
 
+static struct md_srq *srq_of(struct side *s, uint32_t slot)
+{
+	return is_xrc(s) ? &s->xsrq[slot % XRC_SRQS] : s->srq;
+}
+
 static void post_recvs(struct load *l, struct side *s)
 {
 	uint32_t burst = 1 + world_pick(l->w, 6);
-	uint32_t segs = max_segs(s->srq ? s->srq->log_stride :
-					  s->qp.init.rq_log_stride, 16);
 
 	while (burst--) {
 		struct md_sge sge[MD_MAX_SGE];
+		struct md_srq *srq;
 		uint32_t slot, n;
 
 		for (slot = 0; slot < RECV_SLOTS && s->recv_busy[slot]; slot++)
@@ -343,11 +359,13 @@ static void post_recvs(struct load *l, struct side *s)
 		if (slot == RECV_SLOTS ||
 		    s->recv_posted - s->recv_done >= RECV_SLOTS - 1)
 			return;
-		n = split(l, &s->recv, recv_off(s, slot), s->recv_len, segs,
-			  sge);
-		if (!s->srq)
+		srq = srq_of(s, slot);
+		n = split(l, &s->recv, recv_off(s, slot), s->recv_len,
+			  max_segs(srq ? srq->log_stride :
+					 s->qp.init.rq_log_stride, 16), sge);
+		if (!srq)
 			md_post_recv(s->md, &s->qp, slot, sge, n);
-		else if (!md_srq_post(s->md, s->srq, slot, sge, n))
+		else if (!md_srq_post(s->md, srq, slot, sge, n))
 			return;
 		s->recv_busy[slot] = true;
 		s->recv_posted++;
@@ -463,7 +481,7 @@ static struct op *find_request(struct load *l, struct side *s,
 	uint32_t number;
 	uint8_t head[4];
 
-	if (s->type == QHCA_QPT_RC) {
+	if (!unreliable(s)) {
 		while (s->expected < p->posted &&
 		       !takes_recv(p->op[s->expected].opcode))
 			s->expected++;
@@ -506,14 +524,15 @@ static bool on_recv_cqe(struct load *l, struct side *s,
 {
 	uint32_t slot = get_le64(&cqe->wr_id), flags = get_le32(&cqe->flags);
 	uint32_t grh = s->type == QHCA_QPT_UD ? GRH : 0;
+	const uint32_t xrc = QHCA_CQE_XRC | QHCA_CQE_SRQ;
 	struct op *op;
 	uint32_t number;
 
 	if (cqe->status || slot >= RECV_SLOTS || !s->recv_busy[slot])
 		return FAIL(l, "qp %u: receive %u ends with status %u",
 			    s->qp.qpn, slot, cqe->status);
-	if (s->srq)
-		md_srq_free(s->md, s->srq, get_le32(&cqe->wqe));
+	if (srq_of(s, slot))
+		md_srq_free(s->md, srq_of(s, slot), get_le32(&cqe->wqe));
 	s->recv_busy[slot] = false;
 	s->recv_done++;
 	op = find_request(l, s, cqe, recv_off(s, slot) + grh);
@@ -522,6 +541,9 @@ static bool on_recv_cqe(struct load *l, struct side *s,
 			    s->qp.qpn, s->type, slot, get_le32(&cqe->byte_len),
 			    flags, s->expected, s->peer->posted);
 	number = op - s->peer->op;
+	if (is_xrc(s) && (op->srq != slot % XRC_SRQS || ~flags & xrc))
+		return FAIL(l, "qp %u: message %u for SRQ %u took receive %u, flags %#x",
+			    s->tgt.qpn, number, op->srq, slot, flags);
 	if (get_le32(&cqe->byte_len) != op->len + grh ||
 	    !(flags & QHCA_CQE_IMM) != !has_imm(op->opcode) ||
 	    (has_imm(op->opcode) && get_le32(&cqe->imm) != op->imm) ||
@@ -538,11 +560,24 @@ static bool on_recv_cqe(struct load *l, struct side *s,
 	return true;
 }
 
-static struct side *side_of(struct load *l, unsigned int host, uint32_t qpn)
+/* Whose completion it is, its QP and its handle belonging together; or NULL. */
+static struct side *side_of(struct load *l, unsigned int host,
+			    const struct qhca_cqe *cqe)
 {
-	for (uint32_t i = 0; i < l->num_pairs; i++)
-		if (l->side[i][host].qp.qpn == qpn)
-			return &l->side[i][host];
+	bool send = get_le32(&cqe->flags) & QHCA_CQE_REQUESTER;
+	uint32_t qpn = get_le32(&cqe->qpn);
+	uint64_t handle = get_le64(&cqe->handle);
+
+	for (uint32_t i = 0; i < l->num_pairs; i++) {
+		struct side *s = &l->side[i][host];
+		uint32_t slot = get_le64(&cqe->wr_id);
+
+		if (!is_xrc(s) || send ?
+		    s->qp.qpn == qpn && handle == (MD_QP_HANDLE | qpn) :
+		    s->tgt.qpn == qpn &&
+		    handle == (MD_SRQ_HANDLE | srq_of(s, slot)->srqn))
+			return s;
+	}
 	return NULL;
 }
 
@@ -551,14 +586,12 @@ static bool poll_cqs(struct load *l, unsigned int host, uint32_t max)
 	struct qhca_cqe cqe;
 
 	while (max-- && md_poll(&l->cq[host], &cqe)) {
-		struct side *s = side_of(l, host, get_le32(&cqe.qpn));
+		struct side *s = side_of(l, host, &cqe);
 
 		if (!s)
-			return FAIL(l, "completion of QP %u that is not there",
-				    get_le32(&cqe.qpn));
-		if (get_le64(&cqe.handle) !=
-		    (0x4000000000000000ull | s->qp.qpn))
-			return FAIL(l, "completion with a wrong handle");
+			return FAIL(l, "completion of QP %u, handle %#llx: no such queue",
+				    get_le32(&cqe.qpn),
+				    (unsigned long long)get_le64(&cqe.handle));
 		if (!(get_le32(&cqe.flags) & QHCA_CQE_REQUESTER ?
 		      on_send_cqe(l, s, &cqe) : on_recv_cqe(l, s, &cqe)))
 			return false;
@@ -585,6 +618,26 @@ static void init_region(struct load *l, struct md *md, struct md_mr *mr,
 	md_buf_write(md, &mr->buf, mr->iova % 4096, *model, len);
 }
 
+/* The other half of an XRC connection: a target, and SRQs that it serves. */
+static void init_xrc(struct load *l, struct side *s, unsigned int host,
+		     uint32_t pd, const struct md_qp_init *like)
+{
+	struct world *w = l->w;
+	/* the domain of what is reached is the SRQ's, never the target's */
+	struct md_qp_init init = {
+		.type = QHCA_QPT_XRC_TGT, .pd = pd + 10, .db_page = like->db_page,
+		.xrcd = 1 + world_pick(w, 2),
+	};
+
+	if (md_qp_create(s->md, &s->tgt, &init))
+		md_die("CREATE_QP of an XRC target refused");
+	for (int i = 0; i < XRC_SRQS; i++)
+		if (md_xsrq_create(s->md, &s->xsrq[i], pd, 6,
+				   5 + world_pick(w, 6), init.xrcd,
+				   &l->cq[host]))
+			md_die("CREATE_SRQ for XRC refused");
+}
+
 static void init_side(struct load *l, struct side *s, unsigned int host,
 		      uint8_t type)
 {
@@ -608,11 +661,14 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	s->depth = 1u << init.sq_log_depth;
 	s->total = 1 + world_pick(w, l->plan->ops);
 	s->recv_len = l->plan->big_ppm ? MAX_BIG : 4 * l->plan->max_len;
-	if (l->plan->srq && world_chance(w, 500000)) {
+	if (type != QHCA_QPT_XRC_INI && l->plan->srq &&
+	    world_chance(w, 500000)) {
 		md_srq_create(md, &s->srq_room, pd, 6, 5 + world_pick(w, 6), 0);
 		init.srq = s->srq = &s->srq_room;
 	}
 	init.flags &= ~QHCA_QP_SIG_ALL;
+	if (type == QHCA_QPT_XRC_INI)
+		init_xrc(l, s, host, pd, &init);
 	if (md_qp_create(md, &s->qp, &init))
 		md_die("CREATE_QP refused");
 	init_region(l, md, &s->src, &s->src_model, pd, REGION,
@@ -665,6 +721,10 @@ static void connect_pair(struct load *l, struct side *a, struct side *b)
 		put_le32(&s[i]->ud.dest_qpn, s[!i]->qp.qpn);
 		put_le32(&s[i]->ud.qkey, QKEY);
 		s[i]->ud.av = c[i].av;
+		if (is_xrc(s[i])) {
+			md_qp_connect(s[i]->md, &s[i]->tgt, &c[i]);
+			c[i].dest_qpn = s[!i]->tgt.qpn;
+		}
 		md_qp_connect(s[i]->md, &s[i]->qp, &c[i]);
 	}
 }
@@ -684,7 +744,7 @@ static void setup(struct load *l)
 	for (uint32_t i = 0; i < l->num_pairs; i++) {
 		static const uint8_t types[] = {
 			QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_RC, QHCA_QPT_UC,
-			QHCA_QPT_UD,
+			QHCA_QPT_UD, QHCA_QPT_XRC_INI,
 		};
 		uint8_t type = types[world_pick(w, l->plan->reliable_only ?
 						   3 : sizeof(types))];
@@ -897,7 +957,8 @@ static bool tear_down(struct load *l)
 			if (q.ctx.state != QHCA_QPS_RTS)
 				return FAIL(l, "qp %u ends in state %u",
 					    s->qp.qpn, q.ctx.state);
-			if (md_qp_destroy(s->md, &s->qp))
+			if (md_qp_destroy(s->md, &s->qp) ||
+			    (is_xrc(s) && md_qp_destroy(s->md, &s->tgt)))
 				return FAIL(l, "DESTROY_QP refused");
 		}
 	return true;

@@ -47,6 +47,106 @@ static void test_build_write(void **state)
 	assert_memory_equal(out, write_imm, 32);
 }
 
+/*
+ * XRC (IBTA A14): the XRCETH comes between the BTH and what the operation has;
+ * responses have none.  By hand.
+ */
+static const uint8_t xrc_send[] = {		/* SEND Only */
+	0xa4, 0x60, 0xff, 0xff, 0x00, 0x00, 0x02, 0x34,
+	0x00, 0x12, 0x34, 0x56,
+	0x00, 0xab, 0xcd, 0xef,				/* XRCETH */
+	'a', 'b', 0, 0,					/* 2 of padding */
+	0, 0, 0, 0,
+};
+static const uint8_t xrc_send_inv[] = {		/* SEND Last with Invalidate */
+	0xb6, 0x40, 0xff, 0xff, 0x00, 0x00, 0x02, 0x34,
+	0x80, 0x00, 0x00, 0x01,
+	0x00, 0x00, 0x00, 0x05,
+	0x00, 0x00, 0x2b, 0x11,				/* IETH */
+	0, 0, 0, 0,
+};
+static const uint8_t xrc_write_imm[] = {	/* RDMA WRITE Only with Immediate */
+	0xab, 0xc0, 0xff, 0xff, 0x00, 0x00, 0x02, 0x34,
+	0x80, 0x00, 0x00, 0x02,
+	0x00, 0x00, 0x00, 0x05,
+	0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
+	0x00, 0x00, 0x2a, 0x07, 0x00, 0x00, 0x00, 0x04,	/* RETH */
+	0xde, 0xad, 0xbe, 0xef,				/* immediate */
+	'd', 'a', 't', 'a',
+	0, 0, 0, 0,
+};
+static const uint8_t xrc_read[] = {		/* RDMA READ Request */
+	0xac, 0x40, 0xff, 0xff, 0x00, 0x00, 0x02, 0x34,
+	0x80, 0x00, 0x00, 0x03,
+	0x00, 0x00, 0x00, 0x06,
+	0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
+	0x00, 0x00, 0x2a, 0x07, 0x00, 0x01, 0x00, 0x00,
+	0, 0, 0, 0,
+};
+static const uint8_t xrc_fetch_add[] = {
+	0xb4, 0x40, 0xff, 0xff, 0x00, 0x00, 0x02, 0x34,
+	0x80, 0x00, 0x00, 0x04,
+	0x00, 0x00, 0x00, 0x07,
+	0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
+	0x00, 0x00, 0x2a, 0x07,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x05,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,	/* AtomicETH */
+	0, 0, 0, 0,
+};
+static const uint8_t xrc_ack[] = {
+	0xb1, 0x40, 0xff, 0xff, 0x00, 0x00, 0x02, 0x35,
+	0x00, 0x00, 0x00, 0x04,
+	0x1f, 0x00, 0x00, 0x09,				/* AETH */
+	0, 0, 0, 0,
+};
+
+static void test_xrc(void **state)
+{
+	static const struct {
+		const uint8_t *frame;
+		size_t len;
+		uint32_t srqn, payload;
+	} f[] = {
+#define XRC_FRAME(f, srqn, payload) { f, sizeof(f), srqn, payload }
+		XRC_FRAME(xrc_send, 0xabcdef, 2), XRC_FRAME(xrc_send_inv, 5, 0),
+		XRC_FRAME(xrc_write_imm, 5, 4), XRC_FRAME(xrc_read, 6, 0),
+		XRC_FRAME(xrc_fetch_add, 7, 0), XRC_FRAME(xrc_ack, 0, 0),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(f) / sizeof(*f); i++) {
+		size_t head = f[i].len - 4 - f[i].payload -
+			      qhca_pkt_pad(f[i].payload);
+		struct qhca_pkt p = { .xrc_srqn = 0 };
+		uint8_t out[QHCA_MAX_TRANSPORT_LEN];
+
+		assert_true(qhca_pkt_parse(f[i].frame, f[i].len, &p));
+		assert_int_equal(p.service, QHCA_SVC_XRC);
+		assert_int_equal(p.xrc_srqn, f[i].srqn);
+		assert_int_equal(p.payload_len, f[i].payload);
+		assert_ptr_equal(p.payload, f[i].frame + head);
+		if (p.what & (QHCA_H_RETH | QHCA_H_ATOMIC)) {
+			assert_int_equal(p.va, 0x0102030405060708);
+			assert_int_equal(p.rkey, 0x2a07);
+		}
+		/* and back, byte for byte */
+		assert_int_equal(qhca_pkt_build(&p, out), head);
+		assert_memory_equal(out, f[i].frame, head);
+		/* one byte less than its headers */
+		assert_false(qhca_pkt_parse(f[i].frame, head + 3, &p));
+	}
+	/* the octet before the SRQN is reserved */
+	{
+		uint8_t reserved[sizeof(xrc_send)];
+		struct qhca_pkt p;
+
+		memcpy(reserved, xrc_send, sizeof(reserved));
+		reserved[12] = 0xff;
+		assert_true(qhca_pkt_parse(reserved, sizeof(reserved), &p));
+		assert_int_equal(p.xrc_srqn, 0xabcdef);
+	}
+}
+
 static void test_truncated(void **state)
 {
 	struct qhca_pkt p;
@@ -217,6 +317,7 @@ static void test_ipv6_header(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_parse_write),
 	cmocka_unit_test(test_build_write),
+	cmocka_unit_test(test_xrc),
 	cmocka_unit_test(test_truncated),
 	cmocka_unit_test(test_refused),
 	cmocka_unit_test(test_lengths),

@@ -519,7 +519,7 @@ int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	if (err)
 		return err;
 
-	qp->is_user = !!udata;
+	qp->is_user = udata && attr->qp_type != IB_QPT_XRC_TGT;
 	err = qhca_qp_init_flags(qp, attr);
 	if (err)
 		return err;
@@ -532,7 +532,7 @@ int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	INIT_WORK(&qp->event_work, qhca_qp_event_work);
 	qp->state = IB_QPS_RESET;
 
-	if (udata)
+	if (qp->is_user)
 		return qhca_create_user_qp(dev, qp, attr, udata);
 	return qhca_create_kernel_qp(dev, qp, attr);
 }
