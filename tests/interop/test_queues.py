@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Shared receive queues and extended reliable connections, by programs that
+others have written."""
+
+import pytest
+
+from lab import verbs
+from lab.link import qhca_links
+
+# Soft-RoCE has no XRC.
+xrc = pytest.mark.parametrize("link", qhca_links(), ids=lambda link: link.id)
+
+RC = [f"ib_{verb}_{what}" for verb in ("write", "read", "send", "atomic") for what in ("bw", "lat")]
+
+
+def run(ends, test, options, size):
+    rows = verbs.perftest(*ends, test, f"{options} -s {size}").rows
+    assert [row["bytes"] for row in rows] == [size]
+
+
+@xrc
+@pytest.mark.parametrize("options", ["", "-e", "-m 4096 -s 100000"], ids=["poll", "events", "large"])
+@pytest.mark.parametrize("ip", [4, 6], ids=["ipv4", "ipv6"])
+def test_xsrq_pingpong(ends, options, ip):
+    done = verbs.pingpong(*ends, "xsrq", f"-n 50 {options}", ip=ip)
+    assert "success" in done.client.out and "success" in done.server.out
+
+
+@xrc
+def test_xsrq_pingpong_of_many(ends):
+    """One SRQ and one target for each of several initiators."""
+    server, client = ends
+    port = 18400
+    gid = "-g %d"
+    background = server.spawn(f"ibv_xsrq_pingpong -d {server.ibdev} "
+                              f"{gid % server.gid_index(server.ip4)} -p {port} -c 3 -n 50")
+    server.wait_until(verbs.listening(port))
+    command = (f"ibv_xsrq_pingpong -d {client.ibdev} {gid % client.gid_index(client.ip4)} "
+               f"-p {port} -n 50 {server.ip4}")
+    client.exec(f"for i in 1 2 3; do {command} & p=\"$p $!\"; done; for i in $p; do wait $i || exit 1; done")
+    background.wait(60)
+
+
+@xrc
+@pytest.mark.parametrize("test", RC)
+def test_xrc(ends, test):
+    if "atomic" in test:
+        verbs.perftest(*ends, test, "-c XRC -n 50")
+    else:
+        run(ends, test, "-c XRC -n 50", 8192)
+        run(ends, test, "-c XRC -n 50", 1)
+
+
+@xrc
+@pytest.mark.parametrize("options", ["-q 8", "-b", "-b -q 4", "-e", "-I 64", "-l 8"])
+def test_xrc_send(ends, options):
+    run(ends, "ib_send_bw", f"-c XRC -n 64 {options}", 64)
+
+
+@pytest.mark.parametrize("options", ["", "-q 8", "-b", "-e"], ids=["one", "many", "both", "events"])
+def test_srq(ends, options):
+    run(ends, "ib_send_bw", f"--use-srq -n 100 {options}", 1024)
+
+
+@pytest.mark.parametrize("options", ["", "-e"], ids=["poll", "events"])
+def test_srq_of_datagrams(ends, options):
+    """Of one QP: with more, perftest sends more than it has receives for."""
+    run(ends, "ib_send_bw", f"-c UD --use-srq -n 100 {options}", 1024)
+
+
+@pytest.mark.parametrize("kind", ["RC", "UD"])
+def test_srq_latency(ends, kind):
+    run(ends, "ib_send_lat", f"-c {kind} --use-srq -n 100", 1024)
