@@ -356,6 +356,7 @@ static int refetch(struct qhca_hca *hca, struct qhca_cq *cq)
 	if (qhca_qbuf_read32(hca, &cq->buf, cq->rec_offset, &ci))
 		return -1;
 	qhca_count(hca, QHCA_CNT_refetches);
+	qhca_count(hca, QHCA_CNT_cq_refetches);
 	if (take_ci(cq, ci))
 		dirty(hca, cq);
 	else

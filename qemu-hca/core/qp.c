@@ -433,8 +433,13 @@ static bool refetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t field,
 
 bool qhca_qp_refetch_sq(struct qhca_hca *hca, struct qhca_qp *qp)
 {
-	return qp->sq_depth && refetch(hca, qp, REC_SQ_PI, &qp->sq_pi,
-				       qp->sq_ci, qp->sq_depth);
+	uint32_t old = qp->sq_pi;
+
+	if (!qp->sq_depth || !refetch(hca, qp, REC_SQ_PI, &qp->sq_pi,
+				      qp->sq_ci, qp->sq_depth))
+		return false;
+	qhca_count_n(hca, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
+	return true;
 }
 
 bool qhca_qp_refetch_rq(struct qhca_hca *hca, struct qhca_qp *qp)
@@ -444,6 +449,7 @@ bool qhca_qp_refetch_rq(struct qhca_hca *hca, struct qhca_qp *qp)
 	if (!qp->rq_depth)
 		return false;
 	qhca_count(hca, QHCA_CNT_refetches);
+	qhca_count(hca, QHCA_CNT_rq_refetches);
 	moved = refetch(hca, qp, REC_RQ_PI, &qp->rq_pi, qp->rq_ci,
 			qp->rq_depth);
 	if (!moved)

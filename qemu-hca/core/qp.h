@@ -243,7 +243,8 @@ struct qhca_qpslot {
 	uint8_t work;			/* QHCA_WORK_* */
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
-	uint8_t rsvd[2];
+	uint8_t linger;			/* is among qhca_sched.linger */
+	uint8_t rsvd[1];
 };
 QHCA_ASSERT_SIZE(struct qhca_qpslot, 32);
 

@@ -16,7 +16,7 @@ bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots)
 void qhca_sched_fini(struct qhca_hca *hca)
 {
 	free(hca->sched.heap);
-	hca->sched = (struct qhca_sched){ 0 };
+	hca->sched = (struct qhca_sched){ .linger_due = QHCA_NEVER };
 }
 
 /* ---- list of QPs with work: FIFO, through qhca_qpslot.next */
@@ -133,18 +133,83 @@ void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
 	sift_down(hca, hca->qps.slot[last].heap_pos);
 }
 
+/* ---- lingering */
+
+static void linger_remove(struct qhca_hca *hca, uint32_t i)
+{
+	struct qhca_sched *s = &hca->sched;
+
+	hca->qps.slot[s->linger[i].qpn].linger = false;
+	s->linger[i] = s->linger[--s->num_linger];
+}
+
+/* linger_due may stay too early: the run after it finds the true one. */
+static void linger_stop(struct qhca_hca *hca, uint32_t qpn)
+{
+	struct qhca_sched *s = &hca->sched;
+
+	for (uint32_t i = 0; hca->qps.slot[qpn].linger; i++)
+		if (s->linger[i].qpn == qpn)
+			linger_remove(hca, i);
+}
+
+/* Stay at the send queue, which has run dry?  false: it is not worth it. */
+static bool linger(struct qhca_hca *hca, const struct qhca_qp *qp)
+{
+	struct qhca_sched *s = &hca->sched;
+	uint64_t due = hca->now + QHCA_LINGER_NS;
+
+	if (!qhca_qp_is_reliable(qp) ||
+	    qp->sq_max - qp->sq_ci < QHCA_LINGER_WQES)
+		return false;
+	linger_stop(hca, qp->qpn);
+	if (s->num_linger == QHCA_LINGER_MAX)
+		return false;
+	s->linger[s->num_linger].due = due;
+	s->linger[s->num_linger++].qpn = qp->qpn;
+	hca->qps.slot[qp->qpn].linger = true;
+	if (due < s->linger_due)
+		s->linger_due = due;
+	return true;
+}
+
+static void run_lingerers(struct qhca_hca *hca)
+{
+	struct qhca_sched *s = &hca->sched;
+	uint64_t first = QHCA_NEVER;
+	uint32_t i = 0;
+
+	if (hca->now < s->linger_due)
+		return;
+	while (i < s->num_linger) {
+		if (s->linger[i].due <= hca->now) {
+			qhca_sched_work(hca, s->linger[i].qpn,
+					QHCA_WORK_SEND | QHCA_WORK_TURN);
+			linger_remove(hca, i);
+			continue;
+		}
+		if (s->linger[i].due < first)
+			first = s->linger[i].due;
+		i++;
+	}
+	s->linger_due = first;
+}
+
 void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
 {
 	qhca_sched_timer_stop(hca, qpn);
+	linger_stop(hca, qpn);
 	hca->qps.slot[qpn].work &= QHCA_WORK_QUEUED;
 }
 
 uint64_t qhca_sched_deadline(const struct qhca_hca *hca)
 {
 	/* a full link stops timers too: qhca_tx_ready() will come */
-	if (!hca->sched.heap_len || hca->wire.tx_blocked)
+	if (hca->wire.tx_blocked)
 		return QHCA_NEVER;
-	return due(hca, 1);
+	if (hca->sched.heap_len && due(hca, 1) < hca->sched.linger_due)
+		return due(hca, 1);
+	return hca->sched.linger_due;
 }
 
 /* ---- doorbells */
@@ -199,16 +264,19 @@ static void serve_flush(struct qhca_hca *hca, struct qhca_qp *qp,
 
 /*
  * The send queue has nothing (more) to send: say so in the record, then look
- * once more (Documentation/hardware.rst, Doorbell suppression).  true: a post
- * crossed.
+ * once more (Documentation/hardware.rst, Doorbell suppression); or linger, if
+ * one may @stay.  true: there are new posts.
  */
-static bool turn_away(struct qhca_hca *hca, struct qhca_qp *qp)
+static bool turn_away(struct qhca_hca *hca, struct qhca_qp *qp, bool stay)
 {
 	if (!(qp->s_flags & QHCA_SF_ACTIVE))
 		return false;
 	/* what was posted meanwhile is cheapest found before */
 	if (qhca_qp_refetch_sq(hca, qp))
 		return true;
+	if (stay && linger(hca, qp))
+		return false;
+	linger_stop(hca, qp->qpn);
 	qhca_qp_set_active(hca, qp, false);
 	return qhca_qp_refetch_sq(hca, qp);
 }
@@ -221,7 +289,7 @@ static enum qhca_send_stop send_some(struct qhca_hca *hca, struct qhca_qp *qp,
 	return qhca_requester_run(hca, qp, budget, spent);
 }
 
-static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp,
+static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp, bool stay,
 		       unsigned int budget, unsigned int *spent)
 {
 	unsigned int limit = *spent + budget;
@@ -229,7 +297,7 @@ static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp,
 
 	while (qhca_requester_may_run(qp) && *spent < limit) {
 		stop = send_some(hca, qp, limit - *spent, spent);
-		if (stop != QHCA_SEND_IDLE || !turn_away(hca, qp))
+		if (stop != QHCA_SEND_IDLE || !turn_away(hca, qp, stay))
 			break;
 		stop = QHCA_SEND_BUDGET;
 	}
@@ -268,9 +336,11 @@ static unsigned int serve(struct qhca_hca *hca, uint32_t qpn,
 			serve_flush(hca, qp, budget, &spent);
 		}
 	} else if (spent < budget) {
-		serve_send(hca, qp, budget - spent, &spent);
+		serve_send(hca, qp, !(work & QHCA_WORK_TURN), budget - spent,
+			   &spent);
 	} else {
-		qhca_sched_work(hca, qpn, QHCA_WORK_SEND);
+		qhca_sched_work(hca, qpn, QHCA_WORK_SEND |
+				(work & QHCA_WORK_TURN));
 	}
 	/* a turn that did nothing visible still took time */
 	return spent ? spent : 1;
@@ -307,6 +377,7 @@ unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
 		s->unblocked = hca->now;
 	}
 	run_timers(hca);
+	run_lingerers(hca);
 	while (spent < budget && s->first && !hca->wire.tx_blocked &&
 	       !qhca_is_dead(hca)) {
 		unsigned int left = budget - spent;

@@ -152,6 +152,7 @@ static bool refetch(struct qhca_hca *hca, struct qhca_srq *srq)
 	uint32_t pi;
 
 	qhca_count(hca, QHCA_CNT_refetches);
+	qhca_count(hca, QHCA_CNT_srq_refetches);
 	if (qhca_qbuf_read32(hca, &srq->buf, srq->rec_offset + REC_PI, &pi))
 		return false;
 	/* a pointer that is not sane counts as one that did not move */

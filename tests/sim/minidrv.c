@@ -36,6 +36,8 @@ static uint32_t md_rand(struct md *md)
 
 static bool dma_bad(struct md *md, uint64_t addr, size_t len)
 {
+	if (md->dma_hook)
+		md->dma_hook(md);
 	if (md->fail_dma && !--md->fail_dma) {
 		md->fail_dma = md->fail_dma_on;
 		md->dma_failed++;

@@ -147,6 +147,9 @@ struct md {
 	bool fail_dma_on;	/* ... and all after it */
 	uint64_t dma_failed;
 	uint64_t dma_reads, dma_writes;
+	/* NULL, or called before each access: what software does meanwhile */
+	void (*dma_hook)(struct md *md);
+	void *dma_hook_arg;
 };
 
 /* @number makes MAC 02:00:00:00:00:@number and GID ::ffff:10.0.0.@number. */

@@ -1119,7 +1119,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(fault_rdma_read) X(fault_atomic) X(fault_dropped) X(faults_forgotten) \
 	X(fault_us_16) X(fault_us_64) X(fault_us_256) X(fault_us_1024) \
 	X(fault_us_4096) X(fault_us_16384) X(fault_us_65536) \
-	X(fault_us_262144) X(fault_us_more)
+	X(fault_us_262144) X(fault_us_more) \
+	X(sq_wqes_found) X(cq_refetches) X(rq_refetches) X(srq_refetches)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

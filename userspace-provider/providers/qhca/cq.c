@@ -156,6 +156,26 @@ static uint32_t seen(const struct qhca_cq_ring *ring)
 }
 
 /*
+ * Does the device say that it is armed for as much?  Then it has yet to raise
+ * the event, for it clears the word before, and no doorbell is needed.  With
+ * completions in the ring that event may be for one of these, and a new one is
+ * asked for.  During a resize the device may be in the next ring already, and the
+ * word in that ring's record.
+ */
+static bool is_armed(const struct qhca_cq_ring *ring, bool solicited)
+{
+	uint32_t armed;
+
+	if (ring->next)
+		return false;
+	armed = qhca_load(&ring->rec->armed);
+	/* the word before the ring */
+	udma_from_device_barrier();
+	return (armed == 1 || (armed == 2 && solicited)) &&
+	       ring_end(ring) == ring->ci;
+}
+
+/*
  * The event is for a completion added after the request: a program that takes
  * one event, arms and then polls once must not get another event for what it
  * polls.  Who holds the lock may be this thread, between start_poll and
@@ -165,13 +185,17 @@ int qhca_arm_cq(struct ibv_cq *ibcq, int solicited)
 {
 	struct qhca_cq *cq = to_qcq(ibcq);
 	uint32_t ci = atomic_load_explicit(&cq->arm_ci, memory_order_relaxed);
+	bool armed = false;
 
 	if (qhca_trylock(&cq->lock)) {
+		armed = is_armed(cq->ring, solicited);
 		ci = seen(cq->ring);
 		qhca_unlock(&cq->lock);
 	}
-	qhca_doorbell(to_qctx(ibcq->context), QHCA_DB_CQ_ARM,
-		      cq->cqn | (solicited ? QHCA_DB_CQ_SOLICITED : 0), ci);
+	if (!armed)
+		qhca_doorbell(to_qctx(ibcq->context), QHCA_DB_CQ_ARM,
+			      cq->cqn |
+			      (solicited ? QHCA_DB_CQ_SOLICITED : 0), ci);
 	return 0;
 }
 

@@ -565,6 +565,20 @@ int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	return n;
 }
 
+/*
+ * The device clears the word before it raises the event.  So one that is armed
+ * for as much has yet to raise it, and needs no doorbell.
+ */
+static bool qhca_cq_is_armed(struct qhca_cq *cq, bool solicited)
+{
+	u32 armed;
+
+	/* The ring was read before. */
+	mb();
+	armed = le32_to_cpu(READ_ONCE(cq->rec->armed));
+	return armed == 1 || (armed == 2 && solicited);
+}
+
 int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibcq->device);
@@ -580,7 +594,8 @@ int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		arm |= QHCA_DB_CQ_SOLICITED;
 
 	spin_lock_irqsave(&cq->lock, irq_flags);
-	if (likely(!qhca_is_dead(dev)))
+	if (likely(!qhca_is_dead(dev)) &&
+	    !qhca_cq_is_armed(cq, arm & QHCA_DB_CQ_SOLICITED))
 		qhca_ring(dev->qdev, QHCA_DB_CQ_ARM, arm | (u64)cq->ci << 32);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = !!qhca_cq_peek(cq, cq->ci);

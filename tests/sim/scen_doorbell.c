@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Posts that cross the device's turning away from a send queue.  Software
+ * stores sq_pi and later loads sq_active, and rings if that is zero; the device
+ * is between any two of its memory accesses meanwhile.  Every place for the
+ * store and every later one for the load is tried, and nothing else happens
+ * that would make the device look: a lost wake-up is a request that is never
+ * executed.  What is behind it: Documentation/hardware.rst, Doorbell
+ * suppression.
+ */
+#include "pair.h"
+#include "sched.h"
+
+struct crossing {
+	struct pair *p;
+	uint64_t store, load;		/* before these accesses */
+	uint64_t accesses;
+	bool stored, loaded, ring;
+	uint32_t posts;
+};
+
+/* A WRITE of 8 bytes from @e to b, without a doorbell. */
+static void store(struct pair *p, struct end *e)
+{
+	struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
+		.wr_id = e->qp.sq_pi, .num_sge = 1, .sge = &sge,
+		.raddr = p->b.mr.iova + 32768, .rkey = p->b.mr.key,
+	};
+
+	md_post_send(e->md, &e->qp, &wr);
+}
+
+static void soft_store(struct crossing *c)
+{
+	c->stored = true;
+	for (uint32_t i = 0; i < c->posts; i++)
+		store(c->p, &c->p->a);
+}
+
+/* The doorbell itself reaches the device after what it does just now. */
+static void soft_load(struct crossing *c)
+{
+	struct md_qp *qp = &c->p->a.qp;
+
+	c->loaded = true;
+	c->ring = !md_buf_get32(c->p->a.md, &qp->buf, qp->rec_offset + 64);
+}
+
+static void meanwhile(struct md *md)
+{
+	struct crossing *c = md->dma_hook_arg;
+
+	if (c->accesses == c->store)
+		soft_store(c);
+	if (c->accesses == c->load)
+		soft_load(c);
+	c->accesses++;
+}
+
+/* Let go on: the doorbell of who loaded zero, and no other. */
+static void ring_if_asked(struct crossing *c)
+{
+	if (!c->ring)
+		return;
+	c->ring = false;
+	md_ring(c->p->a.md, &c->p->a.qp);
+}
+
+static bool run_once(struct crossing *c, uint32_t under_way)
+{
+	struct pair *p = c->p;
+	uint32_t want = under_way + c->posts, done = 0;
+	struct md *md = p->a.md;
+	struct qhca_cqe cqe;
+
+	c->accesses = 0;
+	c->stored = c->loaded = c->ring = false;
+	for (uint32_t i = 0; i < under_way; i++)
+		store(p, &p->a);
+	md_ring(md, &p->a.qp);
+	md->dma_hook = meanwhile;
+	md->dma_hook_arg = c;
+	while (world_step(&p->w, p->w.now + 1000000) && !c->loaded)
+		;
+	md->dma_hook = NULL;
+	/* the device has come to rest before that place */
+	if (!c->stored)
+		soft_store(c);
+	if (!c->loaded)
+		soft_load(c);
+	ring_if_asked(c);
+	settle(p);
+	for (; md_poll(&p->a.scq, &cqe); done++)
+		CHECK_EQ(cqe.status, 0);
+	if (done != want)
+		check_failed(__LINE__, "%u of %u requests executed: stored before access %llu, loaded before %llu",
+			     done, want, (unsigned long long)c->store,
+			     (unsigned long long)c->load);
+	/* at rest the device never claims to be at work */
+	CHECK_EQ(md_buf_get32(md, &p->a.qp.buf, p->a.qp.rec_offset + 64), 0);
+	return c->accesses > c->load;
+}
+
+static void cross(struct pair *p, uint32_t under_way, uint32_t posts)
+{
+	struct crossing c = { .p = p, .posts = posts };
+	bool more = true;
+
+	for (c.store = 0; more && check_ok(); c.store++)
+		for (c.load = c.store, more = true; more && check_ok(); c.load++)
+			if (!run_once(&c, under_way)) {
+				more = c.load > c.store;
+				break;
+			}
+	CHECK(c.store >= 7);		/* or there was nothing to cross */
+}
+
+static void posts_cross_one(struct pair *p)
+{
+	connect_pair(p);
+	cross(p, 1, 1);
+}
+
+static void posts_cross_lingering(struct pair *p)
+{
+	p->w.link.delay = 2000;
+	connect_pair(p);
+	cross(p, 3, 2);
+}
+
+/* ... and the answers that would make the device look are lost. */
+static bool drop_from_b(struct world *w, unsigned int from, uint8_t *frame,
+			size_t len)
+{
+	(void)frame; (void)len;
+	return !from || !(w->frames % 3);
+}
+
+static void posts_cross_losses(struct pair *p)
+{
+	p->w.filter = drop_from_b;
+	p->a.conn.retry_cnt = 7;
+	connect_pair(p);
+	cross(p, 3, 1);
+}
+
+static uint32_t active(struct pair *p)
+{
+	return md_buf_get32(p->a.md, &p->a.qp.buf, p->a.qp.rec_offset + 64);
+}
+
+/*
+ * With several requests under way one need not ring; with one, or when nobody
+ * answers for the time that hardware.rst gives, one has to.
+ */
+static void lingering_ends(struct pair *p)
+{
+	uint64_t rung, now;
+
+	p->w.link.delay = 20000;
+	connect_pair(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	md_settle(p->a.md);
+	CHECK_EQ(active(p), 0);			/* one is under way */
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	md_settle(p->a.md);
+	CHECK_EQ(active(p), 1);			/* two are */
+	rung = qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+	for (int i = 0; i < 50; i++)
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells), rung);
+	settle(p);
+	CHECK_EQ(active(p), 0);
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells), rung);
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found), 50);
+	CHECK_EQ(p->a.qp.sq_pi, 52);
+
+	/* nobody answers any more */
+	p->w.filter = drop_all;
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	md_settle(p->a.md);
+	CHECK_EQ(active(p), 1);
+	now = p->w.now;
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);	/* is seen in the end */
+	world_run(&p->w, now + QHCA_LINGER_NS + 1000);
+	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found), 51);
+	world_run(&p->w, now + 3 * QHCA_LINGER_NS);
+	CHECK_EQ(active(p), 0);
+	p->w.filter = NULL;
+	settle(p);
+	for (uint32_t i = 0; i < 55; i++) {
+		struct qhca_cqe cqe;
+
+		CHECK(md_poll(&p->a.scq, &cqe));
+		CHECK_EQ(cqe.status, 0);
+		CHECK_EQ(get_le64(&cqe.wr_id), i);
+	}
+}
+
+/* A steady stream of 64 outstanding small writes. */
+static void few_doorbells(struct pair *p)
+{
+	uint32_t done = 0;
+	struct qhca_cqe cqe;
+	uint64_t rung;
+
+	p->w.link.delay = 5000;
+	connect_pair(p);
+	while (done < 4000 && check_ok()) {
+		while (p->a.qp.sq_pi - done < 64 && p->a.qp.sq_pi < 4000)
+			post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		world_step(&p->w, p->w.now + 1000);
+		while (md_poll(&p->a.scq, &cqe)) {
+			CHECK_EQ(cqe.status, 0);
+			done++;
+		}
+	}
+	rung = qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+	CHECK(rung * 16 < 4000);
+	CHECK_EQ(rung + qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found) >=
+		 4000, 1);
+}
+
+/* More QPs at once than may linger: those over turn away, and work. */
+static void many_linger(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC };
+	static struct end a[QHCA_LINGER_MAX + 8], b[QHCA_LINGER_MAX + 8];
+	const uint32_t n = QHCA_LINGER_MAX + 8;
+	uint32_t lingering = 0;
+	struct qhca_cqe cqe;
+
+	p->w.link.delay = 20000;
+	for (uint32_t i = 0; i < n; i++)
+		open_second(p, &a[i], &b[i], &o);
+	for (uint32_t i = 0; i < n; i++)
+		for (int k = 0; k < 3; k++) {
+			store(p, &a[i]);
+			md_ring(a[i].md, &a[i].qp);
+		}
+	md_settle(p->a.md);
+	for (uint32_t i = 0; i < n; i++)
+		lingering += md_buf_get32(a[i].md, &a[i].qp.buf,
+					  a[i].qp.rec_offset + 64);
+	CHECK_EQ(lingering, QHCA_LINGER_MAX);
+	/* gone in the middle of it */
+	CHECK_EQ(md_qp_modify(a[0].md, &a[0].qp, QHCA_QPS_RESET, 0, NULL), 0);
+	for (uint32_t i = 1; i < n; i++) {
+		store(p, &a[i]);
+		md_ring(a[i].md, &a[i].qp);
+	}
+	settle(p);
+	for (uint32_t i = 1; i < n; i++)
+		for (int k = 0; k < 4; k++)
+			CHECK(md_poll(&a[i].scq, &cqe) && !cqe.status);
+	for (uint32_t i = 0; i < n; i++)
+		close_second(&a[i], &b[i]);
+}
+
+#define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
+
+const struct scenario doorbell_scenarios[] = {
+	RC(posts_cross_one), RC(posts_cross_lingering), RC(posts_cross_losses),
+	RC(lingering_ends), RC(few_doorbells), RC(many_linger),
+	{ 0 }
+};
