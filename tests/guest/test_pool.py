@@ -87,6 +87,36 @@ def test_none(node):
     assert not done.ok and "errno 95" in done.out + done.err, done
 
 
+def die(node):
+    """The device has a fatal error and is recovered by its driver."""
+    recoveries = f"ethtool -S {node.netif} | sed -n 's/.*drv_recoveries: //p'"
+    before = int(node.out(recoveries))
+    node.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+    node.wait_until(f'[ "$({recoveries})" = {before + 1} ]')
+    node.configure()
+
+
+@pytest.mark.parametrize("how", ["reload", "fatal"])
+def test_owner_loses_device(node, how):
+    """A process maps and uses all of the pool when its device goes."""
+    reload(node, 4, 4096)
+    owner = node.spawn(f"exec qhca-pool -d {node.ibdev} -g {node.gid_index()} hold > /tmp/hold 2>&1")
+    node.wait_until("grep -q holding /tmp/hold")
+    if how == "reload":
+        reload(node, 4, 4096)
+    else:
+        die(node)
+    # The next pool is whole while the process is still there, and after it.
+    assert owner.poll() is None
+    done = run(node, "query", "exhaustion", "data")
+    assert owner.poll() is None
+    owner.kill()
+    owner.wait(20, check=False)
+    for done in (done, run(node, "query", "exhaustion", "data")):
+        assert done.ok, done
+        assert "16384 KiB in 4 blocks" in done.out
+
+
 @pytest.mark.parametrize("name, value, why", [
     ("pool_blocks", 65, "over the device's maximum, 64"),
     ("pool_block_kib", 3000, "not a power of two"),

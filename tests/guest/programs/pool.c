@@ -611,6 +611,21 @@ static void case_killed(void)
 		CHECK(is_all(mem[i]->addr, 0, mem[i]->length));
 }
 
+/* For tests that take the device away: all of the pool, in use until killed. */
+static void case_hold(void)
+{
+	struct told told;
+	struct ends e;
+	int end;
+
+	start_owner(0, 0x99, &told, &end);
+	e = open_ends();
+	CHECK(!query(e.ctx).free);
+	printf("# holding %llu KiB\n", (unsigned long long)told.total >> 10);
+	alarm(0);
+	pause();
+}
+
 /* ---- cases of speed and caches */
 
 #define CHURN_KEYS	256
@@ -719,6 +734,7 @@ static const struct {
 	CASE(query), CASE(allocate), CASE(mapped), CASE(exhaustion), CASE(fragmentation),
 	CASE(data), CASE(permission), CASE(refused), CASE(rereg), CASE(window), CASE(fork),
 	CASE(two_processes), CASE(killed), CASE(churn), CASE(registration),
+	CASE(hold),		/* only if named */
 };
 
 /* All of the pool is free, once a case has ended. */
@@ -754,7 +770,7 @@ static bool wanted(char **names, const char *name)
 	for (int i = 0; names[i]; i++)
 		if (!strcmp(names[i], name))
 			return true;
-	return !names[0];
+	return !names[0] && strcmp(name, "hold");
 }
 
 int main(int argc, char **argv)
