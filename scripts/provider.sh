@@ -75,7 +75,7 @@ build()
 	say "building the provider"
 	# Other checkouts build here too: none of theirs is to be taken for this one's.
 	rm -f "$work"/build/lib/libqhca*
-	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca' sh "$JOBS" ||
+	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca qhca_test_rings' sh "$JOBS" ||
 		die "the provider does not build; see above"
 	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
 		die "the provider builds with warnings"
@@ -93,6 +93,11 @@ build()
 	ln -s lib/libqhca.so.1 "$out.new/libqhca-rdmav$pabi.so"
 	cp "$source/qhcadv.h" "$out.new/include/infiniband/"
 	echo "driver qhca" > "$out.new/qhca.driver"
+	# Runs on this machine with the guest tree's libraries.
+	mkdir -p "$out.new/test"
+	cp "$work/build/bin/qhca_test_rings" "$out.new/test/"
+	printf '%s:%s\n' "$work/build/lib" "$GUEST_TREE/usr/lib/x86_64-linux-gnu" > "$out.new/test/libraries"
+	printf '%s\n' "$GUEST_TREE/usr/lib64/ld-linux-x86-64.so.2" > "$out.new/test/loader"
 	if [ -n "${RDMA_CORE_SRC:-}" ]; then
 		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
 	fi
