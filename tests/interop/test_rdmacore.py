@@ -15,9 +15,8 @@ from lab import paths
 
 MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering"]
 
-# What may be left out: dma-buf regions are made from a GPU's memory there, and
-# extended connections are not there yet.
-MAY_SKIP = ["Device /dev/dri/renderD128 is not present", "Create XRCD is not supported"]
+# What may be left out: dma-buf regions are made from a GPU's memory there.
+MAY_SKIP = ["Device /dev/dri/renderD128 is not present"]
 
 RUN = """
 import sys, unittest
