@@ -1120,7 +1120,11 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(fault_us_16) X(fault_us_64) X(fault_us_256) X(fault_us_1024) \
 	X(fault_us_4096) X(fault_us_16384) X(fault_us_65536) \
 	X(fault_us_262144) X(fault_us_more) \
-	X(sq_wqes_found) X(cq_refetches) X(rq_refetches) X(srq_refetches)
+	X(sq_wqes_found) X(cq_refetches) X(rq_refetches) X(srq_refetches) \
+	X(qpc_conflicts) X(qpc_invalidations) X(qpc_stale_fills) \
+	X(cqc_conflicts) X(cqc_invalidations) X(cqc_stale_fills) \
+	X(srqc_conflicts) X(srqc_invalidations) X(srqc_stale_fills) \
+	X(fetch_stall_ns)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,
