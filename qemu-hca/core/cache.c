@@ -360,33 +360,47 @@ void qhca_cache_invalidate_all(struct qhca_cache *c)
 	invalidate(c, &inval);
 }
 
-void qhca_cache_for_each(const struct qhca_cache *c,
-			 void (*fn)(void *arg, uint32_t set, uint32_t block,
-				    const struct qhca_tag *tag,
+void qhca_cache_for_each(const struct qhca_cache *c, uint32_t first_set,
+			 bool (*fn)(void *arg, uint32_t set, uint32_t block,
+				    const struct qhca_cache_tagline *line,
 				    const void *payload),
 			 void *arg)
 {
 	uint32_t slot, lines = c->line ? num_lines(c) : 0;
 
-	for (slot = 0; slot < lines; slot++)
-		if (c->line[slot].valid)
-			fn(arg, slot >> c->log_blocks,
-			   slot & (c->geometry.blocks - 1u), &c->line[slot].tag,
-			   payload_of(c, slot));
+	if (first_set >= c->geometry.sets)
+		return;
+	for (slot = first_set << c->log_blocks; slot < lines; slot++)
+		if (c->line[slot].valid &&
+		    !fn(arg, slot >> c->log_blocks,
+			slot & (c->geometry.blocks - 1u), &c->line[slot],
+			payload_of(c, slot)))
+			return;
 }
 
 /* ------------------------------------------------------------------------
  * Queue descriptor caches
  */
 static const struct {
-	enum qhca_counter hits, misses, evictions, writebacks;
+	enum qhca_counter hits, misses, evictions, conflicts, invalidations;
+	enum qhca_counter stale_fills, writebacks;
 } ctx_counters[QHCA_NUM_CACHES] = {
-	[QHCA_CACHE_QD] = { QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses,
-			    QHCA_CNT_qpc_evictions, QHCA_CNT_qpc_writebacks },
-	[QHCA_CACHE_CQ] = { QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses,
-			    QHCA_CNT_cqc_evictions, QHCA_CNT_cqc_writebacks },
-	[QHCA_CACHE_SRQ] = { QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
-			     QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_writebacks },
+	[QHCA_CACHE_QD] = {
+		QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses, QHCA_CNT_qpc_evictions,
+		QHCA_CNT_qpc_conflicts, QHCA_CNT_qpc_invalidations,
+		QHCA_CNT_qpc_stale_fills, QHCA_CNT_qpc_writebacks,
+	},
+	[QHCA_CACHE_CQ] = {
+		QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses, QHCA_CNT_cqc_evictions,
+		QHCA_CNT_cqc_conflicts, QHCA_CNT_cqc_invalidations,
+		QHCA_CNT_cqc_stale_fills, QHCA_CNT_cqc_writebacks,
+	},
+	[QHCA_CACHE_SRQ] = {
+		QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
+		QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_conflicts,
+		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
+		QHCA_CNT_srqc_writebacks,
+	},
 };
 
 static struct qhca_tag ctx_tag(const struct qhca_ctxcache *cc, uint32_t index)
@@ -432,6 +446,9 @@ bool qhca_ctxcache_init(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 		.hits = &hca->counter[ctx_counters[id].hits],
 		.misses = &hca->counter[ctx_counters[id].misses],
 		.evictions = &hca->counter[ctx_counters[id].evictions],
+		.conflicts = &hca->counter[ctx_counters[id].conflicts],
+		.invalidations = &hca->counter[ctx_counters[id].invalidations],
+		.stale_fills = &hca->counter[ctx_counters[id].stale_fills],
 		.writebacks = &hca->counter[ctx_counters[id].writebacks],
 	};
 

@@ -117,10 +117,13 @@ void qhca_cache_invalidate_range(struct qhca_cache *c, uint16_t gvmi,
 				 uint64_t last_page);
 void qhca_cache_invalidate_all(struct qhca_cache *c);
 
-/* Observation: each valid line; without effect on the cache. */
-void qhca_cache_for_each(const struct qhca_cache *c,
-			 void (*fn)(void *arg, uint32_t set, uint32_t block,
-				    const struct qhca_tag *tag,
+/*
+ * Observation: each valid line from @first_set on, by set and block, until @fn
+ * returns false; without effect on the cache.
+ */
+void qhca_cache_for_each(const struct qhca_cache *c, uint32_t first_set,
+			 bool (*fn)(void *arg, uint32_t set, uint32_t block,
+				    const struct qhca_cache_tagline *line,
 				    const void *payload),
 			 void *arg);
 

@@ -428,35 +428,55 @@ void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
 }
 
 struct line_walk {
-	bool translation;
-	void (*fn)(void *arg, const struct qhca_cache_line *line);
+	enum qhca_cache_id id;
+	bool (*fn)(void *arg, const struct qhca_cache_line *line);
 	void *arg;
 };
 
-static void show_line(void *arg, uint32_t set, uint32_t block,
-		      const struct qhca_tag *tag, const void *payload)
+static void show_translation(struct qhca_cache_line *line, uint64_t entry)
+{
+	line->addr = entry & QHCA_ATE_ADDR;
+	line->writable = entry & QHCA_ATE_WRITE;
+}
+
+static void show_protection(struct qhca_cache_line *line,
+			    const struct qhca_pte_host *pte)
+{
+	line->key = line->index << 8 | pte->octet;
+	line->pd = pte->pd;
+	line->access = pte->access;
+	line->start = pte->start;
+	line->length = pte->length;
+	line->type = pte->type;
+}
+
+static bool show_line(void *arg, uint32_t set, uint32_t block,
+		      const struct qhca_cache_tagline *tagline,
+		      const void *payload)
 {
 	const struct line_walk *walk = arg;
 	struct qhca_cache_line line = {
-		.set = set, .block = block, .gvmi = tag->gvmi,
-		.index = tag->index, .page = tag->page,
+		.set = set, .block = block, .gvmi = tagline->tag.gvmi,
+		.index = tagline->tag.index, .page = tagline->tag.page,
+		.dirty = tagline->dirty, .sticky = tagline->sticky,
 	};
 
-	if (walk->translation)
-		line.addr = *(const uint64_t *)payload & QHCA_ATE_ADDR;
-	walk->fn(walk->arg, &line);
+	if (walk->id == QHCA_CACHE_AT)
+		show_translation(&line, *(const uint64_t *)payload);
+	else if (walk->id == QHCA_CACHE_PT)
+		show_protection(&line, payload);
+	return walk->fn(walk->arg, &line);
 }
 
 void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
-			      void (*fn)(void *arg,
+			      uint32_t first_set,
+			      bool (*fn)(void *arg,
 					 const struct qhca_cache_line *line),
 			      void *arg)
 {
-	struct line_walk walk = {
-		.translation = id == QHCA_CACHE_AT, .fn = fn, .arg = arg,
-	};
+	struct line_walk walk = { .id = id, .fn = fn, .arg = arg };
 	const struct qhca_cache *c = cache_of(hca, id);
 
 	if (c)
-		qhca_cache_for_each(c, show_line, &walk);
+		qhca_cache_for_each(c, first_set, show_line, &walk);
 }

@@ -216,13 +216,28 @@ void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
 		      struct qhca_cache_info *info);
 struct qhca_cache_line {
 	uint32_t set, block;
+	bool dirty, sticky;
 	uint16_t gvmi;
 	uint32_t index;		/* key index or queue number */
-	uint64_t page;		/* translation cache: page number, else 0 */
-	uint64_t addr;		/* translation cache: where it leads, else 0 */
+
+	/* translation cache, else 0 */
+	uint64_t page;		/* page number */
+	uint64_t addr;		/* where it leads */
+	bool writable;
+
+	/* protection cache, else 0; as the entry has them */
+	uint32_t key;		/* index and octet */
+	uint32_t pd, access;
+	uint64_t start, length;
+	uint8_t type;		/* enum qhca_pte_type */
 };
+/*
+ * Calls @fn for each valid line from @first_set on, by set and block, until it
+ * returns false; without disturbing the cache.
+ */
 void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
-			      void (*fn)(void *arg, const struct qhca_cache_line *line),
+			      uint32_t first_set,
+			      bool (*fn)(void *arg, const struct qhca_cache_line *line),
 			      void *arg);
 
 #endif /* QHCA_H */

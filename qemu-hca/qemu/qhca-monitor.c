@@ -6,10 +6,16 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-qhca.h"
+#include "qapi/util.h"
 #include "qobject/qdict.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qhca-dev.h"
+
+/* Lines in an answer: a whole set at least, and what a person can read. */
+#define QHCA_LEAST_LINES    64u
+#define QHCA_DEFAULT_LINES  256u
+#define QHCA_MOST_LINES     4096u
 
 /* BQL */
 static QTAILQ_HEAD(, QhcaState) qhca_devices =
@@ -95,41 +101,103 @@ static void qhca_add_qp(void *arg, const struct qhca_qp_info *info)
     QAPI_LIST_APPEND(*tail, qp);
 }
 
-static void qhca_add_line(void *arg, const struct qhca_cache_line *info)
+static QhcaRegionType qhca_region_type(uint8_t type)
 {
-    QhcaCacheLineList ***tail = arg;
-    QhcaCacheLine *line = g_new0(QhcaCacheLine, 1);
+    static const QhcaRegionType types[] = {
+        [QHCA_PTE_MR] = QHCA_REGION_TYPE_MR,
+        [QHCA_PTE_FAST_REG] = QHCA_REGION_TYPE_FAST_REG,
+        [QHCA_PTE_MW1] = QHCA_REGION_TYPE_MW1,
+        [QHCA_PTE_MW2B] = QHCA_REGION_TYPE_MW2B,
+        [QHCA_PTE_POOL] = QHCA_REGION_TYPE_POOL,
+        [QHCA_PTE_DEVMEM] = QHCA_REGION_TYPE_DEVMEM,
+        [QHCA_PTE_DMA] = QHCA_REGION_TYPE_DMA,
+    };
 
+    return type && type < ARRAY_SIZE(types) ? types[type] :
+                                              QHCA_REGION_TYPE_UNKNOWN;
+}
+
+static QhcaRegion *qhca_region(const struct qhca_cache_line *info)
+{
+    QhcaRegion *region = g_new0(QhcaRegion, 1);
+
+    region->key = info->key;
+    region->type = qhca_region_type(info->type);
+    region->pd = info->pd;
+    region->access = info->access;
+    region->start = info->start;
+    region->length = info->length;
+    return region;
+}
+
+/* A listing ends at the end of a set, so that the next can go on there. */
+typedef struct QhcaLineWalk {
+    QhcaCache *cache;
+    QhcaCacheLineList **tail;
+    enum qhca_cache_id id;
+    uint32_t room;
+    uint32_t last_set;
+} QhcaLineWalk;
+
+static bool qhca_add_line(void *arg, const struct qhca_cache_line *info)
+{
+    QhcaLineWalk *walk = arg;
+    QhcaCacheLine *line;
+
+    if (info->set != walk->last_set && walk->room < walk->cache->blocks) {
+        walk->cache->has_next_set = true;
+        walk->cache->next_set = info->set;
+        return false;
+    }
+    walk->last_set = info->set;
+    walk->room--;
+    line = g_new0(QhcaCacheLine, 1);
     line->set = info->set;
     line->block = info->block;
+    line->dirty = info->dirty;
+    line->sticky = info->sticky;
     line->gvmi = info->gvmi;
     line->index = info->index;
     line->page = info->page;
     line->addr = info->addr;
-    QAPI_LIST_APPEND(*tail, line);
+    line->writable = info->writable;
+    if (walk->id == QHCA_CACHE_PT) {
+        line->region = qhca_region(info);
+    }
+    QAPI_LIST_APPEND(walk->tail, line);
+    return true;
 }
 
-static QhcaCache *qhca_cache(QhcaState *s, enum qhca_cache_id id, bool lines)
+static void qhca_add_lines(QhcaState *s, QhcaCache *cache,
+                           enum qhca_cache_id id, uint32_t from_set,
+                           uint32_t max)
 {
-    static const char *const names[QHCA_NUM_CACHES] = {
-        [QHCA_CACHE_PT] = "pt", [QHCA_CACHE_AT] = "at",
-        [QHCA_CACHE_QD] = "qp", [QHCA_CACHE_CQ] = "cq",
-        [QHCA_CACHE_SRQ] = "srq",
+    QhcaLineWalk walk = {
+        .cache = cache, .tail = &cache->lines, .id = id, .room = max,
+        .last_set = UINT32_MAX,
     };
+
+    cache->has_lines = true;
+    qhca_for_each_cache_line(s->hca, id, from_set, qhca_add_line, &walk);
+}
+
+/* In the order of the engine's enum. */
+static const QhcaCacheId qhca_cache_ids[QHCA_NUM_CACHES] = {
+    [QHCA_CACHE_PT] = QHCA_CACHE_ID_PT, [QHCA_CACHE_AT] = QHCA_CACHE_ID_AT,
+    [QHCA_CACHE_QD] = QHCA_CACHE_ID_QP, [QHCA_CACHE_CQ] = QHCA_CACHE_ID_CQ,
+    [QHCA_CACHE_SRQ] = QHCA_CACHE_ID_SRQ,
+};
+
+static QhcaCache *qhca_cache(QhcaState *s, enum qhca_cache_id id)
+{
     struct qhca_cache_info info = { };
     QhcaCache *cache = g_new0(QhcaCache, 1);
 
     qhca_query_cache(s->hca, id, &info);
-    cache->name = g_strdup(names[id]);
+    cache->name = g_strdup(QhcaCacheId_str(qhca_cache_ids[id]));
     cache->sets = info.geometry.sets;
     cache->blocks = info.geometry.blocks;
     cache->valid = info.valid;
-    if (lines) {
-        QhcaCacheLineList **tail = &cache->lines;
-
-        cache->has_lines = true;
-        qhca_for_each_cache_line(s->hca, id, qhca_add_line, &tail);
-    }
     return cache;
 }
 
@@ -178,7 +246,12 @@ static QhcaInfo *qhca_info(QhcaState *s, bool lines)
     info->port = qhca_port(s);
     qhca_for_each_qp(s->hca, qhca_add_qp, &qp_tail);
     for (int i = 0; i < QHCA_NUM_CACHES; i++) {
-        QAPI_LIST_APPEND(cache_tail, qhca_cache(s, i, lines));
+        QhcaCache *cache = qhca_cache(s, i);
+
+        if (lines) {
+            qhca_add_lines(s, cache, i, 0, QHCA_DEFAULT_LINES);
+        }
+        QAPI_LIST_APPEND(cache_tail, cache);
     }
     for (int i = 0; i < QHCA_NUM_COUNTERS; i++) {
         qhca_add_counter(&counter_tail, qhca_counter_name(i),
@@ -207,6 +280,52 @@ QhcaInfoList *qmp_query_qhca(const char *id, bool has_cache_lines,
         error_setg(errp, "there is no qhca device '%s'", id);
     }
     return list;
+}
+
+static QhcaState *qhca_find(const char *id, Error **errp)
+{
+    QhcaState *s;
+
+    QTAILQ_FOREACH(s, &qhca_devices, next) {
+        g_autofree char *path = object_get_canonical_path(OBJECT(s));
+
+        if (!g_strcmp0(id, DEVICE(s)->id) || !strcmp(id, path)) {
+            return s;
+        }
+    }
+    error_setg(errp, "there is no qhca device '%s'", id);
+    return NULL;
+}
+
+QhcaCache *qmp_x_query_qhca_cache(const char *id, QhcaCacheId which,
+                                  bool has_from_set, uint32_t from_set,
+                                  bool has_max_lines, uint32_t max_lines,
+                                  Error **errp)
+{
+    QhcaState *s = qhca_find(id, errp);
+    enum qhca_cache_id engine_id = 0;
+    QhcaCache *cache;
+
+    if (!s) {
+        return NULL;
+    }
+    if (!has_max_lines) {
+        max_lines = QHCA_DEFAULT_LINES;
+    }
+    if (max_lines < QHCA_LEAST_LINES || max_lines > QHCA_MOST_LINES) {
+        error_setg(errp, "max-lines=%" PRIu32 " is not from %u to %u",
+                   max_lines, QHCA_LEAST_LINES, QHCA_MOST_LINES);
+        return NULL;
+    }
+    while (qhca_cache_ids[engine_id] != which) {
+        engine_id++;
+    }
+    qhca_enter(s);          /* what is on the list has an engine */
+    cache = qhca_cache(s, engine_id);
+    qhca_add_lines(s, cache, engine_id, has_from_set ? from_set : 0,
+                   max_lines);
+    qhca_leave(s);
+    return cache;
 }
 
 /*
@@ -277,7 +396,55 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
     }
 }
 
+static void hmp_qhca_line(Monitor *mon, const QhcaCacheLine *line)
+{
+    monitor_printf(mon, "  set %5" PRIu32 " block %2" PRIu32 "%s%s: %" PRIu32,
+                   line->set, line->block, line->dirty ? " dirty" : "",
+                   line->sticky ? " sticky" : "", line->index);
+    if (line->addr) {
+        monitor_printf(mon, " page %#" PRIx64 " at %#" PRIx64 "%s",
+                       line->page, line->addr, line->writable ? " w" : "");
+    }
+    if (line->region) {
+        const QhcaRegion *r = line->region;
+
+        monitor_printf(mon, " key %#" PRIx32 " %s pd %" PRIu32 " access %#"
+                       PRIx32 " start %#" PRIx64 " length %#" PRIx64, r->key,
+                       QhcaRegionType_str(r->type), r->pd, r->access, r->start,
+                       r->length);
+    }
+    monitor_printf(mon, "\n");
+}
+
+static void hmp_info_qhca_cache(Monitor *mon, const QDict *qdict)
+{
+    const char *name = qdict_get_str(qdict, "cache");
+    Error *err = NULL;
+    int which = qapi_enum_parse(&QhcaCacheId_lookup, name, -1, &err);
+    g_autoptr(QhcaCache) cache = NULL;
+
+    if (which >= 0) {
+        cache = qmp_x_query_qhca_cache(qdict_get_str(qdict, "id"), which, true,
+                                       qdict_get_try_int(qdict, "from", 0),
+                                       false, 0, &err);
+    }
+    if (hmp_handle_error(mon, err)) {
+        return;
+    }
+    monitor_printf(mon, "%s: %u sets x %u blocks, %" PRIu32
+                   " lines in use\n", cache->name, cache->sets,
+                   cache->blocks, cache->valid);
+    for (const QhcaCacheLineList *l = cache->lines; l; l = l->next) {
+        hmp_qhca_line(mon, l->value);
+    }
+    if (cache->has_next_set) {
+        monitor_printf(mon, "  more from set %" PRIu32 " on\n",
+                       cache->next_set);
+    }
+}
+
 void qhca_monitor_register(void)
 {
     monitor_register_hmp("qhca", true, hmp_info_qhca);
+    monitor_register_hmp("qhca-cache", true, hmp_info_qhca_cache);
 }

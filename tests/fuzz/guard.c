@@ -482,10 +482,11 @@ static void see_qp(void *arg, const struct qhca_qp_info *info)
 	guard_digest(g, &info->rq_psn, sizeof(info->rq_psn));
 }
 
-static void see_line(void *arg, const struct qhca_cache_line *line)
+static bool see_line(void *arg, const struct qhca_cache_line *line)
 {
 	guard_digest(arg, &line->index, sizeof(line->index));
 	guard_digest(arg, &line->addr, sizeof(line->addr));
+	return true;
 }
 
 void guard_observe(struct guard *g)
@@ -502,7 +503,7 @@ void guard_observe(struct guard *g)
 		if (cache.valid > lines)
 			guard_fail("cache %d has %u of %u lines", c,
 				   cache.valid, lines);
-		qhca_for_each_cache_line(g->hca, c, see_line, g);
+		qhca_for_each_cache_line(g->hca, c, 0, see_line, g);
 	}
 	qhca_query_port(g->hca, &port);
 	guard_digest(g, &port.eth_mtu, sizeof(port.eth_mtu));

@@ -193,29 +193,46 @@ static void test_peek(void **state)
 	counted_free(p);
 }
 
-static void count_line(void *arg, uint32_t set, uint32_t block,
-		       const struct qhca_tag *tag, const void *payload)
+struct walked {
+	unsigned int seen[8];
+	uint32_t stop_at;
+};
+
+static bool count_line(void *arg, uint32_t set, uint32_t block,
+		       const struct qhca_cache_tagline *line,
+		       const void *payload)
 {
-	unsigned int *seen = arg;
+	struct walked *w = arg;
 
 	assert_non_null(payload);
 	assert_true(block < 2);
-	assert_int_equal(set, tag->index % 4);
-	seen[tag->index]++;
+	assert_true(line->valid);
+	assert_int_equal(set, line->tag.index % 4);
+	w->seen[line->tag.index]++;
+	return line->tag.index != w->stop_at;
 }
 
 static void test_for_each(void **state)
 {
 	struct counted *p = counted_new(4, 2);
-	unsigned int seen[8] = { 0 }, i;
+	struct walked w = { .stop_at = 99 };
+	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < 8; i++)
 		touch(&p->c, i);
 	qhca_cache_invalidate_index(&p->c, 0, 5);
-	qhca_cache_for_each(&p->c, count_line, seen);
+	qhca_cache_for_each(&p->c, 0, count_line, &w);
 	for (i = 0; i < 8; i++)
-		assert_int_equal(seen[i], i != 5);
+		assert_int_equal(w.seen[i], i != 5);
+	/* from a set on, until told to stop: 2, 6, 3 */
+	w = (struct walked){ .stop_at = 3 };
+	qhca_cache_for_each(&p->c, 2, count_line, &w);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(w.seen[i], i == 2 || i == 6 || i == 3);
+	qhca_cache_for_each(&p->c, 4, count_line, &w);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(w.seen[i], i == 2 || i == 6 || i == 3);
 	counted_free(p);
 }
 

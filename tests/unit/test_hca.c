@@ -259,12 +259,13 @@ struct seen {
 	struct qhca_cache_line last;
 };
 
-static void on_line(void *arg, const struct qhca_cache_line *line)
+static bool on_line(void *arg, const struct qhca_cache_line *line)
 {
 	struct seen *s = arg;
 
 	s->num++;
 	s->last = *line;
+	return true;
 }
 
 static void test_cache_lines(void **state)
@@ -274,6 +275,7 @@ static void test_cache_lines(void **state)
 	struct qhca_cache_info info;
 	struct seen seen = { 0 };
 	struct qhca_tag tag = { .index = 5, .page = 9 };
+	struct qhca_pte_host *pte;
 	uint64_t *entry;
 	int id;
 
@@ -286,7 +288,10 @@ static void test_cache_lines(void **state)
 				 h->hca->cfg.cache_default[id].sets);
 		assert_int_equal(info.valid, id == QHCA_CACHE_CQ);
 	}
-	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, on_line, &seen);
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, 0, on_line, &seen);
+	assert_int_equal(seen.num, 1);
+	assert_false(seen.last.dirty || seen.last.sticky);
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, 38, on_line, &seen);
 	assert_int_equal(seen.num, 1);
 	assert_int_equal(seen.last.index, 37);
 	assert_int_equal(seen.last.set, 37);
@@ -294,18 +299,39 @@ static void test_cache_lines(void **state)
 	entry = qhca_cache_install(&h->hca->mem.at, tag,
 				   qhca_cache_fill_begin(&h->hca->mem.at));
 	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
-	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, on_line, &seen);
+	qhca_cache_set_dirty(&h->hca->mem.at, entry, true);
+	qhca_cache_set_sticky(&h->hca->mem.at, entry, true);
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, 0, on_line, &seen);
 	assert_int_equal(seen.num, 2);
 	assert_int_equal(seen.last.page, 9);
 	assert_int_equal(seen.last.addr, 0x7000);
+	assert_true(seen.last.writable);
+	assert_true(seen.last.dirty && seen.last.sticky);
+	tag.page = 0;
+	pte = qhca_cache_install(&h->hca->mem.pt, tag,
+				 qhca_cache_fill_begin(&h->hca->mem.pt));
+	*pte = (struct qhca_pte_host){
+		.octet = 0x42, .type = QHCA_PTE_MR, .pd = 7, .access = 3,
+		.start = 0x1000, .length = 0x500,
+	};
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_PT, 0, on_line, &seen);
+	assert_int_equal(seen.num, 3);
+	assert_int_equal(seen.last.key, 0x542);
+	assert_int_equal(seen.last.type, QHCA_PTE_MR);
+	assert_int_equal(seen.last.pd, 7);
+	assert_int_equal(seen.last.access, 3);
+	assert_int_equal(seen.last.start, 0x1000);
+	assert_int_equal(seen.last.length, 0x500);
+	assert_int_equal(seen.last.addr, 0);
 	host_free(h);
 
 	h = host_new(NULL);		/* before there are any */
 	qhca_query_cache(h->hca, QHCA_CACHE_PT, &info);
 	assert_int_equal(info.geometry.sets, 0);
 	seen.num = 0;
-	qhca_for_each_cache_line(h->hca, QHCA_CACHE_PT, on_line, &seen);
-	qhca_for_each_cache_line(h->hca, (enum qhca_cache_id)9, on_line, &seen);
+	qhca_for_each_cache_line(h->hca, QHCA_CACHE_PT, 0, on_line, &seen);
+	qhca_for_each_cache_line(h->hca, (enum qhca_cache_id)9, 0, on_line,
+				 &seen);
 	assert_int_equal(seen.num, 0);
 	host_free(h);
 }
