@@ -505,6 +505,7 @@ static int ctx_fetch(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 
 	if (!qhca_table_entry(hca, cc->table, index, &addr))
 		return -1;
+	qhca_charge(hca, hca->cost.fetch.context_ns);
 	if (qhca_dma_read(hca, addr, image, cc->image_size)) {
 		qhca_fatal(hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;

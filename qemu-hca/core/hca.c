@@ -215,6 +215,7 @@ void qhca_teardown(struct qhca_hca *hca)
 	qhca_ports_teardown(hca);
 	qhca_wire_reset(hca);
 	qhca_inject_reset(hca);
+	qhca_cost_forget(hca);
 	hca->initialised = false;
 	hca->init_flags = 0;
 }
@@ -319,6 +320,8 @@ static uint64_t next_deadline(const struct qhca_hca *hca)
 	if (qhca_is_dead(hca))
 		return QHCA_NEVER;
 	due = earliest(due, qhca_sched_deadline(hca));
+	if (qhca_stalled(hca) && (hca->sched.first || qhca_wire_looped(hca)))
+		due = earliest(due, hca->cost.until);
 	due = earliest(due, qhca_cqs_deadline(hca));
 	due = earliest(due, qhca_eqs_deadline(hca));
 	held = qhca_inject_deadline(&hca->inject);

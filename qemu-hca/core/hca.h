@@ -13,7 +13,7 @@
  *   port.c                  GIDs, multicast members, port settings
  *   qp.c srq.c              contexts, states, commands of QPs and SRQs
  *   pkt.c icrc.c            packet codec, invariant CRC
- *   sched.c                 which QP works next; timers
+ *   sched.c cost.c          which QP works next, timers; what a miss costs
  *   requester.c responder.c datagram.c   transport
  *   fault.c                 page faults: who waits, events, resume
  */
@@ -42,6 +42,7 @@
 #include "fault.h"
 #include "srq.h"
 #include "sched.h"
+#include "cost.h"
 
 struct qhca_hca {
 	struct qhca_config cfg;
@@ -71,6 +72,7 @@ struct qhca_hca {
 	struct qhca_srqs srqs;
 	struct qhca_qps qps;
 	struct qhca_sched sched;
+	struct qhca_cost cost;		/* of misses, and the stall */
 	struct qhca_wire wire;
 	struct qhca_inject inject;
 	struct qhca_eth eth;

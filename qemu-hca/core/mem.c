@@ -68,6 +68,7 @@ static enum qhca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
 	struct qhca_pte_host *line;
 
 	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
+	qhca_charge(hca, hca->cost.fetch.pt_ns);
 	status = qhca_pte_read(hca, key, copy);
 	if (status)
 		return status;
@@ -229,12 +230,15 @@ static enum qhca_mem_status at_fill(struct qhca_hca *hca,
 		.gvmi = hca->cfg.gvmi,
 	};
 	uint64_t epoch = qhca_cache_fill_begin(&hca->mem.at);
-	uint64_t *line;
+	uint64_t *reads = &hca->counter[QHCA_CNT_at_node_reads];
+	uint64_t before = *reads, *line;
+	enum qhca_walk walk;
 
 	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
 		   tag.page, 0);
-	switch (qhca_at_walk(hca, &root, offset, entry,
-			     &hca->counter[QHCA_CNT_at_node_reads])) {
+	walk = qhca_at_walk(hca, &root, offset, entry, reads);
+	qhca_charge(hca, (*reads - before) * hca->cost.fetch.at_ns);
+	switch (walk) {
 	case QHCA_WALK_OK:
 		break;
 	case QHCA_WALK_ABSENT:

@@ -182,6 +182,19 @@ bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
 		     char *err, size_t err_len);
 void qhca_inject_get(const struct qhca_hca *hca, struct qhca_inject_config *cfg);
 
+/* ---- cost of misses, a model: off (0) by default, may change at any time */
+struct qhca_fetch_cost {	/* ns charged for each read of */
+	uint32_t pt_ns;		/* an entry of the protection table */
+	uint32_t at_ns;		/* a node of a translation tree */
+	uint32_t context_ns;	/* a context of a QP, CQ or SRQ */
+};
+/* false with a sentence in @err when one is out of range. */
+bool qhca_fetch_cost_set(struct qhca_hca *hca,
+			 const struct qhca_fetch_cost *fetch, char *err,
+			 size_t err_len);
+void qhca_fetch_cost_get(const struct qhca_hca *hca,
+			 struct qhca_fetch_cost *fetch);
+
 /* ---- observation: for the host's monitor, tests and tools */
 uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id);
 const char *qhca_counter_name(enum qhca_counter id);

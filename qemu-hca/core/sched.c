@@ -204,12 +204,17 @@ void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
 
 uint64_t qhca_sched_deadline(const struct qhca_hca *hca)
 {
+	uint64_t next;
+
 	/* a full link stops timers too: qhca_tx_ready() will come */
 	if (hca->wire.tx_blocked)
 		return QHCA_NEVER;
-	if (hca->sched.heap_len && due(hca, 1) < hca->sched.linger_due)
-		return due(hca, 1);
-	return hca->sched.linger_due;
+	next = hca->sched.linger_due;
+	if (hca->sched.heap_len && due(hca, 1) < next)
+		next = due(hca, 1);
+	/* nor is anything served in a stall */
+	return qhca_stalled(hca) && next < hca->cost.until ? hca->cost.until :
+							     next;
 }
 
 /* ---- doorbells */
@@ -360,7 +365,7 @@ static void run_timers(struct qhca_hca *hca)
 
 bool qhca_sched_pending(const struct qhca_hca *hca)
 {
-	return hca->sched.first && !hca->wire.tx_blocked;
+	return hca->sched.first && !hca->wire.tx_blocked && !qhca_stalled(hca);
 }
 
 unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
@@ -376,10 +381,12 @@ unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
 		s->was_blocked = false;
 		s->unblocked = hca->now;
 	}
+	if (qhca_stalled(hca))
+		return 0;
 	run_timers(hca);
 	run_lingerers(hca);
 	while (spent < budget && s->first && !hca->wire.tx_blocked &&
-	       !qhca_is_dead(hca)) {
+	       !qhca_stalled(hca) && !qhca_is_dead(hca)) {
 		unsigned int left = budget - spent;
 
 		spent += serve(hca, pop(hca), left < QHCA_SCHED_QUANTUM ?

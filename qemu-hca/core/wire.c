@@ -415,11 +415,10 @@ static void loop_one(struct qhca_hca *hca)
 
 unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget)
 {
-	struct qhca_wire *w = &hca->wire;
 	unsigned int done = 0;
 
 	while (done < budget && !qhca_is_dead(hca)) {
-		if (w->loop_ci != w->loop_pi)
+		if (qhca_wire_pending(hca))
 			loop_one(hca);
 		else if (!hca->inject.held || !release_one(hca))
 			break;
@@ -428,7 +427,12 @@ unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget)
 	return done;
 }
 
-bool qhca_wire_pending(const struct qhca_hca *hca)
+bool qhca_wire_looped(const struct qhca_hca *hca)
 {
 	return hca->wire.loop_ci != hca->wire.loop_pi;
+}
+
+bool qhca_wire_pending(const struct qhca_hca *hca)
+{
+	return qhca_wire_looped(hca) && !qhca_stalled(hca);
 }

@@ -51,6 +51,8 @@ void qhca_tx_end(struct qhca_hca *hca, size_t len);
 
 /* Deliver looped-back frames and those the injector releases; returns how many. */
 unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget);
+/* Is there a looped-back frame; could one be delivered now? */
+bool qhca_wire_looped(const struct qhca_hca *hca);
 bool qhca_wire_pending(const struct qhca_hca *hca);
 
 /*

@@ -134,6 +134,7 @@ struct QhcaState {
     QemuMutex engine_lock;
     struct qhca_hca *hca;       /* NULL: not realized */
     struct qhca_inject_config inject;   /* before there is an engine */
+    struct qhca_fetch_cost fetch_cost;  /* the same */
     bool running;               /* the VM is */
     bool more;                  /* what the last slice said */
     bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */

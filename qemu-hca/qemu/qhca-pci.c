@@ -171,7 +171,8 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
         error_setg(errp, "%s", err);
         return false;
     }
-    if (!qhca_inject_set(hca, &s->inject, err, sizeof(err))) {
+    if (!qhca_inject_set(hca, &s->inject, err, sizeof(err)) ||
+        !qhca_fetch_cost_set(hca, &s->fetch_cost, err, sizeof(err))) {
         error_setg(errp, "%s", err);
         qhca_destroy(hca);
         return false;

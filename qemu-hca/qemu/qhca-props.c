@@ -2,8 +2,8 @@
  * qhca adapter: properties
  *
  * Limits and geometry are fixed when the device is realized.  The fault
- * injector's settings may be changed at any time, on the command line or with
- * qom-set; they take effect at once.
+ * injector's settings and the cost of misses may be changed at any time, on the
+ * command line or with qom-set; they take effect at once.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -333,10 +333,85 @@ static void qhca_inject_class_init(ObjectClass *klass)
         "set to declare the device dead; reads whether it is");
 }
 
+/*
+ * ------------------------------------------------------------------------
+ * What the device is charged for a miss: experimental, 0 is off.
+ */
+static void qhca_cost_read(QhcaState *s, struct qhca_fetch_cost *cost)
+{
+    if (qhca_enter(s)) {
+        qhca_fetch_cost_get(s->hca, cost);
+        qhca_leave(s);
+    } else {
+        *cost = s->fetch_cost;
+    }
+}
+
+static void qhca_cost_get(Object *obj, Visitor *v, const char *name,
+                          void *opaque, Error **errp)
+{
+    struct qhca_fetch_cost cost;
+
+    qhca_cost_read(QHCA(obj), &cost);
+    visit_type_uint32(v, name,
+                      (uint32_t *)((char *)&cost + (uintptr_t)opaque), errp);
+}
+
+static void qhca_cost_set(Object *obj, Visitor *v, const char *name,
+                          void *opaque, Error **errp)
+{
+    QhcaState *s = QHCA(obj);
+    struct qhca_fetch_cost cost;
+    char err[160] = "";
+    uint32_t ns;
+
+    if (!visit_type_uint32(v, name, &ns, errp)) {
+        return;
+    }
+    qhca_cost_read(s, &cost);
+    *(uint32_t *)((char *)&cost + (uintptr_t)opaque) = ns;
+    if (qhca_enter(s)) {
+        if (!qhca_fetch_cost_set(s->hca, &cost, err, sizeof(err))) {
+            error_setg(errp, "%s: %s", name, err);
+        }
+        qhca_leave(s);
+    } else {
+        s->fetch_cost = cost;   /* checked when there is an engine */
+    }
+}
+
+static void qhca_cost_class_init(ObjectClass *klass)
+{
+    static const struct {
+        const char *name;
+        const char *what;
+        size_t offset;
+    } cost[] = {
+        { "x-pt-fetch-ns",
+          "nanoseconds charged for each protection entry read; 0: none",
+          offsetof(struct qhca_fetch_cost, pt_ns) },
+        { "x-at-fetch-ns",
+          "nanoseconds charged for each translation node read; 0: none",
+          offsetof(struct qhca_fetch_cost, at_ns) },
+        { "x-context-fetch-ns",
+          "nanoseconds charged for each queue context read; 0: none",
+          offsetof(struct qhca_fetch_cost, context_ns) },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cost); i++) {
+        object_class_property_add(klass, cost[i].name, "uint32", qhca_cost_get,
+                                  qhca_cost_set, NULL,
+                                  (void *)cost[i].offset);
+        object_class_property_set_description(klass, cost[i].name,
+                                              cost[i].what);
+    }
+}
+
 void qhca_props_class_init(ObjectClass *klass)
 {
     device_class_set_props(DEVICE_CLASS(klass), qhca_properties);
     qhca_inject_class_init(klass);
+    qhca_cost_class_init(klass);
 }
 
 void qhca_props_instance_init(QhcaState *s)

@@ -877,6 +877,7 @@ static void test_bad_properties(void)
         "'rx-ring-size': 98304", "'log-max-qp': 31", "'log-max-pt': 25",
         "'log-max-cq-depth': 25", "'pt-cache-sets': 3", "'at-cache-blocks': 0",
         "'qp-cache-sets': 32768", "'gids': 0",
+        "'x-pt-fetch-ns': 1000001",
         "'inject-drop-ppm': 1000001", "'inject-direction': 'up'",
         "'poll-max-us': 100000",
     };
@@ -963,6 +964,61 @@ static void test_query(void)
                        "{ 'id': 'h9' } }");
     g_assert_true(qdict_haskey(answer, "error"));
     qobject_unref(answer);
+    hca_stop(h);
+}
+
+/* The caches' lines, a part at a time. */
+static void test_query_cache(void)
+{
+    static const char *const bad[] = {
+        "'id': 'h9', 'cache': 'pt'",
+        "'id': 'h0', 'cache': 'eq'",
+        "'id': 'h0', 'cache': 'pt', 'max-lines': 63",
+        "'id': 'h0', 'cache': 'pt', 'max-lines': 4097",
+    };
+    Hca *h = hca_start();
+    QDict *answer, *cache;
+    char *text;
+
+    hca_bring_up(h);
+    answer = qtest_qmp(h->qts, "{ 'execute': 'x-query-qhca-cache', "
+                       "'arguments': { 'id': 'h0', 'cache': 'srq', "
+                       "'from-set': 4000000000, 'max-lines': 64 } }");
+    cache = qdict_get_qdict(answer, "return");
+    g_assert_cmpstr(qdict_get_str(cache, "name"), ==, "srq");
+    g_assert_cmpint(qlist_size(qdict_get_qlist(cache, "lines")), ==, 0);
+    g_assert_false(qdict_haskey(cache, "next-set"));
+    qobject_unref(answer);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        text = g_strdup_printf("{ 'execute': 'x-query-qhca-cache', "
+                               "'arguments': { %s } }", bad[i]);
+        answer = qtest_qmp(h->qts, text, NULL);
+        g_assert_true(qdict_haskey(answer, "error"));
+        qobject_unref(answer);
+        g_free(text);
+    }
+    hca_stop(h);
+}
+
+static void test_fetch_cost(void)
+{
+    Hca *h = hca_start();
+    QDict *answer;
+
+    set_property(h, "x-pt-fetch-ns", "2500");
+    set_property(h, "x-at-fetch-ns", "1000000");
+    g_assert_cmpuint(get_property(h, "x-pt-fetch-ns"), ==, 2500);
+    g_assert_cmpuint(get_property(h, "x-at-fetch-ns"), ==, 1000000);
+    g_assert_cmpuint(get_property(h, "x-context-fetch-ns"), ==, 0);
+    answer = qtest_qmp(h->qts, "{ 'execute': 'qom-set', 'arguments': {"
+                       " 'path': '/machine/peripheral/h0',"
+                       " 'property': 'x-context-fetch-ns',"
+                       " 'value': 1000001 } }");
+    g_assert_true(qdict_haskey(answer, "error"));
+    qobject_unref(answer);
+    g_assert_cmpuint(get_property(h, "x-context-fetch-ns"), ==, 0);
+    hca_bring_up(h);
+    g_assert_cmpuint(get_property(h, "x-pt-fetch-ns"), ==, 2500);
     hca_stop(h);
 }
 
@@ -1232,6 +1288,8 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/bad-properties", test_bad_properties);
     qtest_add_func("/qhca/inject", test_inject);
     qtest_add_func("/qhca/query", test_query);
+    qtest_add_func("/qhca/query-cache", test_query_cache);
+    qtest_add_func("/qhca/fetch-cost", test_fetch_cost);
     qtest_add_func("/qhca/record/num-sge", test_record_num_sge);
     qtest_add_func("/qhca/record/huge-queue", test_record_huge_queue);
     qtest_add_func("/qhca/record/leak", test_record_leak);

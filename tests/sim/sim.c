@@ -35,6 +35,25 @@ static void make_plan(struct world *w, struct plan *p)
 	}
 }
 
+/* Some devices are charged for what their caches miss. */
+static bool set_costs(struct world *w)
+{
+	bool ok = true;
+	char err[100];
+
+	for (int h = 0; h < 2; h++) {
+		struct qhca_fetch_cost cost = {
+			.pt_ns = ONE_OF(w, 0, 0, 50, 400),
+			.at_ns = ONE_OF(w, 0, 0, 50, 200),
+			.context_ns = ONE_OF(w, 0, 0, 0, 300),
+		};
+
+		ok &= qhca_fetch_cost_set(w->host[h]->hca, &cost, err,
+					  sizeof(err));
+	}
+	return ok;
+}
+
 static bool run_seed(uint64_t seed, bool verbose)
 {
 	struct qhca_config cfg;
@@ -49,7 +68,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	cfg.num_db_pages = 16;
 	world_init(&w, seed, 2, MEM_LEN, &cfg);
 	make_plan(&w, &plan);
-	error = workload_run(&w, &plan);
+	error = set_costs(&w) ? workload_run(&w, &plan) : "bad costs";
 	if (error)
 		printf("# seed %llu: %s\n", (unsigned long long)seed, error);
 	if (verbose)

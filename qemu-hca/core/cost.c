@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+
+#include "hca.h"
+
+void qhca_charge(struct qhca_hca *hca, uint64_t ns)
+{
+	struct qhca_cost *cost = &hca->cost;
+	uint64_t from, room;
+
+	if (!ns)
+		return;
+	from = cost->until > hca->now ? cost->until : hca->now;
+	room = hca->now + QHCA_MAX_STALL - from;
+	if (ns > room)
+		ns = room;
+	cost->until = from + ns;
+	qhca_count_n(hca, QHCA_CNT_fetch_stall_ns, ns);
+}
+
+bool qhca_stalled(const struct qhca_hca *hca)
+{
+	return hca->cost.until > hca->now;
+}
+
+void qhca_cost_forget(struct qhca_hca *hca)
+{
+	hca->cost.until = 0;
+}
+
+bool qhca_fetch_cost_set(struct qhca_hca *hca,
+			 const struct qhca_fetch_cost *fetch, char *err,
+			 size_t err_len)
+{
+	const struct {
+		const char *name;
+		uint32_t ns;
+	} cost[] = {
+		{ "a protection entry", fetch->pt_ns },
+		{ "a translation node", fetch->at_ns },
+		{ "a context", fetch->context_ns },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cost) / sizeof(cost[0]); i++)
+		if (cost[i].ns > QHCA_MAX_FETCH_NS) {
+			snprintf(err, err_len,
+				 "%u ns for %s is over the maximum, %u",
+				 cost[i].ns, cost[i].name, QHCA_MAX_FETCH_NS);
+			return false;
+		}
+	hca->cost.fetch = *fetch;
+	return true;
+}
+
+void qhca_fetch_cost_get(const struct qhca_hca *hca,
+			 struct qhca_fetch_cost *fetch)
+{
+	*fetch = hca->cost.fetch;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a miss costs: an optional model of hardware whose tables are a bus away.
+ *
+ * Each read of a table that a cache has not spared the device is charged a
+ * time.  Reads follow one another, so what is charged adds up to a moment
+ * until which the transport stalls: nothing is sent, no looped-back frame is
+ * taken in, no transport timer is served.  Nothing waits or spins for that: the
+ * moment is a deadline of qhca_run() like any other.  A frame from the wire is
+ * handled when it comes, for the engine keeps none; what it is charged delays
+ * the answer, and so the peer.
+ *
+ * A stall never reaches further than QHCA_MAX_STALL from now; what is over is
+ * neither charged nor counted.
+ */
+#ifndef QHCA_CORE_COST_H
+#define QHCA_CORE_COST_H
+
+#include "qhca.h"
+
+#define QHCA_MAX_FETCH_NS	1000000u	/* of one read */
+#define QHCA_MAX_STALL		50000000ull	/* ns */
+
+struct qhca_cost {
+	struct qhca_fetch_cost fetch;	/* outlives resets: it is the host's */
+	uint64_t until;			/* the stall's end */
+};
+
+/* Charge @ns, which is one of hca->cost.fetch or a multiple. */
+void qhca_charge(struct qhca_hca *hca, uint64_t ns);
+/* Is the transport stalled now? */
+bool qhca_stalled(const struct qhca_hca *hca);
+/* Nothing is charged any more (teardown). */
+void qhca_cost_forget(struct qhca_hca *hca);
+
+#endif /* QHCA_CORE_COST_H */

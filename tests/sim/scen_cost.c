@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The cost of misses: what is charged is what was read, all that the transport
+ * does waits for it, and nothing else does.
+ */
+#include <string.h>
+
+#include "hca.h"
+#include "pair.h"
+
+#define WRITES	200u
+#define LEN	5000u		/* bytes of each, on two pages */
+
+static const struct qhca_fetch_cost COST = { 700, 5000, 1300 };
+
+static uint64_t count(struct end *e, enum qhca_counter id)
+{
+	return qhca_counter(e->md->hca, id);
+}
+
+static void set_cost(struct end *e, const struct qhca_fetch_cost *cost)
+{
+	char err[100];
+
+	CHECK(qhca_fetch_cost_set(e->md->hca, cost, err, sizeof(err)));
+}
+
+/* What the misses so far would cost. */
+static uint64_t price(struct end *e)
+{
+	return COST.pt_ns * count(e, QHCA_CNT_pt_misses) +
+	       COST.at_ns * count(e, QHCA_CNT_at_node_reads) +
+	       COST.context_ns * (count(e, QHCA_CNT_qpc_misses) +
+				  count(e, QHCA_CNT_cqc_misses) +
+				  count(e, QHCA_CNT_srqc_misses));
+}
+
+/* WRITEs from a to b, one after the other; the time they took. */
+static uint64_t write_some(struct pair *p)
+{
+	uint64_t start = p->w.now;
+	uint8_t to[LEN], from[LEN];
+	struct qhca_cqe cqe;
+
+	for (uint32_t i = 0; i < WRITES; i++) {
+		memset(from, i, sizeof(from));
+		put_bytes(&p->a, 0, from, sizeof(from));
+		post(p, &p->a, QHCA_WQE_WRITE, sizeof(from), 0);
+		settle(p);
+		if (!md_poll(&p->a.scq, &cqe) || cqe.status)
+			check_failed(__LINE__, "WRITE %u does not complete well", i);
+		get_bytes(&p->b, 32768, to, sizeof(to));
+		CHECK(!memcmp(from, to, sizeof(to)));
+	}
+	return p->w.now - start;
+}
+
+static void off_by_default(struct pair *p)
+{
+	connect_pair(p);
+	write_some(p);
+	/* two pages, and one line for them */
+	CHECK(count(&p->a, QHCA_CNT_at_node_reads) >= 2 * WRITES);
+	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), 0);
+	CHECK_EQ(count(&p->b, QHCA_CNT_fetch_stall_ns), 0);
+}
+
+/* Exactly the reads are charged, and the time passes. */
+static void charged(struct pair *p)
+{
+	uint64_t free_of_charge, took, before, stall;
+
+	connect_pair(p);
+	free_of_charge = write_some(p);
+	set_cost(&p->a, &COST);
+	before = price(&p->a);
+	took = write_some(p);
+	stall = count(&p->a, QHCA_CNT_fetch_stall_ns);
+	CHECK_EQ(stall, price(&p->a) - before);
+	CHECK(stall >= 2 * WRITES * COST.at_ns);
+	CHECK(took > free_of_charge);
+	/* what came last may not have had to be waited for */
+	CHECK(took + 10 * COST.at_ns > stall);
+	CHECK_EQ(count(&p->a, QHCA_CNT_retransmitted_packets), 0);
+}
+
+/* Answers are late when the responder has to pay. */
+static void charged_at_the_peer(struct pair *p)
+{
+	uint64_t free_of_charge, took, stall;
+
+	connect_pair(p);
+	free_of_charge = write_some(p);
+	set_cost(&p->b, &COST);
+	took = write_some(p);
+	stall = count(&p->b, QHCA_CNT_fetch_stall_ns);
+	CHECK(stall >= 2 * WRITES * COST.at_ns);
+	CHECK(took > free_of_charge);
+	CHECK(took + 10 * COST.at_ns > stall);
+	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), 0);
+}
+
+/* In caches in which all fits it costs nothing. */
+static void warm_is_free(struct pair *p)
+{
+	uint64_t cold;
+
+	connect_pair(p);
+	set_cost(&p->a, &COST);
+	write_some(p);
+	cold = count(&p->a, QHCA_CNT_fetch_stall_ns);
+	CHECK_EQ(cold, price(&p->a));
+	write_some(p);
+	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), cold);
+}
+
+/* A stalled device takes commands; posts and timers wait for its end. */
+static void only_the_transport_waits(struct pair *p)
+{
+	struct qhca_hca *hca = p->a.md->hca;
+	uint64_t end, packets;
+
+	connect_pair(p);
+	qhca_charge(hca, QHCA_MAX_FETCH_NS);
+	CHECK(qhca_stalled(hca));
+	end = hca->cost.until;
+	packets = count(&p->a, QHCA_CNT_tx_packets);
+	CHECK_EQ(md_cmd(p->a.md, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0, NULL), 0);
+	CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	world_run(&p->w, end - 1);
+	CHECK(p->w.now == end - 1 && qhca_stalled(hca));
+	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), packets);
+	expect_none(&p->a.scq);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
+	/* a packet lost: its timer fires in a stall, and is served after */
+	p->w.filter = drop_all;
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	world_run(&p->w, p->w.now + 100000);
+	p->w.filter = NULL;
+	for (int i = 0; i < 3; i++)
+		qhca_charge(hca, QHCA_MAX_FETCH_NS);
+	packets = count(&p->a, QHCA_CNT_tx_packets);
+	world_run(&p->w, hca->cost.until - 1);
+	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), packets);
+	settle(p);
+	EXPECT(&p->a.scq, 1, QHCA_WC_SUCCESS);
+	CHECK_EQ(count(&p->a, QHCA_CNT_ack_timeouts), 1);
+}
+
+/* A reset in a stall leaves nothing of it. */
+static void reset_in_a_stall(struct pair *p)
+{
+	static const struct pair_options options = { .type = QHCA_QPT_RC };
+
+	connect_pair(p);
+	qhca_charge(p->a.md->hca, QHCA_MAX_FETCH_NS);
+	restart_pair(p, &options);
+	CHECK(!qhca_stalled(p->a.md->hca));
+	connect_pair(p);
+	CHECK_WORKS(p);
+}
+
+#define ON(qpt, fn, ...) \
+	{ "cost: " #fn, fn, { .type = QHCA_QPT_##qpt, __VA_ARGS__ } }
+
+const struct scenario cost_scenarios[] = {
+	ON(RC, off_by_default), ON(RC, charged), ON(RC, charged, .loop = true),
+	ON(RC, charged_at_the_peer), ON(RC, warm_is_free, .roomy = true),
+	ON(RC, only_the_transport_waits), ON(RC, reset_in_a_stall),
+	{ 0 }
+};

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What is charged and when it ends; how it delays work is tests/sim's. */
+#include "host.h"
+
+static void test_limits(void **state)
+{
+	struct host *h = host_new(NULL);
+	struct qhca_fetch_cost cost = { 1, 2, QHCA_MAX_FETCH_NS + 1 }, now;
+	char err[100];
+
+	(void)state;
+	qhca_fetch_cost_get(h->hca, &now);
+	assert_int_equal(now.pt_ns | now.at_ns | now.context_ns, 0);
+	assert_false(qhca_fetch_cost_set(h->hca, &cost, err, sizeof(err)));
+	assert_string_equal(err, "1000001 ns for a context is over the maximum, 1000000");
+	qhca_fetch_cost_get(h->hca, &now);
+	assert_int_equal(now.pt_ns, 0);
+	cost.context_ns = QHCA_MAX_FETCH_NS;
+	assert_true(qhca_fetch_cost_set(h->hca, &cost, err, sizeof(err)));
+	/* it is the host's, and outlives a reset */
+	qhca_reset(h->hca, 5);
+	qhca_fetch_cost_get(h->hca, &now);
+	assert_memory_equal(&now, &cost, sizeof(now));
+	host_free(h);
+}
+
+/* Charges follow one another, from now at the earliest. */
+static void test_sum(void **state)
+{
+	struct host *h = host_new_ready();
+
+	(void)state;
+	host_run_at(h, 1000);
+	assert_false(qhca_stalled(h->hca));
+	qhca_charge(h->hca, 0);
+	assert_false(qhca_stalled(h->hca));
+	qhca_charge(h->hca, 300);
+	qhca_charge(h->hca, 200);
+	assert_int_equal(h->hca->cost.until, 1500);
+	assert_int_equal(COUNT(h, fetch_stall_ns), 500);
+	host_run_at(h, 1499);
+	assert_true(qhca_stalled(h->hca));
+	host_run_at(h, 1500);
+	assert_false(qhca_stalled(h->hca));
+	host_run_at(h, 9000);
+	qhca_charge(h->hca, 1);
+	assert_int_equal(h->hca->cost.until, 9001);
+	host_free(h);
+}
+
+static void test_longest(void **state)
+{
+	struct host *h = host_new_ready();
+	unsigned int i;
+
+	(void)state;
+	host_run_at(h, 1000);
+	for (i = 0; i < 60; i++)
+		qhca_charge(h->hca, QHCA_MAX_FETCH_NS);
+	assert_int_equal(h->hca->cost.until, 1000 + QHCA_MAX_STALL);
+	assert_int_equal(COUNT(h, fetch_stall_ns), QHCA_MAX_STALL);
+	host_run_at(h, 2000);
+	qhca_charge(h->hca, QHCA_MAX_FETCH_NS);
+	assert_int_equal(h->hca->cost.until, 2000 + QHCA_MAX_STALL);
+	assert_int_equal(COUNT(h, fetch_stall_ns), QHCA_MAX_STALL + 1000);
+	assert_int_equal(host_cmd(h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_false(qhca_stalled(h->hca));
+	host_free(h);
+}
+
+/* A stall with nothing to do after it wakes nobody. */
+static void test_idle(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_run_result r;
+
+	(void)state;
+	host_run_at(h, 1000);
+	qhca_charge(h->hca, 300);
+	r = qhca_run(h->hca, 1000, 10);
+	assert_false(r.more);
+	assert_int_equal(r.deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_limits),
+	cmocka_unit_test(test_sum),
+	cmocka_unit_test(test_longest),
+	cmocka_unit_test(test_idle),
+};
+TEST_MAIN(tests)
