@@ -71,6 +71,20 @@ def lines(node, cache):
     return found["lines"]
 
 
+def lines_in_parts(node, cache, most):
+    """The same, so many at a time."""
+    found, more = [], {}
+    while True:
+        part = node.qmp("x-query-qhca-cache", id="nic0", cache=cache,
+                        **{"max-lines": most, **more})
+        assert len(part["lines"]) <= most
+        found += part["lines"]
+        if "next-set" not in part:
+            assert len(found) == part["valid"]
+            return found
+        more = {"from-set": part["next-set"]}
+
+
 def touch(node, script):
     """{label: counts} of a script of qhca-touch."""
     out = node.out(f"qhca-touch -d {node.ibdev} -g {node.gid_index()} {script}")
@@ -223,5 +237,47 @@ def test_lines_on_the_host(guest):
     for line in at:
         assert line["set"] == (line["index"] + line["page"]) % 32
         assert line["addr"] and line["addr"] % 4096 == 0
+    for line in pt:
+        region = line["region"]
+        assert region["key"] >> 8 == line["index"] and region["type"] == "mr"
+        assert region["length"] == 8192 and region["start"] % 4096 == 0
     # Looking changes nothing.
     assert [after[n] - before[n] for n in ("pt_hits", "pt_misses", "at_hits", "at_misses")] == [0] * 4
+
+
+def test_many_lines_on_the_host(guest):
+    """A listing is bounded, and goes on where it ended."""
+    set_geometry(guest, pt=(64, 4), at=(512, 4))
+    hold = guest.spawn(f"qhca-touch -d {guest.ibdev} -g {guest.gid_index()} regions 1 1500 small "
+                       "pattern cycle 1 1500 show touched hold > /tmp/held")
+    guest.wait_until("grep -q touched /tmp/held")
+    (info,) = guest.qmp("query-qhca", **{"cache-lines": True})
+    (at,) = [c for c in info["caches"] if c["name"] == "at"]
+    parts = lines_in_parts(guest, "at", 64)
+    listed = guest.hmp("info qhca-cache nic0 at 500")
+    hold.kill("TERM")
+    hold.wait(20, check=False)
+    assert at["valid"] == 1500 and len(at["lines"]) <= 256 and at["next-set"] > 0
+    assert sorted(line["page"] for line in parts) == list(range(1500))
+    assert parts[:len(at["lines"])] == at["lines"]
+    assert listed.startswith("at: 512 sets x 4 blocks, 1500 lines in use")
+    assert listed.count(" page 0x") == sum(line["set"] >= 500 for line in parts)
+
+
+def test_counters_in_rdma_statistic(guest):
+    """The caches' counters are among those shown, and all in sysfs."""
+    set_geometry(guest, **DEFAULTS)
+    touch(guest, "regions 4 1 small repeat 10 0,1,2,3")
+    (row,) = json.loads(guest.out(f"rdma -j statistic show link {guest.ibdev}/1"))
+    everything = guest.counters()
+    for cache in ("pt", "at", "qpc", "cqc", "srqc"):
+        for what in ("hits", "misses", "evictions", "conflicts", "invalidations", "stale_fills"):
+            assert f"{cache}_{what}" in everything
+    for name in ("pt_hits", "pt_misses", "pt_evictions", "pt_conflicts", "pt_invalidations",
+                 "pt_stale_fills", "at_hits", "at_misses", "at_invalidations", "qpc_hits"):
+        assert row[name] == everything[name], name
+    assert row["pt_misses"] == 4 and row["pt_hits"] == 36 and row["pt_invalidations"] == 4
+    for cache in ("pt", "at", "qpc", "cqc", "srqc"):
+        for what in ("hits", "misses", "evictions", "conflicts", "invalidations", "stale_fills"):
+            assert f"{cache}_{what}" in row
+    assert "commands" not in row and everything["commands"] > 0

@@ -104,7 +104,7 @@ static int counter_dir(const struct touch *t)
 	char path[256];
 	int fd;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters",
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/hw_counters",
 		 ibv_get_device_name(t->ctx->device));
 	fd = open(path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)

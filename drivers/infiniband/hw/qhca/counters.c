@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The device's counters, under the names of the hardware ABI.
+ *
+ * The device's directory in sysfs has all of them.  A port's are also what
+ * `rdma statistic` shows, and those must fit one netlink message, which holds
+ * less than the device counts.  So a port lacks the counters of least use to a
+ * verbs consumer, and the last ones for which there is no room.  (Optional
+ * counters of the core's would not help: their list must fit a message, too.)
  */
+#include <net/netlink.h>
+
 #include "qhca_ib.h"
+
+/* Of a message with counters, for what else is in it: the device's name, ... */
+#define QHCA_STAT_OTHERS	256
 
 static const struct rdma_stat_desc qhca_stat_descs[] = {
 #define QHCA_STAT_DESC(counter) { .name = #counter },
@@ -11,32 +22,88 @@ static const struct rdma_stat_desc qhca_stat_descs[] = {
 };
 
 /* An older device has fewer: they are only ever appended. */
-static struct rdma_hw_stats *qhca_alloc_stats(struct ib_device *ibdev)
+static u32 qhca_num_stats(struct ib_device *ibdev)
 {
-	u32 count = min_t(u32, to_qhca(ibdev)->qdev->caps.num_counters,
-			  ARRAY_SIZE(qhca_stat_descs));
+	return min_t(u32, to_qhca(ibdev)->qdev->caps.num_counters,
+		     ARRAY_SIZE(qhca_stat_descs));
+}
 
-	return rdma_alloc_hw_stats_struct(qhca_stat_descs, count,
-					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+/*
+ * Commands and events; Ethernet, which ethtool shows; faults that the host
+ * injects; details of page faults.
+ */
+static bool qhca_stat_is_rare(u32 counter)
+{
+	return (counter >= QHCA_CNT_commands &&
+		counter <= QHCA_CNT_interrupts) ||
+	       (counter >= QHCA_CNT_eth_tx_packets &&
+		counter <= QHCA_CNT_inject_delayed) ||
+	       (counter >= QHCA_CNT_fault_gather &&
+		counter <= QHCA_CNT_fault_us_more);
+}
+
+/* Bytes of a counter in a message: a nest of name and value. */
+static int qhca_stat_size(const char *name)
+{
+	return nla_total_size(nla_total_size(strlen(name) + 1) +
+			      nla_total_size_64bit(sizeof(u64)));
 }
 
 struct rdma_hw_stats *qhca_alloc_hw_device_stats(struct ib_device *ibdev)
 {
-	return qhca_alloc_stats(ibdev);
+	return rdma_alloc_hw_stats_struct(qhca_stat_descs,
+					  qhca_num_stats(ibdev),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
 struct rdma_hw_stats *qhca_alloc_hw_port_stats(struct ib_device *ibdev,
-					       u32 port)
+					       u32 port_num)
 {
-	return qhca_alloc_stats(ibdev);
+	struct qhca_port_stats *port = &to_qhca(ibdev)->port_stats;
+	int room = NLMSG_DEFAULT_SIZE - QHCA_STAT_OTHERS;
+	u32 i, num = qhca_num_stats(ibdev), shown = 0;
+
+	for (i = 0; i < num; i++) {
+		if (qhca_stat_is_rare(i))
+			continue;
+		room -= qhca_stat_size(qhca_stat_descs[i].name);
+		if (room < 0)
+			break;
+		port->desc[shown] = qhca_stat_descs[i];
+		port->counter[shown++] = i;
+	}
+	return rdma_alloc_hw_stats_struct(port->desc, shown,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+static int qhca_get_port_stats(struct ib_device *ibdev,
+			       struct rdma_hw_stats *stats)
+{
+	const struct qhca_port_stats *port = &to_qhca(ibdev)->port_stats;
+	u32 num = qhca_num_stats(ibdev);
+	u64 *value;
+	int err, i;
+
+	value = kcalloc(num, sizeof(*value), GFP_KERNEL);
+	if (!value)
+		return -ENOMEM;
+	err = qhca_query_counters(to_qhca(ibdev)->qdev, 0, num, value);
+	for (i = 0; !err && i < stats->num_counters; i++)
+		stats->value[i] = value[port->counter[i]];
+	kfree(value);
+	return err;
+}
+
+/* Reads all, whichever @index asks for: it is one command either way. */
 int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index)
 {
 	int err;
 
-	err = qhca_query_counters(to_qhca(ibdev)->qdev, 0,
-				  stats->num_counters, stats->value);
+	if (port)
+		err = qhca_get_port_stats(ibdev, stats);
+	else
+		err = qhca_query_counters(to_qhca(ibdev)->qdev, 0,
+					  stats->num_counters, stats->value);
 	return err ? err : stats->num_counters;
 }

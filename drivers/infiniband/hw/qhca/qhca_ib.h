@@ -41,6 +41,16 @@ struct gen_pool;
 struct qhca_pool;
 
 /**
+ * struct qhca_port_stats - the counters of the device that its port shows
+ * @desc:    what the core is told of each
+ * @counter: which of the device's it is
+ */
+struct qhca_port_stats {
+	struct rdma_stat_desc desc[QHCA_NUM_COUNTERS];
+	u16 counter[QHCA_NUM_COUNTERS];
+};
+
+/**
  * struct qhca_ib_dev - the ib_device of one PCI function.
  * @qdev:    the function; valid as long as this is
  * @eqs:     one for each completion vector
@@ -63,6 +73,7 @@ struct qhca_pool;
  * @dm_io:   all of device memory, mapped
  * @flush_work: after the function's death, runs the completion handlers of
  *              kernel CQs, whose pollers then find flushed requests
+ * @port_stats: order of the port's counters, constant
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -83,6 +94,7 @@ struct qhca_ib_dev {
 	struct qhca_pool *pool;
 	struct gen_pool *dms;
 	void __iomem *dm_io;
+	struct qhca_port_stats port_stats;
 };
 
 /*
@@ -638,7 +650,7 @@ void qhca_port_unwatch(struct qhca_ib_dev *dev);
 /* counters.c */
 struct rdma_hw_stats *qhca_alloc_hw_device_stats(struct ib_device *ibdev);
 struct rdma_hw_stats *qhca_alloc_hw_port_stats(struct ib_device *ibdev,
-					       u32 port);
+					       u32 port_num);
 int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
 
