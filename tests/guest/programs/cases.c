@@ -20,6 +20,7 @@
 
 static const struct test_case *const groups[] = {
 	remote_cases, local_cases, state_cases, event_cases, datagram_cases,
+	memory_cases,
 };
 
 bool expect(struct test *t, bool cond, const char *format, ...)

@@ -6,6 +6,8 @@
 #ifndef CASES_H
 #define CASES_H
 
+#include <qhca/qhca_hw.h>
+
 #include "peer.h"
 
 #define BUFFER_SIZE 65536
@@ -56,7 +58,8 @@ struct test_case {
 };
 
 extern const struct test_case remote_cases[], local_cases[], state_cases[], event_cases[],
-	datagram_cases[];
+	datagram_cases[],
+	memory_cases[];
 
 /* Notes a failure; the first one is reported. Returns whether @cond holds. */
 #define EXPECT(t, cond, ...) expect(t, cond, __VA_ARGS__)
@@ -100,5 +103,40 @@ void expect_event(struct test *t, enum ibv_event_type type);
 
 /* Connects the QP, from RESET. */
 void connect_qp(struct test *t);
+
+/* -- requests that the responder refuses, in cases_remote.c */
+
+/*
+ * A request that must fail: the requester has @status for it and flushes what
+ * follows, the responder flushes its receives and raises @event.
+ */
+struct refused {
+	enum ibv_wr_opcode opcode;
+	uint32_t len;
+	enum ibv_wc_status status;
+	enum ibv_event_type event;
+	/* What the server offers: changes t->mine. */
+	void (*offer)(struct test *t);
+	/* ... and what it then gives back. */
+	void (*withdraw)(struct test *t);
+	/* How the client spoils it. */
+	/*
+	 * An rxe responder serves it: it looks at the range of a window's region,
+	 * not of the window.
+	 */
+	bool rxe_serves;
+	uint32_t rkey_xor, rkey;	/* rkey: 0, or in place of the server's */
+	int64_t addr_add;
+};
+
+void refused_client(struct test *t);
+void refused_server(struct test *t);
+
+#define REFUSED(text, ...) {							\
+	.name = text, .client = refused_client, .server = refused_server,	\
+	.data = &(const struct refused) { __VA_ARGS__ } }
+
+#define NO_ACCESS .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR
+#define INVALID .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR
 
 #endif

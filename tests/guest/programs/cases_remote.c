@@ -5,22 +5,6 @@
 
 #include "cases.h"
 
-/*
- * A request that must fail: the requester has @status for it and flushes what
- * follows, the responder flushes its receives and raises @event.
- */
-struct refused {
-	enum ibv_wr_opcode opcode;
-	uint32_t len;
-	enum ibv_wc_status status;
-	enum ibv_event_type event;
-	/* What the server offers: changes t->mine. */
-	void (*offer)(struct test *t);
-	/* How the client spoils it. */
-	uint32_t rkey_xor;
-	int64_t addr_add;
-};
-
 #define FLUSHED 3
 
 /* The region made by offer(), if any; cases run one at a time. */
@@ -62,7 +46,7 @@ static void offer_deregistered(struct test *t)
 	offered = NULL;
 }
 
-static void refused_server(struct test *t)
+void refused_server(struct test *t)
 {
 	const struct refused *r = t->tc->data;
 	uint8_t before[256];
@@ -73,11 +57,19 @@ static void refused_server(struct test *t)
 	for (int i = 0; i < FLUSHED; i++)
 		post_receive(t, 100 + i, 4096, 1024);
 	peer_send(t->peer, &t->mine, sizeof(t->mine));
-	expect_flushed(t, t->recv_cq, 100, FLUSHED);
-	expect_state(t, IBV_QPS_ERR);
-	EXPECT(t, !memcmp(before, t->buf, sizeof(before)), "memory was changed by a refused request");
+	if (t->is_rxe && r->rxe_serves) {
+		for (int i = 0; i < FLUSHED; i++)
+			expect_wc(t, t->recv_cq, 100 + i, IBV_WC_SUCCESS);
+	} else {
+		expect_flushed(t, t->recv_cq, 100, FLUSHED);
+		expect_state(t, IBV_QPS_ERR);
+		EXPECT(t, !memcmp(before, t->buf, sizeof(before)),
+		       "memory was changed by a refused request");
+	}
 	if (!t->is_rxe)
 		expect_event(t, r->event);
+	if (r->withdraw)
+		r->withdraw(t);
 	if (offered)
 		ibv_dereg_mr(offered);
 	if (other_pd)
@@ -86,17 +78,24 @@ static void refused_server(struct test *t)
 	other_pd = NULL;
 }
 
-static void refused_client(struct test *t)
+void refused_client(struct test *t)
 {
 	const struct refused *r = t->tc->data;
 
 	peer_receive(t->peer, &t->far, sizeof(t->far));
 	t->far.rkey ^= r->rkey_xor;
+	if (r->rkey)
+		t->far.rkey = r->rkey;
 	t->far.addr += r->addr_add;
 	memset(t->buf, 0xc3, BUFFER_SIZE);
 	post_rdma(t, 1, r->opcode, r->len);
 	for (int i = 0; i < FLUSHED; i++)
 		post_send(t, 2 + i, 64);
+	if (t->far_is_rxe && r->rxe_serves) {
+		for (int i = 0; i <= FLUSHED; i++)
+			expect_wc(t, t->send_cq, 1 + i, IBV_WC_SUCCESS);
+		return;
+	}
 	expect_wc(t, t->send_cq, 1, r->status);
 	expect_flushed(t, t->send_cq, 2, FLUSHED);
 	expect_state(t, IBV_QPS_ERR);
@@ -106,13 +105,6 @@ static void no_remote_access(struct connection *c)
 {
 	c->access = IBV_ACCESS_LOCAL_WRITE;
 }
-
-#define REFUSED(text, ...) {							\
-	.name = text, .client = refused_client, .server = refused_server,	\
-	.data = &(const struct refused) { __VA_ARGS__ } }
-
-#define NO_ACCESS .status = IBV_WC_REM_ACCESS_ERR, .event = IBV_EVENT_QP_ACCESS_ERR
-#define INVALID .status = IBV_WC_REM_INV_REQ_ERR, .event = IBV_EVENT_QP_REQ_ERR
 
 /* -- receives that do not suit ---------------------------------------------- */
 
@@ -205,6 +197,14 @@ const struct test_case remote_cases[] = {
 		.rkey_xor = 0x7fff0000),
 	REFUSED("WRITE of two packets with an unknown key", IBV_WR_RDMA_WRITE, 2000, NO_ACCESS,
 		.rkey_xor = 0x7fff0000),
+	REFUSED("WRITE with a key index beyond any table", IBV_WR_RDMA_WRITE, 64, NO_ACCESS,
+		.rkey = 0xffffff00),
+	REFUSED("WRITE with the reserved key as R_Key", IBV_WR_RDMA_WRITE, 64, NO_ACCESS,
+		.rkey = QHCA_RESERVED_LKEY),
+	REFUSED("READ with the reserved key as R_Key", IBV_WR_RDMA_READ, 64, NO_ACCESS,
+		.rkey = QHCA_RESERVED_LKEY),
+	REFUSED("FETCH_ADD with the reserved key as R_Key", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
+		NO_ACCESS, .rkey = QHCA_RESERVED_LKEY),
 	REFUSED("WRITE past the region's end", IBV_WR_RDMA_WRITE, 64, NO_ACCESS,
 		.addr_add = BUFFER_SIZE - 63),
 	REFUSED("READ past the region's end", IBV_WR_RDMA_READ, 4096, NO_ACCESS,
