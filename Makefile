@@ -12,13 +12,14 @@ export QEMU_SRC KDIR RDMA_CORE_SRC
 # More choices, see `make help`.
 export QHCA_CACHE QHCA_ACCEL QEMU_SANITIZE JOBS W C WERROR FULL
 
-LAB := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m lab
+RUN := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m
+LAB := $(RUN) lab
 AREAS := abi unit sim fuzz qtest guest interop
 
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all help setup qemu guest modules modules-backports modules-all provider \
-	programs run shell bench check $(AREAS:%=check-%) clean
+	programs run shell bench study check $(AREAS:%=check-%) clean
 
 all: qemu modules-all provider programs
 
@@ -28,6 +29,7 @@ help:
 	@echo '  make check     build all and pass every test'
 	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
 	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.json'
+	@echo '  make study     what the caches do: working sets against geometries, costs; build/study'
 	@echo 'Parts:'
 	@echo '  make setup     install the Debian packages this needs'
 	@echo '  make qemu      QEMU with the qhca device'
@@ -44,7 +46,8 @@ help:
 	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
 	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
 	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
-	@echo '  KERNEL=backports for run, shell and bench: the newer kernel'
+	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
+	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
 
 setup:
 	@scripts/setup.sh
@@ -78,6 +81,11 @@ shell: all
 
 bench: all
 	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL))
+
+study: all
+	@scripts/setup.sh study
+	@$(RUN) study --out $(BUILD)/study $(if $(KERNEL),--kernel $(KERNEL)) \
+		$(if $(COMPARE),--compare $(COMPARE))
 
 # The scripts keep going past a failed part, so that the rest is tested too,
 # and end with the one line that counts.

@@ -3,6 +3,8 @@
 #
 # Installs what this Debian machine lacks. Asks nothing, does nothing when
 # nothing is missing.
+#
+#   scripts/setup.sh [study]     study: what only `make study` needs, too
 
 SCRIPT_NAME=setup
 # shellcheck source=scripts/common.sh
@@ -22,6 +24,7 @@ packages=(
 	# virtme-ng
 	file python3-argcomplete python3-pkg-resources python3-requests
 )
+[ "${1:-}" != study ] || packages+=(python3-matplotlib)
 # QEMU wants newer ones of these than Debian 12 has.
 meson_packages=(meson python3-pycotap)
 meson_wanted=1.5.0

@@ -29,7 +29,8 @@
  *
  * Pages must be pages to the device, too, which may take neighbours in physical
  * memory for a larger one.  So each region has one page of memory, mapped PAGES
- * times; page P is written at the P-th of the 512 words of it.
+ * times; page P is written at the P-th of the 512 words of it.  (Memory of the
+ * pool has no pages to the device.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,8 +59,8 @@ static const char *const counter_names[] = {
 	"pt_invalidations", "pt_stale_fills",
 	"at_hits", "at_misses", "at_evictions", "at_conflicts",
 	"at_invalidations", "at_stale_fills", "at_node_reads",
-	"qpc_misses", "cqc_misses", "pool_direct_uses", "protection_errors",
-	"duplicate_requests", "fetch_stall_ns",
+	"qpc_misses", "cqc_misses", "pool_direct_uses", "pool_bank_hits",
+	"protection_errors", "duplicate_requests", "fetch_stall_ns",
 };
 #define NUM_COUNTERS (sizeof(counter_names) / sizeof(counter_names[0]))
 
@@ -84,6 +85,7 @@ struct touch {
 	enum memory memory;
 	size_t page_size;
 	uint8_t *memory_base, *mapped;
+	struct qhcadv_pool_mem *pool;
 	size_t memory_size, mapped_size;
 
 	uint64_t value[BATCH];		/* what the batch writes */
@@ -312,16 +314,21 @@ static void map_pages(struct touch *t)
 static void map_memory(struct touch *t)
 {
 	t->memory_size = t->page_size * t->pages * t->num_regions;
-	if (t->memory == MEMORY_POOL)
-		t->memory_base = touch_pool_alloc(t->ctx, t->memory_size);
-	else
+	if (t->memory != MEMORY_POOL) {
 		map_pages(t);
+		return;
+	}
+	/* its pages are not one and the same, so each needs a word of its own */
+	if (t->pages > WORDS)
+		die("%u pages of the pool are more than %d", t->pages, WORDS);
+	t->pool = touch_pool_alloc(t->ctx, t->memory_size);
+	t->memory_base = t->pool->addr;
 }
 
 static void unmap_memory(struct touch *t)
 {
 	if (t->memory == MEMORY_POOL)
-		touch_pool_free(t->ctx, t->memory_base);
+		touch_pool_free(t->ctx, t->pool);
 	else
 		munmap(t->mapped, t->mapped_size);
 }

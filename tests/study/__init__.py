@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the caches do to keys, pages and throughput: measured, not modelled.
+
+One guest with one device; qhca-touch makes the accesses, over the device's
+loopback, one look-up of either cache each, so that every count is a property
+of the trace and the geometry, and the same in each run. The times are the
+machine's, and are not.
+
+    python3 -m study [--out DIR] [--compare FILE]
+"""
+
+import json
+import pathlib
+import shlex
+import statistics
+from dataclasses import dataclass
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+CACHES = ("pt", "at", "qp", "cq", "srq")
+# What the device allows, so that one set of many blocks can be had.
+PROPS = {"pt-cache-max-blocks": 64, "at-cache-max-blocks": 64}
+# In which nothing of the study is evicted; for the cache that is not studied.
+ROOMY = {"pt": (4096, 16), "at": (16384, 16)}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    sweep: str
+    cache: str
+    sets: int
+    blocks: int
+
+    @property
+    def lines(self):
+        return self.sets * self.blocks
+
+    def __str__(self):
+        return f"{self.sets} x {self.blocks}"
+
+
+@dataclass(frozen=True)
+class Trace:
+    sweep: str
+    pattern: str
+    keys: int
+    pages: int
+
+    @property
+    def items(self):
+        return self.keys * self.pages
+
+
+def read_cases(path=HERE / "cases.txt"):
+    """([Geometry], [Trace]) of the file that the unit test reads, too."""
+    geometries, traces = [], []
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        kind, sweep, name, *numbers = words
+        first, second = (int(n) for n in numbers)
+        if kind == "geometry":
+            geometries.append(Geometry(sweep, name, first, second))
+        elif kind == "trace":
+            traces.append(Trace(sweep, name, first, second))
+        else:
+            raise ValueError(f"{path}: what is {line!r}?")
+    return geometries, traces
+
+
+class Bench:
+    """The guest of the study and its device."""
+
+    def __init__(self, node):
+        self.node = node
+        self.device = "pci/" + node.out("basename $(readlink -f /sys/bus/pci/drivers/qhca/0*)")
+        self.path = f"/machine/peripheral/{node.first_device['id']}"
+
+    def set_geometry(self, **caches):
+        """set_geometry(pt=(4, 2)): in force, and all caches empty, afterwards."""
+        for cache, (sets, blocks) in caches.items():
+            for what, value in (("sets", sets), ("blocks", blocks)):
+                self.node.exec(f"devlink dev param set {self.device} name {cache}_cache_{what} "
+                               f"value {value} cmode driverinit")
+        self.node.exec(f"devlink dev reload {self.device}", timeout=60)
+        self.node.configure()
+
+    def set_cost(self, ns):
+        """Charges so many nanoseconds for each read of a table."""
+        for what in ("pt", "at", "context"):
+            self.node.qmp("qom-set", path=self.path, property=f"x-{what}-fetch-ns", value=ns)
+
+    def touch(self, *script):
+        """[{label, counts}] of a script of qhca-touch, as it printed them."""
+        words = shlex.join(str(word) for word in script)
+        out = self.node.out(f"qhca-touch -d {self.node.ibdev} -g {self.node.gid_index()} {words}",
+                            timeout=300)
+        return [json.loads(line) for line in out.splitlines()]
+
+
+def hit_rate(counts, cache):
+    looked = counts[f"{cache}_hits"] + counts[f"{cache}_misses"]
+    return counts[f"{cache}_hits"] / looked if looked else None
+
+
+def row(sweep, geometry, trace, memory, cost_ns, counts):
+    """A line of the results: what was asked for, then what was counted."""
+    result = {"sweep": sweep, "memory": memory, "cost_ns": cost_ns,
+              "pattern": trace.pattern, "keys": trace.keys, "pages": trace.pages}
+    for cache in ("pt", "at"):
+        sets, blocks = geometry[cache]
+        result[f"{cache}_sets"], result[f"{cache}_blocks"] = sets, blocks
+    result.update((k, v) for k, v in counts.items() if k != "label")
+    for cache in ("pt", "at"):
+        result[f"{cache}_hit_rate"] = hit_rate(counts, cache)
+    return result
+
+
+# -- what is measured -------------------------------------------------------
+
+def geometry_sweep(bench, geometries, traces):
+    """Hit rates: each trace under each geometry of its sweep."""
+    for g in geometries:
+        geometry = dict(ROOMY, **{g.cache: (g.sets, g.blocks)})
+        bench.set_geometry(**geometry)
+        mine = [t for t in traces if t.sweep == g.sweep]
+        script = ["timing"]
+        for t in sorted(mine, key=lambda t: (t.keys, t.pages)):
+            # New regions each time: nothing of the trace before is cached.
+            script += ["regions", t.keys, t.pages, "small", "pattern", t.pattern, t.keys,
+                       t.pages, "show", f"{t.pattern}-{t.keys}-{t.pages}"]
+        found = {counts["label"]: counts for counts in bench.touch(*script)}
+        for t in mine:
+            yield row(g.sweep, geometry, t, "small", 0,
+                      found[f"{t.pattern}-{t.keys}-{t.pages}"])
+
+
+PAGE_GEOMETRY = (64, 4)
+PAGE_MIB = (1, 2, 4, 8, 16, 32)
+
+
+def page_size_sweep(bench):
+    """The same bytes as 4 KiB pages and as 2 MiB pages."""
+    geometry = dict(ROOMY, at=PAGE_GEOMETRY)
+    bench.set_geometry(**geometry)
+    for memory, kib in (("small", 4), ("huge", 2048)):
+        for mib in PAGE_MIB:
+            trace = Trace("page-size", "random", 1, max(1, mib * 1024 // kib))
+            counts, = bench.touch("timing", "regions", 1, trace.pages, memory, "pattern",
+                                  trace.pattern, 1, trace.pages, "show", "all")
+            yield dict(row("page-size", geometry, trace, memory, 0, counts), mib=mib)
+
+
+POOL_GEOMETRY = {"pt": (64, 4), "at": (64, 4)}
+POOL_KEYS = (32, 128, 256, 512, 1024)
+
+
+def pool_sweep(bench):
+    """Pool memory against ordinary memory, as the keys outgrow the caches."""
+    bench.set_geometry(**POOL_GEOMETRY)
+    for memory in ("small", "pool"):
+        for keys in POOL_KEYS:
+            trace = Trace("pool", "random", keys, 1)
+            counts, = bench.touch("timing", "regions", keys, 1, memory, "pattern",
+                                  trace.pattern, keys, 1, "show", "all")
+            yield row("pool", dict(POOL_GEOMETRY), trace, memory, 0, counts)
+
+
+COST_GEOMETRY = {"pt": (64, 4), "at": (64, 4)}
+COST_KEYS = (64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048)
+COST_NS = (0, 20000)
+COST_REPEATS = 5
+
+
+def cost_sweep(bench):
+    """Throughput, with misses that cost nothing and with costly ones."""
+    bench.set_geometry(**COST_GEOMETRY)
+    try:
+        for ns in COST_NS:
+            bench.set_cost(ns)
+            for keys in COST_KEYS:
+                trace = Trace("cost", "random", keys, 1)
+                again = ("regions", keys, 1, "small", "pattern", trace.pattern, keys, 1,
+                         "show", "all") * COST_REPEATS
+                found = bench.touch("timing", *again)
+                # The median, for what else the machine does; the first's counts.
+                counts = dict(found[0], ns=statistics.median(c["ns"] for c in found))
+                yield row("cost", COST_GEOMETRY, trace, "small", ns, counts)
+    finally:
+        bench.set_cost(0)
+
+
+def measure(bench, say):
+    """All rows of the study."""
+    geometries, traces = read_cases()
+    rows = []
+    for name, sweep in (("keys and pages against geometries",
+                         geometry_sweep(bench, geometries, traces)),
+                        ("4 KiB pages against 2 MiB pages", page_size_sweep(bench)),
+                        ("pool memory against ordinary memory", pool_sweep(bench)),
+                        ("the cost of a miss", cost_sweep(bench))):
+        say(name)
+        for number, result in enumerate(sweep, 1):
+            rows.append(result)
+            if number % 20 == 0:
+                say(f"  {number} measurements")
+    return rows
+
+
+# -- comparing runs ---------------------------------------------------------
+
+# What depends on the machine, not on the trace and the geometry.
+TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses"}
+ASKED = ("sweep", "memory", "cost_ns", "pattern", "keys", "pages", "pt_sets", "pt_blocks",
+         "at_sets", "at_blocks")
+
+
+def differences(rows, others):
+    """Where two runs counted differently; the same where both measured."""
+    def by_question(all_rows):
+        return {tuple(r[name] for name in ASKED) + (r.get("mib"),): r for r in all_rows}
+
+    mine, theirs = by_question(rows), by_question(others)
+    found = []
+    for question in mine.keys() & theirs.keys():
+        a, b = mine[question], theirs[question]
+        unequal = [name for name in a if name not in TIMES and a[name] != b.get(name)]
+        if unequal:
+            found.append((question, {name: (a[name], b.get(name)) for name in unequal}))
+    return found, len(mine.keys() & theirs.keys())
