@@ -630,7 +630,6 @@ static int srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 	put_le64(&in->handle, MD_SRQ_HANDLE | srq->srqn);
 	put_le32(&in->rec_offset, srq->rec_offset);
 	put_le32(&in->pd, pd);
-	put_le32(&in->threshold, depth / 4);
 	in->log_depth = log_depth;
 	in->log_stride = log_stride;
 	in->max_sge = ((1u << log_stride) - 16) / 16 < 32 ?
@@ -648,6 +647,18 @@ void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 	struct qhca_srqc_sw in = { 0 };
 
 	put_le32(&in.limit, limit);
+	put_le32(&in.threshold, 1u << log_depth >> 2);
+	must(srq_create(md, srq, pd, log_depth, log_stride, &in),
+	     "CREATE_SRQ");
+}
+
+void md_srq_create_threshold(struct md *md, struct md_srq *srq, uint32_t pd,
+			     uint32_t log_depth, uint32_t log_stride,
+			     uint32_t threshold)
+{
+	struct qhca_srqc_sw in = { 0 };
+
+	put_le32(&in.threshold, threshold);
 	must(srq_create(md, srq, pd, log_depth, log_stride, &in),
 	     "CREATE_SRQ");
 }
@@ -658,6 +669,7 @@ int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 {
 	struct qhca_srqc_sw in = { .flags = QHCA_SRQ_XRC };
 
+	put_le32(&in.threshold, 1u << log_depth >> 2);
 	put_le32(&in.xrcd, xrcd);
 	put_le32(&in.cqn, cq->cqn);
 	return srq_create(md, srq, pd, log_depth, log_stride, &in);

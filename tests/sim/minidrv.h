@@ -199,6 +199,10 @@ bool md_poll(struct md_cq *cq, struct qhca_cqe *cqe);
 
 void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 		   uint32_t log_depth, uint32_t log_stride, uint32_t limit);
+/* ... which refetches when fewer than @threshold are left, not than a quarter. */
+void md_srq_create_threshold(struct md *md, struct md_srq *srq, uint32_t pd,
+			     uint32_t log_depth, uint32_t log_stride,
+			     uint32_t threshold);
 /* ... for XRC: of domain @xrcd, completing to @cq.  Returns the status. */
 int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 		   uint32_t log_depth, uint32_t log_stride, uint32_t xrcd,

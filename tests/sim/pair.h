@@ -59,7 +59,7 @@ struct scenario {
 extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
 	fault_scenarios[], xrc_scenarios[], doorbell_scenarios[],
-	cost_scenarios[];
+	cost_scenarios[], threshold_scenarios[];
 
 /* ---- checks */
 

@@ -10,12 +10,28 @@
 
 #define MEM_LEN		(48u << 20)
 
+/* Of queue descriptors there is room for 1, 2 or 4: less than there are queues. */
+static void few_descriptors(struct world *w, struct md_init *init)
+{
+	static const struct qhca_geometry g[] = {
+		{ 1, 1 }, { 2, 1 }, { 1, 2 }, { 4, 1 }, { 2, 2 }, { 1, 4 },
+	};
+	static const enum qhca_cache_id id[] = {
+		QHCA_CACHE_QD, QHCA_CACHE_CQ, QHCA_CACHE_SRQ,
+	};
+
+	for (size_t i = 0; i < sizeof(id) / sizeof(*id); i++)
+		init->cache[id[i]] = g[world_pick(w, sizeof(g) / sizeof(*g))];
+}
+
 static void make_plan(struct world *w, struct plan *p)
 {
 	memset(p, 0, sizeof(*p));
 	seeds_link(w, &p->link);
-	for (int h = 0; h < 2; h++)
+	for (int h = 0; h < 2; h++) {
 		seeds_init(w, &p->init[h]);
+		few_descriptors(w, &p->init[h]);
+	}
 	p->pairs = 1 + world_pick(w, 4);
 	p->ops = ONE_OF(w, 4, 20, 60, 150);
 	p->max_len = ONE_OF(w, 64, 1000, 5000, 5000, 16384);
