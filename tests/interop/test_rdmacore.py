@@ -13,10 +13,18 @@ import pytest
 
 from lab import paths
 
-MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering"]
+MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering", "test_cq", "test_cq_events",
+           "test_cqex", "test_qp", "test_qpex", "test_srq", "test_parent_domain", "test_pd",
+           "test_shared_pd"]
 
 # What may be left out: dma-buf regions are made from a GPU's memory there.
 MAY_SKIP = ["Device /dev/dri/renderD128 is not present"]
+# What is not there yet: raw packet QPs, ATOMIC WRITE, FLUSH, SRQs of another size,
+# a device handed to another process.
+NOT_YET = re.compile(r"test_qp\.QPTest\.test_(create|query)_raw_qp\w*|"
+                     r"test_qpex\.QpExTestCase\.test_qp_ex_rc_(atomic_write|flush\w*)|"
+                     r"test_srq\.SrqTestCase\.test_resize_srq|"
+                     r"test_shared_pd\.SharedPDTestCase\.\w+")
 
 RUN = """
 import sys, unittest
@@ -64,6 +72,7 @@ def node(pairs):
 @pytest.mark.parametrize("module", MODULES)
 def test_rdmacore(node, module, tap_points):
     node.write("/tmp/run.py", RUN)
+    node.exec("echo 8 > /proc/sys/vm/nr_hugepages")
     done = node.exec(f"python3 -W ignore /tmp/run.py /run/qhca/rdma-core {module} "
                      f"{node.ibdev} {node.gid_index()}", timeout=300, check=False)
     assert done.ok, done
@@ -72,7 +81,7 @@ def test_rdmacore(node, module, tap_points):
         number += 1
         if how == "passed":
             lines.append(f"ok {number} - {name}")
-        elif how == "skipped" and why in MAY_SKIP:
+        elif how == "skipped" and (why in MAY_SKIP or NOT_YET.fullmatch(name)):
             lines.append(f"ok {number} - {name} # SKIP {why}")
         else:
             lines += [f"# {line}" for line in f"{how}: {why}".split("\\n")]
