@@ -66,6 +66,12 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge)
+{
+	return ibv_cmd_advise_mr(pd, advice, flags, sg_list, num_sge);
+}
+
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp;

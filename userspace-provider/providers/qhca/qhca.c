@@ -76,6 +76,7 @@ static void qhca_free_context(struct ibv_context *context)
 }
 
 static const struct verbs_context_ops qhca_context_ops = {
+	.advise_mr = qhca_advise_mr,
 	.alloc_dm = qhca_alloc_dm,
 	.alloc_mw = qhca_alloc_mw,
 	.alloc_parent_domain = qhca_alloc_parent_domain,

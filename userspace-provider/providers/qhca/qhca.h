@@ -333,6 +333,8 @@ struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int qhca_dealloc_mw(struct ibv_mw *mw);
 

@@ -131,6 +131,55 @@ static inline int ib_no_udata_io(struct ib_udata *udata)
 #define resize_user_cq		resize_cq
 #endif
 
+/*
+ * Pages of memory on demand.  Older cores map them for DMA when they bring them
+ * in; newer ones leave that to the driver, page by page.  Both with @umem_mutex
+ * held.  1: page @idx is there, at *@addr, for writing too or not; 0: it is not.
+ */
+#include <rdma/ib_umem_odp.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+#include <linux/hmm.h>
+#include <linux/pci-p2pdma.h>
+
+static inline u64 qhca_compat_odp_mask(bool write)
+{
+	return write ? HMM_PFN_WRITE : 0;
+}
+
+static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
+				       dma_addr_t *addr, bool *write)
+{
+	struct device *dma = umem->umem.ibdev->dma_device;
+	struct pci_p2pdma_map_state p2pdma = {};
+	unsigned long pfn = umem->map.pfn_list[idx];
+
+	if (!(pfn & HMM_PFN_VALID))
+		return 0;
+	*addr = hmm_dma_map_pfn(dma, &umem->map, idx, &p2pdma);
+	if (dma_mapping_error(dma, *addr))
+		return -EFAULT;
+	*write = pfn & HMM_PFN_WRITE;
+	return 1;
+}
+#else
+static inline u64 qhca_compat_odp_mask(bool write)
+{
+	return ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
+}
+
+static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
+				       dma_addr_t *addr, bool *write)
+{
+	dma_addr_t entry = umem->dma_list[idx];
+
+	if (!(entry & ODP_READ_ALLOWED_BIT))
+		return 0;
+	*addr = entry & ODP_DMA_ADDR_MASK;
+	*write = entry & ODP_WRITE_ALLOWED_BIT;
+	return 1;
+}
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
 #define ib_umem_get_va		ib_umem_get
 

@@ -52,6 +52,7 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	if (qhca_has(dev, QHCA_FEAT_MCAST))
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;
+	qhca_odp_caps(dev, attr);
 
 	attr->max_mr_size = caps->max_mr_size;
 	attr->page_size_cap = caps->page_sizes;

@@ -133,6 +133,9 @@ static int qhca_async_event(struct notifier_block *nb, unsigned long type,
 	case QHCA_EVENT_SRQ_LIMIT:
 		qhca_srq_async(dev, number, IB_EVENT_SRQ_LIMIT_REACHED);
 		break;
+	case QHCA_EVENT_PAGE_FAULT:
+		qhca_odp_event(dev, eqe);
+		break;
 	case QHCA_EVENT_DEVICE_FATAL:
 		qhca_fatal(dev);
 		break;

@@ -102,6 +102,11 @@ static const struct ib_device_ops qhca_dm_ops = {
 	.reg_dm_mr = qhca_reg_dm_mr,
 };
 
+static const struct ib_device_ops qhca_odp_ops = {
+	.advise_mr = qhca_advise_mr,
+	.fill_stat_mr_entry = qhca_fill_stat_mr_entry,
+};
+
 static const struct ib_device_ops qhca_mcast_ops = {
 	.attach_mcast = qhca_attach_mcast,
 	.detach_mcast = qhca_detach_mcast,
@@ -137,6 +142,8 @@ static void qhca_set_ops(struct qhca_ib_dev *dev)
 		ib_set_device_ops(ibdev, &qhca_fast_reg_ops);
 	if (dev->dms)
 		ib_set_device_ops(ibdev, &qhca_dm_ops);
+	if (qhca_has(dev, QHCA_FEAT_ODP))
+		ib_set_device_ops(ibdev, &qhca_odp_ops);
 	if (qhca_has(dev, QHCA_FEAT_MCAST))
 		ib_set_device_ops(ibdev, &qhca_mcast_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_MODERATION))
@@ -259,9 +266,13 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (err)
 		goto err_dealloc;
 
-	err = qhca_events_start(dev);
+	err = qhca_odp_start(dev);
 	if (err)
 		goto err_eqs;
+
+	err = qhca_events_start(dev);
+	if (err)
+		goto err_odp;
 
 	err = qhca_pool_create(dev);
 	if (err)
@@ -292,6 +303,8 @@ err_pool:
 err_events:
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);
+err_odp:
+	qhca_odp_stop(dev);
 err_eqs:
 	qhca_destroy_eqs(dev);
 err_dealloc:
@@ -318,6 +331,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	qhca_pool_destroy(dev);
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);
+	qhca_odp_stop(dev);
 	qhca_destroy_eqs(dev);
 
 	WARN_ON(!xa_empty(&dev->cqs));

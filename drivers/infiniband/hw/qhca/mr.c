@@ -317,7 +317,7 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		return ERR_PTR(-EOPNOTSUPP);
 	err = ib_no_udata_io(udata);
 	if (!err)
-		err = qhca_check_access(dev, access);
+		err = qhca_check_access(dev, access & ~IB_ACCESS_ON_DEMAND);
 	if (!err)
 		err = qhca_check_range(dev, virt, length);
 	if (err)
@@ -333,6 +333,8 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			qhca_pool_put(buf);
 		return ibmr;
 	}
+	if (access & IB_ACCESS_ON_DEMAND)
+		return qhca_odp_reg_mr(ibpd, start, length, virt, access);
 
 	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
 	if (IS_ERR(umem))
@@ -463,6 +465,9 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	err = ib_no_udata_io(udata);
 	if (!err)
 		err = qhca_check_access(dev, re.access);
+	/* Pages that may go and pages that may not do not change places. */
+	if (!err && mr->odp)
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = qhca_rereg_prepare(dev, mr, uc, &re, flags, start);
 	if (err)
@@ -515,6 +520,8 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	if (err)
 		return err;
 
+	if (mr->odp)
+		qhca_odp_dereg_mr(dev, mr);
 	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
 	qhca_at_free(dev, &mr->at);
 	qhca_page_list_free(dev, mr);

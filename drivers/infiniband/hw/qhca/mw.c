@@ -30,6 +30,11 @@ int qhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	       QHCA_PUT(QHCA_PTE_OCTET, QHCA_KEY_OCTET(ibmw->rkey));
 	if (type2)
 		ctrl |= QHCA_PTE_REMOTE_INV;
+	err = xa_err(xa_store(&dev->mws, mw->index, mw, GFP_KERNEL));
+	if (err) {
+		qhca_index_free(dev->qdev, QHCA_TABLE_PT, mw->index);
+		return err;
+	}
 	qhca_key_publish(dev, mw->index, &pte, ctrl);
 	return 0;
 }
@@ -55,6 +60,7 @@ int qhca_dealloc_mw(struct ib_mw *ibmw)
 	} while (!qhca_is_dead(dev) &&
 		 (READ_ONCE(pte->ctrl) & state || READ_ONCE(pte->windows)));
 
+	xa_erase(&dev->mws, mw->index);
 	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mw->index);
 	return 0;
 }

@@ -71,6 +71,9 @@ struct qhca_port_stats {
  * @pool:    the memory pool, NULL without the feature
  * @dms:     hands out device memory by CPU physical address, NULL without it
  * @dm_io:   all of device memory, mapped
+ * @odps:    regions on demand, struct qhca_odp by key index
+ * @mws:     memory windows by key index
+ * @fault_wq: brings in pages
  * @flush_work: after the function's death, runs the completion handlers of
  *              kernel CQs, whose pollers then find flushed requests
  * @port_stats: order of the port's counters, constant
@@ -90,6 +93,9 @@ struct qhca_ib_dev {
 	bool registered;
 	enum ib_port_state port_state;
 	struct workqueue_struct *event_wq;
+	struct xarray odps;
+	struct xarray mws;
+	struct workqueue_struct *fault_wq;
 	struct work_struct flush_work;
 	struct qhca_pool *pool;
 	struct gen_pool *dms;
@@ -296,6 +302,13 @@ struct qhca_wq {
 	u8 max_sge;
 };
 
+/* A page fault of one direction of a QP; holds a reference while queued. */
+struct qhca_fault {
+	struct qhca_qp *qp;
+	struct work_struct work;
+	struct qhca_fault_info info;
+};
+
 /**
  * struct qhca_qp - a queue pair.
  * @ref:     see struct qhca_ref
@@ -305,6 +318,8 @@ struct qhca_wq {
  * @flags:   QHCA_QP_*
  * @events:  bits by enum ib_event_type: raised and not yet delivered
  * @event_work: delivers them; holds a reference while it is queued
+ * @fault_lock: what @fault says
+ * @fault:   page faults outstanding, of the responder and of the requester
  * @buf:     rings and record
  * @is_user: owned by a process, which posts and polls by itself.  The rest is
  *           for the kernel's QPs only.
@@ -325,6 +340,8 @@ struct qhca_qp {
 	bool is_user;
 	unsigned long events;
 	struct work_struct event_work;
+	spinlock_t fault_lock;	/* page faults */
+	struct qhca_fault fault[2];
 	struct qhca_qbuf buf;
 
 	struct qhca_wq sq;
@@ -369,6 +386,7 @@ struct qhca_srq {
  * @umem:   pinned user memory, else NULL
  * @pool:   memory of the pool, else NULL
  * @offset: in the block of @pool, or in device memory
+ * @odp:    of a region on demand, else NULL
  * @at:     its translation; of a fast registration, written by the device
  * @pages:  fast registration: page list, written by ib_map_mr_sg()
  * @pages_dma: bus address of @pages
@@ -382,6 +400,7 @@ struct qhca_mr {
 	struct ib_umem *umem;
 	struct qhca_pool_buf *pool;
 	u64 offset;
+	struct qhca_odp *odp;
 	struct qhca_at at;
 	__le64 *pages;
 	dma_addr_t pages_dma;
@@ -578,6 +597,20 @@ int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
 void qhca_srq_free_slot(struct qhca_srq *srq, u32 slot);
 struct qhca_srq *qhca_srq_get(struct qhca_ib_dev *dev, u32 srqn);
+
+/* odp.c */
+struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			      u64 virt, int access);
+void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr);
+int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
+		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
+		   struct uverbs_attr_bundle *attrs);
+int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
+void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr);
+void qhca_odp_init_qp(struct qhca_qp *qp);
+void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe);
+int qhca_odp_start(struct qhca_ib_dev *dev);
+void qhca_odp_stop(struct qhca_ib_dev *dev);
 
 /* mr.c */
 struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access);

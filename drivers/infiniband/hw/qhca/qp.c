@@ -530,6 +530,7 @@ int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	INIT_LIST_HEAD(&qp->send_entry);
 	INIT_LIST_HEAD(&qp->recv_entry);
 	INIT_WORK(&qp->event_work, qhca_qp_event_work);
+	qhca_odp_init_qp(qp);
 	qp->state = IB_QPS_RESET;
 
 	if (qp->is_user)

@@ -114,6 +114,8 @@ int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	if (!err && mr->pool)
 		err = rdma_nl_put_driver_u32(msg, "pool_block",
 					     mr->pool->block);
+	if (!err && mr->odp)
+		err = rdma_nl_put_driver_u32(msg, "odp", 1);
 	if (!err && mr->pages)
 		err = rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
 	return qhca_nest_end(msg, nest, err);

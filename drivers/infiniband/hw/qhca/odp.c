@@ -1,0 +1,760 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Regions on demand, and the page faults of the device.
+ *
+ * Such a region has a whole translation tree of entries that are not present.
+ * The device tells of an access that meets one, and lets that direction of the
+ * QP wait; a work item pages in what is wanted, fills in the entries and lets
+ * it go on.  When the system takes pages away the notifier clears the entries,
+ * and has the device drop its copies and finish its accesses, before the pages
+ * are unmapped.
+ *
+ * What heals the races:
+ *
+ * - An invalidation while pages are brought in: ib_umem_odp_map_dma_and_lock()
+ *   tries again until none came between, and returns with @umem_mutex held,
+ *   which the notifier takes too.  Entries are filled in under it.
+ * - A page that goes again before the device has used it: the access faults
+ *   again, by another token.
+ * - A region that goes in mid-fault: its key is ended first, so that the
+ *   access, when it is tried again, is a protection error; then the fault's
+ *   reference is waited for.
+ * - A QP that goes in mid-fault: the device knows the token no more.
+ *
+ * No lock is held while pages are brought in.  @umem_mutex is taken in reclaim,
+ * so nothing under it allocates, and neither does a command.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/sched/mm.h>
+#include <net/netlink.h>
+#include <rdma/ib_umem_odp.h>
+
+#include "qhca_ib.h"
+
+#define QHCA_ODP_ACCESS							\
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
+	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
+	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND |	\
+	 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+
+/* Pages that one fault brings in at most, and neighbours it maps with them. */
+#define QHCA_ODP_BATCH		256
+#define QHCA_ODP_AROUND		16
+
+/**
+ * struct qhca_odp - what a region on demand has beyond others.
+ * @dev: its device
+ * @mr: the region
+ * @umem: its memory; the entries of the region's tree change under
+ *        @umem->umem_mutex alone
+ * @ref: held by faults and prefetches under way
+ * @faults: pages brought in because the device met them
+ * @invalidations: pages that the device had and that were taken away
+ * @prefetched: pages brought in because someone asked
+ */
+struct qhca_odp {
+	struct qhca_ib_dev *dev;
+	struct qhca_mr *mr;
+	struct ib_umem_odp *umem;
+	struct qhca_ref ref;
+	atomic64_t faults;
+	atomic64_t invalidations;
+	atomic64_t prefetched;
+};
+
+/* ------------------------------------------------------------------------
+ * Entries
+ */
+
+static struct qhca_at_node *qhca_odp_node(struct qhca_at *at, size_t page)
+{
+	return at->num_nodes == 1 ? &at->one : &at->many[page >> QHCA_AT_BITS];
+}
+
+/* The device is to see entries [@first, @first + @num) as they are now. */
+static void qhca_odp_sync(struct qhca_odp *odp, size_t first, size_t num)
+{
+	struct qhca_at *at = &odp->mr->at;
+
+	while (num) {
+		struct qhca_at_node *node = qhca_odp_node(at, first);
+		size_t i = first & (BIT(QHCA_AT_BITS) - 1);
+		size_t n = min(num, BIT(QHCA_AT_BITS) - i);
+
+		dma_sync_single_range_for_device(qhca_dma_dev(odp->dev),
+						 node->dma,
+						 i * sizeof(*node->ent),
+						 n * sizeof(*node->ent),
+						 at->dir);
+		first += n;
+		num -= n;
+	}
+}
+
+static __le64 *qhca_odp_entry(struct qhca_odp *odp, size_t page)
+{
+	return &qhca_odp_node(&odp->mr->at, page)
+			->ent[page & (BIT(QHCA_AT_BITS) - 1)];
+}
+
+/* Returns how many of the pages the device could have used. */
+static size_t qhca_odp_clear(struct qhca_odp *odp, size_t first, size_t num)
+{
+	size_t i, present = 0;
+
+	for (i = first; i < first + num; i++) {
+		__le64 *entry = qhca_odp_entry(odp, i);
+
+		if (!*entry)
+			continue;
+		WRITE_ONCE(*entry, 0);
+		present++;
+	}
+	if (present)
+		qhca_odp_sync(odp, first, num);
+	return present;
+}
+
+/* Fill in what is mapped of [@first, @first + @num); an error changes nothing. */
+static int qhca_odp_fill(struct qhca_odp *odp, size_t first, size_t num)
+{
+	size_t i;
+
+	lockdep_assert_held(&odp->umem->umem_mutex);
+	for (i = first; i < first + num; i++) {
+		dma_addr_t addr;
+		bool write;
+		int ret;
+
+		ret = qhca_compat_odp_page(odp->umem, i, &addr, &write);
+		if (ret < 0)
+			return ret;
+		if (!ret)
+			continue;
+		WRITE_ONCE(*qhca_odp_entry(odp, i),
+			   cpu_to_le64(addr | QHCA_ATE_PRESENT |
+				       (write ? QHCA_ATE_WRITE : 0)));
+	}
+	qhca_odp_sync(odp, first, num);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Taking pages away
+ */
+
+/*
+ * The device drops its copies of the translations of [@first, @first + @num)
+ * and finishes the accesses that used them.
+ */
+static void qhca_odp_invalidate_hw(struct qhca_odp *odp, size_t first,
+				   size_t num)
+{
+	u64 skip = le64_to_cpu(qhca_pte(odp->dev->qdev,
+					odp->mr->index)->at_offset);
+	u64 start = (u64)first << PAGE_SHIFT;
+	u64 end = (u64)(first + num) << PAGE_SHIFT;
+	struct qhca_range range;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_INVALIDATE_RANGE,
+		.index = odp->mr->index,
+		.in = &range,
+		.in_len = sizeof(range),
+	};
+	int err;
+
+	/* Counted from the region's first byte. */
+	start = start > skip ? start - skip : 0;
+	range.start = cpu_to_le64(start);
+	range.length = cpu_to_le64(end - skip - start);
+
+	/* The entries before the command. */
+	wmb();
+	err = qhca_cmd_exec(odp->dev->qdev, &cmd);
+	if (err && !qhca_is_dead(odp->dev)) {
+		ibdev_err(&odp->dev->ibdev, "key %#x: range not invalidated: %d\n",
+			  odp->mr->ibmr.lkey, err);
+		qhca_key_invalidate(odp->dev, odp->mr->index, QHCA_INVAL_AT);
+	}
+}
+
+static bool qhca_odp_invalidate(struct mmu_interval_notifier *mni,
+				const struct mmu_notifier_range *range,
+				unsigned long cur_seq)
+{
+	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp,
+						notifier);
+	struct qhca_odp *odp;
+	unsigned long start, end;
+	size_t first, num, gone;
+
+	if (!mmu_notifier_range_blockable(range))
+		return false;
+
+	mutex_lock(&umem->umem_mutex);
+	mmu_interval_set_seq(mni, cur_seq);
+	start = max(ib_umem_start(umem), range->start);
+	end = min(ib_umem_end(umem), range->end);
+	odp = umem->private;
+	if (odp && start < end) {
+		first = (start - ib_umem_start(umem)) >> PAGE_SHIFT;
+		num = (end - start) >> PAGE_SHIFT;
+		gone = qhca_odp_clear(odp, first, num);
+		if (gone) {
+			atomic64_add(gone, &odp->invalidations);
+			qhca_odp_invalidate_hw(odp, first, num);
+		}
+	}
+	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	mutex_unlock(&umem->umem_mutex);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
+	.invalidate = qhca_odp_invalidate,
+};
+
+/* ------------------------------------------------------------------------
+ * Bringing pages in
+ */
+
+/*
+ * Pages [@first, @first + @num), @fault: paged in if need be, else what of them
+ * is there.  Returns how many are mapped now.
+ */
+static int qhca_odp_map(struct qhca_odp *odp, size_t first, size_t num,
+			bool write, bool fault)
+{
+	struct ib_umem_odp *umem = odp->umem;
+	int ret, err;
+
+	ret = ib_umem_odp_map_dma_and_lock(umem, ib_umem_start(umem) +
+					   ((u64)first << PAGE_SHIFT),
+					   (u64)num << PAGE_SHIFT,
+					   qhca_compat_odp_mask(write), fault);
+	if (ret < 0)
+		return ret;
+	err = qhca_odp_fill(odp, first, min_t(size_t, ret, num));
+	mutex_unlock(&umem->umem_mutex);
+	return err ? err : ret;
+}
+
+/*
+ * Page in @num pages from @first on.  What cannot be had behind the first page
+ * is no error: it faults by itself if the device gets there.
+ */
+static int qhca_odp_page_in(struct qhca_odp *odp, size_t first, size_t num,
+			    bool write)
+{
+	int ret;
+
+	ret = qhca_odp_map(odp, first, num, write, true);
+	if (ret < 0 && num > 1)
+		ret = qhca_odp_map(odp, first, 1, write, true);
+	return ret;
+}
+
+static size_t qhca_odp_pages(const struct qhca_odp *odp)
+{
+	return ib_umem_odp_num_pages(odp->umem);
+}
+
+/* Serve a fault of @len bytes at byte @offset of the translated space. */
+static int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len,
+			  bool write)
+{
+	size_t pages = qhca_odp_pages(odp), first, num, next;
+	int ret;
+
+	if (offset >= (u64)pages << PAGE_SHIFT)
+		return -EFAULT;
+	first = offset >> PAGE_SHIFT;
+	len = min_t(u64, len, ((u64)pages << PAGE_SHIFT) - offset);
+	num = DIV_ROUND_UP((offset & ~PAGE_MASK) + len, PAGE_SIZE);
+	num = clamp_t(size_t, num, 1, QHCA_ODP_BATCH);
+
+	ret = qhca_odp_page_in(odp, first, num, write);
+	if (ret < 0)
+		return ret;
+	atomic64_add(ret, &odp->faults);
+
+	/* What is in memory behind it costs little now and a fault later. */
+	next = first + num;
+	if (next < pages)
+		qhca_odp_map(odp, next,
+			     min_t(size_t, pages - next, QHCA_ODP_AROUND),
+			     write, false);
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Faults
+ */
+
+static struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
+{
+	struct qhca_odp *odp;
+
+	xa_lock(&dev->odps);
+	odp = xa_load(&dev->odps, index);
+	if (odp)
+		refcount_inc(&odp->ref.count);
+	xa_unlock(&dev->odps);
+	return odp;
+}
+
+/* Where a fault of @key at @addr lies: the region and the byte of its space. */
+static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
+				      u64 addr, u64 *offset)
+{
+	u32 index = QHCA_KEY_INDEX(key);
+	struct qhca_odp *odp = NULL;
+	struct qhca_mw *mw;
+	struct qhca_pte *pte;
+
+	/*
+	 * The entry stays what it is while the index is taken, which a window
+	 * in the table of windows or a reference on a region makes sure of.
+	 */
+	xa_lock(&dev->mws);
+	mw = xa_load(&dev->mws, index);
+	if (mw) {
+		pte = qhca_pte(dev->qdev, index);
+		*offset = addr - le64_to_cpu(pte->start) +
+			  le64_to_cpu(pte->at_offset);
+		index = le32_to_cpu(pte->at_key);
+	}
+	xa_unlock(&dev->mws);
+
+	odp = qhca_odp_get(dev, index);
+	if (odp && !mw) {
+		pte = qhca_pte(dev->qdev, index);
+		*offset = addr - le64_to_cpu(pte->start) +
+			  le64_to_cpu(pte->at_offset);
+	}
+	return odp;
+}
+
+static int qhca_odp_serve(struct qhca_ib_dev *dev,
+			  const struct qhca_fault_info *info)
+{
+	bool write = le32_to_cpu(info->flags) & QHCA_FAULT_WRITE;
+	struct qhca_odp *odp;
+	u64 offset = 0;
+	int err;
+
+	odp = qhca_odp_find(dev, le32_to_cpu(info->key),
+			    le64_to_cpu(info->addr), &offset);
+	/* The key is gone: tried again, the access meets that. */
+	if (!odp)
+		return 0;
+	err = qhca_odp_fault(odp, offset, le64_to_cpu(info->length), write);
+	qhca_ref_put(&odp->ref);
+	return err;
+}
+
+static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_FAULT_RESUME,
+		.index = token,
+		.param = ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL,
+	};
+
+	/* The entries before the command.  A QP that left has no fault. */
+	wmb();
+	qhca_cmd_exec(dev->qdev, &cmd);
+}
+
+static void qhca_fault_work(struct work_struct *work)
+{
+	struct qhca_fault *fault = container_of(work, struct qhca_fault, work);
+	struct qhca_qp *qp = fault->qp;
+	struct qhca_ib_dev *dev = to_qhca(qp->ibqp.device);
+	struct qhca_fault_info info;
+	int err;
+
+	spin_lock_irq(&qp->fault_lock);
+	info = fault->info;
+	spin_unlock_irq(&qp->fault_lock);
+
+	err = qhca_odp_serve(dev, &info);
+	if (err)
+		ibdev_dbg(&dev->ibdev, "qp %u key %#x: no page at %#llx: %d\n",
+			  qp->qpn, le32_to_cpu(info.key),
+			  le64_to_cpu(info.addr), err);
+	qhca_odp_resume(dev, le32_to_cpu(info.token), !err);
+	qhca_ref_put(&qp->ref);
+}
+
+void qhca_odp_init_qp(struct qhca_qp *qp)
+{
+	int i;
+
+	spin_lock_init(&qp->fault_lock);
+	for (i = 0; i < ARRAY_SIZE(qp->fault); i++) {
+		qp->fault[i].qp = qp;
+		INIT_WORK(&qp->fault[i].work, qhca_fault_work);
+	}
+}
+
+/*
+ * In hard interrupt context.  A QP has at most one fault in each direction, so
+ * the place for the next is free, or holds one that the device forgot.
+ */
+void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
+{
+	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;
+	struct qhca_fault *fault;
+	unsigned long flags;
+	struct qhca_qp *qp;
+
+	qp = qhca_qp_get(dev, le32_to_cpu(eqe->number));
+	if (!qp)
+		return;
+	fault = &qp->fault[requester];
+	spin_lock_irqsave(&qp->fault_lock, flags);
+	fault->info = eqe->fault;
+	spin_unlock_irqrestore(&qp->fault_lock, flags);
+	if (!queue_work(dev->fault_wq, &fault->work))
+		qhca_ref_put(&qp->ref);
+}
+
+/* ------------------------------------------------------------------------
+ * Regions
+ */
+
+static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 virt, u64 length)
+{
+	struct qhca_pte pte = {
+		.access = cpu_to_le32(qhca_hw_access(mr->access)),
+		.pd = cpu_to_le32(pdn),
+		.start = cpu_to_le64(mr->access & IB_ZERO_BASED ? 0 : virt),
+		.length = cpu_to_le64(length),
+		.at_base = cpu_to_le64(mr->at.base),
+		.at_offset = cpu_to_le64(virt & ~PAGE_MASK),
+	};
+
+	qhca_key_publish(mr->odp->dev, mr->index, &pte, QHCA_PTE_ODP |
+			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_MR) |
+			 QHCA_PUT(QHCA_PTE_OCTET,
+				  QHCA_KEY_OCTET(mr->ibmr.lkey)) |
+			 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, mr->at.page_shift) |
+			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
+}
+
+static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
+				       struct qhca_mr *mr, u64 start,
+				       u64 length, int access)
+{
+	struct qhca_odp *odp;
+
+	odp = kzalloc_obj(*odp);
+	if (!odp)
+		return ERR_PTR(-ENOMEM);
+	odp->dev = dev;
+	odp->mr = mr;
+	qhca_ref_init(&odp->ref);
+
+	/* Huge pages are translated in parts. */
+	odp->umem = ib_umem_odp_get(&dev->ibdev, start, length,
+				    access & ~IB_ACCESS_HUGETLB,
+				    &qhca_odp_notifier_ops);
+	if (IS_ERR(odp->umem)) {
+		int err = PTR_ERR(odp->umem);
+
+		kfree(odp);
+		return ERR_PTR(err);
+	}
+	return odp;
+}
+
+/* The region's tree and key; nothing of it is present. */
+static int qhca_odp_setup(struct qhca_odp *odp)
+{
+	struct qhca_ib_dev *dev = odp->dev;
+	struct qhca_mr *mr = odp->mr;
+	int err;
+
+	err = qhca_at_build_blank(dev, &mr->at, qhca_odp_pages(odp));
+	if (err)
+		return err;
+	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
+	if (err)
+		goto err_at;
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	mr->ibmr.page_size = PAGE_SIZE;
+	err = xa_err(xa_store(&dev->odps, mr->index, odp, GFP_KERNEL));
+	if (!err)
+		return 0;
+
+	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
+err_at:
+	qhca_at_free(dev, &mr->at);
+	return err;
+}
+
+/**
+ * qhca_odp_reg_mr - register memory on demand
+ * @ibpd:   protection domain
+ * @start:  address of the process
+ * @length: bytes, checked
+ * @virt:   address for the device, the same in a page as @start
+ * @access: IB_ACCESS_*, with ON_DEMAND
+ */
+struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
+			      u64 virt, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_mr *mr;
+	int err;
+
+	if (!qhca_has(dev, QHCA_FEAT_ODP) || access & ~QHCA_ODP_ACCESS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if ((start ^ virt) & ~PAGE_MASK)
+		return ERR_PTR(-EINVAL);
+	if (DIV_ROUND_UP((start & ~PAGE_MASK) + length, PAGE_SIZE) > U32_MAX)
+		return ERR_PTR(-E2BIG);
+
+	mr = kzalloc_obj(*mr);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	mr->odp = qhca_odp_alloc(dev, mr, start, length, access);
+	if (IS_ERR(mr->odp)) {
+		err = PTR_ERR(mr->odp);
+		goto err_free;
+	}
+	mr->umem = &mr->odp->umem->umem;
+
+	err = qhca_odp_setup(mr->odp);
+	if (err)
+		goto err_odp;
+	/* No page is mapped before this, so the notifier misses none. */
+	mutex_lock(&mr->odp->umem->umem_mutex);
+	mr->odp->umem->private = mr->odp;
+	mutex_unlock(&mr->odp->umem->umem_mutex);
+	qhca_odp_publish(mr, to_qpd(ibpd)->pdn, virt, length);
+	return &mr->ibmr;
+
+err_odp:
+	ib_umem_release(mr->umem);
+	kfree(mr->odp);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+/* The key has ended; afterwards the caller frees what is left of the region. */
+void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
+{
+	struct qhca_odp *odp = mr->odp;
+
+	xa_erase(&dev->odps, mr->index);
+	qhca_ref_drain(&odp->ref);
+	/* Waits for the notifier, which uses the tree. */
+	ib_umem_release(mr->umem);
+	mr->umem = NULL;
+	mr->odp = NULL;
+	kfree(odp);
+}
+
+/* ------------------------------------------------------------------------
+ * Advice
+ */
+
+struct qhca_prefetch {
+	struct qhca_odp *odp;
+	u64 offset;
+	u64 length;
+};
+
+/**
+ * struct qhca_advice - a call of ibv_advise_mr() under way
+ * @work:   of a call that does not wait
+ * @write, @fault: what it asks for
+ * @num: of @range
+ * @range: regions, each with a reference, and bytes of them
+ */
+struct qhca_advice {
+	struct work_struct work;
+	bool write;
+	bool fault;
+	u32 num;
+	struct qhca_prefetch range[] __counted_by(num);
+};
+
+static int qhca_advice_run(struct qhca_advice *advice)
+{
+	int err = 0, ret;
+	u32 i;
+
+	for (i = 0; i < advice->num; i++) {
+		struct qhca_prefetch *r = &advice->range[i];
+		size_t first = r->offset >> PAGE_SHIFT;
+		size_t last = (r->offset + r->length - 1) >> PAGE_SHIFT;
+
+		while (r->length && first <= last && !err) {
+			size_t num = min_t(size_t, last - first + 1,
+					   QHCA_ODP_BATCH);
+
+			ret = qhca_odp_map(r->odp, first, num, advice->write,
+					   advice->fault);
+			if (ret < 0)
+				err = ret;
+			else
+				atomic64_add(ret, &r->odp->prefetched);
+			first += num;
+			cond_resched();
+		}
+	}
+	return err;
+}
+
+static void qhca_advice_free(struct qhca_advice *advice)
+{
+	u32 i;
+
+	for (i = 0; i < advice->num; i++)
+		if (advice->range[i].odp)
+			qhca_ref_put(&advice->range[i].odp->ref);
+	kvfree(advice);
+}
+
+static void qhca_advice_work(struct work_struct *work)
+{
+	struct qhca_advice *advice = container_of(work, struct qhca_advice,
+						  work);
+
+	qhca_advice_run(advice);
+	qhca_advice_free(advice);
+}
+
+static int qhca_advice_range(struct ib_pd *ibpd, bool write,
+			     const struct ib_sge *sge,
+			     struct qhca_prefetch *r)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	const struct qhca_pte *pte;
+	u64 start, length;
+
+	r->odp = qhca_odp_get(dev, QHCA_KEY_INDEX(sge->lkey));
+	if (!r->odp)
+		return -ENOENT;
+	if (r->odp->mr->ibmr.lkey != sge->lkey || r->odp->mr->ibmr.pd != ibpd)
+		return -ENOENT;
+	if (write && !r->odp->umem->umem.writable)
+		return -EPERM;
+
+	pte = qhca_pte(dev->qdev, r->odp->mr->index);
+	start = le64_to_cpu(pte->start);
+	length = le64_to_cpu(pte->length);
+	if (sge->addr < start || sge->addr - start > length ||
+	    sge->length > length - (sge->addr - start))
+		return -EFAULT;
+	r->offset = sge->addr - start + le64_to_cpu(pte->at_offset);
+	r->length = sge->length;
+	return 0;
+}
+
+int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
+		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
+		   struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_advice *advice;
+	int err = 0;
+	u32 i;
+
+	if (how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
+	    how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
+	    how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+
+	advice = kvzalloc(struct_size(advice, range, num_sge), GFP_KERNEL);
+	if (!advice)
+		return -ENOMEM;
+	INIT_WORK(&advice->work, qhca_advice_work);
+	advice->num = num_sge;
+	advice->write = how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	advice->fault = how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	for (i = 0; i < num_sge && !err; i++)
+		err = qhca_advice_range(ibpd, advice->write, &sg_list[i],
+					&advice->range[i]);
+	if (!err && !(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+		queue_work(dev->fault_wq, &advice->work);
+		return 0;
+	}
+	if (!err)
+		err = qhca_advice_run(advice);
+	qhca_advice_free(advice);
+	return err;
+}
+
+/* ------------------------------------------------------------------------
+ * What is told of it
+ */
+
+void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
+{
+	struct ib_odp_caps *caps = &attr->odp_caps;
+	u32 message = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV;
+
+	if (!qhca_has(dev, QHCA_FEAT_ODP) ||
+	    !IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
+		return;
+	if (qhca_has(dev, QHCA_FEAT_SRQ))
+		message |= IB_ODP_SUPPORT_SRQ_RECV;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	caps->general_caps = IB_ODP_SUPPORT;
+	caps->per_transport_caps.ud_odp_caps = message;
+	caps->per_transport_caps.uc_odp_caps = message | IB_ODP_SUPPORT_WRITE;
+	caps->per_transport_caps.rc_odp_caps = message | IB_ODP_SUPPORT_WRITE |
+					       IB_ODP_SUPPORT_READ;
+	if (qhca_has(dev, QHCA_FEAT_ATOMIC))
+		caps->per_transport_caps.rc_odp_caps |= IB_ODP_SUPPORT_ATOMIC;
+	if (qhca_has(dev, QHCA_FEAT_XRC))
+		caps->per_transport_caps.xrc_odp_caps =
+			caps->per_transport_caps.rc_odp_caps;
+}
+
+int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct qhca_odp *odp = to_qmr(ibmr)->odp;
+	struct nlattr *nest;
+
+	if (!odp)
+		return 0;
+	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!nest)
+		return -EMSGSIZE;
+	if (rdma_nl_stat_hwcounter_entry(msg, "page_faults",
+					 atomic64_read(&odp->faults)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_invalidations",
+					 atomic64_read(&odp->invalidations)) ||
+	    rdma_nl_stat_hwcounter_entry(msg, "page_prefetch",
+					 atomic64_read(&odp->prefetched))) {
+		nla_nest_cancel(msg, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, nest);
+	return 0;
+}
+
+int qhca_odp_start(struct qhca_ib_dev *dev)
+{
+	xa_init(&dev->odps);
+	xa_init(&dev->mws);
+	/* A fault may wait long for its page, and nobody else for it. */
+	dev->fault_wq = alloc_workqueue("qhca_ib_faults",
+					WQ_UNBOUND | WQ_HIGHPRI, 0);
+	return dev->fault_wq ? 0 : -ENOMEM;
+}
+
+void qhca_odp_stop(struct qhca_ib_dev *dev)
+{
+	destroy_workqueue(dev->fault_wq);
+	WARN_ON(!xa_empty(&dev->odps));
+	WARN_ON(!xa_empty(&dev->mws));
+}
