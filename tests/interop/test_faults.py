@@ -9,6 +9,7 @@ wire by right, so it is RC that has to arrive whole.
 import pytest
 
 from lab import verbs
+from lab.link import FULL
 
 FAULTS = {"inject-drop-ppm": 10000, "inject-duplicate-ppm": 10000,
           "inject-reorder-ppm": 10000, "inject-corrupt-ppm": 1000}
@@ -75,3 +76,13 @@ def test_data(faulty, shape):
         for ends in (faulty.nodes, faulty.nodes[::-1]):
             verbs.verify(*ends, f"{shape} -n 60 -s 7", timeout=300)
     assert_repaired(change(faulty, runs))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_churn(faulty, seed, tap_points):
+    """Keys live and die under traffic (programs/churn.c)."""
+    seconds = 60 if FULL else 10
+    done = verbs.program(*faulty, "qhca-churn", f"-s {seed}", f"-s {seed + 100} -T {seconds}",
+                         timeout=seconds + 60, check=False)
+    assert done.server.ok, done.server
+    tap_points(done.client.out + done.client.err, done.client.code)
