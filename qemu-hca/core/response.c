@@ -168,11 +168,14 @@ static bool read_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
 
 /*
  * The target of a response is not present: the response is dropped, and asked
- * for again after FAULT_RESUME.
+ * for again after FAULT_RESUME.  The responder has answered, so no retry was in
+ * vain: those of one response may otherwise be used up, a lost frame at a
+ * time, while pages come and go.
  */
 static void scatter_fault(struct qhca_hca *hca, struct qhca_qp *qp,
 			  const struct qhca_swqe *w, uint32_t offset)
 {
+	qp->s_retry = qp->sw.retry_cnt;
 	qhca_fault_raise(hca, qp, QHCA_FAULT_SCATTER, offset,
 			 w->length - offset);
 	qhca_requester_park(hca, qp);
