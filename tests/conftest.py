@@ -7,8 +7,10 @@ after `@timeout=SECONDS`. tests/qtest/*-test.c run in QEMU's qtest. Each TAP
 point such a program prints counts as one test.
 """
 
+import concurrent.futures
 import os
 import pathlib
+import queue
 import shlex
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lab import Pair, paths, tap  # noqa: E402
+from lab import Pair, paths, process, tap  # noqa: E402
 
 
 # -- TAP programs -----------------------------------------------------------
@@ -69,18 +71,44 @@ class Qtest(pytest.File):
                  "G_TEST_DBUS_DAEMON": "/bin/false"})
 
 
+# Programs of one folder are independent of each other, so as many of them run
+# at once as there are processors; each is told of in its turn.
+_workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
+
+
 class TapProgram(pytest.Item):
     def __init__(self, *, argv, limit, env=None, **kwargs):
         super().__init__(**kwargs)
         self.argv, self.limit, self.env = argv, limit, env
+        self.events = None
 
     def reportinfo(self):
         return self.path, None, self.name
 
-    def run_points(self):
+    def start(self):
+        """Has the program run as soon as a processor is free."""
+        if self.events is None:
+            self.events = queue.SimpleQueue()
+            _workers.submit(self._run)
+
+    def _run(self):
         log = paths.LOGS / "tap" / f"{self.path.parent.name}-{self.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return tap.run(self.argv, timeout=self.limit, env=self.env, log=log)
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            for event in tap.run(self.argv, timeout=self.limit, env=self.env, log=log):
+                self.events.put(event)
+        except Exception as error:  # noqa: BLE001 told of where it is waited for
+            self.events.put(error)
+        self.events.put(None)
+
+    def run_points(self):
+        for item in self.session.items:
+            if isinstance(item, TapProgram) and item.path == self.path:
+                item.start()
+        while (event := self.events.get()) is not None:
+            if isinstance(event, Exception):
+                raise event
+            yield event
 
 
 def _log(item, name, outcome, text="", seconds=0.0):
@@ -191,6 +219,9 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_unconfigure(config):
+    # After an interruption nothing goes on, and nothing else begins.
+    _workers.shutdown(wait=False, cancel_futures=True)
+    process.stop_all()
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     line = f"{_counts.get('passed', 0)} passed, {_counts.get('failed', 1)} failed"

@@ -38,7 +38,7 @@ def spawn(argv, **kwargs):
         if _thread is None:
             _thread = threading.Thread(target=_spawner, daemon=True)
             _thread.start()
-            atexit.register(_reap)
+            atexit.register(stop_all)
     answer = queue.Queue()
     _requests.put((argv, kwargs, answer))
     child = answer.get()
@@ -58,6 +58,6 @@ def stop(child, timeout=5):
         _children.discard(child)
 
 
-def _reap():
+def stop_all():
     for child in list(_children):
         stop(child)
