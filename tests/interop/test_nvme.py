@@ -67,14 +67,8 @@ class Nvme:
                 f"--iodepth=8 {options}")
 
 
-def counters(node):
-    folder = f"/sys/class/infiniband/{node.ibdev}/ports/1/hw_counters"
-    rows = (line.split(":") for line in node.out(f"cd {folder} && grep -H . *").splitlines())
-    return {name: int(value) for name, value in rows if value.isdigit()}
-
-
 def counted(node, before):
-    return {name: value - before[name] for name, value in counters(node).items()}
+    return {name: value - before[name] for name, value in node.counters().items()}
 
 
 @pytest.fixture(params=qhca_links(), ids=lambda link: link.id)
@@ -99,7 +93,7 @@ def nvme(ends):
 
 
 def test_nvme_data(nvme):
-    before = [counters(node) for node in (nvme.target, nvme.host)]
+    before = [node.counters() for node in (nvme.target, nvme.host)]
     nvme.connect()
     done = nvme.host.exec(nvme.fio("--rw=randwrite --bsrange=4k-128k --verify=crc32c "
                                    f"--verify_fatal=1 --size={SIZE}"), timeout=600)
