@@ -250,6 +250,8 @@ static const struct command commands[] = {
 	CMD(QUERY_SRQ, qhca_cmd_query_srq, QHCA_FEAT_SRQ, 0, SIZE(qhca_srqc),
 	    INDEX_SRQ),
 	CMD(MODIFY_SRQ, qhca_cmd_modify_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
+	CMD(RESIZE_SRQ, qhca_cmd_resize_srq, QHCA_FEAT_SRQ_RESIZE,
+	    SIZE(qhca_srqc_sw), 0, INDEX_SRQ),
 	CMD(CREATE_QP, qhca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
 	CMD(DESTROY_QP, qhca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
 	CMD(QUERY_QP, qhca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),

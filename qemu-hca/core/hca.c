@@ -147,6 +147,8 @@ static uint64_t features_of(const struct qhca_config *cfg)
 		features &= ~QHCA_FEAT_POOL;
 	if (!cfg->max_mcast_members)
 		features &= ~QHCA_FEAT_MCAST;
+	if (!(features & QHCA_FEAT_SRQ))
+		features &= ~QHCA_FEAT_SRQ_RESIZE;
 	if (!(features & QHCA_FEAT_ODP))
 		features &= ~(QHCA_FEAT_ODP_IMPLICIT |
 			      QHCA_FEAT_UNSOLICITED_ACK);

@@ -375,3 +375,35 @@ enum qhca_cmd_status qhca_cmd_modify_srq(struct qhca_hca *hca,
 		fail(hca, srq);
 	return QHCA_CMD_OK;
 }
+
+/*
+ * The ring moves to a larger buffer that software has filled with the same
+ * slots; where the device stands in the list stays as it is.
+ */
+enum qhca_cmd_status qhca_cmd_resize_srq(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *cmd)
+{
+	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	const struct qhca_srqc_sw *in = (const void *)cmd->in;
+	struct qhca_srq tmp, *srq;
+
+	if (status != QHCA_CMD_OK)
+		return status;
+	srq = get(hca, cmd->index);
+	if (!srq)
+		return QHCA_CMD_DMA_ERR;
+	if (srq->state != QHCA_SRQ_LIVE)
+		return QHCA_CMD_BAD_STATE;
+
+	tmp = *srq;
+	memcpy(&tmp.sw.buf, &in->buf, sizeof(tmp.sw.buf));
+	tmp.sw.rec_offset = in->rec_offset;
+	tmp.sw.threshold = in->threshold;
+	tmp.sw.log_depth = in->log_depth;
+	put_le32(&tmp.sw.limit, srq->limit);
+	if (in->log_depth < srq->sw.log_depth || !load_sw(hca, &tmp))
+		return QHCA_CMD_BAD_PARAM;
+	*srq = tmp;
+	qhca_ctx_dirty(&hca->srqs.cache, srq);
+	return QHCA_CMD_OK;
+}

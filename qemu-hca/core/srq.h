@@ -52,6 +52,8 @@ enum qhca_cmd_status qhca_cmd_create_srq(struct qhca_hca *hca,
 					 struct qhca_cmd_ctx *cmd);
 enum qhca_cmd_status qhca_cmd_modify_srq(struct qhca_hca *hca,
 					 struct qhca_cmd_ctx *cmd);
+enum qhca_cmd_status qhca_cmd_resize_srq(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *cmd);
 enum qhca_cmd_status qhca_cmd_query_srq(struct qhca_hca *hca,
 					struct qhca_cmd_ctx *cmd);
 enum qhca_cmd_status qhca_cmd_destroy_srq(struct qhca_hca *hca,

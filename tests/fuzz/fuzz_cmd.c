@@ -282,6 +282,7 @@ static const struct template {
 	{ QHCA_CMD_DESTROY_SRQ, 2, NULL, 0 },
 	{ QHCA_CMD_QUERY_SRQ, 2, NULL, sizeof(struct qhca_srqc) },
 	{ QHCA_CMD_MODIFY_SRQ, 2, NULL, 0 },
+	{ QHCA_CMD_RESIZE_SRQ, 3, fill_srq, 0 },
 	{ QHCA_CMD_CREATE_QP, 12, fill_qp, 0 },
 	{ QHCA_CMD_DESTROY_QP, 4, NULL, 0 },
 	{ QHCA_CMD_QUERY_QP, 3, NULL, sizeof(struct qhca_query_qp) },

@@ -675,6 +675,15 @@ int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 	return srq_create(md, srq, pd, log_depth, log_stride, &in);
 }
 
+static void set_next(struct md *md, const struct md_srq *srq,
+		     const struct md_buf *b, uint32_t slot, uint32_t to)
+{
+	uint16_t next;
+
+	put_le16(&next, to);
+	md_buf_write(md, b, ((uint64_t)slot << srq->log_stride) + 10, &next, 2);
+}
+
 bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
 		 const struct md_sge *sge, uint32_t num_sge)
 {
@@ -685,20 +694,63 @@ bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
 		return false;
 	md_buf_read(md, &srq->buf, off + 10, &next, 2);
 	fill_rwqe(md, &srq->buf, off, wr_id, sge, num_sge);
+	if (srq->grown_rec)
+		fill_rwqe(md, &srq->grown, off, wr_id, sge, num_sge);
 	srq->wr_id[srq->free] = wr_id;
 	srq->free = get_le16(&next);
 	md_buf_put32(md, &srq->buf, srq->rec_offset, ++srq->pi);
+	if (srq->grown_rec)
+		md_buf_put32(md, &srq->grown, srq->grown_rec, srq->pi);
 	return true;
 }
 
 void md_srq_free(struct md *md, struct md_srq *srq, uint32_t slot)
 {
-	uint16_t next;
-
-	put_le16(&next, slot);
-	md_buf_write(md, &srq->buf,
-		     ((uint64_t)srq->tail << srq->log_stride) + 10, &next, 2);
+	set_next(md, srq, &srq->buf, srq->tail, slot);
+	if (srq->grown_rec)
+		set_next(md, srq, &srq->grown, srq->tail, slot);
 	srq->tail = slot;
+}
+
+void md_srq_grow_begin(struct md *md, struct md_srq *srq)
+{
+	uint64_t len = 1ull << (srq->log_depth + srq->log_stride);
+	uint8_t *copy = malloc(len);
+
+	srq->grown_rec = (2 * len + 127) & ~127u;
+	md_buf_alloc(md, &srq->grown, srq->grown_rec + 128);
+	md_buf_read(md, &srq->buf, 0, copy, len);
+	md_buf_write(md, &srq->grown, 0, copy, len);
+	free(copy);
+	md_buf_put32(md, &srq->grown, srq->grown_rec, srq->pi);
+}
+
+void md_srq_grow_end(struct md *md, struct md_srq *srq)
+{
+	uint32_t depth = 1u << srq->log_depth;
+	struct md_buf old = srq->buf;
+	struct qhca_srqc_sw in = { .log_depth = srq->log_depth + 1 };
+	uint64_t *wr_id = md_own(md, 2 * depth, sizeof(*wr_id));
+	uint8_t *rubbish;
+
+	buf_describe(&srq->grown, &in.buf);
+	put_le32(&in.rec_offset, srq->grown_rec);
+	put_le32(&in.threshold, depth >> 1);
+	must(md_cmd(md, QHCA_CMD_RESIZE_SRQ, srq->srqn, 0, &in, sizeof(in),
+		    NULL, 0, NULL), "RESIZE_SRQ");
+
+	rubbish = malloc(old.len);
+	memset(rubbish, 0xee, old.len);
+	md_buf_write(md, &old, 0, rubbish, old.len);
+	free(rubbish);
+	srq->buf = srq->grown;
+	srq->rec_offset = srq->grown_rec;
+	srq->grown_rec = 0;
+	srq->log_depth++;
+	memcpy(wr_id, srq->wr_id, depth * sizeof(*wr_id));
+	srq->wr_id = wr_id;
+	for (uint32_t i = depth; i < 2 * depth; i++)
+		md_srq_free(md, srq, i);
 }
 
 /* ---- queue pairs */

@@ -47,6 +47,8 @@ struct md_srq {
 	struct md_buf buf;
 	uint32_t free, tail, pi;	/* slots; posted */
 	uint64_t *wr_id;		/* by slot */
+	struct md_buf grown;		/* while it grows: is kept alike */
+	uint32_t grown_rec;		/* offset of its record; 0: does not grow */
 };
 
 struct md_qp_init {
@@ -214,6 +216,12 @@ int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
 		 const struct md_sge *sge, uint32_t num_sge);
 void md_srq_free(struct md *md, struct md_srq *srq, uint32_t slot);
+/*
+ * Twice the depth.  begin: a copy is made, and kept alike from then on; end: the
+ * device moves to it, and what it had is filled with rubbish.
+ */
+void md_srq_grow_begin(struct md *md, struct md_srq *srq);
+void md_srq_grow_end(struct md *md, struct md_srq *srq);
 
 /* Returns the command's status. */
 int md_qp_create(struct md *md, struct md_qp *qp,

@@ -416,6 +416,164 @@ static void srq_of_many(struct pair *p)
 		close_second(&a[i], &b[i]);
 }
 
+/* What software does while the device works on its command. */
+static void post_meanwhile(struct md *md)
+{
+	struct end *e = md->dma_hook_arg;
+
+	md->dma_hook = NULL;
+	post_recv(e, 4000);
+	md->dma_hook = post_meanwhile;
+}
+
+static void grow(struct pair *p, struct end *e)
+{
+	if (!e->srq.grown_rec) {
+		md_srq_grow_begin(e->md, &e->srq);
+		return;
+	}
+	if (world_pick(&p->w, 2)) {
+		e->md->dma_hook_arg = e;
+		e->md->dma_hook = post_meanwhile;
+	}
+	md_srq_grow_end(e->md, &e->srq);
+	e->md->dma_hook = NULL;
+}
+
+#define GROWN	400u
+
+/*
+ * The SRQ moves to larger rings while its QPs take from it and software posts;
+ * the old rings are filled with rubbish.  Each receive serves once.
+ */
+static void srq_grows(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC, .srq = true };
+	struct end a[SHARERS], b[SHARERS];
+	uint32_t got = 0, sent = 0, seen[4 * GROWN] = { 0 };
+	struct md_qp_init init = p->b.qp.init;
+	struct qhca_cqe cqe;
+
+	md_srq_create_threshold(p->b.md, &p->b.srq, PAIR_PD, 3, 6, 2);
+	CHECK_EQ(md_qp_destroy(p->b.md, &p->b.qp), 0);
+	CHECK_EQ(md_qp_create(p->b.md, &p->b.qp, &init), 0);
+	p->a.conn.dest_qpn = p->b.qp.qpn;
+	connect_pair(p);
+	p->a.conn.rnr_retry = 7;
+	p->w.link.jitter = 2000;
+	for (uint32_t i = 0; i < SHARERS; i++)
+		open_second(p, &a[i], &b[i], &o);
+	while (got < GROWN && p->w.now < 20 * SECOND && check_ok()) {
+		struct end *e = &a[world_pick(&p->w, SHARERS)];
+
+		if (sent < GROWN && e->qp.sq_pi - e->qp.sq_ci < 60) {
+			post(p, e, QHCA_WQE_SEND, world_pick(&p->w, 4000), 0);
+			sent++;
+		}
+		if (!world_pick(&p->w, 2))
+			post_recv(&b[0], 4000);
+		if (got > 60 && (p->b.srq.log_depth < 8 ||
+				 p->b.srq.grown_rec) &&
+		    !world_pick(&p->w, 20))
+			grow(p, &p->b);
+		world_step(&p->w, p->w.now + 2000);
+		for (uint32_t i = 0; i < SHARERS; i++) {
+			for (; md_poll(&a[i].scq, &cqe); a[i].qp.sq_ci++)
+				CHECK_EQ(cqe.status, 0);
+			while (md_poll(&b[i].rcq, &cqe)) {
+				uint32_t id = get_le64(&cqe.wr_id);
+
+				CHECK_EQ(cqe.status, 0);
+				CHECK(id < 4 * GROWN);
+				if (id < 4 * GROWN)
+					CHECK_EQ(seen[id]++, 0);
+				md_srq_free(p->b.md, &p->b.srq,
+					    get_le32(&cqe.wqe));
+				got++;
+			}
+		}
+	}
+	CHECK_EQ(got, GROWN);
+	CHECK_EQ(p->b.srq.log_depth, 8);
+	CHECK_EQ(next_event(&p->b, 0), 0);
+	/* receives have served in the order in which they were posted */
+	for (uint32_t i = 0; i < GROWN; i++)
+		CHECK_EQ(seen[i], 1);
+	for (uint32_t i = 0; i < SHARERS; i++)
+		close_second(&a[i], &b[i]);
+}
+
+static int resize(struct end *e, const struct qhca_srqc_sw *in)
+{
+	return md_cmd(e->md, QHCA_CMD_RESIZE_SRQ, e->srq.srqn, 0, in,
+		      sizeof(*in), NULL, 0, NULL);
+}
+
+/* What is refused changes nothing; the limit outlives what is not. */
+static void srq_resize_refused(struct pair *p)
+{
+	struct qhca_srqc_sw good, in;
+	struct qhca_srqc now;
+	uint32_t srqn = p->b.srq.srqn;
+
+	connect_pair(p);
+	for (int i = 0; i < 4; i++)
+		post_recv(&p->b, 1000);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_MODIFY_SRQ, srqn, 3, NULL, 0, NULL,
+			0, NULL), 0);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, srqn, 0, NULL, 0, &now,
+			sizeof(now), NULL), 0);
+	good = now.sw;
+#define REFUSED(change) \
+	do { \
+		in = good; \
+		change; \
+		CHECK_EQ(resize(&p->b, &in), QHCA_CMD_BAD_PARAM); \
+	} while (0)
+	REFUSED(in.log_depth--);
+	REFUSED(in.log_depth++);		/* the buffer does not hold it */
+	REFUSED(in.log_depth = 17);
+	REFUSED(put_le32(&in.buf.length, 0));
+	REFUSED(put_le64(&in.buf.base, 8));
+	REFUSED(put_le32(&in.rec_offset, 64));
+	REFUSED(put_le32(&in.rec_offset, 1u << 31));
+	REFUSED(put_le32(&in.threshold, (1u << in.log_depth) + 1));
+#undef REFUSED
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_RESIZE_SRQ, srqn + 1, 0, &good,
+			sizeof(good), NULL, 0, NULL), QHCA_CMD_BAD_STATE);
+	md_srq_grow_begin(p->b.md, &p->b.srq);
+	md_srq_grow_end(p->b.md, &p->b.srq);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(next_event(&p->b, 0), 0);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);
+	EXPECT(&p->b.rcq, 0, 0, 0);
+	/* the limit counts by what the new ring holds */
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_MODIFY_SRQ, srqn,
+			2u << good.log_depth, NULL, 0, NULL, 0, NULL), 0);
+	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);
+}
+
+/* An SRQ whose list is broken stays so. */
+static void srq_in_error_does_not_grow(struct pair *p)
+{
+	struct qhca_srqc now;
+	uint16_t next;
+
+	connect_pair(p);
+	put_le16(&next, 0xffff);
+	md_buf_write(p->b.md, &p->b.srq.buf, 10, &next, 2);
+	md_buf_put32(p->b.md, &p->b.srq.buf, p->b.srq.rec_offset, 1);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK_EQ(next_event(&p->b, p->b.srq.srqn), QHCA_EVENT_SRQ_ERROR);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, p->b.srq.srqn, 0, NULL, 0,
+			&now, sizeof(now), NULL), 0);
+	CHECK_EQ(resize(&p->b, &now.sw), QHCA_CMD_BAD_STATE);
+}
+
 #define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
 
 const struct scenario queue_scenarios[] = {
@@ -425,5 +583,7 @@ const struct scenario queue_scenarios[] = {
 	RC(weaker_arm_keeps_held_event, .moder_count = 3, .moder_usec = 1000),
 	RC(moderation_holds), RC(cq_of_one), RC(cq_overrun_of_two, .log_cq = 2),
 	RC(srq_taken_is_flushed, .srq = true), RC(srq_of_many, .srq = true),
+	RC(srq_grows, .srq = true), RC(srq_resize_refused, .srq = true),
+	RC(srq_in_error_does_not_grow, .srq = true),
 	{ 0 }
 };

@@ -16,6 +16,8 @@
 #define MAX_OPS		400
 #define RECV_SLOTS	32
 #define XRC_SRQS	2
+#define SRQ_LOG_DEPTH	4
+#define SRQ_MAX_LOG_DEPTH 6
 #define IOVA		0x7f0000000000ull
 #define GRH		40
 #define QKEY		0x1234
@@ -632,7 +634,7 @@ static void init_xrc(struct load *l, struct side *s, unsigned int host,
 	if (md_qp_create(s->md, &s->tgt, &init))
 		md_die("CREATE_QP of an XRC target refused");
 	for (int i = 0; i < XRC_SRQS; i++)
-		if (md_xsrq_create(s->md, &s->xsrq[i], pd, 6,
+		if (md_xsrq_create(s->md, &s->xsrq[i], pd, SRQ_LOG_DEPTH,
 				   5 + world_pick(w, 6), init.xrcd,
 				   &l->cq[host]))
 			md_die("CREATE_SRQ for XRC refused");
@@ -663,7 +665,8 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	s->recv_len = l->plan->big_ppm ? MAX_BIG : 4 * l->plan->max_len;
 	if (type != QHCA_QPT_XRC_INI && l->plan->srq &&
 	    world_chance(w, 500000)) {
-		md_srq_create(md, &s->srq_room, pd, 6, 5 + world_pick(w, 6), 0);
+		md_srq_create(md, &s->srq_room, pd, SRQ_LOG_DEPTH,
+			      5 + world_pick(w, 6), 0);
 		init.srq = s->srq = &s->srq_room;
 	}
 	init.flags &= ~QHCA_QP_SIG_ALL;
@@ -780,9 +783,25 @@ static bool all_done(const struct load *l)
 	return true;
 }
 
+/* One of its SRQs becomes larger, in two steps with work between them. */
+static void grow_srq(struct load *l, struct side *s)
+{
+	struct md_srq *srq = srq_of(s, world_pick(l->w, XRC_SRQS));
+
+	if (!srq || srq->log_depth == SRQ_MAX_LOG_DEPTH)
+		return;
+	if (srq->grown_rec)
+		md_srq_grow_end(s->md, srq);
+	else
+		md_srq_grow_begin(s->md, srq);
+}
+
 static void act(struct load *l, struct side *s)
 {
 	uint32_t recv_ppm = l->plan->slow_recv ? 20000 : 500000;
+
+	if (world_chance(l->w, 10000))
+		grow_srq(l, s);
 
 	if (world_chance(l->w, recv_ppm))
 		post_recvs(l, s);

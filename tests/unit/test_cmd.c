@@ -188,7 +188,7 @@ static void test_every_opcode(void **state)
 			assert_true(status_of(&done) == QHCA_CMD_NOT_INIT ||
 				    status_of(&done) == QHCA_CMD_UNSUPPORTED);
 	}
-	assert_int_equal(known, 41);	/* all that the ABI names */
+	assert_int_equal(known, 42);	/* all that the ABI names */
 	host_free(h);
 }
 
@@ -269,6 +269,7 @@ static void test_permission(void **state)
 	assert_int_equal(plain(h, QHCA_CMD_MAP_POOL_BLOCK),
 			 QHCA_CMD_UNSUPPORTED);
 	assert_int_equal(plain(h, QHCA_CMD_QUERY_SRQ), QHCA_CMD_UNSUPPORTED);
+	assert_int_equal(plain(h, QHCA_CMD_RESIZE_SRQ), QHCA_CMD_UNSUPPORTED);
 	assert_int_equal(plain(h, QHCA_CMD_FAULT_RESUME),
 			 QHCA_CMD_UNSUPPORTED);
 	/* what needs page faults goes with them */

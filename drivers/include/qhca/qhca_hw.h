@@ -180,6 +180,7 @@ enum qhca_opcode {
 	QHCA_CMD_MODIFY_QP		= 0x2f,	/* in: qhca_modify_qp */
 	QHCA_CMD_ATTACH_MCAST		= 0x30,	/* index: QPN, in: qhca_mgid */
 	QHCA_CMD_DETACH_MCAST		= 0x31,
+	QHCA_CMD_RESIZE_SRQ		= 0x32,	/* index: SRQN, in: qhca_srqc_sw */
 
 	QHCA_CMD_INVALIDATE_KEY		= 0x40,	/* index: key index, param: QHCA_INVAL_* */
 	QHCA_CMD_INVALIDATE_RANGE	= 0x41,	/* index: key index, in: qhca_range */
@@ -284,6 +285,7 @@ enum qhca_table {
 #define QHCA_FEAT_ETH_CSUM		0x0000000000100000ull
 #define QHCA_FEAT_ETH_TSO		0x0000000000200000ull
 #define QHCA_FEAT_STRICT_LKEY		0x0000000000400000ull
+#define QHCA_FEAT_SRQ_RESIZE		0x0000000000800000ull
 
 struct qhca_caps {
 	__le64	features;
