@@ -21,6 +21,8 @@ DECLARE_DRV_CMD(qhca_ucmd_create_qp, IB_USER_VERBS_EX_CMD_CREATE_QP,
 		qhca_create_qp_req, qhca_create_qp_resp);
 DECLARE_DRV_CMD(qhca_ucmd_create_srq, IB_USER_VERBS_CMD_CREATE_XSRQ,
 		qhca_create_srq_req, qhca_create_srq_resp);
+DECLARE_DRV_CMD(qhca_ucmd_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ,
+		qhca_modify_srq_req, empty);
 DECLARE_DRV_CMD(qhca_ucmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, qhca_create_ah_resp);
 

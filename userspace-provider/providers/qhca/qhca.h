@@ -2,8 +2,8 @@
 /*
  * qhca provider: objects and what the files of the provider give each other.
  *
- * Locks, outermost first: CQ resize mutex, CQ lock (of two CQs the one with
- * the lower number first), SRQ lock or a QP's receive lock.  A poller frees
+ * Locks, outermost first: CQ or SRQ resize mutex, CQ lock (of two CQs the one
+ * with the lower number first), SRQ lock or a QP's receive lock.  A poller frees
  * ring slots by storing an atomic index that the poster reads, and so needs
  * neither of a QP's locks; it passes through the receive lock once when it
  * learns that the QP is in error.
@@ -152,6 +152,17 @@ struct qhca_srq {
 	uint32_t tail;		/* last free slot; never filled */
 	uint32_t pi;		/* free-running: posted */
 	struct qhca_pd *pd;
+
+	pthread_mutex_t resize_lock;
+	void *new_ring;		/* while it grows: a ring that is to be alike */
+	struct qhca_srq_record *new_rec;
+};
+
+/* What an SRQ is to grow into. */
+struct qhca_srq_grow {
+	struct qhca_umem mem;
+	uint32_t rec_offset;
+	uint32_t depth;
 };
 
 struct qhca_qp {
@@ -386,6 +397,10 @@ int qhca_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int qhca_srq_init_ring(struct qhca_srq *srq, struct qhca_context *ctx,
 		       uint32_t max_wr, uint32_t max_sge);
+int qhca_srq_grow_begin(struct qhca_srq *srq, struct qhca_context *ctx,
+			uint32_t max_wr, struct qhca_srq_grow *grow);
+void qhca_srq_grow_end(struct qhca_srq *srq, struct qhca_srq_grow *grow,
+		       bool moved);
 void qhca_srq_free_slot(struct qhca_srq *srq, uint32_t slot);
 
 /* qp.c */

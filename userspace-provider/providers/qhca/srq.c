@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "qhca.h"
 #include "qhca-abi.h"
@@ -18,9 +19,37 @@
 /* qhca_rq_wqe.next is 16 bits wide. */
 #define QHCA_MAX_SRQ_SLOTS	65536
 
+static struct qhca_rq_wqe *slot_of(void *ring, const struct qhca_srq *srq,
+				   uint32_t slot)
+{
+	return ring + ((size_t)slot << srq->log_stride);
+}
+
 static struct qhca_rq_wqe *srq_slot(const struct qhca_srq *srq, uint32_t slot)
 {
-	return srq->ring + ((size_t)slot << srq->log_stride);
+	return slot_of(srq->ring, srq, slot);
+}
+
+/* Slots that go on behind each other, from @first to the ring's last. */
+static void link_slots(void *ring, const struct qhca_srq *srq, uint32_t first,
+		       uint32_t depth)
+{
+	uint32_t i;
+
+	for (i = first; i + 1 < depth; i++)
+		slot_of(ring, srq, i)->next = htole16(i + 1);
+}
+
+/* Memory for @depth slots and the record. */
+static int alloc_ring(const struct qhca_srq *srq, struct qhca_umem *mem,
+		      struct qhca_context *ctx, uint32_t depth,
+		      uint32_t *rec_offset)
+{
+	*rec_offset = align((size_t)depth << srq->log_stride,
+			    sizeof(struct qhca_srq_record));
+	return qhca_umem_alloc(mem, ctx, srq->pd,
+			       *rec_offset + sizeof(struct qhca_srq_record),
+			       QHCA_RESOURCE_SRQ);
 }
 
 /**
@@ -35,8 +64,6 @@ static struct qhca_rq_wqe *srq_slot(const struct qhca_srq *srq, uint32_t slot)
 int qhca_srq_init_ring(struct qhca_srq *srq, struct qhca_context *ctx,
 		       uint32_t max_wr, uint32_t max_sge)
 {
-	size_t bytes;
-	uint32_t i;
 	int ret;
 
 	if (!max_wr || max_wr > ctx->max_srq_wr ||
@@ -47,27 +74,25 @@ int qhca_srq_init_ring(struct qhca_srq *srq, struct qhca_context *ctx,
 	srq->log_stride = qhca_rwqe_log_stride(max_sge);
 	srq->max_sge = qhca_rwqe_max_sge(ctx, srq->log_stride);
 
-	bytes = (size_t)srq->depth << srq->log_stride;
-	srq->rec_offset = align(bytes, sizeof(struct qhca_srq_record));
-	ret = qhca_umem_alloc(&srq->mem, ctx, srq->pd,
-			      srq->rec_offset + sizeof(struct qhca_srq_record),
-			      QHCA_RESOURCE_SRQ);
+	ret = alloc_ring(srq, &srq->mem, ctx, srq->depth, &srq->rec_offset);
 	if (ret)
 		return ret;
 
 	srq->ring = srq->mem.addr;
 	srq->rec = srq->mem.addr + srq->rec_offset;
-	for (i = 0; i < srq->depth - 1; i++)
-		srq_slot(srq, i)->next = htole16(i + 1);
+	link_slots(srq->ring, srq, 0, srq->depth);
 	srq->head = 0;
 	srq->tail = srq->depth - 1;
 	srq->pi = 0;
+	srq->new_ring = NULL;
 	qhca_lock_init(&srq->lock, !qhca_single_threaded(srq->pd));
+	pthread_mutex_init(&srq->resize_lock, NULL);
 	return 0;
 }
 
 static void srq_fini_ring(struct qhca_srq *srq)
 {
+	pthread_mutex_destroy(&srq->resize_lock);
 	qhca_lock_fini(&srq->lock);
 	qhca_umem_free(&srq->mem);
 }
@@ -79,10 +104,11 @@ static void srq_fini_ring(struct qhca_srq *srq)
  */
 void qhca_srq_free_slot(struct qhca_srq *srq, uint32_t slot)
 {
-	slot &= srq->depth - 1;
-
 	qhca_lock(&srq->lock);
+	slot &= srq->depth - 1;
 	srq_slot(srq, srq->tail)->next = htole16(slot);
+	if (unlikely(srq->new_ring))
+		slot_of(srq->new_ring, srq, srq->tail)->next = htole16(slot);
 	srq->tail = slot;
 	qhca_unlock(&srq->lock);
 }
@@ -109,6 +135,9 @@ int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 
 		wqe = srq_slot(srq, srq->head);
 		qhca_rwqe_fill(wqe, wr);
+		if (unlikely(srq->new_ring))
+			memcpy(slot_of(srq->new_ring, srq, srq->head), wqe,
+			       (size_t)1 << srq->log_stride);
 		srq->head = le16toh(wqe->next);
 		pi++;
 	}
@@ -116,6 +145,8 @@ int qhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	if (pi != srq->pi) {
 		srq->pi = pi;
 		qhca_store_release(&srq->rec->pi, pi);
+		if (unlikely(srq->new_ring))
+			qhca_store_release(&srq->new_rec->pi, pi);
 	}
 	if (unlikely(ret))
 		*bad_wr = wr;
@@ -213,11 +244,121 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 	return srq;
 }
 
+/*
+ * Resizing.  Slots keep their numbers, so a larger ring with the same contents
+ * serves the device as well, and it may change over at any time between
+ * grow_begin() and grow_end(): until then what is posted and freed goes to both.
+ */
+
+/**
+ * qhca_srq_grow_begin - make room for more slots, all alike in both rings
+ * @srq: SRQ; resize_lock held, not growing
+ * @ctx: context
+ * @max_wr: requests it must hold, more than it does
+ * @grow: filled in, for qhca_srq_grow_end()
+ *
+ * Returns 0 or an errno value.
+ */
+int qhca_srq_grow_begin(struct qhca_srq *srq, struct qhca_context *ctx,
+			uint32_t max_wr, struct qhca_srq_grow *grow)
+{
+	int ret;
+
+	if (max_wr > ctx->max_srq_wr || max_wr >= QHCA_MAX_SRQ_SLOTS)
+		return EINVAL;
+
+	grow->depth = roundup_pow_of_two((uint64_t)max_wr + 1);
+	ret = alloc_ring(srq, &grow->mem, ctx, grow->depth, &grow->rec_offset);
+	if (ret)
+		return ret;
+
+	qhca_lock(&srq->lock);
+	memcpy(grow->mem.addr, srq->ring,
+	       (size_t)srq->depth << srq->log_stride);
+	srq->new_rec = grow->mem.addr + grow->rec_offset;
+	qhca_store_release(&srq->new_rec->pi, srq->pi);
+	srq->new_ring = grow->mem.addr;
+	qhca_unlock(&srq->lock);
+	return 0;
+}
+
+/**
+ * qhca_srq_grow_end - go on in one of the two rings, and free the other
+ * @srq: SRQ
+ * @grow: as qhca_srq_grow_begin() filled it in
+ * @moved: whether the device has moved to the new ring
+ */
+void qhca_srq_grow_end(struct qhca_srq *srq, struct qhca_srq_grow *grow,
+		       bool moved)
+{
+	struct qhca_umem unused = grow->mem;
+
+	qhca_lock(&srq->lock);
+	if (moved) {
+		link_slots(srq->new_ring, srq, srq->depth, grow->depth);
+		slot_of(srq->new_ring, srq, srq->tail)->next =
+			htole16(srq->depth);
+		srq->tail = grow->depth - 1;
+		unused = srq->mem;
+		srq->mem = grow->mem;
+		srq->ring = srq->new_ring;
+		srq->rec = srq->new_rec;
+		srq->rec_offset = grow->rec_offset;
+		srq->depth = grow->depth;
+	}
+	srq->new_ring = NULL;
+	qhca_unlock(&srq->lock);
+	qhca_umem_free(&unused);
+}
+
+static int grow_cmd(struct qhca_srq *srq, const struct qhca_srq_grow *grow,
+		    struct ibv_srq_attr *attr)
+{
+	struct qhca_ucmd_modify_srq cmd = {};
+
+	cmd.buf_addr = (uintptr_t)grow->mem.addr;
+	cmd.buf_length = grow->mem.length;
+	cmd.rec_offset = grow->rec_offset;
+	cmd.log_depth = qhca_log2_up(grow->depth);
+	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, IBV_SRQ_MAX_WR,
+				  &cmd.ibv_cmd, sizeof(cmd));
+}
+
+/* It grows as asked, and never shrinks: it may hold more than was asked for. */
 int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
+	struct qhca_context *ctx = to_qctx(ibsrq->context);
+	struct qhca_srq *srq = to_qsrq(ibsrq);
+	struct qhca_srq_grow grow;
 	struct ibv_modify_srq cmd;
+	int ret;
 
-	return ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
+	if (!(mask & IBV_SRQ_MAX_WR))
+		return ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
+	if (!(ctx->features & QHCA_FEAT_SRQ_RESIZE))
+		return EOPNOTSUPP;
+	if (!attr->max_wr)
+		return EINVAL;
+
+	pthread_mutex_lock(&srq->resize_lock);
+	if (attr->max_wr < srq->depth) {
+		mask &= ~IBV_SRQ_MAX_WR;
+		ret = mask ? ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd,
+						sizeof(cmd)) : 0;
+		goto out;
+	}
+	ret = qhca_srq_grow_begin(srq, ctx, attr->max_wr, &grow);
+	if (ret)
+		goto out;
+	/* The limit by a command of its own: it may fail without the other. */
+	ret = grow_cmd(srq, &grow, attr);
+	qhca_srq_grow_end(srq, &grow, !ret);
+	mask &= ~IBV_SRQ_MAX_WR;
+	if (!ret && mask)
+		ret = ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
+out:
+	pthread_mutex_unlock(&srq->resize_lock);
+	return ret;
 }
 
 int qhca_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)

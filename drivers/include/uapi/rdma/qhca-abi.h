@@ -102,6 +102,16 @@ struct qhca_create_srq_resp {
 	__u32 reserved;
 };
 
+/* With IB_SRQ_MAX_WR: more room for the slots, which keep their numbers. */
+struct qhca_modify_srq_req {
+	__aligned_u64 comp_mask;
+	__aligned_u64 buf_addr;		/* page aligned: slots, then the record */
+	__u32 buf_length;
+	__u32 rec_offset;
+	__u32 log_depth;
+	__u32 threshold;		/* 0: driver's default */
+};
+
 /* Address handles live in user space; the kernel only resolves the MAC. */
 struct qhca_create_ah_resp {
 	__u8 dmac[6];

@@ -22,6 +22,8 @@ static u64 qhca_device_cap_flags(struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (qhca_has(dev, QHCA_FEAT_XRC))
 		flags |= IB_DEVICE_XRC;
+	if (qhca_has(dev, QHCA_FEAT_SRQ_RESIZE))
+		flags |= IB_DEVICE_SRQ_RESIZE;
 	if (qhca_has(dev, QHCA_FEAT_ATOMIC_WRITE))
 		flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (qhca_has(dev, QHCA_FEAT_FLUSH))

@@ -354,7 +354,9 @@ struct qhca_qp {
 /**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
- * @buf:  slots and record
+ * @log_depth: slots; grows with a resize
+ * @buf:  slots and record; replaced by a resize
+ * @mutex: one resize or change of the limit at a time
  * @lock: what follows, which only kernel SRQs use
  * @ring: slots, linked through qhca_rq_wqe.next
  * @rec:  the record
@@ -370,6 +372,7 @@ struct qhca_srq {
 	u8 log_stride;
 	u8 max_sge;
 	struct qhca_qbuf buf;
+	struct mutex mutex;	/* changes */
 
 	spinlock_t lock;	/* posting and freeing slots */
 	void *ring;

@@ -237,6 +237,7 @@ int qhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		return -EINVAL;
 
 	spin_lock_init(&srq->lock);
+	mutex_init(&srq->mutex);
 	if (udata)
 		return qhca_create_user_srq(dev, srq, attr, udata);
 	return qhca_create_kernel_srq(dev, srq, attr);
@@ -256,7 +257,82 @@ int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	if (err)
 		return err;
 	qhca_qbuf_free(dev, &srq->buf);
+	mutex_destroy(&srq->mutex);
 	return 0;
+}
+
+static bool qhca_srq_geometry_ok(struct qhca_ib_dev *dev,
+				 const struct qhca_srq *srq, u32 max_wr,
+				 const struct qhca_modify_srq_req *req)
+{
+	return req->log_depth >= srq->log_depth &&
+	       req->log_depth <= dev->qdev->caps.log_max_wq_depth &&
+	       max_wr && max_wr < BIT(req->log_depth) &&
+	       req->threshold <= BIT(req->log_depth) &&
+	       qhca_qbuf_holds(req->buf_length, 0,
+			       BIT_ULL(req->log_depth + srq->log_stride), 64) &&
+	       qhca_qbuf_holds(req->buf_length, req->rec_offset,
+			       sizeof(struct qhca_srq_record),
+			       sizeof(struct qhca_srq_record));
+}
+
+/*
+ * Users only: kernel consumers do not resize.  The process keeps both buffers
+ * alike until the device has moved on to the new one, which is when the
+ * command is done.
+ */
+static int qhca_resize_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+			   u32 max_wr, struct ib_udata *udata)
+{
+	struct qhca_modify_srq_req req;
+	struct qhca_srqc_sw srqc = {};
+	struct qhca_qbuf buf;
+	u32 threshold;
+	int err;
+
+	if (!udata || !qhca_has(dev, QHCA_FEAT_SRQ_RESIZE))
+		return -EOPNOTSUPP;
+
+	err = ib_copy_validate_udata_in_cm(udata, req, threshold, 0);
+	if (err)
+		return err;
+	if (!qhca_srq_geometry_ok(dev, srq, max_wr, &req))
+		return -EINVAL;
+
+	err = qhca_qbuf_pin(dev, &buf, req.buf_addr, req.buf_length);
+	if (err)
+		return err;
+
+	threshold = req.threshold;
+	if (!threshold)
+		threshold = qhca_srq_threshold(req.log_depth);
+	qhca_qbuf_encode(&buf, &srqc.buf);
+	srqc.rec_offset = cpu_to_le32(req.rec_offset);
+	srqc.threshold = cpu_to_le32(threshold);
+	srqc.log_depth = req.log_depth;
+
+	err = qhca_create_object(dev, QHCA_CMD_RESIZE_SRQ, srq->srqn, &srqc,
+				 sizeof(srqc));
+	if (!err) {
+		swap(srq->buf, buf);
+		WRITE_ONCE(srq->log_depth, req.log_depth);
+	}
+	qhca_qbuf_free(dev, &buf);
+	return err;
+}
+
+static int qhca_set_srq_limit(struct qhca_ib_dev *dev, struct qhca_srq *srq,
+			      u32 limit)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_MODIFY_SRQ,
+		.index = srq->srqn,
+		.param = limit,
+	};
+
+	if (limit >= BIT(srq->log_depth))
+		return -EINVAL;
+	return qhca_cmd_exec(dev->qdev, &cmd);
 }
 
 int qhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
@@ -264,23 +340,23 @@ int qhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 {
 	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
 	struct qhca_srq *srq = to_qsrq(ibsrq);
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_MODIFY_SRQ,
-		.index = srq->srqn,
-		.param = attr->srq_limit,
-	};
-	int err;
+	int err = 0;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
-	if (mask & ~IB_SRQ_LIMIT)
+	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
-	if (!(mask & IB_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit >= BIT(srq->log_depth))
-		return -EINVAL;
-	return qhca_cmd_exec(dev->qdev, &cmd);
+	if (!(mask & IB_SRQ_MAX_WR)) {
+		err = ib_no_udata_io(udata);
+		if (err)
+			return err;
+	}
+
+	mutex_lock(&srq->mutex);
+	if (mask & IB_SRQ_MAX_WR)
+		err = qhca_resize_srq(dev, srq, attr->max_wr, udata);
+	if (!err && mask & IB_SRQ_LIMIT)
+		err = qhca_set_srq_limit(dev, srq, attr->srq_limit);
+	mutex_unlock(&srq->mutex);
+	return err;
 }
 
 int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
@@ -300,7 +376,7 @@ int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	if (err)
 		return err;
 
-	attr->max_wr = BIT(srq->log_depth) - 1;
+	attr->max_wr = BIT(READ_ONCE(srq->log_depth)) - 1;
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = le32_to_cpu(srqc.sw.limit);
 	return 0;

@@ -493,49 +493,123 @@ static void test_error_state(void)
 }
 
 /* Take from the list as the device does, complete in random order. */
-static void test_srq(void)
+/* An SRQ and the device's side of it: any receive may end at any time. */
+struct srq_play {
+	struct qhca_srq *srq;
+	struct xorshift32_state rng;
+	void *ring;			/* that the device reads, and */
+	struct qhca_srq_record *rec;	/* ... its record */
+	uint32_t held[2048], num_held, head, taken, posted;
+};
+
+static void srq_play_post(struct srq_play *p)
 {
-	struct qhca_srq *srq = calloc(1, sizeof(*srq));
-	struct xorshift32_state rng = { .seed = 1 };
-	uint32_t held[64], num_held = 0, head = 0, taken = 0, posted = 0, i, j;
-	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_recv_wr wr = { .wr_id = p->posted }, *bad;
+	uint32_t busy = p->posted - p->taken + p->num_held;
+	int ret = qhca_post_srq_recv(&p->srq->vsrq.srq, &wr, &bad);
+
+	check(ret == (busy < p->srq->depth - 1 ? 0 : ENOMEM));
+	p->posted += !ret;
+}
+
+static void srq_play_take(struct srq_play *p)
+{
 	struct qhca_rq_wqe *wqe;
-	int ret;
 
-	check(qhca_srq_init_ring(srq, &ctx, 0, 1) == EINVAL);
-	check(qhca_srq_init_ring(srq, &ctx, 65536, 1) == EINVAL);
-	check(!qhca_srq_init_ring(srq, &ctx, 40, 3));
-	check(srq->depth == 64 && srq->log_stride == 6 && srq->max_sge == 3);
+	if (p->taken == qhca_load(&p->rec->pi))
+		return;
+	wqe = p->ring + ((size_t)p->head << p->srq->log_stride);
+	check(le64toh(wqe->wr_id) == p->taken++);
+	p->held[p->num_held++] = p->head;
+	p->head = le16toh(wqe->next);
+}
 
-	for (i = 0; i < 200000; i++) {
-		switch (xorshift32(&rng) % 3) {
+static void srq_play_free(struct srq_play *p)
+{
+	uint32_t i;
+
+	if (!p->num_held)
+		return;
+	i = xorshift32(&p->rng) % p->num_held;
+	qhca_srq_free_slot(p->srq, p->held[i]);
+	p->held[i] = p->held[--p->num_held];
+}
+
+static void srq_play(struct srq_play *p, unsigned int steps)
+{
+	while (steps--) {
+		switch (xorshift32(&p->rng) % 3) {
 		case 0:
-			wr.wr_id = posted;
-			ret = qhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad);
-			check(ret == (posted - taken + num_held < 63 ?
-				      0 : ENOMEM));
-			posted += !ret;
+			srq_play_post(p);
 			break;
 		case 1:
-			if (taken == qhca_load(&srq->rec->pi))
-				break;
-			wqe = srq->ring + ((size_t)head << srq->log_stride);
-			check(le64toh(wqe->wr_id) == taken++);
-			held[num_held++] = head;
-			head = le16toh(wqe->next);
+			srq_play_take(p);
 			break;
 		case 2:
-			if (!num_held)
-				break;
-			j = xorshift32(&rng) % num_held;
-			qhca_srq_free_slot(srq, held[j]);
-			held[j] = held[--num_held];
+			srq_play_free(p);
 			break;
 		}
 	}
-	check(qhca_load(&srq->rec->pi) == posted && posted > 1000);
-	qhca_umem_free(&srq->mem);
+}
+
+static void srq_play_start(struct srq_play *p, uint32_t max_wr, uint32_t seed)
+{
+	p->srq = calloc(1, sizeof(*p->srq));
+	p->rng.seed = seed;
+	check(!qhca_srq_init_ring(p->srq, &ctx, max_wr, 3));
+	p->ring = p->srq->ring;
+	p->rec = p->srq->rec;
+}
+
+static void srq_play_end(struct srq_play *p)
+{
+	check(qhca_load(&p->rec->pi) == p->posted && p->posted > 1000);
+	qhca_umem_free(&p->srq->mem);
+	free(p->srq);
+}
+
+static void test_srq(void)
+{
+	struct qhca_srq *srq = calloc(1, sizeof(*srq));
+	struct srq_play p = {};
+
+	check(qhca_srq_init_ring(srq, &ctx, 0, 1) == EINVAL);
+	check(qhca_srq_init_ring(srq, &ctx, 65536, 1) == EINVAL);
 	free(srq);
+
+	srq_play_start(&p, 40, 1);
+	check(p.srq->depth == 64 && p.srq->log_stride == 6 &&
+	      p.srq->max_sge == 3);
+	srq_play(&p, 200000);
+	srq_play_end(&p);
+}
+
+/* The device changes over at any time, or refuses: nothing is lost. */
+static void test_srq_grows(void)
+{
+	struct qhca_srq_grow grow;
+	struct srq_play p = {};
+	unsigned int i;
+
+	srq_play_start(&p, 4, 2);
+	check(qhca_srq_grow_begin(p.srq, &ctx, 65536, &grow) == EINVAL);
+	for (i = 0; i < 40; i++) {
+		bool moves = i % 5 == 4;
+
+		srq_play(&p, xorshift32(&p.rng) % 200);
+		check(!qhca_srq_grow_begin(p.srq, &ctx, p.srq->depth, &grow));
+		check(grow.depth == 2 * p.srq->depth);
+		srq_play(&p, xorshift32(&p.rng) % 200);
+		if (moves) {
+			p.ring = p.srq->new_ring;
+			p.rec = p.srq->new_rec;
+		}
+		srq_play(&p, xorshift32(&p.rng) % 200);
+		qhca_srq_grow_end(p.srq, &grow, moves);
+		check(p.ring == p.srq->ring && p.rec == p.srq->rec);
+	}
+	check(p.srq->depth == 8 << 8);
+	srq_play_end(&p);
 }
 
 int main(void)
@@ -555,6 +629,7 @@ int main(void)
 		{ "resized completion queue", test_resized },
 		{ "error state", test_error_state },
 		{ "shared receive queue", test_srq },
+		{ "growing shared receive queue", test_srq_grows },
 	};
 	const size_t num = sizeof(tests) / sizeof(tests[0]);
 	int before, total = 0;
