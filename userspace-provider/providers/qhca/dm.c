@@ -61,12 +61,27 @@ static int qhca_memcpy_from_dm(void *to, struct ibv_dm *ibdm, uint64_t offset,
 	return 0;
 }
 
+/* Into the process; 0 or an errno value. */
+static int map_dm(struct qhca_dm *dm, struct ibv_context *context,
+		  size_t length, uint64_t offset)
+{
+	dm->length = length;
+	dm->map_length = align(length, to_qctx(context)->page_size);
+	dm->addr = mmap(NULL, dm->map_length, PROT_READ | PROT_WRITE,
+			MAP_SHARED, context->cmd_fd, offset);
+	if (dm->addr == MAP_FAILED)
+		return errno;
+
+	dm->vdm.dm.memcpy_to_dm = qhca_memcpy_to_dm;
+	dm->vdm.dm.memcpy_from_dm = qhca_memcpy_from_dm;
+	return 0;
+}
+
 struct ibv_dm *qhca_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC,
 			       1);
-	struct qhca_context *ctx = to_qctx(context);
 	struct qhca_dm *dm;
 	uint64_t offset;
 	int ret;
@@ -83,29 +98,63 @@ struct ibv_dm *qhca_alloc_dm(struct ibv_context *context,
 
 	fill_attr_out_ptr(cmd, QHCA_IB_ATTR_ALLOC_DM_MMAP_OFFSET, &offset);
 	ret = ibv_cmd_alloc_dm(context, attr, &dm->vdm, cmd);
-	if (ret) {
-		errno = ret;
+	if (ret)
 		goto err_free;
-	}
 
-	dm->length = attr->length;
-	dm->map_length = align(attr->length, ctx->page_size);
-	dm->addr = mmap(NULL, dm->map_length, PROT_READ | PROT_WRITE,
-			MAP_SHARED, context->cmd_fd, offset);
-	if (dm->addr == MAP_FAILED)
+	ret = map_dm(dm, context, attr->length, offset);
+	if (ret)
 		goto err_dm;
-
-	dm->vdm.dm.memcpy_to_dm = qhca_memcpy_to_dm;
-	dm->vdm.dm.memcpy_from_dm = qhca_memcpy_from_dm;
 	return &dm->vdm.dm;
 
 err_dm:
-	ret = errno;
 	ibv_cmd_free_dm(&dm->vdm);
-	errno = ret;
 err_free:
 	free(dm);
+	errno = ret;
 	return NULL;
+}
+
+/* Memory that another process has allocated in the context. */
+struct ibv_dm *qhca_import_dm(struct ibv_context *context, uint32_t handle)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DM, QHCA_IB_METHOD_DM_QUERY,
+			       2);
+	struct qhca_dm_query_resp resp = {};
+	struct qhca_dm *dm;
+	int ret;
+
+	dm = calloc(1, sizeof(*dm));
+	if (!dm) {
+		errno = ENOMEM;
+		return NULL;
+	}
+
+	fill_attr_in_obj(cmd, QHCA_IB_ATTR_DM_QUERY_HANDLE, handle);
+	fill_attr_out_ptr(cmd, QHCA_IB_ATTR_DM_QUERY_RESP, &resp);
+	ret = execute_ioctl(context, cmd);
+	if (ret)
+		goto err_free;
+
+	ret = map_dm(dm, context, resp.length, resp.mmap_offset);
+	if (ret)
+		goto err_free;
+	dm->vdm.dm.context = context;
+	dm->vdm.dm.handle = handle;
+	dm->vdm.handle = handle;
+	return &dm->vdm.dm;
+
+err_free:
+	free(dm);
+	errno = ret;
+	return NULL;
+}
+
+void qhca_unimport_dm(struct ibv_dm *ibdm)
+{
+	struct qhca_dm *dm = to_qdm(ibdm);
+
+	munmap(dm->addr, dm->map_length);
+	free(dm);
 }
 
 /* The kernel first: it refuses while there are regions. */

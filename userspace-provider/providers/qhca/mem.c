@@ -3,6 +3,7 @@
  * Memory regions and windows.  Binding and invalidation are work requests:
  * see send.c.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "qhca.h"
@@ -64,6 +65,29 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 		return ret;
 	free(vmr);
 	return 0;
+}
+
+struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	ret = ibv_cmd_query_mr(pd, vmr, handle);
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+void qhca_unimport_mr(struct ibv_mr *mr)
+{
+	free(container_of(mr, struct verbs_mr, ibv_mr));
 }
 
 int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,

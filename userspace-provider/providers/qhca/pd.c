@@ -54,6 +54,24 @@ int qhca_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
+/* Whoever allocated a domain deallocates it; here it is only spoken of. */
+struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct qhca_pd *pd;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->pd.context = context;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void qhca_unimport_pd(struct ibv_pd *ibpd)
+{
+	free(to_qpd(ibpd));
+}
+
 struct ibv_td *qhca_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr)
 {

@@ -8,6 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_ioctl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "qhca.h"
 #include "qhca-abi.h"
 #include "qhcadv.h"
@@ -105,6 +108,9 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.free_context = qhca_free_context,
 	.free_dm = qhca_free_dm,
 	.get_srq_num = qhca_get_srq_num,
+	.import_dm = qhca_import_dm,
+	.import_mr = qhca_import_mr,
+	.import_pd = qhca_import_pd,
 	.modify_cq = qhca_modify_cq,
 	.modify_qp = qhca_modify_qp,
 	.modify_srq = qhca_modify_srq,
@@ -124,7 +130,35 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.req_notify_cq = qhca_arm_cq,
 	.rereg_mr = qhca_rereg_mr,
 	.resize_cq = qhca_resize_cq,
+	.unimport_dm = qhca_unimport_dm,
+	.unimport_mr = qhca_unimport_mr,
+	.unimport_pd = qhca_unimport_pd,
 };
+
+/* What the kernel says of a context, new or another process's. */
+static int set_context(struct qhca_context *ctx,
+		       const struct qhca_alloc_ucontext_resp *resp)
+{
+	ctx->page_size = sysconf(_SC_PAGESIZE);
+	ctx->features = resp->features;
+	ctx->max_inline = resp->max_inline;
+	ctx->max_sge = resp->max_sge;
+	ctx->max_send_wr = resp->max_send_wr;
+	ctx->max_recv_wr = resp->max_recv_wr;
+	ctx->max_cqe = resp->max_cqe;
+	ctx->max_srq_wr = resp->max_srq_wr;
+
+	ctx->db_size = resp->db_mmap_size;
+	ctx->db_page = mmap(NULL, ctx->db_size, PROT_WRITE, MAP_SHARED,
+			    ctx->vctx.context.cmd_fd, resp->db_mmap_offset);
+	if (ctx->db_page == MAP_FAILED) {
+		verbs_err(&ctx->vctx, "cannot map the doorbell page\n");
+		return errno;
+	}
+
+	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
+	return 0;
+}
 
 static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 						int cmd_fd,
@@ -140,32 +174,42 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 		return NULL;
 
 	if (ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp)))
+				&resp.ibv_resp, sizeof(resp)) ||
+	    set_context(ctx, &resp.drv_payload))
 		goto err_free;
-
-	ctx->page_size = sysconf(_SC_PAGESIZE);
-	ctx->features = resp.features;
-	ctx->max_inline = resp.max_inline;
-	ctx->max_sge = resp.max_sge;
-	ctx->max_send_wr = resp.max_send_wr;
-	ctx->max_recv_wr = resp.max_recv_wr;
-	ctx->max_cqe = resp.max_cqe;
-	ctx->max_srq_wr = resp.max_srq_wr;
-
-	ctx->db_size = resp.db_mmap_size;
-	ctx->db_page = mmap(NULL, ctx->db_size, PROT_WRITE, MAP_SHARED, cmd_fd,
-			    resp.db_mmap_offset);
-	if (ctx->db_page == MAP_FAILED) {
-		verbs_err(&ctx->vctx, "cannot map the doorbell page\n");
-		goto err_free;
-	}
-
-	verbs_set_ops(&ctx->vctx, &qhca_context_ops);
 	return &ctx->vctx;
 
 err_free:
 	verbs_uninit_context(&ctx->vctx);
 	free(ctx);
+	return NULL;
+}
+
+/* A context that another process, or another part of this one, has made. */
+static struct verbs_context *qhca_import_context(struct ibv_device *device,
+						 int cmd_fd)
+{
+	DECLARE_COMMAND_BUFFER_LINK(driver_attr, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+	struct qhca_alloc_ucontext_resp resp = {};
+	struct qhca_context *ctx;
+	int ret;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	fill_attr_out_ptr(driver_attr, QHCA_IB_ATTR_QUERY_CONTEXT_RESP, &resp);
+	ret = ibv_cmd_query_context(&ctx->vctx.context, driver_attr);
+	if (!ret)
+		ret = set_context(ctx, &resp);
+	if (!ret)
+		return &ctx->vctx;
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	errno = ret;
 	return NULL;
 }
 
@@ -189,6 +233,7 @@ static const struct verbs_device_ops qhca_dev_ops = {
 	.alloc_device = qhca_alloc_device,
 	.uninit_device = qhca_uninit_device,
 	.alloc_context = qhca_alloc_context,
+	.import_context = qhca_import_context,
 };
 
 bool qhcadv_is_supported(struct ibv_device *device)

@@ -320,6 +320,8 @@ void qhca_umem_free(struct qhca_umem *mem);
 /* pd.c */
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *context);
 int qhca_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle);
+void qhca_unimport_pd(struct ibv_pd *pd);
 struct ibv_td *qhca_alloc_td(struct ibv_context *context,
 			     struct ibv_td_init_attr *attr);
 int qhca_dealloc_td(struct ibv_td *td);
@@ -344,6 +346,8 @@ struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle);
+void qhca_unimport_mr(struct ibv_mr *mr);
 int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		   uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge);
 struct ibv_mw *qhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
@@ -353,6 +357,8 @@ int qhca_dealloc_mw(struct ibv_mw *mw);
 struct ibv_dm *qhca_alloc_dm(struct ibv_context *context,
 			     struct ibv_alloc_dm_attr *attr);
 int qhca_free_dm(struct ibv_dm *dm);
+struct ibv_dm *qhca_import_dm(struct ibv_context *context, uint32_t handle);
+void qhca_unimport_dm(struct ibv_dm *dm);
 struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 			      uint64_t offset, size_t length,
 			      unsigned int access);

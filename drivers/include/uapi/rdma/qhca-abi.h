@@ -143,9 +143,28 @@ enum qhca_ib_pool_query_attrs {
 	QHCA_IB_ATTR_POOL_QUERY_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
+/* out: qhca_alloc_ucontext_resp, of a context made by another process */
+enum qhca_ib_query_context_attrs {
+	QHCA_IB_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_dm_methods {
+	QHCA_IB_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_dm_query_attrs {
+	QHCA_IB_ATTR_DM_QUERY_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	QHCA_IB_ATTR_DM_QUERY_RESP,		/* out: qhca_dm_query_resp */
+};
+
 enum qhca_ib_alloc_dm_attrs {
 	/* out: __u64; pass to mmap() */
 	QHCA_IB_ATTR_ALLOC_DM_MMAP_OFFSET = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+struct qhca_dm_query_resp {
+	__aligned_u64 mmap_offset;	/* pass to mmap() */
+	__aligned_u64 length;		/* bytes that were asked for */
 };
 
 struct qhca_pool_alloc_resp {

@@ -144,6 +144,22 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* For a process that another one has handed its context and memory. */
+static int UVERBS_HANDLER(QHCA_IB_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobj =
+		uverbs_attr_get_uobject(attrs, QHCA_IB_ATTR_DM_QUERY_HANDLE);
+	struct qhca_dm *dm = to_qdm(uobj->object);
+	struct qhca_dm_query_resp resp = {
+		.mmap_offset =
+			rdma_user_mmap_get_offset(&dm->buf->mmap.rdma_entry),
+		.length = dm->ibdm.length,
+	};
+
+	return uverbs_copy_to_struct_or_zero(attrs, QHCA_IB_ATTR_DM_QUERY_RESP,
+					     &resp, sizeof(resp));
+}
+
 int qhca_dealloc_dm(struct ib_dm *ibdm, struct uverbs_attr_bundle *attrs)
 {
 	struct qhca_dm *dm = to_qdm(ibdm);
@@ -161,7 +177,24 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(
 			    UVERBS_ATTR_TYPE(u64),
 			    UA_MANDATORY));
 
+DECLARE_UVERBS_NAMED_METHOD(
+	QHCA_IB_METHOD_DM_QUERY,
+	UVERBS_ATTR_IDR(QHCA_IB_ATTR_DM_QUERY_HANDLE,
+			UVERBS_OBJECT_DM,
+			UVERBS_ACCESS_READ,
+			UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_DM_QUERY_RESP,
+			    UVERBS_ATTR_STRUCT(struct qhca_dm_query_resp,
+					       length),
+			    UA_MANDATORY));
+
+ADD_UVERBS_METHODS(
+	qhca_dm_query,
+	UVERBS_OBJECT_DM,
+	&UVERBS_METHOD(QHCA_IB_METHOD_DM_QUERY));
+
 const struct uapi_definition qhca_dm_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &qhca_dm_alloc),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DM, &qhca_dm_query),
 	{}
 };

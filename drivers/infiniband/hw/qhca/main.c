@@ -55,6 +55,7 @@ static const struct ib_device_ops qhca_dev_ops = {
 	.query_pkey = qhca_query_pkey,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
+	.query_ucontext = qhca_query_ucontext,
 	.reg_user_mr = qhca_reg_user_mr,
 	.reg_user_mr_dmabuf = qhca_reg_user_mr_dmabuf,
 	.req_notify_cq = qhca_req_notify_cq,
@@ -123,6 +124,7 @@ static const struct ib_device_ops qhca_cq_resize_ops = {
 static const struct uapi_definition qhca_ib_defs[] = {
 	UAPI_DEF_CHAIN(qhca_pool_defs),
 	UAPI_DEF_CHAIN(qhca_dm_defs),
+	UAPI_DEF_CHAIN(qhca_ucontext_defs),
 	{}
 };
 

@@ -3,6 +3,10 @@
  * User contexts with their doorbell pages, protection domains, XRC domains.
  */
 #include <linux/slab.h>
+#include <rdma/uverbs_std_types.h>
+
+#define UVERBS_MODULE_NAME qhca_ib
+#include <rdma/uverbs_named_ioctl.h>
 
 #include "qhca_ib.h"
 
@@ -108,6 +112,32 @@ err_page:
 	qhca_db_page_free(dev->qdev, uc->db_page);
 	return err;
 }
+
+/* For a process that another one has handed its context. */
+int qhca_query_ucontext(struct ib_ucontext *ibuc,
+			struct uverbs_attr_bundle *attrs)
+{
+	struct qhca_alloc_ucontext_resp resp = {};
+
+	qhca_fill_ucontext_resp(to_qhca(ibuc->device), to_quc(ibuc), &resp);
+	return uverbs_copy_to_struct_or_zero(attrs,
+					     QHCA_IB_ATTR_QUERY_CONTEXT_RESP,
+					     &resp, sizeof(resp));
+}
+
+ADD_UVERBS_ATTRIBUTES_SIMPLE(
+	qhca_query_context,
+	UVERBS_OBJECT_DEVICE,
+	UVERBS_METHOD_QUERY_CONTEXT,
+	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_QUERY_CONTEXT_RESP,
+			    UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
+					       clock_hz),
+			    UA_MANDATORY));
+
+const struct uapi_definition qhca_ucontext_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_query_context),
+	{}
+};
 
 void qhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {

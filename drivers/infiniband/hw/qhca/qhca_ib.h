@@ -526,8 +526,11 @@ int qhca_del_gid(const struct ib_gid_attr *attr, void **context);
 enum ib_port_state qhca_port_state(struct qhca_ib_dev *dev);
 
 /* pd_ucontext.c */
+extern const struct uapi_definition qhca_ucontext_defs[];
 int qhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
 void qhca_dealloc_ucontext(struct ib_ucontext *ibuc);
+int qhca_query_ucontext(struct ib_ucontext *ibuc,
+			struct uverbs_attr_bundle *attrs);
 void qhca_disassociate_ucontext(struct ib_ucontext *ibuc);
 int qhca_mmap_insert(struct qhca_ucontext *uc, struct qhca_mmap_entry *entry,
 		     enum qhca_mmap_type type, phys_addr_t addr, size_t length);
