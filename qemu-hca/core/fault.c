@@ -50,6 +50,18 @@ void qhca_fault_coalesce(struct qhca_hca *hca)
 	qhca_count(hca, QHCA_CNT_faults_coalesced);
 }
 
+/*
+ * The target of a response is that of the oldest request there is, and a gather
+ * that waits is of a later one: it gives way, or it could fault each time the
+ * requester goes back, and hide the older fault for ever.
+ */
+static bool gives_way(const struct qhca_qp *qp, enum qhca_fault_cause cause)
+{
+	return cause == QHCA_FAULT_SCATTER &&
+	       qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_REQ]) ==
+		       QHCA_FAULT_GATHER;
+}
+
 /* The same access as the one that software has said is not to be had? */
 static bool known_bad(const struct qhca_hca *hca, const struct qhca_qp *qp,
 		      enum qhca_fault_dir dir)
@@ -74,8 +86,11 @@ enum qhca_fault_raised qhca_fault_raise(struct qhca_hca *hca,
 
 	qhca_qp_dirty(hca, qp);
 	if (qhca_fault_waits(qp, dir)) {
-		qhca_fault_coalesce(hca);
-		return QHCA_FAULT_AGAIN;
+		if (!gives_way(qp, cause)) {
+			qhca_fault_coalesce(hca);
+			return QHCA_FAULT_AGAIN;
+		}
+		qhca_count(hca, QHCA_CNT_faults_forgotten);
 	}
 	if (known_bad(hca, qp, dir))
 		return QHCA_FAULT_BAD;
@@ -177,7 +192,6 @@ static void resume_responder(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
 static void resume_requester(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
 {
 	const struct qhca_fault *f = &qp->fault[QHCA_FAULT_DIR_REQ];
-	bool scatter = qp->f_state & QHCA_FS_SCATTER;
 
 	qp->f_state &= ~(QHCA_FS_REQ | QHCA_FS_SCATTER);
 	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
@@ -185,8 +199,7 @@ static void resume_requester(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
 		qhca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
 		return;
 	}
-	/* a gather that a scatter joined is tried again, and told again */
-	if (!ok && !scatter && qp->state != QHCA_QPS_SQE)
+	if (!ok && qp->state != QHCA_QPS_SQE)
 		qp->f_state |= QHCA_FS_REQ_BAD;
 	qhca_requester_rearm(hca, qp);
 }

@@ -68,8 +68,6 @@ static bool fault_calms(const struct qhca_qp *qp)
 void qhca_requester_park(struct qhca_hca *hca, struct qhca_qp *qp)
 {
 	qp->f_state |= QHCA_FS_SCATTER;
-	/* a fault further on may be the one that was raised: it serves both */
-	qp->fault[QHCA_FAULT_DIR_REQ].psn = qp->s_una;
 	qhca_requester_rewind(hca, qp);
 	qhca_requester_rearm(hca, qp);
 }

@@ -537,6 +537,53 @@ static void scatter_waits(struct pair *p)
 	CHECK_EQ(cnt(&p->a, QHCA_CNT_retry_exceeded), 0);
 }
 
+/*
+ * The source of a later request goes as soon as it has come: what the oldest one
+ * waits for is told all the same.
+ */
+static void scatter_is_not_starved(struct pair *p)
+{
+	struct qhca_fault_info f;
+	struct cold c, d;
+	uint32_t qpn, stale = 0;
+	int faults = 0;
+
+	p->a.conn.retry_cnt = 0;
+	connect_pair(p);
+	c = make_cold(&p->a);
+	d = make_cold(&p->a);
+	fill(&p->b, 3000, 6);
+	post_at(p, &p->a, QHCA_WQE_READ, COLD_IOVA, c.odp->mr.key, 3000,
+		p->b.mr.iova, p->b.mr.key);
+	post_at(p, &p->a, QHCA_WQE_WRITE, COLD_IOVA, d.odp->mr.key, 100,
+		p->b.mr.iova + 40960, p->b.mr.key);
+	while (!md_odp_is_mapped(c.odp, 0) && ++faults < 20) {
+		run(p, 1000000);
+		if (!md_fault(p->a.md, &qpn, &f))
+			continue;
+		/* its page has gone again before the packet could */
+		if (get_le32(&f.key) == d.odp->mr.key) {
+			stale = get_le32(&f.token);
+			md_resume(p->a.md, stale, true);
+			continue;
+		}
+		CHECK_EQ(get_le32(&f.flags) & QHCA_FAULT_CAUSE,
+			 QHCA_FAULT_SCATTER << 4);
+		CHECK_EQ(md_resume(p->a.md, stale, true), QHCA_CMD_BAD_INDEX);
+		resume(&p->a, &c, get_le32(&f.token));
+	}
+	CHECK(faults < 5);
+	run(p, 1000000);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_COLD(&p->a, &c, 0, 3000, 6);
+	CHECK(md_fault(p->a.md, &qpn, &f));
+	CHECK_EQ(get_le32(&f.key), d.odp->mr.key);
+	resume(&p->a, &d, get_le32(&f.token));
+	settle(p);
+	EXPECT(&p->a.scq, 1, 0);
+	CHECK(cnt(&p->a, QHCA_CNT_faults_forgotten) > 0);
+}
+
 /* A page is taken while the packet that had it is sent again. */
 static void gather_of_repetition(struct pair *p)
 {
@@ -971,7 +1018,7 @@ const struct scenario fault_scenarios[] = {
 	RC(resumed_too_early), RC(read_waits), RC(others_go_on),
 	RC(gather_waits), ON(UC, "gather_waits (UC)", gather_waits),
 	ON(UD, "gather_waits (UD)", gather_waits),
-	RC(scatter_waits), RC(gather_of_repetition),
+	RC(scatter_waits), RC(scatter_is_not_starved), RC(gather_of_repetition),
 	ON(UC, "unreliable_drops (UC)", unreliable_drops),
 	ON(UD, "unreliable_drops (UD)", unreliable_drops),
 	RC(failed_at_responder), RC(failed_at_requester),

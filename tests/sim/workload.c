@@ -74,6 +74,7 @@ struct memory {				/* of a host's regions on demand */
 	struct md_frames *frames;
 	struct fault fault[MAX_FAULTS];
 	uint32_t num_faults;
+	uint32_t given_way;		/* resumes of gathers that were refused */
 };
 
 struct load {
@@ -865,6 +866,16 @@ static struct md_odp *find_odp(struct md_frames *f, uint32_t key)
 	return NULL;
 }
 
+/* A gather may give way to an older request, and is unknown then. */
+static bool gave_way(struct load *l, unsigned int host, const struct fault *f)
+{
+	uint32_t cause = get_le32(&f->info.flags) & QHCA_FAULT_CAUSE;
+
+	return cause == QHCA_FAULT_GATHER << 4 &&
+	       ++l->memory[host].given_way <=
+	       qhca_counter(l->w->host[host]->hca, QHCA_CNT_faults_forgotten);
+}
+
 static bool serve_fault(struct load *l, unsigned int host,
 			const struct fault *f)
 {
@@ -888,7 +899,8 @@ static bool serve_fault(struct load *l, unsigned int host,
 		for (; page <= last; page++)
 			md_odp_map(odp, page,
 				   write || world_chance(w, 300000));
-	if (md_resume(w->host[host], get_le32(&f->info.token), true))
+	if (md_resume(w->host[host], get_le32(&f->info.token), true) &&
+	    !gave_way(l, host, f))
 		return FAIL(l, "host %u qp %u: FAULT_RESUME refused", host + 1,
 			    f->qpn);
 	return true;
