@@ -17,12 +17,18 @@
  * - A page that goes again before the device has used it: the access faults
  *   again, by another token.
  * - A region that goes in mid-fault: its key is ended first, so that the
- *   access, when it is tried again, is a protection error; then the fault's
- *   reference is waited for.
+ *   access, when it is tried again, is a protection error; then its tree is
+ *   taken from the fault, under @umem_mutex.
  * - A QP that goes in mid-fault: the device knows the token no more.
  *
  * No lock is held while pages are brought in.  @umem_mutex is taken in reclaim,
  * so nothing under it allocates, and neither does a command.
+ *
+ * Nor does anything wait for a page but the fault itself: it may come when it
+ * likes, or never as long as a process lives that has the memory mapped, and
+ * nothing interrupts who waits.  So neither the end of a region nor that of a
+ * QP waits for faults under way.  What these use then, the umem and the QP's
+ * &struct qhca_faults, goes with the last of them.
  */
 #include <linux/dma-mapping.h>
 #include <linux/sched/mm.h>
@@ -44,10 +50,15 @@
 /**
  * struct qhca_odp - what a region on demand has beyond others.
  * @dev: its device
- * @mr: the region
+ * @mr: the region, until it is deregistered; under @umem->umem_mutex
+ * @pd: the region's, to be compared only
+ * @lkey: the region's
+ * @start: first address for the device
+ * @skip: bytes of the translated space before @start
+ * @length: of the region
  * @umem: its memory; the entries of the region's tree change under
  *        @umem->umem_mutex alone
- * @ref: held by faults and prefetches under way
+ * @ref: held by the region, and by faults and prefetches under way
  * @faults: pages brought in because the device met them
  * @invalidations: pages that the device had and that were taken away
  * @prefetched: pages brought in because someone asked
@@ -55,8 +66,13 @@
 struct qhca_odp {
 	struct qhca_ib_dev *dev;
 	struct qhca_mr *mr;
+	const struct ib_pd *pd;
+	u32 lkey;
+	u64 start;
+	u64 skip;
+	u64 length;
 	struct ib_umem_odp *umem;
-	struct qhca_ref ref;
+	refcount_t ref;
 	atomic64_t faults;
 	atomic64_t invalidations;
 	atomic64_t prefetched;
@@ -121,6 +137,8 @@ static int qhca_odp_fill(struct qhca_odp *odp, size_t first, size_t num)
 	size_t i;
 
 	lockdep_assert_held(&odp->umem->umem_mutex);
+	if (!odp->mr)
+		return -ENOENT;
 	for (i = first; i < first + num; i++) {
 		dma_addr_t addr;
 		bool write;
@@ -150,8 +168,6 @@ static int qhca_odp_fill(struct qhca_odp *odp, size_t first, size_t num)
 static void qhca_odp_invalidate_hw(struct qhca_odp *odp, size_t first,
 				   size_t num)
 {
-	u64 skip = le64_to_cpu(qhca_pte(odp->dev->qdev,
-					odp->mr->index)->at_offset);
 	u64 start = (u64)first << PAGE_SHIFT;
 	u64 end = (u64)(first + num) << PAGE_SHIFT;
 	struct qhca_range range;
@@ -164,9 +180,9 @@ static void qhca_odp_invalidate_hw(struct qhca_odp *odp, size_t first,
 	int err;
 
 	/* Counted from the region's first byte. */
-	start = start > skip ? start - skip : 0;
+	start = start > odp->skip ? start - odp->skip : 0;
 	range.start = cpu_to_le64(start);
-	range.length = cpu_to_le64(end - skip - start);
+	range.length = cpu_to_le64(end - odp->skip - start);
 
 	/* The entries before the command. */
 	wmb();
@@ -298,9 +314,17 @@ static struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
 	xa_lock(&dev->odps);
 	odp = xa_load(&dev->odps, index);
 	if (odp)
-		refcount_inc(&odp->ref.count);
+		refcount_inc(&odp->ref);
 	xa_unlock(&dev->odps);
 	return odp;
+}
+
+static void qhca_odp_put(struct qhca_odp *odp)
+{
+	if (!refcount_dec_and_test(&odp->ref))
+		return;
+	ib_umem_release(&odp->umem->umem);
+	kfree(odp);
 }
 
 /* Where a fault of @key at @addr lies: the region and the byte of its space. */
@@ -312,10 +336,7 @@ static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
 	struct qhca_mw *mw;
 	struct qhca_pte *pte;
 
-	/*
-	 * The entry stays what it is while the index is taken, which a window
-	 * in the table of windows or a reference on a region makes sure of.
-	 */
+	/* A window in the table of windows keeps its entry, and its region. */
 	xa_lock(&dev->mws);
 	mw = xa_load(&dev->mws, index);
 	if (mw) {
@@ -327,11 +348,8 @@ static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
 	xa_unlock(&dev->mws);
 
 	odp = qhca_odp_get(dev, index);
-	if (odp && !mw) {
-		pte = qhca_pte(dev->qdev, index);
-		*offset = addr - le64_to_cpu(pte->start) +
-			  le64_to_cpu(pte->at_offset);
-	}
+	if (odp && !mw)
+		*offset = addr - odp->start + odp->skip;
 	return odp;
 }
 
@@ -349,7 +367,7 @@ static int qhca_odp_serve(struct qhca_ib_dev *dev,
 	if (!odp)
 		return 0;
 	err = qhca_odp_fault(odp, offset, le64_to_cpu(info->length), write);
-	qhca_ref_put(&odp->ref);
+	qhca_odp_put(odp);
 	return err;
 }
 
@@ -366,36 +384,61 @@ static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
 	qhca_cmd_exec(dev->qdev, &cmd);
 }
 
+static void qhca_faults_put(struct qhca_faults *faults)
+{
+	if (refcount_dec_and_test(&faults->ref))
+		kfree(faults);
+}
+
 static void qhca_fault_work(struct work_struct *work)
 {
 	struct qhca_fault *fault = container_of(work, struct qhca_fault, work);
-	struct qhca_qp *qp = fault->qp;
-	struct qhca_ib_dev *dev = to_qhca(qp->ibqp.device);
+	struct qhca_faults *faults = fault->faults;
+	struct qhca_ib_dev *dev = faults->dev;
 	struct qhca_fault_info info;
 	int err;
 
-	spin_lock_irq(&qp->fault_lock);
+	spin_lock_irq(&faults->lock);
 	info = fault->info;
-	spin_unlock_irq(&qp->fault_lock);
+	spin_unlock_irq(&faults->lock);
 
 	err = qhca_odp_serve(dev, &info);
 	if (err)
 		ibdev_dbg(&dev->ibdev, "qp %u key %#x: no page at %#llx: %d\n",
-			  qp->qpn, le32_to_cpu(info.key),
+			  faults->qpn, le32_to_cpu(info.key),
 			  le64_to_cpu(info.addr), err);
 	qhca_odp_resume(dev, le32_to_cpu(info.token), !err);
-	qhca_ref_put(&qp->ref);
+	qhca_faults_put(faults);
 }
 
-void qhca_odp_init_qp(struct qhca_qp *qp)
+/* Before the device knows the QP. */
+int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
+	struct qhca_faults *faults;
 	int i;
 
-	spin_lock_init(&qp->fault_lock);
-	for (i = 0; i < ARRAY_SIZE(qp->fault); i++) {
-		qp->fault[i].qp = qp;
-		INIT_WORK(&qp->fault[i].work, qhca_fault_work);
+	if (!qhca_has(dev, QHCA_FEAT_ODP))
+		return 0;
+	faults = kzalloc_obj(*faults);
+	if (!faults)
+		return -ENOMEM;
+	faults->dev = dev;
+	refcount_set(&faults->ref, 1);
+	spin_lock_init(&faults->lock);
+	for (i = 0; i < ARRAY_SIZE(faults->dir); i++) {
+		faults->dir[i].faults = faults;
+		INIT_WORK(&faults->dir[i].work, qhca_fault_work);
 	}
+	qp->faults = faults;
+	return 0;
+}
+
+/* No event finds the QP any more. */
+void qhca_odp_exit_qp(struct qhca_qp *qp)
+{
+	if (qp->faults)
+		qhca_faults_put(qp->faults);
+	qp->faults = NULL;
 }
 
 /*
@@ -405,34 +448,39 @@ void qhca_odp_init_qp(struct qhca_qp *qp)
 void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
 {
 	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;
-	struct qhca_fault *fault;
+	struct qhca_faults *faults;
 	unsigned long flags;
 	struct qhca_qp *qp;
 
 	qp = qhca_qp_get(dev, le32_to_cpu(eqe->number));
 	if (!qp)
 		return;
-	fault = &qp->fault[requester];
-	spin_lock_irqsave(&qp->fault_lock, flags);
-	fault->info = eqe->fault;
-	spin_unlock_irqrestore(&qp->fault_lock, flags);
-	if (!queue_work(dev->fault_wq, &fault->work))
-		qhca_ref_put(&qp->ref);
+	faults = qp->faults;
+	if (!WARN_ON_ONCE(!faults)) {
+		spin_lock_irqsave(&faults->lock, flags);
+		faults->qpn = qp->qpn;
+		faults->dir[requester].info = eqe->fault;
+		spin_unlock_irqrestore(&faults->lock, flags);
+		refcount_inc(&faults->ref);
+		if (!queue_work(dev->fault_wq, &faults->dir[requester].work))
+			qhca_faults_put(faults);
+	}
+	qhca_ref_put(&qp->ref);
 }
 
 /* ------------------------------------------------------------------------
  * Regions
  */
 
-static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 virt, u64 length)
+static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 length)
 {
 	struct qhca_pte pte = {
 		.access = cpu_to_le32(qhca_hw_access(mr->access)),
 		.pd = cpu_to_le32(pdn),
-		.start = cpu_to_le64(mr->access & IB_ZERO_BASED ? 0 : virt),
+		.start = cpu_to_le64(mr->odp->start),
 		.length = cpu_to_le64(length),
 		.at_base = cpu_to_le64(mr->at.base),
-		.at_offset = cpu_to_le64(virt & ~PAGE_MASK),
+		.at_offset = cpu_to_le64(mr->odp->skip),
 	};
 
 	qhca_key_publish(mr->odp->dev, mr->index, &pte, QHCA_PTE_ODP |
@@ -455,7 +503,7 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 		return ERR_PTR(-ENOMEM);
 	odp->dev = dev;
 	odp->mr = mr;
-	qhca_ref_init(&odp->ref);
+	refcount_set(&odp->ref, 1);
 
 	/* Huge pages are translated in parts. */
 	odp->umem = ib_umem_odp_get(&dev->ibdev, start, length,
@@ -485,6 +533,7 @@ static int qhca_odp_setup(struct qhca_odp *odp)
 		goto err_at;
 	mr->ibmr.rkey = mr->ibmr.lkey;
 	mr->ibmr.page_size = PAGE_SIZE;
+	odp->lkey = mr->ibmr.lkey;
 	err = xa_err(xa_store(&dev->odps, mr->index, odp, GFP_KERNEL));
 	if (!err)
 		return 0;
@@ -526,7 +575,10 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = PTR_ERR(mr->odp);
 		goto err_free;
 	}
-	mr->umem = &mr->odp->umem->umem;
+	mr->odp->pd = ibpd;
+	mr->odp->start = access & IB_ZERO_BASED ? 0 : virt;
+	mr->odp->skip = virt & ~PAGE_MASK;
+	mr->odp->length = length;
 
 	err = qhca_odp_setup(mr->odp);
 	if (err)
@@ -535,29 +587,32 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	mutex_lock(&mr->odp->umem->umem_mutex);
 	mr->odp->umem->private = mr->odp;
 	mutex_unlock(&mr->odp->umem->umem_mutex);
-	qhca_odp_publish(mr, to_qpd(ibpd)->pdn, virt, length);
+	qhca_odp_publish(mr, to_qpd(ibpd)->pdn, length);
 	return &mr->ibmr;
 
 err_odp:
-	ib_umem_release(mr->umem);
-	kfree(mr->odp);
+	qhca_odp_put(mr->odp);
 err_free:
 	kfree(mr);
 	return ERR_PTR(err);
 }
 
-/* The key has ended; afterwards the caller frees what is left of the region. */
+/*
+ * The key has ended; afterwards the caller frees what is left of the region.
+ * Faults and prefetches under way have the umem, and its notifier, to the end.
+ */
 void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
 	struct qhca_odp *odp = mr->odp;
 
 	xa_erase(&dev->odps, mr->index);
-	qhca_ref_drain(&odp->ref);
-	/* Waits for the notifier, which uses the tree. */
-	ib_umem_release(mr->umem);
-	mr->umem = NULL;
+	/* The tree is the region's alone again. */
+	mutex_lock(&odp->umem->umem_mutex);
+	odp->umem->private = NULL;
+	odp->mr = NULL;
+	mutex_unlock(&odp->umem->umem_mutex);
 	mr->odp = NULL;
-	kfree(odp);
+	qhca_odp_put(odp);
 }
 
 /* ------------------------------------------------------------------------
@@ -572,13 +627,20 @@ struct qhca_prefetch {
 
 /**
  * struct qhca_advice - a call of ibv_advise_mr() under way
- * @work:   of a call that does not wait
- * @write, @fault: what it asks for
+ * @work:   does it; a caller who waits can be killed meanwhile
+ * @ref:    held by @work, and by a caller who waits
+ * @done:   @err is known
+ * @err:    what came of it
+ * @write:  for writing
+ * @fault:  pages that are not in memory too
  * @num: of @range
  * @range: regions, each with a reference, and bytes of them
  */
 struct qhca_advice {
 	struct work_struct work;
+	refcount_t ref;
+	struct completion done;
+	int err;
 	bool write;
 	bool fault;
 	u32 num;
@@ -612,13 +674,15 @@ static int qhca_advice_run(struct qhca_advice *advice)
 	return err;
 }
 
-static void qhca_advice_free(struct qhca_advice *advice)
+static void qhca_advice_put(struct qhca_advice *advice)
 {
 	u32 i;
 
+	if (!refcount_dec_and_test(&advice->ref))
+		return;
 	for (i = 0; i < advice->num; i++)
 		if (advice->range[i].odp)
-			qhca_ref_put(&advice->range[i].odp->ref);
+			qhca_odp_put(advice->range[i].odp);
 	kvfree(advice);
 }
 
@@ -627,8 +691,9 @@ static void qhca_advice_work(struct work_struct *work)
 	struct qhca_advice *advice = container_of(work, struct qhca_advice,
 						  work);
 
-	qhca_advice_run(advice);
-	qhca_advice_free(advice);
+	advice->err = qhca_advice_run(advice);
+	complete(&advice->done);
+	qhca_advice_put(advice);
 }
 
 static int qhca_advice_range(struct ib_pd *ibpd, bool write,
@@ -636,24 +701,21 @@ static int qhca_advice_range(struct ib_pd *ibpd, bool write,
 			     struct qhca_prefetch *r)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	const struct qhca_pte *pte;
-	u64 start, length;
+	u64 skip;
 
 	r->odp = qhca_odp_get(dev, QHCA_KEY_INDEX(sge->lkey));
 	if (!r->odp)
 		return -ENOENT;
-	if (r->odp->mr->ibmr.lkey != sge->lkey || r->odp->mr->ibmr.pd != ibpd)
+	if (r->odp->lkey != sge->lkey || r->odp->pd != ibpd)
 		return -ENOENT;
 	if (write && !r->odp->umem->umem.writable)
 		return -EPERM;
 
-	pte = qhca_pte(dev->qdev, r->odp->mr->index);
-	start = le64_to_cpu(pte->start);
-	length = le64_to_cpu(pte->length);
-	if (sge->addr < start || sge->addr - start > length ||
-	    sge->length > length - (sge->addr - start))
+	skip = sge->addr - r->odp->start;
+	if (sge->addr < r->odp->start || skip > r->odp->length ||
+	    sge->length > r->odp->length - skip)
 		return -EFAULT;
-	r->offset = sge->addr - start + le64_to_cpu(pte->at_offset);
+	r->offset = skip + r->odp->skip;
 	r->length = sge->length;
 	return 0;
 }
@@ -676,19 +738,24 @@ int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
 	if (!advice)
 		return -ENOMEM;
 	INIT_WORK(&advice->work, qhca_advice_work);
+	refcount_set(&advice->ref, 1);
+	init_completion(&advice->done);
 	advice->num = num_sge;
 	advice->write = how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 	advice->fault = how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
 	for (i = 0; i < num_sge && !err; i++)
 		err = qhca_advice_range(ibpd, advice->write, &sg_list[i],
 					&advice->range[i]);
-	if (!err && !(flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH)) {
+	if (!err) {
+		refcount_inc(&advice->ref);
 		queue_work(dev->fault_wq, &advice->work);
-		return 0;
+		if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH) {
+			err = wait_for_completion_killable(&advice->done);
+			if (!err)
+				err = advice->err;
+		}
 	}
-	if (!err)
-		err = qhca_advice_run(advice);
-	qhca_advice_free(advice);
+	qhca_advice_put(advice);
 	return err;
 }
 

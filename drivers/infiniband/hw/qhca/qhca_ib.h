@@ -302,11 +302,29 @@ struct qhca_wq {
 	u8 max_sge;
 };
 
+struct qhca_faults;
+
 /* A page fault of one direction of a QP; holds a reference while queued. */
 struct qhca_fault {
-	struct qhca_qp *qp;
+	struct qhca_faults *faults;
 	struct work_struct work;
 	struct qhca_fault_info info;
+};
+
+/**
+ * struct qhca_faults - the page faults of a QP; they may outlive it.
+ * @dev:  its device
+ * @ref:  held by the QP, and by each fault that is queued or served
+ * @lock: what @qpn and @dir say
+ * @qpn:  the QP's
+ * @dir:  the responder's and the requester's fault
+ */
+struct qhca_faults {
+	struct qhca_ib_dev *dev;
+	refcount_t ref;
+	spinlock_t lock;	/* info of faults */
+	u32 qpn;
+	struct qhca_fault dir[2];
 };
 
 /**
@@ -318,8 +336,7 @@ struct qhca_fault {
  * @flags:   QHCA_QP_*
  * @events:  bits by enum ib_event_type: raised and not yet delivered
  * @event_work: delivers them; holds a reference while it is queued
- * @fault_lock: what @fault says
- * @fault:   page faults outstanding, of the responder and of the requester
+ * @faults:  its page faults, NULL without the feature
  * @buf:     rings and record
  * @is_user: owned by a process, which posts and polls by itself.  The rest is
  *           for the kernel's QPs only.
@@ -340,8 +357,7 @@ struct qhca_qp {
 	bool is_user;
 	unsigned long events;
 	struct work_struct event_work;
-	spinlock_t fault_lock;	/* page faults */
-	struct qhca_fault fault[2];
+	struct qhca_faults *faults;
 	struct qhca_qbuf buf;
 
 	struct qhca_wq sq;
@@ -613,7 +629,8 @@ int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
 		   struct uverbs_attr_bundle *attrs);
 int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr);
-void qhca_odp_init_qp(struct qhca_qp *qp);
+int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp);
+void qhca_odp_exit_qp(struct qhca_qp *qp);
 void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe);
 int qhca_odp_start(struct qhca_ib_dev *dev);
 void qhca_odp_stop(struct qhca_ib_dev *dev);

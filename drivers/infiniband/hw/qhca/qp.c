@@ -530,12 +530,18 @@ int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	INIT_LIST_HEAD(&qp->send_entry);
 	INIT_LIST_HEAD(&qp->recv_entry);
 	INIT_WORK(&qp->event_work, qhca_qp_event_work);
-	qhca_odp_init_qp(qp);
 	qp->state = IB_QPS_RESET;
+	err = qhca_odp_init_qp(dev, qp);
+	if (err)
+		return err;
 
 	if (qp->is_user)
-		return qhca_create_user_qp(dev, qp, attr, udata);
-	return qhca_create_kernel_qp(dev, qp, attr);
+		err = qhca_create_user_qp(dev, qp, attr, udata);
+	else
+		err = qhca_create_kernel_qp(dev, qp, attr);
+	if (err)
+		qhca_odp_exit_qp(qp);
+	return err;
 }
 
 int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -556,6 +562,7 @@ int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		qhca_qp_leave_cqs(qp);
 		qhca_qp_forget_cqes(qp);
 	}
+	qhca_odp_exit_qp(qp);
 	qhca_qbuf_free(dev, &qp->buf);
 	mutex_destroy(&qp->mutex);
 	return 0;
