@@ -766,24 +766,24 @@ int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
 void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 {
 	struct ib_odp_caps *caps = &attr->odp_caps;
-	u32 message = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV;
+	u32 rc = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+		 IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ;
 
 	if (!qhca_has(dev, QHCA_FEAT_ODP) ||
 	    !IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		return;
 	if (qhca_has(dev, QHCA_FEAT_SRQ))
-		message |= IB_ODP_SUPPORT_SRQ_RECV;
+		rc |= IB_ODP_SUPPORT_SRQ_RECV;
+	if (qhca_has(dev, QHCA_FEAT_ATOMIC))
+		rc |= IB_ODP_SUPPORT_ATOMIC;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	caps->general_caps = IB_ODP_SUPPORT;
-	caps->per_transport_caps.ud_odp_caps = message;
-	caps->per_transport_caps.uc_odp_caps = message | IB_ODP_SUPPORT_WRITE;
-	caps->per_transport_caps.rc_odp_caps = message | IB_ODP_SUPPORT_WRITE |
-					       IB_ODP_SUPPORT_READ;
-	if (qhca_has(dev, QHCA_FEAT_ATOMIC))
-		caps->per_transport_caps.rc_odp_caps |= IB_ODP_SUPPORT_ATOMIC;
+	caps->per_transport_caps.rc_odp_caps = rc;
 	if (qhca_has(dev, QHCA_FEAT_XRC))
-		caps->per_transport_caps.xrc_odp_caps =
-			caps->per_transport_caps.rc_odp_caps;
+		caps->per_transport_caps.xrc_odp_caps = rc;
+	/* Unreliable packets that meet a fault are lost: not for targets. */
+	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
+	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
 int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
