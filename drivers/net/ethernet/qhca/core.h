@@ -150,6 +150,7 @@ enum qhca_core_flag {
  *              asks for; 0 x 0 before the first start, which takes the
  *              device's default; changed under the devlink instance lock
  * @cache_max:  the device's limits of it, known after the first start
+ * @unsolicited_acks: send and honour them; changed as @cache
  * @db_pages:   doorbell pages given to users
  * @async_eq:   event queue 0
  * @notifier:   listeners to asynchronous events
@@ -171,6 +172,7 @@ struct qhca_core {
 	struct qhca_ctx_table table[QHCA_NUM_TABLES];
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
 	struct qhca_cache_size cache_max[QHCA_NUM_CACHES];
+	bool unsolicited_acks;
 	struct qhca_bitmap db_pages;
 	struct qhca_eq *async_eq;
 	struct atomic_notifier_head notifier;

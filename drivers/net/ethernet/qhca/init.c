@@ -174,6 +174,8 @@ static int qhca_init_hca(struct qhca_core *core)
 		init.cache[i].sets = cpu_to_le16(core->cache[i].sets);
 		init.cache[i].blocks = cpu_to_le16(core->cache[i].blocks);
 	}
+	if (!core->unsolicited_acks)
+		init.flags = cpu_to_le32(QHCA_INIT_NO_UNSOL_ACK);
 	memcpy(caps->cache, init.cache, sizeof(caps->cache));
 	err = qhca_core_exec(core, &cmd);
 	if (err)

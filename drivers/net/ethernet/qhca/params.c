@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * devlink parameters: the geometry of the device's caches, the memory pool.
+ * devlink parameters: the geometry of the device's caches, the memory pool,
+ * unsolicited ACKs.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
  * so these are driverinit parameters: a value set waits for the next reload,
@@ -20,6 +21,7 @@
 #define QHCA_PARAM_BLOCKS(cache) (QHCA_PARAM_SETS(cache) + 1)
 #define QHCA_PARAM_POOL_BLOCKS	QHCA_PARAM_SETS(QHCA_NUM_CACHES)
 #define QHCA_PARAM_POOL_KIB	(QHCA_PARAM_POOL_BLOCKS + 1)
+#define QHCA_PARAM_UNSOL_ACKS	(QHCA_PARAM_POOL_KIB + 1)
 
 /* What a block of the pool may be, in KiB. */
 #define QHCA_POOL_MIN_KIB	64
@@ -105,6 +107,10 @@ static const struct devlink_param qhca_params[] = {
 			     DEVLINK_PARAM_TYPE_U32,
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
 			     qhca_pool_kib_validate),
+	DEVLINK_PARAM_DRIVER(QHCA_PARAM_UNSOL_ACKS, "unsolicited_acks",
+			     DEVLINK_PARAM_TYPE_BOOL,
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
+			     NULL),
 };
 
 static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
@@ -143,6 +149,9 @@ int qhca_params_register(struct qhca_core *core)
 	value.vu32 = core->qdev.pool_block_size >> 10;
 	devl_param_driverinit_value_set(devlink, QHCA_PARAM_POOL_KIB,
 					QHCA_PARAM_PASS(value));
+	value.vbool = core->unsolicited_acks;
+	devl_param_driverinit_value_set(devlink, QHCA_PARAM_UNSOL_ACKS,
+					QHCA_PARAM_PASS(value));
 	return 0;
 }
 
@@ -164,7 +173,7 @@ int qhca_params_load(struct qhca_core *core)
 {
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
-	union devlink_param_value sets, blocks, kib;
+	union devlink_param_value sets, blocks, kib, acks;
 	int i, err;
 
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
@@ -189,6 +198,11 @@ int qhca_params_load(struct qhca_core *core)
 					      &kib);
 	if (err)
 		return err;
+	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_UNSOL_ACKS,
+					      &acks);
+	if (err)
+		return err;
+	core->unsolicited_acks = acks.vbool;
 	core->qdev.pool_blocks = blocks.vu32;
 	core->qdev.pool_block_size = (u64)kib.vu32 << 10;
 	memcpy(core->cache, cache, sizeof(cache));
