@@ -426,6 +426,16 @@ void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
 	post(hca, QHCA_EQN_ASYNC, type, number, detail);
 }
 
+static bool is_held(const struct qhca_hca *hca, const struct origin *o)
+{
+	const struct qhca_held *h = &hca->eqs.held[o->node];
+
+	for (unsigned int i = 0; i < h->count; i++)
+		if ((h->order >> 4 * i & 15) == o->kind)
+			return true;
+	return false;
+}
+
 void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
 		      const struct qhca_fault_info *info)
 {
@@ -434,6 +444,9 @@ void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
 	};
 	struct qhca_eqe eqe;
 
+	/* Of a fault that is no more; what is held will tell of this one. */
+	if (is_held(hca, &o))
+		return;
 	fill_eqe(&eqe, QHCA_EVENT_PAGE_FAULT, qpn, 0);
 	eqe.fault = *info;
 	post_eqe(hca, QHCA_EQN_ASYNC, &eqe, &o);
