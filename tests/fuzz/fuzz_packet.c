@@ -6,11 +6,12 @@
  * The victim has queue pairs of every type and in every state.  An input is a
  * script of frames (built as a peer would, changed, and made right again up to
  * a chosen depth, so that what lies behind the checksums is reached), of the
- * victim's own work, and of time.
+ * victim's own work, of time, and of pages that come and go.
  */
 #include "frame.h"
 #include "guard.h"
 #include "input.h"
+#include "paging.h"
 #include "psn.h"
 #include "transport.h"
 
@@ -83,6 +84,8 @@ struct victim {
 	struct md_mr mr[NUM_REGIONS];
 	uint32_t key[NUM_KEYS];
 	uint8_t mgid[16];
+	bool on_demand;			/* the regions that may be written */
+	struct paging paging[2];
 	unsigned int num_history;
 	struct frame history[HISTORY];
 };
@@ -101,7 +104,8 @@ static void write_window(struct victim *v, unsigned int which, uint32_t type,
 	put_le32(&pte.ctrl, (bound ? QHCA_PTE_VALID : QHCA_PTE_INVALIDATED) |
 			    type << 4 | 0x33u << 8 | 12u << 16 |
 			    (uint32_t)mr->buf.levels << 24 |
-			    QHCA_PTE_REMOTE_INV);
+			    QHCA_PTE_REMOTE_INV |
+			    (v->on_demand ? QHCA_PTE_ODP : 0));
 	put_le32(&pte.access, QHCA_ACCESS_REMOTE_WRITE |
 			      QHCA_ACCESS_REMOTE_READ);
 	put_le32(&pte.pd, PD);
@@ -257,7 +261,8 @@ static void make_victim(struct victim *v, struct in *in)
 	v->g = guard_take(2);
 	v->md = v->g->md;
 	v->num_history = 0;
-	init.scatter = how & 1;
+	v->on_demand = how & 4;
+	init.scatter = how & 1 || v->on_demand;
 	if (how & 2)
 		for (int c = 0; c < QHCA_NUM_CACHES; c++)
 			init.cache[c] = (struct qhca_geometry){ 1, 1 };
@@ -277,6 +282,10 @@ static void make_victim(struct victim *v, struct in *in)
 	write_window(v, MW1, QHCA_PTE_MW1, true);
 	write_window(v, MW2B, QHCA_PTE_MW2B, true);
 	join_group(v);
+	if (v->on_demand) {
+		paging_start(&v->paging[0], v->g, &v->mr[MR_RW]);
+		paging_start(&v->paging[1], v->g, &v->mr[MR_LOCAL]);
+	}
 	guard_settle(v->g);
 }
 
@@ -643,7 +652,9 @@ static void step(struct victim *v, struct in *in)
 	uint8_t op = in_u8(in);
 	unsigned int q;
 
-	if (op < 96) {
+	if (v->on_demand && op % 8 == 7) {
+		paging_step(&v->paging[op >> 3 & 1], in);
+	} else if (op < 96) {
 		send_packet(v, in, false);
 	} else if (op < 136) {
 		send_packet(v, in, true);

@@ -8,11 +8,13 @@
  * wants into its own queues and rings its own doorbell page; it must not kill
  * the device, not have it write anything but its own memory, and not disturb
  * another process, whose queue pair has to work afterwards.  A *kernel* writes
- * anything anywhere, and its devices must survive it.
+ * anything anywhere, and its devices must survive it.  In some inputs the region
+ * that most requests use is on demand.
  */
 #include "frame.h"
 #include "guard.h"
 #include "input.h"
+#include "paging.h"
 #include "transport.h"
 
 const char fuzz_name[] = "wqe";
@@ -58,12 +60,14 @@ struct side {
 	struct md_qp qp[NUM_QPS], by;
 	struct md_mr rw, read, other, by_mr;
 	uint64_t pool, fast_node, page_list;
+	struct paging paging;
 	uint32_t key[NUM_KEYS];
 };
 
 struct script {
 	struct in *in;
 	bool kernel, deep;		/* deep: more WQEs than are summarised */
+	bool on_demand;			/* the region that most requests use */
 	uint8_t tamper;			/* the next so many frames */
 	struct side side[2];
 };
@@ -242,7 +246,7 @@ static void make_side(struct script *x, unsigned int i, uint8_t how)
 {
 	struct md_init init = { .eth_mtu = 4200, .log_pt = 8, .log_qp = 5,
 				.log_cq = 4, .log_srq = 3,
-				.scatter = how & 2 };
+				.scatter = how & 2 || x->on_demand };
 	struct side *s = &x->side[i];
 
 	memset(s, 0, sizeof(*s));
@@ -255,6 +259,8 @@ static void make_side(struct script *x, unsigned int i, uint8_t how)
 	guard_allow_driver(s->g);
 	make_memory(s);
 	make_queues(s, x->kernel, x->deep);
+	if (x->on_demand)
+		paging_start(&s->paging, s->g, &s->rw);
 	s->g->anything = x->kernel;
 	s->g->ours = true;
 }
@@ -677,7 +683,9 @@ static void step(struct script *x)
 	uint8_t op = in_u8(x->in);
 	struct side *s = &x->side[op & 1];
 
-	if (op < 68)
+	if (x->on_demand && op % 8 >= 6)
+		paging_step(&s->paging, x->in);
+	else if (op < 68)
 		post_send(x, s);
 	else if (op < 72)
 		post_many(x, s);
@@ -770,6 +778,7 @@ uint64_t fuzz_one(const uint8_t *data, size_t size)
 	x.in = &in;
 	x.kernel = how & 1;
 	x.deep = how & 0x80;
+	x.on_demand = how & 0x40;
 	x.tamper = 0;
 	make_side(&x, 0, how);
 	make_side(&x, 1, how >> 2);

@@ -363,6 +363,12 @@ void guard_allow_buf(struct guard *g, const struct md_buf *b, uint64_t off,
 	}
 }
 
+void guard_page(struct guard *g, uint64_t addr, bool allowed)
+{
+	memset(g->writable + addr / GUARD_BLOCK, allowed,
+	       MD_PAGE / GUARD_BLOCK);
+}
+
 void guard_allow_driver(struct guard *g)
 {
 	const struct md *md = g->md;

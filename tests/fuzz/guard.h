@@ -82,6 +82,8 @@ void guard_forget(void);
 void guard_allow(struct guard *g, uint64_t addr, uint64_t len);
 void guard_allow_buf(struct guard *g, const struct md_buf *b, uint64_t off,
 		     uint64_t len);
+/* ... and a page, or no longer, where not anything is allowed. */
+void guard_page(struct guard *g, uint64_t addr, bool allowed);
 /* What any driver gives it: contexts, EQ 0, command slot, output mailbox. */
 void guard_allow_driver(struct guard *g);
 
