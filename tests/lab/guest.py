@@ -170,7 +170,9 @@ class Guest:
 
     def command_line(self, agent_fd, qmp_fd):
         env = paths.guest_env()
-        append = (f"console=ttyS0 quiet loglevel=5 panic=0 no5lvl mitigations=off "
+        # no_timer_check: the kernel gives the timer a few ticks of a busy host
+        # to show that it works, and panics.
+        append = (f"console=ttyS0 no_timer_check quiet loglevel=5 panic=0 no5lvl mitigations=off "
                   f"nokaslr tsc=reliable random.trust_cpu=1 "
                   f"qhca.name={self.name} qhca.console={'shell' if self.console else 'agent'} "
                   f"{self.append}")
