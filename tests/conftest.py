@@ -162,18 +162,27 @@ def tap_points(request):
 # -- guests -----------------------------------------------------------------
 
 class Pairs:
-    """Booted pairs, by kind, used again by one test module after another."""
+    """Booted pairs, by kind, used again by one test module after another.
+
+    The two used last are kept: a guest at rest costs little but memory.
+    """
+
+    KEPT = 2
 
     def __init__(self):
         self.booted = {}
 
     def get(self, *kinds, **options):
         key = (kinds, repr(sorted(options.items())))
-        pair = self.booted.get(key)
-        if pair is None or not all(node.running for node in pair):
-            # Memory and two processors do not suffice for many at once.
-            self.close()
-            self.booted[key] = pair = Pair(kinds, **options).boot()
+        pair = self.booted.pop(key, None)
+        if pair is not None and not all(node.running for node in pair):
+            pair.close()
+            pair = None
+        if pair is None:
+            while len(self.booted) >= self.KEPT:
+                self.booted.pop(next(iter(self.booted))).close()
+            pair = Pair(kinds, **options).boot()
+        self.booted[key] = pair
         return pair
 
     def close(self):

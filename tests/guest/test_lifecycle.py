@@ -50,7 +50,7 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def pair(pairs):
-    return pairs.get("qhca", "qhca", b_args={"hotplug": True})
+    return pairs.get("qhca", "qhca")
 
 
 @pytest.fixture

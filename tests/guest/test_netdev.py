@@ -10,7 +10,7 @@ from lab import verbs
 
 @pytest.fixture(scope="module")
 def pair(pairs):
-    return pairs.get("qhca", "qhca", b_args={"hotplug": True})
+    return pairs.get("qhca", "qhca")
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ that shares no code with the engine's (lab/capture.py)."""
 
 import pytest
 
-from lab import Pair, capture, verbs
-from lab.link import links
+from lab import capture, verbs
 
 # One run of each kind of packet; small, as every frame is kept.
 RUNS = (
@@ -29,20 +28,25 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(scope="module", params=links(), ids=lambda link: link.id)
-def captured(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def captures():
+    return {}
+
+
+@pytest.fixture
+def captured(link, ends, pairs, captures, tmp_path_factory):
     """(a.pcap, b.pcap) of all those runs between two guests."""
-    link = request.param
-    folder = tmp_path_factory.mktemp("capture")
-    with Pair(link.kinds, mtu=4200, pcap=folder) as pair:
-        ends = pair.nodes[link.server], pair.nodes[link.client]
-        for test, options in RUNS:
-            verbs.perftest(*ends, test, options)
-        # Immediates, SRQs, many sizes, and IPv6.
-        verbs.verify(*ends, "-t rc -n 10 -s 1")
-        verbs.verify(*ends, "-t uc -n 10 -s 2", ip=6)
-        verbs.verify(*ends, "-t ud -n 10 -s 3", ip=6)
-    return folder / "a.pcap", folder / "b.pcap"
+    if link not in captures:
+        folder = tmp_path_factory.mktemp("capture")
+        with pairs.get(*link.kinds).capture(folder):
+            for test, options in RUNS:
+                verbs.perftest(*ends, test, options)
+            # Immediates, SRQs, many sizes, and IPv6.
+            verbs.verify(*ends, "-t rc -n 10 -s 1")
+            verbs.verify(*ends, "-t uc -n 10 -s 2", ip=6)
+            verbs.verify(*ends, "-t ud -n 10 -s 3", ip=6)
+        captures[link] = folder / "a.pcap", folder / "b.pcap"
+    return captures[link]
 
 
 def test_icrc(captured):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two guests on one link."""
 
+import contextlib
 import ipaddress
 import itertools
 import os
@@ -173,28 +174,20 @@ class Node(Guest):
     """A guest with one end of each of a pair's links.
 
     kind is a Port's, or several joined by '+'. What the node is asked that is
-    a port's, the first port answers: node.ip4, node.gid_index(). With hotplug
-    the first port's device is in a slot that unplug() and plug() act on.
+    a port's, the first port answers: node.ip4, node.gid_index(). The first
+    port's device is in a slot that unplug() and plug() act on.
     """
 
-    def __init__(self, name, kind, index, *, mtu=4200, props=None, pcap=None,
-                 netdevs=(), setup=True, hotplug=False, **kwargs):
+    def __init__(self, name, kind, index, *, mtu=4200, props=None, netdevs=(),
+                 setup=True, **kwargs):
         self.kind = kind
         self.setup = setup
-        self.pcap = pcap
         self.ports = [Port(k, link, index, mtu) for link, k in enumerate(kind.split("+"))]
-        args = []
-        if hotplug:
-            args += ["-device", "pcie-root-port,id=hotslot,chassis=1,slot=1"]
-            props = dict(props or {}, bus="hotslot")
-        self.first_device = self.ports[0].device(props)
+        args = ["-device", "pcie-root-port,id=hotslot,chassis=1,slot=1"]
+        self.first_device = self.ports[0].device(dict(props or {}, bus="hotslot"))
         for port, netdev in zip(self.ports, netdevs):
             port.guest = self
             args += ["-netdev", f"{netdev},id=n{port.link}"]
-            if pcap:
-                file = pcap if port.link == 0 else pcap.with_suffix(f".{port.link}.pcap")
-                args += ["-object", f"filter-dump,id=dump{port.link},netdev=n{port.link},"
-                                    f"file={file},maxlen=65536"]
             device = dict(self.first_device if port.link == 0 else port.device(None))
             args += ["-device", ",".join([device.pop("driver")] +
                                          [f"{k}={v}" for k, v in device.items()])]
@@ -227,6 +220,17 @@ class Node(Guest):
         self.qmp_client.wait_event("DEVICE_DELETED", {"device": self.first_device["id"]},
                                    mark, timeout)
 
+    @contextlib.contextmanager
+    def capture(self, file):
+        """Records every frame of the first port's link meanwhile."""
+        self.qmp("object-add", qom_type="filter-dump", id="dump", netdev="n0",
+                 file=str(file), maxlen=65536)
+        try:
+            yield
+        finally:
+            if self.running:
+                self.qmp("object-del", id="dump")
+
     def plug(self):
         """Puts the device back; the guest takes it up by itself."""
         self.qmp("device_add", **self.first_device)
@@ -242,17 +246,13 @@ class Pair:
     kinds      what each end is, see Node; ("qhca+rxe", "qhca+rxe") has two links
     mtu        of both interfaces: 4200 gives RoCE's 4096, 9000 is jumbo
     props      (properties for a's device, for b's), or one dict for both
-    pcap       a folder for a.pcap and b.pcap: every frame at each end
     Other keyword arguments go to both guests; a_args and b_args are dicts of
     those for one.
     """
 
-    def __init__(self, kinds=("qhca", "qhca"), *, mtu=4200, props=None, pcap=None,
+    def __init__(self, kinds=("qhca", "qhca"), *, mtu=4200, props=None,
                  a_args=None, b_args=None, setup=True, **kwargs):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qhca-link-"))
-        self.pcap = pathlib.Path(pcap) if pcap else None
-        if self.pcap:
-            self.pcap.mkdir(parents=True, exist_ok=True)
         if props is None or isinstance(props, dict):
             props = (props, props)
         kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
@@ -262,8 +262,7 @@ class Pair:
             name = "ab"[i]
             links = range(kind.count("+") + 1)
             options = {"mtu": mtu, "setup": setup, "props": props[i],
-                       "netdevs": [self._netdev(i, link) for link in links],
-                       "pcap": self.pcap / f"{name}.pcap" if self.pcap else None}
+                       "netdevs": [self._netdev(i, link) for link in links]}
             options.update(kwargs)
             options.update(extra or {})
             nodes.append(Node(name, kind, i + 1, **options))
@@ -308,6 +307,16 @@ class Pair:
         for node in self.nodes:
             for port in node.ports:
                 node.wait_until(f"ping -c 1 -W 1 {port.peer.ip4}", timeout, "ping of the peer")
+
+    @contextlib.contextmanager
+    def capture(self, folder):
+        """Records every frame at each end meanwhile, in folder's a.pcap and b.pcap."""
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            for node in self.nodes:
+                stack.enter_context(node.capture(folder / f"{node.name}.pcap"))
+            yield
 
     def close(self):
         codes = [node.close() for node in self.nodes]
