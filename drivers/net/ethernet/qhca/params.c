@@ -10,6 +10,7 @@
  * is set, while whoever asks can be told.
  */
 #include <linux/log2.h>
+#include <linux/sizes.h>
 
 #define QHCA_COMPAT_DEVLINK
 #include <linux/qhca/compat.h>
@@ -25,7 +26,7 @@
 
 /* What a block of the pool may be, in KiB. */
 #define QHCA_POOL_MIN_KIB	64
-#define QHCA_POOL_MAX_KIB	(1 << 20)
+#define QHCA_POOL_MAX_KIB	(SZ_1G / SZ_1K)
 
 static int qhca_geometry_validate(struct devlink *devlink, u32 id,
 				  QHCA_PARAM_VALUE value,
