@@ -318,6 +318,8 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	err = ib_no_udata_io(udata);
 	if (!err)
 		err = qhca_check_access(dev, access & ~IB_ACCESS_ON_DEMAND);
+	if (!err && qhca_odp_is_implicit(start, length, access))
+		return qhca_odp_reg_mr(ibpd, start, length, virt, access);
 	if (!err)
 		err = qhca_check_range(dev, virt, length);
 	if (err)

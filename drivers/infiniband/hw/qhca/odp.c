@@ -2,7 +2,9 @@
 /*
  * Regions on demand, and the page faults of the device.
  *
- * Such a region has a whole translation tree of entries that are not present.
+ * Such a region has a whole translation tree of entries that are not present;
+ * an implicit one, of a process's whole memory, as much of it as is in use, see
+ * odp_implicit.c.
  * The device tells of an access that meets one, and lets that direction of the
  * QP wait; a work item pages in what is wanted, fills in the entries and lets
  * it go on.  When the system takes pages away the notifier clears the entries,
@@ -21,8 +23,9 @@
  *   taken from the fault, under @umem_mutex.
  * - A QP that goes in mid-fault: the device knows the token no more.
  *
- * No lock is held while pages are brought in.  @umem_mutex is taken in reclaim,
- * so nothing under it allocates, and neither does a command.
+ * No lock that another fault waits for is held while pages are brought in.
+ * @umem_mutex is taken in reclaim, so nothing under it allocates, and neither
+ * does a command.
  *
  * Nor does anything wait for a page but the fault itself: it may come when it
  * likes, or never as long as a process lives that has the memory mapped, and
@@ -33,9 +36,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/sched/mm.h>
 #include <net/netlink.h>
-#include <rdma/ib_umem_odp.h>
 
-#include "qhca_ib.h"
+#include "odp.h"
 
 #define QHCA_ODP_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
@@ -47,37 +49,6 @@
 #define QHCA_ODP_BATCH		256
 #define QHCA_ODP_AROUND		16
 
-/**
- * struct qhca_odp - what a region on demand has beyond others.
- * @dev: its device
- * @mr: the region, until it is deregistered; under @umem->umem_mutex
- * @pd: the region's, to be compared only
- * @lkey: the region's
- * @start: first address for the device
- * @skip: bytes of the translated space before @start
- * @length: of the region
- * @umem: its memory; the entries of the region's tree change under
- *        @umem->umem_mutex alone
- * @ref: held by the region, and by faults and prefetches under way
- * @faults: pages brought in because the device met them
- * @invalidations: pages that the device had and that were taken away
- * @prefetched: pages brought in because someone asked
- */
-struct qhca_odp {
-	struct qhca_ib_dev *dev;
-	struct qhca_mr *mr;
-	const struct ib_pd *pd;
-	u32 lkey;
-	u64 start;
-	u64 skip;
-	u64 length;
-	struct ib_umem_odp *umem;
-	refcount_t ref;
-	atomic64_t faults;
-	atomic64_t invalidations;
-	atomic64_t prefetched;
-};
-
 /* ------------------------------------------------------------------------
  * Entries
  */
@@ -88,16 +59,16 @@ static struct qhca_at_node *qhca_odp_node(struct qhca_at *at, size_t page)
 }
 
 /* The device is to see entries [@first, @first + @num) as they are now. */
-static void qhca_odp_sync(struct qhca_odp *odp, size_t first, size_t num)
+static void qhca_odp_sync(struct qhca_stretch *s, size_t first, size_t num)
 {
-	struct qhca_at *at = &odp->mr->at;
+	struct qhca_at *at = s->at;
 
 	while (num) {
 		struct qhca_at_node *node = qhca_odp_node(at, first);
 		size_t i = first & (BIT(QHCA_AT_BITS) - 1);
 		size_t n = min(num, BIT(QHCA_AT_BITS) - i);
 
-		dma_sync_single_range_for_device(qhca_dma_dev(odp->dev),
+		dma_sync_single_range_for_device(qhca_dma_dev(s->odp->dev),
 						 node->dma,
 						 i * sizeof(*node->ent),
 						 n * sizeof(*node->ent),
@@ -107,19 +78,19 @@ static void qhca_odp_sync(struct qhca_odp *odp, size_t first, size_t num)
 	}
 }
 
-static __le64 *qhca_odp_entry(struct qhca_odp *odp, size_t page)
+static __le64 *qhca_odp_entry(struct qhca_stretch *s, size_t page)
 {
-	return &qhca_odp_node(&odp->mr->at, page)
+	return &qhca_odp_node(s->at, page)
 			->ent[page & (BIT(QHCA_AT_BITS) - 1)];
 }
 
 /* Returns how many of the pages the device could have used. */
-static size_t qhca_odp_clear(struct qhca_odp *odp, size_t first, size_t num)
+static size_t qhca_odp_clear(struct qhca_stretch *s, size_t first, size_t num)
 {
 	size_t i, present = 0;
 
 	for (i = first; i < first + num; i++) {
-		__le64 *entry = qhca_odp_entry(odp, i);
+		__le64 *entry = qhca_odp_entry(s, i);
 
 		if (!*entry)
 			continue;
@@ -127,50 +98,57 @@ static size_t qhca_odp_clear(struct qhca_odp *odp, size_t first, size_t num)
 		present++;
 	}
 	if (present)
-		qhca_odp_sync(odp, first, num);
+		qhca_odp_sync(s, first, num);
 	return present;
 }
 
-/* Fill in what is mapped of [@first, @first + @num); an error changes nothing. */
-static int qhca_odp_fill(struct qhca_odp *odp, size_t first, size_t num)
+/* Fill in what is mapped of [@first, @first + @num), and return how many. */
+static int qhca_odp_fill(struct qhca_stretch *s, size_t first, size_t num)
 {
+	int present = 0;
 	size_t i;
 
-	lockdep_assert_held(&odp->umem->umem_mutex);
-	if (!odp->mr)
-		return -ENOENT;
+	lockdep_assert_held(&s->umem->umem_mutex);
 	for (i = first; i < first + num; i++) {
 		dma_addr_t addr;
 		bool write;
 		int ret;
 
-		ret = qhca_compat_odp_page(odp->umem, i, &addr, &write);
+		ret = qhca_compat_odp_page(s->umem, i, &addr, &write);
 		if (ret < 0)
 			return ret;
 		if (!ret)
 			continue;
-		WRITE_ONCE(*qhca_odp_entry(odp, i),
+		WRITE_ONCE(*qhca_odp_entry(s, i),
 			   cpu_to_le64(addr | QHCA_ATE_PRESENT |
 				       (write ? QHCA_ATE_WRITE : 0)));
+		present++;
 	}
-	qhca_odp_sync(odp, first, num);
-	return 0;
+	qhca_odp_sync(s, first, num);
+	return present;
 }
 
 /* ------------------------------------------------------------------------
  * Taking pages away
  */
 
-/*
- * The device drops its copies of the translations of [@first, @first + @num)
- * and finishes the accesses that used them.
+/**
+ * qhca_odp_invalidate_hw - have the device let go of pages
+ * @odp:    a region
+ * @offset: byte of its translated space, at a page
+ * @length: bytes, whole pages
+ *
+ * The device drops its copies of their translations, and finishes all accesses
+ * that have begun.  0: it has, or the function is dead.
  */
-static void qhca_odp_invalidate_hw(struct qhca_odp *odp, size_t first,
-				   size_t num)
+int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
 {
-	u64 start = (u64)first << PAGE_SHIFT;
-	u64 end = (u64)(first + num) << PAGE_SHIFT;
-	struct qhca_range range;
+	u64 start = offset > odp->skip ? offset - odp->skip : 0;
+	struct qhca_range range = {
+		/* Counted from the region's first byte. */
+		.start = cpu_to_le64(start),
+		.length = cpu_to_le64(offset + length - odp->skip - start),
+	};
 	struct qhca_cmd cmd = {
 		.opcode = QHCA_CMD_INVALIDATE_RANGE,
 		.index = odp->mr->index,
@@ -179,19 +157,14 @@ static void qhca_odp_invalidate_hw(struct qhca_odp *odp, size_t first,
 	};
 	int err;
 
-	/* Counted from the region's first byte. */
-	start = start > odp->skip ? start - odp->skip : 0;
-	range.start = cpu_to_le64(start);
-	range.length = cpu_to_le64(end - odp->skip - start);
-
 	/* The entries before the command. */
 	wmb();
 	err = qhca_cmd_exec(odp->dev->qdev, &cmd);
-	if (err && !qhca_is_dead(odp->dev)) {
-		ibdev_err(&odp->dev->ibdev, "key %#x: range not invalidated: %d\n",
-			  odp->mr->ibmr.lkey, err);
-		qhca_key_invalidate(odp->dev, odp->mr->index, QHCA_INVAL_AT);
-	}
+	if (!err || qhca_is_dead(odp->dev))
+		return 0;
+	ibdev_err(&odp->dev->ibdev, "key %#x: range not invalidated: %d\n",
+		  odp->mr->ibmr.lkey, err);
+	return qhca_key_invalidate(odp->dev, odp->mr->index, QHCA_INVAL_AT);
 }
 
 static bool qhca_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -200,9 +173,9 @@ static bool qhca_odp_invalidate(struct mmu_interval_notifier *mni,
 {
 	struct ib_umem_odp *umem = container_of(mni, struct ib_umem_odp,
 						notifier);
-	struct qhca_odp *odp;
 	unsigned long start, end;
 	size_t first, num, gone;
+	struct qhca_stretch *s;
 
 	if (!mmu_notifier_range_blockable(range))
 		return false;
@@ -211,22 +184,26 @@ static bool qhca_odp_invalidate(struct mmu_interval_notifier *mni,
 	mmu_interval_set_seq(mni, cur_seq);
 	start = max(ib_umem_start(umem), range->start);
 	end = min(ib_umem_end(umem), range->end);
-	odp = umem->private;
-	if (odp && start < end) {
+	s = umem->private;
+	if (s && start < end) {
 		first = (start - ib_umem_start(umem)) >> PAGE_SHIFT;
 		num = (end - start) >> PAGE_SHIFT;
-		gone = qhca_odp_clear(odp, first, num);
+		gone = qhca_odp_clear(s, first, num);
 		if (gone) {
-			atomic64_add(gone, &odp->invalidations);
-			qhca_odp_invalidate_hw(odp, first, num);
+			atomic64_add(gone, &s->odp->invalidations);
+			qhca_odp_invalidate_hw(s->odp, s->offset +
+					       ((u64)first << PAGE_SHIFT),
+					       (u64)num << PAGE_SHIFT);
 		}
 	}
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	if (s && s->odp->root && !umem->npages)
+		qhca_implicit_idle(s);
 	mutex_unlock(&umem->umem_mutex);
 	return true;
 }
 
-static const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
+const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
 	.invalidate = qhca_odp_invalidate,
 };
 
@@ -235,31 +212,108 @@ static const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
  */
 
 /*
- * Pages [@first, @first + @num), @fault: paged in if need be, else what of them
- * is there.  Returns how many are mapped now.
+ * Pages [@first, @first + @num) of a stretch, @fault: paged in if need be, else
+ * what of them is there.  Returns how many are mapped now; -ESTALE: the stretch
+ * has been given back, or the region is gone.
+ *
+ * The core has one list of pages for a umem, which it fills in before it takes
+ * @umem_mutex.  Those who page in may do so side by side: what one finds in a
+ * place the other finds too, or there was an invalidation and both look again.
+ * But who takes what is there may find nothing, and would put that over a page
+ * that another has mapped meanwhile.  So he is to be alone, and else goes
+ * without, rather than wait for storage.
+ *
+ * The core gives up when invalidations have come between for a second.  For an
+ * access that is no reason to fail.
  */
-static int qhca_odp_map(struct qhca_odp *odp, size_t first, size_t num,
+static int qhca_stretch_map(struct qhca_stretch *s, size_t first, size_t num,
+			    bool write, bool fault)
+{
+	struct ib_umem_odp *umem = s->umem;
+	u64 start = ib_umem_start(umem) + ((u64)first << PAGE_SHIFT);
+	int ret;
+
+	if (fault)
+		down_read(&s->lists);
+	else if (!down_write_trylock(&s->lists))
+		return 0;
+	do {
+		ret = ib_umem_odp_map_dma_and_lock(umem, start,
+						   (u64)num << PAGE_SHIFT,
+						   qhca_compat_odp_mask(write),
+						   fault);
+	} while (ret == -EBUSY && fault && !READ_ONCE(s->odp->closing));
+	if (ret < 0)
+		goto out;
+	if (umem->private) {
+		ret = qhca_odp_fill(s, first, min_t(size_t, ret, num));
+	} else {
+		ib_umem_odp_unmap_dma_pages(umem, start, start +
+					    ((u64)num << PAGE_SHIFT));
+		ret = -ESTALE;
+	}
+	mutex_unlock(&umem->umem_mutex);
+out:
+	if (fault)
+		up_read(&s->lists);
+	else
+		up_write(&s->lists);
+	return ret;
+}
+
+/* Pages of one stretch of an implicit region. */
+static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
+			     bool write, bool fault)
+{
+	struct qhca_stretch *s;
+	int ret;
+
+	do {
+		s = qhca_implicit_get(odp, first);
+		if (IS_ERR(s))
+			return PTR_ERR(s);
+		ret = qhca_stretch_map(s, first & (QHCA_STRETCH_PAGES - 1), num,
+				       write, fault);
+		/* It may have been made in vain. */
+		if (ret <= 0) {
+			mutex_lock(&s->umem->umem_mutex);
+			if (!s->umem->npages)
+				qhca_implicit_idle(s);
+			mutex_unlock(&s->umem->umem_mutex);
+		}
+		qhca_stretch_put(s);
+	} while (ret == -ESTALE);
+	return ret;
+}
+
+/*
+ * Pages [@first, @first + @num) of a region.  Returns how many are mapped now,
+ * or the error of the first that cannot be had.
+ */
+static int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num,
 			bool write, bool fault)
 {
-	struct ib_umem_odp *umem = odp->umem;
-	int ret, err;
+	int ret, total = 0;
+	size_t n;
 
-	ret = ib_umem_odp_map_dma_and_lock(umem, ib_umem_start(umem) +
-					   ((u64)first << PAGE_SHIFT),
-					   (u64)num << PAGE_SHIFT,
-					   qhca_compat_odp_mask(write), fault);
-	if (ret < 0)
-		return ret;
-	err = qhca_odp_fill(odp, first, min_t(size_t, ret, num));
-	mutex_unlock(&umem->umem_mutex);
-	return err ? err : ret;
+	if (!odp->root)
+		return qhca_stretch_map(&odp->all, first, num, write, fault);
+	for (; num; first += n, num -= n) {
+		n = min_t(size_t, num, QHCA_STRETCH_PAGES -
+			  (first & (QHCA_STRETCH_PAGES - 1)));
+		ret = qhca_implicit_map(odp, first, n, write, fault);
+		if (ret < 0)
+			return ret;
+		total += ret;
+	}
+	return total;
 }
 
 /*
  * Page in @num pages from @first on.  What cannot be had behind the first page
  * is no error: it faults by itself if the device gets there.
  */
-static int qhca_odp_page_in(struct qhca_odp *odp, size_t first, size_t num,
+static int qhca_odp_page_in(struct qhca_odp *odp, u64 first, size_t num,
 			    bool write)
 {
 	int ret;
@@ -270,24 +324,20 @@ static int qhca_odp_page_in(struct qhca_odp *odp, size_t first, size_t num,
 	return ret;
 }
 
-static size_t qhca_odp_pages(const struct qhca_odp *odp)
-{
-	return ib_umem_odp_num_pages(odp->umem);
-}
-
 /* Serve a fault of @len bytes at byte @offset of the translated space. */
 static int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len,
 			  bool write)
 {
-	size_t pages = qhca_odp_pages(odp), first, num, next;
+	u64 pages = odp->pages, first, next;
+	size_t num;
 	int ret;
 
-	if (offset >= (u64)pages << PAGE_SHIFT)
+	if (offset >= pages << PAGE_SHIFT)
 		return -EFAULT;
 	first = offset >> PAGE_SHIFT;
-	len = min_t(u64, len, ((u64)pages << PAGE_SHIFT) - offset);
-	num = DIV_ROUND_UP((offset & ~PAGE_MASK) + len, PAGE_SIZE);
-	num = clamp_t(size_t, num, 1, QHCA_ODP_BATCH);
+	len = min(len, (pages << PAGE_SHIFT) - offset);
+	num = clamp_t(u64, DIV_ROUND_UP((offset & ~PAGE_MASK) + len, PAGE_SIZE),
+		      1, QHCA_ODP_BATCH);
 
 	ret = qhca_odp_page_in(odp, first, num, write);
 	if (ret < 0)
@@ -296,10 +346,11 @@ static int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len,
 
 	/* What is in memory behind it costs little now and a fault later. */
 	next = first + num;
-	if (next < pages)
-		qhca_odp_map(odp, next,
-			     min_t(size_t, pages - next, QHCA_ODP_AROUND),
-			     write, false);
+	num = min_t(u64, pages - next, QHCA_ODP_AROUND);
+	if (odp->root)	/* but is not worth another stretch */
+		num = min_t(size_t, num, -next & (QHCA_STRETCH_PAGES - 1));
+	if (num)
+		qhca_odp_map(odp, next, num, write, false);
 	return 0;
 }
 
@@ -323,7 +374,7 @@ static void qhca_odp_put(struct qhca_odp *odp)
 {
 	if (!refcount_dec_and_test(&odp->ref))
 		return;
-	ib_umem_release(&odp->umem->umem);
+	ib_umem_odp_release(odp->root ? odp->root : odp->all.umem);
 	kfree(odp);
 }
 
@@ -492,11 +543,62 @@ static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 length)
 			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
 }
 
+/* The memory of an explicit region, and its whole tree. */
+static int qhca_explicit_init(struct qhca_odp *odp, u64 start, u64 length,
+			      int access)
+{
+	struct qhca_stretch *s = &odp->all;
+	struct ib_umem_odp *umem;
+	int err;
+
+	/* Huge pages are translated in parts. */
+	umem = ib_umem_odp_get(&odp->dev->ibdev, start, length,
+			       access & ~IB_ACCESS_HUGETLB,
+			       &qhca_odp_notifier_ops);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	odp->pages = ib_umem_odp_num_pages(umem);
+	err = qhca_at_build_blank(odp->dev, &odp->mr->at, odp->pages);
+	if (err) {
+		ib_umem_odp_release(umem);
+		return err;
+	}
+	init_rwsem(&s->lists);
+	s->odp = odp;
+	s->umem = umem;
+	s->at = &odp->mr->at;
+	/* No page is mapped before this, so the notifier misses none. */
+	mutex_lock(&umem->umem_mutex);
+	umem->private = s;
+	mutex_unlock(&umem->umem_mutex);
+	return 0;
+}
+
+/*
+ * Take the tree from faults under way, and free it.  The key has ended, or is
+ * not there yet.
+ */
+static void qhca_odp_end(struct qhca_odp *odp)
+{
+	struct ib_umem_odp *umem = odp->all.umem;
+
+	WRITE_ONCE(odp->closing, true);
+	if (odp->root) {
+		qhca_implicit_destroy(odp);
+		return;
+	}
+	mutex_lock(&umem->umem_mutex);
+	umem->private = NULL;
+	mutex_unlock(&umem->umem_mutex);
+	qhca_at_free(odp->dev, &odp->mr->at);
+}
+
 static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 				       struct qhca_mr *mr, u64 start,
 				       u64 length, int access)
 {
 	struct qhca_odp *odp;
+	int err;
 
 	odp = kzalloc_obj(*odp);
 	if (!odp)
@@ -504,51 +606,46 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 	odp->dev = dev;
 	odp->mr = mr;
 	refcount_set(&odp->ref, 1);
-
-	/* Huge pages are translated in parts. */
-	odp->umem = ib_umem_odp_get(&dev->ibdev, start, length,
-				    access & ~IB_ACCESS_HUGETLB,
-				    &qhca_odp_notifier_ops);
-	if (IS_ERR(odp->umem)) {
-		int err = PTR_ERR(odp->umem);
-
+	err = length == U64_MAX ?
+	      qhca_implicit_init(odp, access) :
+	      qhca_explicit_init(odp, start, length, access);
+	if (err) {
 		kfree(odp);
 		return ERR_PTR(err);
 	}
 	return odp;
 }
 
-/* The region's tree and key; nothing of it is present. */
-static int qhca_odp_setup(struct qhca_odp *odp)
+/* The region's key, by which faults find it. */
+static int qhca_odp_add_key(struct qhca_odp *odp)
 {
 	struct qhca_ib_dev *dev = odp->dev;
 	struct qhca_mr *mr = odp->mr;
 	int err;
 
-	err = qhca_at_build_blank(dev, &mr->at, qhca_odp_pages(odp));
-	if (err)
-		return err;
 	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
 	if (err)
-		goto err_at;
+		return err;
 	mr->ibmr.rkey = mr->ibmr.lkey;
 	mr->ibmr.page_size = PAGE_SIZE;
 	odp->lkey = mr->ibmr.lkey;
 	err = xa_err(xa_store(&dev->odps, mr->index, odp, GFP_KERNEL));
-	if (!err)
-		return 0;
-
-	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
-err_at:
-	qhca_at_free(dev, &mr->at);
+	if (err)
+		qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
 	return err;
+}
+
+/* Is this all of a process's memory? */
+bool qhca_odp_is_implicit(u64 start, u64 length, int access)
+{
+	return access & IB_ACCESS_ON_DEMAND && !start && length == U64_MAX;
 }
 
 /**
  * qhca_odp_reg_mr - register memory on demand
  * @ibpd:   protection domain
  * @start:  address of the process
- * @length: bytes, checked
+ * @length: bytes, checked; or U64_MAX: implicit
  * @virt:   address for the device, the same in a page as @start
  * @access: IB_ACCESS_*, with ON_DEMAND
  */
@@ -556,42 +653,49 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 virt, int access)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	bool implicit = qhca_odp_is_implicit(start, length, access);
+	struct qhca_odp *odp;
 	struct qhca_mr *mr;
 	int err;
 
 	if (!qhca_has(dev, QHCA_FEAT_ODP) || access & ~QHCA_ODP_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (implicit && !qhca_has(dev, QHCA_FEAT_ODP_IMPLICIT))
+		return ERR_PTR(-EOPNOTSUPP);
+	/* Every address is its own. */
+	if (implicit && (virt || access & IB_ZERO_BASED))
+		return ERR_PTR(-EINVAL);
 	if ((start ^ virt) & ~PAGE_MASK)
 		return ERR_PTR(-EINVAL);
-	if (DIV_ROUND_UP((start & ~PAGE_MASK) + length, PAGE_SIZE) > U32_MAX)
+	if (!implicit &&
+	    DIV_ROUND_UP((start & ~PAGE_MASK) + length, PAGE_SIZE) > U32_MAX)
 		return ERR_PTR(-E2BIG);
 
 	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->access = access;
-	mr->odp = qhca_odp_alloc(dev, mr, start, length, access);
-	if (IS_ERR(mr->odp)) {
-		err = PTR_ERR(mr->odp);
+	odp = qhca_odp_alloc(dev, mr, start, length, access);
+	if (IS_ERR(odp)) {
+		err = PTR_ERR(odp);
 		goto err_free;
 	}
-	mr->odp->pd = ibpd;
-	mr->odp->start = access & IB_ZERO_BASED ? 0 : virt;
-	mr->odp->skip = virt & ~PAGE_MASK;
-	mr->odp->length = length;
+	mr->odp = odp;
+	odp->pd = ibpd;
+	odp->start = access & IB_ZERO_BASED ? 0 : virt;
+	odp->skip = virt & ~PAGE_MASK;
+	odp->length = implicit ? odp->pages << PAGE_SHIFT : length;
+	odp->writable = ib_access_writable(access);
 
-	err = qhca_odp_setup(mr->odp);
+	err = qhca_odp_add_key(odp);
 	if (err)
 		goto err_odp;
-	/* No page is mapped before this, so the notifier misses none. */
-	mutex_lock(&mr->odp->umem->umem_mutex);
-	mr->odp->umem->private = mr->odp;
-	mutex_unlock(&mr->odp->umem->umem_mutex);
-	qhca_odp_publish(mr, to_qpd(ibpd)->pdn, length);
+	qhca_odp_publish(mr, to_qpd(ibpd)->pdn, odp->length);
 	return &mr->ibmr;
 
 err_odp:
-	qhca_odp_put(mr->odp);
+	qhca_odp_end(odp);
+	qhca_odp_put(odp);
 err_free:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -606,11 +710,7 @@ void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	struct qhca_odp *odp = mr->odp;
 
 	xa_erase(&dev->odps, mr->index);
-	/* The tree is the region's alone again. */
-	mutex_lock(&odp->umem->umem_mutex);
-	odp->umem->private = NULL;
-	odp->mr = NULL;
-	mutex_unlock(&odp->umem->umem_mutex);
+	qhca_odp_end(odp);
 	mr->odp = NULL;
 	qhca_odp_put(odp);
 }
@@ -654,11 +754,11 @@ static int qhca_advice_run(struct qhca_advice *advice)
 
 	for (i = 0; i < advice->num; i++) {
 		struct qhca_prefetch *r = &advice->range[i];
-		size_t first = r->offset >> PAGE_SHIFT;
-		size_t last = (r->offset + r->length - 1) >> PAGE_SHIFT;
+		u64 first = r->offset >> PAGE_SHIFT;
+		u64 last = (r->offset + r->length - 1) >> PAGE_SHIFT;
 
 		while (r->length && first <= last && !err) {
-			size_t num = min_t(size_t, last - first + 1,
+			size_t num = min_t(u64, last - first + 1,
 					   QHCA_ODP_BATCH);
 
 			ret = qhca_odp_map(r->odp, first, num, advice->write,
@@ -708,7 +808,7 @@ static int qhca_advice_range(struct ib_pd *ibpd, bool write,
 		return -ENOENT;
 	if (r->odp->lkey != sge->lkey || r->odp->pd != ibpd)
 		return -ENOENT;
-	if (write && !r->odp->umem->umem.writable)
+	if (write && !r->odp->writable)
 		return -EPERM;
 
 	skip = sge->addr - r->odp->start;
@@ -778,12 +878,34 @@ void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 		rc |= IB_ODP_SUPPORT_ATOMIC;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	caps->general_caps = IB_ODP_SUPPORT;
+	if (qhca_has(dev, QHCA_FEAT_ODP_IMPLICIT))
+		caps->general_caps |= IB_ODP_SUPPORT_IMPLICIT;
 	caps->per_transport_caps.rc_odp_caps = rc;
 	if (qhca_has(dev, QHCA_FEAT_XRC))
 		caps->per_transport_caps.xrc_odp_caps = rc;
 	/* Unreliable packets that meet a fault are lost: not for targets. */
 	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
 	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
+}
+
+/**
+ * qhca_odp_tables - what a region's translation takes
+ * @odp: the region
+ * @t:   result
+ */
+void qhca_odp_tables(struct qhca_odp *odp, struct qhca_odp_tables *t)
+{
+	/* the core's lists of pages and of their bus addresses */
+	const size_t lists = sizeof(unsigned long) + sizeof(dma_addr_t);
+
+	if (odp->root) {
+		qhca_implicit_tables(odp, t);
+		t->bytes += (u64)t->stretches * QHCA_STRETCH_PAGES * lists;
+	} else {
+		t->stretches = 1;
+		t->nodes = odp->mr->at.num_nodes;
+		t->bytes = (u64)odp->pages * (sizeof(__le64) + lists);
+	}
 }
 
 int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)

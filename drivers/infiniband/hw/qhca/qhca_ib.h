@@ -621,6 +621,14 @@ void qhca_srq_free_slot(struct qhca_srq *srq, u32 slot);
 struct qhca_srq *qhca_srq_get(struct qhca_ib_dev *dev, u32 srqn);
 
 /* odp.c */
+struct qhca_odp_tables {
+	u32 stretches;
+	u32 nodes;
+	u64 bytes;
+};
+
+void qhca_odp_tables(struct qhca_odp *odp, struct qhca_odp_tables *t);
+bool qhca_odp_is_implicit(u64 start, u64 length, int access);
 struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 virt, int access);
 void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr);

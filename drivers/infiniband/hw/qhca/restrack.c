@@ -99,9 +99,14 @@ int qhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_mr *mr = to_qmr(ibmr);
+	struct qhca_odp_tables tables = {
+		.nodes = mr->at.num_nodes,
+	};
 	struct nlattr *nest;
 	int err;
 
+	if (mr->odp)
+		qhca_odp_tables(mr->odp, &tables);
 	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!nest)
 		return -EMSGSIZE;
@@ -110,12 +115,16 @@ int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	      rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
 	      rdma_nl_put_driver_u32(msg, "page_shift", mr->at.page_shift) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", mr->at.levels) ?:
-	      rdma_nl_put_driver_u32(msg, "nodes", mr->at.num_nodes);
+	      rdma_nl_put_driver_u32(msg, "nodes", tables.nodes);
 	if (!err && mr->pool)
 		err = rdma_nl_put_driver_u32(msg, "pool_block",
 					     mr->pool->block);
 	if (!err && mr->odp)
-		err = rdma_nl_put_driver_u32(msg, "odp", 1);
+		err = rdma_nl_put_driver_u32(msg, "odp", 1) ?:
+		      rdma_nl_put_driver_u32(msg, "stretches",
+					     tables.stretches) ?:
+		      rdma_nl_put_driver_u32(msg, "table_kib",
+					     tables.bytes >> 10);
 	if (!err && mr->pages)
 		err = rdma_nl_put_driver_u32(msg, "max_pages", mr->max_pages);
 	return qhca_nest_end(msg, nest, err);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Memory on demand, within odp.c and odp_implicit.c.
+ *
+ * Lock order: qhca_stretch.lists, then @umem_mutex of the stretch, then
+ * qhca_odp.lock.  The latter two are taken in the notifier, so in reclaim:
+ * nothing under them allocates.
+ */
+#ifndef QHCA_ODP_H
+#define QHCA_ODP_H
+
+#include <rdma/ib_umem_odp.h>
+
+#include "qhca_ib.h"
+
+/* An implicit region is watched in stretches of one node: 2 MiB. */
+#define QHCA_STRETCH_PAGES	BIT(QHCA_AT_BITS)
+#define QHCA_STRETCH_SHIFT	(PAGE_SHIFT + QHCA_AT_BITS)
+#define QHCA_STRETCH_SIZE	BIT(QHCA_STRETCH_SHIFT)
+
+struct qhca_odp;
+struct qhca_odp_dir;
+
+/**
+ * struct qhca_stretch - memory that is watched, and its translation entries.
+ * @odp:    the region
+ * @umem:   the memory; entries change under @umem->umem_mutex alone, and while
+ *          @umem->private is the stretch
+ * @at:     where the entries of its pages are
+ * @offset: byte of the region's translated space where it begins, at a page
+ * @lists:  the core's lists of pages, see qhca_stretch_map()
+ *
+ * The rest is for stretches of implicit regions, which come and go.
+ * @own:    @at
+ * @ref:    held by the region, and by those who bring pages in; the last has the
+ *          umem to free
+ * @dir:    the node that refers to it
+ * @linked: by @dir; under the region's lock
+ * @idle:   seen without a page; in qhca_odp.idle under the region's lock, or on
+ *          its way out
+ */
+struct qhca_stretch {
+	struct qhca_odp *odp;
+	struct ib_umem_odp *umem;
+	struct qhca_at *at;
+	u64 offset;
+	struct rw_semaphore lists;
+
+	struct qhca_at own;
+	refcount_t ref;
+	struct qhca_odp_dir *dir;
+	bool linked;
+	struct list_head idle;
+};
+
+/**
+ * struct qhca_odp - what a region on demand has beyond others.
+ * @dev: its device
+ * @mr: the region; no more when the stretches' umems have let go of these
+ * @pd: the region's, to be compared only
+ * @lkey: the region's
+ * @writable: the region may be
+ * @start: first address for the device
+ * @skip: bytes of the translated space before @start
+ * @length: of the region
+ * @ref: held by the region, and by faults and prefetches under way
+ * @pages: of its translated space
+ * @faults: pages brought in because the device met them
+ * @invalidations: pages that the device had and that were taken away
+ * @prefetched: pages brought in because someone asked
+ * @closing: it is about to go; nobody is to begin anything
+ * @all: of an explicit region, its only stretch
+ *
+ * The rest is an implicit region's.
+ * @root: of the process, which is watched in stretches; NULL: not implicit
+ * @lock: the tree below @top, @idle and the numbers
+ * @top: the tree's root
+ * @idle: stretches that may have no page any more
+ * @reap: gives empty stretches back
+ * @gone: stretches out of the tree that the device may still see; @reap's own
+ * @gone_dirs: nodes likewise
+ * @num_stretches: in the tree, or not yet given back
+ * @num_dirs: likewise
+ */
+struct qhca_odp {
+	struct qhca_ib_dev *dev;
+	struct qhca_mr *mr;
+	const struct ib_pd *pd;
+	u32 lkey;
+	bool writable;
+	u64 start;
+	u64 skip;
+	u64 length;
+	refcount_t ref;
+	u64 pages;
+	atomic64_t faults;
+	atomic64_t invalidations;
+	atomic64_t prefetched;
+	bool closing;
+	struct qhca_stretch all;
+
+	struct ib_umem_odp *root;
+	spinlock_t lock;	/* the tree */
+	struct qhca_odp_dir *top;
+	struct list_head idle;
+	struct delayed_work reap;
+	struct list_head gone;
+	struct list_head gone_dirs;
+	u32 num_stretches;
+	u32 num_dirs;
+};
+
+/* odp.c */
+extern const struct mmu_interval_notifier_ops qhca_odp_notifier_ops;
+int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length);
+
+/* odp_implicit.c */
+int qhca_implicit_init(struct qhca_odp *odp, int access);
+void qhca_implicit_destroy(struct qhca_odp *odp);
+struct qhca_stretch *qhca_implicit_get(struct qhca_odp *odp, u64 page);
+void qhca_stretch_put(struct qhca_stretch *s);
+void qhca_implicit_idle(struct qhca_stretch *s);
+void qhca_implicit_tables(struct qhca_odp *odp, struct qhca_odp_tables *t);
+
+#endif /* QHCA_ODP_H */
