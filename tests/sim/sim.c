@@ -24,6 +24,28 @@ static void few_descriptors(struct world *w, struct md_init *init)
 		init->cache[id[i]] = g[world_pick(w, sizeof(g) / sizeof(*g))];
 }
 
+/* --storm: all memory is on demand, and goes all the time. */
+static bool storm;
+
+static void make_storm(struct world *w, struct plan *p)
+{
+	p->odp = 1000000;
+	p->frames = ONE_OF(w, 24, 60, 300);
+	p->take = ONE_OF(w, 50000, 200000, 500000);
+	p->fault_ns = ONE_OF(w, 1, 5000, 50000);
+	for (int h = 0; h < 2; h++) {
+		static const struct qhca_geometry tiny[] = {
+			{ 1, 1 }, { 1, 2 }, { 2, 1 }, { 4, 2 },
+		};
+
+		for (int id = QHCA_CACHE_PT; id <= QHCA_CACHE_AT; id++)
+			p->init[h].cache[id] = tiny[world_pick(w, 4)];
+		p->init[h].log_eq = ONE_OF(w, 1, 2, 10);
+		p->init[h].flags = world_chance(w, 300000) ?
+				   QHCA_INIT_NO_UNSOL_ACK : 0;
+	}
+}
+
 static void make_plan(struct world *w, struct plan *p)
 {
 	memset(p, 0, sizeof(*p));
@@ -38,7 +60,9 @@ static void make_plan(struct world *w, struct plan *p)
 	p->big_ppm = ONE_OF(w, 0, 0, 50000);
 	p->srq = world_chance(w, 400000);
 	p->slow_recv = world_chance(w, 200000);
-	if (world_chance(w, 250000)) {
+	if (storm) {
+		make_storm(w, p);
+	} else if (world_chance(w, 250000)) {
 		p->odp = ONE_OF(w, 300000, 1000000);
 		p->frames = ONE_OF(w, 24, 100, 1000);
 		p->take = ONE_OF(w, 0, 5000, 50000);
@@ -98,7 +122,13 @@ static bool run_seed(uint64_t seed, bool verbose)
 
 int main(int argc, char **argv)
 {
-	static const struct seeds seeds = { .name = "sim", .run = run_seed };
+	struct seeds seeds = { .name = "sim", .run = run_seed };
 
+	if (argc > 1 && !strcmp(argv[1], "--storm")) {
+		storm = true;
+		seeds.name = "sim --storm";
+		argv++;
+		argc--;
+	}
 	return seeds_main(&seeds, argc, argv);
 }
