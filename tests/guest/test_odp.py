@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Memory on demand: programs/odp.c, perftest with it, counters, the wire."""
+"""Memory on demand: programs/odp.c and pages.c, perftest with it, counters, the wire.
+
+FULL=1 touches 100,000 scattered pages in place of 5,000, deregisters 10,000
+regions in place of 500, has the storm last 60 s in place of 5, and moves 4 GiB
+through a guest of 2 GiB in place of 96 MiB through a control group of 32 MiB.
+"""
+
+import os
+import re
 
 import pytest
 
-from lab import verbs
+from lab import Pair, verbs
+from lab.link import FULL
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +52,95 @@ def test_perftest(ends, test):
     assert not any(m["fault_failures"] for m in moved)
     if test != "ib_read_bw":
         assert any(m["tx_rnr_fault1"] for m in moved), "nobody was told to wait"
+
+
+def pages(ends, mode, options, tap_points, timeout=120, prefix=""):
+    """programs/pages.c; the memory is the first end's."""
+    server, client = ends
+    options = f"-m {mode} {options}"
+    done = verbs.program(server, client, f"{prefix}qhca-pages", options, options,
+                         timeout=timeout, check=False)
+    leftovers = server.out("rdma resource show mr")
+    print(done.server, done.client)
+    tap_points(done.server.out, done.server.code)
+    tap_points(done.client.out, done.client.code)
+    assert "mrlen" not in leftovers, f"regions were left: {leftovers}"
+
+
+@pytest.fixture(scope="module")
+def swap(pair):
+    """Guest a swaps to a file, and has a group for 32 MiB."""
+    pair.a.exec("""
+        set -e
+        fallocate -l 256M /swapfile
+        chmod 600 /swapfile
+        mkswap /swapfile
+        swapon /swapfile
+        echo +memory > /sys/fs/cgroup/cgroup.subtree_control
+        mkdir -p /sys/fs/cgroup/small
+        echo 32M > /sys/fs/cgroup/small/memory.max
+        """, timeout=60)
+    yield
+    if pair.a.running:
+        pair.a.exec("swapoff /swapfile; rm /swapfile; rmdir /sys/fs/cgroup/small", timeout=120)
+
+
+def test_scattered(ends, tap_points):
+    """An implicit region's tables follow what a peer touches."""
+    number = 100_000 if FULL else 5000
+    pages(ends, "scatter", f"-i -n {number}", tap_points, timeout=1200 if FULL else 120)
+
+
+@pytest.mark.usefixtures("swap")
+@pytest.mark.parametrize("implicit", ["", "-i"], ids=["explicit", "implicit"])
+def test_storm(ends, implicit, tap_points):
+    """Pages go in every way there is under the peer's traffic; none is written afterwards."""
+    seconds = 60 if FULL else 5
+    pages(ends, "storm", f"{implicit} -T {seconds}", tap_points, timeout=120 + 4 * seconds)
+
+
+@pytest.mark.usefixtures("swap")
+def test_more_than_memory(ends, tap_points):
+    """A peer writes and reads back three times what the process may have in memory."""
+    pages(ends, "bulk", "-M 96", tap_points, timeout=240,
+          prefix="[ ! -d /sys/fs/cgroup/small ] || echo $$ > /sys/fs/cgroup/small/cgroup.procs; ")
+
+
+def test_deregistration(ends):
+    """It takes less than twice as long on demand as pinned."""
+    node, _ = ends
+    number = 10_000 if FULL else 500
+    out = node.out(f"qhca-odp -d {node.ibdev} -g {node.gid_index()} -r {number}", timeout=600)
+    print(out)
+    took = {name: int(ns) for name, ns in re.findall(r"^(\w+) (\d+)", out, re.M)}
+    assert took["unused"] < 2 * took["pinned"], out
+    assert took["present"] < 2 * took["pinned"], out
+
+
+if os.environ.get("QHCA_KERNEL") == "debug":
+    def test_leaks(ends):
+        """Of all that was done before nothing is left."""
+        for node in ends:
+            assert node.leaks() == ""
+
+
+if FULL:
+    def test_more_than_guest(pairs, tmp_path, tap_points):
+        """4 GiB in a guest of 2 GiB with a disk for swapping."""
+        pairs.close()
+        disk = tmp_path / "swap"
+        with open(disk, "wb") as f:
+            f.truncate(6 << 30)
+        args = ["-drive", f"if=none,id=swap,file={disk},format=raw,cache=unsafe",
+                "-device", "virtio-blk-pci,drive=swap,serial=qhca-swap"]
+        with Pair(("qhca", "qhca"), mtu=4200, a_args={"memory": 2048, "args": args}) as pair:
+            pair.a.exec("""
+                set -e
+                for disk in /sys/block/vd*; do
+                    [ "$(cat $disk/serial)" != qhca-swap ] || swap=/dev/${disk##*/}
+                done
+                mkswap $swap
+                swapon $swap
+                """, timeout=60)
+            pages(pair, "bulk", "-M 4096", tap_points, timeout=3000)
+            assert not pair.a.kernel_complaints() and not pair.b.kernel_complaints()
