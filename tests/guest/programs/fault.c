@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * qhca-fault: page faults between two machines, in pages that come when the
+ * program likes (held.h).
+ *
+ *   qhca-fault -d DEVICE -g GID_INDEX -p PORT -c CASE [options] [HOST]
+ *
+ * Both sides are told the same; which of them has the memory on demand is the
+ * case's. It fails if data or a status are not what they must be.
+ *
+ *   wire -o OP      one request that meets a cold page in its middle
+ *   resume          -n WRITEs, one after the other, each to a cold page
+ *   status          memory unmapped, and memory made read-only
+ *   leave -o OP     the side with the memory gives the region up while its page is
+ *                   awaited
+ *   die -o OP       the process with the memory is killed while its page is awaited
+ *   isolate [-u]    what a second pair of QPs (-u: UD) achieves meanwhile
+ *   cost -z BYTES   WRITEs to cold, advised and pinned pages of that size
+ *
+ *   -o OP     write, send, atomic, read: the server's memory is cold;
+ *             gather (WRITE), scatter (READ): the client's is
+ *   -H MS     how long a page is awaited
+ *   -t CODE   RNR timer
+ *   -n N      rounds
+ *   -T MS     isolate: length of a measurement
+ *   -r        status: only what the server's memory on demand is part of
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "held.h"
+
+struct fault_test t = {
+	.conn = {
+		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 17, .retry_cnt = 7,
+		.rnr_retry = 7, .min_rnr_timer = 1, .rd_atomic = 4, .dest_rd_atomic = 4,
+		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			  IBV_ACCESS_REMOTE_ATOMIC,
+	},
+	.rounds = 5, .run_ms = 1000,
+};
+
+enum op { OP_WRITE, OP_SEND, OP_ATOMIC, OP_READ, OP_GATHER, OP_SCATTER, NUM_OPS };
+
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode opcode;
+	bool local;		/* the requester's memory is cold */
+} ops[NUM_OPS] = {
+	[OP_WRITE] = { "write", IBV_WR_RDMA_WRITE, false },
+	[OP_SEND] = { "send", IBV_WR_SEND, false },
+	[OP_ATOMIC] = { "atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, false },
+	[OP_READ] = { "read", IBV_WR_RDMA_READ, false },
+	[OP_GATHER] = { "gather", IBV_WR_RDMA_WRITE, true },
+	[OP_SCATTER] = { "scatter", IBV_WR_RDMA_READ, true },
+};
+
+static enum op op;
+
+/* ---- what all cases use */
+
+void check_failed(int line, const char *what)
+{
+	printf("line %d: %s (%s)\n", line, what, strerror(errno));
+	t.failed = true;
+}
+
+struct area area_of(void *mem, size_t len, int access)
+{
+	struct area a = { .mem = mem, .len = len };
+
+	if (mem == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	a.mr = ibv_reg_mr(t.pd, mem, len, access);
+	if (!a.mr)
+		die("ibv_reg_mr, access %#x: %s", access, strerror(errno));
+	return a;
+}
+
+struct area area_anon(size_t len, int access)
+{
+	return area_of(mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		       len, access);
+}
+
+void area_drop(struct area *a)
+{
+	CHECK(!ibv_dereg_mr(a->mr));
+	CHECK(!munmap(a->mem, a->len));
+}
+
+void pair_connect(struct qp_pair *p, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p->cq, .recv_cq = p->cq, .qp_type = type,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct connection c = t.conn;
+
+	c.type = type;
+	p->qp = ibv_create_qp(t.pd, &init);
+	if (!p->qp)
+		die("ibv_create_qp: %s", strerror(errno));
+	p->mine = (struct qp_address){ p->qp->qp_num, lrand48() & 0xffffff, t.peer.gid };
+	peer_exchange(&t.peer, &p->mine, &p->theirs, sizeof(p->mine));
+	if (qp_init(p->qp, &c) || qp_to_rtr(p->qp, &c, t.peer.gid_index, &p->theirs) ||
+	    qp_to_rts(p->qp, &c, p->mine.psn))
+		die("QP to RTS: %s", strerror(errno));
+}
+
+void pair_open(struct qp_pair *p, enum ibv_qp_type type)
+{
+	p->channel = ibv_create_comp_channel(t.peer.ctx);
+	p->cq = ibv_create_cq(t.peer.ctx, 2 * DEPTH, NULL, p->channel, 0);
+	if (!p->channel || !p->cq)
+		die("ibv_create_cq: %s", strerror(errno));
+	pair_connect(p, type);
+}
+
+void pair_close(struct qp_pair *p)
+{
+	CHECK(!ibv_destroy_qp(p->qp));
+	CHECK(!ibv_destroy_cq(p->cq));
+	CHECK(!ibv_destroy_comp_channel(p->channel));
+}
+
+struct region exchange_region(const struct area *a)
+{
+	struct region mine = { (uintptr_t)a->mem, a->mr->rkey }, theirs;
+
+	peer_exchange(&t.peer, &mine, &theirs, sizeof(mine));
+	return theirs;
+}
+
+void post_send(struct qp_pair *p, enum ibv_wr_opcode opcode, const struct area *a, size_t off,
+	       uint32_t len, struct region to)
+{
+	struct ibv_sge sge = { (uintptr_t)a->mem + off, len, a->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.opcode = opcode, .send_flags = IBV_SEND_SIGNALED, .num_sge = 1, .sg_list = &sge,
+		.wr_id = WR_SEND,
+	};
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = to.addr;
+		wr.wr.atomic.rkey = to.rkey;
+		wr.wr.atomic.compare_add = ADDEND;
+	} else {
+		wr.wr.rdma.remote_addr = to.addr;
+		wr.wr.rdma.rkey = to.rkey;
+	}
+	if (p->qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = p->ah;
+		wr.wr.ud.remote_qpn = p->theirs.qpn;
+		wr.wr.ud.remote_qkey = TEST_QKEY;
+	}
+	if (ibv_post_send(p->qp, &wr, &bad))
+		die("ibv_post_send: %s", strerror(errno));
+}
+
+void post_recv(struct qp_pair *p, const struct area *a, size_t off, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)a->mem + off, len, a->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .num_sge = 1, .sg_list = &sge, .wr_id = WR_RECV };
+
+	if (ibv_post_recv(p->qp, &wr, &bad))
+		die("ibv_post_recv: %s", strerror(errno));
+}
+
+struct ibv_wc spin_wc(struct qp_pair *p)
+{
+	uint64_t limit = now_ns() + 30000000000ull;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(p->cq, 1, &wc)))
+		if (now_ns() > limit)
+			die("no completion within 30 s");
+	if (n < 0)
+		die("ibv_poll_cq");
+	return wc;
+}
+
+/* Asleep meanwhile, so that nobody else on this processor is in its way. */
+struct ibv_wc sleep_wc(struct qp_pair *p)
+{
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	void *context;
+	int n;
+
+	while (!(n = ibv_poll_cq(p->cq, 1, &wc))) {
+		if (ibv_req_notify_cq(p->cq, 0))
+			die("ibv_req_notify_cq");
+		n = ibv_poll_cq(p->cq, 1, &wc);
+		if (n)
+			break;
+		if (ibv_get_cq_event(p->channel, &cq, &context))
+			die("ibv_get_cq_event: %s", strerror(errno));
+		ibv_ack_cq_events(cq, 1);
+	}
+	if (n < 0)
+		die("ibv_poll_cq");
+	return wc;
+}
+
+/* ---- wire, resume */
+
+/* Of two cold pages, of which the first is there, a request is for the middle. */
+#define FIRST		(HELD_PAGE / 2)
+#define LEN		HELD_PAGE
+
+static uint8_t sent_byte(size_t i)
+{
+	return i * 3 + 17;
+}
+
+/* Of cold memory, [from, from + len) is what was sent, and the rest as it was. */
+static bool only_sent(const uint8_t *mem, size_t total, size_t from, size_t len)
+{
+	for (size_t i = 0; i < total; i++) {
+		uint8_t want = i - from < len ? sent_byte(i - from) : held_byte(i);
+
+		if (mem[i] != want) {
+			printf("byte %zu is %#x, not %#x\n", i, mem[i], want);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A held area whose first page the device can use. */
+static struct held *open_cold(struct area *a, unsigned int pages)
+{
+	struct held *h = held_open((size_t)pages * HELD_PAGE);
+	struct ibv_sge sge;
+
+	*a = area_of(held_mem(h), (size_t)pages * HELD_PAGE, COLD_ACCESS);
+	sge = (struct ibv_sge){ (uintptr_t)a->mem, HELD_PAGE, a->mr->lkey };
+	if (ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+			  &sge, 1))
+		die("ibv_advise_mr: %s", strerror(errno));
+	if (held_asked(h) != 1)
+		die("%u pages were asked for, not 1", held_asked(h));
+	return h;
+}
+
+static void fill_sent(struct area *a, size_t off)
+{
+	for (size_t i = 0; i < LEN; i++)
+		a->mem[off + i] = sent_byte(i);
+}
+
+static bool is_held(const uint8_t *mem)
+{
+	for (size_t i = 0; i < LEN; i++)
+		if (mem[i] != held_byte(FIRST + i))
+			return false;
+	return true;
+}
+
+/* @a: cold memory, or LEN bytes that are not. */
+static void check_wire(const struct area *a, bool cold)
+{
+	uint8_t before[8];
+	uint64_t was, is;
+
+	switch (op) {
+	case OP_WRITE:
+	case OP_SEND:
+	case OP_SCATTER:
+		if (cold)
+			CHECK(only_sent(a->mem, 2 * HELD_PAGE, FIRST, LEN));
+		break;
+	case OP_READ:
+	case OP_GATHER:
+		if (!cold)
+			CHECK(is_held(a->mem));
+		break;
+	default:
+		for (size_t i = 0; i < 8; i++)
+			before[i] = held_byte(HELD_PAGE + i);
+		memcpy(&was, before, 8);
+		memcpy(&is, a->mem + (cold ? HELD_PAGE : 0), 8);
+		CHECK(is == was + (cold ? ADDEND : 0));
+		break;
+	}
+}
+
+static void do_wire(struct qp_pair *p, const struct area *a, struct region to)
+{
+	uint64_t start = now_ns();
+	struct ibv_wc wc;
+
+	if (!ops[op].local)
+		to.addr += op == OP_ATOMIC ? HELD_PAGE : FIRST;
+	post_send(p, ops[op].opcode, a, ops[op].local ? FIRST : 0, op == OP_ATOMIC ? 8 : LEN, to);
+	wc = sleep_wc(p);
+	printf("wire op=%s qpn=%u peer=%u psn=%u ns=%llu status=%d\n", ops[op].name, p->mine.qpn,
+	       p->theirs.qpn, p->mine.psn, (unsigned long long)(now_ns() - start), wc.status);
+	CHECK(wc.status == IBV_WC_SUCCESS);
+}
+
+static void run_wire(void)
+{
+	bool cold = ops[op].local != t.peer.server;
+	struct qp_pair p = { 0 };
+	struct held *h = NULL;
+	struct region to;
+	struct ibv_wc wc;
+	struct area a;
+
+	if (cold) {
+		h = open_cold(&a, 2);
+		held_set(h, t.hold_ms * 1000000ull);
+	} else {
+		a = area_anon(LEN, COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+		fill_sent(&a, 0);
+	}
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	if (t.peer.server && op == OP_SEND)
+		post_recv(&p, &a, FIRST, LEN);
+	peer_barrier(&t.peer);
+	if (!t.peer.server) {
+		do_wire(&p, &a, to);
+	} else if (op == OP_SEND) {
+		wc = sleep_wc(&p);
+		CHECK(wc.status == IBV_WC_SUCCESS && wc.byte_len == LEN);
+	}
+	peer_barrier(&t.peer);
+	check_wire(&a, cold);
+	if (cold)
+		CHECK(held_asked(h) == 2);
+	pair_close(&p);
+	area_drop(&a);
+}
+
+static void run_resume(void)
+{
+	struct qp_pair p = { 0 };
+	struct region to;
+	struct area a;
+
+	if (t.peer.server) {
+		struct held *h = open_cold(&a, 1 + t.rounds);
+
+		held_set(h, t.hold_ms * 1000000ull);
+	} else {
+		a = area_anon(LEN, IBV_ACCESS_LOCAL_WRITE);
+		fill_sent(&a, 0);
+	}
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	peer_barrier(&t.peer);
+	for (unsigned int i = 1; !t.peer.server && i <= t.rounds; i++) {
+		struct region page = { to.addr + i * HELD_PAGE, to.rkey };
+		uint64_t start = now_ns();
+
+		post_send(&p, IBV_WR_RDMA_WRITE, &a, 0, LEN, page);
+		CHECK(sleep_wc(&p).status == IBV_WC_SUCCESS);
+		printf("resume ns=%llu\n", (unsigned long long)(now_ns() - start));
+	}
+	peer_barrier(&t.peer);
+	for (unsigned int i = 1; t.peer.server && i <= t.rounds; i++)
+		for (size_t k = 0; k < LEN; k++)
+			CHECK(a.mem[i * LEN + k] == sent_byte(k));
+	pair_close(&p);
+	area_drop(&a);
+}
+
+/* ---- status */
+
+static int next_event(void)
+{
+	struct ibv_async_event event;
+	int type;
+
+	if (ibv_get_async_event(t.peer.ctx, &event))
+		die("ibv_get_async_event: %s", strerror(errno));
+	type = event.event_type;
+	ibv_ack_async_event(&event);
+	return type;
+}
+
+struct status_case {
+	enum op op;
+	bool read_only;		/* else unmapped */
+	enum ibv_wc_status client, server;
+	int event;		/* the server's; -1: none */
+};
+
+static void run_one_status(const struct status_case *c)
+{
+	bool local = ops[c->op].local, mine = local != t.peer.server;
+	enum ibv_wr_opcode opcode = ops[c->op].opcode;
+	uint32_t len = c->op == OP_ATOMIC ? 8 : LEN;
+	struct qp_pair p = { 0 };
+	struct region to;
+	struct ibv_wc wc;
+	struct area a = area_anon(2 * HELD_PAGE, mine ? COLD_ACCESS :
+				  COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+
+	memset(a.mem, 0x5a, a.len);
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	/* once with everything there, so that there is something to take back */
+	if (t.peer.server && c->op == OP_SEND)
+		post_recv(&p, &a, 0, LEN);
+	peer_barrier(&t.peer);
+	if (!t.peer.server) {
+		post_send(&p, opcode, &a, 0, len, to);
+		CHECK(sleep_wc(&p).status == IBV_WC_SUCCESS);
+	} else if (c->op == OP_SEND) {
+		CHECK(sleep_wc(&p).status == IBV_WC_SUCCESS);
+	}
+	peer_barrier(&t.peer);
+	if (mine)
+		CHECK(!(c->read_only ? mprotect(a.mem, a.len, PROT_READ) :
+				       munmap(a.mem, a.len)));
+	if (t.peer.server && c->op == OP_SEND)
+		post_recv(&p, &a, 0, LEN);
+	peer_barrier(&t.peer);
+	if (!t.peer.server) {
+		post_send(&p, opcode, &a, 0, len, to);
+		wc = sleep_wc(&p);
+		printf("status op=%s %s: %d\n", ops[c->op].name,
+		       c->read_only ? "read-only" : "unmapped", wc.status);
+		CHECK(wc.status == c->client);
+		CHECK(qp_state(p.qp) == IBV_QPS_ERR);
+	} else {
+		if (c->server != IBV_WC_SUCCESS)
+			CHECK(sleep_wc(&p).status == c->server);
+		if (c->event >= 0)
+			CHECK(next_event() == c->event);
+		CHECK(local || qp_state(p.qp) == IBV_QPS_ERR);
+	}
+	peer_barrier(&t.peer);
+	if (mine && c->read_only)
+		for (size_t i = 16; i < a.len; i++)
+			CHECK(a.mem[i] == 0x5a);
+	pair_close(&p);
+	CHECK(!ibv_dereg_mr(a.mr));
+	if (!mine || c->read_only)
+		munmap(a.mem, a.len);
+}
+
+static void run_status(void)
+{
+	static const struct status_case cases[] = {
+		{ OP_WRITE, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+		{ OP_SEND, false, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
+		{ OP_ATOMIC, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+		{ OP_READ, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+		{ OP_GATHER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
+		{ OP_SCATTER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
+		{ OP_WRITE, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+		{ OP_SEND, true, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
+		{ OP_ATOMIC, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+		{ OP_SCATTER, true, IBV_WC_LOC_PROT_ERR, 0, -1 },
+	};
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (!t.only_remote || !ops[cases[i].op].local)
+			run_one_status(&cases[i]);
+}
+
+/* ---- die */
+
+static atomic_bool go;
+
+static void *advise_for_ever(void *arg)
+{
+	struct area *a = arg;
+	struct ibv_sge sge = { (uintptr_t)a->mem + 2 * HELD_PAGE, HELD_PAGE, a->mr->lkey };
+
+	while (!atomic_load(&go))
+		usleep(1000);
+	ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
+		      1);
+	die("an advice about a page that never comes has ended");
+}
+
+/*
+ * The page that is awaited comes when the region has gone.  The QP's memory, like
+ * any, cannot be unmapped before it comes: who waits has the process's mmap_lock.
+ */
+static void leave(struct held *h, struct qp_pair *p, struct area *a)
+{
+	CHECK(!qp_error(p->qp));
+	CHECK(!ibv_dereg_mr(a->mr));
+	held_set(h, 0);
+	pair_close(p);
+	shutdown(t.peer.sock, SHUT_WR);
+}
+
+static void end_early(bool killed)
+{
+	bool cold = ops[op].local != t.peer.server;
+	struct held *h = NULL;
+	struct qp_pair p = { 0 };
+	struct region to;
+	struct ibv_wc wc;
+	pthread_t thread;
+	struct area a;
+	char c;
+
+	t.conn.timeout = 14;
+	if (cold) {
+		h = open_cold(&a, 3);
+		held_set(h, HELD_FOREVER);
+		/* now, as nothing is mapped any more while a page is awaited */
+		if (killed && pthread_create(&thread, NULL, advise_for_ever, &a))
+			die("pthread_create");
+	} else {
+		a = area_anon(2 * HELD_PAGE, COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+	}
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	if (!cold)
+		to.addr += HELD_PAGE;
+	if (t.peer.server && op == OP_SEND)
+		post_recv(&p, &a, HELD_PAGE, LEN);
+	peer_barrier(&t.peer);
+	if (!t.peer.server)
+		post_send(&p, ops[op].opcode, &a, cold ? HELD_PAGE : 0, 8, to);
+	if (cold) {
+		held_wait(h, 2);
+		if (!killed) {
+			leave(h, &p, &a);
+			return;
+		}
+		/* the page of the request is awaited; and one by a caller of ours */
+		atomic_store(&go, true);
+		usleep(50000);
+		kill(getpid(), SIGKILL);
+	}
+	if (recv(t.peer.sock, &c, 1, MSG_WAITALL) > 0)
+		die("the other side goes on");
+	if (!t.peer.server) {
+		wc = sleep_wc(&p);
+		printf("early op=%s: %d\n", ops[op].name, wc.status);
+		/*
+		 * The QP had gone, or the page with its server before: what the
+		 * process has mapped lives as long as somebody awaits a page of it.
+		 */
+		CHECK(wc.status == IBV_WC_RETRY_EXC_ERR ||
+		      (killed && wc.status == (op == OP_SEND ? IBV_WC_REM_OP_ERR :
+							       IBV_WC_REM_ACCESS_ERR)));
+	} else {
+		CHECK(qp_state(p.qp) == IBV_QPS_RTS);
+	}
+	pair_close(&p);
+	area_drop(&a);
+}
+
+static void run_leave(void)
+{
+	end_early(false);
+}
+
+static void run_die(void)
+{
+	end_early(true);
+}
+
+/* ---- main */
+
+static enum op op_of(const char *name)
+{
+	for (enum op i = 0; i < NUM_OPS; i++)
+		if (!strcmp(ops[i].name, name))
+			return i;
+	die("no operation %s", name);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "wire", run_wire }, { "resume", run_resume }, { "status", run_status },
+	{ "leave", run_leave }, { "die", run_die }, { "isolate", run_isolate }, { "cost", run_cost },
+};
+
+int main(int argc, char **argv)
+{
+	void (*run)(void) = NULL;
+	int opt;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:z:ur")) != -1)
+		switch (opt) {
+		case 'd':
+			t.peer.device = optarg;
+			break;
+		case 'g':
+			t.peer.gid_index = atoi(optarg);
+			break;
+		case 'p':
+			t.peer.port = atoi(optarg);
+			break;
+		case 'c':
+			for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+				if (!strcmp(cases[i].name, optarg))
+					run = cases[i].run;
+			break;
+		case 'o':
+			op = op_of(optarg);
+			break;
+		case 'H':
+			t.hold_ms = atoi(optarg);
+			break;
+		case 't':
+			t.conn.min_rnr_timer = atoi(optarg);
+			break;
+		case 'n':
+			t.rounds = atoi(optarg);
+			break;
+		case 'T':
+			t.run_ms = atoi(optarg);
+			break;
+		case 'z':
+			t.page_size = atoi(optarg);
+			break;
+		case 'u':
+			t.datagram = true;
+			break;
+		case 'r':
+			t.only_remote = true;
+			break;
+		default:
+			run = NULL;
+			optind = argc;
+			break;
+		}
+	if (!run)
+		die("usage: qhca-fault -d DEVICE -g GID_INDEX -p PORT -c CASE [options] [HOST]");
+	t.peer.host = argv[optind];
+	srand48(now_ns() ^ getpid());
+	peer_open(&t.peer);
+	t.pd = ibv_alloc_pd(t.peer.ctx);
+	if (!t.pd)
+		die("ibv_alloc_pd: %s", strerror(errno));
+	run();
+	CHECK(!ibv_dealloc_pd(t.pd));
+	peer_close(&t.peer);
+	return t.failed;
+}

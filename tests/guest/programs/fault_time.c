@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* qhca-fault: what page faults cost those who have them, and others. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fault.h"
+#include "held.h"
+
+#define GRH		40
+
+struct samples {
+	double *us;
+	unsigned int num, room;
+};
+
+static void sample(struct samples *s, uint64_t ns)
+{
+	if (s->num == s->room) {
+		s->room = s->room ? 2 * s->room : 1024;
+		s->us = realloc(s->us, s->room * sizeof(*s->us));
+		if (!s->us)
+			die("no memory");
+	}
+	s->us[s->num++] = ns / 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double quantile(struct samples *s, double q)
+{
+	if (!s->num)
+		die("nothing was measured");
+	qsort(s->us, s->num, sizeof(*s->us), by_size);
+	return s->us[(unsigned int)(q * (s->num - 1) + 0.5)];
+}
+
+/* ---- isolate: one QP waits for pages, another works */
+
+#define BULK		65536u		/* bytes of a WRITE */
+#define BULKS		8		/* under way */
+#define DATAGRAM	2048u
+#define WINDOW		48		/* datagrams not acknowledged */
+#define ACK_EVERY	16
+
+struct bystander {
+	struct qp_pair p;
+	struct area a;
+	struct region to;
+};
+
+struct sufferer {
+	struct qp_pair p;
+	struct area a;
+	struct region to;		/* the next cold page */
+	atomic_bool stop;
+	unsigned int faults;
+	pthread_t thread;
+};
+
+static uint8_t *slot(struct bystander *b, unsigned int i)
+{
+	return b->a.mem + i * (GRH + DATAGRAM);
+}
+
+static void listen_to_datagrams(struct bystander *b)
+{
+	for (unsigned int i = 0; i < DEPTH; i++)
+		post_recv(&b->p, &b->a, i * (GRH + DATAGRAM), GRH + DATAGRAM);
+}
+
+/*
+ * Answers each 'e', and every sixteenth of the rest; ends with a 'q'.  Asleep
+ * between them: two that spin leave the devices' threads no processor of two.
+ */
+static void serve_datagrams(struct bystander *b)
+{
+	unsigned int next = 0, num = 0;
+	const struct region none = { 0 };
+	char what;
+
+	do {
+		struct ibv_wc wc = sleep_wc(&b->p);
+
+		if (wc.status != IBV_WC_SUCCESS)
+			die("datagram: %s", ibv_wc_status_str(wc.status));
+		if (wc.wr_id == WR_SEND)
+			continue;
+		what = slot(b, next)[GRH];
+		post_recv(&b->p, &b->a, next * (GRH + DATAGRAM), GRH + DATAGRAM);
+		next = (next + 1) % DEPTH;
+		if (what == 'e' || (what == 'd' && ++num % ACK_EVERY == 0))
+			post_send(&b->p, IBV_WR_SEND, &b->a, DEPTH * (GRH + DATAGRAM), 8, none);
+	} while (what != 'q');
+}
+
+static void await_answer(struct bystander *b)
+{
+	static unsigned int next;
+	struct ibv_wc wc;
+
+	do {
+		wc = spin_wc(&b->p);
+		if (wc.status != IBV_WC_SUCCESS)
+			die("datagram: %s", ibv_wc_status_str(wc.status));
+	} while (wc.wr_id != WR_RECV);
+	post_recv(&b->p, &b->a, next * (GRH + DATAGRAM), GRH + DATAGRAM);
+	next = (next + 1) % DEPTH;
+}
+
+static void datagram(struct bystander *b, char what, uint32_t len)
+{
+	const struct region none = { 0 };
+
+	slot(b, DEPTH)[0] = what;
+	post_send(&b->p, IBV_WR_SEND, &b->a, DEPTH * (GRH + DATAGRAM), len, none);
+}
+
+static void open_bystander(struct bystander *b)
+{
+	size_t len = (DEPTH + 1) * (GRH + DATAGRAM);
+
+	b->a = area_anon(len > BULK ? len : BULK, COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+	memset(b->a.mem, 1, b->a.len);
+	pair_open(&b->p, t.datagram ? IBV_QPT_UD : IBV_QPT_RC);
+	b->to = exchange_region(&b->a);
+	if (t.datagram) {
+		struct ibv_ah_attr path = path_to(&b->p.theirs.gid, t.peer.gid_index);
+
+		b->p.ah = ibv_create_ah(t.pd, &path);
+		if (!b->p.ah)
+			die("ibv_create_ah: %s", strerror(errno));
+		listen_to_datagrams(b);
+	}
+}
+
+static void close_bystander(struct bystander *b)
+{
+	pair_close(&b->p);
+	if (b->p.ah)
+		CHECK(!ibv_destroy_ah(b->p.ah));
+	area_drop(&b->a);
+}
+
+static double datagram_rate(struct bystander *b, uint64_t ns)
+{
+	uint64_t start = now_ns(), end = start + ns;
+	unsigned int flying = 0;
+	uint64_t num = 0;
+
+	for (;;) {
+		bool late = now_ns() >= end;
+
+		if (late && num % ACK_EVERY == 0 && !flying)
+			return num * DATAGRAM / 1048576.0 / ((now_ns() - start) / 1e9);
+		if (flying < WINDOW && (!late || num % ACK_EVERY)) {
+			datagram(b, 'd', DATAGRAM);
+			flying++;
+			num++;
+			continue;
+		}
+		await_answer(b);
+		flying -= ACK_EVERY;
+	}
+}
+
+static double write_rate(struct bystander *b, uint64_t ns)
+{
+	uint64_t start = now_ns(), end = start + ns, num = 0;
+	unsigned int flying = 0;
+
+	do {
+		while (flying < BULKS && now_ns() < end) {
+			post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, BULK, b->to);
+			flying++;
+		}
+		if (spin_wc(&b->p).status != IBV_WC_SUCCESS)
+			die("WRITE failed");
+		flying--;
+		num++;
+	} while (flying);
+	return num * BULK / 1048576.0 / ((now_ns() - start) / 1e9);
+}
+
+static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
+{
+	uint64_t end = now_ns() + ns, start;
+
+	while ((start = now_ns()) < end) {
+		if (t.datagram) {
+			datagram(b, 'e', 8);
+			await_answer(b);
+		} else {
+			post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, 8, b->to);
+			if (spin_wc(&b->p).status != IBV_WC_SUCCESS)
+				die("WRITE failed");
+		}
+		sample(s, now_ns() - start);
+	}
+}
+
+/* There is always a fault outstanding while it runs. */
+static void *suffer(void *arg)
+{
+	struct sufferer *s = arg;
+
+	while (!atomic_load(&s->stop)) {
+		post_send(&s->p, IBV_WR_RDMA_WRITE, &s->a, 0, 8, s->to);
+		if (sleep_wc(&s->p).status != IBV_WC_SUCCESS)
+			die("WRITE to a cold page failed");
+		s->to.addr += HELD_PAGE;
+		s->faults++;
+	}
+	return NULL;
+}
+
+static void measure(struct bystander *b, struct sufferer *s, bool fault)
+{
+	uint64_t ns = t.run_ms * 1000000ull;
+	struct samples lat = { 0 };
+	double rate;
+
+	s->faults = 0;
+	atomic_store(&s->stop, false);
+	if (fault && pthread_create(&s->thread, NULL, suffer, s))
+		die("pthread_create");
+	rate = t.datagram ? datagram_rate(b, ns) : write_rate(b, ns);
+	latencies(b, ns, &lat);
+	atomic_store(&s->stop, true);
+	if (fault)
+		pthread_join(s->thread, NULL);
+	printf("isolate fault=%d rate=%.2f p99=%.2f median=%.2f n=%u faults=%u\n", fault, rate,
+	       quantile(&lat, 0.99), quantile(&lat, 0.5), lat.num, s->faults);
+	free(lat.us);
+}
+
+void run_isolate(void)
+{
+	/* one more for the end of each measurement, and one that is there */
+	unsigned int pages = t.rounds * (2 * t.run_ms / t.hold_ms + 3) + 1;
+	struct bystander b = { 0 };
+	struct sufferer s = { 0 };
+
+	t.conn.mtu = IBV_MTU_4096;
+	if (t.peer.server) {
+		struct held *h = held_open((size_t)pages * HELD_PAGE);
+
+		s.a = area_of(held_mem(h), (size_t)pages * HELD_PAGE, COLD_ACCESS);
+		held_set(h, t.hold_ms * 1000000ull);
+	} else {
+		s.a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
+	}
+	open_bystander(&b);
+	pair_open(&s.p, IBV_QPT_RC);
+	s.to = exchange_region(&s.a);
+	peer_barrier(&t.peer);
+	if (!t.peer.server) {
+		for (unsigned int i = 0; i < 2 * t.rounds; i++)
+			measure(&b, &s, i & 1);
+		if (t.datagram)
+			datagram(&b, 'q', 8);
+	} else if (t.datagram) {
+		serve_datagrams(&b);
+	}
+	peer_barrier(&t.peer);
+	pair_close(&s.p);
+	close_bystander(&b);
+	area_drop(&s.a);
+}
+
+/* ---- cost: of a page that is not there */
+
+enum mode { COLD, ADVISED, PINNED, NUM_MODES };
+static const char *const mode_names[] = { "cold", "advised", "pinned" };
+
+static struct area open_pages(size_t len, bool on_demand)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	void *mem;
+
+	if (t.page_size > HELD_PAGE)
+		flags |= MAP_HUGETLB;
+	mem = mmap(NULL, len, PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (mem != MAP_FAILED && t.page_size == HELD_PAGE)
+		madvise(mem, len, MADV_NOHUGEPAGE);
+	return area_of(mem, len, on_demand ? COLD_ACCESS : COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+}
+
+static void prepare(struct area *a, enum mode mode, struct samples *advice)
+{
+	if (mode == PINNED) {
+		memset(a->mem, 0, a->len);
+		return;
+	}
+	if (madvise(a->mem, a->len, MADV_DONTNEED))
+		die("MADV_DONTNEED: %s", strerror(errno));
+	for (size_t off = 0; mode == ADVISED && off < a->len; off += t.page_size) {
+		struct ibv_sge sge = { (uintptr_t)a->mem + off, t.page_size, a->mr->lkey };
+		uint64_t start = now_ns();
+
+		if (ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				  IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1))
+			die("ibv_advise_mr: %s", strerror(errno));
+		sample(advice, now_ns() - start);
+	}
+}
+
+static void tell(const char *mode, struct samples *s)
+{
+	printf("cost size=%u mode=%s median=%.2f p99=%.2f n=%u\n", t.page_size, mode,
+	       quantile(s, 0.5), quantile(s, 0.99), s->num);
+}
+
+static void cost_of(enum mode mode)
+{
+	size_t pages = t.page_size > HELD_PAGE ? 8 : 64;
+	struct samples took = { 0 }, advice = { 0 };
+	struct qp_pair p = { 0 };
+	struct region to;
+	struct area a;
+
+	if (t.peer.server)
+		a = open_pages(pages * t.page_size, mode != PINNED);
+	else
+		a = area_anon(t.page_size, IBV_ACCESS_LOCAL_WRITE);
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	memset(a.mem, 0x77, a.len);
+	for (unsigned int i = 0; i < t.rounds; i++) {
+		if (t.peer.server)
+			prepare(&a, mode, &advice);
+		peer_barrier(&t.peer);
+		for (size_t k = 0; !t.peer.server && k < pages; k++) {
+			struct region page = { to.addr + k * t.page_size, to.rkey };
+			uint64_t start = now_ns();
+
+			post_send(&p, IBV_WR_RDMA_WRITE, &a, 0, t.page_size, page);
+			CHECK(spin_wc(&p).status == IBV_WC_SUCCESS);
+			sample(&took, now_ns() - start);
+		}
+		peer_barrier(&t.peer);
+		for (size_t k = 0; t.peer.server && k < a.len; k += 4093)
+			CHECK(a.mem[k] == 0x77);
+	}
+	if (!t.peer.server)
+		tell(mode_names[mode], &took);
+	else if (mode == ADVISED)
+		tell("advice", &advice);
+	free(took.us);
+	free(advice.us);
+	pair_close(&p);
+	area_drop(&a);
+}
+
+void run_cost(void)
+{
+	if (!t.page_size || t.page_size % HELD_PAGE)
+		die("-z: whole pages");
+	t.conn.mtu = IBV_MTU_4096;
+	for (enum mode mode = 0; mode < NUM_MODES; mode++)
+		cost_of(mode);
+}
