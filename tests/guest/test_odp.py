@@ -14,6 +14,18 @@ import pytest
 from lab import Pair, verbs
 from lab.link import FULL
 
+# perftest's programs that have --odp: READ, atomics, SEND, WRITE over RC and XRC.
+PERFTESTS = [("ib_write_bw", "-s 65536"), ("ib_read_bw", "-s 65536"), ("ib_send_bw", "-s 65536"),
+             ("ib_write_lat", "-s 65536"), ("ib_atomic_bw", "")]
+if FULL:
+    PERFTESTS += [("ib_send_bw", "-s 65536 -c XRC"), ("ib_read_lat", "-s 65536"),
+                  ("ib_send_lat", "-s 65536"), ("ib_atomic_lat", ""),
+                  ("ib_write_bw", "-s 65536 -b"), ("ib_send_bw", "-s 65536 -b"),
+                  ("ib_read_bw", "-s 65536 -b"), ("ib_send_bw", "-s 65536 --use-srq"),
+                  ("ib_write_bw", "-s 65536 -q 4"), ("ib_atomic_bw", "-A CMP_AND_SWAP"),
+                  ("ib_write_bw", "-s 65536 -c XRC"), ("ib_read_bw", "-s 65536 -c XRC"),
+                  ("ib_send_lat", "-s 65536 -c XRC")]
+
 
 @pytest.fixture(scope="module")
 def pair(pairs):
@@ -39,19 +51,36 @@ def test_cases(ends, tap_points):
     assert "odp" not in node.out("rdma resource show mr"), "regions were left"
 
 
-@pytest.mark.parametrize("test", ["ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat"])
-def test_perftest(ends, test):
+@pytest.mark.parametrize("test, options", PERFTESTS)
+def test_perftest(ends, test, options):
     """Buffers that neither side has pinned."""
     before = [node.counters() for node in ends]
-    assert verbs.perftest(*ends, test, "-s 65536 -n 50 --odp").rows
+    assert verbs.perftest(*ends, test, f"{options} -n 50 --odp").rows
     moved = [{name: value - was[name] for name, value in node.counters().items()}
              for node, was in zip(ends, before)]
     assert any(m["page_faults1"] for m in moved), "perftest met no page fault"
     assert all(m["fault_resumes"] and m["fault_resumes"] <= m["page_faults1"]
                for m in moved if m["page_faults1"])
     assert not any(m["fault_failures"] for m in moved)
-    if test != "ib_read_bw":
+    if not test.startswith("ib_read"):
         assert any(m["tx_rnr_fault1"] for m in moved), "nobody was told to wait"
+
+
+def test_perftest_datagrams(ends):
+    """UD: the source is on demand, the target is not, whose datagrams would be
+    lost and perftest wait for them for ever: it does not look at the capabilities,
+    which say so. UC it refuses whatever they say."""
+    server, client = ends
+    before = client.counters()["fault_gather"]
+    gids = [node.gid_index() for node in ends]
+    command = "ib_send_bw -c UD -F -s 4096 -n 50 -d"
+    run = verbs.client_server(server, client, f"{command} {server.ibdev} -x {gids[0]} -p 18444",
+                              f"{command} {client.ibdev} -x {gids[1]} -p 18444 --odp {server.ip4}",
+                              ready=verbs.listening(18444))
+    assert verbs.table(run.client.out)
+    assert client.counters()["fault_gather"] > before
+    run = verbs.perftest(*ends, "ib_send_bw", "-c UC -n 50 --odp", timeout=30, check=False)
+    assert not run.server.ok and "ODP is not available on UC" in run.server.out + run.server.err
 
 
 def pages(ends, mode, options, tap_points, timeout=120, prefix=""):

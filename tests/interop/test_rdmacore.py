@@ -15,7 +15,7 @@ from lab import paths
 
 MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering", "test_cq", "test_cq_events",
            "test_cqex", "test_qp", "test_qpex", "test_srq", "test_parent_domain", "test_pd",
-           "test_shared_pd"]
+           "test_shared_pd", "test_odp"]
 
 # What may be left out: dma-buf regions are made from a GPU's memory there.
 MAY_SKIP = ["Device /dev/dri/renderD128 is not present"]
@@ -59,8 +59,13 @@ def sources():
 
 
 @pytest.fixture
-def node(pairs):
-    pair = pairs.get("qhca", "none", mtu=4200, b_args={"memory": 384},
+def kernel():
+    return "default"
+
+
+@pytest.fixture
+def node(pairs, kernel):
+    pair = pairs.get("qhca", "none", mtu=4200, b_args={"memory": 384}, kernel=kernel,
                      a_args={"files": {"rdma-core/tests": os.fspath(sources())}})
     seen = len(pair.a.kernel_complaints())
     yield pair.a
@@ -89,3 +94,11 @@ def test_rdmacore(node, module, tap_points):
     expected = re.search(r"^end (\d+)$", done.out, re.M)
     assert expected and int(expected.group(1)) == number, done
     tap_points("\n".join(lines + [f"1..{number}"]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kernel", ["backports"])
+@pytest.mark.parametrize("module", ["test_mr", "test_odp"])
+def test_rdmacore_newer_kernel(node, module, tap_points):
+    """Memory, which newer kernels treat differently."""
+    test_rdmacore(node, module, tap_points)
