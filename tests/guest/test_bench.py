@@ -4,6 +4,7 @@
 import pytest
 
 import bench
+from bench import odp
 from lab import verbs
 
 BANDWIDTH = """
@@ -47,3 +48,22 @@ def test_summary():
     assert latency.verdict(0.2) == "<= 0.2 met"
     assert latency.verdict(0.21) == "<= 0.2 MISSED"
     assert bench.summary(write, [], [1.0])["ratio"] is None
+
+
+def test_on_demand():
+    line = "cost size=4096 mode={} median={} p99={} n=512\n"
+    text = "".join(line.format(mode, n, 10 * n) for n, mode in enumerate(odp.MODES, 1))
+    values = odp.parse(text, 4096)
+    assert values["pinned", "median"] == 3 and values["cold", "p99"] == 10
+    rows = odp.summary(4096, values, {key: 2 * v for key, v in values.items()})
+    assert len(rows) == 8 and {r["ratio"] for r in rows} == {0.5}
+    assert rows[0] == {"test": "on demand: write to a page not there, median", "size": 4096,
+                       "unit": "us", "qhca": 1, "rxe": 2, "ratio": 0.5}
+    assert odp.summary(4096, values, None)[0]["ratio"] is None
+    some = odp.parse(line.format("cold", 1, 2) + line.format("pinned", 1, 2), 4096,
+                     may_lack=("advised", "advice"))
+    assert odp.summary(4096, values, some)[2]["rxe"] is None
+    with pytest.raises(ValueError):
+        odp.parse(text, 2 << 20)
+    with pytest.raises(ValueError):
+        odp.parse(text.replace("advice", "advise"), 4096)

@@ -10,6 +10,7 @@ import threading
 import time
 
 import bench
+from bench import odp
 
 from . import accel, paths, verbs
 from .guest import GuestError
@@ -122,11 +123,21 @@ def run_bench(options):
                         print(error, file=sys.stderr, flush=True)
                         shown.append(f"{a.kind} FAILED")
                 say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}")
+        if pair.a.release == paths.kernel_release(odp.KERNEL):
+            on_demand = run_bench_odp(pair)
     finally:
         pair.close()
+    if pair.a.release != paths.kernel_release(odp.KERNEL):
+        pair = boot(("qhca+rxe", "qhca+rxe"), odp.KERNEL)
+        try:
+            on_demand = run_bench_odp(pair)
+        finally:
+            pair.close()
+    failed += sum(r["qhca"] is None or (r["rxe"] is None and "prefetch" not in r["test"])
+                  for r in on_demand)
     results = [bench.summary(c, values[c, 0], values[c, 1]) for c in bench.CASES]
     paths.BUILD.mkdir(parents=True, exist_ok=True)
-    (paths.BUILD / "bench.json").write_text(json.dumps(results, indent=1) + "\n")
+    (paths.BUILD / "bench.json").write_text(json.dumps(results + on_demand, indent=1) + "\n")
     show = lambda v: "FAILED" if v is None else f"{v:.4g}"  # noqa: E731
     print()
     print(f"qhca beside Soft-RoCE in the same two guests, medians of {options.rounds} rounds, "
@@ -135,8 +146,33 @@ def run_bench(options):
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
                   show(r["ratio"]), c.verdict(r["ratio"])]
                  for c, r in zip(bench.CASES, results)])
+    print()
+    print(f"memory on demand: WRITEs as large as a page, kernel {paths.kernel_release(odp.KERNEL)}")
+    print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
+                [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
+                  show(r["ratio"])] for r in on_demand])
     print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json)")
     return 1 if failed else 0
+
+
+def run_bench_odp(pair):
+    """Entries of bench.json: what pages cost that are not there."""
+    say("memory on demand")
+    rows = []
+    for size in odp.ROUNDS:
+        values = []
+        for link in (0, 1):
+            a, b = (node.ports[link] for node in pair)
+            try:
+                values.append(odp.measure(a, b, size))
+                say(f"  {a.kind} {size} B: cold {values[-1]['cold', 'median']:.4g}, "
+                    f"pinned {values[-1]['pinned', 'median']:.4g} us")
+            except (GuestError, TimeoutError, ValueError) as error:
+                print(error, file=sys.stderr, flush=True)
+                values.append(None)
+                say(f"  {a.kind} {size} B: FAILED")
+        rows += odp.summary(size, *values)
+    return rows
 
 
 def shell(options):

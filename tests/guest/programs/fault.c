@@ -23,6 +23,7 @@
  *   -t CODE   RNR timer
  *   -n N      rounds
  *   -T MS     isolate: length of a measurement
+ *   -m MODE   cost: cold, advised or pinned alone
  *   -r        status: only what the server's memory on demand is part of
  */
 #include <errno.h>
@@ -598,7 +599,7 @@ int main(int argc, char **argv)
 	int opt;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:z:ur")) != -1)
+	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:z:m:ur")) != -1)
 		switch (opt) {
 		case 'd':
 			t.peer.device = optarg;
@@ -631,6 +632,9 @@ int main(int argc, char **argv)
 			break;
 		case 'z':
 			t.page_size = atoi(optarg);
+			break;
+		case 'm':
+			t.mode = optarg;
 			break;
 		case 'u':
 			t.datagram = true;

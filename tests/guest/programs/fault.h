@@ -38,6 +38,7 @@ struct fault_test {
 	struct connection conn;
 	unsigned int hold_ms, rounds, run_ms, page_size;
 	bool datagram, only_remote;
+	const char *mode;		/* NULL: each */
 	bool failed;
 };
 extern struct fault_test t;

@@ -367,5 +367,6 @@ void run_cost(void)
 		die("-z: whole pages");
 	t.conn.mtu = IBV_MTU_4096;
 	for (enum mode mode = 0; mode < NUM_MODES; mode++)
-		cost_of(mode);
+		if (!t.mode || !strcmp(t.mode, mode_names[mode]))
+			cost_of(mode);
 }
