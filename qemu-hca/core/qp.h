@@ -244,9 +244,16 @@ struct qhca_qpslot {
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
 	uint8_t linger;			/* is among qhca_sched.linger */
-	uint8_t rsvd[1];
+	uint8_t heard;			/* since sq_pi moved: qhca_sched_heard() */
+	/* what doorbells tell of who posts, see sched.h */
+	uint32_t moved;			/* us, when sq_pi moved */
+	uint16_t debt;
+	uint8_t shy;			/* looks in vain */
+	uint8_t idle;			/* lingers with nothing under way */
+	uint8_t lone;			/* doorbells since several were found */
+	uint8_t rsvd[7];
 };
-QHCA_ASSERT_SIZE(struct qhca_qpslot, 32);
+QHCA_ASSERT_SIZE(struct qhca_qpslot, 48);
 
 struct qhca_qps {
 	struct qhca_ctxcache cache;

@@ -153,6 +153,7 @@ enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
 		.has_sq = !!(qp->flags & QHCA_QP_HAS_SQ),
 		.db_page = qp->db_page,
 	};
+	qhca_sched_forget(hca, cmd->index);
 	hca->qps.live++;
 	return qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;

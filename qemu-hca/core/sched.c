@@ -133,7 +133,74 @@ void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
 	sift_down(hca, hca->qps.slot[last].heap_pos);
 }
 
-/* ---- lingering */
+/* ---- lingering: sched.h tells when */
+
+static uint32_t microseconds(const struct qhca_hca *hca)
+{
+	return hca->now / 1000;
+}
+
+static bool moved_within(const struct qhca_hca *hca,
+			 const struct qhca_qpslot *slot, uint32_t ns)
+{
+	return microseconds(hca) - slot->moved <= ns / 1000;
+}
+
+static void moved(struct qhca_hca *hca, struct qhca_qpslot *slot)
+{
+	slot->moved = microseconds(hca);
+	slot->heard = false;
+}
+
+static uint32_t deep_debt(const struct qhca_qpslot *slot)
+{
+	return QHCA_RING_DEBT << slot->shy / 2;
+}
+
+static void pay(struct qhca_qpslot *slot, uint32_t n)
+{
+	slot->debt -= n < slot->debt ? n : slot->debt;
+}
+
+/* A doorbell told of @n WQEs. */
+static void rung(struct qhca_hca *hca, struct qhca_qpslot *slot, uint32_t n)
+{
+	const uint32_t most = QHCA_RING_DEBT << QHCA_RING_SHY_MAX / 2;
+
+	if (slot->heard && !moved_within(hca, slot, QHCA_PROMPT_NS))
+		slot->debt = 0;
+	else if (slot->debt < most)
+		slot->debt += QHCA_RING_COST;
+	if (slot->lone < QHCA_LONE)
+		slot->lone++;
+	pay(slot, n - 1);
+	moved(hca, slot);
+}
+
+static void in_vain(struct qhca_qpslot *slot)
+{
+	slot->debt = 0;
+	if (slot->shy < QHCA_RING_SHY_MAX)
+		slot->shy++;
+}
+
+void qhca_sched_heard(struct qhca_hca *hca, uint32_t qpn)
+{
+	hca->qps.slot[qpn].heard = true;
+}
+
+void qhca_sched_found(struct qhca_hca *hca, uint32_t qpn, uint32_t n)
+{
+	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
+
+	pay(slot, n);
+	if (n > 1)
+		slot->shy = slot->lone = 0;
+	else if (slot->idle)
+		in_vain(slot);
+	slot->idle = false;
+	moved(hca, slot);
+}
 
 static void linger_remove(struct qhca_hca *hca, uint32_t i)
 {
@@ -153,21 +220,45 @@ static void linger_stop(struct qhca_hca *hca, uint32_t qpn)
 			linger_remove(hca, i);
 }
 
-/* Stay at the send queue, which has run dry?  false: it is not worth it. */
+/* How long to stay at a queue that has run dry, ns; 0: it is not worth it. */
+static uint32_t patience(const struct qhca_hca *hca, const struct qhca_qp *qp,
+			 bool *idle)
+{
+	const struct qhca_qpslot *slot = &hca->qps.slot[qp->qpn];
+	uint32_t under_way = qp->sq_max - qp->sq_ci;
+
+	*idle = false;
+	if (!qhca_qp_is_reliable(qp) ||
+	    !moved_within(hca, slot, QHCA_LINGER_END_NS))
+		return 0;
+	if (under_way > 1 ||
+	    (under_way && (slot->debt || slot->lone < QHCA_LONE)))
+		return QHCA_LINGER_NS;
+	if (under_way || slot->debt < deep_debt(slot))
+		return 0;
+	*idle = true;
+	return QHCA_LINGER_IDLE_NS;
+}
+
+/* Stay at the send queue, if that is worth it?  false: turn away. */
 static bool linger(struct qhca_hca *hca, const struct qhca_qp *qp)
 {
+	struct qhca_qpslot *slot = &hca->qps.slot[qp->qpn];
 	struct qhca_sched *s = &hca->sched;
-	uint64_t due = hca->now + QHCA_LINGER_NS;
+	bool was_idle = slot->idle, idle;
+	uint32_t ns = patience(hca, qp, &idle);
+	uint64_t due = hca->now + ns;
 
-	if (!qhca_qp_is_reliable(qp) ||
-	    qp->sq_max - qp->sq_ci < QHCA_LINGER_WQES)
-		return false;
 	linger_stop(hca, qp->qpn);
-	if (s->num_linger == QHCA_LINGER_MAX)
+	slot->idle = false;
+	if (!ns && was_idle)
+		in_vain(slot);
+	if (!ns || s->num_linger == QHCA_LINGER_MAX)
 		return false;
 	s->linger[s->num_linger].due = due;
 	s->linger[s->num_linger++].qpn = qp->qpn;
-	hca->qps.slot[qp->qpn].linger = true;
+	slot->linger = true;
+	slot->idle = idle;
 	if (due < s->linger_due)
 		s->linger_due = due;
 	return true;
@@ -183,8 +274,7 @@ static void run_lingerers(struct qhca_hca *hca)
 		return;
 	while (i < s->num_linger) {
 		if (s->linger[i].due <= hca->now) {
-			qhca_sched_work(hca, s->linger[i].qpn,
-					QHCA_WORK_SEND | QHCA_WORK_TURN);
+			qhca_sched_work(hca, s->linger[i].qpn, QHCA_WORK_SEND);
 			linger_remove(hca, i);
 			continue;
 		}
@@ -197,9 +287,17 @@ static void run_lingerers(struct qhca_hca *hca)
 
 void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
 {
+	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
+
 	qhca_sched_timer_stop(hca, qpn);
 	linger_stop(hca, qpn);
-	hca->qps.slot[qpn].work &= QHCA_WORK_QUEUED;
+	slot->work &= QHCA_WORK_QUEUED;
+	/* its first request is not one of many */
+	slot->moved = microseconds(hca) - QHCA_LINGER_END_NS / 1000 - 1;
+	slot->heard = true;
+	slot->debt = 0;
+	slot->shy = slot->idle = 0;
+	slot->lone = QHCA_LONE;
 }
 
 uint64_t qhca_sched_deadline(const struct qhca_hca *hca)
@@ -251,6 +349,7 @@ static void take_doorbell(struct qhca_hca *hca, struct qhca_qp *qp,
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return;
 	}
+	rung(hca, &hca->qps.slot[qp->qpn], pi - qp->sq_pi);
 	qp->sq_pi = pi;
 	qhca_qp_dirty(hca, qp);
 }
@@ -268,20 +367,19 @@ static void serve_flush(struct qhca_hca *hca, struct qhca_qp *qp,
 }
 
 /*
- * The send queue has nothing (more) to send: say so in the record, then look
- * once more (Documentation/hardware.rst, Doorbell suppression); or linger, if
- * one may @stay.  true: there are new posts.
+ * The send queue has nothing (more) to send: linger, or say so in the record
+ * and look once more (Documentation/hardware.rst, Doorbell suppression).
+ * true: there are new posts.
  */
-static bool turn_away(struct qhca_hca *hca, struct qhca_qp *qp, bool stay)
+static bool turn_away(struct qhca_hca *hca, struct qhca_qp *qp)
 {
 	if (!(qp->s_flags & QHCA_SF_ACTIVE))
 		return false;
 	/* what was posted meanwhile is cheapest found before */
 	if (qhca_qp_refetch_sq(hca, qp))
 		return true;
-	if (stay && linger(hca, qp))
+	if (linger(hca, qp))
 		return false;
-	linger_stop(hca, qp->qpn);
 	qhca_qp_set_active(hca, qp, false);
 	return qhca_qp_refetch_sq(hca, qp);
 }
@@ -294,7 +392,7 @@ static enum qhca_send_stop send_some(struct qhca_hca *hca, struct qhca_qp *qp,
 	return qhca_requester_run(hca, qp, budget, spent);
 }
 
-static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp, bool stay,
+static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp,
 		       unsigned int budget, unsigned int *spent)
 {
 	unsigned int limit = *spent + budget;
@@ -302,7 +400,7 @@ static void serve_send(struct qhca_hca *hca, struct qhca_qp *qp, bool stay,
 
 	while (qhca_requester_may_run(qp) && *spent < limit) {
 		stop = send_some(hca, qp, limit - *spent, spent);
-		if (stop != QHCA_SEND_IDLE || !turn_away(hca, qp, stay))
+		if (stop != QHCA_SEND_IDLE || !turn_away(hca, qp))
 			break;
 		stop = QHCA_SEND_BUDGET;
 	}
@@ -341,11 +439,9 @@ static unsigned int serve(struct qhca_hca *hca, uint32_t qpn,
 			serve_flush(hca, qp, budget, &spent);
 		}
 	} else if (spent < budget) {
-		serve_send(hca, qp, !(work & QHCA_WORK_TURN), budget - spent,
-			   &spent);
+		serve_send(hca, qp, budget - spent, &spent);
 	} else {
-		qhca_sched_work(hca, qpn, QHCA_WORK_SEND |
-				(work & QHCA_WORK_TURN));
+		qhca_sched_work(hca, qpn, QHCA_WORK_SEND);
 	}
 	/* a turn that did nothing visible still took time */
 	return spent ? spent : 1;

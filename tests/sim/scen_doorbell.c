@@ -187,7 +187,9 @@ static void lingering_ends(struct pair *p)
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);	/* is seen in the end */
 	world_run(&p->w, now + QHCA_LINGER_NS + 1000);
 	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found), 51);
-	world_run(&p->w, now + 3 * QHCA_LINGER_NS);
+	world_run(&p->w, now + QHCA_LINGER_END_NS);
+	CHECK_EQ(active(p), 1);
+	world_run(&p->w, now + QHCA_LINGER_END_NS + 3 * QHCA_LINGER_NS);
 	CHECK_EQ(active(p), 0);
 	p->w.filter = NULL;
 	settle(p);
@@ -222,6 +224,129 @@ static void few_doorbells(struct pair *p)
 	CHECK(rung * 16 < 4000);
 	CHECK_EQ(rung + qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found) >=
 		 4000, 1);
+}
+
+static uint64_t rings(struct pair *p)
+{
+	return qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+}
+
+/* How software posts in rounds(): so many, one every @every ns. */
+struct pace {
+	uint32_t requests, window, every;
+	uint32_t signaled;		/* one in so many */
+};
+
+/* @window requests of 8 bytes at most are not known to be done. */
+static void rounds(struct pair *p, const struct pace *pace)
+{
+	uint32_t known = 0;
+	struct qhca_cqe cqe;
+
+	while (known < pace->requests && check_ok()) {
+		struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
+		uint64_t until = p->w.now + pace->every;
+		uint32_t n = p->a.qp.sq_pi;
+		struct md_wr wr = {
+			.opcode = QHCA_WQE_WRITE, .wr_id = n,
+			.flags = n % pace->signaled == pace->signaled - 1 ?
+				 QHCA_WQE_F_SIGNALED : 0,
+			.num_sge = 1, .sge = &sge,
+			.raddr = p->b.mr.iova + 32768, .rkey = p->b.mr.key,
+		};
+
+		if (n < pace->requests && n - known < pace->window) {
+			md_post_send(p->a.md, &p->a.qp, &wr);
+			md_ring(p->a.md, &p->a.qp);
+		}
+		while (p->w.now < until)
+			world_wait(&p->w, until);
+		while (md_poll(&p->a.scq, &cqe)) {
+			CHECK_EQ(cqe.status, 0);
+			known = get_le64(&cqe.wr_id) + 1;
+		}
+	}
+}
+
+/*
+ * Every request is answered before the next one is posted, yet software does
+ * not wait for answers: it may have 64 under way.
+ */
+static void few_doorbells_in_step(struct pair *p)
+{
+	static const struct pace paces[] = {
+		{ 4096, 64, 5000, 64 }, { 4096, 64, 5000, 1 },
+		{ 4096, 64, 20000, 64 }, { 4096, 64, 15000, 16 },
+	};
+
+	p->w.link.delay = 1000;
+	connect_pair(p);
+	for (unsigned int i = 0; i < sizeof(paces) / sizeof(*paces); i++) {
+		uint64_t before = rings(p);
+
+		reconnect_pair(p, 1000 * i);
+		rounds(p, &paces[i]);
+		if ((rings(p) - before) * 16 >= paces[i].requests)
+			check_failed(__LINE__, "pace %u: %llu doorbells", i,
+				     (unsigned long long)(rings(p) - before));
+	}
+	/* at rest the device turns away */
+	settle(p);
+	CHECK_EQ(active(p), 0);
+}
+
+/* One request at a time, the next when it is known to be done: ns for each. */
+static uint64_t ping(struct pair *p)
+{
+	bool done = false, more = true;
+	uint64_t began = p->w.now;
+	struct qhca_cqe cqe;
+
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	while (more && !done) {
+		more = world_step(&p->w, p->w.now + 1000);
+		done = md_poll(&p->a.scq, &cqe);
+	}
+	CHECK(done);
+	return p->w.now - began;
+}
+
+/* ... is sent at once: always where the peer is far, and near it nearly so. */
+static void one_at_a_time(struct pair *p)
+{
+	uint64_t alone, apart = 0, sum = 0;
+
+	p->w.link.delay = QHCA_LINGER_NS;
+	connect_pair(p);
+	alone = ping(p);
+	for (int i = 0; i < 500 && check_ok(); i++)
+		CHECK(ping(p) < alone + QHCA_LINGER_IDLE_NS / 10);
+	CHECK_EQ(rings(p), 501);
+	p->w.link.delay = 5000;
+	reconnect_pair(p, 77);
+	for (int i = 0; i < 500 && check_ok(); i++) {
+		settle(p);
+		world_wait(&p->w, p->w.now + QHCA_LINGER_NS);
+		apart += ping(p);
+	}
+	for (int i = 0; i < 5000 && check_ok(); i++)
+		sum += ping(p);
+	CHECK(sum <= 10 * apart * 21 / 20);
+}
+
+/*
+ * Requests that nobody tells the end of, far from each other: whether the
+ * device looks again after each it learns not to.
+ */
+static void idle_looks_end(struct pair *p)
+{
+	const struct pace pace = { 2048, 64, 3 * QHCA_LINGER_END_NS, 64 };
+
+	connect_pair(p);
+	rounds(p, &pace);
+	CHECK(rings(p) * 10 >= 9 * 2048);
+	settle(p);
+	CHECK_EQ(active(p), 0);
 }
 
 /* More QPs at once than may linger: those over turn away, and work. */
@@ -265,5 +390,6 @@ static void many_linger(struct pair *p)
 const struct scenario doorbell_scenarios[] = {
 	RC(posts_cross_one), RC(posts_cross_lingering), RC(posts_cross_losses),
 	RC(lingering_ends), RC(few_doorbells), RC(many_linger),
+	RC(few_doorbells_in_step), RC(one_at_a_time), RC(idle_looks_end),
 	{ 0 }
 };
