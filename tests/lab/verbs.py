@@ -57,7 +57,7 @@ def _await_ready(server, background, ready, timeout):
         raise GuestError(f"server on {server.name}: {background.wait(5, check=False)}")
 
 
-def _gid_options(server, client, ip, flag="-g"):
+def gid_options(server, client, ip=4, flag="-g"):
     """Options that pick the GIDs: of the IPv4 or IPv6 addresses (4, 6), or
     of a pair (server's address, client's)."""
     addresses = {4: (server.ip4, client.ip4), 6: (server.ip6, client.ip6)}.get(ip, ip)
@@ -68,7 +68,7 @@ def _gid_options(server, client, ip, flag="-g"):
 def pingpong(server, client, kind="rc", options="", *, ip=4, timeout=120, check=True):
     """ibv_rc_pingpong and its relatives."""
     port = next(_ports)
-    gs, gc = _gid_options(server, client, ip)
+    gs, gc = gid_options(server, client, ip)
     program = f"ibv_{kind}_pingpong"
     return client_server(
         server, client,
@@ -87,7 +87,7 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
     if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
         # Each takes the other's limit for its own, and rxe's is 128.
         options += f" -o {MAX_READS}"
-    xs, xc = ("", "") if cm else _gid_options(server, client, ip, "-x")
+    xs, xc = ("", "") if cm else gid_options(server, client, ip, "-x")
     run = client_server(
         server, client,
         f"{test} -d {server.ibdev} {xs} -p {port} -F {options}",
@@ -101,7 +101,7 @@ def program(server, client, name, server_options="", client_options="", *, ip=4,
             check=True):
     """One of our own two-sided programs (tests/guest/programs)."""
     port = next(_ports)
-    gs, gc = _gid_options(server, client, ip)
+    gs, gc = gid_options(server, client, ip)
     return client_server(
         server, client,
         f"{name} -d {server.ibdev} {gs} -p {port} {server_options}",
