@@ -438,14 +438,14 @@ static uint64_t resident(void)
 	return count;
 }
 
-static void serve_scatter(void)
+/* @empty: what the tables took before the client could touch anything. */
+static void serve_scatter(struct tables empty)
 {
 	uint64_t quarter = t.pages / 4, half = quarter * EVERY * PAGE;
-	struct tables empty, some, all;
 	uint64_t covered = t.size / STRETCH;
+	struct tables some, all;
 
 	printf("1..6\n");
-	empty = tables();
 	peer_barrier(&t.peer);
 	some = tables();
 	point(some.stretches >= covered / 4 && some.stretches <= covered / 4 + 2,
@@ -662,6 +662,7 @@ static void server(void)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		     IBV_ACCESS_ON_DEMAND;
+	struct tables empty = { 0 };
 
 	t.mem = map_at(NULL, t.size + STRETCH, MAP_NORESERVE);
 	t.mem = (uint8_t *)(((uintptr_t)t.mem + STRETCH - 1) & ~(uintptr_t)(STRETCH - 1));
@@ -670,10 +671,12 @@ static void server(void)
 			    ibv_reg_mr(t.pd, t.mem, t.size, access);
 	if (!t.mr)
 		die("ibv_reg_mr on demand: %s", strerror(errno));
+	if (!strcmp(t.mode, "scatter"))
+		empty = tables();
 	t.target = (struct target) { .addr = (uintptr_t)t.mem, .rkey = t.mr->rkey };
 	peer_send(&t.peer, &t.target, sizeof(t.target));
 	if (!strcmp(t.mode, "scatter"))
-		serve_scatter();
+		serve_scatter(empty);
 	else if (!strcmp(t.mode, "bulk"))
 		serve_bulk();
 	else
