@@ -23,9 +23,8 @@
  *   taken from the fault, under @umem_mutex.
  * - A QP that goes in mid-fault: the device knows the token no more.
  *
- * No lock that another fault waits for is held while pages are brought in.
- * @umem_mutex is taken in reclaim, so nothing under it allocates, and neither
- * does a command.
+ * No lock is held while pages are brought in.  @umem_mutex is taken in reclaim,
+ * so nothing under it allocates, and neither does a command.
  *
  * Nor does anything wait for a page but the fault itself: it may come when it
  * likes, or never as long as a process lives that has the memory mapped, and
@@ -34,6 +33,7 @@
  * &struct qhca_faults, goes with the last of them.
  */
 #include <linux/dma-mapping.h>
+#include <linux/hmm.h>
 #include <linux/sched/mm.h>
 #include <net/netlink.h>
 
@@ -212,53 +212,101 @@ const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
  */
 
 /*
- * Pages [@first, @first + @num) of a stretch, @fault: paged in if need be, else
- * what of them is there.  Returns how many are mapped now; -ESTALE: the stretch
- * has been given back, or the region is gone.
- *
- * The core has one list of pages for a umem, which it fills in before it takes
- * @umem_mutex.  Those who page in may do so side by side: what one finds in a
- * place the other finds too, or there was an invalidation and both look again.
- * But who takes what is there may find nothing, and would put that over a page
- * that another has mapped meanwhile.  So he is to be alone, and else goes
- * without, rather than wait for storage.
+ * Pages [@first, @first + @num) of a stretch, paged in if need be.  Returns how
+ * many are mapped now; -ESTALE: the stretch has been given back, or the region
+ * is gone.
  *
  * The core gives up when invalidations have come between for a second.  For an
  * access that is no reason to fail.
  */
-static int qhca_stretch_map(struct qhca_stretch *s, size_t first, size_t num,
-			    bool write, bool fault)
+static int qhca_stretch_page_in(struct qhca_stretch *s, size_t first,
+				size_t num, bool write)
 {
 	struct ib_umem_odp *umem = s->umem;
 	u64 start = ib_umem_start(umem) + ((u64)first << PAGE_SHIFT);
+	u64 length = (u64)num << PAGE_SHIFT;
 	int ret;
 
-	if (fault)
-		down_read(&s->lists);
-	else if (!down_write_trylock(&s->lists))
-		return 0;
 	do {
-		ret = ib_umem_odp_map_dma_and_lock(umem, start,
-						   (u64)num << PAGE_SHIFT,
+		ret = ib_umem_odp_map_dma_and_lock(umem, start, length,
 						   qhca_compat_odp_mask(write),
-						   fault);
-	} while (ret == -EBUSY && fault && !READ_ONCE(s->odp->closing));
+						   true);
+	} while (ret == -EBUSY && !READ_ONCE(s->odp->closing));
 	if (ret < 0)
-		goto out;
+		return ret;
 	if (umem->private) {
 		ret = qhca_odp_fill(s, first, min_t(size_t, ret, num));
 	} else {
-		ib_umem_odp_unmap_dma_pages(umem, start, start +
-					    ((u64)num << PAGE_SHIFT));
+		ib_umem_odp_unmap_dma_pages(umem, start, start + length);
 		ret = -ESTALE;
 	}
 	mutex_unlock(&umem->umem_mutex);
-out:
-	if (fault)
-		up_read(&s->lists);
-	else
-		up_write(&s->lists);
 	return ret;
+}
+
+/*
+ * What is in memory of at most QHCA_ODP_AROUND pages: into @pfns, HMM_PFN_*.
+ * false: that cannot be told now.
+ */
+static bool qhca_stretch_look(struct qhca_stretch *s, size_t first, size_t num,
+			      unsigned long *pfns)
+{
+	struct ib_umem_odp *umem = s->umem;
+	struct mm_struct *mm = umem->umem.owning_mm;
+	struct hmm_range range = {
+		.notifier = &umem->notifier,
+		.start = ib_umem_start(umem) + (first << PAGE_SHIFT),
+		.end = ib_umem_start(umem) + ((first + num) << PAGE_SHIFT),
+		.hmm_pfns = pfns,
+	};
+	int err;
+
+	if (!mmget_not_zero(mm))
+		return false;
+	memset(pfns, 0, num * sizeof(*pfns));
+	range.notifier_seq = mmu_interval_read_begin(range.notifier);
+	mmap_read_lock(mm);
+	err = hmm_range_fault(&range);
+	mmap_read_unlock(mm);
+	mmput_async(mm);
+	return !err;
+}
+
+/*
+ * As qhca_stretch_page_in(), what of the pages is in memory already.  They are
+ * looked for in a list of our own, and those found paged in as others are: the
+ * core can do without bringing pages in, but puts what it finds into the
+ * region's list before it takes @umem_mutex, over what another fault has put
+ * there meanwhile.
+ */
+static int qhca_stretch_map(struct qhca_stretch *s, size_t first, size_t num)
+{
+	const unsigned long want = HMM_PFN_VALID | HMM_PFN_WRITE;
+	unsigned long pfns[QHCA_ODP_AROUND];
+	size_t chunk, i, n;
+	int total = 0;
+
+	for (; num; first += chunk, num -= chunk) {
+		chunk = min_t(size_t, num, ARRAY_SIZE(pfns));
+		if (!qhca_stretch_look(s, first, chunk, pfns))
+			continue;
+		for (i = 0; i < chunk; i += n) {
+			bool write = pfns[i] & HMM_PFN_WRITE &&
+				     s->odp->writable;
+			int ret;
+
+			for (n = 1; i + n < chunk; n++)
+				if ((pfns[i] ^ pfns[i + n]) & want)
+					break;
+			if (!(pfns[i] & HMM_PFN_VALID))
+				continue;
+			ret = qhca_stretch_page_in(s, first + i, n, write);
+			if (ret < 0)
+				return ret;
+			total += ret;
+		}
+	}
+	return total;
 }
 
 /* Pages of one stretch of an implicit region. */
@@ -266,14 +314,16 @@ static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 			     bool write, bool fault)
 {
 	struct qhca_stretch *s;
+	size_t at;
 	int ret;
 
 	do {
 		s = qhca_implicit_get(odp, first);
 		if (IS_ERR(s))
 			return PTR_ERR(s);
-		ret = qhca_stretch_map(s, first & (QHCA_STRETCH_PAGES - 1), num,
-				       write, fault);
+		at = first & (QHCA_STRETCH_PAGES - 1);
+		ret = fault ? qhca_stretch_page_in(s, at, num, write) :
+			      qhca_stretch_map(s, at, num);
 		/* It may have been made in vain. */
 		if (ret <= 0) {
 			mutex_lock(&s->umem->umem_mutex);
@@ -287,8 +337,9 @@ static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 }
 
 /*
- * Pages [@first, @first + @num) of a region.  Returns how many are mapped now,
- * or the error of the first that cannot be had.
+ * Pages [@first, @first + @num) of a region, @fault: paged in if need be, else
+ * what of them is there.  Returns how many are mapped now, or the error of the
+ * first that cannot be had.
  */
 static int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num,
 			bool write, bool fault)
@@ -296,8 +347,10 @@ static int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num,
 	int ret, total = 0;
 	size_t n;
 
+	if (!odp->root && fault)
+		return qhca_stretch_page_in(&odp->all, first, num, write);
 	if (!odp->root)
-		return qhca_stretch_map(&odp->all, first, num, write, fault);
+		return qhca_stretch_map(&odp->all, first, num);
 	for (; num; first += n, num -= n) {
 		n = min_t(size_t, num, QHCA_STRETCH_PAGES -
 			  (first & (QHCA_STRETCH_PAGES - 1)));
@@ -563,7 +616,6 @@ static int qhca_explicit_init(struct qhca_odp *odp, u64 start, u64 length,
 		ib_umem_odp_release(umem);
 		return err;
 	}
-	init_rwsem(&s->lists);
 	s->odp = odp;
 	s->umem = umem;
 	s->at = &odp->mr->at;

@@ -2,9 +2,8 @@
 /*
  * Memory on demand, within odp.c and odp_implicit.c.
  *
- * Lock order: qhca_stretch.lists, then @umem_mutex of the stretch, then
- * qhca_odp.lock.  The latter two are taken in the notifier, so in reclaim:
- * nothing under them allocates.
+ * Lock order: @umem_mutex of a stretch, then qhca_odp.lock.  Both are taken in
+ * the notifier, so in reclaim: nothing under them allocates.
  */
 #ifndef QHCA_ODP_H
 #define QHCA_ODP_H
@@ -28,7 +27,6 @@ struct qhca_odp_dir;
  *          @umem->private is the stretch
  * @at:     where the entries of its pages are
  * @offset: byte of the region's translated space where it begins, at a page
- * @lists:  the core's lists of pages, see qhca_stretch_map()
  *
  * The rest is for stretches of implicit regions, which come and go.
  * @own:    @at
@@ -44,7 +42,6 @@ struct qhca_stretch {
 	struct ib_umem_odp *umem;
 	struct qhca_at *at;
 	u64 offset;
-	struct rw_semaphore lists;
 
 	struct qhca_at own;
 	refcount_t ref;

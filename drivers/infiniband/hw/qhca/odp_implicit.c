@@ -133,7 +133,6 @@ static struct qhca_stretch *qhca_stretch_alloc(struct qhca_odp *odp, u64 page)
 	s->odp = odp;
 	s->at = &s->own;
 	s->offset = ALIGN_DOWN(page << PAGE_SHIFT, QHCA_STRETCH_SIZE);
-	init_rwsem(&s->lists);
 	INIT_LIST_HEAD(&s->idle);
 	refcount_set(&s->ref, 1);
 
