@@ -284,6 +284,21 @@ static inline void qhca_store_release(__le32 *p, uint32_t value)
 			      memory_order_release);
 }
 
+/*
+ * What was stored before is seen by the device before what is loaded after is
+ * read.  C11's fence is for processors: on x86 it may be a locked instruction,
+ * which an emulator of a machine with one processor need not make a barrier for
+ * the threads of its devices.
+ */
+static inline void qhca_store_load_barrier(void)
+{
+#ifdef __x86_64__
+	asm volatile("mfence" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
 /* Ring a doorbell of the context's page; memory written before is seen. */
 static inline void qhca_doorbell(struct qhca_context *ctx, size_t offset,
 				 uint32_t low, uint32_t high)

@@ -346,7 +346,7 @@ void qhca_qp_in_error(struct qhca_qp *qp)
 
 	qhca_lock(&qp->rq.lock);
 	qhca_unlock(&qp->rq.lock);
-	atomic_thread_fence(memory_order_seq_cst);
+	qhca_store_load_barrier();
 	qhca_doorbell(to_qctx(qp->vqp.qp.context), QHCA_DB_SQ,
 		      qp->vqp.qp.qp_num, qhca_load(&qp->rec->sq_pi));
 }

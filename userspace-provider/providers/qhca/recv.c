@@ -41,7 +41,7 @@ int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		qhca_store_release(&qp->rec->rq_pi, pi);
 		/* what the lock would order: see qhca_qp_in_error() */
 		if (!rq->lock.needed)
-			atomic_thread_fence(memory_order_seq_cst);
+			qhca_store_load_barrier();
 		if (unlikely(atomic_load_explicit(&qp->in_error,
 						  memory_order_relaxed)))
 			qhca_doorbell(to_qctx(ibqp->context), QHCA_DB_SQ,

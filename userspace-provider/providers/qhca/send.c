@@ -68,7 +68,7 @@ void qhca_sq_publish(struct qhca_qp *qp, uint32_t pi)
 	qp->sq.pi = pi;
 	qhca_store_release(&qp->rec->sq_pi, pi);
 
-	atomic_thread_fence(memory_order_seq_cst);
+	qhca_store_load_barrier();
 	if (!qhca_load(&qp->rec->sq_active))
 		qhca_doorbell(to_qctx(qp->vqp.qp.context), QHCA_DB_SQ,
 			      qp->vqp.qp.qp_num, pi);
