@@ -100,6 +100,9 @@ static enum qhca_mem_reason bind_region_refusal(const struct qhca_pte_host *mr,
 	if (b->access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & QHCA_ACCESS_LOCAL_WRITE))
 		return QHCA_PROT_ACCESS;
+	/* that memory outlives power is a fact, not a right to give */
+	if (b->access & ~mr->access & QHCA_ACCESS_FLUSH_PERSISTENT)
+		return QHCA_PROT_ACCESS;
 	return qhca_range_inside(b->addr, b->length, mr->start, mr->length) ?
 	       QHCA_PROT_NONE : QHCA_PROT_RANGE;
 }

@@ -134,7 +134,8 @@ static enum qhca_mem_reason pte_refusal(const struct qhca_pte_host *pte,
 		return QHCA_PROT_TYPE;
 	if (req->access & ~pte->access)
 		return QHCA_PROT_ACCESS;
-	if (!qhca_range_inside(req->addr, req->len, pte->start, pte->length))
+	if (!req->whole &&
+	    !qhca_range_inside(req->addr, req->len, pte->start, pte->length))
 		return QHCA_PROT_RANGE;
 	return QHCA_PROT_NONE;
 }
@@ -172,6 +173,15 @@ enum qhca_mem_status qhca_mem_check(struct qhca_hca *hca,
 	struct qhca_pte_host copy;
 
 	return req->len ? protect(hca, req, &copy, &pte) : QHCA_MEM_OK;
+}
+
+enum qhca_mem_status qhca_mem_check_key(struct qhca_hca *hca,
+					const struct qhca_mem_req *req)
+{
+	const struct qhca_pte_host *pte;
+	struct qhca_pte_host copy;
+
+	return protect(hca, req, &copy, &pte);
 }
 
 /* ------------------------------------------------------------------------
@@ -397,6 +407,17 @@ static enum qhca_mem_status copy_out(struct qhca_hca *hca,
 	return QHCA_MEM_OK;
 }
 
+/* 8 bytes, aligned, and so in one run. */
+static enum qhca_mem_status store_atomic(struct qhca_hca *hca,
+					 const struct access *a,
+					 const uint8_t *raw)
+{
+	if (a->devmem)
+		return copy_out(hca, a, raw);
+	return qhca_dma_write_release(hca, a->run[0].addr, raw, 8) ?
+	       QHCA_MEM_DMA : QHCA_MEM_OK;
+}
+
 enum qhca_mem_status qhca_mem_read(struct qhca_hca *hca,
 				   const struct qhca_mem_req *req, void *buf)
 {
@@ -434,12 +455,12 @@ enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
 	struct qhca_pte_host copy;
 	enum qhca_mem_status status;
 	uint64_t old, new_value = swap_add;
-	uint8_t raw[8];
+	uint8_t raw[8] = { 0 };
 
 	if (req->len != sizeof(raw) || req->addr % sizeof(raw))
 		return refuse_access(hca, &a, QHCA_PROT_ARGUMENT);
 	status = begin(hca, &a, &copy);
-	if (!status)
+	if (!status && op != QHCA_ATOMIC_WRITE)
 		status = copy_in(hca, &a, raw);
 	if (status)
 		return status;
@@ -451,5 +472,5 @@ enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
 	else if (op == QHCA_ATOMIC_CMP_SWAP && old != compare)
 		return QHCA_MEM_OK;
 	put_le64(raw, new_value);
-	return copy_out(hca, &a, raw);
+	return store_atomic(hca, &a, raw);
 }

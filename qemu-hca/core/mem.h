@@ -61,6 +61,7 @@ struct qhca_mem {
  * @kernel: the QP may use the reserved L_Key
  * @channel: segment of a send or receive (strict mode of the reserved L_Key)
  * @qpn:    the QP for which this is done (type 2B windows)
+ * @whole:  all of the region or window is meant, whatever @addr and @len say
  */
 struct qhca_mem_req {
 	uint64_t addr, len;
@@ -68,7 +69,7 @@ struct qhca_mem_req {
 	uint32_t pd;
 	uint32_t access;
 	uint32_t qpn;
-	bool remote, kernel, channel;
+	bool remote, kernel, channel, whole;
 };
 
 enum qhca_mem_atomic_op {
@@ -86,6 +87,9 @@ void qhca_mem_fini(struct qhca_hca *hca);
  */
 enum qhca_mem_status qhca_mem_check(struct qhca_hca *hca,
 				    const struct qhca_mem_req *req);
+/* The same, but the key is looked up even if the length is 0. */
+enum qhca_mem_status qhca_mem_check_key(struct qhca_hca *hca,
+					const struct qhca_mem_req *req);
 /*
  * Copy between memory and @buf (req->len bytes, at most QHCA_MEM_MAX_LEN).  All or
  * nothing as to protection and presence; after QHCA_MEM_DMA a part may have
@@ -99,7 +103,8 @@ enum qhca_mem_status qhca_mem_write(struct qhca_hca *hca,
 /*
  * req->len is 8 and req->addr 8-byte aligned (else PROT).  Operands and @orig
  * in host order; memory holds little-endian.  WRITE stores @swap_add; @orig may
- * be NULL for it.  Atomic towards other operations of this HCA.
+ * be NULL for it.  Atomic towards other operations of this HCA; a value is
+ * stored at once, after everything written before.
  */
 enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
 				     const struct qhca_mem_req *req,

@@ -87,6 +87,10 @@ enum qhca_op {
 #define QHCA_NAK_OP		0x63u
 #define QHCA_NAK_INVALID_RD	0x64u
 
+/* FETH (IBTA A19): placement type and selectivity level, the rest reserved */
+#define QHCA_FETH_TYPE		0x0000000fu
+#define QHCA_FETH_LEVEL		0x00000030u
+
 /* Transport headers in host order; only those of the opcode mean something. */
 struct qhca_pkt {
 	uint8_t opcode;			/* wire opcode, with service */
@@ -106,7 +110,7 @@ struct qhca_pkt {
 	uint8_t syndrome;		/* AETH */
 	uint32_t msn;
 	uint8_t imm[4];			/* as on the wire */
-	uint32_t feth;			/* type and selectivity */
+	uint32_t feth;			/* QHCA_FETH_* */
 	uint32_t qkey, src_qpn;		/* DETH */
 	uint32_t xrc_srqn;		/* XRCETH */
 

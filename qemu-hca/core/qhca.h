@@ -61,7 +61,8 @@ enum qhca_trace_id {
  *	atomic.
  * @dma_write: copy to memory; 0 or -1.  Same atomicity.
  * @dma_write_release: like @dma_write, but the last 4 bytes become visible
- *	after all the rest and after every earlier write.
+ *	after all the rest and after every earlier write.  An aligned 8-byte
+ *	access becomes visible as a whole, after every earlier write.
  * @raise_irq: MSI-X vector; must not call back synchronously into the engine.
  * @tx_reserve: room for a frame of @len bytes, or NULL when the link cannot
  *	take one now; the host then calls qhca_tx_ready() later.

@@ -218,7 +218,7 @@ static bool responder_sane(const struct qhca_qp *qp)
 	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
 		const struct qhca_resource *r = &qp->res[i];
 
-		if (r->type > QHCA_RES_ATOMIC ||
+		if (r->type > QHCA_RES_PLACE ||
 		    (r->type == QHCA_RES_READ && r->value > QHCA_MAX_MSG_SIZE))
 			return false;
 		if (!(r->flags & QHCA_RES_F_PENDING))

@@ -31,8 +31,8 @@
 /* ---- hardware part of the context */
 
 /*
- * A responder resource: an RDMA READ or ATOMIC that was accepted, kept to be
- * answered in order and answered again (IBTA 9.7.5.1.1, 9.7.4.1).
+ * A responder resource: a READ, atomic, ATOMIC WRITE or FLUSH that was accepted,
+ * kept to be answered in order and answered again (IBTA 9.7.5.1.1, 9.7.4.1).
  */
 struct qhca_resource_hw {
 	__le64 addr;			/* remote address of the first byte */
@@ -66,6 +66,7 @@ enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
 #define QHCA_RES_NONE		0u
 #define QHCA_RES_READ		1u
 #define QHCA_RES_ATOMIC		2u
+#define QHCA_RES_PLACE		3u	/* ATOMIC WRITE, FLUSH */
 #define QHCA_RES_F_PENDING	1u	/* an answer is to be sent */
 #define QHCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
 #define QHCA_RES_F_BAD		4u	/* ... and its page is not to be had */
@@ -105,7 +106,7 @@ enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
 	X(16, s_flags)		/* QHCA_SF_* */ \
 	X(16, r_flags)		/* QHCA_RF_* */ \
 	X(8, state)		/* enum qhca_qp_state */ \
-	X(8, s_reads)		/* READs and ATOMICs outstanding */ \
+	X(8, s_reads)		/* requests outstanding that have a response */ \
 	X(8, s_retry)		/* retries left */ \
 	X(8, s_rnr)		/* RNR retries left */ \
 	X(8, r_op)		/* message in progress: enum qhca_rmsg */ \

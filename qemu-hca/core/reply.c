@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the responder owes: READ responses, atomic results, ACKs and NAKs, in
- * order of PSN (IBTA 9.7.5.1).  READs and atomics wait in the ring of
+ * What the responder owes: READ responses, results, ACKs and NAKs, in order of
+ * PSN (IBTA 9.7.5.1).  READs and what has a result wait in the ring of
  * resources, oldest first; an ACK goes as soon as nothing before it is owed; a
  * NAK goes last.
  */
@@ -101,13 +101,15 @@ static bool put_unsolicited(struct qhca_hca *hca, struct qhca_qp *qp,
 	return true;
 }
 
-static bool put_atomic(struct qhca_hca *hca, struct qhca_qp *qp,
+/* An atomic's old value; of ATOMIC WRITE and FLUSH, that they are done. */
+static bool put_result(struct qhca_hca *hca, struct qhca_qp *qp,
 		       const struct reply *to, struct qhca_resource *r)
 {
+	uint8_t op = r->type == QHCA_RES_ATOMIC ? QHCA_OP_ATOMIC_ACK :
+						  QHCA_OP_READ_RESP_ONLY;
 	struct qhca_pkt pkt;
 
-	headers(qp, QHCA_OP_ATOMIC_ACK, r->psn,
-		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	headers(qp, op, r->psn, QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
 	pkt.orig = r->value;
 	if (!put(hca, qp, to, &pkt))
 		return false;
@@ -310,7 +312,7 @@ bool qhca_reply_run(struct qhca_hca *hca, struct qhca_qp *qp,
 		else if (r && r->type == QHCA_RES_READ)
 			ok = put_read(hca, qp, &to, r);
 		else if (r)
-			ok = put_atomic(hca, qp, &to, r);
+			ok = put_result(hca, qp, &to, r);
 		else if (qp->r_flags & QHCA_RF_NAK)
 			ok = put_nak(hca, qp, &to);
 		else if (qp->r_flags & QHCA_RF_UNSOLICITED)

@@ -204,7 +204,7 @@ void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
 			return;
 		}
 		end = qhca_psn_add(qp->s_ci_psn, sum->packets);
-		/* a READ or ATOMIC is acknowledged by its response alone */
+		/* a READ, atomic, ... is acknowledged by its response alone */
 		if (sum->packets && !(sum->kind & QHCA_WK_RESPONSE)) {
 			uint32_t to = qhca_psn_before(upto, end) ? upto : end;
 
@@ -317,6 +317,10 @@ static uint8_t wire_op(const struct qhca_swqe *w, bool first, bool last)
 		return QHCA_OP_CMP_SWAP;
 	case QHCA_WQE_FETCH_ADD:
 		return QHCA_OP_FETCH_ADD;
+	case QHCA_WQE_ATOMIC_WRITE:
+		return QHCA_OP_ATOMIC_WRITE;
+	case QHCA_WQE_FLUSH:
+		return QHCA_OP_FLUSH;
 	case QHCA_WQE_SEND_INV:
 		if (last)
 			return first ? QHCA_OP_SEND_ONLY_INV :
@@ -340,9 +344,17 @@ static void fill_headers(const struct qhca_swqe *w, uint64_t offset,
 	case QHCA_WQE_WRITE:
 	case QHCA_WQE_WRITE_IMM:
 	case QHCA_WQE_READ:
+	case QHCA_WQE_ATOMIC_WRITE:
 		pkt->va = get_le64(&w->wire.rdma.raddr) + offset;
 		pkt->rkey = get_le32(&w->wire.rdma.rkey);
 		pkt->dma_len = w->length - offset;
+		break;
+	case QHCA_WQE_FLUSH:
+		pkt->va = get_le64(&w->wire.flush.raddr);
+		pkt->rkey = get_le32(&w->wire.flush.rkey);
+		pkt->dma_len = w->length;
+		pkt->feth = QHCA_PUT(QHCA_FETH_TYPE, w->wire.flush.type) |
+			    QHCA_PUT(QHCA_FETH_LEVEL, w->wire.flush.level);
 		break;
 	case QHCA_WQE_CMP_SWAP:
 	case QHCA_WQE_FETCH_ADD:
@@ -487,7 +499,8 @@ static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 	pkt.dest_qpn = qp->dest_qpn;
 	pkt.psn = qp->s_psn;
 	pkt.xrc_srqn = get_le32(&w->wire.xrc_srqn);
-	pkt.payload_len = response ? 0 : last ? w->length - offset : qp->mtu;
+	pkt.payload_len = !qhca_swqe_has_data(w) ? 0 :
+			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
 	if (qhca_qp_is_datagram(qp)) {
 		s->path_ok = qhca_datagram_address(hca, qp, w, &s->path, &pkt);

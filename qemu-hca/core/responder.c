@@ -320,15 +320,24 @@ static struct qhca_resource *oldest_slot(struct qhca_qp *qp)
 	return &qp->res[qp->res_head];
 }
 
-/* Is there a resource for one more answer? */
+/*
+ * Is there a resource for one more answer?  Answers given again do not count: the
+ * peer may have them long ago.
+ */
+static bool resource_left(const struct qhca_qp *qp)
+{
+	return qp->res[qp->res_head].flags != QHCA_RES_F_PENDING;
+}
+
+/* ... of a READ or an atomic, of which the peer may ask for so many. */
 static bool resource_free(const struct qhca_qp *qp)
 {
 	unsigned int owed = 0;
 
-	/* answers given again do not count: the peer may have them long ago */
 	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
-		owed += qp->res[i].flags == QHCA_RES_F_PENDING;
-	return owed < qp->sw.max_dest_rd_atomic;
+		owed += qp->res[i].flags == QHCA_RES_F_PENDING &&
+			qp->res[i].type != QHCA_RES_PLACE;
+	return owed < qp->sw.max_dest_rd_atomic && resource_left(qp);
 }
 
 static struct qhca_resource *new_resource(struct qhca_qp *qp, uint8_t type,
@@ -409,6 +418,69 @@ static enum qhca_verdict request_atomic(struct qhca_hca *hca, struct qhca_qp *qp
 	return QHCA_V_ACCEPT;
 }
 
+/* ---- ATOMIC WRITE and FLUSH (IBTA A19) */
+
+static void place_done(struct qhca_hca *hca, struct qhca_qp *qp,
+		       const struct qhca_pkt *pkt)
+{
+	new_resource(qp, QHCA_RES_PLACE, pkt);
+	request_done(qp, 1, true);
+	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
+}
+
+static enum qhca_verdict request_atomic_write(struct qhca_hca *hca,
+					      struct qhca_qp *qp,
+					      const struct qhca_pkt *pkt)
+{
+	enum qhca_mem_status status;
+	enum qhca_verdict verdict;
+	struct qhca_mem_req req;
+
+	if (qp->r_op != QHCA_RMSG_NONE ||
+	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE) ||
+	    !(hca->features & QHCA_FEAT_ATOMIC_WRITE) ||
+	    !resource_left(qp) || pkt->dma_len != 8 || pkt->payload_len != 8 ||
+	    pkt->va & 7)
+		return QHCA_V_INVALID;
+	remote_req(qp, &req, pkt->va, 8, pkt->rkey, QHCA_ACCESS_REMOTE_WRITE);
+	status = qhca_mem_atomic(hca, &req, QHCA_ATOMIC_WRITE, 0,
+				 get_le64(pkt->payload), NULL);
+	if (status == QHCA_MEM_FAULT)
+		return write_fault(hca, qp, QHCA_FAULT_RDMA_W, 0, 8,
+				   QHCA_V_ACCESS);
+	verdict = remote_verdict(status);
+	if (verdict == QHCA_V_ACCEPT)
+		place_done(hca, qp, pkt);
+	return verdict;
+}
+
+/* What came before has been written to memory, where all see it. */
+static enum qhca_verdict request_flush(struct qhca_hca *hca,
+				       struct qhca_qp *qp,
+				       const struct qhca_pkt *pkt)
+{
+	uint32_t type = QHCA_GET(QHCA_FETH_TYPE, pkt->feth);
+	uint32_t level = QHCA_GET(QHCA_FETH_LEVEL, pkt->feth);
+	enum qhca_verdict verdict;
+	struct qhca_mem_req req;
+	uint32_t access = 0;
+
+	if (type & QHCA_FLUSH_GLOBAL)
+		access |= QHCA_ACCESS_FLUSH_GLOBAL;
+	if (type & QHCA_FLUSH_PERSISTENT)
+		access |= QHCA_ACCESS_FLUSH_PERSISTENT;
+	if (qp->r_op != QHCA_RMSG_NONE || access & ~qp->access ||
+	    !(hca->features & QHCA_FEAT_FLUSH) || !resource_left(qp) ||
+	    !type || type & ~QHCA_FLUSH_TYPES || level > QHCA_FLUSH_REGION)
+		return QHCA_V_INVALID;
+	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey, access);
+	req.whole = level == QHCA_FLUSH_REGION;
+	verdict = remote_verdict(qhca_mem_check_key(hca, &req));
+	if (verdict == QHCA_V_ACCEPT)
+		place_done(hca, qp, pkt);
+	return verdict;
+}
+
 /* ---- duplicates */
 
 static struct qhca_resource *find_resource(struct qhca_qp *qp,
@@ -421,6 +493,10 @@ static struct qhca_resource *find_resource(struct qhca_qp *qp,
 
 		if (r->type == QHCA_RES_ATOMIC && !index &&
 		    pkt->what & QHCA_H_ATOMIC)
+			return r;
+		if (r->type == QHCA_RES_PLACE && !index &&
+		    (pkt->op == QHCA_OP_ATOMIC_WRITE ||
+		     pkt->op == QHCA_OP_FLUSH))
 			return r;
 		/* the tail of the READ, as whoever misses it asks for it */
 		if (r->type == QHCA_RES_READ &&
@@ -454,7 +530,7 @@ static void replay(struct qhca_hca *hca, struct qhca_qp *qp,
 
 /*
  * The PSN with which a duplicate SEND or WRITE is acknowledged: the last one
- * completed, but not beyond a READ or atomic that followed it, since the peer
+ * completed, but not beyond a READ, atomic, ... that followed it, since the peer
  * who repeats this will ask for that answer again, and an ACK past it would
  * tell him that it was lost.
  */
@@ -542,7 +618,11 @@ enum qhca_verdict qhca_request_execute(struct qhca_hca *hca,
 		return request_read(hca, qp, pkt);
 	if (pkt->what & QHCA_H_ATOMIC)
 		return request_atomic(hca, qp, pkt);
-	return QHCA_V_INVALID;		/* FLUSH, ATOMIC WRITE: absent */
+	if (pkt->op == QHCA_OP_ATOMIC_WRITE)
+		return request_atomic_write(hca, qp, pkt);
+	if (pkt->op == QHCA_OP_FLUSH)
+		return request_flush(hca, qp, pkt);
+	return QHCA_V_INVALID;
 }
 
 void qhca_request_rx(struct qhca_hca *hca, struct qhca_qp *qp,

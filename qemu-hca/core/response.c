@@ -37,7 +37,7 @@ static void go_back(struct qhca_hca *hca, struct qhca_qp *qp)
 
 /*
  * All PSNs before @upto were executed.  false: not so for this requester, who
- * still misses the response of a READ or ATOMIC among them.
+ * still misses the response of a READ, atomic, ... among them.
  */
 static bool acknowledge(struct qhca_hca *hca, struct qhca_qp *qp,
 			uint32_t upto)
@@ -166,6 +166,34 @@ static bool read_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
 	return pkt->payload_len == (last ? w->length - *offset : qp->mtu);
 }
 
+/* Is @pkt the answer to @w?  *@offset: of a READ, where its bytes go. */
+static bool answer_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
+			const struct qhca_pkt *pkt, uint32_t *offset)
+{
+	if (pkt->op == QHCA_OP_ATOMIC_ACK)
+		return w->kind & QHCA_WK_ATOMIC;
+	if (w->kind & QHCA_WK_PLACE)
+		return pkt->op == QHCA_OP_READ_RESP_ONLY && !pkt->payload_len;
+	return read_fits(qp, w, pkt, offset);
+}
+
+/* The bytes of the answer, if it has any, to where the WQE wants them. */
+static enum qhca_mem_status scatter(struct qhca_hca *hca,
+				    const struct qhca_qp *qp,
+				    struct qhca_swqe *w,
+				    const struct qhca_pkt *pkt, uint32_t offset)
+{
+	uint8_t value[8];
+
+	if (w->kind & QHCA_WK_PLACE)
+		return QHCA_MEM_OK;
+	if (pkt->op != QHCA_OP_ATOMIC_ACK)
+		return qhca_swqe_scatter(hca, qp, w, offset, pkt->payload,
+					 pkt->payload_len);
+	put_le64(value, pkt->orig);
+	return qhca_swqe_scatter(hca, qp, w, 0, value, sizeof(value));
+}
+
 /*
  * The target of a response is not present: the response is dropped, and asked
  * for again after FAULT_RESUME.  The responder has answered, so no retry was in
@@ -214,7 +242,6 @@ static void data(struct qhca_hca *hca, struct qhca_qp *qp,
 	enum qhca_mem_status status;
 	struct qhca_swqe *w;
 	uint32_t offset = 0;
-	uint8_t value[8];
 
 	/* a response answers all that came before it */
 	if (!acknowledge(hca, qp, pkt->psn))
@@ -222,18 +249,11 @@ static void data(struct qhca_hca *hca, struct qhca_qp *qp,
 	w = answered(hca, qp);
 	if (!w)
 		return;
-	if (pkt->op == QHCA_OP_ATOMIC_ACK ? !(w->kind & QHCA_WK_ATOMIC) :
-					    !read_fits(qp, w, pkt, &offset)) {
+	if (!answer_fits(qp, w, pkt, &offset)) {
 		qhca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR, 0);
 		return;
 	}
-	if (pkt->op == QHCA_OP_ATOMIC_ACK) {
-		put_le64(value, pkt->orig);
-		status = qhca_swqe_scatter(hca, qp, w, 0, value, 8);
-	} else {
-		status = qhca_swqe_scatter(hca, qp, w, offset, pkt->payload,
-					   pkt->payload_len);
-	}
+	status = scatter(hca, qp, w, pkt, offset);
 	if (status == QHCA_MEM_FAULT) {
 		scatter_fault(hca, qp, w, offset);
 		return;

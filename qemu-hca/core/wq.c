@@ -25,6 +25,8 @@ static const struct qhca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
 	[QHCA_WQE_BIND_MW]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
 	[QHCA_WQE_LOCAL_INV]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
 	[QHCA_WQE_REG_MR]	= { QHCA_WK_LOCAL, T_CONNECTED, QHCA_FEAT_FAST_REG },
+	[QHCA_WQE_ATOMIC_WRITE]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_ATOMIC_WRITE },
+	[QHCA_WQE_FLUSH]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_FLUSH },
 	[QHCA_WQE_NOP]		= { QHCA_WK_LOCAL, T_ALL, 0 },
 };
 
@@ -108,11 +110,13 @@ static uint32_t tail_len(const struct qhca_qp *qp, const struct qhca_swqe *w)
 	if (w->kind & QHCA_WK_LOCAL)
 		return 0;
 	if (w->flags & QHCA_WQE_F_INLINE) {
-		if (w->kind & QHCA_WK_RESPONSE || inline_len > qp->max_inline ||
+		if (!qhca_swqe_has_data(w) || inline_len > qp->max_inline ||
 		    inline_len > stride - HEADER)
 			return UINT32_MAX;
 		return inline_len;
 	}
+	if (w->opcode == QHCA_WQE_FLUSH)
+		return 0;
 	if (w->wire.num_sge > qp->sw.sq_max_sge ||
 	    w->wire.num_sge * SEG > stride - HEADER)
 		return UINT32_MAX;
@@ -122,12 +126,26 @@ static uint32_t tail_len(const struct qhca_qp *qp, const struct qhca_swqe *w)
 static uint8_t check_length(struct qhca_hca *hca, const struct qhca_qp *qp,
 			    const struct qhca_swqe *w, uint64_t length)
 {
-	if (w->kind & QHCA_WK_ATOMIC && length != 8)
+	if ((w->kind & QHCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
+	    length != 8)
 		return QHCA_WC_LOC_LEN_ERR;
 	if (qhca_qp_is_datagram(qp) && w->kind & QHCA_WK_SEND &&
 	    length > qhca_port_mtu(hca))
 		return QHCA_WC_LOC_LEN_ERR;
 	return length > QHCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
+}
+
+/* A FLUSH has no bytes of its own: the length is of what it flushes. */
+static uint8_t flush_load(struct qhca_swqe *w)
+{
+	const struct qhca_wqe_flush *flush = &w->wire.flush;
+
+	if (!flush->type || flush->type & ~QHCA_FLUSH_TYPES ||
+	    flush->level > QHCA_FLUSH_REGION)
+		return QHCA_WC_LOC_QP_OP_ERR;
+	w->length = get_le32(&flush->length);
+	w->packets = 1;
+	return 0;
 }
 
 static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
@@ -138,6 +156,8 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
 
 	if (w->kind & QHCA_WK_LOCAL)
 		return 0;
+	if (w->opcode == QHCA_WQE_FLUSH)
+		return flush_load(w);
 	if (w->flags & QHCA_WQE_F_INLINE) {
 		memcpy(w->data, raw + HEADER, tail);
 		length = tail;
@@ -149,7 +169,7 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (error)
 		return error;
 	w->length = length;
-	w->packets = w->kind & QHCA_WK_ATOMIC || qhca_qp_is_datagram(qp) ? 1 :
+	w->packets = qhca_qp_is_datagram(qp) ? 1 :
 		     qhca_packets(length, qp->mtu);
 	return 0;
 }

@@ -46,7 +46,8 @@ struct qhca_sgl {
 #define QHCA_WK_LOCAL	0x10u		/* no packet */
 #define QHCA_WK_IMM	0x20u
 #define QHCA_WK_INV	0x40u
-#define QHCA_WK_RESPONSE (QHCA_WK_READ | QHCA_WK_ATOMIC)
+#define QHCA_WK_PLACE	0x80u		/* answered by an empty READ response */
+#define QHCA_WK_RESPONSE (QHCA_WK_READ | QHCA_WK_ATOMIC | QHCA_WK_PLACE)
 
 struct qhca_wqe_info {
 	uint8_t kind;			/* QHCA_WK_*; 0: no such opcode */
@@ -90,6 +91,13 @@ struct qhca_rwqe {
  */
 int qhca_swqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
 		    struct qhca_swqe *w);
+
+/* Do the request's packets carry its bytes? */
+static inline bool qhca_swqe_has_data(const struct qhca_swqe *w)
+{
+	return !(w->kind & QHCA_WK_RESPONSE) ||
+	       w->opcode == QHCA_WQE_ATOMIC_WRITE;
+}
 
 /* PSNs a message of @length bytes takes. */
 static inline uint32_t qhca_packets(uint32_t length, uint32_t mtu)

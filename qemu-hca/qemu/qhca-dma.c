@@ -250,7 +250,8 @@ int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
                                 const void *buf, size_t len)
 {
     QhcaState *s = host;
-    const uint8_t *last = (const uint8_t *)buf + len - 4;
+    size_t word = len == 8 && !(addr & 7) ? 8 : 4;
+    const uint8_t *last = (const uint8_t *)buf + len - word;
     QhcaDmaWindow *w;
 
     assert(len >= 4);
@@ -259,17 +260,17 @@ int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
         uint8_t *ram = w->ram.ptr + (addr - w->first);
 
         s->dma_wrote = true;
-        memcpy(ram, buf, len - 4);
+        memcpy(ram, buf, len - word);
         smp_wmb();      /* the last word after all the rest */
-        qhca_dma_store(ram + len - 4, last, 4);
+        qhca_dma_store(ram + len - word, last, word);
         address_space_cache_invalidate(&w->ram, addr - w->first, len);
         return 0;
     }
-    if (qhca_host_dma_write(host, gvmi, addr, buf, len - 4)) {
+    if (qhca_host_dma_write(host, gvmi, addr, buf, len - word)) {
         return -1;
     }
     smp_wmb();          /* the last word after all the rest */
-    return qhca_host_dma_write(host, gvmi, addr + len - 4, last, 4);
+    return qhca_host_dma_write(host, gvmi, addr + len - word, last, word);
 }
 
 /* The lock without the engine: there may be none yet. */

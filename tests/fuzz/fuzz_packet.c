@@ -63,7 +63,8 @@ static const struct region {
 } region[] = {
 	[MR_RW] = { PD, QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE |
 		    QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC |
-		    QHCA_ACCESS_MW_BIND, 0x10000000, 5 * 4096, true },
+		    QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_MW_BIND,
+		    0x10000000, 5 * 4096, true },
 	[MR_LOCAL] = { PD, QHCA_ACCESS_LOCAL_WRITE, 0x20000123, 3 * 4096,
 		       true },
 	[MR_READ] = { PD, QHCA_ACCESS_REMOTE_READ, 0x30000000, 2 * 4096,
@@ -170,7 +171,7 @@ static void fill_conn(struct victim *v, unsigned int q, struct md_conn *c)
 		.sq_psn = q & 1 ? 0xfffffe : 0x100,
 		.rq_psn = q & 1 ? 0x200 : 0xfffffd,
 		.access = QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ |
-			  QHCA_ACCESS_REMOTE_ATOMIC,
+			  QHCA_ACCESS_REMOTE_ATOMIC | QHCA_ACCESS_FLUSH_GLOBAL,
 		.mtu = plan[q].mtu, .timeout = 10, .retry_cnt = 2,
 		.rnr_retry = 1, .min_rnr_timer = 1, .max_rd_atomic = 4,
 		.max_dest_rd_atomic = 2,
@@ -574,6 +575,7 @@ static void post_send(struct victim *v, struct in *in)
 		QHCA_WQE_SEND, QHCA_WQE_READ, QHCA_WQE_WRITE, QHCA_WQE_READ,
 		QHCA_WQE_SEND_IMM, QHCA_WQE_CMP_SWAP, QHCA_WQE_FETCH_ADD,
 		QHCA_WQE_WRITE_IMM, QHCA_WQE_SEND_INV, QHCA_WQE_NOP,
+		QHCA_WQE_ATOMIC_WRITE, QHCA_WQE_FLUSH,
 	};
 	unsigned int q = in_below(in, NUM_QPS);
 	struct md_qp *qp = &v->qp[q];
@@ -583,10 +585,12 @@ static void post_send(struct victim *v, struct in *in)
 	struct md_wr wr = {
 		.opcode = IN_ONE_OF(in, opcode), .num_sge = 1, .sge = &sge,
 		.raddr = 0x1000, .rkey = 0x2200, .wr_id = qp->sq_pi,
+		.flush_type = QHCA_FLUSH_GLOBAL, .flush_len = 64,
 	};
 
 	sge.len = wr.opcode == QHCA_WQE_CMP_SWAP ||
-		  wr.opcode == QHCA_WQE_FETCH_ADD ? 8 :
+		  wr.opcode == QHCA_WQE_FETCH_ADD ||
+		  wr.opcode == QHCA_WQE_ATOMIC_WRITE ? 8 :
 		  in_below(in, plan[q].type == QHCA_QPT_UD ||
 			       plan[q].type == QHCA_QPT_GSI ? 1024 : 8000);
 	wr.flags = in_u8(in) & 7;

@@ -50,7 +50,7 @@ enum {
 #define POOL_LEN	(2 * 4096ull)
 #define ALL_RIGHTS	(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
 			 QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC | \
-			 QHCA_ACCESS_MW_BIND)
+			 QHCA_ACCESS_FLUSH_GLOBAL | QHCA_ACCESS_MW_BIND)
 
 struct side {
 	struct guard *g;
@@ -401,7 +401,12 @@ static void post_send(struct script *x, struct side *s)
 	wr.imm = pick_key(x->in, wr.opcode == QHCA_WQE_SEND_INV ? peer : s);
 	wr.raddr = pick_address(x->in);
 	wr.rkey = pick_key(x->in, peer);
-	if (wr.opcode == QHCA_WQE_BIND_MW) {
+	if (wr.opcode == QHCA_WQE_FLUSH) {
+		wr.flush_len = in_number(x->in);
+		wr.flush_type = in_chance(x->in, 64) ? in_u8(x->in) :
+						       QHCA_FLUSH_GLOBAL;
+		wr.flush_level = in_below(x->in, 3);
+	} else if (wr.opcode == QHCA_WQE_BIND_MW) {
 		pick_bind(x->in, s, &bind);
 		wr.bind = &bind;
 	} else if (wr.opcode == QHCA_WQE_REG_MR) {
@@ -552,7 +557,7 @@ static bool tamper(struct script *x, unsigned int i, struct frame *f)
 	static const uint8_t opcode[] = {
 		QHCA_OP_ACK, QHCA_OP_ATOMIC_ACK, QHCA_OP_READ_RESP_ONLY,
 		QHCA_OP_READ_RESP_FIRST, QHCA_OP_READ_RESP_MIDDLE,
-		QHCA_OP_READ_RESP_LAST,
+		QHCA_OP_READ_RESP_LAST, QHCA_OP_FLUSH, QHCA_OP_ATOMIC_WRITE,
 	};
 	bool v6 = get_be16(f->data + 12) == QHCA_ETHERTYPE_IPV6;
 	uint8_t *bth = f->data + 14 + (v6 ? 40 : 20) + 8;

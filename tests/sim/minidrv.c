@@ -906,6 +906,13 @@ static void fill_body(struct qhca_sq_wqe *w, const struct md_wr *wr)
 		put_le64(&w->atomic.swap_add, wr->swap_add);
 		put_le64(&w->atomic.compare, wr->compare);
 		break;
+	case QHCA_WQE_FLUSH:
+		put_le64(&w->flush.raddr, wr->raddr);
+		put_le32(&w->flush.rkey, wr->rkey);
+		put_le32(&w->flush.length, wr->flush_len);
+		w->flush.type = wr->flush_type;
+		w->flush.level = wr->flush_level;
+		break;
 	case QHCA_WQE_BIND_MW:
 		w->bind = *wr->bind;
 		break;

@@ -94,6 +94,8 @@ struct md_wr {
 	const struct qhca_wqe_ud *ud;
 	const struct qhca_wqe_bind *bind;
 	const struct qhca_wqe_reg *reg;
+	uint32_t flush_len;		/* FLUSH: of raddr, rkey; */
+	uint8_t flush_type, flush_level;	/* QHCA_FLUSH_* */
 };
 
 struct md_conn {			/* everything MODIFY_QP may want */

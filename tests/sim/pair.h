@@ -16,7 +16,8 @@
 #define PAIR_PD		3
 #define PAIR_XRCD	7
 #define ALL_ACCESS	(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
-			 QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC)
+			 QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC | \
+			 QHCA_ACCESS_FLUSH_GLOBAL)
 
 struct end {
 	struct md *md;
@@ -59,7 +60,7 @@ struct scenario {
 extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
 	fault_scenarios[], xrc_scenarios[], doorbell_scenarios[],
-	cost_scenarios[], threshold_scenarios[];
+	cost_scenarios[], threshold_scenarios[], place_scenarios[];
 
 /* ---- checks */
 

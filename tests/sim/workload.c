@@ -32,6 +32,9 @@ struct op {
 	uint32_t imm;
 	uint64_t swap_add, compare;
 	uint64_t seed;			/* of the payload */
+	uint64_t flush_addr;
+	uint32_t flush_len;
+	uint8_t flush_level;
 	bool signaled;
 };
 
@@ -171,7 +174,8 @@ static uint8_t random_opcode(struct load *l, const struct side *s)
 		QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_WRITE,
 		QHCA_WQE_WRITE_IMM, QHCA_WQE_READ, QHCA_WQE_CMP_SWAP,
 		QHCA_WQE_FETCH_ADD, QHCA_WQE_SEND, QHCA_WQE_WRITE,
-		QHCA_WQE_READ, QHCA_WQE_NOP,
+		QHCA_WQE_READ, QHCA_WQE_NOP, QHCA_WQE_ATOMIC_WRITE,
+		QHCA_WQE_FLUSH,
 	};
 	static const uint8_t uc[] = {
 		QHCA_WQE_SEND, QHCA_WQE_SEND_IMM, QHCA_WQE_SEND,
@@ -190,6 +194,12 @@ static bool is_atomic(uint8_t opcode)
 	return opcode == QHCA_WQE_CMP_SWAP || opcode == QHCA_WQE_FETCH_ADD;
 }
 
+/* Is its target one of a few words that all such requests share? */
+static bool shares_words(uint8_t opcode)
+{
+	return is_atomic(opcode) || opcode == QHCA_WQE_ATOMIC_WRITE;
+}
+
 static bool is_send(uint8_t opcode)
 {
 	return opcode == QHCA_WQE_SEND || opcode == QHCA_WQE_SEND_IMM;
@@ -203,6 +213,22 @@ static bool takes_recv(uint8_t opcode)
 static bool has_imm(uint8_t opcode)
 {
 	return opcode == QHCA_WQE_SEND_IMM || opcode == QHCA_WQE_WRITE_IMM;
+}
+
+/* Any range of the target region, or all of it and then anything. */
+static void plan_flush(struct load *l, const struct side *s, struct op *op)
+{
+	const struct md_mr *to = &s->peer->dst;
+	uint32_t off = world_pick(l->w, to->len + 1);
+
+	op->len = 0;
+	op->flush_level = world_pick(l->w, 2);
+	op->flush_addr = to->iova + off;
+	op->flush_len = world_pick(l->w, to->len - off + 1);
+	if (op->flush_level == QHCA_FLUSH_REGION) {
+		op->flush_addr = world_rand(l->w);
+		op->flush_len = world_rand(l->w);
+	}
 }
 
 static bool plan_op(struct load *l, struct side *s, struct op *op)
@@ -220,7 +246,9 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 	op->seed = (uint64_t)world_rand(w) << 32 | world_rand(w);
 	op->imm = unreliable(s) ? s->posted : world_rand(w);
 	op->srq = world_pick(w, XRC_SRQS);
-	if (is_atomic(op->opcode)) {
+	if (op->opcode == QHCA_WQE_FLUSH)
+		plan_flush(l, s, op);
+	if (shares_words(op->opcode)) {
 		op->len = 8;
 		op->dst = 8 * world_pick(w, ATOMIC_AREA / 8 / 64);
 		op->swap_add = world_rand(w);
@@ -233,7 +261,7 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 	if (!claim(&s->src_ring, op->len, is_atomic(op->opcode) ? 8 : 1,
 		   &op->src, &op->src_claim))
 		return false;
-	if (!is_send(op->opcode) && !is_atomic(op->opcode) &&
+	if (!is_send(op->opcode) && !shares_words(op->opcode) &&
 	    !claim(&p->dst_ring, op->len, 1, &op->dst, &op->dst_claim)) {
 		s->src_ring = src;
 		return false;
@@ -289,10 +317,14 @@ static void post_op(struct load *l, struct side *s, struct op *op)
 		.wr_id = s->posted | (uint64_t)s->qp.qpn << 32,
 		.raddr = s->peer->dst.iova + op->dst, .rkey = s->peer->dst.key,
 		.swap_add = op->swap_add, .compare = op->compare, .sge = sge,
+		.flush_type = QHCA_FLUSH_GLOBAL, .flush_len = op->flush_len,
+		.flush_level = op->flush_level,
 	};
 	uint8_t *model = s->src_model + op->src;
 
-	if (op->opcode != QHCA_WQE_READ && !is_atomic(op->opcode)) {
+	if (op->opcode == QHCA_WQE_FLUSH) {
+		wr.raddr = op->flush_addr;
+	} else if (op->opcode != QHCA_WQE_READ && !is_atomic(op->opcode)) {
 		payload(s, op, model);
 		md_buf_write(s->md, &s->src.buf, op->src + s->src.iova % 4096,
 			     model, op->len);
@@ -387,6 +419,7 @@ static bool apply(struct load *l, struct side *s, struct op *op)
 	switch (op->opcode) {
 	case QHCA_WQE_WRITE:
 	case QHCA_WQE_WRITE_IMM:
+	case QHCA_WQE_ATOMIC_WRITE:
 		memcpy(dst, src, op->len);
 		break;
 	case QHCA_WQE_READ:
@@ -680,7 +713,8 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	init_region(l, md, &s->dst, &s->dst_model, pd,
 		    type == QHCA_QPT_UC ? 8 * REGION : REGION,
 		    QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE |
-		    QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC);
+		    QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC |
+		    QHCA_ACCESS_FLUSH_GLOBAL);
 	base = RECV_SLOTS * (uint64_t)s->recv_len;
 	init_region(l, md, &s->recv, &unused, pd, base,
 		    QHCA_ACCESS_LOCAL_WRITE);
@@ -709,7 +743,8 @@ static void connect_pair(struct load *l, struct side *a, struct side *b)
 			.sq_psn = psn, .mtu = mtu, .qkey = QKEY,
 			.access = QHCA_ACCESS_REMOTE_WRITE |
 				  QHCA_ACCESS_REMOTE_READ |
-				  QHCA_ACCESS_REMOTE_ATOMIC,
+				  QHCA_ACCESS_REMOTE_ATOMIC |
+				  QHCA_ACCESS_FLUSH_GLOBAL,
 			.timeout = 8 + world_pick(w, 3), .retry_cnt = 7,
 			.rnr_retry = 7, .min_rnr_timer = 1 + world_pick(w, 14),
 			.max_rd_atomic = 1 + world_pick(w, 16),

@@ -688,7 +688,7 @@ enum qhca_fault_cause {
 	QHCA_FAULT_GATHER	= 1,	/* requester: source of SEND, WRITE */
 	QHCA_FAULT_SCATTER	= 2,	/* requester: READ response, atomic result */
 	QHCA_FAULT_RECV		= 3,	/* responder: receive buffer */
-	QHCA_FAULT_RDMA_W	= 4,	/* responder: WRITE */
+	QHCA_FAULT_RDMA_W	= 4,	/* responder: WRITE, ATOMIC WRITE */
 	QHCA_FAULT_RDMA_R	= 5,	/* responder: READ */
 	QHCA_FAULT_ATOMIC	= 6,	/* responder: CMP_SWAP, FETCH_ADD */
 };
@@ -1041,10 +1041,17 @@ struct qhca_wqe_flush {
 	__le64	raddr;
 	__le32	rkey;
 	__le32	length;
-	__u8	type;			/* placement: bit 0 global, bit 1 persistent */
-	__u8	level;			/* selectivity: 0 range, 1 region */
+	__u8	type;			/* placement: QHCA_FLUSH_GLOBAL, _PERSISTENT */
+	__u8	level;			/* selectivity: QHCA_FLUSH_RANGE, _REGION */
 	__u8	rsvd[22];
 };
+
+/* As in the FETH. */
+#define QHCA_FLUSH_GLOBAL	0x1u
+#define QHCA_FLUSH_PERSISTENT	0x2u
+#define QHCA_FLUSH_TYPES	0x3u
+#define QHCA_FLUSH_RANGE	0u
+#define QHCA_FLUSH_REGION	1u
 
 struct qhca_sq_wqe {
 	__u8	opcode;			/* enum qhca_wqe_opcode */
