@@ -27,7 +27,7 @@ static u64 qhca_device_cap_flags(struct qhca_ib_dev *dev)
 	if (qhca_has(dev, QHCA_FEAT_ATOMIC_WRITE))
 		flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (qhca_has(dev, QHCA_FEAT_FLUSH))
-		flags |= IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_FLUSH_PERSISTENT;
+		flags |= IB_DEVICE_FLUSH_GLOBAL;
 	return flags;
 }
 

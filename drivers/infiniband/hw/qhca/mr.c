@@ -25,8 +25,7 @@
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_HUGETLB |	\
-	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT |		\
-	 IB_ACCESS_OPTIONAL)
+	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
 
 u32 qhca_hw_access(int access)
 {
@@ -51,13 +50,16 @@ u32 qhca_hw_access(int access)
 	return hw;
 }
 
-/* Relaxed ordering and huge pages are hints that need no heed here. */
+/*
+ * Relaxed ordering and huge pages are hints that need no heed here.  No region
+ * may be flushed for persistence: what keeps a guest's memory, the guest cannot
+ * know.
+ */
 static int qhca_check_access(struct qhca_ib_dev *dev, int access)
 {
 	if (access & ~QHCA_IB_ACCESS)
 		return -EOPNOTSUPP;
-	if (access & (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT) &&
-	    !qhca_has(dev, QHCA_FEAT_FLUSH))
+	if (access & IB_ACCESS_FLUSH_GLOBAL && !qhca_has(dev, QHCA_FEAT_FLUSH))
 		return -EOPNOTSUPP;
 	return 0;
 }

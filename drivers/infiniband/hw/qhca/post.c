@@ -147,6 +147,8 @@ static int qhca_put_request(struct qhca_qp *qp, struct qhca_sq_wqe *wqe,
 		wqe->imm = cpu_to_le32(wr->ex.invalidate_rkey);
 		return 0;
 	case IB_WR_REG_MR:
+		if (reg_wr(wr)->access & IB_ACCESS_FLUSH_PERSISTENT)
+			return -EOPNOTSUPP;
 		qhca_put_reg(wqe, reg_wr(wr));
 		return 0;
 	default:
