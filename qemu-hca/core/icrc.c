@@ -39,3 +39,9 @@ uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 	crc = libdeflate_crc32(0, head, head_len);
 	return libdeflate_crc32(crc, rest, len - BTH_LEN);
 }
+
+uint32_t qhca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len)
+{
+	return libdeflate_crc32(qhca_icrc(ip, ip_len, len),
+				ip + ip_len + UDP_LEN, len);
+}

@@ -18,4 +18,10 @@
  */
 uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
 
+/*
+ * The same for a FLUSH of Linux's Soft-RoCE, which goes over the @len bytes once
+ * more, as if they were payload too (seen in 6.12).
+ */
+uint32_t qhca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len);
+
 #endif /* QHCA_CORE_ICRC_H */

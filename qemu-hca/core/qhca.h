@@ -111,6 +111,7 @@ struct qhca_config {
 	void *devmem;			/* bytes of BAR 4, owned by the host */
 	size_t devmem_size;
 	uint64_t seed;			/* of the fault injector */
+	bool rxe_flush;			/* ICRC of FLUSH as Soft-RoCE has it */
 };
 
 void qhca_config_default(struct qhca_config *cfg);

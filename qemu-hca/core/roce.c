@@ -76,10 +76,14 @@ void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f)
 {
 	uint32_t pad = qhca_pkt_pad(f->payload_len);
 	uint8_t *end = f->payload + f->payload_len + pad;
+	size_t len = end - (f->data + f->bth_off);
 
 	memset(end - pad, 0, pad);
-	put_le32(end, qhca_icrc(f->data + f->ip_off, f->ip_len,
-				end - (f->data + f->bth_off)));
+	if (hca->cfg.rxe_flush && f->opcode == (QHCA_SVC_RC | QHCA_OP_FLUSH))
+		put_le32(end, qhca_icrc_rxe_flush(f->data + f->ip_off,
+						  f->ip_len, len));
+	else
+		put_le32(end, qhca_icrc(f->data + f->ip_off, f->ip_len, len));
 	qhca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
 		   end + QHCA_ICRC_LEN - f->data);
 	qhca_tx_end(hca, end + QHCA_ICRC_LEN - f->data);
@@ -102,13 +106,20 @@ static void drop(struct qhca_hca *hca, uint32_t qpn, enum qhca_counter why)
 	qhca_trace(hca, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
 }
 
-static bool icrc_right(const struct qhca_rx_info *info)
+static bool icrc_right(const struct qhca_hca *hca,
+		       const struct qhca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
+	const uint8_t *bth = info->frame + info->bth_off;
+	size_t ip_len = info->udp_off - info->ip_off;
 	size_t len = info->bth_len - QHCA_ICRC_LEN;
+	uint32_t icrc = get_le32(bth + len);
 
-	return qhca_icrc(ip, info->udp_off - info->ip_off, len) ==
-	       get_le32(info->frame + info->bth_off + len);
+	if (qhca_icrc(ip, ip_len, len) == icrc)
+		return true;
+	return hca->cfg.rxe_flush &&
+	       bth[0] == (QHCA_SVC_RC | QHCA_OP_FLUSH) &&
+	       qhca_icrc_rxe_flush(ip, ip_len, len) == icrc;
 }
 
 static uint16_t vlan_id(uint16_t tci)
@@ -246,7 +257,7 @@ void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info)
 		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_malformed);
 		return;
 	}
-	if (!icrc_right(info)) {
+	if (!icrc_right(hca, info)) {
 		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
 		return;
 	}

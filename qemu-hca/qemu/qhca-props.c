@@ -55,6 +55,7 @@ static const Property qhca_properties[] = {
     /* in units of 100 Mb/s */
     CFG_PROP("link-speed", link_speed, qdev_prop_uint32, uint32_t),
     CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
+    CFG_PROP("rxe-flush", rxe_flush, qdev_prop_bool, bool),
     DEFINE_PROP_SIZE("devmem-size", QhcaState, devmem_size, 1 * MiB),
     DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),

@@ -131,6 +131,7 @@ void open_pair(struct pair *p, const struct pair_options *o)
 	cfg.log_max_pt = 12;
 	cfg.log_max_srq = 8;
 	cfg.num_db_pages = 16;
+	cfg.rxe_flush = o->rxe_flush;
 	world_init(&p->w, o->seed + 1, o->hosts ? o->hosts : 2, MEM_LEN, &cfg);
 	restart_pair(p, o);
 }

@@ -47,6 +47,7 @@ struct pair_options {
 	uint8_t log_cq;			/* 0: 8 */
 	uint8_t log_eq;			/* 0: 10 */
 	uint32_t init_flags;		/* QHCA_INIT_* */
+	bool rxe_flush;			/* as qhca_config has it */
 	uint16_t moder_count, moder_usec;	/* of the receive CQs */
 	uint64_t seed;
 };

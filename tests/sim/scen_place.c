@@ -503,6 +503,63 @@ static void retold_requests(struct pair *p)
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 }
 
+/* The ICRC of Soft-RoCE is sent, and it or the right one accepted. */
+static bool sign_right(struct world *w, unsigned int from, uint8_t *frame,
+		       size_t len)
+{
+	uint32_t *times = w->filter_arg;
+	uint32_t odd = qhca_icrc_rxe_flush(frame + 14, 20, len - 46);
+
+	(void)from;
+	if ((frame[BTH] & 0x1f) != QHCA_OP_FLUSH)
+		return true;
+	CHECK_EQ(get_le32(frame + len - 4), odd);
+	if (++*times > 1)
+		sign(frame, len);
+	return true;
+}
+
+static void flush_as_rxe_signs_it(struct pair *p)
+{
+	uint32_t times = 0;
+
+	connect_pair(p);
+	p->w.filter = sign_right;
+	p->w.filter_arg = &times;
+	flush(p);
+	flush(p);
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0, 0);
+	CHECK_EQ(times, 2);
+	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_icrc_errors), 0);
+}
+
+/* ... by who was told to, and nobody else. */
+static bool sign_as_rxe(struct world *w, unsigned int from, uint8_t *frame,
+			size_t len)
+{
+	uint32_t *times = w->filter_arg;
+
+	(void)from;
+	if ((frame[BTH] & 0x1f) == QHCA_OP_FLUSH && *times && (*times)--)
+		put_le32(frame + len - 4,
+			 qhca_icrc_rxe_flush(frame + 14, 20, len - 46));
+	return true;
+}
+
+static void flush_signed_wrongly(struct pair *p)
+{
+	uint32_t times = 2;
+
+	connect_pair(p);
+	p->w.filter = sign_as_rxe;
+	p->w.filter_arg = &times;
+	flush(p);
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_icrc_errors), 2);
+}
+
 #define RC(fn) { #fn, fn, { .type = QHCA_QPT_RC } }
 #define XRC(fn) { #fn "_xrc", fn, { .type = QHCA_QPT_RC, .xrc = true } }
 
@@ -514,5 +571,8 @@ const struct scenario place_scenarios[] = {
 	RC(flush_of_lasting_memory), RC(malformed_requests), RC(done_once),
 	XRC(done_once), RC(answered_without_key), RC(lost_answer_is_missed),
 	RC(answer_of_other_kind), RC(foreign_flush), RC(retold_requests),
+	{ "flush_as_rxe_signs_it", flush_as_rxe_signs_it,
+	  { .type = QHCA_QPT_RC, .rxe_flush = true } },
+	RC(flush_signed_wrongly),
 	{ 0 }
 };

@@ -23,6 +23,16 @@ static const uint8_t uc_send[] = {
 	0x78, 0xf3, 0x53, 0xf3,
 };
 
+/* A FLUSH of 160 bytes from Soft-RoCE of Linux 6.12. */
+static const uint8_t rxe_flush[] = {
+	0x45, 0x00, 0x00, 0x40, 0x7c, 0x71, 0x40, 0x00, 0x40, 0x11, 0xa9, 0x9f,
+	0x0a, 0x4d, 0x00, 0x02, 0x0a, 0x4d, 0x00, 0x01, 0xc0, 0x22, 0x12, 0xb7,
+	0x00, 0x2c, 0x00, 0x00, 0x1c, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x02,
+	0x80, 0x6d, 0xf5, 0xc0, 0x00, 0x00, 0x00, 0x11, 0x00, 0x00, 0x7f, 0x00,
+	0xf1, 0xde, 0x45, 0x26, 0x00, 0x00, 0x04, 0x01, 0x00, 0x00, 0x00, 0xa0,
+	0x0e, 0x51, 0xe8, 0x10,
+};
+
 static void check(const uint8_t *packet, size_t len)
 {
 	size_t bth = len - 20 - 8 - QHCA_ICRC_LEN;
@@ -36,6 +46,17 @@ static void test_captured(void **state)
 	(void)state;
 	check(cnp, sizeof(cnp));
 	check(uc_send, sizeof(uc_send));
+}
+
+/* What Soft-RoCE has for a FLUSH, and nobody else. */
+static void test_rxe_flush(void **state)
+{
+	size_t bth = sizeof(rxe_flush) - 20 - 8 - QHCA_ICRC_LEN;
+	uint32_t icrc = get_le32(rxe_flush + sizeof(rxe_flush) - QHCA_ICRC_LEN);
+
+	(void)state;
+	assert_int_equal(qhca_icrc_rxe_flush(rxe_flush, 20, bth), icrc);
+	assert_int_not_equal(qhca_icrc(rxe_flush, 20, bth), icrc);
 }
 
 /* Does a change of octet @i of a packet with @ip_len bytes of IP matter? */
@@ -93,6 +114,7 @@ static void test_masked_ipv6(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_captured),
+	cmocka_unit_test(test_rxe_flush),
 	cmocka_unit_test(test_masked_ipv4),
 	cmocka_unit_test(test_masked_ipv6),
 };
