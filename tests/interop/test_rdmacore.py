@@ -19,12 +19,8 @@ MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering", "test_cq", "test_c
 
 # What may be left out: dma-buf regions are made from a GPU's memory there.
 MAY_SKIP = ["Device /dev/dri/renderD128 is not present"]
-# What is not there yet: raw packet QPs, ATOMIC WRITE, FLUSH, SRQs of another size,
-# a device handed to another process.
-NOT_YET = re.compile(r"test_qp\.QPTest\.test_(create|query)_raw_qp\w*|"
-                     r"test_qpex\.QpExTestCase\.test_qp_ex_rc_(atomic_write|flush\w*)|"
-                     r"test_srq\.SrqTestCase\.test_resize_srq|"
-                     r"test_shared_pd\.SharedPDTestCase\.\w+")
+# What is not there yet: raw packet QPs.
+NOT_YET = re.compile(r"test_qp\.QPTest\.test_(create|query)_raw_qp\w*")
 
 RUN = """
 import sys, unittest
@@ -102,3 +98,10 @@ def test_rdmacore(node, module, tap_points):
 def test_rdmacore_newer_kernel(node, module, tap_points):
     """Memory, which newer kernels treat differently."""
     test_rdmacore(node, module, tap_points)
+
+
+def test_sharing(node, tap_points):
+    """One process imports what another has made (programs/share.c)."""
+    done = node.exec(f"qhca-share -d {node.ibdev} -g {node.gid_index()} 2>&1", timeout=60,
+                     check=False)
+    tap_points(done.out, done.code)

@@ -20,7 +20,7 @@
 
 static const struct test_case *const groups[] = {
 	remote_cases, local_cases, state_cases, event_cases, datagram_cases,
-	memory_cases,
+	memory_cases, place_cases,
 };
 
 bool expect(struct test *t, bool cond, const char *format, ...)
@@ -42,6 +42,24 @@ void meet(struct test *t)
 
 /* -- posting and completions ------------------------------------------------ */
 
+static void post_place(struct test *t, const struct request *rq)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(t->qp);
+	int rc;
+
+	if (!EXPECT(t, qp, "the QP has no extended interface"))
+		return;
+	ibv_wr_start(qp);
+	qp->wr_id = rq->id;
+	qp->wr_flags = rq->flags;
+	if (rq->opcode == IBV_WR_FLUSH)
+		ibv_wr_flush(qp, rq->rkey, rq->addr, rq->len, rq->flush_type, rq->flush_level);
+	else
+		ibv_wr_atomic_write(qp, rq->rkey, rq->addr, t->buf + rq->at);
+	rc = ibv_wr_complete(qp);
+	EXPECT(t, !rc, "posting request %llu: %s", (unsigned long long)rq->id, strerror(rc));
+}
+
 void post(struct test *t, const struct request *rq)
 {
 	struct ibv_sge sge = {
@@ -55,6 +73,10 @@ void post(struct test *t, const struct request *rq)
 	}, *bad;
 	int rc;
 
+	if (rq->opcode == IBV_WR_ATOMIC_WRITE || rq->opcode == IBV_WR_FLUSH) {
+		post_place(t, rq);
+		return;
+	}
 	if (rq->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || rq->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = rq->addr;
 		wr.wr.atomic.rkey = rq->rkey;
@@ -168,8 +190,9 @@ static void create(struct test *t)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = QUEUE_DEPTH, .max_sge = 1 } };
 	unsigned int cqes = t->tc->cqes ? t->tc->cqes : 2 * QUEUE_DEPTH;
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
 		.qp_type = t->conn.type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.cap = { QUEUE_DEPTH, QUEUE_DEPTH, 2, 2, 64 },
 	};
 
@@ -187,7 +210,12 @@ static void create(struct test *t)
 	init.send_cq = t->send_cq;
 	init.recv_cq = t->recv_cq;
 	init.srq = t->srq;
-	t->qp = ibv_create_qp(t->pd, &init);
+	init.pd = t->pd;
+	if (t->tc->flags & WITH_PLACE) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
+	}
+	t->qp = ibv_create_qp_ex(t->peer->ctx, &init);
 	t->mr = ibv_reg_mr(t->pd, t->buf, BUFFER_SIZE, IBV_ACCESS_LOCAL_WRITE |
 			   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	if (!t->qp || !t->mr)

@@ -41,6 +41,7 @@ enum case_flags {
 	STAY_RTR = 1,			/* the server does not go to RTS */
 	WITH_SRQ = 2,
 	UNCONNECTED = 4,		/* QPs stay in RESET */
+	WITH_PLACE = 8,			/* ATOMIC WRITE and FLUSH by ibv_wr_*() */
 };
 
 struct test_case {
@@ -59,7 +60,7 @@ struct test_case {
 
 extern const struct test_case remote_cases[], local_cases[], state_cases[], event_cases[],
 	datagram_cases[],
-	memory_cases[];
+	memory_cases[], place_cases[];
 
 /* Notes a failure; the first one is reported. Returns whether @cond holds. */
 #define EXPECT(t, cond, ...) expect(t, cond, __VA_ARGS__)
@@ -81,8 +82,10 @@ struct request {
 	uint64_t compare_add, swap;
 	int flags;
 	uint32_t lkey;			/* 0: t->mr's */
+	uint8_t flush_type, flush_level;	/* FLUSH, of @len bytes; IBV_FLUSH_* */
 };
 
+/* ATOMIC WRITE and FLUSH: a case that is WITH_PLACE. */
 void post(struct test *t, const struct request *rq);
 /* A signalled SEND. */
 void post_send(struct test *t, uint64_t id, uint32_t len);
@@ -127,10 +130,13 @@ struct refused {
 	bool rxe_serves;
 	uint32_t rkey_xor, rkey;	/* rkey: 0, or in place of the server's */
 	int64_t addr_add;
+	uint8_t flush_type, flush_level;
 };
 
 void refused_client(struct test *t);
 void refused_server(struct test *t);
+/* Offers a region of t->buf with these rights; refused_server() ends it. */
+void offer_access(struct test *t, int access);
 
 #define REFUSED(text, ...) {							\
 	.name = text, .client = refused_client, .server = refused_server,	\

@@ -135,6 +135,46 @@ static void limit_server(struct test *t)
 	EXPECT(t, attr.srq_limit == 0, "the limit is %u after its event", attr.srq_limit);
 }
 
+#define GROWN 200
+
+static void grows_client(struct test *t)
+{
+	meet(t);
+	for (int i = 1; i <= GROWN; i++) {
+		post_send(t, i, 64);
+		if (i % 32 == 0 || i == GROWN)
+			for (int k = (i - 1) / 32 * 32 + 1; k <= i; k++)
+				expect_wc(t, t->send_cq, k, IBV_WC_SUCCESS);
+	}
+}
+
+/* Messages arrive all the while; each receive serves, in its turn. */
+static void grows_server(struct test *t)
+{
+	struct ibv_srq_attr attr = { .max_wr = GROWN };
+	int posted = 0, rc;
+
+	while (posted < QUEUE_DEPTH / 2)
+		post_receive(t, ++posted, 0, 64);
+	meet(t);
+	for (int i = 1; i <= GROWN; i++) {
+		expect_wc(t, t->recv_cq, i, IBV_WC_SUCCESS);
+		if (i != 8)
+			continue;
+		rc = ibv_modify_srq(t->srq, &attr, IBV_SRQ_MAX_WR);
+		EXPECT(t, !rc, "ibv_modify_srq: %s", strerror(rc));
+		rc = ibv_query_srq(t->srq, &attr);
+		EXPECT(t, !rc && attr.max_wr >= GROWN, "the SRQ has room for %u", attr.max_wr);
+		while (posted < GROWN)
+			post_receive(t, ++posted, 0, 64);
+	}
+	expect_none(t, t->recv_cq, 10);
+	attr.max_wr = 0;
+	EXPECT(t, ibv_modify_srq(t->srq, &attr, IBV_SRQ_MAX_WR), "an SRQ of no size");
+	attr.max_wr = t->peer->attr.max_srq_wr + 1;
+	EXPECT(t, ibv_modify_srq(t->srq, &attr, IBV_SRQ_MAX_WR), "an SRQ that is too large");
+}
+
 static void last_wqe_server(struct test *t)
 {
 	for (int i = 1; i <= 2; i++)
@@ -184,6 +224,7 @@ const struct test_case event_cases[] = {
 	{ "the first packet establishes communication", established_client, established_server,
 	  .flags = STAY_RTR, .no_rxe_server = "raises no such event" },
 	{ "an SRQ's limit", limit_client, limit_server, .flags = WITH_SRQ },
+	{ "an SRQ grows", grows_client, grows_server, .flags = WITH_SRQ, .cqes = 2 * GROWN },
 	{ "the last work request of an SRQ", nothing, last_wqe_server, .flags = WITH_SRQ },
 	{ "a CQ that runs over", overrun_client, overrun_server, .cqes = 4 },
 	{ }

@@ -11,7 +11,7 @@
 static struct ibv_mr *offered;
 static struct ibv_pd *other_pd;
 
-static void offer_access(struct test *t, int access)
+void offer_access(struct test *t, int access)
 {
 	offered = ibv_reg_mr(other_pd ? other_pd : t->pd, t->buf, BUFFER_SIZE, access);
 	if (EXPECT(t, offered, "ibv_reg_mr with access %#x", access))
@@ -88,7 +88,10 @@ void refused_client(struct test *t)
 		t->far.rkey = r->rkey;
 	t->far.addr += r->addr_add;
 	memset(t->buf, 0xc3, BUFFER_SIZE);
-	post_rdma(t, 1, r->opcode, r->len);
+	post(t, &(struct request) { .id = 1, .opcode = r->opcode, .len = r->len,
+				    .addr = t->far.addr, .rkey = t->far.rkey,
+				    .flags = IBV_SEND_SIGNALED, .flush_type = r->flush_type,
+				    .flush_level = r->flush_level });
 	for (int i = 0; i < FLUSHED; i++)
 		post_send(t, 2 + i, 64);
 	if (t->far_is_rxe && r->rxe_serves) {

@@ -9,6 +9,7 @@
 
 const char *const op_names[OP_KINDS] = {
 	"SEND", "SEND_IMM", "WRITE", "WRITE_IMM", "READ", "CMP_SWAP", "FETCH_ADD",
+	"ATOMIC_WRITE", "FLUSH",
 };
 
 #define TAG_MAGIC 0x71686361u
@@ -130,8 +131,8 @@ static uint32_t pick_size(struct rng *rng, const struct settings *s)
 
 static enum op_kind pick_kind(struct rng *rng, const struct settings *s)
 {
-	static const uint8_t weights[OP_KINDS] = { 4, 3, 6, 3, 6, 2, 2 };
-	int kinds = OP_KINDS, sum = 0, at, k;
+	static const uint8_t weights[OP_KINDS] = { 4, 3, 6, 3, 6, 2, 2, 3, 3 };
+	int kinds = s->flags & USE_PLACE ? OP_KINDS : OP_ATOMIC_WRITE, sum = 0, at, k;
 
 	if (s->type == IBV_QPT_UD || s->flags & LOSSY)
 		kinds = OP_WRITE;
@@ -166,7 +167,7 @@ unsigned int plan_ops(const struct settings *s, unsigned int side, unsigned int 
 		op->operand = rng_next(&rng);
 		op->compare = rng_next(&rng);
 		op->match = rng_below(&rng, 2);
-		if (op->kind == OP_CMP_SWAP || op->kind == OP_FETCH_ADD)
+		if (op_is_word(op->kind))
 			op->size = 8;
 		left -= op->size < left ? op->size : left;
 		/* Now and then where the one before was. */
@@ -174,7 +175,7 @@ unsigned int plan_ops(const struct settings *s, unsigned int side, unsigned int 
 							 rng_below(&rng, window + 1);
 		if (op->remote > window - op->size)
 			op->remote = window - op->size;
-		if (op->kind == OP_CMP_SWAP || op->kind == OP_FETCH_ADD)
+		if (op_is_word(op->kind))
 			op->remote &= ~7u;
 	}
 	return n;
@@ -264,6 +265,9 @@ void apply(uint8_t *window, struct op *op, uint8_t *data)
 	case OP_WRITE:
 	case OP_WRITE_IMM:
 		memcpy(at, data, op->size);
+		break;
+	case OP_ATOMIC_WRITE:
+		memcpy(at, &op->operand, 8);
 		break;
 	case OP_READ:
 		memcpy(data, at, op->size);

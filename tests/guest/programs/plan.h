@@ -35,6 +35,7 @@ enum settings_flags {
 	LOSSY = 4,		/* UC, UD: messages may be lost, or come twice */
 	NO_ATOMICS = 8,
 	NO_SPLIT = 16,		/* one SGE a work request */
+	USE_PLACE = 32,		/* ATOMIC WRITE and FLUSH too */
 };
 
 /* The client's; the server is told. */
@@ -52,7 +53,7 @@ struct settings {
 
 enum op_kind {
 	OP_SEND, OP_SEND_IMM, OP_WRITE, OP_WRITE_IMM, OP_READ, OP_CMP_SWAP, OP_FETCH_ADD,
-	OP_KINDS,
+	OP_ATOMIC_WRITE, OP_FLUSH, OP_KINDS,
 };
 
 extern const char *const op_names[OP_KINDS];
@@ -74,7 +75,7 @@ struct op {
 	uint32_t remote;	/* offset in the window */
 	uint32_t imm;
 	bool match;		/* CMP_SWAP: that the comparison is to hold */
-	uint64_t operand;	/* swapped in, or added */
+	uint64_t operand;	/* swapped in, added, or stored */
 	uint64_t compare;
 
 	/* known to the requester only */
@@ -94,6 +95,18 @@ struct region {
 static inline bool op_gathers(enum op_kind kind)
 {
 	return kind <= OP_WRITE_IMM;
+}
+
+/* Does it work on 8 bytes at a multiple of 8? */
+static inline bool op_is_word(enum op_kind kind)
+{
+	return kind == OP_CMP_SWAP || kind == OP_FETCH_ADD || kind == OP_ATOMIC_WRITE;
+}
+
+/* Has it no memory on the requester's side?  Then it is posted by ibv_wr_*(). */
+static inline bool op_is_place(enum op_kind kind)
+{
+	return kind == OP_ATOMIC_WRITE || kind == OP_FLUSH;
 }
 
 static inline bool op_takes_receive(enum op_kind kind)

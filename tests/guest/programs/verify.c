@@ -8,12 +8,13 @@
  * Without HOST it serves one client. Each side may choose
  *
  *   -l late receives: posted while the messages arrive (RC)
+ *   -G an SRQ that is too small and grows when it is full
  *
  * and the rest is the client's choice:
  *
  *   -t rc|uc|ud   -n ROUNDS   -q QPS   -m MTU   -S LARGEST-MESSAGE   -s SEED
  *   -e completion events   -r shared receive queue   -x loss is allowed (UC, UD)
- *   -A no atomics   -1 one SGE   -T SECONDS
+ *   -A no atomics   -w ATOMIC WRITE and FLUSH too (RC)   -1 one SGE   -T SECONDS
  *   -o ACK-TIMEOUT (RC)
  */
 #include <errno.h>
@@ -59,6 +60,7 @@ struct job {
 	struct peer peer;
 	struct settings set;
 	bool late;		/* receives are posted while the messages arrive */
+	bool grows;		/* the SRQ is to */
 	struct connection connection;
 	unsigned int max_sge;
 	unsigned int max_inline;
@@ -66,6 +68,7 @@ struct job {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
+	unsigned int srq_size;
 	struct lane lane[MAX_LANES];
 
 	struct region inbox;	/* where receives land */
@@ -77,7 +80,7 @@ struct job {
 	struct rng rng;
 	uint8_t *scratch;
 	unsigned int expected, received;
-	uint64_t count[OP_KINDS], bytes, inlined, fenced, lost;
+	uint64_t count[OP_KINDS], bytes, inlined, fenced, lost, grown;
 };
 
 static const struct {
@@ -104,7 +107,7 @@ static void parse(struct job *job, int argc, char **argv)
 		.seed = 1, .type = IBV_QPT_RC, .mtu = 1024, .lanes = 1, .rounds = 20,
 		.max_size = 65536, .seconds = 60, .timeout = 14,
 	};
-	while ((o = getopt(argc, argv, "d:g:p:t:n:q:m:S:s:T:o:erlxA1")) != -1) {
+	while ((o = getopt(argc, argv, "d:g:p:t:n:q:m:S:s:T:o:erlxAwG1")) != -1) {
 		switch (o) {
 		case 'd': job->peer.device = optarg; break;
 		case 'g': job->peer.gid_index = atoi(optarg); break;
@@ -121,6 +124,8 @@ static void parse(struct job *job, int argc, char **argv)
 		case 'l': job->late = true; break;
 		case 'x': s->flags |= LOSSY; break;
 		case 'A': s->flags |= NO_ATOMICS; break;
+		case 'w': s->flags |= USE_PLACE; break;
+		case 'G': job->grows = true; break;
 		case '1': s->flags |= NO_SPLIT; break;
 		case 't':
 			s->type = 0;
@@ -138,6 +143,8 @@ static void parse(struct job *job, int argc, char **argv)
 		usage();
 	if (s->type == IBV_QPT_RC && s->flags & LOSSY)
 		die("-x: RC loses nothing");
+	if (s->flags & USE_PLACE && (s->type != IBV_QPT_RC || s->flags & NO_ATOMICS))
+		die("-w: with RC, and not with -A");
 }
 
 static enum ibv_mtu mtu_code(uint32_t bytes)
@@ -163,8 +170,10 @@ static void register_region(struct job *job, struct region *region, size_t size,
 
 static struct ibv_qp *create_qp(struct job *job)
 {
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
 		.qp_type = job->set.type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = job->pd,
 		.send_cq = job->send_cq,
 		.recv_cq = job->recv_cq,
 		.srq = job->srq,
@@ -176,10 +185,15 @@ static struct ibv_qp *create_qp(struct job *job)
 			.max_inline_data = INLINE_SIZE,
 		},
 	};
-	struct ibv_qp *qp = ibv_create_qp(job->pd, &init);
+	struct ibv_qp *qp;
 
+	if (job->set.flags & USE_PLACE) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
+	}
+	qp = ibv_create_qp_ex(job->peer.ctx, &init);
 	if (!qp)
-		die("ibv_create_qp: %s", strerror(errno));
+		die("ibv_create_qp_ex: %s", strerror(errno));
 	if (init.cap.max_inline_data < INLINE_SIZE)
 		die("the QP takes %u bytes inline, not %d", init.cap.max_inline_data, INLINE_SIZE);
 	job->max_inline = init.cap.max_inline_data;
@@ -216,6 +230,8 @@ static void create_all(struct job *job)
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
+	if (s->flags & USE_PLACE)
+		job->connection.access |= IBV_ACCESS_FLUSH_GLOBAL;
 	if (s->type != IBV_QPT_RC)
 		job->connection.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	job->max_sge = s->flags & NO_SPLIT ? 1 : MAX_PIECES;
@@ -232,12 +248,13 @@ static void create_all(struct job *job)
 		die("cannot create PD, CQs and channel: %s", strerror(errno));
 	if (s->flags & USE_SRQ) {
 		struct ibv_srq_init_attr init = {
-			.attr = { .max_wr = slots, .max_sge = job->max_sge },
+			.attr = { .max_wr = job->grows ? 3 : slots, .max_sge = job->max_sge },
 		};
 
 		job->srq = ibv_create_srq(job->pd, &init);
 		if (!job->srq)
 			die("ibv_create_srq: %s", strerror(errno));
+		job->srq_size = init.attr.max_wr;
 	}
 	register_region(job, &job->inbox, inbox, IBV_ACCESS_LOCAL_WRITE);
 	job->slot = calloc(slots, sizeof(*job->slot));
@@ -336,7 +353,9 @@ static void plan_request(struct job *job, struct lane *lane, unsigned int i, uin
 {
 	struct op *op = &lane->mine[i];
 
-	if (op->kind == OP_CMP_SWAP || op->kind == OP_FETCH_ADD) {
+	if (op_is_place(op->kind)) {
+		op->local.n = 0;
+	} else if (op_is_word(op->kind)) {
 		*at = (*at + 7) & ~7u;
 		op->local.n = 1;
 		op->local.piece[0] = (struct piece) { *at, 8 };
@@ -353,7 +372,7 @@ static void plan_request(struct job *job, struct lane *lane, unsigned int i, uin
 		scatter(lane->arena.model, &op->local, job->scratch, op->size);
 	}
 	apply(lane->far_window, op, job->scratch);
-	if (!op_gathers(op->kind))
+	if (!op_gathers(op->kind) && !op_is_place(op->kind))
 		scatter(lane->arena.model, &op->local, job->scratch, op->size);
 	job->count[op->kind]++;
 	job->bytes += op->size;
@@ -439,6 +458,21 @@ static unsigned int sge_list(const struct region *region, const struct layout *l
 	return layout->n;
 }
 
+/* While messages arrive, and take from what is posted. */
+static void grow(struct job *job)
+{
+	struct ibv_srq_attr attr = { .max_wr = job->srq_size + 1 };
+	int rc = ibv_modify_srq(job->srq, &attr, IBV_SRQ_MAX_WR);
+
+	if (rc)
+		die("ibv_modify_srq to %u: %s", attr.max_wr, strerror(rc));
+	rc = ibv_query_srq(job->srq, &attr);
+	if (rc || attr.max_wr <= job->srq_size)
+		die("the SRQ has %u after it had %u: %s", attr.max_wr, job->srq_size, strerror(rc));
+	job->srq_size = attr.max_wr;
+	job->grown++;
+}
+
 static void post_receive(struct job *job)
 {
 	unsigned int i = job->posted_slots++;
@@ -449,7 +483,8 @@ static void post_receive(struct job *job)
 
 	wr.num_sge = sge_list(&job->inbox, &slot->layout, sge);
 	if (job->srq)
-		rc = ibv_post_srq_recv(job->srq, &wr, &bad);
+		while ((rc = ibv_post_srq_recv(job->srq, &wr, &bad)) == ENOMEM && job->grows)
+			grow(job);
 	else
 		rc = ibv_post_recv(job->lane[job->slot_lane[i]].qp, &wr, &bad);
 	if (rc)
@@ -462,6 +497,7 @@ static void build(struct job *job, struct lane *lane, unsigned int i, struct ibv
 	static const enum ibv_wr_opcode opcodes[OP_KINDS] = {
 		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_ATOMIC_WRITE, IBV_WR_FLUSH,
 	};
 	const struct op *op = &lane->mine[i];
 
@@ -505,15 +541,43 @@ static void spoil(struct lane *lane, const struct op *op)
 	}
 }
 
+static void post_place(struct job *job, struct lane *lane)
+{
+	unsigned int i = lane->posted;
+	const struct op *op = &lane->mine[i];
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(lane->qp);
+	uint64_t addr = lane->far_addr + op->remote;
+	int rc;
+
+	ibv_wr_start(qp);
+	qp->wr_id = (uint64_t)lane->index << 32 | i;
+	qp->wr_flags = (op->signalled ? IBV_SEND_SIGNALED : 0) |
+		       (op->fenced ? IBV_SEND_FENCE : 0);
+	job->fenced += op->fenced;
+	if (op->kind == OP_ATOMIC_WRITE)
+		ibv_wr_atomic_write(qp, lane->far_rkey, addr, &op->operand);
+	else
+		ibv_wr_flush(qp, lane->far_rkey, addr, op->size, IBV_FLUSH_GLOBAL,
+			     op->match ? IBV_FLUSH_MR : IBV_FLUSH_RANGE);
+	rc = ibv_wr_complete(qp);
+	if (rc)
+		die("posting %s: %s", op_names[op->kind], strerror(rc));
+	lane->posted++;
+}
+
 static void post_chain(struct job *job, struct lane *lane)
 {
 	struct ibv_send_wr wr[8], *bad;
 	struct ibv_sge sge[8][MAX_PIECES];
-	unsigned int n = 1 + rng_below(&job->rng, 8), first = lane->posted;
+	unsigned int most = 1 + rng_below(&job->rng, 8), first = lane->posted, n = 0;
 	int rc;
 
-	if (n > lane->n_mine - first)
-		n = lane->n_mine - first;
+	if (op_is_place(lane->mine[first].kind)) {
+		post_place(job, lane);
+		return;
+	}
+	while (n < most && first + n < lane->n_mine && !op_is_place(lane->mine[first + n].kind))
+		n++;
 	for (unsigned int i = 0; i < n; i++) {
 		build(job, lane, first + i, &wr[i], sge[i]);
 		if (i)
@@ -556,6 +620,7 @@ static void check_send(struct job *job, const struct ibv_wc *wc)
 	static const enum ibv_wc_opcode opcodes[OP_KINDS] = {
 		IBV_WC_SEND, IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
 		IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,
+		IBV_WC_ATOMIC_WRITE, IBV_WC_FLUSH,
 	};
 	struct lane *lane = lane_of(job, wc);
 	unsigned int i = (uint32_t)wc->wr_id;
@@ -825,6 +890,8 @@ static void report(const struct job *job)
 			printf(" %s %llu", op_names[k], (unsigned long long)job->count[k]);
 	printf(" inline %llu fenced %llu", (unsigned long long)job->inlined,
 	       (unsigned long long)job->fenced);
+	if (job->grown)
+		printf(" grown %llu", (unsigned long long)job->grown);
 	if (job->set.flags & LOSSY)
 		printf(" lost %llu", (unsigned long long)job->lost);
 	printf("\n");
