@@ -64,6 +64,8 @@ static void rnr_nak(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (!acknowledge(hca, qp, pkt->psn) ||
 	    qp->s_flags & QHCA_SF_RNR_WAIT)
 		return;
+	/* The responder has answered: a lost answer before was no silence. */
+	qp->s_retry = qp->sw.retry_cnt;
 	if (qp->sw.rnr_retry != 7) {
 		if (!qp->s_rnr) {
 			qhca_count(hca, QHCA_CNT_rnr_retry_exceeded);
