@@ -22,6 +22,7 @@
 #define GRH		40
 #define QKEY		0x1234
 #define TIME_LIMIT	60000000000ull	/* ns of virtual time */
+#define TAKE_LIMIT	30000000000ull	/* pages are left in peace then */
 
 struct op {
 	uint8_t opcode, flags;
@@ -947,7 +948,8 @@ static bool page_work(struct load *l, unsigned int host)
 
 	if (!m->frames || !m->frames->num_odp)
 		return true;
-	if (world_chance(l->w, l->plan->take))
+	/* one that goes before each retry may keep a message for ever */
+	if (l->w->now < TAKE_LIMIT && world_chance(l->w, l->plan->take))
 		take_pages(l, m);
 	if (world_chance(l->w, 300000) && !take_faults(l, host))
 		return false;
