@@ -16,6 +16,7 @@
 
 #include "qhca.h"
 #include "qhca-abi.h"
+#include "qhcadv.h"
 
 /* Entries of a ring beyond the completions that it is to hold. */
 #define QHCA_CQ_SPARE		1	/* QHCA_CQE_RESIZED */
@@ -303,6 +304,7 @@ static int create_cq_cmd(struct ibv_context *context, struct qhca_cq *cq,
 	cmd.buf_length = ring->mem.length;
 	cmd.rec_offset = ring->rec_offset;
 	cmd.log_depth = qhca_log2_up(ring->depth);
+	cmd.threshold = cq->threshold;
 
 	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd,
 				   sizeof(cmd), &resp.ibv_resp, sizeof(resp),
@@ -339,7 +341,8 @@ static int check_cq_attr(const struct ibv_cq_init_attr_ex *attr)
 }
 
 static struct qhca_cq *create_cq(struct ibv_context *context,
-				 struct ibv_cq_init_attr_ex *attr)
+				 struct ibv_cq_init_attr_ex *attr,
+				 uint32_t threshold)
 {
 	struct qhca_cq *cq;
 	bool threads = true;
@@ -354,6 +357,7 @@ static struct qhca_cq *create_cq(struct ibv_context *context,
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
+	cq->threshold = threshold;
 
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
 		cq->pd = to_qpd(attr->parent_domain);
@@ -408,18 +412,40 @@ struct ibv_cq *qhca_create_cq(struct ibv_context *context, int cqe,
 		return NULL;
 	}
 
-	cq = create_cq(context, &attr);
+	cq = create_cq(context, &attr, 0);
 	return cq ? &cq->vcq.cq : NULL;
 }
 
 struct ibv_cq_ex *qhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr)
 {
-	struct qhca_cq *cq = create_cq(context, attr);
+	struct qhca_cq *cq = create_cq(context, attr, 0);
 
 	if (!cq)
 		return NULL;
 	qhca_cq_set_ex_ops(cq, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+}
+
+struct ibv_cq_ex *qhcadv_create_cq(struct ibv_context *context,
+				   struct ibv_cq_init_attr_ex *attr,
+				   const struct qhcadv_queue_attr *queue,
+				   uint32_t inlen)
+{
+	uint32_t threshold;
+	struct qhca_cq *cq;
+	int ret;
+
+	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	cq = create_cq(context, attr, threshold);
+	if (!cq)
+		return NULL;
+	qhca_cq_set_ex_ops(cq, attr->wc_flags);
+	verbs_init_cq(&cq->vcq.cq, context, attr->channel, attr->cq_context);
 	return &cq->vcq.cq_ex;
 }
 
@@ -495,6 +521,8 @@ static int resize_cq_cmd(struct qhca_cq *cq, struct qhca_cq_ring *ring,
 	cmd.buf_length = ring->mem.length;
 	cmd.rec_offset = ring->rec_offset;
 	cmd.log_depth = qhca_log2_up(ring->depth);
+	cmd.threshold = cq->threshold < ring->depth ? cq->threshold :
+						      ring->depth;
 
 	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
 				&resp.ibv_resp, sizeof(resp));

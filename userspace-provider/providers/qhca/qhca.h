@@ -123,6 +123,7 @@ struct qhca_cq {
 	const struct qhca_cqe *cur;	/* between start_poll and end_poll */
 	struct qhca_pd *pd;	/* parent domain or NULL */
 	uint32_t cqn;
+	uint32_t threshold;	/* asked for; 0: the driver's */
 	_Atomic(uint32_t) arm_ci;	/* what an arm doorbell says */
 };
 
@@ -151,6 +152,7 @@ struct qhca_srq {
 	uint32_t head;		/* slot the next post fills */
 	uint32_t tail;		/* last free slot; never filled */
 	uint32_t pi;		/* free-running: posted */
+	uint32_t threshold;	/* asked for; 0: the driver's */
 	struct qhca_pd *pd;
 
 	pthread_mutex_t resize_lock;
@@ -173,6 +175,7 @@ struct qhca_qp {
 	struct qhca_wq sq;
 	struct qhca_wq rq;
 	uint32_t max_inline;
+	uint32_t rq_threshold;	/* asked for; 0: the driver's */
 	atomic_bool in_error;	/* receive posts must ring too */
 	enum qhca_qp_type type;
 	struct qhca_pd *pd;	/* as given: perhaps a parent domain */
@@ -381,6 +384,12 @@ struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 /* ah.c */
 struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int qhca_destroy_ah(struct ibv_ah *ah);
+
+/* queue.c */
+struct qhcadv_queue_attr;
+int qhca_queue_threshold(struct ibv_context *context,
+			 const struct qhcadv_queue_attr *attr, uint32_t inlen,
+			 uint32_t *threshold);
 
 /* cq.c */
 struct ibv_cq *qhca_create_cq(struct ibv_context *context, int cqe,

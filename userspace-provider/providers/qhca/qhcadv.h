@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Direct verbs of qhca: memory of the pool.
+ * Direct verbs of qhca: memory of the pool, thresholds of queues.
  */
 #ifndef __QHCADV_H__
 #define __QHCADV_H__
@@ -53,6 +53,39 @@ struct qhcadv_pool_mem *qhcadv_alloc_pool(struct ibv_context *context,
 
 /* 0 or an errno: EBUSY if regions are still registered on it. */
 int qhcadv_free_pool(struct ibv_context *context, struct qhcadv_pool_mem *mem);
+
+enum qhcadv_queue_attr_mask {
+	QHCADV_QUEUE_ATTR_THRESHOLD = 1 << 0,
+};
+
+/*
+ * When the device looks anew how far software is with a queue.  @threshold is a
+ * number of entries, 1 to the queue's depth: of a CQ those in use, past which
+ * the device looks; of receive queues and SRQs those left, below which it does.
+ */
+struct qhcadv_queue_attr {
+	uint64_t comp_mask;	/* QHCADV_QUEUE_ATTR_*: what is given */
+	uint32_t threshold;
+	uint32_t reserved;
+};
+
+/*
+ * As ibv_create_cq_ex(), ibv_create_qp_ex() and ibv_create_srq_ex(), with more
+ * to say of the CQ, the QP's receive queue or the SRQ; @inlen is sizeof(*queue).
+ * NULL and errno: EINVAL also if the threshold is none that the queue may have.
+ */
+struct ibv_cq_ex *qhcadv_create_cq(struct ibv_context *context,
+				   struct ibv_cq_init_attr_ex *attr,
+				   const struct qhcadv_queue_attr *queue,
+				   uint32_t inlen);
+struct ibv_qp *qhcadv_create_qp(struct ibv_context *context,
+				struct ibv_qp_init_attr_ex *attr,
+				const struct qhcadv_queue_attr *queue,
+				uint32_t inlen);
+struct ibv_srq *qhcadv_create_srq(struct ibv_context *context,
+				  struct ibv_srq_init_attr_ex *attr,
+				  const struct qhcadv_queue_attr *queue,
+				  uint32_t inlen);
 
 #ifdef __cplusplus
 }

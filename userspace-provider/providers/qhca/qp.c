@@ -7,6 +7,7 @@
 
 #include "qhca.h"
 #include "qhca-abi.h"
+#include "qhcadv.h"
 #include "wqe.h"
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -169,6 +170,7 @@ static int create_qp_cmd(struct ibv_context *context, struct qhca_qp *qp,
 	cmd.sq_log_stride = qp->sq.log_stride;
 	cmd.rq_log_depth = qhca_log2_up(qp->rq.depth);
 	cmd.rq_log_stride = qp->rq.log_stride;
+	cmd.rq_threshold = qp->rq_threshold;
 
 	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, attr, &cmd.ibv_cmd,
 				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
@@ -224,6 +226,10 @@ static int create_qp(struct ibv_context *context, struct qhca_qp *qp,
 		if (ret)
 			return ret;
 	}
+	if (qp->rq_threshold && !qp->rq.depth) {
+		fini_rings(qp);
+		return EINVAL;
+	}
 
 	ret = create_qp_cmd(context, qp, attr);
 	if (ret) {
@@ -235,8 +241,9 @@ static int create_qp(struct ibv_context *context, struct qhca_qp *qp,
 	return 0;
 }
 
-struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
-				 struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *new_qp(struct ibv_context *context,
+			     struct ibv_qp_init_attr_ex *attr,
+			     uint32_t rq_threshold)
 {
 	struct qhca_qp *qp;
 	int ret;
@@ -245,6 +252,7 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 	if (!qp)
 		return NULL;
 
+	qp->rq_threshold = rq_threshold;
 	ret = create_qp(context, qp, attr);
 	if (ret) {
 		free(qp);
@@ -252,6 +260,28 @@ struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
 		return NULL;
 	}
 	return &qp->vqp.qp;
+}
+
+struct ibv_qp *qhca_create_qp_ex(struct ibv_context *context,
+				 struct ibv_qp_init_attr_ex *attr)
+{
+	return new_qp(context, attr, 0);
+}
+
+struct ibv_qp *qhcadv_create_qp(struct ibv_context *context,
+				struct ibv_qp_init_attr_ex *attr,
+				const struct qhcadv_queue_attr *queue,
+				uint32_t inlen)
+{
+	uint32_t threshold;
+	int ret;
+
+	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	return new_qp(context, attr, threshold);
 }
 
 struct ibv_qp *qhca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)

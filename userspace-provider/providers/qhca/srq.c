@@ -14,6 +14,7 @@
 
 #include "qhca.h"
 #include "qhca-abi.h"
+#include "qhcadv.h"
 #include "wqe.h"
 
 /* qhca_rq_wqe.next is 16 bits wide. */
@@ -167,6 +168,7 @@ static int create_srq_cmd(struct ibv_context *context, struct qhca_srq *srq,
 	cmd.rec_offset = srq->rec_offset;
 	cmd.log_depth = qhca_log2_up(srq->depth);
 	cmd.log_stride = srq->log_stride;
+	cmd.threshold = srq->threshold;
 
 	attr->attr.max_wr = srq->depth - 1;
 	attr->attr.max_sge = srq->max_sge;
@@ -180,8 +182,9 @@ static int create_srq_cmd(struct ibv_context *context, struct qhca_srq *srq,
 	return 0;
 }
 
-struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
-				   struct ibv_srq_init_attr_ex *attr)
+static struct ibv_srq *new_srq(struct ibv_context *context,
+			       struct ibv_srq_init_attr_ex *attr,
+			       uint32_t threshold)
 {
 	struct qhca_srq *srq;
 	int ret;
@@ -204,6 +207,7 @@ struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
 	if (!srq)
 		return NULL;
 
+	srq->threshold = threshold;
 	srq->pd = to_qpd(attr->pd);
 	ret = qhca_srq_init_ring(srq, to_qctx(context), attr->attr.max_wr,
 				 attr->attr.max_sge);
@@ -224,6 +228,28 @@ err_free:
 	free(srq);
 	errno = ret;
 	return NULL;
+}
+
+struct ibv_srq *qhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	return new_srq(context, attr, 0);
+}
+
+struct ibv_srq *qhcadv_create_srq(struct ibv_context *context,
+				  struct ibv_srq_init_attr_ex *attr,
+				  const struct qhcadv_queue_attr *queue,
+				  uint32_t inlen)
+{
+	uint32_t threshold;
+	int ret;
+
+	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	return new_srq(context, attr, threshold);
 }
 
 struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
@@ -320,6 +346,7 @@ static int grow_cmd(struct qhca_srq *srq, const struct qhca_srq_grow *grow,
 	cmd.buf_length = grow->mem.length;
 	cmd.rec_offset = grow->rec_offset;
 	cmd.log_depth = qhca_log2_up(grow->depth);
+	cmd.threshold = srq->threshold;
 	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, IBV_SRQ_MAX_WR,
 				  &cmd.ibv_cmd, sizeof(cmd));
 }

@@ -47,6 +47,14 @@ struct qhca_caps_host {
 	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
 };
 
+/* Queues that have a threshold: past it their software index is read again. */
+enum qhca_threshold {
+	QHCA_THRESHOLD_CQ,
+	QHCA_THRESHOLD_RQ,
+	QHCA_THRESHOLD_SRQ,
+	QHCA_NUM_THRESHOLDS
+};
+
 /**
  * struct qhca_dev - one PCI function.
  * @pdev:       the function; DMA is mapped against &pdev->dev
@@ -57,6 +65,8 @@ struct qhca_caps_host {
  * @devmem_phys: CPU physical address of BAR 4, 0 if there is none
  * @pool_blocks: blocks of the memory pool to preallocate
  * @pool_block_size: bytes of each, a power of two
+ * @threshold_percent: of its depth, the threshold of a queue whose owner asks
+ *	for none; at most 100
  * @num_comp_vectors: completion vectors usable by qhca_eq_create()
  * @state:      read with READ_ONCE
  */
@@ -69,6 +79,7 @@ struct qhca_dev {
 	phys_addr_t devmem_phys;
 	u32 pool_blocks;
 	u64 pool_block_size;
+	u16 threshold_percent[QHCA_NUM_THRESHOLDS];
 	int num_comp_vectors;
 	enum qhca_dev_state state;
 };

@@ -59,7 +59,7 @@ struct qhca_resize_cq_req {
 	__u32 buf_length;
 	__u32 rec_offset;
 	__u32 log_depth;
-	__u32 reserved;
+	__u32 threshold;		/* 0: driver's default */
 };
 
 struct qhca_create_qp_req {

@@ -101,20 +101,14 @@ static bool qhca_cq_geometry_ok(struct qhca_ib_dev *dev, u32 log_depth,
 			       sizeof(struct qhca_cq_record));
 }
 
-/* Half a ring of staleness makes a refetch rare and a false overrun never. */
-static u32 qhca_cq_threshold(u8 log_depth)
-{
-	return BIT(log_depth) / 2;
-}
-
 static int qhca_cq_create_cmd(struct qhca_ib_dev *dev, struct qhca_cq *cq,
-			      u32 rec_offset, u32 threshold, u8 flags)
+			      u32 rec_offset, u8 flags)
 {
 	struct qhca_cqc_sw cqc = {
 		.rec_offset = cpu_to_le32(rec_offset),
 		.eqn = cpu_to_le32(qhca_eq_number(cq->eq)),
 		.db_page = cpu_to_le32(cq->db_page),
-		.threshold = cpu_to_le32(threshold),
+		.threshold = cpu_to_le32(cq->threshold),
 		.log_depth = cq->log_depth,
 		.flags = flags,
 	};
@@ -130,8 +124,9 @@ static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 {
 	int err;
 
-	if (!threshold)
-		threshold = qhca_cq_threshold(cq->log_depth);
+	cq->threshold = threshold ?: qhca_default_threshold(dev,
+							   QHCA_THRESHOLD_CQ,
+							   cq->log_depth);
 
 	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_CQ, &cq->cqn);
 	if (err)
@@ -142,7 +137,7 @@ static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 	if (err)
 		goto err_index;
 
-	err = qhca_cq_create_cmd(dev, cq, rec_offset, threshold, flags);
+	err = qhca_cq_create_cmd(dev, cq, rec_offset, flags);
 	if (err)
 		goto err_erase;
 	return 0;
@@ -315,19 +310,22 @@ int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 	struct qhca_resize_cq_req req;
 	struct qhca_cqc_sw cqc = {};
 	struct qhca_qbuf buf;
+	u32 threshold;
 	int err;
 
 	if (!udata)
 		return -EOPNOTSUPP;
 
-	err = ib_copy_validate_udata_in(udata, req, reserved);
+	err = ib_copy_validate_udata_in(udata, req, threshold);
 	if (err)
 		return err;
-	if (req.reserved)
-		return -EOPNOTSUPP;
 	if (!qhca_cq_geometry_ok(dev, req.log_depth, cqe, req.buf_length,
-				 req.rec_offset))
+				 req.rec_offset) ||
+	    req.threshold > BIT(req.log_depth))
 		return -EINVAL;
+	threshold = req.threshold ?: qhca_default_threshold(dev,
+							   QHCA_THRESHOLD_CQ,
+							   req.log_depth);
 
 	err = qhca_qbuf_pin(dev, &buf, req.buf_addr, req.buf_length);
 	if (err)
@@ -336,13 +334,14 @@ int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 	qhca_qbuf_encode(&buf, &cqc.buf);
 	cqc.rec_offset = cpu_to_le32(req.rec_offset);
 	cqc.log_depth = req.log_depth;
-	cqc.threshold = cpu_to_le32(qhca_cq_threshold(req.log_depth));
+	cqc.threshold = cpu_to_le32(threshold);
 
 	mutex_lock(&cq->mutex);
 	err = qhca_cq_modify_cmd(dev, cq, &cqc, QHCA_CQ_ATTR_RESIZE);
 	if (!err) {
 		swap(cq->buf, buf);
 		cq->log_depth = req.log_depth;
+		cq->threshold = threshold;
 		ibcq->cqe = BIT(req.log_depth);
 	}
 	mutex_unlock(&cq->mutex);

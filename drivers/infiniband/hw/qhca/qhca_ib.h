@@ -254,6 +254,7 @@ struct qhca_ah {
  * struct qhca_cq - a completion queue.
  * @ref:    see struct qhca_ref
  * @eq:     where its completion events arrive
+ * @threshold: entries in use past which the device reads the index again
  * @buf:    ring and record; replaced by a resize
  * @mutex:  one resize or moderation change at a time
  * @lock:   what follows, which only kernel CQs use
@@ -269,6 +270,7 @@ struct qhca_cq {
 	struct qhca_eq *eq;
 	u32 cqn;
 	u32 db_page;
+	u32 threshold;
 	u16 moder_count;
 	u16 moder_usec;
 	u8 log_depth;
@@ -338,6 +340,7 @@ struct qhca_faults {
  * @event_work: delivers them; holds a reference while it is queued
  * @faults:  its page faults, NULL without the feature
  * @buf:     rings and record
+ * @rq_threshold: receives left below which the device reads the index again
  * @is_user: owned by a process, which posts and polls by itself.  The rest is
  *           for the kernel's QPs only.
  * @rec:     the record
@@ -354,6 +357,7 @@ struct qhca_qp {
 	u32 db_page;
 	u16 flags;
 	u32 max_inline;
+	u32 rq_threshold;
 	bool is_user;
 	unsigned long events;
 	struct work_struct event_work;
@@ -370,6 +374,7 @@ struct qhca_qp {
 /**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
+ * @threshold: receives left below which the device reads the index again
  * @log_depth: slots; grows with a resize
  * @buf:  slots and record; replaced by a resize
  * @mutex: one resize or change of the limit at a time
@@ -384,6 +389,7 @@ struct qhca_srq {
 	struct ib_srq ibsrq;
 	struct qhca_ref ref;
 	u32 srqn;
+	u32 threshold;
 	u8 log_depth;
 	u8 log_stride;
 	u8 max_sge;
@@ -495,6 +501,16 @@ static inline struct device *qhca_dma_dev(struct qhca_ib_dev *dev)
 static inline bool qhca_has(struct qhca_ib_dev *dev, u64 features)
 {
 	return (dev->qdev->caps.features & features) == features;
+}
+
+/* The threshold of a queue whose owner asks for none. */
+static inline u32 qhca_default_threshold(struct qhca_ib_dev *dev,
+					 enum qhca_threshold queue,
+					 u8 log_depth)
+{
+	u32 percent = dev->qdev->threshold_percent[queue];
+
+	return mult_frac((u32)BIT(log_depth), percent, 100U);
 }
 
 /* Dead: no command will be executed and no completion will arrive. */

@@ -143,12 +143,6 @@ static int qhca_qp_init_flags(struct qhca_qp *qp,
 	return 0;
 }
 
-/* As long as a quarter of the ring is posted its index may be stale. */
-static u32 qhca_rq_threshold(u8 log_depth)
-{
-	return BIT(log_depth) / 4;
-}
-
 static int qhca_qp_layout_kernel(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 				 const struct ib_qp_cap *cap,
 				 struct qhca_qp_layout *lay)
@@ -178,7 +172,9 @@ static int qhca_qp_layout_kernel(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 		if (lay->rq_log_stride > caps->log_max_rwqe_stride)
 			return -EINVAL;
 		rq_size = BIT_ULL(lay->rq_log_depth + lay->rq_log_stride);
-		lay->rq_threshold = qhca_rq_threshold(lay->rq_log_depth);
+		lay->rq_threshold = qhca_default_threshold(dev,
+							   QHCA_THRESHOLD_RQ,
+							   lay->rq_log_depth);
 	}
 
 	end = ALIGN(sq_size, BIT_ULL(lay->rq_log_stride));
@@ -235,8 +231,10 @@ static int qhca_qp_layout_user(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 		lay->rq_offset = req->rq_offset;
 		lay->rq_log_depth = req->rq_log_depth;
 		lay->rq_log_stride = req->rq_log_stride;
-		lay->rq_threshold = req->rq_threshold ? req->rq_threshold :
-				    qhca_rq_threshold(req->rq_log_depth);
+		lay->rq_threshold = req->rq_threshold ?:
+				    qhca_default_threshold(dev,
+							   QHCA_THRESHOLD_RQ,
+							   req->rq_log_depth);
 	}
 	return 0;
 }
@@ -278,6 +276,7 @@ static int qhca_qp_grant(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	qp->rq.depth = granted.max_recv_wr;
 	qp->rq.log_stride = lay->rq_log_stride;
 	qp->rq.max_sge = granted.max_recv_sge;
+	qp->rq_threshold = lay->rq_threshold;
 	qp->max_inline = granted.max_inline_data;
 	*cap = granted;
 	return 0;

@@ -30,6 +30,7 @@ int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	err = rdma_nl_put_driver_u32(msg, "cqn", cq->cqn) ?:
 	      rdma_nl_put_driver_u32(msg, "eqn", qhca_eq_number(cq->eq)) ?:
 	      rdma_nl_put_driver_u32(msg, "depth", BIT(cq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "threshold", cq->threshold) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", cq->buf.at.levels) ?:
 	      rdma_nl_put_driver_u32(msg, "moder_count", cq->moder_count) ?:
 	      rdma_nl_put_driver_u32(msg, "moder_usec", cq->moder_usec);
@@ -69,6 +70,7 @@ int qhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
 	      rdma_nl_put_driver_u32(msg, "db_page", qp->db_page) ?:
 	      rdma_nl_put_driver_u32(msg, "sq_depth", qp->sq.depth) ?:
 	      rdma_nl_put_driver_u32(msg, "rq_depth", qp->rq.depth) ?:
+	      rdma_nl_put_driver_u32(msg, "rq_threshold", qp->rq_threshold) ?:
 	      rdma_nl_put_driver_u32(msg, "max_inline", qp->max_inline) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", qp->buf.at.levels);
 	if (!err && !qp->is_user)
@@ -149,6 +151,7 @@ int qhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 		return -EMSGSIZE;
 
 	err = rdma_nl_put_driver_u32(msg, "depth", BIT(srq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "threshold", srq->threshold) ?:
 	      rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", srq->buf.at.levels);
 	return qhca_nest_end(msg, nest, err);

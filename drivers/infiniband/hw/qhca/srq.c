@@ -23,15 +23,9 @@ static struct qhca_rq_wqe *qhca_srq_slot(struct qhca_srq *srq, u32 slot)
 	return srq->ring + ((size_t)slot << srq->log_stride);
 }
 
-/* As long as a quarter of the slots is posted the index may be stale. */
-static u32 qhca_srq_threshold(u8 log_depth)
-{
-	return BIT(log_depth) / 4;
-}
-
 static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 			       const struct ib_srq_init_attr *attr,
-			       u32 rec_offset, u32 threshold, u64 handle)
+			       u32 rec_offset, u64 handle)
 {
 	struct ib_srq *ibsrq = &srq->ibsrq;
 	struct qhca_srqc_sw srqc = {
@@ -39,7 +33,7 @@ static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 		.rec_offset = cpu_to_le32(rec_offset),
 		.pd = cpu_to_le32(to_qpd(ibsrq->pd)->pdn),
 		.limit = cpu_to_le32(attr->attr.srq_limit),
-		.threshold = cpu_to_le32(threshold),
+		.threshold = cpu_to_le32(srq->threshold),
 		.log_depth = srq->log_depth,
 		.log_stride = srq->log_stride,
 		.max_sge = srq->max_sge,
@@ -64,8 +58,9 @@ static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 {
 	int err;
 
-	if (!threshold)
-		threshold = qhca_srq_threshold(srq->log_depth);
+	srq->threshold = threshold ?: qhca_default_threshold(dev,
+							    QHCA_THRESHOLD_SRQ,
+							    srq->log_depth);
 
 	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_SRQ, &srq->srqn);
 	if (err)
@@ -78,8 +73,7 @@ static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 	if (err)
 		goto err_index;
 
-	err = qhca_srq_create_cmd(dev, srq, attr, rec_offset, threshold,
-				  handle);
+	err = qhca_srq_create_cmd(dev, srq, attr, rec_offset, handle);
 	if (err)
 		goto err_erase;
 	return 0;
@@ -303,9 +297,9 @@ static int qhca_resize_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 	if (err)
 		return err;
 
-	threshold = req.threshold;
-	if (!threshold)
-		threshold = qhca_srq_threshold(req.log_depth);
+	threshold = req.threshold ?: qhca_default_threshold(dev,
+							    QHCA_THRESHOLD_SRQ,
+							    req.log_depth);
 	qhca_qbuf_encode(&buf, &srqc.buf);
 	srqc.rec_offset = cpu_to_le32(req.rec_offset);
 	srqc.threshold = cpu_to_le32(threshold);
@@ -316,6 +310,7 @@ static int qhca_resize_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 	if (!err) {
 		swap(srq->buf, buf);
 		WRITE_ONCE(srq->log_depth, req.log_depth);
+		srq->threshold = threshold;
 	}
 	qhca_qbuf_free(dev, &buf);
 	return err;

@@ -29,6 +29,14 @@
 #define QHCA_POOL_BLOCKS	8
 #define QHCA_POOL_BLOCK_SIZE	SZ_4M
 
+/*
+ * Thresholds in percent of the depth, likewise.  Half a ring of staleness makes
+ * a refetch of a CQ's index rare, and as long as a quarter of a receive queue
+ * is posted its index may be stale.
+ */
+#define QHCA_CQ_THRESHOLD	50
+#define QHCA_RQ_THRESHOLD	25
+
 /* How long the device may take to finish a reset, and a command. */
 #define QHCA_RESET_TIMEOUT	(10 * HZ)
 #define QHCA_CMD_TIMEOUT	(30 * HZ)

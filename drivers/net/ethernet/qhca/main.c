@@ -126,6 +126,9 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	core->qdev.pool_blocks = QHCA_POOL_BLOCKS;
 	core->qdev.pool_block_size = QHCA_POOL_BLOCK_SIZE;
 	core->unsolicited_acks = true;
+	core->qdev.threshold_percent[QHCA_THRESHOLD_CQ] = QHCA_CQ_THRESHOLD;
+	core->qdev.threshold_percent[QHCA_THRESHOLD_RQ] = QHCA_RQ_THRESHOLD;
+	core->qdev.threshold_percent[QHCA_THRESHOLD_SRQ] = QHCA_RQ_THRESHOLD;
 	spin_lock_init(&core->state_lock);
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
 	INIT_WORK(&core->recover_work, qhca_recover_work);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * devlink parameters: the geometry of the device's caches, the memory pool,
- * unsolicited ACKs.
+ * unsolicited ACKs, the thresholds of queues.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
  * so these are driverinit parameters: a value set waits for the next reload,
@@ -23,6 +23,7 @@
 #define QHCA_PARAM_POOL_BLOCKS	QHCA_PARAM_SETS(QHCA_NUM_CACHES)
 #define QHCA_PARAM_POOL_KIB	(QHCA_PARAM_POOL_BLOCKS + 1)
 #define QHCA_PARAM_UNSOL_ACKS	(QHCA_PARAM_POOL_KIB + 1)
+#define QHCA_PARAM_THRESHOLD(queue) (QHCA_PARAM_UNSOL_ACKS + 1 + (queue))
 
 /* What a block of the pool may be, in KiB. */
 #define QHCA_POOL_MIN_KIB	64
@@ -84,6 +85,24 @@ static int qhca_pool_kib_validate(struct devlink *devlink, u32 id,
 	return 0;
 }
 
+static int qhca_threshold_validate(struct devlink *devlink, u32 id,
+				   QHCA_PARAM_VALUE value,
+				   struct netlink_ext_ack *extack)
+{
+	u16 percent = QHCA_PARAM_U16(value);
+
+	if (percent > 100) {
+		NL_SET_ERR_MSG_FMT(extack, "%u is over 100 percent", percent);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+#define QHCA_PARAM_PERCENT(_id, _name)					\
+	DEVLINK_PARAM_DRIVER(_id, _name, DEVLINK_PARAM_TYPE_U16,	\
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
+			     NULL, NULL, qhca_threshold_validate)
+
 #define QHCA_PARAM(_id, _name)						\
 	DEVLINK_PARAM_DRIVER(_id, _name, DEVLINK_PARAM_TYPE_U16,	\
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
@@ -112,6 +131,12 @@ static const struct devlink_param qhca_params[] = {
 			     DEVLINK_PARAM_TYPE_BOOL,
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
 			     NULL),
+	QHCA_PARAM_PERCENT(QHCA_PARAM_THRESHOLD(QHCA_THRESHOLD_CQ),
+			   "cq_threshold_percent"),
+	QHCA_PARAM_PERCENT(QHCA_PARAM_THRESHOLD(QHCA_THRESHOLD_RQ),
+			   "rq_threshold_percent"),
+	QHCA_PARAM_PERCENT(QHCA_PARAM_THRESHOLD(QHCA_THRESHOLD_SRQ),
+			   "srq_threshold_percent"),
 };
 
 static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
@@ -153,6 +178,9 @@ int qhca_params_register(struct qhca_core *core)
 	value.vbool = core->unsolicited_acks;
 	devl_param_driverinit_value_set(devlink, QHCA_PARAM_UNSOL_ACKS,
 					QHCA_PARAM_PASS(value));
+	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++)
+		qhca_param_init(devlink, QHCA_PARAM_THRESHOLD(i),
+				core->qdev.threshold_percent[i]);
 	return 0;
 }
 
@@ -174,6 +202,7 @@ int qhca_params_load(struct qhca_core *core)
 {
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
+	union devlink_param_value percent[QHCA_NUM_THRESHOLDS];
 	union devlink_param_value sets, blocks, kib, acks;
 	int i, err;
 
@@ -203,7 +232,16 @@ int qhca_params_load(struct qhca_core *core)
 					      &acks);
 	if (err)
 		return err;
+	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++) {
+		err = devl_param_driverinit_value_get(devlink,
+						      QHCA_PARAM_THRESHOLD(i),
+						      &percent[i]);
+		if (err)
+			return err;
+	}
 	core->unsolicited_acks = acks.vbool;
+	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++)
+		core->qdev.threshold_percent[i] = percent[i].vu16;
 	core->qdev.pool_blocks = blocks.vu32;
 	core->qdev.pool_block_size = (u64)kib.vu32 << 10;
 	memcpy(core->cache, cache, sizeof(cache));

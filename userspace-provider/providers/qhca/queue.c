@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the direct verbs that make queues are told beside the attributes.
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "qhca.h"
+#include "qhcadv.h"
+
+/**
+ * qhca_queue_threshold - the threshold asked for
+ * @context: of the queue to be made
+ * @attr: what the caller gives, of its version
+ * @inlen: bytes of it
+ * @threshold: set to the threshold, or to 0 if none is given
+ *
+ * Returns 0 or an errno value.  That it fits the queue is for the kernel to say.
+ */
+int qhca_queue_threshold(struct ibv_context *context,
+			 const struct qhcadv_queue_attr *attr, uint32_t inlen,
+			 uint32_t *threshold)
+{
+	const uint8_t *bytes = (const uint8_t *)attr;
+	uint32_t i;
+
+	if (!qhcadv_is_supported(context->device))
+		return EOPNOTSUPP;
+	if (inlen < offsetofend(struct qhcadv_queue_attr, reserved))
+		return EINVAL;
+	if (!check_comp_mask(attr->comp_mask, QHCADV_QUEUE_ATTR_THRESHOLD) ||
+	    attr->reserved)
+		return EOPNOTSUPP;
+	for (i = offsetofend(struct qhcadv_queue_attr, reserved); i < inlen;
+	     i++)
+		if (bytes[i])
+			return EOPNOTSUPP;
+
+	*threshold = 0;
+	if (!(attr->comp_mask & QHCADV_QUEUE_ATTR_THRESHOLD))
+		return 0;
+	if (!attr->threshold)
+		return EINVAL;
+	*threshold = attr->threshold;
+	return 0;
+}
