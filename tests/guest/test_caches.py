@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+from lab.devlink import parameter, reload, set_geometry, set_parameter
 from lab.pair import Node
 
 # Of the device: what a guest may ask for, besides what it gets unasked.
@@ -25,36 +26,6 @@ def guest():
     complaints = node.kernel_complaints()
     node.close()
     assert not complaints, complaints
-
-
-def device(node):
-    return "pci/" + node.out("basename $(readlink -f /sys/bus/pci/drivers/qhca/0*)")
-
-
-def set_parameter(node, name, value, check=True):
-    return node.exec(f"devlink dev param set {device(node)} name {name} "
-                     f"value {value} cmode driverinit", check=check)
-
-
-def parameter(node, name):
-    shown = json.loads(node.out(f"devlink -j dev param show {device(node)} name {name}"))
-    (entry,) = shown["param"][device(node)]
-    (value,) = entry["values"]
-    assert value["cmode"] == "driverinit"
-    return value["value"]
-
-
-def reload(node):
-    node.exec(f"devlink dev reload {device(node)}", timeout=60)
-    node.configure()
-
-
-def set_geometry(node, **caches):
-    """set_geometry(node, pt=(4, 2)): sets and blocks; in force afterwards."""
-    for name, (sets, blocks) in caches.items():
-        set_parameter(node, f"{name}_cache_sets", sets)
-        set_parameter(node, f"{name}_cache_blocks", blocks)
-    reload(node)
 
 
 def host_geometry(node):
