@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Builds qhca.ko and qhca_ib.ko against each kernel the guest has, in the
-# guest tree with the guest's compiler, and leaves them in
-# build/modules/RELEASE/.
+# Builds qhca.ko and qhca_ib.ko, and the tests that are modules, against each
+# kernel the guest has, in the guest tree with the guest's compiler, and leaves
+# them in build/modules/RELEASE/.
 #
 #   scripts/modules.sh [RELEASE...]   default: the suite's own kernel;
 #                                     "all": every kernel of the guest
@@ -22,14 +22,18 @@ for v in W C CF KCFLAGS; do
 	[ -z "${!v:-}" ] || extra+=("$v=${!v}")
 done
 
-# What kbuild reads: the top Kbuild file and drivers/.
+# What kbuild reads: the top Kbuild file, drivers/ and tests/guest/kernel/.
 stage()
 {
-	mkdir -p "$1/drivers"
+	local part
+	mkdir -p "$1"
 	rsync -lp --checksum "$TOP/Kbuild" "$1/"
-	rsync -rlp --checksum --delete --filter='P *.o' --filter='P *.ko' --filter='P *.mod' \
-		--filter='P *.mod.c' --filter='P *.cmd' --filter='P *.order' --filter='P *.symvers' \
-		"$TOP/drivers/" "$1/drivers/"
+	for part in drivers tests/guest/kernel; do
+		mkdir -p "$1/$part"
+		rsync -rlp --checksum --delete --filter='P *.o' --filter='P *.ko' --filter='P *.mod' \
+			--filter='P *.mod.c' --filter='P *.cmd' --filter='P *.order' --filter='P *.symvers' \
+			"$TOP/$part/" "$1/$part/"
+	done
 }
 
 collect()

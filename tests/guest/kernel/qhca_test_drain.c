@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_test_drain.ko: a kernel consumer that drains its queue pairs.
+ *
+ *   insmod qhca_test_drain.ko netdev=eth0 gid_index=1
+ *
+ * Two RC QPs of one device are connected through its loopback.  One has
+ * requests under way, done and not begun when it is drained; when that returns,
+ * each must have completed exactly once, none of them later.  The results are
+ * TAP in the kernel's log.  Any RDMA device over Ethernet will do.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#define PORT		1
+#define REQUESTS	64
+#define MESSAGE		64u	/* bytes */
+#define PATIENCE	(30 * HZ)
+
+static char *netdev = "eth0";
+module_param(netdev, charp, 0444);
+MODULE_PARM_DESC(netdev, "network interface of the RDMA device");
+
+static int gid_index;
+module_param(gid_index, int, 0444);
+MODULE_PARM_DESC(gid_index, "index of the GID to use");
+
+/* One work request. */
+struct request {
+	struct ib_cqe cqe;
+	unsigned int done;	/* completions; CQ handlers of one CQ take turns */
+	enum ib_wc_status status;
+};
+
+/*
+ * What a case is: how many requests there are, which way the QP is drained, and
+ * what must have completed afterwards.
+ */
+struct drain_case {
+	const char *name;
+	void (*drain)(struct ib_qp *qp);
+	unsigned int sends, receives;	/* of the QP drained */
+	unsigned int far_receives;	/* that the sends may meet */
+	bool sends_complete, receives_complete;
+	bool wait;		/* for as many sends as meet a receive */
+	bool in_error;		/* it is in state error already */
+	bool again;		/* drained twice */
+	bool shared;		/* receives are an SRQ's; sends come from the peer */
+};
+
+struct test {
+	struct ib_device *dev;
+	struct ib_pd *pd;
+	union ib_gid gid;
+	u8 mac[ETH_ALEN];
+	void *buf;
+	u64 dma;
+	struct ib_cq *cq;
+	struct ib_srq *srq;
+	struct ib_qp *qp[2];	/* drained, peer */
+	struct request send[REQUESTS], receive[REQUESTS], far[REQUESTS];
+	unsigned int last_wqe;	/* events */
+	struct completion last_wqe_event;
+};
+
+static unsigned int points, failures;
+
+static void point(bool ok, const char *name, const char *context)
+{
+	points++;
+	failures += !ok;
+	pr_info("%sok %u - %s, %s\n", ok ? "" : "not ", points, name, context);
+}
+
+static void request_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct request *r = container_of(wc->wr_cqe, struct request, cqe);
+
+	r->status = wc->status;
+	/* Whoever sees that it is done sees how; with completions(). */
+	smp_store_release(&r->done, r->done + 1);
+}
+
+static unsigned int completions(const struct request *r)
+{
+	/* pairs with request_done() */
+	return smp_load_acquire(&r->done);
+}
+
+static void qp_event(struct ib_event *event, void *context)
+{
+	struct test *t = context;
+
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED) {
+		t->last_wqe++;
+		complete(&t->last_wqe_event);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Requests
+ */
+
+static int post_send(struct test *t, struct ib_qp *qp, struct request *r)
+{
+	struct ib_sge sge = {
+		.addr = t->dma, .length = MESSAGE,
+		.lkey = t->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &r->cqe, .opcode = IB_WR_SEND, .sg_list = &sge,
+		.num_sge = 1, .send_flags = IB_SEND_SIGNALED,
+	};
+
+	r->cqe.done = request_done;
+	return ib_post_send(qp, &wr, NULL);
+}
+
+static int post_receive(struct test *t, struct ib_qp *qp, struct request *r)
+{
+	struct ib_sge sge = {
+		.addr = t->dma + MESSAGE, .length = MESSAGE,
+		.lkey = t->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1,
+	};
+
+	r->cqe.done = request_done;
+	return qp ? ib_post_recv(qp, &wr, NULL) :
+		    ib_post_srq_recv(t->srq, &wr, NULL);
+}
+
+static bool wait_for_requests(struct test *t, struct request *r,
+			      unsigned int n)
+{
+	unsigned long end = jiffies + PATIENCE;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		while (!completions(&r[i])) {
+			if (time_after(jiffies, end))
+				return false;
+			if (t->cq->poll_ctx == IB_POLL_DIRECT)
+				ib_process_cq_direct(t->cq, -1);
+			cond_resched();
+		}
+	}
+	return true;
+}
+
+/*
+ * Each has completed once: the first @most with success or not, and from the
+ * first that was flushed on all others, too.
+ */
+static bool completed_once(struct request *r, unsigned int n,
+			   unsigned int most)
+{
+	bool flushed = false;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (completions(&r[i]) != 1) {
+			pr_info("# request %u of %u completed %u times\n", i,
+				n, r[i].done);
+			return false;
+		}
+		if (r[i].status == IB_WC_SUCCESS && !flushed && i < most)
+			continue;
+		flushed = true;
+		if (r[i].status != IB_WC_WR_FLUSH_ERR) {
+			pr_info("# request %u of %u: %s\n", i, n,
+				ib_wc_status_msg(r[i].status));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Queue pairs
+ */
+
+static int connect_one(struct test *t, struct ib_qp *qp, u32 dest_qpn)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = PORT,
+		.path_mtu = IB_MTU_1024,
+		.dest_qp_num = dest_qpn,
+		.min_rnr_timer = 12,
+		.timeout = 18,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	int err;
+
+	attr.ah_attr.type = rdma_ah_find_type(t->dev, PORT);
+	rdma_ah_set_port_num(&attr.ah_attr, PORT);
+	rdma_ah_set_grh(&attr.ah_attr, &t->gid, 0, gid_index, 64, 0);
+	memcpy(attr.ah_attr.roce.dmac, t->mac, ETH_ALEN);
+
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+			   IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	if (err)
+		return err;
+	attr.qp_state = IB_QPS_RTR;
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
+			   IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (err)
+		return err;
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
+			    IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void end_queues(struct test *t)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!IS_ERR_OR_NULL(t->qp[i]))
+			ib_destroy_qp(t->qp[i]);
+		t->qp[i] = NULL;
+	}
+	if (!IS_ERR_OR_NULL(t->srq))
+		ib_destroy_srq(t->srq);
+	if (!IS_ERR_OR_NULL(t->cq))
+		ib_free_cq(t->cq);
+	t->srq = NULL;
+	t->cq = NULL;
+}
+
+static int make_queues(struct test *t, enum ib_poll_context poll, bool shared)
+{
+	struct ib_srq_init_attr srq_attr = {
+		.attr = { .max_wr = REQUESTS, .max_sge = 1 },
+	};
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = t,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		/* one more of each, by which they are drained */
+		.cap = {
+			.max_send_wr = REQUESTS + 1,
+			.max_recv_wr = REQUESTS + 1,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+	};
+	int i, err;
+
+	t->qp[0] = NULL;
+	t->qp[1] = NULL;
+	t->srq = NULL;
+	t->last_wqe = 0;
+	reinit_completion(&t->last_wqe_event);
+	memset(t->send, 0, sizeof(t->send));
+	memset(t->receive, 0, sizeof(t->receive));
+	memset(t->far, 0, sizeof(t->far));
+
+	t->cq = ib_alloc_cq(t->dev, t, 8 * REQUESTS, 0, poll);
+	if (IS_ERR(t->cq))
+		return PTR_ERR(t->cq);
+	attr.send_cq = t->cq;
+	attr.recv_cq = t->cq;
+	if (shared) {
+		t->srq = ib_create_srq(t->pd, &srq_attr);
+		if (IS_ERR(t->srq))
+			return PTR_ERR(t->srq);
+	}
+	for (i = 0; i < 2; i++) {
+		attr.srq = i ? NULL : t->srq;
+		t->qp[i] = ib_create_qp(t->pd, &attr);
+		if (IS_ERR(t->qp[i]))
+			return PTR_ERR(t->qp[i]);
+	}
+	err = connect_one(t, t->qp[0], t->qp[1]->qp_num);
+	return err ?: connect_one(t, t->qp[1], t->qp[0]->qp_num);
+}
+
+/* ------------------------------------------------------------------------
+ * Cases
+ */
+
+static bool drained(struct test *t, const struct drain_case *c)
+{
+	struct ib_qp_attr error = { .qp_state = IB_QPS_ERR };
+	struct ib_qp *qp = t->qp[0];
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; !err && i < c->far_receives; i++)
+		err = post_receive(t, t->qp[1], &t->far[i]);
+	for (i = 0; !err && i < c->receives; i++)
+		err = post_receive(t, qp, &t->receive[i]);
+	for (i = 0; !err && i < c->sends; i++)
+		err = post_send(t, qp, &t->send[i]);
+	if (err) {
+		pr_info("# posting: %d\n", err);
+		return false;
+	}
+	if (c->wait && !wait_for_requests(t, t->send, c->far_receives)) {
+		pr_info("# the sends do not complete\n");
+		return false;
+	}
+	if (c->in_error && ib_modify_qp(qp, &error, IB_QP_STATE))
+		return false;
+
+	c->drain(qp);
+	if (c->sends_complete &&
+	    !completed_once(t->send, c->sends, c->far_receives))
+		return false;
+	if (c->receives_complete && !completed_once(t->receive, c->receives, 0))
+		return false;
+	if (!c->again)
+		return true;
+
+	/* Nothing more completes when it is drained once more. */
+	c->drain(qp);
+	return completed_once(t->send, c->sends, c->far_receives) &&
+	       completed_once(t->receive, c->receives, 0);
+}
+
+/*
+ * Receives of an SRQ: some have been used and some are being used when the QP
+ * is drained.  Those that the QP took complete, once, and the rest are left to
+ * the SRQ.  (The core polls what the QP took, but does not wait for handlers
+ * that run at the time; the end of the queues does.)
+ */
+static bool drained_shared(struct test *t, const struct drain_case *c)
+{
+	unsigned int i, taken = 0;
+	bool left = false;
+	int err = 0;
+
+	for (i = 0; !err && i < c->receives; i++)
+		err = post_receive(t, NULL, &t->receive[i]);
+	for (i = 0; !err && i < c->sends / 2; i++)
+		err = post_send(t, t->qp[1], &t->send[i]);
+	if (err || !wait_for_requests(t, t->send, c->sends / 2) ||
+	    !wait_for_requests(t, t->receive, c->sends / 2))
+		return false;
+	for (; !err && i < c->sends; i++)
+		err = post_send(t, t->qp[1], &t->send[i]);
+	if (err)
+		return false;
+
+	c->drain(t->qp[0]);
+	if (!wait_for_completion_timeout(&t->last_wqe_event, PATIENCE) ||
+	    t->last_wqe != 1) {
+		pr_info("# %u events of the last request\n", t->last_wqe);
+		return false;
+	}
+	end_queues(t);
+	for (i = 0; i < c->receives; i++) {
+		struct request *r = &t->receive[i];
+
+		if (completions(r) > 1 || (r->done && left)) {
+			pr_info("# receive %u completed %u times\n", i,
+				r->done);
+			return false;
+		}
+		left |= !r->done;
+		taken += r->done;
+	}
+	if (taken < c->sends / 2 || taken > c->sends) {
+		pr_info("# %u receives completed of %u messages\n", taken,
+			c->sends);
+		return false;
+	}
+	return true;
+}
+
+static const struct drain_case cases[] = {
+	{ "nothing posted", ib_drain_qp, 0, 0, 0, true, true },
+	{ "receives", ib_drain_qp, 0, REQUESTS, 0, true, true },
+	{ "sends that wait for a receive", ib_drain_qp, REQUESTS, 0, 0, true,
+	  true },
+	{ "sends under way, some done", ib_drain_qp, REQUESTS, REQUESTS,
+	  REQUESTS, true, true },
+	{ "sends done, waiting and not begun", ib_drain_qp, REQUESTS, REQUESTS,
+	  REQUESTS / 2, true, true, .wait = true },
+	{ "the send queue alone", ib_drain_sq, REQUESTS, 0, 8, true, false,
+	  .wait = true },
+	{ "the receive queue alone", ib_drain_rq, 0, REQUESTS, 0, false, true },
+	{ "a QP in error", ib_drain_qp, REQUESTS, REQUESTS, 0, true, true,
+	  .in_error = true },
+	{ "twice", ib_drain_qp, REQUESTS, REQUESTS, 8, true, true,
+	  .wait = true, .again = true },
+	{ "a shared receive queue", ib_drain_qp, REQUESTS / 2, REQUESTS, 0,
+	  .shared = true },
+};
+
+static void run_cases(struct test *t)
+{
+	static const struct {
+		enum ib_poll_context poll;
+		const char *name;
+	} contexts[] = {
+		{ IB_POLL_SOFTIRQ, "softirq" },
+		{ IB_POLL_WORKQUEUE, "workqueue" },
+		{ IB_POLL_DIRECT, "polled" },
+	};
+	const struct drain_case *c;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
+		for (c = cases; c < cases + ARRAY_SIZE(cases); c++) {
+			err = make_queues(t, contexts[i].poll, c->shared);
+			if (err)
+				pr_info("# making queues: %d\n", err);
+			point(!err && (c->shared ? drained_shared(t, c) :
+						   drained(t, c)),
+			      c->name, contexts[i].name);
+			end_queues(t);
+		}
+	}
+}
+
+static int set_up(struct test *t)
+{
+	const struct ib_gid_attr *gid;
+	int err;
+
+	gid = rdma_get_gid_attr(t->dev, PORT, gid_index);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	t->gid = gid->gid;
+	err = rdma_read_gid_l2_fields(gid, NULL, t->mac);
+	rdma_put_gid_attr(gid);
+	if (err)
+		return err;
+
+	t->buf = kzalloc(2 * MESSAGE, GFP_KERNEL);
+	if (!t->buf)
+		return -ENOMEM;
+	t->dma = ib_dma_map_single(t->dev, t->buf, 2 * MESSAGE,
+				   DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(t->dev, t->dma)) {
+		err = -ENOMEM;
+		goto err_free;
+	}
+	t->pd = ib_alloc_pd(t->dev, 0);
+	if (IS_ERR(t->pd)) {
+		err = PTR_ERR(t->pd);
+		goto err_unmap;
+	}
+	init_completion(&t->last_wqe_event);
+	return 0;
+
+err_unmap:
+	ib_dma_unmap_single(t->dev, t->dma, 2 * MESSAGE, DMA_BIDIRECTIONAL);
+err_free:
+	kfree(t->buf);
+	return err;
+}
+
+static void tear_down(struct test *t)
+{
+	ib_dealloc_pd(t->pd);
+	ib_dma_unmap_single(t->dev, t->dma, 2 * MESSAGE, DMA_BIDIRECTIONAL);
+	kfree(t->buf);
+}
+
+static struct ib_device *find_device(void)
+{
+	struct net_device *ndev = dev_get_by_name(&init_net, netdev);
+	struct ib_device *dev;
+
+	if (!ndev)
+		return NULL;
+	dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+	dev_put(ndev);
+	return dev;
+}
+
+static int __init qhca_test_drain_init(void)
+{
+	struct test *t;
+	int err;
+
+	t = kzalloc(sizeof(*t), GFP_KERNEL);
+	if (!t)
+		return -ENOMEM;
+	t->dev = find_device();
+	if (!t->dev) {
+		err = -ENODEV;
+		goto out;
+	}
+	err = set_up(t);
+	if (err)
+		goto out_device;
+
+	run_cases(t);
+	pr_info("1..%u\n", points);
+	tear_down(t);
+	err = failures ? -EIO : 0;
+
+out_device:
+	ib_device_put(t->dev);
+out:
+	kfree(t);
+	return err;
+}
+
+static void __exit qhca_test_drain_exit(void)
+{
+}
+
+module_init(qhca_test_drain_init);
+module_exit(qhca_test_drain_exit);
+
+MODULE_DESCRIPTION("Test of draining queue pairs");
+MODULE_LICENSE("Dual BSD/GPL");
