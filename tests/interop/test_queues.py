@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Shared receive queues and extended reliable connections, by programs that
-others have written."""
+others have written; and more queues than the device has descriptors of."""
 
 import pytest
 
-from lab import verbs
-from lab.link import qhca_links
+from lab import devlink, verbs
+from lab.link import FULL, links, qhca_links
 
 # Soft-RoCE has no XRC.
 xrc = pytest.mark.parametrize("link", qhca_links(), ids=lambda link: link.id)
@@ -71,3 +71,46 @@ def test_srq_of_datagrams(ends, options):
 @pytest.mark.parametrize("kind", ["RC", "UD"])
 def test_srq_latency(ends, kind):
     run(ends, "ib_send_lat", f"-c {kind} --use-srq -n 100", 1024)
+
+
+@pytest.mark.parametrize("link", [link for link in links() if link.has_rxe][:1],
+                         ids=lambda link: link.id)
+def test_soft_roce_has_no_xrc(ends):
+    """Else XRC would have to be tested with it, too."""
+    (rxe,) = [node for node in ends if node.kind == "rxe"]
+    (qhca,) = [node for node in ends if node.kind == "qhca"]
+    assert "XRC" in qhca.out(f"ibv_devinfo -v -d {qhca.ibdev}")
+    assert "XRC" not in rxe.out(f"ibv_devinfo -v -d {rxe.ibdev}")
+
+
+# -- few descriptors --------------------------------------------------------
+
+FEW = {"qp": (4, 2), "cq": (1, 1), "srq": (1, 1)}
+
+
+@pytest.fixture
+def few_descriptors(ends):
+    """Both devices keep 8 QP descriptors, and one each of CQs and SRQs."""
+    before = [devlink.geometry(node, FEW) for node in ends]
+    for node in ends:
+        devlink.set_geometry(node, **FEW)
+    try:
+        yield ends
+    finally:
+        for node, caches in zip(ends, before):
+            devlink.set_geometry(node, **caches)
+
+
+@xrc
+def test_many_queues_of_few_descriptors(few_descriptors):
+    """64 QPs with a cache of 8: every byte is right, and descriptors come and go."""
+    for shape in ("-t rc", "-t rc -r -e", "-t xrc -q 32"):
+        before = [node.counters() for node in few_descriptors]
+        verbs.verify(*few_descriptors, f"-q 64 {shape} -S 2048 -n {40 if FULL else 2}", timeout=300)
+        for node, was in zip(few_descriptors, before):
+            more = {name: value - was[name] for name, value in node.counters().items()}
+            for what in ("evictions", "writebacks", "misses"):
+                assert more[f"qpc_{what}"] >= 64, (shape, what, more)
+                # Two CQs share one place; how often they alternate is theirs.
+                assert more[f"cqc_{what}"] > 2, (shape, what, more)
+            assert more["cq_overruns"] == more["retry_exceeded"] == 0, (shape, more)

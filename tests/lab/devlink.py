@@ -29,10 +29,10 @@ def reload(node):
     node.configure()
 
 
-def geometry(node):
+def geometry(node, caches):
     """{cache: (sets, blocks)} that the next reload applies."""
     return {cache: (parameter(node, f"{cache}_cache_sets"), parameter(node, f"{cache}_cache_blocks"))
-            for cache in ("pt", "at", "qp", "cq", "srq")}
+            for cache in caches}
 
 
 def set_geometry(node, **caches):

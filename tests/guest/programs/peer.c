@@ -185,7 +185,7 @@ int qp_to_rtr(struct ibv_qp *qp, const struct connection *c, int gid_index,
 
 	if (c->type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (c->type == IBV_QPT_RC)
+	if (c->type == IBV_QPT_RC || c->type == IBV_QPT_XRC_RECV)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return ibv_modify_qp(qp, &attr, mask);
 }
@@ -202,9 +202,11 @@ int qp_to_rts(struct ibv_qp *qp, const struct connection *c, uint32_t psn)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (c->type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
+	if (c->type == IBV_QPT_RC || c->type == IBV_QPT_XRC_SEND)
+		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	if (c->type == IBV_QPT_RC || c->type == IBV_QPT_XRC_SEND ||
+	    c->type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_TIMEOUT;
 	return ibv_modify_qp(qp, &attr, mask);
 }
 

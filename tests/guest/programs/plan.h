@@ -36,12 +36,13 @@ enum settings_flags {
 	NO_ATOMICS = 8,
 	NO_SPLIT = 16,		/* one SGE a work request */
 	USE_PLACE = 32,		/* ATOMIC WRITE and FLUSH too */
+	EXTENDED = 64,		/* ibv_wr_*(), ibv_start_poll() */
 };
 
 /* The client's; the server is told. */
 struct settings {
 	uint64_t seed;
-	uint32_t type;		/* enum ibv_qp_type */
+	uint32_t type;		/* enum ibv_qp_type; XRC: IBV_QPT_XRC_SEND */
 	uint32_t mtu;		/* bytes */
 	uint32_t lanes;
 	uint32_t rounds;

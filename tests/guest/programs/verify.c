@@ -12,12 +12,14 @@
  *
  * and the rest is the client's choice:
  *
- *   -t rc|uc|ud   -n ROUNDS   -q QPS   -m MTU   -S LARGEST-MESSAGE   -s SEED
+ *   -t rc|uc|ud|xrc   -n ROUNDS   -q QPS   -m MTU   -S LARGEST-MESSAGE   -s SEED
  *   -e completion events   -r shared receive queue   -x loss is allowed (UC, UD)
  *   -A no atomics   -w ATOMIC WRITE and FLUSH too (RC)   -1 one SGE   -T SECONDS
+ *   -W the extended API: ibv_wr_*(), ibv_start_poll()
  *   -o ACK-TIMEOUT (RC)
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extended.h"
 #include "peer.h"
 #include "plan.h"
 
@@ -42,8 +45,10 @@ struct slot {
 struct lane {
 	unsigned int index;
 	struct ibv_qp *qp;
+	struct ibv_qp *target;	/* XRC: what answers; qp asks */
 	struct ibv_ah *ah;
 	struct qp_address remote;
+	uint32_t far_srqn;	/* XRC */
 	struct region arena;	/* sources, and where READs land */
 	struct region window;	/* what the other side works on */
 	uint8_t *far_window;	/* model of the other side's window */
@@ -69,6 +74,7 @@ struct job {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
 	unsigned int srq_size;
+	struct ibv_xrcd *xrcd;
 	struct lane lane[MAX_LANES];
 
 	struct region inbox;	/* where receives land */
@@ -86,7 +92,13 @@ struct job {
 static const struct {
 	const char *name;
 	enum ibv_qp_type type;
-} types[] = { { "rc", IBV_QPT_RC }, { "uc", IBV_QPT_UC }, { "ud", IBV_QPT_UD } };
+} types[] = { { "rc", IBV_QPT_RC }, { "uc", IBV_QPT_UC }, { "ud", IBV_QPT_UD },
+	      { "xrc", IBV_QPT_XRC_SEND } };
+
+static bool is_xrc(const struct job *job)
+{
+	return job->set.type == IBV_QPT_XRC_SEND;
+}
 
 static unsigned int mine(const struct job *job)
 {
@@ -107,7 +119,7 @@ static void parse(struct job *job, int argc, char **argv)
 		.seed = 1, .type = IBV_QPT_RC, .mtu = 1024, .lanes = 1, .rounds = 20,
 		.max_size = 65536, .seconds = 60, .timeout = 14,
 	};
-	while ((o = getopt(argc, argv, "d:g:p:t:n:q:m:S:s:T:o:erlxAwG1")) != -1) {
+	while ((o = getopt(argc, argv, "d:g:p:t:n:q:m:S:s:T:o:erlxAwWG1")) != -1) {
 		switch (o) {
 		case 'd': job->peer.device = optarg; break;
 		case 'g': job->peer.gid_index = atoi(optarg); break;
@@ -123,6 +135,7 @@ static void parse(struct job *job, int argc, char **argv)
 		case 'r': s->flags |= USE_SRQ; break;
 		case 'l': job->late = true; break;
 		case 'x': s->flags |= LOSSY; break;
+		case 'W': s->flags |= EXTENDED; break;
 		case 'A': s->flags |= NO_ATOMICS; break;
 		case 'w': s->flags |= USE_PLACE; break;
 		case 'G': job->grows = true; break;
@@ -141,10 +154,12 @@ static void parse(struct job *job, int argc, char **argv)
 	if (!job->peer.port || s->lanes < 1 || s->lanes > MAX_LANES || !s->type ||
 	    s->max_size < 1024 || s->max_size > 1u << 28)
 		usage();
-	if (s->type == IBV_QPT_RC && s->flags & LOSSY)
-		die("-x: RC loses nothing");
+	if (s->type != IBV_QPT_UC && s->type != IBV_QPT_UD && s->flags & LOSSY)
+		die("-x: RC and XRC lose nothing");
 	if (s->flags & USE_PLACE && (s->type != IBV_QPT_RC || s->flags & NO_ATOMICS))
 		die("-w: with RC, and not with -A");
+	if (s->type == IBV_QPT_XRC_SEND)
+		s->flags |= USE_SRQ;
 }
 
 static enum ibv_mtu mtu_code(uint32_t bytes)
@@ -175,28 +190,44 @@ static struct ibv_qp *create_qp(struct job *job)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = job->pd,
 		.send_cq = job->send_cq,
-		.recv_cq = job->recv_cq,
-		.srq = job->srq,
+		.recv_cq = is_xrc(job) ? NULL : job->recv_cq,
+		.srq = is_xrc(job) ? NULL : job->srq,
 		.cap = {
 			.max_send_wr = SQ_DEPTH,
 			.max_recv_wr = job->srq ? 0 : 2 * ROUND_OPS,
 			.max_send_sge = job->max_sge,
-			.max_recv_sge = job->max_sge,
+			.max_recv_sge = is_xrc(job) ? 0 : job->max_sge,
 			.max_inline_data = INLINE_SIZE,
 		},
 	};
 	struct ibv_qp *qp;
 
-	if (job->set.flags & USE_PLACE) {
+	if (job->set.flags & (EXTENDED | USE_PLACE))
 		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		init.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
-	}
+	if (job->set.flags & EXTENDED)
+		init.send_ops_flags |= extended_ops(job->set.type);
+	if (job->set.flags & USE_PLACE)
+		init.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_WRITE | IBV_QP_EX_WITH_FLUSH;
 	qp = ibv_create_qp_ex(job->peer.ctx, &init);
 	if (!qp)
 		die("ibv_create_qp_ex: %s", strerror(errno));
 	if (init.cap.max_inline_data < INLINE_SIZE)
 		die("the QP takes %u bytes inline, not %d", init.cap.max_inline_data, INLINE_SIZE);
 	job->max_inline = init.cap.max_inline_data;
+	return qp;
+}
+
+static struct ibv_qp *create_target(struct job *job)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = job->xrcd,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(job->peer.ctx, &init);
+
+	if (!qp)
+		die("ibv_create_qp_ex of an XRC target: %s", strerror(errno));
 	return qp;
 }
 
@@ -207,6 +238,8 @@ static void create_lane(struct job *job, unsigned int index)
 
 	lane->index = index;
 	lane->qp = create_qp(job);
+	if (is_xrc(job))
+		lane->target = create_target(job);
 	register_region(job, &lane->arena, window + ROUND_OPS * (LAYOUT_SLACK + 8) + 64,
 			IBV_ACCESS_LOCAL_WRITE);
 	register_region(job, &lane->window, window, job->connection.access);
@@ -216,6 +249,42 @@ static void create_lane(struct job *job, unsigned int index)
 	fill(job->set.seed + 2 * index + mine(job), lane->window.mem, window);
 	memcpy(lane->window.model, lane->window.mem, window);
 	fill(job->set.seed + 2 * index + !mine(job), lane->far_window, window);
+}
+
+static struct ibv_cq *create_cq(struct job *job, int cqe)
+{
+	if (job->set.flags & EXTENDED)
+		return extended_create_cq(job->peer.ctx, cqe, job->channel);
+	return ibv_create_cq(job->peer.ctx, cqe, NULL, job->channel, 0);
+}
+
+static void create_srq(struct job *job, unsigned int slots)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = job->grows ? 3 : slots, .max_sge = job->max_sge },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = job->pd,
+	};
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	if (is_xrc(job)) {
+		job->xrcd = ibv_open_xrcd(job->peer.ctx, &domain);
+		if (!job->xrcd)
+			die("ibv_open_xrcd: %s", strerror(errno));
+		init.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		init.srq_type = IBV_SRQT_XRC;
+		init.xrcd = job->xrcd;
+		init.cq = job->recv_cq;
+	}
+	job->srq = ibv_create_srq_ex(job->peer.ctx, &init);
+	if (!job->srq)
+		die("ibv_create_srq_ex: %s", strerror(errno));
+	job->srq_size = init.attr.max_wr;
 }
 
 static void create_all(struct job *job)
@@ -232,7 +301,7 @@ static void create_all(struct job *job)
 	};
 	if (s->flags & USE_PLACE)
 		job->connection.access |= IBV_ACCESS_FLUSH_GLOBAL;
-	if (s->type != IBV_QPT_RC)
+	if (s->type == IBV_QPT_UC || s->type == IBV_QPT_UD)
 		job->connection.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	job->max_sge = s->flags & NO_SPLIT ? 1 : MAX_PIECES;
 	if ((int)job->max_sge > job->peer.attr.max_sge)
@@ -242,20 +311,12 @@ static void create_all(struct job *job)
 
 	job->pd = ibv_alloc_pd(job->peer.ctx);
 	job->channel = s->flags & USE_EVENTS ? ibv_create_comp_channel(job->peer.ctx) : NULL;
-	job->send_cq = ibv_create_cq(job->peer.ctx, cqes, NULL, job->channel, 0);
-	job->recv_cq = ibv_create_cq(job->peer.ctx, slots, NULL, job->channel, 0);
+	job->send_cq = create_cq(job, cqes);
+	job->recv_cq = create_cq(job, slots);
 	if (!job->pd || !job->send_cq || !job->recv_cq || (s->flags & USE_EVENTS && !job->channel))
 		die("cannot create PD, CQs and channel: %s", strerror(errno));
-	if (s->flags & USE_SRQ) {
-		struct ibv_srq_init_attr init = {
-			.attr = { .max_wr = job->grows ? 3 : slots, .max_sge = job->max_sge },
-		};
-
-		job->srq = ibv_create_srq(job->pd, &init);
-		if (!job->srq)
-			die("ibv_create_srq: %s", strerror(errno));
-		job->srq_size = init.attr.max_wr;
-	}
+	if (s->flags & USE_SRQ)
+		create_srq(job, slots);
 	register_region(job, &job->inbox, inbox, IBV_ACCESS_LOCAL_WRITE);
 	job->slot = calloc(slots, sizeof(*job->slot));
 	job->slot_lane = calloc(slots, sizeof(*job->slot_lane));
@@ -266,31 +327,55 @@ static void create_all(struct job *job)
 		create_lane(job, i);
 }
 
+static void connect_qp(struct job *job, struct ibv_qp *qp, enum ibv_qp_type type, uint32_t psn,
+		       const struct qp_address *remote)
+{
+	struct connection c = job->connection;
+	int rc;
+
+	c.type = type;
+	rc = qp_init(qp, &c);
+	if (!rc)
+		rc = qp_to_rtr(qp, &c, job->peer.gid_index, remote);
+	if (!rc)
+		rc = qp_to_rts(qp, &c, psn);
+	if (rc)
+		die("cannot connect QP %u: %s", qp->qp_num, strerror(rc));
+}
+
 static void connect_lane(struct job *job, struct lane *lane)
 {
 	struct rng rng = rng_for(job->set.seed, 3, (uint64_t)mine(job) << 32 | lane->index, job->round);
 	struct {
-		struct qp_address qp;
+		struct qp_address qp, target;
 		uint64_t addr;
-		uint32_t rkey;
+		uint32_t rkey, srqn;
 	} here = {
 		.qp = { lane->qp->qp_num, rng_below(&rng, 1 << 24), job->peer.gid },
 		.addr = (uintptr_t)lane->window.mem,
 		.rkey = ((struct ibv_mr *)lane->window.mr)->rkey,
 	}, there;
-	int rc;
+
+	if (is_xrc(job)) {
+		here.target = (struct qp_address) {
+			lane->target->qp_num, rng_below(&rng, 1 << 24), job->peer.gid,
+		};
+		if (ibv_get_srq_num(job->srq, &here.srqn))
+			die("ibv_get_srq_num: %s", strerror(errno));
+	}
 
 	peer_exchange(&job->peer, &here, &there, sizeof(here));
 	lane->remote = there.qp;
 	lane->far_addr = there.addr;
 	lane->far_rkey = there.rkey;
-	rc = qp_init(lane->qp, &job->connection);
-	if (!rc)
-		rc = qp_to_rtr(lane->qp, &job->connection, job->peer.gid_index, &there.qp);
-	if (!rc)
-		rc = qp_to_rts(lane->qp, &job->connection, here.qp.psn);
-	if (rc)
-		die("cannot connect QP %u: %s", lane->qp->qp_num, strerror(rc));
+	lane->far_srqn = there.srqn;
+	if (is_xrc(job)) {
+		/* Who asks here is answered by the other side's target, and vice versa. */
+		connect_qp(job, lane->qp, IBV_QPT_XRC_SEND, here.qp.psn, &there.target);
+		connect_qp(job, lane->target, IBV_QPT_XRC_RECV, here.target.psn, &there.qp);
+	} else {
+		connect_qp(job, lane->qp, job->set.type, here.qp.psn, &there.qp);
+	}
 	if (job->set.type == IBV_QPT_UD && !lane->ah) {
 		struct ibv_ah_attr path = path_to(&there.qp.gid, job->peer.gid_index);
 
@@ -310,11 +395,15 @@ static void destroy_all(struct job *job)
 		if (lane->ah)
 			rc |= ibv_destroy_ah(lane->ah);
 		rc |= ibv_destroy_qp(lane->qp);
+		if (lane->target)
+			rc |= ibv_destroy_qp(lane->target);
 		rc |= ibv_dereg_mr(lane->arena.mr);
 		rc |= ibv_dereg_mr(lane->window.mr);
 	}
 	if (job->srq)
 		rc |= ibv_destroy_srq(job->srq);
+	if (job->xrcd)
+		rc |= ibv_close_xrcd(job->xrcd);
 	rc |= ibv_destroy_cq(job->send_cq);
 	rc |= ibv_destroy_cq(job->recv_cq);
 	if (job->channel)
@@ -513,6 +602,8 @@ static void build(struct job *job, struct lane *lane, unsigned int i, struct ibv
 			      (op_takes_receive(op->kind) ? IBV_SEND_SOLICITED : 0),
 	};
 	job->fenced += op->fenced;
+	if (is_xrc(job))
+		wr->qp_type.xrc.remote_srqn = lane->far_srqn;
 	if (job->set.type == IBV_QPT_UD) {
 		wr->wr.ud.ah = lane->ah;
 		wr->wr.ud.remote_qpn = lane->remote.qpn;
@@ -583,7 +674,10 @@ static void post_chain(struct job *job, struct lane *lane)
 		if (i)
 			wr[i - 1].next = &wr[i];
 	}
-	rc = ibv_post_send(lane->qp, wr, &bad);
+	if (job->set.flags & EXTENDED)
+		rc = extended_post_send(lane->qp, wr);
+	else
+		rc = ibv_post_send(lane->qp, wr, &bad);
 	if (rc)
 		die("posting %u sends: %s", n, strerror(rc));
 	lane->posted += n;
@@ -610,7 +704,8 @@ static void wrong(struct job *job, const struct lane *lane, const char *format, 
 static struct lane *lane_of(struct job *job, const struct ibv_wc *wc)
 {
 	for (unsigned int i = 0; i < job->set.lanes; i++)
-		if (job->lane[i].qp->qp_num == wc->qp_num)
+		if (job->lane[i].qp->qp_num == wc->qp_num ||
+		    (job->lane[i].target && job->lane[i].target->qp_num == wc->qp_num))
 			return &job->lane[i];
 	wrong(job, NULL, "a completion of QP %u, which is not ours", wc->qp_num);
 }
@@ -747,8 +842,12 @@ static unsigned int poll_cq(struct job *job, struct ibv_cq *cq,
 			    void (*check)(struct job *job, const struct ibv_wc *wc))
 {
 	struct ibv_wc wc[16];
-	int n = ibv_poll_cq(cq, 16, wc);
+	int n;
 
+	if (job->set.flags & EXTENDED)
+		n = extended_poll_cq(cq, 16, wc);
+	else
+		n = ibv_poll_cq(cq, 16, wc);
 	if (n < 0)
 		wrong(job, NULL, "ibv_poll_cq gives %d", n);
 	for (int i = 0; i < n; i++)
