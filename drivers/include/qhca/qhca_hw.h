@@ -140,6 +140,7 @@ struct qhca_cmd_slot {
 	__le32	syndrome;	/* written by the device: detail of a failure */
 	__le32	status;		/* QHCA_CMD_STATUS, QHCA_CMD_OWN; written last */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cmd_slot, 64);
 
 #define QHCA_CMD_F_EVENT		0x00000001u
@@ -152,8 +153,9 @@ enum qhca_opcode {
 	QHCA_CMD_QUERY_CAPS		= 0x01,	/* out: qhca_caps */
 	QHCA_CMD_INIT_HCA		= 0x02,	/* in: qhca_init_hca */
 	QHCA_CMD_TEARDOWN_HCA		= 0x03,	/* forget tables and queues */
-	QHCA_CMD_MAP_CHUNKS		= 0x04,	/* index: first chunk, param: enum qhca_table | count << 8, in: __le64[] */
-	QHCA_CMD_UNMAP_CHUNKS		= 0x05,	/* index: first chunk, param: as MAP_CHUNKS */
+	/* index: first chunk, param: enum qhca_table | count << 8, in: __le64[] */
+	QHCA_CMD_MAP_CHUNKS		= 0x04,
+	QHCA_CMD_UNMAP_CHUNKS		= 0x05,	/* index, param: as MAP_CHUNKS */
 	QHCA_CMD_QUERY_COUNTERS		= 0x06,	/* index: first counter, out: __le64[] */
 
 	QHCA_CMD_QUERY_PORT		= 0x10,	/* out: qhca_port */
@@ -227,6 +229,7 @@ struct qhca_range {
 	__le64	start;
 	__le64	length;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_range, 16);
 
 /* ------------------------------------------------------------------------
@@ -246,6 +249,7 @@ struct qhca_cache_geometry {
 	__le16	sets;
 	__le16	blocks;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cache_geometry, 4);
 
 enum qhca_table {
@@ -326,6 +330,7 @@ struct qhca_caps {
 	__le16	rsvd0;
 	__le32	rsvd[23];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_caps, 224);
 
 struct qhca_init_table {
@@ -333,6 +338,7 @@ struct qhca_init_table {
 	__u8	log_chunk;		/* bytes a chunk; QHCA_MAX_CHUNKS at most */
 	__u8	rsvd[6];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_init_table, 8);
 
 struct qhca_init_hca {
@@ -341,6 +347,7 @@ struct qhca_init_hca {
 	__le32	flags;			/* QHCA_INIT_* */
 	__le64	rsvd[8];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_init_hca, 128);
 
 #define QHCA_INIT_STRICT_LKEY	0x1u	/* reserved key on channel operations only */
@@ -363,6 +370,7 @@ struct qhca_port {
 	__le32	pkey_violations;
 	__le32	rsvd[8];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_port, 56);
 
 struct qhca_port_config {
@@ -373,6 +381,7 @@ struct qhca_port_config {
 	__le32	rx_flags;		/* QHCA_RX_* */
 	__le32	rsvd[3];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_port_config, 32);
 
 #define QHCA_PORT_SET_MTU	0x1u
@@ -388,6 +397,7 @@ struct qhca_mcast_list {
 	__le32	rsvd;
 	struct { __u8 mac[6]; __u8 rsvd[2]; } entry[QHCA_MAX_ETH_MCAST];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_mcast_list, 8 + 8 * QHCA_MAX_ETH_MCAST);
 
 struct qhca_gid_entry {
@@ -397,6 +407,7 @@ struct qhca_gid_entry {
 	__le32	flags;			/* QHCA_GID_* */
 	__le32	rsvd;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_gid_entry, 32);
 
 #define QHCA_GID_NO_VLAN	0xffffu
@@ -406,6 +417,7 @@ QHCA_ASSERT_SIZE(struct qhca_gid_entry, 32);
 struct qhca_mgid {
 	__u8	gid[16];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_mgid, 16);
 
 /*
@@ -422,6 +434,7 @@ struct qhca_ethq_config {
 	__le16	vector;			/* MSI-X vector */
 	__le32	rsvd[7];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_ethq_config, 64);
 
 /* One fragment of a frame to send. */
@@ -436,6 +449,7 @@ struct qhca_eth_txd {
 	__le16	hdr_len;		/* with QHCA_TXD_TSO */
 	__le32	rsvd[2];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eth_txd, 32);
 
 /* Frame-wide flags and fields are taken from a frame's first descriptor. */
@@ -450,6 +464,7 @@ struct qhca_eth_rxd {
 	__le32	len;			/* one frame a buffer */
 	__le32	rsvd;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eth_rxd, 16);
 
 struct qhca_eth_rxc {
@@ -459,6 +474,7 @@ struct qhca_eth_rxc {
 	__le32	rsvd;
 	__le32	flags;			/* QHCA_RXC_*; written last */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eth_rxc, 16);
 
 #define QHCA_RXC_CSUM_OK	0x00000001u	/* L4 checksum verified */
@@ -471,6 +487,7 @@ struct qhca_eth_record {
 	__le32	tx_ci;			/* device: transmit descriptors done */
 	__le32	rsvd1[15];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eth_record, 128);
 
 /* ------------------------------------------------------------------------
@@ -491,19 +508,21 @@ struct qhca_pte {
 	__le32	ctrl;			/* QHCA_PTE_* */
 	__le32	access;			/* QHCA_ACCESS_* */
 	__le32	pd;
-	__le32	at_key;			/* key index that tags its AT cache lines:
-					   its own, or a window's region's */
+	__le32	at_key;			/* tags its AT lines; a window: its region's */
 	__le64	start;			/* first valid address, 0 if zero-based */
 	__le64	length;			/* bytes */
-	__le64	at_base;		/* AT root node, 64-byte aligned; with 0
-					   levels the bus address itself (DEVMEM:
-					   offset in BAR 4; POOL: offset in block) */
+	/*
+	 * AT root node, 64-byte aligned; with 0 levels the bus address itself
+	 * (DEVMEM: offset in BAR 4; POOL: offset in block).
+	 */
+	__le64	at_base;
 	__le64	at_offset;		/* where in the translated space `start` is */
 	__le32	qpn;			/* window type 2B: its QP */
 	__le32	gvmi;			/* must be the function's own */
 	__le32	windows;		/* device's: windows bound to this region */
 	__le32	pool_block;		/* POOL: row in the pool bank */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_pte, 64);
 
 #define QHCA_PTE_STATE		0x0000000fu	/* enum qhca_pte_state */
@@ -517,8 +536,8 @@ QHCA_ASSERT_SIZE(struct qhca_pte, 64);
 enum qhca_pte_state {
 	QHCA_PTE_FREE		= 0,	/* no such key */
 	QHCA_PTE_VALID		= 1,
-	QHCA_PTE_INVALIDATED	= 2,	/* allocated; unusable until bound or
-					   fast-registered (IBTA "free") */
+	/* allocated; unusable until bound or fast-registered (IBTA "free") */
+	QHCA_PTE_INVALIDATED	= 2,
 };
 
 enum qhca_pte_type {
@@ -550,8 +569,7 @@ enum qhca_pte_type {
 #define QHCA_ATE_PRESENT	0x0000000000000001ull
 #define QHCA_ATE_LEAF		0x0000000000000002ull	/* above level 1: a large page */
 #define QHCA_ATE_WRITE		0x0000000000000004ull	/* may be written */
-#define QHCA_ATE_ADDR		0xfffffffffffff000ull	/* page; node: 64-byte
-							   aligned, QHCA_ATE_NODE */
+#define QHCA_ATE_ADDR		0xfffffffffffff000ull	/* page; node: QHCA_ATE_NODE */
 #define QHCA_ATE_NODE		0xffffffffffffffc0ull
 #define QHCA_AT_BITS		9
 #define QHCA_MAX_AT_LEVELS	5
@@ -561,6 +579,7 @@ struct qhca_pool_row {			/* seed 002: virtual-physical row */
 	__le64	length;
 	__le64	rsvd[2];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_pool_row, 32);
 
 struct qhca_gvm_entry {			/* seed 004: GVM identifier table row */
@@ -571,6 +590,7 @@ struct qhca_gvm_entry {			/* seed 004: GVM identifier table row */
 	__le32	flags;
 	__le64	rsvd[2];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_gvm_entry, 32);
 
 /* ------------------------------------------------------------------------
@@ -588,16 +608,18 @@ struct qhca_buf {
 	__u8	levels;
 	__le16	rsvd;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_buf, 16);
 
 struct qhca_qp_record {
 	__le32	sq_pi;			/* free-running: send WQEs posted */
 	__le32	rq_pi;			/* free-running: receive WQEs posted */
 	__le32	rsvd0[14];
-	__le32	sq_active;		/* non-zero: device will look at sq_pi again
-					   by itself, no doorbell needed */
+	/* non-zero: device will look at sq_pi again by itself, no doorbell needed */
+	__le32	sq_active;
 	__le32	rsvd1[15];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_qp_record, 128);
 
 struct qhca_cq_record {
@@ -606,6 +628,7 @@ struct qhca_cq_record {
 	__le32	armed;			/* device: non-zero while armed */
 	__le32	rsvd1[15];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cq_record, 128);
 
 struct qhca_srq_record {
@@ -613,6 +636,7 @@ struct qhca_srq_record {
 	__le32	rsvd0[15];
 	__le32	rsvd1[16];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_srq_record, 128);
 
 struct qhca_eq_record {
@@ -620,6 +644,7 @@ struct qhca_eq_record {
 	__le32	rsvd0[15];
 	__le32	rsvd1[16];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eq_record, 128);
 
 /* ------------------------------------------------------------------------
@@ -633,6 +658,7 @@ struct qhca_eqc_sw {
 	__le16	vector;			/* MSI-X vector */
 	__le32	rsvd[10];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eqc_sw, 64);
 
 struct qhca_eqc {
@@ -644,6 +670,7 @@ struct qhca_eqc {
 	__le32	overruns;		/* times an event had to be held */
 	__le32	rsvd[11];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eqc, 128);
 
 #define QHCA_EQN_ASYNC		0	/* commands, asynchronous events, faults */
@@ -675,6 +702,7 @@ struct qhca_fault_info {		/* seed 004 */
 	__le64	addr;			/* first address that is not present */
 	__le64	length;			/* bytes wanted from there */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_fault_info, 32);
 
 #define QHCA_FAULT_WRITE	0x00000001u	/* write access wanted */
@@ -704,6 +732,7 @@ struct qhca_eqe {
 	__le32	rsvd1[3];
 	__le32	phase;			/* QHCA_PHASE; written last */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_eqe, 64);
 
 /* In EQE.phase and CQE.flags: 1 on the ring's first pass, then alternating. */
@@ -725,6 +754,7 @@ struct qhca_cqc_sw {
 	__u8	rsvd0[2];
 	__le32	rsvd[6];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cqc_sw, 64);
 
 #define QHCA_CQ_IGNORE_OVERRUN	0x01u
@@ -741,6 +771,7 @@ struct qhca_cqc {
 	__le32	pending;		/* completions held by moderation */
 	__le32	rsvd[10];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cqc, 128);
 
 struct qhca_cqe {
@@ -749,11 +780,10 @@ struct qhca_cqe {
 	__le64	timestamp;		/* ns, HCA clock */
 	__le32	qpn;
 	__le32	byte_len;
-	__le32	imm;			/* immediate as on the wire (big-endian), or
-					   with QHCA_CQE_INV the L_Key/R_Key (LE) */
+	/* immediate as on the wire (big-endian), or with QHCA_CQE_INV the key (LE) */
+	__le32	imm;
 	__le32	src_qpn;		/* UD */
-	__le32	wqe;			/* SQ, RQ: free-running index of the WQE;
-					   SRQ: slot number */
+	__le32	wqe;			/* SQ, RQ: free-running; SRQ: slot */
 	__le32	syndrome;		/* detail of an error */
 	__u8	smac[6];		/* UD */
 	__le16	vlan;			/* UD, tag control; 0xffff: none */
@@ -763,6 +793,7 @@ struct qhca_cqe {
 	__u8	net_type;		/* UD: 4 or 6, IP version under the GRH */
 	__le32	flags;			/* QHCA_CQE_*, QHCA_PHASE; written last */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_cqe, 64);
 
 #define QHCA_CQE_REQUESTER	0x00000001u	/* send queue's, else receive */
@@ -822,6 +853,7 @@ struct qhca_srqc_sw {
 	__u8	max_sge;
 	__le32	rsvd[3];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_srqc_sw, 64);
 
 #define QHCA_SRQ_XRC		0x01u
@@ -835,6 +867,7 @@ struct qhca_srqc {
 	__le32	pi;			/* last fetched from the record */
 	__le32	rsvd[12];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_srqc, 128);
 
 /* ------------------------------------------------------------------------
@@ -861,6 +894,7 @@ struct qhca_av {
 	__le16	udp_sport;		/* 0: derived from QPNs, 0xc000-0xffff */
 	__le32	flow_label;		/* 20 bits */
 };
+
 QHCA_ASSERT_SIZE(struct qhca_av, 32);
 
 /* Software part: given by CREATE_QP and MODIFY_QP, never changed by the device. */
@@ -903,6 +937,7 @@ struct qhca_qpc_sw {
 	struct qhca_av av;
 	__le32	rsvd[26];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_qpc_sw, 240);
 
 #define QHCA_QP_SIG_ALL		0x0001u	/* every send WQE completes */
@@ -923,6 +958,7 @@ struct qhca_qpc {
 	struct qhca_qpc_sw sw;
 	__u8	hw[QHCA_QPC_HW_SIZE];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_qpc, 1024);
 
 #define QHCA_QP_ATTR_STATE		0x00000001u
@@ -949,6 +985,7 @@ struct qhca_modify_qp {
 	__u8	rsvd[11];
 	struct qhca_qpc_sw ctx;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_modify_qp, 256);
 
 struct qhca_query_qp {
@@ -963,6 +1000,7 @@ struct qhca_query_qp {
 	__le32	rq_ci;			/* receive WQEs taken */
 	__le32	rsvd2[4];
 };
+
 QHCA_ASSERT_SIZE(struct qhca_query_qp, 288);
 
 /* ------------------------------------------------------------------------
@@ -993,6 +1031,7 @@ struct qhca_sge {
 	__le32	length;
 	__le32	lkey;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_sge, 16);
 
 struct qhca_wqe_rdma {
@@ -1072,6 +1111,7 @@ struct qhca_sq_wqe {
 		__u8			raw[40];
 	};
 };
+
 QHCA_ASSERT_SIZE(struct qhca_sq_wqe, 64);
 
 #define QHCA_WQE_F_SIGNALED	0x01u
@@ -1089,6 +1129,7 @@ struct qhca_rq_wqe {
 	__le16	next;			/* SRQ: slot that follows this one */
 	__le32	rsvd;
 };
+
 QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 
 /* ------------------------------------------------------------------------
