@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What differs between the kernels that the drivers support, 6.12 to 7.2.  The
+ * What differs between the kernels that the drivers support, 6.12 to 7.3.  The
  * drivers are written for the newest; here the older ones catch up.
  */
 #ifndef QHCA_COMPAT_H
