@@ -35,8 +35,8 @@ def ends(pairs):
     return pairs.get("qhca", "qhca").nodes
 
 
-@pytest.mark.parametrize("options", ["ib_write_bw", "ib_write_bw -Q 1", "ib_read_bw -o 16"] + [
-    "ib_write_bw -b", "ib_send_bw", "ib_send_bw -e"] * FULL)
+@pytest.mark.parametrize("options", ["ib_write_bw", "ib_read_bw -o 16"] + [
+    "ib_write_bw -Q 1", "ib_write_bw -b", "ib_send_bw", "ib_send_bw -e"] * FULL)
 def test_many_outstanding(ends, options):
     """With 64 small requests under way, less than one doorbell in 16 requests:
     the device finds the others by looking at the queue again."""
