@@ -32,14 +32,17 @@ def link(request):
 
 
 @pytest.fixture
-def ends(link, pairs):
+def linked(link, pairs):
+    """The Pair of the link, booted."""
+    return pairs.get(*link.kinds, **link.options)
+
+
+@pytest.fixture
+def ends(link, linked):
     """(server, client), booted; the kernels must not complain meanwhile."""
-    # Soft-RoCE has an ICRC of its own for FLUSH.
-    options = {"props": ({"rxe-flush": "on"}, None)} if link.has_rxe else {}
-    pair = pairs.get(*link.kinds, **options)
-    seen = [len(node.kernel_complaints()) for node in pair]
-    yield pair.nodes[link.server], pair.nodes[link.client]
-    for node, before in zip(pair, seen):
+    seen = [len(node.kernel_complaints()) for node in linked]
+    yield linked.nodes[link.server], linked.nodes[link.client]
+    for node, before in zip(linked, seen):
         assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
         complaints = node.kernel_complaints()[before:]
         assert not complaints, f"kernel of {node.name}: {complaints}"

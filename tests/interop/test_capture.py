@@ -34,11 +34,11 @@ def captures():
 
 
 @pytest.fixture
-def captured(link, ends, pairs, captures, tmp_path_factory):
+def captured(link, linked, ends, captures, tmp_path_factory):
     """(a.pcap, b.pcap) of all those runs between two guests."""
     if link not in captures:
         folder = tmp_path_factory.mktemp("capture")
-        with pairs.get(*link.kinds).capture(folder):
+        with linked.capture(folder):
             for test, options in RUNS:
                 verbs.perftest(*ends, test, options)
             # Immediates, SRQs, many sizes, and IPv6.

@@ -210,7 +210,7 @@ def captures():
 def captured(link, kernel, pairs, captures, tmp_path_factory):
     if (link, kernel) not in captures:
         options = {} if kernel == "default" else {"kernel": kernel}
-        pair = pairs.get(*link.kinds, **options)
+        pair = pairs.get(*link.kinds, **link.options, **options)
         ends = pair.nodes[link.server], pair.nodes[link.client]
         folder = tmp_path_factory.mktemp("capture")
         with pair.capture(folder):

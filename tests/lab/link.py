@@ -25,6 +25,14 @@ class Link:
     def has_rxe(self):
         return "rxe" in self.kinds
 
+    @property
+    def options(self):
+        """What Pair is to be told beside the kinds."""
+        # Soft-RoCE has an ICRC of its own for FLUSH.
+        own = {"rxe-flush": "on"}
+        return {"props": tuple(own if kind == "qhca" else None for kind in self.kinds)} \
+            if self.has_rxe else {}
+
 
 def links():
     """qhca to itself, and to Soft-RoCE in both directions.
