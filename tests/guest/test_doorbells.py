@@ -16,18 +16,12 @@ REQUESTS = 20000
 SOAK = 10_000_000 if FULL else 100_000
 
 
-def counters(node):
-    folder = f"/sys/class/infiniband/{node.ibdev}/hw_counters"
-    return {name: int(value) for name, value in
-            (line.split(":") for line in node.out(f"cd {folder} && grep -v nothing *").splitlines())}
-
-
 def spent(node, run):
     """What each counter of the node's device counts during run()."""
-    before = counters(node)
+    before = node.counters()
     run()
-    after = counters(node)
-    return {name: after[name] - value for name, value in before.items() if name != "lifespan"}
+    after = node.counters()
+    return {name: after[name] - value for name, value in before.items()}
 
 
 @pytest.fixture

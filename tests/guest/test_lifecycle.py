@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from lab import verbs, wait_for
+from lab import content, verbs, wait_for
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
@@ -56,12 +56,9 @@ def pair(pairs):
 @pytest.fixture
 def ends(pair):
     """(a, b), which pass traffic after each test, their kernels content."""
-    seen = [len(node.kernel_complaints()) for node in pair]
-    yield pair.a, pair.b
-    for node, before in zip(pair, seen):
-        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
-        complaints = node.kernel_complaints()[before:]
-        assert not complaints, f"kernel of {node.name}: {complaints}"
+    with content(*pair):
+        yield pair.a, pair.b
+    for node in pair:
         assert processes(node) == "", node.name
     verbs.pingpong(pair.a, pair.b, "rc", "-n 100 -c")
 

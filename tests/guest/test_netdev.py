@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lab import verbs
+from lab import content, verbs
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +15,8 @@ def pair(pairs):
 
 @pytest.fixture
 def ends(pair):
-    seen = [len(node.kernel_complaints()) for node in pair]
-    yield pair.a, pair.b
-    for node, before in zip(pair, seen):
-        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
-        complaints = node.kernel_complaints()[before:]
-        assert not complaints, f"kernel of {node.name}: {complaints}"
+    with content(*pair):
+        yield pair.a, pair.b
 
 
 def statistics(node):

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from lab import Pair, verbs
+from lab import Pair, content, verbs
 from lab.link import FULL
 
 # perftest's programs that have --odp: READ, atomics, SEND, WRITE over RC and XRC.
@@ -34,12 +34,8 @@ def pair(pairs):
 
 @pytest.fixture
 def ends(pair):
-    seen = [len(node.kernel_complaints()) for node in pair]
-    yield pair.a, pair.b
-    for node, before in zip(pair, seen):
-        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
-        complaints = node.kernel_complaints()[before:]
-        assert not complaints, f"kernel of {node.name}: {complaints}"
+    with content(*pair):
+        yield pair.a, pair.b
 
 
 def test_cases(ends, tap_points):

@@ -7,6 +7,7 @@ order of tests is by link, since each link needs two guests of its own.
 
 import pytest
 
+from lab import content
 from lab.link import FULL, Link, links
 
 
@@ -40,9 +41,5 @@ def linked(link, pairs):
 @pytest.fixture
 def ends(link, linked):
     """(server, client), booted; the kernels must not complain meanwhile."""
-    seen = [len(node.kernel_complaints()) for node in linked]
-    yield linked.nodes[link.server], linked.nodes[link.client]
-    for node, before in zip(linked, seen):
-        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
-        complaints = node.kernel_complaints()[before:]
-        assert not complaints, f"kernel of {node.name}: {complaints}"
+    with content(*linked):
+        yield linked.nodes[link.server], linked.nodes[link.client]

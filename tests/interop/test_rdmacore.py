@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from lab import paths
+from lab import content, paths
 
 MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering", "test_cq", "test_cq_events",
            "test_cqex", "test_qp", "test_qpex", "test_srq", "test_parent_domain", "test_pd",
@@ -63,11 +63,8 @@ def kernel():
 def node(pairs, kernel):
     pair = pairs.get("qhca", "none", mtu=4200, b_args={"memory": 384}, kernel=kernel,
                      a_args={"files": {"rdma-core/tests": os.fspath(sources())}})
-    seen = len(pair.a.kernel_complaints())
-    yield pair.a
-    assert pair.a.running, f"QEMU ended: {pair.a.trouble()}"
-    complaints = pair.a.kernel_complaints()[seen:]
-    assert not complaints, complaints
+    with content(pair.a):
+        yield pair.a
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -6,7 +6,7 @@
         print(a.out("ibv_devinfo"))
 """
 
-from .guest import Guest, GuestError, Result, wait_for
+from .guest import Guest, GuestError, Result, content, wait_for
 from .pair import Pair
 
-__all__ = ["Guest", "GuestError", "Pair", "Result", "wait_for"]
+__all__ = ["Guest", "GuestError", "Pair", "Result", "content", "wait_for"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """One guest: boot it, run commands in it, watch and end it."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -51,6 +52,17 @@ def wait_for(condition, timeout, what, interval=0.05):
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {timeout} s")
         time.sleep(interval)
+
+
+@contextlib.contextmanager
+def content(*nodes):
+    """Meanwhile no QEMU may end and no kernel complain."""
+    seen = [len(node.kernel_complaints()) for node in nodes]
+    yield
+    for node, before in zip(nodes, seen):
+        assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
+        complaints = node.kernel_complaints()[before:]
+        assert not complaints, f"kernel of {node.name}: {complaints}"
 
 
 class Background:
