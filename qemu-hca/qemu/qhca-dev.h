@@ -93,6 +93,9 @@ typedef struct QhcaStats {
     uint64_t frames_received;
     uint64_t receive_stalls;
     uint64_t interrupts;
+    /* vCPUs */
+    uint64_t yields;
+    uint64_t long_yields;
     /* the device's thread */
     uint64_t thread_sleeps;
     uint64_t thread_polls;
@@ -110,6 +113,7 @@ struct QhcaState {
     uint32_t thread_budget;
     uint32_t poll_max_us;
     uint32_t slice_us;
+    uint32_t yield_max_us;
     uint32_t tx_ring_size;
     uint32_t rx_ring_size;
     MemoryRegion bar0;
@@ -158,6 +162,8 @@ struct QhcaState {
     QemuEvent wake;
     bool kicked;
     bool quit;
+    uint32_t yields_to_skip;    /* qhca_yield() alone knows these two */
+    uint32_t yield_penalty;
 
     QemuMutex doorbell_lock;
     QhcaDoorbell doorbell[QHCA_MAX_DOORBELLS];

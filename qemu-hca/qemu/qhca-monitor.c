@@ -222,7 +222,8 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(frames_deferred), STAT(frames_sent), STAT(send_stalls),
         STAT(frames_received), STAT(receive_stalls), STAT(interrupts),
         STAT(dma_windows_filled), STAT(dma_refused), STAT(thread_sleeps),
-        STAT(thread_polls), STAT(thread_poll_hits),
+        STAT(thread_polls), STAT(thread_poll_hits), STAT(yields),
+        STAT(long_yields),
 #undef STAT
     };
     QhcaCounterList *list = NULL, **tail = &list;

@@ -61,6 +61,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
     DEFINE_PROP_UINT32("sched-slice-us", QhcaState, slice_us, 100),
+    DEFINE_PROP_UINT32("yield-max-us", QhcaState, yield_max_us, 1000),
     DEFINE_PROP_SIZE32("tx-ring-size", QhcaState, tx_ring_size, 256 * KiB),
     DEFINE_PROP_SIZE32("rx-ring-size", QhcaState, rx_ring_size, 256 * KiB),
 };
@@ -109,6 +110,10 @@ bool qhca_props_check(QhcaState *s, Error **errp)
     if (s->slice_us && (s->slice_us < 100 || s->slice_us > 100000)) {
         error_setg(errp, "sched-slice-us=%u is neither 0 nor 100 to 100000",
                    s->slice_us);
+        return false;
+    }
+    if (s->yield_max_us > 1000000) {
+        error_setg(errp, "yield-max-us=%u is over 1000000", s->yield_max_us);
         return false;
     }
     if (s->poll_max_us > 1000) {

@@ -18,6 +18,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/processor.h"
 #include "qemu/rcu.h"
+#include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
 #include "system/runstate.h"
 #include "qhca-dev.h"
@@ -29,6 +30,7 @@
 #define QHCA_SOON_TRIES     100         /* about as long as a wake-up takes */
 #define QHCA_POLL_START_NS  4000
 #define QHCA_MIN_TIMER_NS   1000
+#define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells */
 #define QHCA_TRACE_CHECK_NS (10 * SCALE_MS)
 
 uint64_t qhca_now(QhcaState *s)
@@ -232,12 +234,12 @@ static bool qhca_doorbell_put_off(QhcaState *s, uint32_t page, uint32_t offset,
     return true;
 }
 
-void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
-                        uint64_t value)
+static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
+                               uint64_t value)
 {
     if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
         BQL_LOCK_GUARD();
-        qhca_doorbell_ring(s, page, offset, value);
+        qhca_doorbell_take(s, page, offset, value);
         return;
     }
     if (qhca_enter_soon(s)) {
@@ -254,6 +256,54 @@ void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
     if (!qemu_mutex_trylock(&s->engine_lock) && qhca_have_engine(s)) {
         qhca_slice(s, s->inline_budget);
         qhca_leave(s);
+    }
+}
+
+/*
+ * Frames went out on this vCPU, and those they are for may wait for this very
+ * processor: a guest that polls for the answer keeps it to itself, and neither
+ * a netdev's reader nor our own main loop preempts the vCPU right after it has
+ * run, however little it ran.  Without others that are ready this is one system
+ * call.  With others that compute the vCPU may lose a whole time slice; then
+ * the next doorbells go without, twice as many each time.
+ *
+ * QEMU before 10.2 comes here with the BQL, and it stays taken: whose it is, a
+ * vCPU's or another device's that writes to our BAR, is not known here.
+ */
+static void qhca_yield(QhcaState *s)
+{
+    uint32_t skip = qatomic_read(&s->yields_to_skip);
+    uint32_t penalty = qatomic_read(&s->yield_penalty);
+    int64_t took;
+
+    if (skip) {
+        qatomic_set(&s->yields_to_skip, skip - 1);
+        return;
+    }
+    took = -get_clock();
+    sched_yield();
+    took += get_clock();
+    s->stats.yields++;
+    if (took <= s->yield_max_us * (int64_t)SCALE_US) {
+        qatomic_set(&s->yield_penalty, penalty / 2);
+        return;
+    }
+    penalty = MIN(penalty * 2 + 1, QHCA_YIELD_PENALTY_MAX);
+    qatomic_set(&s->yield_penalty, penalty);
+    qatomic_set(&s->yields_to_skip, penalty);
+    s->stats.long_yields++;
+    trace_qhca_long_yield(s, took, penalty);
+}
+
+void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
+                        uint64_t value)
+{
+    uint64_t sent = qatomic_read(&s->stats.frames_sent);
+
+    qhca_doorbell_take(s, page, offset, value);
+    if (s->yield_max_us && current_cpu &&
+        qatomic_read(&s->stats.frames_sent) != sent) {
+        qhca_yield(s);
     }
 }
 

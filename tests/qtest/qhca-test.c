@@ -879,7 +879,7 @@ static void test_bad_properties(void)
         "'qp-cache-sets': 32768", "'gids': 0",
         "'x-pt-fetch-ns': 1000001",
         "'inject-drop-ppm': 1000001", "'inject-direction': 'up'",
-        "'poll-max-us': 100000",
+        "'poll-max-us': 100000", "'yield-max-us': 1000001",
     };
     QTestState *qts = qtest_init("-machine pc -nodefaults");
 
