@@ -19,9 +19,9 @@ REPAIRS = ("rx_icrc_errors", "retransmitted_packets", "duplicate_requests", "out
 COUNTERS = [f"inject_{kind}" for kind in KINDS] + list(REPAIRS)
 
 RUNS = (
-    ("ib_write_bw", "-s 65536 -n 300"), ("ib_read_bw", "-s 65536 -n 300"),
-    ("ib_send_bw", "-s 65536 -n 300"), ("ib_atomic_bw", "-n 1000"),
-    ("ib_write_lat", "-s 8 -n 300"), ("ib_send_lat", "-s 8 -n 300"),
+    ("ib_write_bw", "-s 65536 -n 150"), ("ib_read_bw", "-s 65536 -n 150"),
+    ("ib_send_bw", "-s 65536 -n 150"), ("ib_atomic_bw", "-n 500"),
+    ("ib_write_lat", "-s 8 -n 200"), ("ib_send_lat", "-s 8 -n 200"),
 )
 
 

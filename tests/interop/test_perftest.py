@@ -7,9 +7,18 @@ from lab import verbs
 from lab.link import FULL
 
 # A few iterations of each size up to 8 MiB. That takes long, with rxe half a
-# minute and more, so by default some tests make do with some sizes.
+# minute and more, so by default most tests make do with some sizes.
 ALL = "-a -n 5"
-SOME = ("-s 1 -n 50", "-s 4097 -n 50", "-s 1048576 -n 5")
+SOME = ("-s 4097 -n 50", "-s 1048576 -n 5")
+
+
+def full(*values):
+    return pytest.param(*values, marks=pytest.mark.full)
+
+
+def ours(*values):
+    return pytest.param(*values, marks=pytest.mark.ours)
+
 
 RC = [f"ib_{verb}_{what}" for verb in ("write", "read", "send") for what in ("bw", "lat")]
 UC = [f"ib_{verb}_{what}" for verb in ("write", "send") for what in ("bw", "lat")]
@@ -25,7 +34,7 @@ def run(ends, test, options, **kwargs):
 
 @pytest.mark.parametrize("test", RC)
 def test_sizes(ends, link, test):
-    if not FULL and test != "ib_write_bw" and (link.has_rxe or test.endswith("_lat")):
+    if not FULL and (link.has_rxe or test.endswith("_lat")):
         for options in SOME:
             run(ends, test, options)
     else:
@@ -35,8 +44,7 @@ def test_sizes(ends, link, test):
 
 @pytest.mark.parametrize("test", UC)
 def test_uc(ends, test):
-    run(ends, test, "-c UC -s 65536 -n 20")
-    run(ends, test, "-c UC -s 8 -n 50")
+    run(ends, test, "-c UC -s 8 -n 50" if test.endswith("_lat") else "-c UC -s 65536 -n 20")
 
 
 @pytest.mark.full
@@ -45,21 +53,21 @@ def test_uc_sizes(ends, test):
     run(ends, test, f"-c UC {ALL}", timeout=300)
 
 
-@pytest.mark.parametrize("test", ["ib_send_bw", "ib_send_lat"])
-def test_ud(ends, test):
-    run(ends, test, "-c UD -s 4096 -n 50")
-    run(ends, test, "-c UD -s 2 -n 50", ip=6)
+@pytest.mark.parametrize("test, size, ip", [("ib_send_bw", 4096, 4), ("ib_send_lat", 2, 6)])
+def test_ud(ends, test, size, ip):
+    run(ends, test, f"-c UD -s {size} -n 50", ip=ip)
 
 
-@pytest.mark.parametrize("kind", ["FETCH_AND_ADD", "CMP_AND_SWAP"])
-@pytest.mark.parametrize("test", ["ib_atomic_bw", "ib_atomic_lat"])
+@pytest.mark.parametrize("test, kind", [
+    ("ib_atomic_bw", "FETCH_AND_ADD"), ("ib_atomic_lat", "CMP_AND_SWAP"),
+    full("ib_atomic_bw", "CMP_AND_SWAP"), full("ib_atomic_lat", "FETCH_AND_ADD")])
 def test_atomic(ends, test, kind):
     run(ends, test, f"-A {kind} -n 100")
 
 
 # perftest has no events for WRITE.
-@pytest.mark.parametrize("test", ["ib_read_bw", "ib_send_bw", "ib_atomic_bw",
-                                  "ib_read_lat", "ib_send_lat", "ib_atomic_lat"])
+@pytest.mark.parametrize("test", ["ib_read_bw", "ib_send_bw", "ib_send_lat", "ib_atomic_lat",
+                                  ours("ib_atomic_bw"), ours("ib_read_lat")])
 def test_events(ends, test):
     run(ends, test, "-e -n 100")
 
@@ -74,12 +82,14 @@ def test_many_qps(ends, test):
     run(ends, test, "-q 16 -s 4096 -n 10")
 
 
-@pytest.mark.parametrize("test", ["ib_write_lat", "ib_send_lat", "ib_write_bw", "ib_send_bw"])
+@pytest.mark.parametrize("test", ["ib_write_bw", "ib_send_lat", ours("ib_write_lat"),
+                                  ours("ib_send_bw")])
 def test_inline(ends, test):
     run(ends, test, "-I 200 -s 200 -n 100")
 
 
-@pytest.mark.parametrize("test", ["ib_write_bw", "ib_read_lat", "ib_send_lat", "ib_atomic_bw"])
+@pytest.mark.parametrize("test", ["ib_write_bw", "ib_send_lat", ours("ib_read_lat"),
+                                  ours("ib_atomic_bw")])
 def test_rdma_cm(ends, test):
     run(ends, test, "-R -n 100")
 
@@ -88,6 +98,8 @@ def test_rdma_cm_ud(ends):
     run(ends, "ib_send_bw", "-R -c UD -s 1024 -n 100")
 
 
+# ibv_rc_pingpong and ibv_uc_pingpong have all of them, and their data checked.
+@pytest.mark.full
 @pytest.mark.parametrize("mtu", [256, 1024, 4096])
 def test_mtu(ends, mtu):
     run(ends, "ib_write_bw", f"-m {mtu} -s 10001 -n 20")
@@ -97,6 +109,7 @@ def test_ipv6(ends):
     run(ends, "ib_write_bw", "-s 65536 -n 20", ip=6)
 
 
+@pytest.mark.ours
 def test_duration(ends):
     """-D ends by a timer, with requests under way."""
     run(ends, "ib_write_bw", "-s 65536 -D 1")

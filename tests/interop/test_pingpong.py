@@ -27,7 +27,7 @@ def test_events(ends, kind):
 
 
 @pytest.mark.parametrize("mtu", MTUS)
-@pytest.mark.parametrize("kind", ["rc", "uc"])
+@pytest.mark.parametrize("kind", ["rc", pytest.param("uc", marks=pytest.mark.ours)])
 def test_mtu(ends, kind, mtu):
     verbs.pingpong(*ends, kind, f"-n 20 -s 20001 -m {mtu} -c")
 
