@@ -13,7 +13,8 @@
  *   port.c                  GIDs, multicast members, port settings
  *   qp.c srq.c              contexts, states, commands of QPs and SRQs
  *   pkt.c icrc.c            packet codec, invariant CRC
- *   sched.c cost.c          which QP works next, timers; what a miss costs
+ *   sched.c linger.c        which QP works next, timers; staying at its queue
+ *   cost.c                  what a miss costs
  *   requester.c responder.c datagram.c   transport
  *   fault.c                 page faults: who waits, events, resume
  */
@@ -42,6 +43,7 @@
 #include "fault.h"
 #include "srq.h"
 #include "sched.h"
+#include "linger.h"
 #include "cost.h"
 
 struct qhca_hca {
@@ -72,6 +74,7 @@ struct qhca_hca {
 	struct qhca_srqs srqs;
 	struct qhca_qps qps;
 	struct qhca_sched sched;
+	struct qhca_linger linger;	/* at send queues that ran dry */
 	struct qhca_cost cost;		/* of misses, and the stall */
 	struct qhca_wire wire;
 	struct qhca_inject inject;

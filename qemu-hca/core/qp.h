@@ -20,6 +20,7 @@
 #include "qhca.h"
 #include "cache.h"
 #include "cmd.h"
+#include "linger.h"
 #include "qbuf.h"
 #include "wq.h"
 
@@ -244,15 +245,8 @@ struct qhca_qpslot {
 	uint8_t work;			/* QHCA_WORK_* */
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
-	uint8_t linger;			/* is among qhca_sched.linger */
-	uint8_t heard;			/* since sq_pi moved: qhca_sched_heard() */
-	/* what doorbells tell of who posts, see sched.h */
-	uint32_t moved;			/* us, when sq_pi moved */
-	uint16_t debt;
-	uint8_t shy;			/* looks in vain */
-	uint8_t idle;			/* lingers with nothing under way */
-	uint8_t lone;			/* doorbells since several were found */
-	uint8_t rsvd[7];
+	uint8_t rsvd[2];
+	struct qhca_linger_qp linger;
 };
 QHCA_ASSERT_SIZE(struct qhca_qpslot, 48);
 

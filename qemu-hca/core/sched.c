@@ -16,7 +16,8 @@ bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots)
 void qhca_sched_fini(struct qhca_hca *hca)
 {
 	free(hca->sched.heap);
-	hca->sched = (struct qhca_sched){ .linger_due = QHCA_NEVER };
+	hca->sched = (struct qhca_sched){ 0 };
+	qhca_linger_init(hca);
 }
 
 /* ---- list of QPs with work: FIFO, through qhca_qpslot.next */
@@ -133,171 +134,11 @@ void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
 	sift_down(hca, hca->qps.slot[last].heap_pos);
 }
 
-/* ---- lingering: sched.h tells when */
-
-static uint32_t microseconds(const struct qhca_hca *hca)
-{
-	return hca->now / 1000;
-}
-
-static bool moved_within(const struct qhca_hca *hca,
-			 const struct qhca_qpslot *slot, uint32_t ns)
-{
-	return microseconds(hca) - slot->moved <= ns / 1000;
-}
-
-static void moved(struct qhca_hca *hca, struct qhca_qpslot *slot)
-{
-	slot->moved = microseconds(hca);
-	slot->heard = false;
-}
-
-static uint32_t deep_debt(const struct qhca_qpslot *slot)
-{
-	return QHCA_RING_DEBT << slot->shy / 2;
-}
-
-static void pay(struct qhca_qpslot *slot, uint32_t n)
-{
-	slot->debt -= n < slot->debt ? n : slot->debt;
-}
-
-/* A doorbell told of @n WQEs. */
-static void rung(struct qhca_hca *hca, struct qhca_qpslot *slot, uint32_t n)
-{
-	const uint32_t most = QHCA_RING_DEBT << QHCA_RING_SHY_MAX / 2;
-
-	if (slot->heard && !moved_within(hca, slot, QHCA_PROMPT_NS))
-		slot->debt = 0;
-	else if (slot->debt < most)
-		slot->debt += QHCA_RING_COST;
-	if (slot->lone < QHCA_LONE)
-		slot->lone++;
-	pay(slot, n - 1);
-	moved(hca, slot);
-}
-
-static void in_vain(struct qhca_qpslot *slot)
-{
-	slot->debt = 0;
-	if (slot->shy < QHCA_RING_SHY_MAX)
-		slot->shy++;
-}
-
-void qhca_sched_heard(struct qhca_hca *hca, uint32_t qpn)
-{
-	hca->qps.slot[qpn].heard = true;
-}
-
-void qhca_sched_found(struct qhca_hca *hca, uint32_t qpn, uint32_t n)
-{
-	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
-
-	pay(slot, n);
-	if (n > 1)
-		slot->shy = slot->lone = 0;
-	else if (slot->idle)
-		in_vain(slot);
-	slot->idle = false;
-	moved(hca, slot);
-}
-
-static void linger_remove(struct qhca_hca *hca, uint32_t i)
-{
-	struct qhca_sched *s = &hca->sched;
-
-	hca->qps.slot[s->linger[i].qpn].linger = false;
-	s->linger[i] = s->linger[--s->num_linger];
-}
-
-/* linger_due may stay too early: the run after it finds the true one. */
-static void linger_stop(struct qhca_hca *hca, uint32_t qpn)
-{
-	struct qhca_sched *s = &hca->sched;
-
-	for (uint32_t i = 0; hca->qps.slot[qpn].linger; i++)
-		if (s->linger[i].qpn == qpn)
-			linger_remove(hca, i);
-}
-
-/* How long to stay at a queue that has run dry, ns; 0: it is not worth it. */
-static uint32_t patience(const struct qhca_hca *hca, const struct qhca_qp *qp,
-			 bool *idle)
-{
-	const struct qhca_qpslot *slot = &hca->qps.slot[qp->qpn];
-	uint32_t under_way = qp->sq_max - qp->sq_ci;
-
-	*idle = false;
-	if (!qhca_qp_is_reliable(qp) ||
-	    !moved_within(hca, slot, QHCA_LINGER_END_NS))
-		return 0;
-	if (under_way > 1 ||
-	    (under_way && (slot->debt || slot->lone < QHCA_LONE)))
-		return QHCA_LINGER_NS;
-	if (under_way || slot->debt < deep_debt(slot))
-		return 0;
-	*idle = true;
-	return QHCA_LINGER_IDLE_NS;
-}
-
-/* Stay at the send queue, if that is worth it?  false: turn away. */
-static bool linger(struct qhca_hca *hca, const struct qhca_qp *qp)
-{
-	struct qhca_qpslot *slot = &hca->qps.slot[qp->qpn];
-	struct qhca_sched *s = &hca->sched;
-	bool was_idle = slot->idle, idle;
-	uint32_t ns = patience(hca, qp, &idle);
-	uint64_t due = hca->now + ns;
-
-	linger_stop(hca, qp->qpn);
-	slot->idle = false;
-	if (!ns && was_idle)
-		in_vain(slot);
-	if (!ns || s->num_linger == QHCA_LINGER_MAX)
-		return false;
-	s->linger[s->num_linger].due = due;
-	s->linger[s->num_linger++].qpn = qp->qpn;
-	slot->linger = true;
-	slot->idle = idle;
-	if (due < s->linger_due)
-		s->linger_due = due;
-	return true;
-}
-
-static void run_lingerers(struct qhca_hca *hca)
-{
-	struct qhca_sched *s = &hca->sched;
-	uint64_t first = QHCA_NEVER;
-	uint32_t i = 0;
-
-	if (hca->now < s->linger_due)
-		return;
-	while (i < s->num_linger) {
-		if (s->linger[i].due <= hca->now) {
-			qhca_sched_work(hca, s->linger[i].qpn, QHCA_WORK_SEND);
-			linger_remove(hca, i);
-			continue;
-		}
-		if (s->linger[i].due < first)
-			first = s->linger[i].due;
-		i++;
-	}
-	s->linger_due = first;
-}
-
 void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
 {
-	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
-
 	qhca_sched_timer_stop(hca, qpn);
-	linger_stop(hca, qpn);
-	slot->work &= QHCA_WORK_QUEUED;
-	/* its first request is not one of many */
-	slot->moved = microseconds(hca) - QHCA_LINGER_END_NS / 1000 - 1;
-	slot->heard = true;
-	slot->debt = 0;
-	slot->shy = slot->idle = 0;
-	slot->lone = QHCA_LONE;
+	qhca_linger_forget(hca, qpn);
+	hca->qps.slot[qpn].work &= QHCA_WORK_QUEUED;
 }
 
 uint64_t qhca_sched_deadline(const struct qhca_hca *hca)
@@ -307,7 +148,7 @@ uint64_t qhca_sched_deadline(const struct qhca_hca *hca)
 	/* a full link stops timers too: qhca_tx_ready() will come */
 	if (hca->wire.tx_blocked)
 		return QHCA_NEVER;
-	next = hca->sched.linger_due;
+	next = hca->linger.first_due;
 	if (hca->sched.heap_len && due(hca, 1) < next)
 		next = due(hca, 1);
 	/* nor is anything served in a stall */
@@ -349,7 +190,7 @@ static void take_doorbell(struct qhca_hca *hca, struct qhca_qp *qp,
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return;
 	}
-	rung(hca, &hca->qps.slot[qp->qpn], pi - qp->sq_pi);
+	qhca_linger_rung(hca, qp->qpn, pi - qp->sq_pi);
 	qp->sq_pi = pi;
 	qhca_qp_dirty(hca, qp);
 }
@@ -378,7 +219,7 @@ static bool turn_away(struct qhca_hca *hca, struct qhca_qp *qp)
 	/* what was posted meanwhile is cheapest found before */
 	if (qhca_qp_refetch_sq(hca, qp))
 		return true;
-	if (linger(hca, qp))
+	if (qhca_linger_stay(hca, qp))
 		return false;
 	qhca_qp_set_active(hca, qp, false);
 	return qhca_qp_refetch_sq(hca, qp);
@@ -480,7 +321,7 @@ unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
 	if (qhca_stalled(hca))
 		return 0;
 	run_timers(hca);
-	run_lingerers(hca);
+	qhca_linger_run(hca);
 	while (spent < budget && s->first && !hca->wire.tx_blocked &&
 	       !qhca_stalled(hca) && !qhca_is_dead(hca)) {
 		unsigned int left = budget - spent;

@@ -5,31 +5,7 @@
  * QPs with work wait in one FIFO list threaded through the per-QPN table and
  * are served in turn, a quantum of packets each.  Timers (local ACK timeout,
  * RNR wait; a QP has one at a time) sit in a binary heap over the same table.
- *
- * Lingering.  A send queue that runs dry may be stayed at, since whoever posts
- * meanwhile need not ring: sq_active stays set.  It is looked at with each
- * acknowledgement, and every QHCA_LINGER_NS (QHCA_LINGER_IDLE_NS when none is
- * due), until QHCA_LINGER_END_NS after requests were last found.  A request
- * that is posted meanwhile waits for the next look.  So it is done where many
- * are posted at a time, and not for those who post one, wait for its end and
- * post the next:
- *
- *  - while two or more requests are under way;
- *  - while one is, if the queue is in debt, or if several requests were found
- *    together since the doorbell before the last;
- *  - while none is, if it is deep in debt.
- *
- * Only on reliable QPs: others are done with a request when it is sent.
- *
- * Debt is what doorbells cost: QHCA_RING_COST for each, less one for each
- * request that had none of its own.  It starts anew with a doorbell that may be
- * the answer to something, that is, QHCA_PROMPT_NS after the requests before,
- * and after a completion or a request of the peer's.  The third case is that of a
- * busy host, which after each doorbell runs the peer until its answer is there,
- * and only then goes on with the guest that posts.  There a look may find what
- * was posted one at a time after all: nothing is gained then, debt starts anew,
- * and every two such looks (with none between that found several) double the
- * debt that it takes to linger like this again.
+ * Where one runs dry the device may stay for a while: linger.h.
  */
 #ifndef QHCA_CORE_SCHED_H
 #define QHCA_CORE_SCHED_H
@@ -49,15 +25,6 @@ struct qhca_hca;
 #define QHCA_WORK_QUEUED	0x80u	/* is in the list */
 
 #define QHCA_SCHED_QUANTUM	32	/* packets a turn */
-#define QHCA_LINGER_MAX		64u	/* QPs at a time */
-#define QHCA_LINGER_NS		100000u	/* from look to look */
-#define QHCA_LINGER_IDLE_NS	50000u
-#define QHCA_LINGER_END_NS	1000000u
-#define QHCA_PROMPT_NS		20000u	/* no answer comes sooner */
-#define QHCA_RING_COST		32u
-#define QHCA_RING_DEBT		64u	/* deep */
-#define QHCA_RING_SHY_MAX	15u
-#define QHCA_LONE		2u	/* doorbells in a row: one at a time */
 
 struct qhca_sched {
 	uint32_t *heap;			/* QPNs; heap[1] is due first */
@@ -67,12 +34,6 @@ struct qhca_sched {
 	uint32_t queued;
 	uint64_t unblocked;		/* when the link last took frames again */
 	bool was_blocked;
-	struct {
-		uint64_t due;		/* ns, of the next look */
-		uint32_t qpn;
-	} linger[QHCA_LINGER_MAX];	/* unordered */
-	uint32_t num_linger;
-	uint64_t linger_due;		/* of the first, or before; QHCA_NEVER */
 };
 
 bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots);
@@ -94,10 +55,6 @@ uint64_t qhca_sched_deadline(const struct qhca_hca *hca);
 void qhca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work);
 void qhca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline);
 void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn);
-/* The QP had a completion or a request of its peer's. */
-void qhca_sched_heard(struct qhca_hca *hca, uint32_t qpn);
-/* @n WQEs of the send queue were found without a doorbell. */
-void qhca_sched_found(struct qhca_hca *hca, uint32_t qpn, uint32_t n);
 /* The QP is gone, or as new: no timer, no work, nothing known of it. */
 void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn);
 

@@ -6,6 +6,7 @@
  *   qp_cmd.c      commands on QPs, transitions
  *   flush.c       completions of queues in error
  *   sched.c       turns and timers
+ *   linger.c      staying at send queues
  *   roce.c        packets in: to which QP; packets out: headers
  *   requester.c   send queues: packets out
  *   response.c    RC send queue: acknowledgements in

@@ -9,7 +9,7 @@
  * suppression.
  */
 #include "pair.h"
-#include "sched.h"
+#include "linger.h"
 
 struct crossing {
 	struct pair *p;
