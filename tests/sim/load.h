@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the parts of the workload share: the state of one run.
+ *
+ *   workload.c     the run, from beginning to end
+ *   load_setup.c   hosts, regions, QPs
+ *   load_post.c    requests and receives, at random
+ *   load_check.c   completions and memory, against the model
+ *   load_pages.c   pages that come and go
+ *
+ * Functions that return bool are false when something is not as the model says;
+ * load.error then tells what.
+ */
+#ifndef QHCA_LOAD_H
+#define QHCA_LOAD_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes.h"
+#include "odp.h"
+#include "workload.h"
+
+#define REGION		(192u << 10)
+#define ATOMIC_AREA	4096u		/* first bytes of each target region */
+#define MAX_BIG		65536u
+#define MAX_PAIRS	6
+#define MAX_OPS		400
+#define RECV_SLOTS	32
+#define XRC_SRQS	2
+#define MAX_FAULTS	64
+
+struct op {
+	uint8_t opcode, flags;
+	uint32_t len;
+	uint32_t src, dst;		/* offsets in the regions */
+	uint32_t src_claim, dst_claim;	/* bytes with alignment */
+	uint32_t srq;			/* XRC: which of the peer's */
+	uint32_t imm;
+	uint64_t swap_add, compare;
+	uint64_t seed;			/* of the payload */
+	uint64_t flush_addr;
+	uint32_t flush_len;
+	uint8_t flush_level;
+	bool signaled;
+};
+
+struct ring {				/* claimed bytes of a region */
+	uint32_t head, tail, base, size;
+};
+
+struct side {
+	struct md *md;
+	struct side *peer;
+	struct md_qp qp;		/* XRC: initiator, and */
+	struct md_qp tgt;		/* ... target */
+	struct md_cq *scq, *rcq;
+	struct md_mr src, dst, recv;
+	uint8_t *src_model, *dst_model;
+	struct ring src_ring, dst_ring;
+	struct op op[MAX_OPS];
+	uint32_t posted, completed, total;
+	uint32_t expected;		/* op of the peer the next receive is for */
+	uint32_t recv_len;		/* bytes of a receive buffer */
+	uint32_t recv_posted, recv_done;
+	bool recv_busy[RECV_SLOTS];
+	uint8_t type;
+	uint32_t mtu;
+	uint32_t depth;
+	struct md_srq *srq, srq_room;
+	struct md_srq xsrq[XRC_SRQS];	/* receive slot n goes to n % XRC_SRQS */
+	struct qhca_wqe_ud ud;
+};
+
+struct fault {				/* told of, not yet served */
+	uint64_t due;
+	uint32_t qpn;
+	struct qhca_fault_info info;
+};
+
+struct memory {				/* of a host's regions on demand */
+	struct md_frames *frames;
+	struct fault fault[MAX_FAULTS];
+	uint32_t num_faults;
+	uint32_t given_way;		/* resumes of gathers that were refused */
+};
+
+struct load {
+	struct world *w;
+	const struct plan *plan;
+	struct side side[MAX_PAIRS][2];
+	struct md_cq cq[2];
+	uint32_t num_pairs;
+	struct memory memory[2];
+	char error[512];
+};
+
+#define FAIL(l, ...) \
+	(snprintf((l)->error, sizeof((l)->error), __VA_ARGS__), false)
+
+/* What of @s's requests and receives the model needs to know. */
+
+static inline bool is_xrc(const struct side *s)
+{
+	return s->type == QHCA_QPT_XRC_INI;
+}
+
+static inline bool unreliable(const struct side *s)
+{
+	return s->type != QHCA_QPT_RC && !is_xrc(s);
+}
+
+static inline bool is_send(uint8_t opcode)
+{
+	return opcode == QHCA_WQE_SEND || opcode == QHCA_WQE_SEND_IMM;
+}
+
+static inline bool takes_recv(uint8_t opcode)
+{
+	return is_send(opcode) || opcode == QHCA_WQE_WRITE_IMM;
+}
+
+static inline bool has_imm(uint8_t opcode)
+{
+	return opcode == QHCA_WQE_SEND_IMM || opcode == QHCA_WQE_WRITE_IMM;
+}
+
+/* Where the buffer of receive @slot begins, and the SRQ that it goes to, if any. */
+static inline uint32_t recv_off(const struct side *s, uint32_t slot)
+{
+	return slot * s->recv_len;
+}
+
+static inline struct md_srq *srq_of(struct side *s, uint32_t slot)
+{
+	return is_xrc(s) ? &s->xsrq[slot % XRC_SRQS] : s->srq;
+}
+
+/* The oldest claimed slice of a region, of so many bytes, is free again. */
+static inline void release(struct ring *r, uint32_t taken)
+{
+	r->tail += taken;
+}
+
+/* ---- load_setup.c */
+void load_setup(struct load *l);
+
+/* ---- load_post.c */
+/* @len bytes that follow from @seed alone. */
+void load_fill(uint64_t seed, uint8_t *p, uint32_t len);
+/* Payload of a request: an unreliable one begins with its number. */
+void load_payload(const struct side *s, const struct op *op, uint8_t *p);
+/* A few more, as far as there is room; sometimes none. */
+void load_post_sends(struct load *l, struct side *s);
+void load_post_recvs(struct load *l, struct side *s);
+
+/* ---- load_check.c */
+/* Takes at most @max completions of the host's CQs. */
+bool load_poll_cqs(struct load *l, unsigned int host, uint32_t max);
+/* Is memory what its model is?  @what, @number: for the message. */
+bool load_same(struct load *l, const struct side *s, const struct md_mr *mr,
+	       const uint8_t *model, uint32_t off, uint32_t len,
+	       const char *what, uint32_t number);
+
+/* ---- load_pages.c */
+/* Takes pages away, and serves faults that are due. */
+bool load_page_work(struct load *l, unsigned int host);
+/* In the end: nobody has written to pages that were free. */
+bool load_check_frames(struct load *l);
+
+#endif /* QHCA_LOAD_H */
