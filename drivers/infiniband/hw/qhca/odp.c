@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Regions on demand, and the page faults of the device.
+ * Regions on demand: their entries, and how pages come and go.
  *
  * Such a region has a whole translation tree of entries that are not present;
  * an implicit one, of a process's whole memory, as much of it as is in use, see
  * odp_implicit.c.
  * The device tells of an access that meets one, and lets that direction of the
  * QP wait; a work item pages in what is wanted, fills in the entries and lets
- * it go on.  When the system takes pages away the notifier clears the entries,
- * and has the device drop its copies and finish its accesses, before the pages
- * are unmapped.
+ * it go on, see odp_fault.c.  When the system takes pages away the notifier
+ * clears the entries, and has the device drop its copies and finish its
+ * accesses, before the pages are unmapped.
  *
  * What heals the races:
  *
@@ -45,8 +45,7 @@
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND |	\
 	 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
-/* Pages that one fault brings in at most, and neighbours it maps with them. */
-#define QHCA_ODP_BATCH		256
+/* Neighbours that a fault maps with what it brings in. */
 #define QHCA_ODP_AROUND		16
 
 /* ------------------------------------------------------------------------
@@ -336,13 +335,19 @@ static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 	return ret;
 }
 
-/*
- * Pages [@first, @first + @num) of a region, @fault: paged in if need be, else
- * what of them is there.  Returns how many are mapped now, or the error of the
- * first that cannot be had.
+/**
+ * qhca_odp_map - have pages for the device
+ * @odp:   a region, with a reference
+ * @first: page of its translated space
+ * @num:   that many of them, all in that space
+ * @write: the device is to write to them
+ * @fault: paged in if need be, else what of them is in memory
+ *
+ * Returns how many are mapped now, or the error of the first that cannot be had.
+ * Sleeps, as long as a page takes.
  */
-static int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num,
-			bool write, bool fault)
+int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
+		 bool fault)
 {
 	int ret, total = 0;
 	size_t n;
@@ -377,9 +382,16 @@ static int qhca_odp_page_in(struct qhca_odp *odp, u64 first, size_t num,
 	return ret;
 }
 
-/* Serve a fault of @len bytes at byte @offset of the translated space. */
-static int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len,
-			  bool write)
+/**
+ * qhca_odp_fault - bring in what the device misses
+ * @odp:    a region, with a reference
+ * @offset: byte of its translated space that was missed
+ * @len:    bytes that the access wants from there on
+ * @write:  it writes
+ *
+ * 0: the first page is there.  Sleeps, as long as a page takes.
+ */
+int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write)
 {
 	u64 pages = odp->pages, first, next;
 	size_t num;
@@ -408,10 +420,17 @@ static int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len,
 }
 
 /* ------------------------------------------------------------------------
- * Faults
+ * Regions
  */
 
-static struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
+/**
+ * qhca_odp_get - the region on demand of a key's index
+ * @dev:   the device
+ * @index: any
+ *
+ * Returns it with a reference, see qhca_odp_put(), or NULL.
+ */
+struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
 {
 	struct qhca_odp *odp;
 
@@ -423,158 +442,17 @@ static struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
 	return odp;
 }
 
-static void qhca_odp_put(struct qhca_odp *odp)
+/**
+ * qhca_odp_put - give up a reference
+ * @odp: the region; the last has its memory to let go
+ */
+void qhca_odp_put(struct qhca_odp *odp)
 {
 	if (!refcount_dec_and_test(&odp->ref))
 		return;
 	ib_umem_odp_release(odp->root ? odp->root : odp->all.umem);
 	kfree(odp);
 }
-
-/* Where a fault of @key at @addr lies: the region and the byte of its space. */
-static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
-				      u64 addr, u64 *offset)
-{
-	u32 index = QHCA_KEY_INDEX(key);
-	struct qhca_odp *odp = NULL;
-	struct qhca_mw *mw;
-	struct qhca_pte *pte;
-
-	/* A window in the table of windows keeps its entry, and its region. */
-	xa_lock(&dev->mws);
-	mw = xa_load(&dev->mws, index);
-	if (mw) {
-		pte = qhca_pte(dev->qdev, index);
-		*offset = addr - le64_to_cpu(pte->start) +
-			  le64_to_cpu(pte->at_offset);
-		index = le32_to_cpu(pte->at_key);
-	}
-	xa_unlock(&dev->mws);
-
-	odp = qhca_odp_get(dev, index);
-	if (odp && !mw)
-		*offset = addr - odp->start + odp->skip;
-	return odp;
-}
-
-static int qhca_odp_serve(struct qhca_ib_dev *dev,
-			  const struct qhca_fault_info *info)
-{
-	bool write = le32_to_cpu(info->flags) & QHCA_FAULT_WRITE;
-	struct qhca_odp *odp;
-	u64 offset = 0;
-	int err;
-
-	odp = qhca_odp_find(dev, le32_to_cpu(info->key),
-			    le64_to_cpu(info->addr), &offset);
-	/* The key is gone: tried again, the access meets that. */
-	if (!odp)
-		return 0;
-	err = qhca_odp_fault(odp, offset, le64_to_cpu(info->length), write);
-	qhca_odp_put(odp);
-	return err;
-}
-
-static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
-{
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_FAULT_RESUME,
-		.index = token,
-		.param = ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL,
-	};
-
-	/* The entries before the command.  A QP that left has no fault. */
-	wmb();
-	qhca_cmd_exec(dev->qdev, &cmd);
-}
-
-static void qhca_faults_put(struct qhca_faults *faults)
-{
-	if (refcount_dec_and_test(&faults->ref))
-		kfree(faults);
-}
-
-static void qhca_fault_work(struct work_struct *work)
-{
-	struct qhca_fault *fault = container_of(work, struct qhca_fault, work);
-	struct qhca_faults *faults = fault->faults;
-	struct qhca_ib_dev *dev = faults->dev;
-	struct qhca_fault_info info;
-	int err;
-
-	spin_lock_irq(&faults->lock);
-	info = fault->info;
-	spin_unlock_irq(&faults->lock);
-
-	err = qhca_odp_serve(dev, &info);
-	if (err)
-		ibdev_dbg(&dev->ibdev, "qp %u key %#x: no page at %#llx: %d\n",
-			  faults->qpn, le32_to_cpu(info.key),
-			  le64_to_cpu(info.addr), err);
-	qhca_odp_resume(dev, le32_to_cpu(info.token), !err);
-	qhca_faults_put(faults);
-}
-
-/* Before the device knows the QP. */
-int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
-{
-	struct qhca_faults *faults;
-	int i;
-
-	if (!qhca_has(dev, QHCA_FEAT_ODP))
-		return 0;
-	faults = kzalloc_obj(*faults);
-	if (!faults)
-		return -ENOMEM;
-	faults->dev = dev;
-	refcount_set(&faults->ref, 1);
-	spin_lock_init(&faults->lock);
-	for (i = 0; i < ARRAY_SIZE(faults->dir); i++) {
-		faults->dir[i].faults = faults;
-		INIT_WORK(&faults->dir[i].work, qhca_fault_work);
-	}
-	qp->faults = faults;
-	return 0;
-}
-
-/* No event finds the QP any more. */
-void qhca_odp_exit_qp(struct qhca_qp *qp)
-{
-	if (qp->faults)
-		qhca_faults_put(qp->faults);
-	qp->faults = NULL;
-}
-
-/*
- * In hard interrupt context.  A QP has at most one fault in each direction, so
- * the place for the next is free, or holds one that the device forgot.
- */
-void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
-{
-	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;
-	struct qhca_faults *faults;
-	unsigned long flags;
-	struct qhca_qp *qp;
-
-	qp = qhca_qp_get(dev, le32_to_cpu(eqe->number));
-	if (!qp)
-		return;
-	faults = qp->faults;
-	if (!WARN_ON_ONCE(!faults)) {
-		spin_lock_irqsave(&faults->lock, flags);
-		faults->qpn = qp->qpn;
-		faults->dir[requester].info = eqe->fault;
-		spin_unlock_irqrestore(&faults->lock, flags);
-		refcount_inc(&faults->ref);
-		if (!queue_work(dev->fault_wq, &faults->dir[requester].work))
-			qhca_faults_put(faults);
-	}
-	qhca_ref_put(&qp->ref);
-}
-
-/* ------------------------------------------------------------------------
- * Regions
- */
 
 static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 length)
 {
@@ -765,150 +643,6 @@ void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	qhca_odp_end(odp);
 	mr->odp = NULL;
 	qhca_odp_put(odp);
-}
-
-/* ------------------------------------------------------------------------
- * Advice
- */
-
-struct qhca_prefetch {
-	struct qhca_odp *odp;
-	u64 offset;
-	u64 length;
-};
-
-/**
- * struct qhca_advice - a call of ibv_advise_mr() under way
- * @work:   does it; a caller who waits can be killed meanwhile
- * @ref:    held by @work, and by a caller who waits
- * @done:   @err is known
- * @err:    what came of it
- * @write:  for writing
- * @fault:  pages that are not in memory too
- * @num: of @range
- * @range: regions, each with a reference, and bytes of them
- */
-struct qhca_advice {
-	struct work_struct work;
-	refcount_t ref;
-	struct completion done;
-	int err;
-	bool write;
-	bool fault;
-	u32 num;
-	struct qhca_prefetch range[] __counted_by(num);
-};
-
-static int qhca_advice_run(struct qhca_advice *advice)
-{
-	int err = 0, ret;
-	u32 i;
-
-	for (i = 0; i < advice->num; i++) {
-		struct qhca_prefetch *r = &advice->range[i];
-		u64 first = r->offset >> PAGE_SHIFT;
-		u64 last = (r->offset + r->length - 1) >> PAGE_SHIFT;
-
-		while (r->length && first <= last && !err) {
-			size_t num = min_t(u64, last - first + 1,
-					   QHCA_ODP_BATCH);
-
-			ret = qhca_odp_map(r->odp, first, num, advice->write,
-					   advice->fault);
-			if (ret < 0)
-				err = ret;
-			else
-				atomic64_add(ret, &r->odp->prefetched);
-			first += num;
-			cond_resched();
-		}
-	}
-	return err;
-}
-
-static void qhca_advice_put(struct qhca_advice *advice)
-{
-	u32 i;
-
-	if (!refcount_dec_and_test(&advice->ref))
-		return;
-	for (i = 0; i < advice->num; i++)
-		if (advice->range[i].odp)
-			qhca_odp_put(advice->range[i].odp);
-	kvfree(advice);
-}
-
-static void qhca_advice_work(struct work_struct *work)
-{
-	struct qhca_advice *advice = container_of(work, struct qhca_advice,
-						  work);
-
-	advice->err = qhca_advice_run(advice);
-	complete(&advice->done);
-	qhca_advice_put(advice);
-}
-
-static int qhca_advice_range(struct ib_pd *ibpd, bool write,
-			     const struct ib_sge *sge,
-			     struct qhca_prefetch *r)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	u64 skip;
-
-	r->odp = qhca_odp_get(dev, QHCA_KEY_INDEX(sge->lkey));
-	if (!r->odp)
-		return -ENOENT;
-	if (r->odp->lkey != sge->lkey || r->odp->pd != ibpd)
-		return -ENOENT;
-	if (write && !r->odp->writable)
-		return -EPERM;
-
-	skip = sge->addr - r->odp->start;
-	if (sge->addr < r->odp->start || skip > r->odp->length ||
-	    sge->length > r->odp->length - skip)
-		return -EFAULT;
-	r->offset = skip + r->odp->skip;
-	r->length = sge->length;
-	return 0;
-}
-
-int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
-		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
-		   struct uverbs_attr_bundle *attrs)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	struct qhca_advice *advice;
-	int err = 0;
-	u32 i;
-
-	if (how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH &&
-	    how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
-	    how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return -EOPNOTSUPP;
-
-	advice = kvzalloc(struct_size(advice, range, num_sge), GFP_KERNEL);
-	if (!advice)
-		return -ENOMEM;
-	INIT_WORK(&advice->work, qhca_advice_work);
-	refcount_set(&advice->ref, 1);
-	init_completion(&advice->done);
-	advice->num = num_sge;
-	advice->write = how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	advice->fault = how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
-	for (i = 0; i < num_sge && !err; i++)
-		err = qhca_advice_range(ibpd, advice->write, &sg_list[i],
-					&advice->range[i]);
-	if (!err) {
-		refcount_inc(&advice->ref);
-		queue_work(dev->fault_wq, &advice->work);
-		if (flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH) {
-			err = wait_for_completion_killable(&advice->done);
-			if (!err)
-				err = advice->err;
-		}
-	}
-	qhca_advice_put(advice);
-	return err;
 }
 
 /* ------------------------------------------------------------------------

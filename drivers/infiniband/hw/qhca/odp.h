@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory on demand, within odp.c and odp_implicit.c.
+ * Memory on demand, within odp.c and its companions.
  *
  * Lock order: @umem_mutex of a stretch, then qhca_odp.lock.  Both are taken in
  * the notifier, so in reclaim: nothing under them allocates.
@@ -11,6 +11,9 @@
 #include <rdma/ib_umem_odp.h>
 
 #include "qhca_ib.h"
+
+/* Pages that are brought in at once, at most. */
+#define QHCA_ODP_BATCH		256
 
 /* An implicit region is watched in stretches of one node: 2 MiB. */
 #define QHCA_STRETCH_PAGES	BIT(QHCA_AT_BITS)
@@ -108,6 +111,11 @@ struct qhca_odp {
 };
 
 /* odp.c */
+struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index);
+void qhca_odp_put(struct qhca_odp *odp);
+int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
+		 bool fault);
+int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write);
 extern const struct mmu_interval_notifier_ops qhca_odp_notifier_ops;
 int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length);
 

@@ -648,16 +648,20 @@ bool qhca_odp_is_implicit(u64 start, u64 length, int access);
 struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 virt, int access);
 void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr);
-int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
-		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
-		   struct uverbs_attr_bundle *attrs);
 int qhca_fill_stat_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr);
+int qhca_odp_start(struct qhca_ib_dev *dev);
+void qhca_odp_stop(struct qhca_ib_dev *dev);
+
+/* odp_fault.c */
 int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp);
 void qhca_odp_exit_qp(struct qhca_qp *qp);
 void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe);
-int qhca_odp_start(struct qhca_ib_dev *dev);
-void qhca_odp_stop(struct qhca_ib_dev *dev);
+
+/* odp_advise.c */
+int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
+		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
+		   struct uverbs_attr_bundle *attrs);
 
 /* mr.c */
 struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access);

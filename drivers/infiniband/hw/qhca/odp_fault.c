@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The page faults of the device.
+ *
+ * An event tells of one.  Its work item pages in what is wanted, see odp.c, and
+ * lets that direction of the QP go on.
+ */
+#include "odp.h"
+
+/* Where a fault of @key at @addr lies: the region and the byte of its space. */
+static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
+				      u64 addr, u64 *offset)
+{
+	u32 index = QHCA_KEY_INDEX(key);
+	struct qhca_odp *odp = NULL;
+	struct qhca_mw *mw;
+	struct qhca_pte *pte;
+
+	/* A window in the table of windows keeps its entry, and its region. */
+	xa_lock(&dev->mws);
+	mw = xa_load(&dev->mws, index);
+	if (mw) {
+		pte = qhca_pte(dev->qdev, index);
+		*offset = addr - le64_to_cpu(pte->start) +
+			  le64_to_cpu(pte->at_offset);
+		index = le32_to_cpu(pte->at_key);
+	}
+	xa_unlock(&dev->mws);
+
+	odp = qhca_odp_get(dev, index);
+	if (odp && !mw)
+		*offset = addr - odp->start + odp->skip;
+	return odp;
+}
+
+static int qhca_odp_serve(struct qhca_ib_dev *dev,
+			  const struct qhca_fault_info *info)
+{
+	bool write = le32_to_cpu(info->flags) & QHCA_FAULT_WRITE;
+	struct qhca_odp *odp;
+	u64 offset = 0;
+	int err;
+
+	odp = qhca_odp_find(dev, le32_to_cpu(info->key),
+			    le64_to_cpu(info->addr), &offset);
+	/* The key is gone: tried again, the access meets that. */
+	if (!odp)
+		return 0;
+	err = qhca_odp_fault(odp, offset, le64_to_cpu(info->length), write);
+	qhca_odp_put(odp);
+	return err;
+}
+
+static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_FAULT_RESUME,
+		.index = token,
+		.param = ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL,
+	};
+
+	/* The entries before the command.  A QP that left has no fault. */
+	wmb();
+	qhca_cmd_exec(dev->qdev, &cmd);
+}
+
+static void qhca_faults_put(struct qhca_faults *faults)
+{
+	if (refcount_dec_and_test(&faults->ref))
+		kfree(faults);
+}
+
+static void qhca_fault_work(struct work_struct *work)
+{
+	struct qhca_fault *fault = container_of(work, struct qhca_fault, work);
+	struct qhca_faults *faults = fault->faults;
+	struct qhca_ib_dev *dev = faults->dev;
+	struct qhca_fault_info info;
+	int err;
+
+	spin_lock_irq(&faults->lock);
+	info = fault->info;
+	spin_unlock_irq(&faults->lock);
+
+	err = qhca_odp_serve(dev, &info);
+	if (err)
+		ibdev_dbg(&dev->ibdev, "qp %u key %#x: no page at %#llx: %d\n",
+			  faults->qpn, le32_to_cpu(info.key),
+			  le64_to_cpu(info.addr), err);
+	qhca_odp_resume(dev, le32_to_cpu(info.token), !err);
+	qhca_faults_put(faults);
+}
+
+/* Before the device knows the QP. */
+int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
+{
+	struct qhca_faults *faults;
+	int i;
+
+	if (!qhca_has(dev, QHCA_FEAT_ODP))
+		return 0;
+	faults = kzalloc_obj(*faults);
+	if (!faults)
+		return -ENOMEM;
+	faults->dev = dev;
+	refcount_set(&faults->ref, 1);
+	spin_lock_init(&faults->lock);
+	for (i = 0; i < ARRAY_SIZE(faults->dir); i++) {
+		faults->dir[i].faults = faults;
+		INIT_WORK(&faults->dir[i].work, qhca_fault_work);
+	}
+	qp->faults = faults;
+	return 0;
+}
+
+/* No event finds the QP any more. */
+void qhca_odp_exit_qp(struct qhca_qp *qp)
+{
+	if (qp->faults)
+		qhca_faults_put(qp->faults);
+	qp->faults = NULL;
+}
+
+/*
+ * In hard interrupt context.  A QP has at most one fault in each direction, so
+ * the place for the next is free, or holds one that the device forgot.
+ */
+void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
+{
+	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;
+	struct qhca_faults *faults;
+	unsigned long flags;
+	struct qhca_qp *qp;
+
+	qp = qhca_qp_get(dev, le32_to_cpu(eqe->number));
+	if (!qp)
+		return;
+	faults = qp->faults;
+	if (!WARN_ON_ONCE(!faults)) {
+		spin_lock_irqsave(&faults->lock, flags);
+		faults->qpn = qp->qpn;
+		faults->dir[requester].info = eqe->fault;
+		spin_unlock_irqrestore(&faults->lock, flags);
+		refcount_inc(&faults->ref);
+		if (!queue_work(dev->fault_wq, &faults->dir[requester].work))
+			qhca_faults_put(faults);
+	}
+	qhca_ref_put(&qp->ref);
+}
