@@ -18,6 +18,9 @@ from lab.link import FULL, Link, links
 
 TIMER_CODE, TIMER = 31, 491.52e-3      # RNR timer
 
+# Whose memory a request of programs/fault.c misses.
+REMOTE, LOCAL = ("write", "send", "atomic", "read"), ("gather", "scatter")
+
 
 def faults(server, client, case, options="", **kwargs):
     """One run of the program; rows are the client's lines, {name: value}."""
@@ -108,6 +111,15 @@ def test_leaving(ends, op):
 
 
 @BOTH
+@pytest.mark.parametrize("op", REMOTE + LOCAL if FULL else ["write", "gather"])
+def test_dropping(ends, op):
+    """Who waits for a region that goes learns of its end before the page comes."""
+    run = faults(*ends, "drop", f"-o {op}")
+    print(run.client.out)
+    ended(ends)
+
+
+@BOTH
 @pytest.mark.parametrize("op", ["write", "send", "read", "gather", "scatter"] if FULL else
                          ["write", "gather"])
 def test_death(ends, op):
@@ -149,7 +161,6 @@ def test_isolation(ends, kind):
 # RNR timer, of code 24, is so long that a tick of rxe's clock does not matter.
 HOLD, WIRE_CODE, WIRE_TIMER = 0.1, 24, 0.04096
 TICK = 0.004
-REMOTE, LOCAL = ("write", "send", "atomic", "read"), ("gather", "scatter")
 
 
 @dataclass

@@ -746,6 +746,71 @@ static void failed_unreliable(struct pair *p)
 	EXPECT(&p->a.scq, 0, 0, 0);
 }
 
+/* ---- the region goes before its page has come */
+
+static void end_key(struct end *e, const struct cold *c)
+{
+	uint32_t index = c->odp->mr.key >> 8;
+	struct qhca_pte *pte = md_ptr(e->md, e->md->pt + 64ull * index);
+
+	put_le32(&pte->ctrl, 0);
+	CHECK_EQ(md_cmd(e->md, QHCA_CMD_INVALIDATE_KEY, index,
+			QHCA_INVAL_PT | QHCA_INVAL_AT, NULL, 0, NULL, 0, NULL),
+		 0);
+}
+
+/* What it meets is an error at once, though its peer's timer is a long one. */
+static void region_goes(struct pair *p)
+{
+	static const struct {
+		uint8_t opcode, sent, received;
+		bool local;		/* the requester's region */
+	} cases[] = {
+		{ QHCA_WQE_WRITE, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_READ, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_FETCH_ADD, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_SEND, QHCA_WC_REM_OP_ERR, QHCA_WC_LOC_PROT_ERR,
+		  false },
+		{ QHCA_WQE_WRITE, QHCA_WC_LOC_PROT_ERR, 0, true },
+		{ QHCA_WQE_READ, QHCA_WC_LOC_PROT_ERR, 0, true },
+	};
+
+	p->b.conn.min_rnr_timer = 31;		/* 491 ms */
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct end *e = cases[i].local ? &p->a : &p->b;
+		struct qhca_fault_info f = { 0 };
+		struct cold c = make_cold(e);
+		uint32_t qpn;
+
+		reconnect_pair(p, 0xfffff0 + i);
+		if (cases[i].received)
+			recv_cold(&p->b, &c, 100);
+		if (cases[i].local)
+			post_at(p, &p->a, cases[i].opcode, COLD_IOVA,
+				c.odp->mr.key, 8, p->b.mr.iova, p->b.mr.key);
+		else
+			post_to_cold(p, &c, cases[i].opcode, 8, 4);
+		run(p, 1000000);
+		CHECK(md_fault(e->md, &qpn, &f));
+		expect_none(&p->a.scq);
+		end_key(e, &c);
+		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true), 0);
+		run(p, 20000000);
+		EXPECT(&p->a.scq, 0, cases[i].sent);
+		if (cases[i].received)
+			EXPECT(&p->b.rcq, 0, cases[i].received);
+		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
+		CHECK_EQ(state_of(&p->b), cases[i].local ? QHCA_QPS_RTS :
+							   QHCA_QPS_ERR);
+		/* the page comes too late */
+		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true),
+			 QHCA_CMD_BAD_INDEX);
+		NO_FAULT(e);
+		CHECK_EQ(c.odp->mr.buf.page[0], 0);
+		CHECK_EQ(md_frames_check(e->md, c.frames), 0);
+	}
+}
+
 /* ---- protection is settled first */
 
 static void no_oracle(struct pair *p)
@@ -1025,7 +1090,7 @@ const struct scenario fault_scenarios[] = {
 	ON(UC, "failed_at_requester (UC)", failed_at_requester),
 	ON(UC, "failed_unreliable (UC)", failed_unreliable),
 	ON(UD, "failed_unreliable (UD)", failed_unreliable),
-	RC(no_oracle), RC(forgotten),
+	RC(region_goes), RC(no_oracle), RC(forgotten),
 	{ "events_wait", events_wait, { .type = QHCA_QPT_RC, .log_eq = 1 } },
 	RC(window_faults), RC(drain_waits), RC(taken_in_traffic),
 	{ 0 }

@@ -13,6 +13,8 @@
  *   status          memory unmapped, and memory made read-only
  *   leave -o OP     the side with the memory gives the region up while its page is
  *                   awaited
+ *   drop -o OP      the region alone is given up; both sides learn of it while the
+ *                   page is still awaited
  *   die -o OP       the process with the memory is killed while its page is awaited
  *   isolate [-u]    what a second pair of QPs (-u: UD) achieves meanwhile
  *   cost -z BYTES   WRITEs to cold, advised and pinned pages of that size
@@ -457,24 +459,87 @@ static void run_one_status(const struct status_case *c)
 		munmap(a.mem, a.len);
 }
 
+static const struct status_case statuses[] = {
+	{ OP_WRITE, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+	{ OP_SEND, false, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
+	{ OP_ATOMIC, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+	{ OP_READ, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+	{ OP_GATHER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
+	{ OP_SCATTER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
+	{ OP_WRITE, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+	{ OP_SEND, true, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
+	{ OP_ATOMIC, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
+	{ OP_SCATTER, true, IBV_WC_LOC_PROT_ERR, 0, -1 },
+};
+
+#define NUM_STATUSES	(sizeof(statuses) / sizeof(*statuses))
+
 static void run_status(void)
 {
-	static const struct status_case cases[] = {
-		{ OP_WRITE, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
-		{ OP_SEND, false, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
-		{ OP_ATOMIC, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
-		{ OP_READ, false, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
-		{ OP_GATHER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
-		{ OP_SCATTER, false, IBV_WC_LOC_PROT_ERR, 0, -1 },
-		{ OP_WRITE, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
-		{ OP_SEND, true, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL },
-		{ OP_ATOMIC, true, IBV_WC_REM_ACCESS_ERR, 0, IBV_EVENT_QP_ACCESS_ERR },
-		{ OP_SCATTER, true, IBV_WC_LOC_PROT_ERR, 0, -1 },
-	};
+	for (unsigned int i = 0; i < NUM_STATUSES; i++)
+		if (!t.only_remote || !ops[statuses[i].op].local)
+			run_one_status(&statuses[i]);
+}
 
-	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		if (!t.only_remote || !ops[cases[i].op].local)
-			run_one_status(&cases[i]);
+/* ---- drop */
+
+/* No region is as memory that is unmapped: both sides see that of a QP that lives. */
+static void check_dropped(struct qp_pair *p)
+{
+	const struct status_case *c = statuses;
+	struct ibv_wc wc;
+
+	while (c->op != op || c->read_only)
+		c++;
+	if (!t.peer.server) {
+		wc = sleep_wc(p);
+		printf("drop op=%s: %d\n", ops[op].name, wc.status);
+		CHECK(wc.status == c->client);
+		CHECK(qp_state(p->qp) == IBV_QPS_ERR);
+		return;
+	}
+	if (c->server != IBV_WC_SUCCESS)
+		CHECK(sleep_wc(p).status == c->server);
+	if (c->event >= 0)
+		CHECK(next_event() == c->event);
+	CHECK(qp_state(p->qp) == (ops[op].local ? IBV_QPS_RTS : IBV_QPS_ERR));
+}
+
+static void run_drop(void)
+{
+	bool cold = ops[op].local != t.peer.server;
+	struct held *h = NULL;
+	struct qp_pair p = { 0 };
+	struct region to;
+	struct area a;
+
+	if (cold) {
+		h = open_cold(&a, 2);
+		held_set(h, HELD_FOREVER);
+	} else {
+		a = area_anon(HELD_PAGE, COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
+	}
+	pair_open(&p, IBV_QPT_RC);
+	to = exchange_region(&a);
+	if (!cold)
+		to.addr += HELD_PAGE;
+	if (t.peer.server && op == OP_SEND)
+		post_recv(&p, &a, HELD_PAGE, HELD_PAGE);
+	peer_barrier(&t.peer);
+	if (!t.peer.server)
+		post_send(&p, ops[op].opcode, &a, cold ? HELD_PAGE : 0, 8, to);
+	if (cold) {
+		held_wait(h, 2);
+		CHECK(!ibv_dereg_mr(a.mr));
+	}
+	check_dropped(&p);
+	peer_barrier(&t.peer);
+	if (cold)
+		held_set(h, 0);
+	pair_close(&p);
+	if (!cold)
+		CHECK(!ibv_dereg_mr(a.mr));
+	CHECK(!munmap(a.mem, a.len));
 }
 
 /* ---- die */
@@ -591,7 +656,7 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "wire", run_wire }, { "resume", run_resume }, { "status", run_status },
-	{ "leave", run_leave }, { "die", run_die }, { "isolate", run_isolate }, { "cost", run_cost },
+	{ "drop", run_drop }, { "leave", run_leave }, { "die", run_die }, { "isolate", run_isolate }, { "cost", run_cost },
 };
 
 int main(int argc, char **argv)

@@ -18,8 +18,8 @@
  *   which the notifier takes too.  Entries are filled in under it.
  * - A page that goes again before the device has used it: the access faults
  *   again, by another token.
- * - A region that goes in mid-fault: its key is ended first, so that the
- *   access, when it is tried again, is a protection error; then its tree is
+ * - A region that goes in mid-fault: its key is ended first, then the access is
+ *   tried again, without its page, and is a protection error; then the tree is
  *   taken from the fault, under @umem_mutex.
  * - A QP that goes in mid-fault: the device knows the token no more.
  *
@@ -427,17 +427,23 @@ int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write)
  * qhca_odp_get - the region on demand of a key's index
  * @dev:   the device
  * @index: any
+ * @fault: NULL, or from now on among those of the region, see
+ *         qhca_odp_end_faults()
  *
  * Returns it with a reference, see qhca_odp_put(), or NULL.
  */
-struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index)
+struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index,
+			      struct qhca_fault *fault)
 {
 	struct qhca_odp *odp;
 
 	xa_lock(&dev->odps);
 	odp = xa_load(&dev->odps, index);
-	if (odp)
+	if (odp) {
 		refcount_inc(&odp->ref);
+		if (fault)
+			list_add_tail(&fault->entry, &odp->served);
+	}
 	xa_unlock(&dev->odps);
 	return odp;
 }
@@ -536,6 +542,7 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 	odp->dev = dev;
 	odp->mr = mr;
 	refcount_set(&odp->ref, 1);
+	INIT_LIST_HEAD(&odp->served);
 	err = length == U64_MAX ?
 	      qhca_implicit_init(odp, access) :
 	      qhca_explicit_init(odp, start, length, access);
@@ -633,13 +640,15 @@ err_free:
 
 /*
  * The key has ended; afterwards the caller frees what is left of the region.
- * Faults and prefetches under way have the umem, and its notifier, to the end.
+ * The device waits for none of its pages any more.  Faults and prefetches under
+ * way have the umem, and its notifier, to the end.
  */
 void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
 	struct qhca_odp *odp = mr->odp;
 
 	xa_erase(&dev->odps, mr->index);
+	qhca_odp_end_faults(odp);
 	qhca_odp_end(odp);
 	mr->odp = NULL;
 	qhca_odp_put(odp);

@@ -64,6 +64,8 @@ struct qhca_stretch {
  * @skip: bytes of the translated space before @start
  * @length: of the region
  * @ref: held by the region, and by faults and prefetches under way
+ * @served: faults under way that the device waits for, struct qhca_fault.entry;
+ *          under the lock of qhca_ib_dev.odps
  * @pages: of its translated space
  * @faults: pages brought in because the device met them
  * @invalidations: pages that the device had and that were taken away
@@ -92,6 +94,7 @@ struct qhca_odp {
 	u64 skip;
 	u64 length;
 	refcount_t ref;
+	struct list_head served;
 	u64 pages;
 	atomic64_t faults;
 	atomic64_t invalidations;
@@ -111,13 +114,17 @@ struct qhca_odp {
 };
 
 /* odp.c */
-struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index);
+struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index,
+			      struct qhca_fault *fault);
 void qhca_odp_put(struct qhca_odp *odp);
 int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
 		 bool fault);
 int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write);
 extern const struct mmu_interval_notifier_ops qhca_odp_notifier_ops;
 int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length);
+
+/* odp_fault.c */
+void qhca_odp_end_faults(struct qhca_odp *odp);
 
 /* odp_implicit.c */
 int qhca_implicit_init(struct qhca_odp *odp, int access);

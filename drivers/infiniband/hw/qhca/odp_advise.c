@@ -88,7 +88,7 @@ static int qhca_advice_range(struct ib_pd *ibpd, bool write,
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
 	u64 skip;
 
-	r->odp = qhca_odp_get(dev, QHCA_KEY_INDEX(sge->lkey));
+	r->odp = qhca_odp_get(dev, QHCA_KEY_INDEX(sge->lkey), NULL);
 	if (!r->odp)
 		return -ENOENT;
 	if (r->odp->lkey != sge->lkey || r->odp->pd != ibpd)

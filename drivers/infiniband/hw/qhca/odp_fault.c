@@ -3,16 +3,23 @@
  * The page faults of the device.
  *
  * An event tells of one.  Its work item pages in what is wanted, see odp.c, and
- * lets that direction of the QP go on.
+ * lets that direction of the QP go on.  So does the end of its region, which
+ * waits for no page.
  */
 #include "odp.h"
 
-/* Where a fault of @key at @addr lies: the region and the byte of its space. */
-static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
-				      u64 addr, u64 *offset)
+/*
+ * Where a fault lies: the region, with a reference and with the fault among its
+ * own, and the byte of its space.  NULL: there is none.
+ */
+static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev,
+				      struct qhca_fault *fault,
+				      const struct qhca_fault_info *info,
+				      u64 *offset)
 {
-	u32 index = QHCA_KEY_INDEX(key);
-	struct qhca_odp *odp = NULL;
+	u32 index = QHCA_KEY_INDEX(le32_to_cpu(info->key));
+	u64 addr = le64_to_cpu(info->addr);
+	struct qhca_odp *odp;
 	struct qhca_mw *mw;
 	struct qhca_pte *pte;
 
@@ -27,28 +34,10 @@ static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev, u32 key,
 	}
 	xa_unlock(&dev->mws);
 
-	odp = qhca_odp_get(dev, index);
+	odp = qhca_odp_get(dev, index, fault);
 	if (odp && !mw)
 		*offset = addr - odp->start + odp->skip;
 	return odp;
-}
-
-static int qhca_odp_serve(struct qhca_ib_dev *dev,
-			  const struct qhca_fault_info *info)
-{
-	bool write = le32_to_cpu(info->flags) & QHCA_FAULT_WRITE;
-	struct qhca_odp *odp;
-	u64 offset = 0;
-	int err;
-
-	odp = qhca_odp_find(dev, le32_to_cpu(info->key),
-			    le64_to_cpu(info->addr), &offset);
-	/* The key is gone: tried again, the access meets that. */
-	if (!odp)
-		return 0;
-	err = qhca_odp_fault(odp, offset, le64_to_cpu(info->length), write);
-	qhca_odp_put(odp);
-	return err;
 }
 
 static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
@@ -70,24 +59,81 @@ static void qhca_faults_put(struct qhca_faults *faults)
 		kfree(faults);
 }
 
+/*
+ * @fault has its page, or will never have it.  false: its region has gone
+ * meanwhile, and the device has been told.
+ */
+static bool qhca_fault_leave(struct qhca_ib_dev *dev, struct qhca_fault *fault)
+{
+	bool waits;
+
+	xa_lock(&dev->odps);
+	waits = !list_empty(&fault->entry);
+	list_del_init(&fault->entry);
+	xa_unlock(&dev->odps);
+	return waits;
+}
+
+/**
+ * qhca_odp_end_faults - have the device wait for no page of a region
+ * @odp: the region, whose key has ended and which no fault finds any more
+ *
+ * The accesses are tried again, and meet the end of the key.  Who serves the
+ * faults may still await their pages, and finds nothing to do afterwards.
+ * Sleeps.
+ */
+void qhca_odp_end_faults(struct qhca_odp *odp)
+{
+	struct qhca_ib_dev *dev = odp->dev;
+	struct qhca_fault *fault;
+	u32 token = 0;
+
+	for (;;) {
+		xa_lock(&dev->odps);
+		fault = list_first_entry_or_null(&odp->served,
+						 struct qhca_fault, entry);
+		if (fault) {
+			list_del_init(&fault->entry);
+			token = fault->token;
+		}
+		xa_unlock(&dev->odps);
+		if (!fault)
+			return;
+		qhca_odp_resume(dev, token, true);
+	}
+}
+
 static void qhca_fault_work(struct work_struct *work)
 {
 	struct qhca_fault *fault = container_of(work, struct qhca_fault, work);
 	struct qhca_faults *faults = fault->faults;
 	struct qhca_ib_dev *dev = faults->dev;
 	struct qhca_fault_info info;
-	int err;
+	struct qhca_odp *odp;
+	bool waits = true;
+	u64 offset = 0;
+	int err = 0;
 
 	spin_lock_irq(&faults->lock);
 	info = fault->info;
 	spin_unlock_irq(&faults->lock);
+	fault->token = le32_to_cpu(info.token);
 
-	err = qhca_odp_serve(dev, &info);
-	if (err)
+	/* No region: its key is gone, and tried again, the access meets that. */
+	odp = qhca_odp_find(dev, fault, &info, &offset);
+	if (odp) {
+		err = qhca_odp_fault(odp, offset, le64_to_cpu(info.length),
+				     le32_to_cpu(info.flags) &
+				     QHCA_FAULT_WRITE);
+		waits = qhca_fault_leave(dev, fault);
+		qhca_odp_put(odp);
+	}
+	if (err && waits)
 		ibdev_dbg(&dev->ibdev, "qp %u key %#x: no page at %#llx: %d\n",
 			  faults->qpn, le32_to_cpu(info.key),
 			  le64_to_cpu(info.addr), err);
-	qhca_odp_resume(dev, le32_to_cpu(info.token), !err);
+	if (waits)
+		qhca_odp_resume(dev, fault->token, !err);
 	qhca_faults_put(faults);
 }
 
@@ -108,6 +154,7 @@ int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 	for (i = 0; i < ARRAY_SIZE(faults->dir); i++) {
 		faults->dir[i].faults = faults;
 		INIT_WORK(&faults->dir[i].work, qhca_fault_work);
+		INIT_LIST_HEAD(&faults->dir[i].entry);
 	}
 	qp->faults = faults;
 	return 0;

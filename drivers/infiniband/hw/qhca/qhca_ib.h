@@ -306,11 +306,20 @@ struct qhca_wq {
 
 struct qhca_faults;
 
-/* A page fault of one direction of a QP; holds a reference while queued. */
+/**
+ * struct qhca_fault - the page fault of one direction of a QP
+ * @faults: all of the QP's; with a reference while queued or served
+ * @work:   serves it
+ * @info:   what the device told last; under @faults' lock
+ * @token:  of the one that is served; under the lock of qhca_ib_dev.odps
+ * @entry:  in qhca_odp.served, under that lock; empty: in none
+ */
 struct qhca_fault {
 	struct qhca_faults *faults;
 	struct work_struct work;
 	struct qhca_fault_info info;
+	u32 token;
+	struct list_head entry;
 };
 
 /**
