@@ -113,7 +113,8 @@ def test_leaving(ends, op):
 @BOTH
 @pytest.mark.parametrize("op", REMOTE + LOCAL if FULL else ["write", "gather"])
 def test_dropping(ends, op):
-    """Who waits for a region that goes learns of its end before the page comes."""
+    """Who waits for a region that goes learns of its end before the page comes, and
+    can go on."""
     run = faults(*ends, "drop", f"-o {op}")
     print(run.client.out)
     ended(ends)

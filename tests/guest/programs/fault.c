@@ -13,8 +13,8 @@
  *   status          memory unmapped, and memory made read-only
  *   leave -o OP     the side with the memory gives the region up while its page is
  *                   awaited
- *   drop -o OP      the region alone is given up; both sides learn of it while the
- *                   page is still awaited
+ *   drop -o OP      the region alone is given up; both sides learn of it, and use
+ *                   their QPs anew, while the page is still awaited
  *   die -o OP       the process with the memory is killed while its page is awaited
  *   isolate [-u]    what a second pair of QPs (-u: UD) achieves meanwhile
  *   cost -z BYTES   WRITEs to cold, advised and pinned pages of that size
@@ -505,15 +505,38 @@ static void check_dropped(struct qp_pair *p)
 	CHECK(qp_state(p->qp) == (ops[op].local ? IBV_QPS_RTS : IBV_QPS_ERR));
 }
 
+/* The same direction of the QP meets another missing page: it need not wait for the first. */
+static void use_anew(struct qp_pair *p, const struct area *a)
+{
+	struct region to = exchange_region(a);
+
+	CHECK(!qp_reset(p->qp));
+	p->mine.psn ^= 0x5a5a5a;
+	peer_exchange(&t.peer, &p->mine, &p->theirs, sizeof(p->mine));
+	if (qp_init(p->qp, &t.conn) ||
+	    qp_to_rtr(p->qp, &t.conn, t.peer.gid_index, &p->theirs) ||
+	    qp_to_rts(p->qp, &t.conn, p->mine.psn))
+		die("QP to RTS: %s", strerror(errno));
+	if (t.peer.server && op == OP_SEND)
+		post_recv(p, a, 0, HELD_PAGE);
+	peer_barrier(&t.peer);
+	if (!t.peer.server)
+		post_send(p, ops[op].opcode, a, 0, 8, to);
+	if (!t.peer.server || op == OP_SEND)
+		CHECK(sleep_wc(p).status == IBV_WC_SUCCESS);
+	peer_barrier(&t.peer);
+}
+
 static void run_drop(void)
 {
 	bool cold = ops[op].local != t.peer.server;
 	struct held *h = NULL;
 	struct qp_pair p = { 0 };
+	struct area a, b = { 0 };
 	struct region to;
-	struct area a;
 
 	if (cold) {
+		b = area_anon(HELD_PAGE, COLD_ACCESS);
 		h = open_cold(&a, 2);
 		held_set(h, HELD_FOREVER);
 	} else {
@@ -533,11 +556,13 @@ static void run_drop(void)
 		CHECK(!ibv_dereg_mr(a.mr));
 	}
 	check_dropped(&p);
-	peer_barrier(&t.peer);
+	use_anew(&p, cold ? &b : &a);
 	if (cold)
 		held_set(h, 0);
 	pair_close(&p);
-	if (!cold)
+	if (cold)
+		area_drop(&b);
+	else
 		CHECK(!ibv_dereg_mr(a.mr));
 	CHECK(!munmap(a.mem, a.len));
 }

@@ -134,7 +134,21 @@ static void qhca_fault_work(struct work_struct *work)
 			  le64_to_cpu(info.addr), err);
 	if (waits)
 		qhca_odp_resume(dev, fault->token, !err);
+
+	spin_lock_irq(&faults->lock);
+	fault->queued--;
+	spin_unlock_irq(&faults->lock);
+	if (fault->spare)
+		kfree(fault);
 	qhca_faults_put(faults);
+}
+
+static void qhca_fault_init(struct qhca_fault *fault,
+			    struct qhca_faults *faults)
+{
+	fault->faults = faults;
+	INIT_WORK(&fault->work, qhca_fault_work);
+	INIT_LIST_HEAD(&fault->entry);
 }
 
 /* Before the device knows the QP. */
@@ -151,11 +165,8 @@ int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 	faults->dev = dev;
 	refcount_set(&faults->ref, 1);
 	spin_lock_init(&faults->lock);
-	for (i = 0; i < ARRAY_SIZE(faults->dir); i++) {
-		faults->dir[i].faults = faults;
-		INIT_WORK(&faults->dir[i].work, qhca_fault_work);
-		INIT_LIST_HEAD(&faults->dir[i].entry);
-	}
+	for (i = 0; i < ARRAY_SIZE(faults->dir); i++)
+		qhca_fault_init(&faults->dir[i], faults);
 	qp->faults = faults;
 	return 0;
 }
@@ -169,27 +180,51 @@ void qhca_odp_exit_qp(struct qhca_qp *qp)
 }
 
 /*
- * In hard interrupt context.  A QP has at most one fault in each direction, so
- * the place for the next is free, or holds one that the device forgot.
+ * The device waits for at most one page in each direction of a QP.  If the one
+ * before is still awaited here, its region or its connection has gone, and it is
+ * not to be in the way of a QP that is used anew.  Without memory it is: a place
+ * serves one after the other.
  */
+static struct qhca_fault *qhca_fault_place(struct qhca_faults *faults,
+					   bool requester)
+{
+	struct qhca_fault *fault = &faults->dir[requester], *spare;
+
+	lockdep_assert_held(&faults->lock);
+	if (!fault->queued)
+		return fault;
+	spare = kzalloc(sizeof(*spare), GFP_ATOMIC);
+	if (!spare)
+		return fault;
+	qhca_fault_init(spare, faults);
+	spare->spare = true;
+	return spare;
+}
+
+/* In hard interrupt context. */
 void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
 {
 	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;
 	struct qhca_faults *faults;
+	struct qhca_fault *fault;
 	unsigned long flags;
 	struct qhca_qp *qp;
+	bool queued;
 
 	qp = qhca_qp_get(dev, le32_to_cpu(eqe->number));
 	if (!qp)
 		return;
 	faults = qp->faults;
 	if (!WARN_ON_ONCE(!faults)) {
+		refcount_inc(&faults->ref);
 		spin_lock_irqsave(&faults->lock, flags);
 		faults->qpn = qp->qpn;
-		faults->dir[requester].info = eqe->fault;
+		fault = qhca_fault_place(faults, requester);
+		fault->info = eqe->fault;
+		queued = queue_work(dev->fault_wq, &fault->work);
+		fault->queued += queued;
 		spin_unlock_irqrestore(&faults->lock, flags);
-		refcount_inc(&faults->ref);
-		if (!queue_work(dev->fault_wq, &faults->dir[requester].work))
+		if (!queued)
 			qhca_faults_put(faults);
 	}
 	qhca_ref_put(&qp->ref);

@@ -310,7 +310,9 @@ struct qhca_faults;
  * struct qhca_fault - the page fault of one direction of a QP
  * @faults: all of the QP's; with a reference while queued or served
  * @work:   serves it
- * @info:   what the device told last; under @faults' lock
+ * @info:   what the device told; under @faults' lock
+ * @queued: times that @work was queued and has not ended; likewise
+ * @spare:  no place of @faults', but made for one fault
  * @token:  of the one that is served; under the lock of qhca_ib_dev.odps
  * @entry:  in qhca_odp.served, under that lock; empty: in none
  */
@@ -318,6 +320,8 @@ struct qhca_fault {
 	struct qhca_faults *faults;
 	struct work_struct work;
 	struct qhca_fault_info info;
+	u32 queued;
+	bool spare;
 	u32 token;
 	struct list_head entry;
 };
@@ -333,7 +337,7 @@ struct qhca_fault {
 struct qhca_faults {
 	struct qhca_ib_dev *dev;
 	refcount_t ref;
-	spinlock_t lock;	/* info of faults */
+	spinlock_t lock;	/* info and places of faults */
 	u32 qpn;
 	struct qhca_fault dir[2];
 };
