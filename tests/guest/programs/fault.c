@@ -16,7 +16,8 @@
  *   drop -o OP      the region alone is given up; both sides learn of it, and use
  *                   their QPs anew, while the page is still awaited
  *   die -o OP       the process with the memory is killed while its page is awaited
- *   isolate [-u]    what a second pair of QPs (-u: UD) achieves meanwhile
+ *   isolate [-u]    what a second pair of QPs (-u: UD) achieves beside one that faults,
+ *                   and beside one that does not
  *   cost -z BYTES   WRITEs to cold, advised and pinned pages of that size
  *
  *   -o OP     write, send, atomic, read: the server's memory is cold;
@@ -24,7 +25,8 @@
  *   -H MS     how long a page is awaited
  *   -t CODE   RNR timer
  *   -n N      rounds
- *   -T MS     isolate: length of a measurement
+ *   -T MS     isolate: how long bandwidth, and then latency, is measured in a turn
+ *   -s N      isolate: turns of each kind in a round
  *   -m MODE   cost: cold, advised or pinned alone
  *   -r        status: only what the server's memory on demand is part of
  */
@@ -49,7 +51,7 @@ struct fault_test t = {
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			  IBV_ACCESS_REMOTE_ATOMIC,
 	},
-	.rounds = 5, .run_ms = 1000,
+	.rounds = 5, .run_ms = 1000, .turns = 1,
 };
 
 enum op { OP_WRITE, OP_SEND, OP_ATOMIC, OP_READ, OP_GATHER, OP_SCATTER, NUM_OPS };
@@ -690,7 +692,7 @@ int main(int argc, char **argv)
 	int opt;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:z:m:ur")) != -1)
+	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:s:z:m:ur")) != -1)
 		switch (opt) {
 		case 'd':
 			t.peer.device = optarg;
@@ -720,6 +722,9 @@ int main(int argc, char **argv)
 			break;
 		case 'T':
 			t.run_ms = atoi(optarg);
+			break;
+		case 's':
+			t.turns = atoi(optarg);
 			break;
 		case 'z':
 			t.page_size = atoi(optarg);

@@ -36,7 +36,7 @@ struct fault_test {
 	struct peer peer;
 	struct ibv_pd *pd;
 	struct connection conn;
-	unsigned int hold_ms, rounds, run_ms, page_size;
+	unsigned int hold_ms, rounds, run_ms, turns, page_size;
 	bool datagram, only_remote;
 	const char *mode;		/* NULL: each */
 	bool failed;

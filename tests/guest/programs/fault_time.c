@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "fault.h"
 #include "held.h"
@@ -58,13 +59,22 @@ struct bystander {
 	struct region to;
 };
 
-struct sufferer {
+/* The other QP: one WRITE in each hold_ms, to a page that is cold, or there. */
+struct neighbour {
 	struct qp_pair p;
 	struct area a;
-	struct region to;		/* the next cold page */
+	struct region warm, cold;	/* cold: the next one */
+	bool faulting;
 	atomic_bool stop;
-	unsigned int faults;
+	unsigned int writes;
 	pthread_t thread;
+};
+
+/* What the bystander achieved in one round, beside a neighbour of one kind. */
+struct tally {
+	double mib, seconds;
+	struct samples lat;
+	unsigned int writes;		/* the neighbour's */
 };
 
 static uint8_t *slot(struct bystander *b, unsigned int i)
@@ -151,9 +161,8 @@ static void close_bystander(struct bystander *b)
 	area_drop(&b->a);
 }
 
-static double datagram_rate(struct bystander *b, uint64_t ns)
+static uint64_t send_datagrams(struct bystander *b, uint64_t end)
 {
-	uint64_t start = now_ns(), end = start + ns;
 	unsigned int flying = 0;
 	uint64_t num = 0;
 
@@ -161,7 +170,7 @@ static double datagram_rate(struct bystander *b, uint64_t ns)
 		bool late = now_ns() >= end;
 
 		if (late && num % ACK_EVERY == 0 && !flying)
-			return num * DATAGRAM / 1048576.0 / ((now_ns() - start) / 1e9);
+			return num * DATAGRAM;
 		if (flying < WINDOW && (!late || num % ACK_EVERY)) {
 			datagram(b, 'd', DATAGRAM);
 			flying++;
@@ -173,10 +182,10 @@ static double datagram_rate(struct bystander *b, uint64_t ns)
 	}
 }
 
-static double write_rate(struct bystander *b, uint64_t ns)
+static uint64_t send_writes(struct bystander *b, uint64_t end)
 {
-	uint64_t start = now_ns(), end = start + ns, num = 0;
 	unsigned int flying = 0;
+	uint64_t num = 0;
 
 	do {
 		while (flying < BULKS && now_ns() < end) {
@@ -188,7 +197,16 @@ static double write_rate(struct bystander *b, uint64_t ns)
 		flying--;
 		num++;
 	} while (flying);
-	return num * BULK / 1048576.0 / ((now_ns() - start) / 1e9);
+	return num * BULK;
+}
+
+static void bandwidth(struct bystander *b, uint64_t ns, struct tally *sum)
+{
+	uint64_t start = now_ns(), end = start + ns, bytes;
+
+	bytes = t.datagram ? send_datagrams(b, end) : send_writes(b, end);
+	sum->mib += bytes / 1048576.0;
+	sum->seconds += (now_ns() - start) / 1e9;
 }
 
 static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
@@ -208,73 +226,119 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 	}
 }
 
-/* There is always a fault outstanding while it runs. */
-static void *suffer(void *arg)
+static void write_to(struct neighbour *n, struct region page)
 {
-	struct sufferer *s = arg;
+	post_send(&n->p, IBV_WR_RDMA_WRITE, &n->a, 0, 8, page);
+	if (sleep_wc(&n->p).status != IBV_WC_SUCCESS)
+		die("the neighbour's WRITE failed");
+}
 
-	while (!atomic_load(&s->stop)) {
-		post_send(&s->p, IBV_WR_RDMA_WRITE, &s->a, 0, 8, s->to);
-		if (sleep_wc(&s->p).status != IBV_WC_SUCCESS)
-			die("WRITE to a cold page failed");
-		s->to.addr += HELD_PAGE;
-		s->faults++;
+static void rest_until(uint64_t ns)
+{
+	struct timespec until = { ns / 1000000000, ns % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/* If it faults, a fault is outstanding all the time. */
+static void *be_neighbour(void *arg)
+{
+	struct neighbour *n = arg;
+
+	while (!atomic_load(&n->stop)) {
+		uint64_t start = now_ns();
+
+		n->writes++;
+		if (n->faulting) {
+			write_to(n, n->cold);
+			n->cold.addr += HELD_PAGE;
+		} else {
+			write_to(n, n->warm);
+			rest_until(start + t.hold_ms * 1000000ull);
+		}
 	}
 	return NULL;
 }
 
-static void measure(struct bystander *b, struct sufferer *s, bool fault)
+static void measure(struct bystander *b, struct neighbour *n, bool faulting, struct tally *sum)
 {
 	uint64_t ns = t.run_ms * 1000000ull;
-	struct samples lat = { 0 };
-	double rate;
 
-	s->faults = 0;
-	atomic_store(&s->stop, false);
-	if (fault && pthread_create(&s->thread, NULL, suffer, s))
+	n->faulting = faulting;
+	n->writes = 0;
+	atomic_store(&n->stop, false);
+	if (pthread_create(&n->thread, NULL, be_neighbour, n))
 		die("pthread_create");
-	rate = t.datagram ? datagram_rate(b, ns) : write_rate(b, ns);
-	latencies(b, ns, &lat);
-	atomic_store(&s->stop, true);
-	if (fault)
-		pthread_join(s->thread, NULL);
-	printf("isolate fault=%d rate=%.2f p99=%.2f median=%.2f n=%u faults=%u\n", fault, rate,
-	       quantile(&lat, 0.99), quantile(&lat, 0.5), lat.num, s->faults);
-	free(lat.us);
+	bandwidth(b, ns, sum);
+	latencies(b, ns, &sum->lat);
+	atomic_store(&n->stop, true);
+	pthread_join(n->thread, NULL);
+	sum->writes += n->writes;
+}
+
+/*
+ * Turns of the two kinds alternate so often that a busy machine is as busy in
+ * both, and so that neither is always the first.
+ */
+static void measure_pair(struct bystander *b, struct neighbour *n, unsigned int round)
+{
+	struct tally sum[2] = { 0 };
+
+	for (unsigned int i = 2 * t.turns * round; i < 2 * t.turns * (round + 1); i++) {
+		bool faulting = (i ^ i >> 1) & 1;
+
+		measure(b, n, faulting, &sum[faulting]);
+	}
+	for (int f = 0; f < 2; f++) {
+		struct tally *s = &sum[f];
+
+		printf("isolate round=%u fault=%d rate=%.2f p99=%.2f median=%.2f n=%u writes=%u\n",
+		       round, f, s->mib / s->seconds, quantile(&s->lat, 0.99),
+		       quantile(&s->lat, 0.5), s->lat.num, s->writes);
+		free(s->lat.us);
+	}
+}
+
+/* The warm page; and for each turn as many as it lasts for, and some if it is late. */
+static unsigned int pages_needed(void)
+{
+	return 1 + t.rounds * t.turns * (2 * t.run_ms / t.hold_ms + 3);
 }
 
 void run_isolate(void)
 {
-	/* one more for the end of each measurement, and one that is there */
-	unsigned int pages = t.rounds * (2 * t.run_ms / t.hold_ms + 3) + 1;
+	size_t len = (size_t)pages_needed() * HELD_PAGE;
+	struct neighbour n = { 0 };
 	struct bystander b = { 0 };
-	struct sufferer s = { 0 };
 
 	t.conn.mtu = IBV_MTU_4096;
 	if (t.peer.server) {
-		struct held *h = held_open((size_t)pages * HELD_PAGE);
+		struct held *h = held_open(len);
 
-		s.a = area_of(held_mem(h), (size_t)pages * HELD_PAGE, COLD_ACCESS);
+		n.a = area_of(held_mem(h), len, COLD_ACCESS);
 		held_set(h, t.hold_ms * 1000000ull);
 	} else {
-		s.a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
+		n.a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
 	}
 	open_bystander(&b);
-	pair_open(&s.p, IBV_QPT_RC);
-	s.to = exchange_region(&s.a);
+	pair_open(&n.p, IBV_QPT_RC);
+	n.warm = n.cold = exchange_region(&n.a);
+	n.cold.addr += HELD_PAGE;
 	peer_barrier(&t.peer);
 	if (!t.peer.server) {
-		for (unsigned int i = 0; i < 2 * t.rounds; i++)
-			measure(&b, &s, i & 1);
+		write_to(&n, n.warm);		/* from now on it is */
+		for (unsigned int i = 0; i < t.rounds; i++)
+			measure_pair(&b, &n, i);
 		if (t.datagram)
 			datagram(&b, 'q', 8);
 	} else if (t.datagram) {
 		serve_datagrams(&b);
 	}
 	peer_barrier(&t.peer);
-	pair_close(&s.p);
+	pair_close(&n.p);
 	close_bystander(&b);
-	area_drop(&s.a);
+	area_drop(&n.a);
 }
 
 /* ---- cost: of a page that is not there */
