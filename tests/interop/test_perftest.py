@@ -94,7 +94,12 @@ def test_rdma_cm(ends, test):
     run(ends, test, "-R -n 100")
 
 
+@pytest.mark.full
 def test_rdma_cm_ud(ends):
+    """By default udaddy does this (test_cm.py), for perftest has a race of its own:
+    its server listens for datagrams only after the two have met over a connection,
+    and a client that comes before that crashes as it tries again (seen twice in 120
+    runs on a busy host)."""
     run(ends, "ib_send_bw", "-R -c UD -s 1024 -n 100")
 
 
