@@ -256,7 +256,6 @@ class Pair:
         if props is None or isinstance(props, dict):
             props = (props, props)
         kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
-        link = self.dir / "link"
         nodes = []
         for i, (kind, extra) in enumerate(zip(kinds, (a_args, b_args))):
             name = "ab"[i]
