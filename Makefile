@@ -10,7 +10,7 @@ export BUILD ?= $(CURDIR)/build
 # One's own trees, in place of Debian's.
 export QEMU_SRC KDIR RDMA_CORE_SRC
 # More choices, see `make help`.
-export QHCA_CACHE QHCA_ACCEL QEMU_SANITIZE JOBS W C WERROR FULL
+export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS W C WERROR FULL
 
 RUN := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m
 LAB := $(RUN) lab
@@ -19,7 +19,7 @@ AREAS := abi unit sim fuzz qtest guest interop
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all help setup qemu guest modules modules-backports modules-all provider \
-	programs run shell bench study check $(AREAS:%=check-%) clean
+	debug-kernel programs run shell bench study check $(AREAS:%=check-%) clean
 
 all: qemu modules-all provider programs
 
@@ -36,6 +36,7 @@ help:
 	@echo '  make guest     the guest: Debian tree, kernels, boot image'
 	@echo '  make modules   qhca.ko and qhca_ib.ko for the guest'"'"'s kernel'
 	@echo '  make modules-backports   the same for its newer kernel'
+	@echo '  make debug-kernel  a kernel with KASAN, lockdep and kmemleak, and modules for it'
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
 	@echo '  make programs  the test programs that run in guests'
 	@echo '  make $(AREAS:%=check-%)'
@@ -45,6 +46,7 @@ help:
 	@echo '  QEMU_SRC= KDIR= RDMA_CORE_SRC=   trees of your own'
 	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
 	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
+	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'
 	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
@@ -63,6 +65,9 @@ modules:
 
 modules-backports:
 	@scripts/modules.sh backports
+
+debug-kernel:
+	@scripts/kernel.sh
 
 modules-all:
 	@scripts/modules.sh all

@@ -81,6 +81,7 @@ fi
 if wants abi guest interop; then
 	part guest "$TOP/scripts/guest.sh"
 	part modules "$TOP/scripts/modules.sh" all
+	[ "${QHCA_KERNEL:-}" != debug ] || part debug-kernel "$TOP/scripts/kernel.sh"
 	part provider "$TOP/scripts/provider.sh"
 	part programs "$TOP/scripts/programs.sh"
 fi

@@ -165,5 +165,7 @@ done < <(guest_kernels)
 	guest_kernels | sed "s,.*,kernel-&=$GUEST_DIR/vmlinuz-&,"
 	echo "default=$(guest_kernels | grep "^$KERNEL_SERIES\.")"
 	echo "backports=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")"
+	# scripts/kernel.sh's, if it was made
+	[ ! -e "$out/debug" ] || cat "$out/debug"
 } | write_if_changed "$out/env"
 say "done: ${GUEST_DIR##*/}"

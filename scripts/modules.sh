@@ -6,7 +6,8 @@
 # them in build/modules/RELEASE/.
 #
 #   scripts/modules.sh [RELEASE...]   default: the suite's own kernel;
-#                                     "all": every kernel of the guest
+#                                     "all": every kernel of the guest;
+#                                     "debug": the one of scripts/kernel.sh
 #
 # KDIR=DIR   a kernel build tree of one's own; built with this machine's gcc
 # W=1 C=1    passed on to kbuild
@@ -58,15 +59,17 @@ warnings()
 
 in_guest_tree()
 {
-	local release=$1 work name
-	[ -d "$GUEST_TREE/usr/src/linux-headers-$release" ] || die "the guest has no headers of $release (it has: $(guest_kernels | tr '\n' ' '))"
+	local release=$1 work name kdir
+	kdir=$(sed -n "s,^build-$release=,,p" "$BUILD/guest/env")
+	kdir=${kdir:-/usr/src/linux-headers-$release}
+	[ -d "$GUEST_TREE$kdir" ] || die "the guest has no headers of $release (it has: $(guest_kernels | tr '\n' ' '))"
 	# One folder for each checkout: objects of two must not mix.
 	name=modules-$(hash_of "$TOP")/$release
 	work=$GUEST_TREE/build/$name
 	stage "$work"
 	say "building for $release"
 	logged "$BUILD/log/modules-$release.log" in_tree "/build/$name" \
-		make -C "/usr/src/linux-headers-$release" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules ||
+		make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules ||
 		die "the modules do not build for $release; see above"
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
@@ -97,6 +100,10 @@ releases=("$@")
 [ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(guest_kernels | grep "^$KERNEL_SERIES\.")
 [ "${releases[*]}" != all ] || mapfile -t releases < <(guest_kernels)
 for r in "${releases[@]}"; do
+	if [ "$r" = debug ]; then
+		r=$(sed -n 's,^debug=,,p' "$BUILD/guest/env")
+		[ -n "$r" ] || die "there is no debug kernel yet: run make debug-kernel"
+	fi
 	[ "$r" != backports ] || r=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")
 	locked "modules-$(hash_of "$TOP")-$r" in_guest_tree "$r"
 done

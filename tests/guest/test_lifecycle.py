@@ -204,6 +204,7 @@ def test_load_and_unload(ends):
     vmalloc, after = memory(b)
     b.configure()
     assert vmalloc == 0, "vmalloc areas are left behind"
+    assert b.leaks() == ""
     # Less than one page a cycle, beside what other parts of the guest do.
     assert after - before < 4 * cycles + 256, f"the kernel holds {after - before} KiB more"
     more = b.held() - held

@@ -18,8 +18,11 @@ class AgentError(Exception):
 
 
 class Agent:
-    def __init__(self, sock):
+    """@patience: how many times as long as usual the guest may take"""
+
+    def __init__(self, sock, patience=1):
         self._sock = sock
+        self._patience = patience
         self._lock = threading.Lock()
         self._buffer = b""
         self._serial = int(time.monotonic() * 1000) & 0xFFFFFF
@@ -59,7 +62,7 @@ class Agent:
             self._synced = False
 
     def cmd(self, command, timeout=30, **arguments):
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * self._patience
         with self._lock:
             try:
                 if not self._synced:

@@ -21,6 +21,10 @@ from .qmp import QMP, Closed
 
 _serial = itertools.count(1)
 
+# How many times as long as other kernels one that looks for faults may take for
+# anything; and MiB that it needs for what it keeps books on.
+PATIENCE, BOOKS = 8, 512
+
 
 class GuestError(Exception):
     """The guest or a command in it failed; the text tells how."""
@@ -86,6 +90,7 @@ class Background:
 
     def wait(self, timeout=60, check=True):
         """Waits for the end; a command that takes too long is killed."""
+        timeout *= self.guest.patience
         deadline = time.monotonic() + timeout
         pause = 0.004
         while self.poll() is None:
@@ -118,9 +123,12 @@ class Background:
 class Guest:
     """A guest on a machine of type q35.
 
+    All timeouts are for a usual kernel; for a slow one they are `patience` times
+    as long.
+
     args      more QEMU arguments
     append    more kernel arguments
-    kernel    'default', 'backports' or a release the guest image has
+    kernel    'default', 'backports', 'debug' or a release
     files     {name: host path} to find under /run/qhca/ in the guest
     env       environment of QEMU
     """
@@ -130,7 +138,9 @@ class Guest:
                  log_dir=None, env=None, payload=True):
         self.name = name
         self.release = paths.kernel_release(kernel)
-        self.memory = memory
+        slow = paths.finds_faults(self.release)
+        self.patience = PATIENCE if slow else 1
+        self.memory = memory + BOOKS if slow else memory
         self.cpus = cpus
         self.args = [str(a) for a in args]
         self.append = append
@@ -164,6 +174,8 @@ class Guest:
                 shutil.copytree(paths.provider(), stage / "provider", symlinks=True)
             if paths.programs():
                 shutil.copytree(paths.programs(), stage / "bin", dirs_exist_ok=True)
+        if paths.kernel_lists(self.release):
+            shutil.copytree(paths.kernel_lists(self.release), stage / "kernel" / self.release)
         for name, path in self.files.items():
             target = stage / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +238,7 @@ class Guest:
                     stdout=None if self.console == "stdio" else log, stderr=log)
             agent_far.close()
             qmp_far.close()
-            self.agent = Agent(agent)
+            self.agent = Agent(agent, self.patience)
             self.qmp_client = QMP(qmp)
             self.qmp_client.start(60)
             self._mark = 0
@@ -242,7 +254,8 @@ class Guest:
     def wait_ready(self, timeout=180):
         """Waits until the guest takes commands."""
         try:
-            self.qmp_client.wait_event("VSERPORT_CHANGE", {"open": True}, self._mark, timeout)
+            self.qmp_client.wait_event("VSERPORT_CHANGE", {"open": True}, self._mark,
+                                       timeout * self.patience)
             self.agent.cmd("guest-ping", timeout=timeout)
         except (TimeoutError, Closed, AgentError) as error:
             raise GuestError(f"{self.name} is not up after {timeout} s: {error}{self.trouble()}") from None
@@ -283,7 +296,7 @@ class Guest:
         except (AgentError, TimeoutError, OSError):
             pass
         try:
-            self.child.wait(timeout)
+            self.child.wait(timeout * self.patience)
         except subprocess.TimeoutExpired:
             raise GuestError(f"{self.name} does not power down{self.trouble()}") from None
         return self.close()
@@ -381,14 +394,31 @@ class Guest:
         return self.console_log.read_text(errors="replace")
 
     def wait_console(self, pattern, timeout=60):
-        return wait_for(lambda: re.search(pattern, self.console_text()), timeout,
+        return wait_for(lambda: re.search(pattern, self.console_text()), timeout * self.patience,
                         f"{self.name}: {pattern!r} on the console")
 
     def kernel_complaints(self):
         """Lines on the console by which a kernel reports trouble."""
         bad = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|"
-                         r"Kernel panic|UBSAN|KASAN|lockdep|blocked for more than|soft lockup")
+                         r"Kernel panic|UBSAN|KASAN|lockdep|blocked for more than|soft lockup|"
+                         r"pagealloc:|kmemleak: \d+ new")
         return [line for line in self.console_text().splitlines() if bad.search(line)]
+
+    def leaks(self):
+        """What the kernel's leak detector, if it has one, says of our modules.
+
+        It looks twice, and not at what is younger than five seconds.
+        """
+        found = self.out("""
+            cd /sys/kernel/debug
+            [ -e kmemleak ] || exit 0
+            sleep 6
+            echo scan > kmemleak
+            echo scan > kmemleak
+            cat kmemleak
+            """, timeout=600)
+        objects = re.split(r"^(?=unreferenced object)", found, flags=re.M)
+        return "".join(o for o in objects if "qhca" in o)
 
     def trouble(self):
         """The ends of the logs, to be put into an error's text."""

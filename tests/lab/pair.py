@@ -144,7 +144,8 @@ class Port:
                 return (self.gid_index(address),)
             except GuestError:
                 return None
-        return wait_for(look, timeout, f"{self.guest.name}: a GID for {address}")[0]
+        return wait_for(look, timeout * self.guest.patience,
+                        f"{self.guest.name}: a GID for {address}")[0]
 
     @property
     def ibdev(self):
@@ -218,7 +219,7 @@ class Node(Guest):
         mark = self.qmp_client.mark()
         self.qmp("device_del", id=self.first_device["id"])
         self.qmp_client.wait_event("DEVICE_DELETED", {"device": self.first_device["id"]},
-                                   mark, timeout)
+                                   mark, timeout * self.patience)
 
     @contextlib.contextmanager
     def capture(self, file):

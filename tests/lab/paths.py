@@ -24,16 +24,33 @@ def guest_env():
 
 
 def kernel_release(which="default"):
-    """'default', 'backports' or a release, as a release the guest has."""
+    """'default', 'backports', 'debug' or a release, as a release the guest has.
+
+    QHCA_KERNEL says what the default is, if it is not the suite's own kernel.
+    """
     env = guest_env()
+    if which == "default":
+        which = os.environ.get("QHCA_KERNEL") or which
     release = env.get(which, which)
     if f"kernel-{release}" not in env:
-        raise Missing(f"the guest has no kernel {release}")
+        hint = ": run `make debug-kernel`" if which == "debug" else ""
+        raise Missing(f"the guest has no kernel {release}{hint}")
     return release
 
 
 def kernel(release):
     return guest_env()[f"kernel-{release}"]
+
+
+def finds_faults(release):
+    """Is it the kernel of `make debug-kernel`?"""
+    return guest_env().get("debug") == release
+
+
+def kernel_lists(release):
+    """What depmod knows of a kernel that is not in the guest's image, or None."""
+    folder = guest_env().get(f"modules-{release}")
+    return pathlib.Path(folder) if folder else None
 
 
 def initramfs(release):

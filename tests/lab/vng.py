@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 from . import accel, paths
-from .guest import GuestError, Result
+from .guest import PATIENCE, GuestError, Result
 
 # The one file of udev's rules that anything here needs: virtme-ng talks through
 # virtio-ports by name. The others look every device up in files seen over 9p
@@ -72,6 +72,8 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
     files      {name: host path} to find under /run/qhca/ in the guest
     """
     release = paths.kernel_release(kernel)
+    if paths.finds_faults(release):
+        timeout *= PATIENCE
     env = paths.guest_env()
     qemu = str(qemu or paths.qemu())
     root = pathlib.Path(env["vng"])
@@ -85,7 +87,7 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
         _mask_udev_rules(folder / "rules.d", env["tree"])
         (folder / "command").write_text(PRELUDE + command + "\n")
         argv = ["/usr/bin/python3", str(root / "usr/bin/virtme-ng"),
-                "--run", f"{env['tree']}/boot/vmlinuz-{release}", "--root", env["tree"],
+                "--run", paths.kernel(release), "--root", env["tree"],
                 "--force-9p", "--qemu", qemu, "--memory", memory, "--cpus", str(cpus),
                 f"--rodir=/mnt={folder}", f"--rodir=/etc/udev/rules.d={folder}/rules.d", "--exec", "/bin/bash /mnt/command"]
         if accel.options(qemu) != accel.KVM:
