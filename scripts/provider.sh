@@ -14,14 +14,24 @@ SCRIPT_NAME=provider
 . "$TOP/scripts/guest-paths.sh"
 
 source=$TOP/userspace-provider/providers/qhca
-name=rdma-core
-[ -z "${RDMA_CORE_SRC:-}" ] || name=rdma-core-$(hash_of "$RDMA_CORE_SRC")
+options=(-DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DENABLE_STATIC=0 -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	-DENABLE_WERROR=0)
+if [ -z "${RDMA_CORE_SRC:-}" ]; then
+	name=rdma-core
+	options+=(-DIN_PLACE=1)
+else
+	[ -f "$RDMA_CORE_SRC/CMakeLists.txt" ] || die "RDMA_CORE_SRC=$RDMA_CORE_SRC is no rdma-core source tree"
+	RDMA_CORE_SRC=$(cd "$RDMA_CORE_SRC" && pwd)
+	# Its libibverbs is to look for providers where guests have them.
+	options+=(-DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
+		-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu)
+	name=rdma-core-own-$(hash_of "$RDMA_CORE_SRC" "${options[@]}")
+fi
 work=$GUEST_TREE/build/$name
 out=$BUILD/provider
 
 own_source()
 {
-	[ -f "$RDMA_CORE_SRC/CMakeLists.txt" ] || die "RDMA_CORE_SRC=$RDMA_CORE_SRC is no rdma-core source tree"
 	as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
 	sync_tree "$RDMA_CORE_SRC/" "$work/src" --exclude=/.git --exclude=/build --exclude=/providers/qhca \
 		--exclude=/CMakeLists.txt --exclude=/kernel-headers/CMakeLists.txt \
@@ -58,8 +68,7 @@ stage()
 configure()
 {
 	mkdir -p "$work/build"
-	in_tree "/build/$name/build" cmake -G Ninja -DIN_PLACE=1 -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
-		-DENABLE_STATIC=0 -DCMAKE_BUILD_TYPE=RelWithDebInfo -DENABLE_WERROR=0 ../src
+	in_tree "/build/$name/build" cmake -G Ninja "${options[@]}" ../src
 }
 
 build()
