@@ -438,6 +438,23 @@ bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe)
 	return true;
 }
 
+bool qhca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi)
+{
+	const struct qhca_cq *cq = qhca_ctx_peek(&hca->cqs.cache, cqn);
+
+	if (cq)
+		*pi = cq->pi;
+	return cq;
+}
+
+bool qhca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci)
+{
+	/* all that changes of it is which translations it remembers */
+	struct qhca_cq *cq = (void *)qhca_ctx_peek(&hca->cqs.cache, cqn);
+
+	return cq && !qhca_qbuf_read32(hca, &cq->buf, cq->rec_offset, ci);
+}
+
 /* ------------------------------------------------------------------------
  * Commands
  */

@@ -94,6 +94,15 @@ void qhca_cq_unref(struct qhca_hca *hca, uint32_t cqn);
  */
 bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
 
+/*
+ * How far the device has written and software has taken entries, without
+ * disturbing what is cached, nor what is counted: for guesses only.  taken:
+ * reads the record.  false: the descriptor is not at hand, or the record cannot
+ * be read.
+ */
+bool qhca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi);
+bool qhca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci);
+
 /* QHCA_DB_CQ_ARM through doorbell page @page. */
 void qhca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value);
 /* Moderation timers that are due. */

@@ -24,60 +24,78 @@ static bool moved_within(const struct qhca_hca *hca,
 	return microseconds(hca) - l->moved <= ns / 1000;
 }
 
-static void moved(struct qhca_hca *hca, struct qhca_linger_qp *l)
+static void count(uint8_t *n)
 {
+	if (*n < UINT8_MAX)
+		(*n)++;
+}
+
+static void saw(struct qhca_linger_qp *l, uint32_t upto)
+{
+	if ((int32_t)(upto - l->seen) > 0)
+		l->seen = upto;
+}
+
+/* Has software seen more, by its own index of the CQ? */
+static void look_at_cq(struct qhca_hca *hca, const struct qhca_qp *qp,
+		       struct qhca_linger_qp *l)
+{
+	uint32_t ci;
+
+	if (!l->telling)
+		return;
+	if (!qhca_cq_taken(hca, qp->send_cqn, &ci)) {
+		/* nothing is known: as if it had */
+		saw(l, qp->sq_ci);
+	} else if ((int32_t)(ci - l->told_cqe) >= 0) {
+		saw(l, l->told);
+		l->telling = false;
+	}
+}
+
+/* ... or by messages of the peer's, which come before each post? */
+static void look_at_rhythm(struct qhca_linger_qp *l, uint32_t old)
+{
+	if (!l->heard || l->heard != l->heard_before)
+		l->answers = 0;
+	else
+		count(&l->answers);
+	if (l->answers >= QHCA_LINGER_SURE)
+		saw(l, old);
+	l->heard_before = l->heard;
+	l->heard = 0;
+}
+
+void qhca_linger_posted(struct qhca_hca *hca, const struct qhca_qp *qp,
+			uint32_t old)
+{
+	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
+	uint32_t unseen;
+
+	look_at_cq(hca, qp, l);
+	look_at_rhythm(l, old);
+	unseen = qp->sq_pi - l->seen;
+	if (old == l->seen)
+		l->window -= (l->window + 3) / 4;
+	if (unseen > l->window)
+		l->window = unseen < UINT8_MAX ? unseen : UINT8_MAX;
 	l->moved = microseconds(hca);
-	l->heard = false;
 }
 
-static uint32_t deep_debt(const struct qhca_linger_qp *l)
+void qhca_linger_told(struct qhca_hca *hca, const struct qhca_qp *qp,
+		      uint32_t wqe)
 {
-	return QHCA_RING_DEBT << l->shy / 2;
-}
+	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
 
-static void pay(struct qhca_linger_qp *l, uint32_t n)
-{
-	l->debt -= n < l->debt ? n : l->debt;
-}
-
-static void in_vain(struct qhca_linger_qp *l)
-{
-	l->debt = 0;
-	if (l->shy < QHCA_RING_SHY_MAX)
-		l->shy++;
-}
-
-void qhca_linger_rung(struct qhca_hca *hca, uint32_t qpn, uint32_t n)
-{
-	const uint32_t most = QHCA_RING_DEBT << QHCA_RING_SHY_MAX / 2;
-	struct qhca_linger_qp *l = known_of(hca, qpn);
-
-	if (l->heard && !moved_within(hca, l, QHCA_PROMPT_NS))
-		l->debt = 0;
-	else if (l->debt < most)
-		l->debt += QHCA_RING_COST;
-	if (l->lone < QHCA_LONE)
-		l->lone++;
-	pay(l, n - 1);
-	moved(hca, l);
-}
-
-void qhca_linger_found(struct qhca_hca *hca, uint32_t qpn, uint32_t n)
-{
-	struct qhca_linger_qp *l = known_of(hca, qpn);
-
-	pay(l, n);
-	if (n > 1)
-		l->shy = l->lone = 0;
-	else if (l->idle)
-		in_vain(l);
-	l->idle = false;
-	moved(hca, l);
+	if (l->telling)		/* one at a time: what is seen may lag */
+		return;
+	l->telling = qhca_cq_written(hca, qp->send_cqn, &l->told_cqe);
+	l->told = wqe + 1;
 }
 
 void qhca_linger_heard(struct qhca_hca *hca, uint32_t qpn)
 {
-	known_of(hca, qpn)->heard = true;
+	count(&known_of(hca, qpn)->heard);
 }
 
 /* ---- where the device stays */
@@ -104,49 +122,32 @@ void qhca_linger_forget(struct qhca_hca *hca, uint32_t qpn)
 	*known_of(hca, qpn) = (struct qhca_linger_qp){
 		/* its first request is not one of many */
 		.moved = microseconds(hca) - QHCA_LINGER_END_NS / 1000 - 1,
-		.heard = true,
-		.lone = QHCA_LONE,
 	};
 }
 
-/* How long to stay at a queue that has run dry, ns; 0: it is not worth it. */
-static uint32_t patience(const struct qhca_hca *hca, const struct qhca_qp *qp,
-			 bool *idle)
+static bool is_worth_it(struct qhca_hca *hca, const struct qhca_qp *qp)
 {
-	const struct qhca_linger_qp *l = &hca->qps.slot[qp->qpn].linger;
+	const struct qhca_linger_qp *l = known_of(hca, qp->qpn);
 	uint32_t under_way = qp->sq_max - qp->sq_ci;
 
-	*idle = false;
 	if (!qhca_qp_is_reliable(qp) ||
 	    !moved_within(hca, l, QHCA_LINGER_END_NS))
-		return 0;
-	if (under_way > 1 ||
-	    (under_way && (l->debt || l->lone < QHCA_LONE)))
-		return QHCA_LINGER_NS;
-	if (under_way || l->debt < deep_debt(l))
-		return 0;
-	*idle = true;
-	return QHCA_LINGER_IDLE_NS;
+		return false;
+	return under_way > 1 || l->window >= QHCA_LINGER_WINDOW;
 }
 
 bool qhca_linger_stay(struct qhca_hca *hca, const struct qhca_qp *qp)
 {
 	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
 	struct qhca_linger *at = &hca->linger;
-	bool was_idle = l->idle, idle;
-	uint32_t ns = patience(hca, qp, &idle);
-	uint64_t due = hca->now + ns;
+	uint64_t due = hca->now + QHCA_LINGER_NS;
 
 	leave(hca, qp->qpn);
-	l->idle = false;
-	if (!ns && was_idle)
-		in_vain(l);
-	if (!ns || at->num == QHCA_LINGER_MAX)
+	if (at->num == QHCA_LINGER_MAX || !is_worth_it(hca, qp))
 		return false;
 	at->qp[at->num].due = due;
 	at->qp[at->num++].qpn = qp->qpn;
 	l->on = true;
-	l->idle = idle;
 	if (due < at->first_due)
 		at->first_due = due;
 	return true;

@@ -3,28 +3,33 @@
  * Staying at a send queue that has run dry.
  *
  * Whoever posts meanwhile need not ring: sq_active stays set.  The queue is
- * looked at with each acknowledgement, and every QHCA_LINGER_NS
- * (QHCA_LINGER_IDLE_NS when none is due), until QHCA_LINGER_END_NS after
- * requests were last found.  A request that is posted meanwhile waits for the
- * next look.  So it is done where many are posted at a time, and not for those
- * who post one, wait for its end and post the next:
+ * looked at with each acknowledgement, and every QHCA_LINGER_NS, until
+ * QHCA_LINGER_END_NS after requests were last found.  A request that is posted
+ * meanwhile waits for the next look: no loss to software that posts on without
+ * waiting for ends, but all the more to software that posts one, waits for its
+ * end and posts the next.  Which of the two it is tells its *window*: how many
+ * requests it had posted without having seen their ends, when the last of
+ * them was noticed.  The device may long have done all of them.
+ *
+ * An end is seen when software has taken the CQE that tells of it, by the
+ * consumer index that it stores in the CQ's record; requests without a CQE end
+ * with the next that has one.  A message of the peer's may tell of ends as
+ * well.  It is taken to do so where as many of them as the time before came
+ * between two posts, and at least one, QHCA_LINGER_SURE times in succession:
+ * two streams that cross do not keep such a rhythm.
+ *
+ * The device lingers
  *
  *  - while two or more requests are under way;
- *  - while one is, if the queue is in debt, or if several requests were found
- *    together since the doorbell before the last;
- *  - while none is, if it is deep in debt.
+ *  - while one or none is, if the window is QHCA_LINGER_WINDOW or more.
  *
- * Only on reliable QPs: others are done with a request when it is sent.
+ * Only on reliable QPs: others are done with a request when it is sent, and
+ * nothing makes the device look again.
  *
- * Debt is what doorbells cost: QHCA_RING_COST for each, less one for each
- * request that had none of its own.  It starts anew with a doorbell that may be
- * the answer to something, that is, QHCA_PROMPT_NS after the requests before,
- * and after a completion or a request of the peer's.  The third case is that of a
- * busy host, which after each doorbell runs the peer until its answer is there,
- * and only then goes on with the guest that posts.  There a look may find what
- * was posted one at a time after all: nothing is gained then, debt starts anew,
- * and every two such looks (with none between that found several) double the
- * debt that it takes to linger like this again.
+ * A window shrinks by a quarter when something is posted after all before it
+ * are known to have ended.  Not known to the device are messages of other QPs
+ * that tell of ends: software that waits for these, and asks for no CQEs, may
+ * wait for a look each time.
  */
 #ifndef QHCA_CORE_LINGER_H
 #define QHCA_CORE_LINGER_H
@@ -36,24 +41,22 @@ struct qhca_hca;
 struct qhca_qp;
 
 #define QHCA_LINGER_MAX		64u	/* QPs at a time */
-#define QHCA_LINGER_NS		100000u	/* from look to look */
-#define QHCA_LINGER_IDLE_NS	50000u
+#define QHCA_LINGER_NS		50000u	/* from look to look */
 #define QHCA_LINGER_END_NS	1000000u
-#define QHCA_PROMPT_NS		20000u	/* no answer comes sooner */
-#define QHCA_RING_COST		32u
-#define QHCA_RING_DEBT		64u	/* deep */
-#define QHCA_RING_SHY_MAX	15u
-#define QHCA_LONE		2u	/* doorbells in a row: one at a time */
+#define QHCA_LINGER_WINDOW	8u
+#define QHCA_LINGER_SURE	4u
 
 /* What is known of who posts to a QP; in its qhca_qpslot. */
 struct qhca_linger_qp {
 	uint32_t moved;			/* us, when sq_pi moved */
-	uint16_t debt;
-	uint8_t shy;			/* looks in vain */
-	uint8_t lone;			/* doorbells since several were found */
+	uint32_t seen;			/* software has seen all before this WQE */
+	uint32_t told;			/* ... and then before this one, */
+	uint32_t told_cqe;		/* with the CQE before this index, */
+	bool telling;			/* if this is set */
 	bool on;			/* is among qhca_linger.qp */
-	bool idle;			/* ... with nothing under way */
-	bool heard;			/* qhca_linger_heard(), since sq_pi moved */
+	uint8_t window;			/* requests; does not count further */
+	uint8_t heard, heard_before;	/* messages since sq_pi moved, and before */
+	uint8_t answers;		/* in succession: as many, and not none */
 };
 
 /* Where the device lingers. */
@@ -70,13 +73,19 @@ struct qhca_linger {
 void qhca_linger_init(struct qhca_hca *hca);
 
 /*
- * What happens to a QP.  rung: a doorbell told of @n WQEs; found: as many were
- * found without one; heard: a completion was written or a request of the peer's
- * came; forget: the QP is gone, or as new.  O(QHCA_LINGER_MAX), no DMA.
+ * What happens to a QP.  O(QHCA_LINGER_MAX); only the first makes DMA: it reads
+ * the record of the send CQ, if the CQ's descriptor is at hand.
  */
-void qhca_linger_rung(struct qhca_hca *hca, uint32_t qpn, uint32_t n);
-void qhca_linger_found(struct qhca_hca *hca, uint32_t qpn, uint32_t n);
+
+/* sq_pi has moved, from @old: by a doorbell, or by a look at the record. */
+void qhca_linger_posted(struct qhca_hca *hca, const struct qhca_qp *qp,
+			uint32_t old);
+/* A CQE for the send queue was written: WQE @wqe and those before have ended. */
+void qhca_linger_told(struct qhca_hca *hca, const struct qhca_qp *qp,
+		      uint32_t wqe);
+/* A message of the peer's came, or a part of it. */
 void qhca_linger_heard(struct qhca_hca *hca, uint32_t qpn);
+/* The QP is gone, or as new. */
 void qhca_linger_forget(struct qhca_hca *hca, uint32_t qpn);
 
 /*

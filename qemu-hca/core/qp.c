@@ -439,7 +439,7 @@ bool qhca_qp_refetch_sq(struct qhca_hca *hca, struct qhca_qp *qp)
 				      qp->sq_ci, qp->sq_depth))
 		return false;
 	qhca_count_n(hca, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
-	qhca_linger_found(hca, qp->qpn, qp->sq_pi - old);
+	qhca_linger_posted(hca, qp, old);
 	return true;
 }
 
@@ -463,7 +463,6 @@ bool qhca_qp_refetch_rq(struct qhca_hca *hca, struct qhca_qp *qp)
 static void post(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t cqn,
 		 uint64_t handle, struct qhca_cqe *cqe)
 {
-	qhca_linger_heard(hca, qp->qpn);
 	put_le32(&cqe->qpn, qp->qpn);
 	put_le64(&cqe->handle, handle);
 	if (!qhca_cq_post(hca, cqn, cqe))
@@ -482,6 +481,7 @@ void qhca_complete_send(struct qhca_hca *hca, struct qhca_qp *qp,
 	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
 	put_le32(&cqe.flags, QHCA_CQE_REQUESTER);
 	post(hca, qp, qp->send_cqn, qp->handle, &cqe);
+	qhca_linger_told(hca, qp, wc->wqe);
 }
 
 void qhca_complete_recv(struct qhca_hca *hca, struct qhca_qp *qp,

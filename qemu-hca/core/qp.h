@@ -248,7 +248,7 @@ struct qhca_qpslot {
 	uint8_t rsvd[2];
 	struct qhca_linger_qp linger;
 };
-QHCA_ASSERT_SIZE(struct qhca_qpslot, 48);
+QHCA_ASSERT_SIZE(struct qhca_qpslot, 56);
 
 struct qhca_qps {
 	struct qhca_ctxcache cache;

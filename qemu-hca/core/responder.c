@@ -607,7 +607,8 @@ enum qhca_verdict qhca_request_execute(struct qhca_hca *hca,
 				       struct qhca_qp *qp,
 				       const struct qhca_pkt *pkt)
 {
-	qhca_linger_heard(hca, qp->qpn);
+	if (pkt->what & QHCA_OPF_LAST)
+		qhca_linger_heard(hca, qp->qpn);
 	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(hca, qp, pkt))
 		return QHCA_V_INVALID;
 	if (pkt->what & QHCA_OPF_SEND)

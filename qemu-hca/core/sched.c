@@ -184,15 +184,17 @@ ignore:
 static void take_doorbell(struct qhca_hca *hca, struct qhca_qp *qp,
 			  uint32_t pi)
 {
-	if ((int32_t)(pi - qp->sq_pi) <= 0)
+	uint32_t old = qp->sq_pi;
+
+	if ((int32_t)(pi - old) <= 0)
 		return;		/* late: the record told us */
 	if (pi - qp->sq_ci > qp->sq_depth) {
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return;
 	}
-	qhca_linger_rung(hca, qp->qpn, pi - qp->sq_pi);
 	qp->sq_pi = pi;
 	qhca_qp_dirty(hca, qp);
+	qhca_linger_posted(hca, qp, old);
 }
 
 /* ---- a turn */

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host.h"
+
+#define CQN	9u
+#define QPN	5u
+
+/* One who posts, and what the device makes of it. */
+struct poster {
+	struct host *h;
+	struct ring cq, eq;
+	struct qhca_qp qp;
+	uint32_t polled;		/* CQEs that software has taken */
+};
+
+static struct poster poster(void)
+{
+	struct poster p = {
+		.h = host_new_ready(),
+		.qp = { .qpn = QPN, .type = QHCA_QPT_RC, .send_cqn = CQN },
+	};
+
+	p.eq = host_ring(p.h, 6);
+	p.cq = host_ring(p.h, 8);
+	assert_int_equal(host_create_eq(p.h, 0, &p.eq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(p.h, CQN, &p.cq, 0), QHCA_CMD_OK);
+	p.h->hca->now = 1000000000;
+	qhca_linger_forget(p.h->hca, QPN);
+	return p;
+}
+
+/* @n requests are noticed together, and begun. */
+static void post(struct poster *p, uint32_t n)
+{
+	uint32_t old = p->qp.sq_pi;
+
+	p->qp.sq_pi += n;
+	p->qp.sq_cur = p->qp.sq_max = p->qp.sq_pi;
+	p->h->hca->now += 1000;
+	qhca_linger_posted(p->h->hca, &p->qp, old);
+}
+
+/* The oldest request ends, with a CQE or without. */
+static void end(struct poster *p, bool signaled)
+{
+	struct qhca_cqe cqe = { 0 };
+	uint32_t wqe = p->qp.sq_ci++;
+
+	if (!signaled)
+		return;
+	put_le32(&cqe.wqe, wqe);
+	assert_true(qhca_cq_post(p->h->hca, CQN, &cqe));
+	qhca_linger_told(p->h->hca, &p->qp, wqe);
+}
+
+static void poll(struct poster *p, uint32_t n)
+{
+	p->polled += n;
+	host_set_ci(p->h, &p->cq, p->polled);
+}
+
+/* All has been sent: does the device stay? */
+static bool stays(struct poster *p)
+{
+	return qhca_linger_stay(p->h->hca, &p->qp);
+}
+
+static uint64_t first_look(const struct poster *p)
+{
+	return p->h->hca->linger.first_due;
+}
+
+static void let_time_pass(struct poster *p, uint64_t ns)
+{
+	p->h->hca->now += ns;
+	qhca_linger_run(p->h->hca);
+}
+
+/* Posts one, sees its end, posts the next: the device turns away each time. */
+static void test_one_at_a_time(void **state)
+{
+	struct poster p = poster();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		post(&p, 1);
+		assert_false(stays(&p));
+		end(&p, true);
+		assert_false(stays(&p));
+		poll(&p, 1);
+	}
+	host_free(p.h);
+}
+
+/* All have ended, as many as software has not yet seen the ends of. */
+static void test_ends_not_seen(void **state)
+{
+	struct poster p = poster();
+	uint32_t left = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < QHCA_LINGER_WINDOW; i++) {
+		assert_int_equal(stays(&p), false);
+		post(&p, 1);
+		end(&p, true);
+	}
+	assert_true(stays(&p));
+	/* they are seen, one before each of the posts that follow */
+	for (int i = 0; i < 1000; i++) {
+		poll(&p, 1);
+		post(&p, 1);
+		end(&p, true);
+		assert_true(stays(&p));
+	}
+	/* all at once: it is forgotten, but not at once */
+	poll(&p, QHCA_LINGER_WINDOW);
+	while (stays(&p)) {
+		post(&p, 1);
+		end(&p, true);
+		poll(&p, 1);
+		assert_true(++left < 16);
+	}
+	assert_true(left > 1);
+	host_free(p.h);
+}
+
+/* Requests that have no CQE have not been seen before the next that has. */
+static void test_few_cqes(void **state)
+{
+	struct poster p = poster();
+	int turned = 0;
+
+	(void)state;
+	for (int i = 0; i < 6400; i++) {
+		post(&p, 1);
+		end(&p, i % 64 == 63);
+		turned += !stays(&p);
+		if (i % 64 == 63)
+			poll(&p, 1);
+	}
+	assert_int_equal(turned, QHCA_LINGER_WINDOW - 1);
+	host_free(p.h);
+}
+
+/* Two under way are enough; none is, where the QP is not reliable. */
+static void test_under_way(void **state)
+{
+	struct poster p = poster();
+
+	(void)state;
+	post(&p, 1);
+	assert_false(stays(&p));
+	post(&p, 1);
+	assert_true(stays(&p));
+	p.qp.type = QHCA_QPT_UC;
+	assert_false(stays(&p));
+	host_free(p.h);
+}
+
+/*
+ * One of the peer's messages before each post: it may be what was waited for.
+ * A CQE that is taken late tells nothing that the messages have not told, even
+ * if one of them fails to come.
+ */
+static void test_answers(void **state)
+{
+	struct poster p = poster();
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		post(&p, 1);
+		end(&p, i % 32 == 0);
+		assert_false(stays(&p));
+		if (i % 32 == 16)
+			poll(&p, 1);
+		else
+			qhca_linger_heard(p.h->hca, QPN);
+	}
+	host_free(p.h);
+}
+
+/* ... but not where there are none, two, or one, as it happens. */
+static void test_crossing_streams(void **state)
+{
+	struct poster p = poster();
+	uint64_t seed = 1;
+	int turned = 0;
+
+	(void)state;
+	for (int i = 0; i < 10000; i++) {
+		post(&p, 1);
+		end(&p, i % 64 == 63);
+		turned += !stays(&p);
+		if (i % 64 == 63)
+			poll(&p, 1);
+		for (uint64_t n = host_random(&seed) % 3; n; n--)
+			qhca_linger_heard(p.h->hca, QPN);
+	}
+	assert_in_range(turned, 0, 10000 / 32);
+	host_free(p.h);
+}
+
+/* When it looks, and when it gives up. */
+static void test_looks(void **state)
+{
+	struct poster p = poster();
+	uint64_t last;
+
+	(void)state;
+	assert_int_equal(first_look(&p), QHCA_NEVER);
+	post(&p, 32);
+	last = p.h->hca->now;
+	while (stays(&p)) {
+		assert_in_range(p.h->hca->now - last, 0, QHCA_LINGER_END_NS);
+		assert_int_equal(first_look(&p), p.h->hca->now + QHCA_LINGER_NS);
+		assert_false(qhca_sched_pending(p.h->hca));
+		let_time_pass(&p, QHCA_LINGER_NS - 1);
+		assert_false(qhca_sched_pending(p.h->hca));
+		let_time_pass(&p, 1);
+		assert_true(qhca_sched_pending(p.h->hca));
+		assert_int_equal(first_look(&p), QHCA_NEVER);
+		qhca_sched_run(p.h->hca, 1000);
+	}
+	assert_in_range(p.h->hca->now - last, QHCA_LINGER_END_NS,
+			QHCA_LINGER_END_NS + QHCA_LINGER_NS);
+	host_free(p.h);
+}
+
+static void test_forget(void **state)
+{
+	struct poster p = poster();
+
+	(void)state;
+	post(&p, 32);
+	assert_true(stays(&p));
+	qhca_linger_forget(p.h->hca, QPN);
+	assert_int_equal(p.h->hca->linger.num, 0);
+	assert_false(stays(&p));	/* though requests are under way */
+	host_free(p.h);
+}
+
+/* Whatever is in the CQ's record, and if it cannot be read. */
+static void test_bad_record(void **state)
+{
+	struct poster p = poster();
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		host_set_ci(p.h, &p.cq, (uint32_t)host_random(&seed));
+		post(&p, 1);
+		end(&p, i < 100);
+		stays(&p);
+		p.h->fail_in = i % 2;
+	}
+	p.h->fail_in = 0;
+	assert_false(qhca_is_dead(p.h->hca));
+	host_free(p.h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_one_at_a_time),
+	cmocka_unit_test(test_ends_not_seen),
+	cmocka_unit_test(test_few_cqes),
+	cmocka_unit_test(test_under_way),
+	cmocka_unit_test(test_answers),
+	cmocka_unit_test(test_crossing_streams),
+	cmocka_unit_test(test_looks),
+	cmocka_unit_test(test_forget),
+	cmocka_unit_test(test_bad_record),
+};
+
+TEST_MAIN(tests)
