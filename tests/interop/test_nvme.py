@@ -46,9 +46,10 @@ class Nvme:
     def __init__(self, target, host):
         self.target, self.host = target, host
 
-    def connect(self):
+    def connect(self, loss=3):
+        """`loss`: for how many seconds the host tries to have the target back."""
         self.host.out(f"nvme connect -t rdma -n {NQN} -a {self.target.ip4} -s 4420 -i 2 -Q 32 "
-                      "--reconnect-delay=1 --ctrl-loss-tmo=3", timeout=60)
+                      f"--reconnect-delay=1 --ctrl-loss-tmo={loss}", timeout=60)
         self.host.wait_until("[ -b /dev/nvme0n1 ]", 30, "the namespace")
 
     def disconnect(self):
@@ -133,5 +134,42 @@ def test_nvme_target_goes_under_io(nvme):
     # ... and comes back.
     nvme.target.out(f"ln -s /sys/kernel/config/nvmet/subsystems/{NQN} {LINK}")
     nvme.connect()
+    nvme.host.out(nvme.fio("--rw=write --bs=64k --size=4M --verify=crc32c"), timeout=60)
+    nvme.disconnect()
+
+
+@pytest.mark.full
+def test_nvme_host_unplugged_under_io(nvme):
+    """The host's device goes, and with it the controller; another may come."""
+    nvme.connect()
+    job = nvme.host.spawn(nvme.fio("--rw=randrw --bs=16k --size=32M --time_based --runtime=60"))
+    nvme.wait_busy()
+    nvme.host.unplug()
+    assert job.wait(60, check=False).code != 0
+    nvme.wait_gone()
+    nvme.host.plug()
+    nvme.host.configure()
+    nvme.connect()
+    nvme.host.out(nvme.fio("--rw=write --bs=64k --size=4M --verify=crc32c"), timeout=60)
+    nvme.disconnect()
+
+
+@pytest.mark.full
+def test_nvme_target_unplugged_under_io(nvme):
+    """The target's device goes and comes back: I/O waits for it meanwhile.
+
+    The port listens at an address of the device, and ends with it.
+    """
+    nvme.connect(loss=600)
+    job = nvme.host.spawn(nvme.fio("--rw=randrw --bs=16k --size=32M --time_based --runtime=40"))
+    nvme.wait_busy()
+    nvme.target.unplug()
+    nvme.host.wait_until("! grep -q live /sys/class/nvme/nvme0/state", 60, "the target's loss")
+    assert job.poll() is None
+    nvme.target.plug()
+    nvme.target.configure()
+    nvme.target.out(f"rm {LINK}; ln -s /sys/kernel/config/nvmet/subsystems/{NQN} {LINK}")
+    done = job.wait(180)
+    assert "err= 0" in done.out, done
     nvme.host.out(nvme.fio("--rw=write --bs=64k --size=4M --verify=crc32c"), timeout=60)
     nvme.disconnect()
