@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lab import content
+from lab import content, devlink
 
 # Caches that a few keys overflow, and room for large blocks.
 OPTIONS = {
@@ -26,12 +26,10 @@ def node(pairs):
 
 def reload(node, blocks, kib):
     """Gives the pool another size; what the driver says about it."""
-    device = node.out("devlink dev show").split()[0]
     for name, value in (("pool_blocks", blocks), ("pool_block_kib", kib)):
-        node.exec(f"devlink dev param set {device} name {name} value {value} cmode driverinit")
+        devlink.set_parameter(node, name, value)
     before = len(said(node))
-    node.exec(f"devlink dev reload {device}")
-    node.configure()
+    devlink.reload(node)
     lines = said(node)[before:]
     assert len(lines) == (1 if blocks else 0), lines
     return lines[0] if blocks else ""
@@ -122,7 +120,5 @@ def test_owner_loses_device(node, how):
     ("pool_block_kib", 32, "not a power of two from 64"),
 ])
 def test_refused(node, name, value, why):
-    device = node.out("devlink dev show").split()[0]
-    done = node.exec(f"devlink dev param set {device} name {name} value {value} cmode driverinit",
-                     check=False)
+    done = devlink.set_parameter(node, name, value, check=False)
     assert not done.ok and why in done.out + done.err, done

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lab import capture, verbs
+from lab import capture, devlink, verbs
 from lab.link import FULL, Link, links
 
 TIMER_CODE, TIMER = 31, 491.52e-3      # RNR timer
@@ -52,11 +52,8 @@ BOTH = pytest.mark.parametrize("link", of_qhca("server", "client"), indirect=Tru
 def no_unsolicited_acks(ends):
     def switch(value):
         for node in ends:
-            device = node.out("devlink dev show").split()[0]
-            node.exec(f"devlink dev param set {device} name unsolicited_acks value {value} "
-                      "cmode driverinit")
-            node.exec(f"devlink dev reload {device}")
-            node.configure()
+            devlink.set_parameter(node, "unsolicited_acks", value)
+            devlink.reload(node)
     switch("false")
     yield
     switch("true")

@@ -15,6 +15,8 @@ import shlex
 import statistics
 from dataclasses import dataclass
 
+from lab import devlink
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 CACHES = ("pt", "at", "qp", "cq", "srq")
@@ -74,17 +76,11 @@ class Bench:
 
     def __init__(self, node):
         self.node = node
-        self.device = "pci/" + node.out("basename $(readlink -f /sys/bus/pci/drivers/qhca/0*)")
         self.path = f"/machine/peripheral/{node.first_device['id']}"
 
     def set_geometry(self, **caches):
         """set_geometry(pt=(4, 2)): in force, and all caches empty, afterwards."""
-        for cache, (sets, blocks) in caches.items():
-            for what, value in (("sets", sets), ("blocks", blocks)):
-                self.node.exec(f"devlink dev param set {self.device} name {cache}_cache_{what} "
-                               f"value {value} cmode driverinit")
-        self.node.exec(f"devlink dev reload {self.device}", timeout=60)
-        self.node.configure()
+        devlink.set_geometry(self.node, **caches)
 
     def set_cost(self, ns):
         """Charges so many nanoseconds for each read of a table."""
