@@ -163,11 +163,7 @@ static void other_qp_2(struct test *t)
 	if (!EXPECT(t, second, "ibv_create_qp"))
 		return;
 	self.qpn = second->qp_num;
-	rc = qp_init(second, &t->conn);
-	if (!rc)
-		rc = qp_to_rtr(second, &t->conn, t->peer->gid_index, &self);
-	if (!rc)
-		rc = qp_to_rts(second, &t->conn, 1);
+	rc = qp_connect(second, &t->conn, t->peer->gid_index, &self, 1);
 	EXPECT(t, !rc, "connecting a second QP: %s", strerror(rc));
 	post_bind(t, second, region, WINDOW_LEN, RIGHTS);
 	expect_wc(t, t->send_cq, BIND_ID, IBV_WC_SUCCESS);

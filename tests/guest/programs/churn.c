@@ -173,11 +173,7 @@ static void bring_up(struct churn *c, struct ibv_qp *qp, const struct qp_address
 	int rc = qp_reset(qp);
 
 	if (!rc)
-		rc = qp_init(qp, &c->conn);
-	if (!rc)
-		rc = qp_to_rtr(qp, &c->conn, c->peer.gid_index, there);
-	if (!rc)
-		rc = qp_to_rts(qp, &c->conn, here->psn);
+		rc = qp_connect(qp, &c->conn, c->peer.gid_index, there, here->psn);
 	if (rc)
 		die("connecting a QP: %s", strerror(rc));
 }

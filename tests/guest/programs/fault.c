@@ -118,8 +118,8 @@ void pair_connect(struct qp_pair *p, enum ibv_qp_type type)
 		die("ibv_create_qp: %s", strerror(errno));
 	p->mine = (struct qp_address){ p->qp->qp_num, lrand48() & 0xffffff, t.peer.gid };
 	peer_exchange(&t.peer, &p->mine, &p->theirs, sizeof(p->mine));
-	if (qp_init(p->qp, &c) || qp_to_rtr(p->qp, &c, t.peer.gid_index, &p->theirs) ||
-	    qp_to_rts(p->qp, &c, p->mine.psn))
+	errno = qp_connect(p->qp, &c, t.peer.gid_index, &p->theirs, p->mine.psn);
+	if (errno)
 		die("QP to RTS: %s", strerror(errno));
 }
 

@@ -37,7 +37,6 @@ static struct {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
 	int gid_index;
-	union ibv_gid gid;
 	unsigned int seconds;
 } t = { .seconds = 5 };
 
@@ -60,6 +59,12 @@ static bool failed;
 
 static void make_qps(void)
 {
+	const struct connection c = {
+		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 16,
+		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+		.rd_atomic = 4, .dest_rd_atomic = 4,
+		.access = ACCESS & ~IBV_ACCESS_ON_DEMAND,
+	};
 	struct ibv_qp_init_attr init = {
 		.send_cq = t.cq, .recv_cq = t.cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 64, .max_recv_wr = 64,
@@ -71,37 +76,9 @@ static void make_qps(void)
 		if (!t.qp[i])
 			die("ibv_create_qp: %s", strerror(errno));
 	}
-	for (int i = 0; i < 2; i++) {
-		struct ibv_qp_attr attr = {
-			.qp_state = IBV_QPS_INIT, .port_num = 1,
-			.qp_access_flags = ACCESS & ~IBV_ACCESS_ON_DEMAND,
-		};
-
-		if (ibv_modify_qp(t.qp[i], &attr, IBV_QP_STATE | IBV_QP_PORT |
-				  IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS))
-			die("to INIT");
-		attr = (struct ibv_qp_attr){
-			.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
-			.dest_qp_num = t.qp[!i]->qp_num, .rq_psn = 7,
-			.max_dest_rd_atomic = 4, .min_rnr_timer = 12,
-			.ah_attr = { .is_global = 1, .port_num = 1,
-				     .grh = { .dgid = t.gid, .hop_limit = 1,
-					      .sgid_index = t.gid_index } },
-		};
-		if (ibv_modify_qp(t.qp[i], &attr, IBV_QP_STATE | IBV_QP_AV |
-				  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				  IBV_QP_MIN_RNR_TIMER))
-			die("to RTR");
-		attr = (struct ibv_qp_attr){
-			.qp_state = IBV_QPS_RTS, .sq_psn = 7, .timeout = 16,
-			.retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4,
-		};
-		if (ibv_modify_qp(t.qp[i], &attr, IBV_QP_STATE | IBV_QP_SQ_PSN |
-				  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC))
-			die("to RTS");
-	}
+	errno = qp_connect_pair(t.qp, &c, t.gid_index);
+	if (errno)
+		die("the QPs do not connect: %s", strerror(errno));
 }
 
 static void drop_qps(void)
@@ -839,7 +816,7 @@ int main(int argc, char **argv)
 	t.ctx = device_open(device);
 	t.pd = ibv_alloc_pd(t.ctx);
 	t.cq = ibv_create_cq(t.ctx, 256, NULL, NULL, 0);
-	if (!t.pd || !t.cq || ibv_query_gid(t.ctx, 1, t.gid_index, &t.gid))
+	if (!t.pd || !t.cq)
 		die("set-up: %s", strerror(errno));
 	if (worker)
 		work();

@@ -144,11 +144,7 @@ static void bring_up(struct lane *l)
 	int rc = qp_reset(l->qp);
 
 	if (!rc)
-		rc = qp_init(l->qp, &t.conn);
-	if (!rc)
-		rc = qp_to_rtr(l->qp, &t.conn, t.peer.gid_index, &l->there);
-	if (!rc)
-		rc = qp_to_rts(l->qp, &t.conn, l->here.psn);
+		rc = qp_connect(l->qp, &t.conn, t.peer.gid_index, &l->there, l->here.psn);
 	if (rc)
 		die("connecting a QP: %s", strerror(rc));
 }

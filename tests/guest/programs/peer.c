@@ -210,6 +210,35 @@ int qp_to_rts(struct ibv_qp *qp, const struct connection *c, uint32_t psn)
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
+int qp_connect(struct ibv_qp *qp, const struct connection *c, int gid_index,
+	       const struct qp_address *remote, uint32_t psn)
+{
+	int rc = qp_init(qp, c);
+
+	if (!rc)
+		rc = qp_to_rtr(qp, c, gid_index, remote);
+	if (!rc)
+		rc = qp_to_rts(qp, c, psn);
+	return rc;
+}
+
+int qp_connect_pair(struct ibv_qp *const qp[2], const struct connection *c, int gid_index)
+{
+	struct qp_address remote = { 0 };
+
+	if (ibv_query_gid(qp[0]->context, 1, gid_index, &remote.gid))
+		return EINVAL;
+	for (int i = 0; i < 2; i++) {
+		int rc;
+
+		remote.qpn = qp[!i]->qp_num;
+		rc = qp_connect(qp[i], c, gid_index, &remote, 0);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 enum ibv_qp_state qp_state(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;

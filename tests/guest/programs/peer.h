@@ -72,6 +72,11 @@ int qp_init(struct ibv_qp *qp, const struct connection *c);
 int qp_to_rtr(struct ibv_qp *qp, const struct connection *c, int gid_index,
 	      const struct qp_address *remote);
 int qp_to_rts(struct ibv_qp *qp, const struct connection *c, uint32_t psn);
+/* These three, for a QP in RESET. */
+int qp_connect(struct ibv_qp *qp, const struct connection *c, int gid_index,
+	       const struct qp_address *remote, uint32_t psn);
+/* Two QPs in RESET, of one port, to each other. */
+int qp_connect_pair(struct ibv_qp *const qp[2], const struct connection *c, int gid_index);
 int qp_error(struct ibv_qp *qp);
 enum ibv_qp_state qp_state(struct ibv_qp *qp);
 

@@ -94,21 +94,14 @@ static struct qhcadv_pool_attr query(struct ibv_context *ctx)
 
 static void connect_qps(struct ends *e)
 {
-	struct connection c = {
+	const struct connection c = {
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_4096, .timeout = 18, .retry_cnt = 7,
 		.rnr_retry = 7, .min_rnr_timer = 1, .rd_atomic = 4, .dest_rd_atomic = 4,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
-	struct qp_address address[2];
 
-	for (int i = 0; i < 2; i++) {
-		CHECK(!qp_reset(e->qp[i]) && !qp_init(e->qp[i], &c));
-		address[i] = (struct qp_address){ .qpn = e->qp[i]->qp_num, .psn = 7 };
-		CHECK(!ibv_query_gid(e->ctx, 1, gid_index, &address[i].gid));
-	}
-	for (int i = 0; i < 2; i++)
-		CHECK(!qp_to_rtr(e->qp[i], &c, gid_index, &address[1 - i]) &&
-		      !qp_to_rts(e->qp[i], &c, 7));
+	CHECK(!qp_reset(e->qp[0]) && !qp_reset(e->qp[1]));
+	CHECK(!qp_connect_pair(e->qp, &c, gid_index));
 }
 
 static struct ends open_ends(void)

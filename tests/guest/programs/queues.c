@@ -221,11 +221,7 @@ static void connect_qps(struct queues *q)
 
 		there.qpn = q->remote[i];
 		there.psn = i;
-		rc = qp_init(q->qp[i], &conn);
-		if (!rc)
-			rc = qp_to_rtr(q->qp[i], &conn, q->peer.gid_index, &there);
-		if (!rc)
-			rc = qp_to_rts(q->qp[i], &conn, i);
+		rc = qp_connect(q->qp[i], &conn, q->peer.gid_index, &there, i);
 		if (rc)
 			die("connecting QP %u: %s", i, strerror(rc));
 	}

@@ -319,11 +319,7 @@ static void connect_qp(struct scale *s)
 		die("ibv_create_qp: %s", strerror(errno));
 	here.qpn = s->qp->qp_num;
 	peer_exchange(&s->peer, &here, &there, sizeof(here));
-	rc = qp_init(s->qp, &s->conn);
-	if (!rc)
-		rc = qp_to_rtr(s->qp, &s->conn, s->peer.gid_index, &there);
-	if (!rc)
-		rc = qp_to_rts(s->qp, &s->conn, here.psn);
+	rc = qp_connect(s->qp, &s->conn, s->peer.gid_index, &there, here.psn);
 	if (rc)
 		die("connecting the QP: %s", strerror(rc));
 	peer_barrier(&s->peer);

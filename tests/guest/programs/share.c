@@ -125,21 +125,13 @@ struct user {
 
 static void connect_qps(struct user *u)
 {
-	struct connection c = {
+	const struct connection c = {
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_4096, .timeout = 18, .retry_cnt = 7,
 		.rnr_retry = 7, .min_rnr_timer = 1, .rd_atomic = 4, .dest_rd_atomic = 4,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
-	struct qp_address address[2];
 
-	for (int i = 0; i < 2; i++) {
-		CHECK(!qp_init(u->qp[i], &c));
-		address[i] = (struct qp_address) { .qpn = u->qp[i]->qp_num, .psn = 7 };
-		CHECK(!ibv_query_gid(u->ctx, 1, gid_index, &address[i].gid));
-	}
-	for (int i = 0; i < 2; i++)
-		CHECK(!qp_to_rtr(u->qp[i], &c, gid_index, &address[1 - i]) &&
-		      !qp_to_rts(u->qp[i], &c, 7));
+	CHECK(!qp_connect_pair(u->qp, &c, gid_index));
 }
 
 static struct user import(int sock)

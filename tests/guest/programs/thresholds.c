@@ -125,14 +125,9 @@ void new_pair(struct queues *q, struct pair *pair, const struct pair_options *o)
 	pair->idle_cq = new_cq(q, 2, 0, NULL);
 	for (int i = 0; i < 2; i++)
 		pair->qp[i] = new_qp(q, o, !i, pair->idle_cq);
-	for (int i = 0; i < 2; i++) {
-		struct qp_address remote = { .qpn = pair->qp[!i]->qp_num, .gid = q->gid };
-
-		if (qp_init(pair->qp[i], &c) ||
-		    qp_to_rtr(pair->qp[i], &c, q->gid_index, &remote) ||
-		    qp_to_rts(pair->qp[i], &c, 0))
-			die("the QPs do not connect: %s", strerror(errno));
-	}
+	errno = qp_connect_pair(pair->qp, &c, q->gid_index);
+	if (errno)
+		die("the QPs do not connect: %s", strerror(errno));
 }
 
 void end_pair(struct pair *pair)
@@ -626,8 +621,6 @@ int main(int argc, char **argv)
 	if (optind == argc)
 		die("no command");
 	q.ctx = device_open(device);
-	if (ibv_query_gid(q.ctx, 1, q.gid_index, &q.gid))
-		die("no GID with index %d", q.gid_index);
 	q.pd = ibv_alloc_pd(q.ctx);
 	q.buf = calloc(1, BUF_SIZE);
 	if (!q.pd || !q.buf)

@@ -24,7 +24,6 @@ enum counted {
 struct queues {
 	struct ibv_context *ctx;
 	int gid_index;
-	union ibv_gid gid;
 	struct ibv_pd *pd;
 	struct counters counters;
 	uint8_t *buf;

@@ -334,11 +334,7 @@ static void connect_qp(struct job *job, struct ibv_qp *qp, enum ibv_qp_type type
 	int rc;
 
 	c.type = type;
-	rc = qp_init(qp, &c);
-	if (!rc)
-		rc = qp_to_rtr(qp, &c, job->peer.gid_index, remote);
-	if (!rc)
-		rc = qp_to_rts(qp, &c, psn);
+	rc = qp_connect(qp, &c, job->peer.gid_index, remote, psn);
 	if (rc)
 		die("cannot connect QP %u: %s", qp->qp_num, strerror(rc));
 }
