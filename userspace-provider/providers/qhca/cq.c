@@ -434,13 +434,9 @@ struct ibv_cq_ex *qhcadv_create_cq(struct ibv_context *context,
 {
 	uint32_t threshold;
 	struct qhca_cq *cq;
-	int ret;
 
-	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
-	if (ret) {
-		errno = ret;
+	if (!qhca_queue_threshold(context, queue, inlen, &threshold))
 		return NULL;
-	}
 	cq = create_cq(context, attr, threshold);
 	if (!cq)
 		return NULL;

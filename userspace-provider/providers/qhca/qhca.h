@@ -387,9 +387,9 @@ int qhca_destroy_ah(struct ibv_ah *ah);
 
 /* queue.c */
 struct qhcadv_queue_attr;
-int qhca_queue_threshold(struct ibv_context *context,
-			 const struct qhcadv_queue_attr *attr, uint32_t inlen,
-			 uint32_t *threshold);
+bool qhca_queue_threshold(struct ibv_context *context,
+			  const struct qhcadv_queue_attr *attr, uint32_t inlen,
+			  uint32_t *threshold);
 
 /* cq.c */
 struct ibv_cq *qhca_create_cq(struct ibv_context *context, int cqe,

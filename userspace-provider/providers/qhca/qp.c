@@ -274,13 +274,9 @@ struct ibv_qp *qhcadv_create_qp(struct ibv_context *context,
 				uint32_t inlen)
 {
 	uint32_t threshold;
-	int ret;
 
-	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
-	if (ret) {
-		errno = ret;
+	if (!qhca_queue_threshold(context, queue, inlen, &threshold))
 		return NULL;
-	}
 	return new_qp(context, attr, threshold);
 }
 

@@ -8,18 +8,9 @@
 #include "qhca.h"
 #include "qhcadv.h"
 
-/**
- * qhca_queue_threshold - the threshold asked for
- * @context: of the queue to be made
- * @attr: what the caller gives, of its version
- * @inlen: bytes of it
- * @threshold: set to the threshold, or to 0 if none is given
- *
- * Returns 0 or an errno value.  That it fits the queue is for the kernel to say.
- */
-int qhca_queue_threshold(struct ibv_context *context,
-			 const struct qhcadv_queue_attr *attr, uint32_t inlen,
-			 uint32_t *threshold)
+static int read_threshold(struct ibv_context *context,
+			  const struct qhcadv_queue_attr *attr, uint32_t inlen,
+			  uint32_t *threshold)
 {
 	const uint8_t *bytes = (const uint8_t *)attr;
 	uint32_t i;
@@ -43,4 +34,26 @@ int qhca_queue_threshold(struct ibv_context *context,
 		return EINVAL;
 	*threshold = attr->threshold;
 	return 0;
+}
+
+/**
+ * qhca_queue_threshold - the threshold asked for
+ * @context: of the queue to be made
+ * @attr: what the caller gives, of its version
+ * @inlen: bytes of it
+ * @threshold: set to the threshold, or to 0 if none is given
+ *
+ * That it fits the queue is for the kernel to say.
+ *
+ * Return: whether it is good; if not, errno is set
+ */
+bool qhca_queue_threshold(struct ibv_context *context,
+			  const struct qhcadv_queue_attr *attr, uint32_t inlen,
+			  uint32_t *threshold)
+{
+	int ret = read_threshold(context, attr, inlen, threshold);
+
+	if (ret)
+		errno = ret;
+	return !ret;
 }

@@ -242,13 +242,9 @@ struct ibv_srq *qhcadv_create_srq(struct ibv_context *context,
 				  uint32_t inlen)
 {
 	uint32_t threshold;
-	int ret;
 
-	ret = qhca_queue_threshold(context, queue, inlen, &threshold);
-	if (ret) {
-		errno = ret;
+	if (!qhca_queue_threshold(context, queue, inlen, &threshold))
 		return NULL;
-	}
 	return new_srq(context, attr, threshold);
 }
 
