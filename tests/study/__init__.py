@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the caches do to keys, pages and throughput: measured, not modelled.
+"""What the caches do to keys, pages, QPs and throughput: measured, not modelled.
 
 One guest with one device; qhca-touch makes the accesses, over the device's
 loopback, one look-up of either cache each, so that every count is a property
@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 CACHES = ("pt", "at", "qp", "cq", "srq")
 # What the device allows, so that one set of many blocks can be had.
-PROPS = {"pt-cache-max-blocks": 64, "at-cache-max-blocks": 64}
+PROPS = {"pt-cache-max-blocks": 64, "at-cache-max-blocks": 64, "qp-cache-max-sets": 1024}
 # In which nothing of the study is evicted; for the cache that is not studied.
 ROOMY = {"pt": (4096, 16), "at": (16384, 16)}
 
@@ -187,6 +187,36 @@ def cost_sweep(bench):
         bench.set_cost(0)
 
 
+QUEUE_GEOMETRIES = ((16, 4), (128, 4), (1024, 4))
+QUEUES = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+QUEUE_REPEATS = 3
+
+
+def queue_sweep(bench):
+    """READs over ever more QPs, one at a time, so that it is known what each
+    looks up: the contexts of the QP and of its peer, which is in the same device."""
+    for size in QUEUE_GEOMETRIES:
+        # Without cost first: its counts are those of the other, too.
+        bench.set_geometry(**ROOMY, qp=size)
+        for ns in COST_NS:
+            script = ["timing", "queues", max(QUEUES)]
+            for queues in QUEUES * QUEUE_REPEATS:
+                script += ["queue-pattern", "random", queues, "show", queues]
+            try:
+                bench.set_cost(ns)
+                found = bench.touch(*script)
+            finally:
+                bench.set_cost(0)
+            for queues in QUEUES:
+                mine = [counts for counts in found if counts["label"] == str(queues)]
+                # The median, for what else the machine does; the first's counts.
+                counts = dict(mine[0], ns=statistics.median(c["ns"] for c in mine))
+                trace = Trace("queues", "random", 1, 1)
+                yield dict(row("queues", ROOMY, trace, "small", ns, counts), queues=queues,
+                           qp_sets=size[0], qp_blocks=size[1], qp_misses=counts["qpc_misses"],
+                           qp_hit_rate=1 - counts["qpc_misses"] / (2 * counts["accesses"]))
+
+
 def measure(bench, say):
     """All rows of the study."""
     geometries, traces = read_cases()
@@ -195,7 +225,8 @@ def measure(bench, say):
                          geometry_sweep(bench, geometries, traces)),
                         ("4 KiB pages against 2 MiB pages", page_size_sweep(bench)),
                         ("pool memory against ordinary memory", pool_sweep(bench)),
-                        ("the cost of a miss", cost_sweep(bench))):
+                        ("the cost of a miss", cost_sweep(bench)),
+                        ("many QPs", queue_sweep(bench))):
         say(name)
         for number, result in enumerate(sweep, 1):
             rows.append(result)
@@ -206,16 +237,19 @@ def measure(bench, say):
 
 # -- comparing runs ---------------------------------------------------------
 
-# What depends on the machine, not on the trace and the geometry.
-TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses"}
+# What depends on the machine, not on the trace and the geometry alone. Of QPs and
+# CQs: the device looks them up for timers and looks at their queues, too.
+TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses", "qp_misses", "qp_hit_rate"}
 ASKED = ("sweep", "memory", "cost_ns", "pattern", "keys", "pages", "pt_sets", "pt_blocks",
          "at_sets", "at_blocks")
+SOMETIMES = ("mib", "queues", "qp_sets", "qp_blocks")
 
 
 def differences(rows, others):
     """Where two runs counted differently; the same where both measured."""
     def by_question(all_rows):
-        return {tuple(r[name] for name in ASKED) + (r.get("mib"),): r for r in all_rows}
+        return {tuple(r[name] for name in ASKED) + tuple(r.get(name) for name in SOMETIMES): r
+                for r in all_rows}
 
     mine, theirs = by_question(rows), by_question(others)
     found = []

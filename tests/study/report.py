@@ -12,7 +12,11 @@ matplotlib.rcParams["svg.hashsalt"] = "qhca"
 
 from matplotlib import pyplot  # noqa: E402
 
-from . import COST_GEOMETRY, PAGE_GEOMETRY, POOL_GEOMETRY, COST_NS  # noqa: E402
+from . import (COST_GEOMETRY, COST_NS, PAGE_GEOMETRY, POOL_GEOMETRY,  # noqa: E402
+               QUEUE_GEOMETRIES)
+
+# RDMA READs of a ConnectX-6, 32 threads: millions a second by number of QPs.
+CONNECTX6_READS = {32: 83, 64: 55, 512: 42, 4096: 21}
 
 METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
 
@@ -27,7 +31,7 @@ def write_tables(rows, out):
 
 
 def select(rows, **wanted):
-    return [r for r in rows if all(r[name] == value for name, value in wanted.items())]
+    return [r for r in rows if all(r.get(name) == value for name, value in wanted.items())]
 
 
 def percent(rows, cache):
@@ -109,7 +113,28 @@ def draw_all(rows, out):
                  [r["keys"] for r in mine], rate(mine))
                 for ns, mine in ((ns, select(cost, cost_ns=ns)) for ns in COST_NS)],
                note="lines of the protection cache", at=sets * blocks)
+    for ns in COST_NS:
+        plots.draw("queues-cost" if ns else "queues", "Throughput as QPs outgrow the cache: "
+                   + (f"a context costs {ns // 1000} us" if ns else "misses cost nothing"),
+                   "QPs that read in random order", "READs a second, those of 32 QPs = 100",
+                   queue_curves(rows, ns))
+    queues = select(rows, sweep="queues", cost_ns=0)
+    plots.draw("queues-hits", "QPs in random order", "QPs that read, each with its peer",
+               "queue descriptor cache: hits, %",
+               by_geometry(queues, "qp", "queues"), hits=True)
     return plots.drawn
+
+
+def queue_curves(rows, ns):
+    """One for each cache, and a card's: in hundredths of its value at the fewest QPs."""
+    def normalised(label, points):
+        points = sorted(points)
+        return label, [x for x, _ in points], [100 * y / points[0][1] for _, y in points]
+
+    for sets, blocks in QUEUE_GEOMETRIES:
+        mine = select(rows, sweep="queues", cost_ns=ns, qp_sets=sets, qp_blocks=blocks)
+        yield normalised(f"{sets * blocks} descriptors", zip([r["queues"] for r in mine], rate(mine)))
+    yield normalised("ConnectX-6, RDMA READ", CONNECTX6_READS.items())
 
 
 def spared(row):
@@ -146,6 +171,12 @@ def page(rows, where):
                  for r in select(rows, sweep="page-size")]
     pool_rows = [[r["memory"].replace("small", "ordinary"), r["keys"], r["pt_misses"],
                   r["at_misses"], r["at_node_reads"], show(100 * spared(r))] for r in pool]
+    queue_rows = [[r["queues"], r["qp_sets"] * r["qp_blocks"], show(percent([r], "qp")[0]),
+                   show(rate([r])[0] / 1000), show(rate([c])[0] / 1000),
+                   c["fetch_stall_ns"] // 1000000]
+                  for r in select(rows, sweep="queues", cost_ns=0)
+                  for c in select(rows, sweep="queues", cost_ns=COST_NS[-1],
+                                  queues=r["queues"], qp_sets=r["qp_sets"])]
     counts = len(select(rows, sweep="keys")), len(select(rows, sweep="pages"))
     return f"""# What the caches do
 
@@ -155,8 +186,8 @@ each measurement. An access is an RDMA WRITE of 8 bytes through a key, over the
 device's loopback: one look-up of the protection cache (PT) and one of the
 translation cache (AT). Each measurement touches its whole working set once,
 which is not counted, and then at least twice as many accesses, in the order
-named. **Counts and hit rates depend on that order and the geometry alone: a
-second run gives the same.** Times are this machine's.
+named. **Counts and hit rates of keys and pages depend on that order and the
+geometry alone: a second run gives the same.** Times are this machine's.
 
 ## Keys against the protection cache
 
@@ -215,6 +246,31 @@ access of the emulation, unless the device is told to charge for it:
 when they do not, throughput falls with the hit rate, as a card's does.
 
 {table(["keys", "PT hits, %", "free, kWRITE/s", "charged, kWRITE/s", "charged, ms"], cost_rows)}
+
+## Many QPs
+
+![](queues-hits.svg)
+
+READs of 8 bytes, one at a time, over QPs in random order, each connected to a
+peer in the same device: each READ needs the descriptors of both, so a cache of
+512 holds 256 such QPs. Beyond that the rate of hits falls as for keys.
+
+![](queues-cost.svg)
+
+Charged {COST_NS[-1]} ns for a descriptor's fetch, throughput falls from where the
+cache ends to a level that the charge sets, and so does a card's: the last curve is
+what a ConnectX-6 was measured to do (RDMA READs of 32 threads, millions a second:
+{", ".join(f"{n} QPs {v}" for n, v in CONNECTX6_READS.items())}). Each curve is in
+hundredths of its value at {min(CONNECTX6_READS)} QPs, since a card is faster than
+its emulation by orders of magnitude; what there is to compare is the shape. The
+card has more caches than this one, and falls in more than one step.
+
+![](queues.svg)
+
+Where a miss costs nothing the curves stay level: that the fetch is not free for
+the emulation either is all that remains.
+
+{table(["QPs", "descriptors", "hits, %", "free, kREAD/s", "charged, kREAD/s", "charged, ms"], queue_rows)}
 """
 
 

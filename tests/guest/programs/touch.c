@@ -19,6 +19,10 @@
  *   pattern KIND KEYS PAGES     everything once; then, counted, the accesses
  *                               of pattern.h
  *   churn N                     register N regions and let go of them
+ *   queues N                    make N more pairs of RC QPs, connected likewise
+ *   queue-pattern KIND N        READs of 8 bytes, one at a time, over the first
+ *                               N pairs, in the order of pattern.h; each once
+ *                               that is not counted, then those that are
  *   timing                      print times with what `show` prints
  *   mark                        counts from here
  *   show LABEL                  prints the counts since, as a line of JSON
@@ -93,6 +97,11 @@ struct touch {
 	struct ibv_sge sge[BATCH];
 	unsigned int batched;
 	uint64_t num_accesses;
+
+	struct ibv_qp *(*queue)[2];
+	unsigned int num_queues;
+	uint64_t *words;		/* one for each queue; then one read */
+	struct ibv_mr *words_mr;
 
 	uint64_t mark[NUM_COUNTERS];
 	uint64_t mark_time, mark_accesses;
@@ -400,24 +409,120 @@ static void do_churn(struct touch *t, unsigned int num)
 	}
 }
 
-/* ---- set-up */
+/* ---- QPs */
 
-static void connect_both(struct touch *t)
+static void make_pair(struct touch *t, struct ibv_qp *qp[2], unsigned int depth)
 {
 	const struct connection c = {
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 18,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
-		.access = ACCESS,
+		.rd_atomic = 1, .dest_rd_atomic = 1,
+		.access = ACCESS | IBV_ACCESS_REMOTE_READ,
 	};
 
 	for (int i = 0; i < 2; i++) {
-		struct qp_address remote = { .qpn = t->qp[!i]->qp_num, .gid = t->gid };
+		struct ibv_qp_init_attr init = {
+			.qp_type = IBV_QPT_RC,
+			.send_cq = t->cq,
+			.recv_cq = t->cq,
+			.cap = { .max_send_wr = depth, .max_recv_wr = 1, .max_send_sge = 1,
+				 .max_recv_sge = 1, .max_inline_data = 8 },
+		};
 
-		if (qp_init(t->qp[i], &c) || qp_to_rtr(t->qp[i], &c, t->gid_index, &remote) ||
-		    qp_to_rts(t->qp[i], &c, 0))
+		qp[i] = ibv_create_qp(t->pd, &init);
+		if (!qp[i])
+			die("ibv_create_qp: %s", strerror(errno));
+	}
+	for (int i = 0; i < 2; i++) {
+		struct qp_address remote = { .qpn = qp[!i]->qp_num, .gid = t->gid };
+
+		if (qp_init(qp[i], &c) || qp_to_rtr(qp[i], &c, t->gid_index, &remote) ||
+		    qp_to_rts(qp[i], &c, 0))
 			die("the QPs do not connect: %s", strerror(errno));
 	}
 }
+
+static void end_pair(struct ibv_qp *qp[2])
+{
+	if (ibv_destroy_qp(qp[0]) || ibv_destroy_qp(qp[1]))
+		die("a QP does not go away: %s", strerror(errno));
+}
+
+static uint64_t word_value(unsigned int queue)
+{
+	return (queue + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+/* Neighbours in the numbers of QPs, as keys are: the sets are filled evenly. */
+static void do_queues(struct touch *t, unsigned int num)
+{
+	if (t->num_queues || !num)
+		die("queues are made once");
+	t->queue = calloc(num, sizeof(*t->queue));
+	t->words = calloc(num + 1, sizeof(*t->words));
+	if (!t->queue || !t->words)
+		die("out of memory");
+	t->words_mr = ibv_reg_mr(t->pd, t->words, (num + 1) * sizeof(*t->words),
+				 ACCESS | IBV_ACCESS_REMOTE_READ);
+	if (!t->words_mr)
+		die("ibv_reg_mr: %s", strerror(errno));
+	for (t->num_queues = 0; t->num_queues < num; t->num_queues++) {
+		t->words[t->num_queues] = word_value(t->num_queues);
+		make_pair(t, t->queue[t->num_queues], 1);
+	}
+}
+
+/* Queue @i reads its word into the last one. */
+static void do_read(struct touch *t, unsigned int i)
+{
+	uint64_t *to = &t->words[t->num_queues];
+	struct ibv_sge sge = { (uintptr_t)to, sizeof(*to), t->words_mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)&t->words[i], t->words_mr->rkey },
+	}, *bad;
+	struct ibv_wc wc;
+	int n, err = ibv_post_send(t->queue[i][0], &wr, &bad);
+
+	if (err)
+		die("ibv_post_send: %s", strerror(err));
+	do
+		n = ibv_poll_cq(t->cq, 1, &wc);
+	while (!n);
+	if (n < 0 || wc.status != IBV_WC_SUCCESS || wc.wr_id != i || *to != word_value(i))
+		die("queue %u did not read its word: %s", i,
+		    n < 0 ? "no completion" : ibv_wc_status_str(wc.status));
+	t->num_accesses++;
+}
+
+static void do_queue_pattern(struct touch *t, const char *name, unsigned int queues)
+{
+	enum pattern_kind kind;
+	struct pattern p;
+	uint64_t n;
+
+	if (!pattern_kind_of(name, &kind) || !queues || queues > t->num_queues)
+		die("there is no pattern %s of %u queues", name, queues);
+	p = pattern_begin(kind, queues, 1);
+	for (n = pattern_items(&p); n; n--)
+		do_read(t, pattern_next(&p).key);
+	do_mark(t);
+	for (n = pattern_counted(&p); n; n--)
+		do_read(t, pattern_next(&p).key);
+}
+
+static void drop_queues(struct touch *t)
+{
+	for (unsigned int i = 0; i < t->num_queues; i++)
+		end_pair(t->queue[i]);
+	if (t->words_mr && ibv_dereg_mr(t->words_mr))
+		die("ibv_dereg_mr: %s", strerror(errno));
+	free(t->words);
+	free(t->queue);
+}
+
+/* ---- set-up */
 
 static void set_up(struct touch *t, const char *device)
 {
@@ -428,27 +533,16 @@ static void set_up(struct touch *t, const char *device)
 	t->cq = ibv_create_cq(t->ctx, BATCH, NULL, NULL, 0);
 	if (!t->pd || !t->cq)
 		die("no PD or CQ: %s", strerror(errno));
-	for (int i = 0; i < 2; i++) {
-		struct ibv_qp_init_attr init = {
-			.qp_type = IBV_QPT_RC,
-			.send_cq = t->cq,
-			.recv_cq = t->cq,
-			.cap = { .max_send_wr = BATCH, .max_recv_wr = 1, .max_send_sge = 1,
-				 .max_recv_sge = 1, .max_inline_data = 8 },
-		};
-
-		t->qp[i] = ibv_create_qp(t->pd, &init);
-		if (!t->qp[i])
-			die("ibv_create_qp: %s", strerror(errno));
-	}
-	connect_both(t);
+	make_pair(t, t->qp, BATCH);
 	always_ask(t);
 }
 
 static void tear_down(struct touch *t)
 {
 	drop_regions(t);
-	if (ibv_destroy_qp(t->qp[0]) || ibv_destroy_qp(t->qp[1]) || ibv_destroy_cq(t->cq) ||
+	drop_queues(t);
+	end_pair(t->qp);
+	if (ibv_destroy_cq(t->cq) ||
 	    ibv_dealloc_pd(t->pd) || ibv_close_device(t->ctx))
 		die("not all goes away: %s", strerror(errno));
 }
@@ -474,7 +568,7 @@ static int command(struct touch *t, char **word, int left)
 	} known[] = {
 		{ "regions", 4 }, { "write", 3 }, { "repeat", 3 }, { "pattern", 4 },
 		{ "churn", 2 }, { "timing", 1 }, { "mark", 1 }, { "show", 2 },
-		{ "hold", 1 },
+		{ "hold", 1 }, { "queues", 2 }, { "queue-pattern", 3 },
 	};
 	unsigned int i = 0;
 
@@ -511,6 +605,12 @@ static int command(struct touch *t, char **word, int left)
 		break;
 	case 8:
 		pause();
+		break;
+	case 9:
+		do_queues(t, number(word[1]));
+		break;
+	case 10:
+		do_queue_pattern(t, word[1], number(word[2]));
 		break;
 	}
 	return known[i].words;
