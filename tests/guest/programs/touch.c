@@ -28,8 +28,8 @@
  *   show LABEL                  prints the counts since, as a line of JSON
  *   hold                        sleeps until it is killed
  *
- * The counters are read from sysfs.  What was written is checked at the end: an
- * access that went astray is an error.
+ * What was written is checked at the end: an access that went astray is an
+ * error.
  *
  * Pages must be pages to the device, too, which may take neighbours in physical
  * memory for a larger one.  So each region has one page of memory, mapped PAGES
@@ -38,7 +38,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/memfd.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,6 +46,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "pattern.h"
 #include "peer.h"
 #include "touch_pool.h"
@@ -57,16 +57,16 @@
 #define WORDS		512		/* of a page that are written */
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* What is shown.  Those that a device lacks are left out. */
+/* What is shown. */
 static const char *const counter_names[] = {
 	"pt_hits", "pt_misses", "pt_evictions", "pt_conflicts",
 	"pt_invalidations", "pt_stale_fills",
 	"at_hits", "at_misses", "at_evictions", "at_conflicts",
 	"at_invalidations", "at_stale_fills", "at_node_reads",
 	"qpc_misses", "cqc_misses", "pool_direct_uses", "pool_bank_hits",
-	"protection_errors", "duplicate_requests", "fetch_stall_ns",
+	"protection_errors", "duplicate_requests", "fetch_stall_ns", NULL
 };
-#define NUM_COUNTERS (sizeof(counter_names) / sizeof(counter_names[0]))
+#define NUM_COUNTERS (sizeof(counter_names) / sizeof(counter_names[0]) - 1)
 
 struct region {
 	struct ibv_mr *mr;
@@ -82,7 +82,6 @@ struct touch {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
 	int gid_index;
-	union ibv_gid gid;
 
 	struct region *region;
 	unsigned int num_regions, pages;
@@ -103,6 +102,7 @@ struct touch {
 	uint64_t *words;		/* one for each queue; then one read */
 	struct ibv_mr *words_mr;
 
+	struct counters counters;
 	uint64_t mark[NUM_COUNTERS];
 	uint64_t mark_time, mark_accesses;
 	bool timing;
@@ -110,80 +110,25 @@ struct touch {
 
 /* ---- counters */
 
-static int counter_dir(const struct touch *t)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/hw_counters",
-		 ibv_get_device_name(t->ctx->device));
-	fd = open(path, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		die("%s: %s", path, strerror(errno));
-	return fd;
-}
-
-/* The kernel may answer from memory for a while; here for one tick only. */
-static void always_ask(const struct touch *t)
-{
-	int dir = counter_dir(t), fd = openat(dir, "lifespan", O_WRONLY);
-
-	if (fd < 0 || write(fd, "0", 1) != 1)
-		die("cannot set the counters' lifespan: %s", strerror(errno));
-	close(fd);
-	close(dir);
-}
-
-/* A tick later it asks the device; within that, all counters are of one time. */
-static void next_tick(void)
-{
-	usleep(20000);
-}
-
-static bool read_counter(int dir, const char *name, uint64_t *value)
-{
-	char text[32];
-	ssize_t len;
-	int fd = openat(dir, name, O_RDONLY);
-
-	if (fd < 0)
-		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	if (len <= 0)
-		die("counter %s: %s", name, strerror(errno));
-	close(fd);
-	text[len] = 0;
-	*value = strtoull(text, NULL, 10);
-	return true;
-}
-
 static void do_mark(struct touch *t)
 {
-	int dir = counter_dir(t);
-
-	next_tick();
-	for (unsigned int i = 0; i < NUM_COUNTERS; i++)
-		read_counter(dir, counter_names[i], &t->mark[i]);
-	close(dir);
+	counters_read(&t->counters, t->mark);
 	t->mark_accesses = t->num_accesses;
 	t->mark_time = now_ns();
 }
 
 static void do_show(struct touch *t, const char *label)
 {
-	uint64_t time = now_ns() - t->mark_time, value;
-	int dir = counter_dir(t);
+	uint64_t time = now_ns() - t->mark_time, value[NUM_COUNTERS];
 
-	next_tick();
+	counters_read(&t->counters, value);
 	printf("{\"label\": \"%s\", \"accesses\": %" PRIu64, label,
 	       t->num_accesses - t->mark_accesses);
 	for (unsigned int i = 0; i < NUM_COUNTERS; i++)
-		if (read_counter(dir, counter_names[i], &value))
-			printf(", \"%s\": %" PRIu64, counter_names[i], value - t->mark[i]);
+		printf(", \"%s\": %" PRIu64, counter_names[i], value[i] - t->mark[i]);
 	if (t->timing)
 		printf(", \"ns\": %" PRIu64, time);
 	printf("}\n");
-	close(dir);
 }
 
 /* ---- accesses */
@@ -433,13 +378,9 @@ static void make_pair(struct touch *t, struct ibv_qp *qp[2], unsigned int depth)
 		if (!qp[i])
 			die("ibv_create_qp: %s", strerror(errno));
 	}
-	for (int i = 0; i < 2; i++) {
-		struct qp_address remote = { .qpn = qp[!i]->qp_num, .gid = t->gid };
-
-		if (qp_init(qp[i], &c) || qp_to_rtr(qp[i], &c, t->gid_index, &remote) ||
-		    qp_to_rts(qp[i], &c, 0))
-			die("the QPs do not connect: %s", strerror(errno));
-	}
+	errno = qp_connect_pair(qp, &c, t->gid_index);
+	if (errno)
+		die("the QPs do not connect: %s", strerror(errno));
 }
 
 static void end_pair(struct ibv_qp *qp[2])
@@ -527,18 +468,17 @@ static void drop_queues(struct touch *t)
 static void set_up(struct touch *t, const char *device)
 {
 	t->ctx = device_open(device);
-	if (ibv_query_gid(t->ctx, 1, t->gid_index, &t->gid))
-		die("no GID with index %d", t->gid_index);
 	t->pd = ibv_alloc_pd(t->ctx);
 	t->cq = ibv_create_cq(t->ctx, BATCH, NULL, NULL, 0);
 	if (!t->pd || !t->cq)
 		die("no PD or CQ: %s", strerror(errno));
 	make_pair(t, t->qp, BATCH);
-	always_ask(t);
+	counters_open(&t->counters, t->ctx, t->gid_index, counter_names);
 }
 
 static void tear_down(struct touch *t)
 {
+	counters_close(&t->counters);
 	drop_regions(t);
 	drop_queues(t);
 	end_pair(t->qp);
