@@ -54,3 +54,10 @@ def test_differences():
     found, same = study.differences(first, [result(pt_hits=5), result(pages=2)])
     assert same == 2 and len(found) == 1
     assert set(found[0][1]) == {"pt_hits", "pt_hit_rate"}
+
+
+def test_differences_of_queues():
+    """Rows that differ in their queues, or in the cache of them, are of two questions."""
+    rows = [dict(result(pt_hits=6 + n), queues=queues, qp_sets=sets, qp_blocks=4)
+            for n, (queues, sets) in enumerate([(32, 16), (64, 16), (32, 128)])]
+    assert study.differences(rows, rows[::-1]) == ([], 3)
