@@ -111,6 +111,17 @@ def test_many_queues_of_few_descriptors(few_descriptors):
             more = {name: value - was[name] for name, value in node.counters().items()}
             for what in ("evictions", "writebacks", "misses"):
                 assert more[f"qpc_{what}"] >= 64, (shape, what, more)
-                # Two CQs share one place; how often they alternate is theirs.
-                assert more[f"cqc_{what}"] > 2, (shape, what, more)
             assert more["cq_overruns"] == more["retry_exceeded"] == 0, (shape, more)
+
+
+@xrc
+def test_many_cqs_of_one_descriptor(few_descriptors):
+    """64 QPs complete to a CQ each, and the device has room for one: it takes turns."""
+    before = [node.counters() for node in few_descriptors]
+    done = verbs.program(*few_descriptors, "qhca-queues", "-n 64", "-n 64")
+    print(done.client.out)
+    for node, was in zip(few_descriptors, before):
+        more = {name: value - was[name] for name, value in node.counters().items()}
+        for what in ("evictions", "writebacks", "misses"):
+            assert more[f"cqc_{what}"] >= 64, (what, more)
+        assert more["cq_overruns"] == 0, more
