@@ -183,6 +183,8 @@ enum qhca_opcode {
 	QHCA_CMD_ATTACH_MCAST		= 0x30,	/* index: QPN, in: qhca_mgid */
 	QHCA_CMD_DETACH_MCAST		= 0x31,
 	QHCA_CMD_RESIZE_SRQ		= 0x32,	/* index: SRQN, in: qhca_srqc_sw */
+	QHCA_CMD_CREATE_FLOW		= 0x33,	/* index: rule, in: qhca_flow */
+	QHCA_CMD_DESTROY_FLOW		= 0x34,	/* index: rule */
 
 	QHCA_CMD_INVALIDATE_KEY		= 0x40,	/* index: key index, param: QHCA_INVAL_* */
 	QHCA_CMD_INVALIDATE_RANGE	= 0x41,	/* index: key index, in: qhca_range */
@@ -290,6 +292,7 @@ enum qhca_table {
 #define QHCA_FEAT_ETH_TSO		0x0000000000200000ull
 #define QHCA_FEAT_STRICT_LKEY		0x0000000000400000ull
 #define QHCA_FEAT_SRQ_RESIZE		0x0000000000800000ull
+#define QHCA_FEAT_RAW_PACKET		0x0000000001000000ull
 
 struct qhca_caps {
 	__le64	features;
@@ -327,7 +330,7 @@ struct qhca_caps {
 	__le32	reserved_lkey;		/* QHCA_RESERVED_LKEY */
 	__le64	clock_hz;		/* of CQE timestamps and CLOCK */
 	__le16	max_pool_keys;		/* keys in the pool bank */
-	__le16	rsvd0;
+	__le16	max_flows;		/* flow rules */
 	__le32	rsvd[23];
 };
 
@@ -419,6 +422,59 @@ struct qhca_mgid {
 };
 
 QHCA_ASSERT_SIZE(struct qhca_mgid, 16);
+
+/*
+ * Flow rules: which Ethernet frames a raw packet QP receives.  Fields are as on
+ * the wire; those that a frame has not are zero.
+ */
+struct qhca_flow_key {
+	__u8	dmac[6];
+	__u8	smac[6];
+	__u8	ethertype[2];		/* behind the VLAN tag, if there is one */
+	__u8	vlan[2];		/* tag control */
+	__u8	src_ip[16];		/* IPv4: the first 4 octets */
+	__u8	dst_ip[16];
+	__u8	flow_label[4];		/* IPv6: low 20 bits */
+	__u8	proto;			/* or next header */
+	__u8	tos;			/* or traffic class */
+	__u8	ttl;			/* or hop limit */
+	__u8	rsvd0;
+	__u8	sport[2];		/* UDP, TCP */
+	__u8	dport[2];
+	__u8	rsvd1[4];
+};
+
+QHCA_ASSERT_SIZE(struct qhca_flow_key, 64);
+
+struct qhca_flow {
+	__le32	qpn;
+	__le16	priority;		/* the lowest is asked first */
+	__u8	type;			/* enum qhca_flow_type */
+	__u8	layers;			/* QHCA_FLOW_*: what the frame must have */
+	__u8	flags;			/* QHCA_FLOW_F_* */
+	__u8	rsvd[7];
+	struct qhca_flow_key key;
+	struct qhca_flow_key mask;	/* bits of the key that count */
+};
+
+QHCA_ASSERT_SIZE(struct qhca_flow, 144);
+
+/* Numbered as the verbs' flow attribute types. */
+enum qhca_flow_type {
+	QHCA_FLOW_NORMAL	= 0,	/* frames that match, before Ethernet queues */
+	QHCA_FLOW_ALL_DEFAULT	= 1,	/* what nobody else takes */
+	QHCA_FLOW_MC_DEFAULT	= 2,	/* of that, multicast */
+	QHCA_FLOW_SNIFFER	= 3,	/* copies of all frames received */
+	QHCA_FLOW_NUM_TYPES	= 4,
+};
+
+#define QHCA_FLOW_VLAN		0x01u
+#define QHCA_FLOW_IPV4		0x02u
+#define QHCA_FLOW_IPV6		0x04u
+#define QHCA_FLOW_UDP		0x08u
+#define QHCA_FLOW_TCP		0x10u
+#define QHCA_FLOW_LAYERS	0x1fu
+#define QHCA_FLOW_F_DONT_TRAP	0x01u	/* others may have the frame too */
 
 /*
  * An Ethernet queue: transmit ring, receive ring, receive completion ring and
@@ -875,7 +931,7 @@ QHCA_ASSERT_SIZE(struct qhca_srqc, 128);
  */
 enum qhca_qp_type {
 	QHCA_QPT_RC = 0, QHCA_QPT_UC = 1, QHCA_QPT_UD = 2, QHCA_QPT_GSI = 3,
-	QHCA_QPT_XRC_INI = 4, QHCA_QPT_XRC_TGT = 5,
+	QHCA_QPT_XRC_INI = 4, QHCA_QPT_XRC_TGT = 5, QHCA_QPT_RAW = 6,
 };
 
 enum qhca_qp_state {
@@ -1174,7 +1230,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(qpc_conflicts) X(qpc_invalidations) X(qpc_stale_fills) \
 	X(cqc_conflicts) X(cqc_invalidations) X(cqc_stale_fills) \
 	X(srqc_conflicts) X(srqc_invalidations) X(srqc_stale_fills) \
-	X(fetch_stall_ns)
+	X(fetch_stall_ns) \
+	X(raw_tx_packets) X(raw_rx_packets) X(raw_rx_dropped)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,
