@@ -9,7 +9,7 @@
 enum index_kind {
 	INDEX_NONE,			/* ignored, or the handler's to check */
 	INDEX_PT, INDEX_QP, INDEX_CQ, INDEX_SRQ, INDEX_EQ,
-	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_COUNTER,
+	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_FLOW, INDEX_COUNTER,
 };
 
 #define VARIABLE	0xffffu		/* mailbox length: the handler's to check */
@@ -63,6 +63,7 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	put_le16(&caps->max_inline, QHCA_MAX_INLINE);
 	put_le16(&caps->max_gids, cfg->num_gids);
 	put_le16(&caps->max_mcast_members, cfg->max_mcast_members);
+	put_le16(&caps->max_flows, cfg->max_flows);
 	put_le32(&caps->num_db_pages, cfg->num_db_pages);
 	put_le32(&caps->num_counters, QHCA_NUM_COUNTERS);
 	put_le16(&caps->max_pool_blocks, cfg->max_pool_blocks);
@@ -252,6 +253,10 @@ static const struct command commands[] = {
 	CMD(MODIFY_SRQ, qhca_cmd_modify_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
 	CMD(RESIZE_SRQ, qhca_cmd_resize_srq, QHCA_FEAT_SRQ_RESIZE,
 	    SIZE(qhca_srqc_sw), 0, INDEX_SRQ),
+	CMD(CREATE_FLOW, qhca_cmd_create_flow, QHCA_FEAT_RAW_PACKET,
+	    SIZE(qhca_flow), 0, INDEX_FLOW),
+	CMD(DESTROY_FLOW, qhca_cmd_destroy_flow, QHCA_FEAT_RAW_PACKET, 0, 0,
+	    INDEX_FLOW),
 	CMD(CREATE_QP, qhca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
 	CMD(DESTROY_QP, qhca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
 	CMD(QUERY_QP, qhca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),
@@ -318,6 +323,8 @@ static bool index_valid(const struct qhca_hca *hca, uint8_t kind,
 		return index < QHCA_NUM_ETH_QUEUES;
 	case INDEX_POOL:
 		return index < hca->cfg.max_pool_blocks;
+	case INDEX_FLOW:
+		return index < hca->cfg.max_flows;
 	case INDEX_COUNTER:
 		return index < QHCA_NUM_COUNTERS;
 	case INDEX_NONE:

@@ -76,29 +76,51 @@ static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
 	qhca_complete_recv(hca, qp, &cqe);
 }
 
-/*
- * Memory of a receive buffer is refused, or not present at byte @offset of the
- * message: then the datagram is dropped and the WQE left for the next.
- */
-static void scatter_failed(struct qhca_hca *hca, struct qhca_qp *qp,
-			   enum qhca_mem_status status, uint32_t offset,
-			   uint32_t len)
+bool qhca_datagram_take(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t len,
+			enum qhca_counter dropped)
 {
+	enum qhca_take take = qhca_take_rwqe(hca, qp);
+
+	if (take == QHCA_TAKE_ERROR) {
+		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		return false;
+	}
+	if (take == QHCA_TAKE_OK && qp->rwqe.error) {
+		fail(hca, qp, qp->rwqe.error);
+		return false;
+	}
+	if (take == QHCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
+		qhca_count(hca, dropped);
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Memory of a receive buffer that is refused ends the QP; if it is not present
+ * the datagram is dropped and the WQE left for the next.
+ */
+bool qhca_datagram_scatter(struct qhca_hca *hca, struct qhca_qp *qp,
+			   uint32_t offset, const void *data, uint32_t len)
+{
+	enum qhca_mem_status status = qhca_rwqe_scatter(hca, qp, &qp->rwqe,
+							offset, data, len);
+
+	if (status == QHCA_MEM_OK)
+		return true;
 	if (status == QHCA_MEM_FAULT &&
 	    qhca_fault_raise(hca, qp, QHCA_FAULT_RECV, offset, len) !=
-	    QHCA_FAULT_BAD) {
+	    QHCA_FAULT_BAD)
 		qhca_count(hca, QHCA_CNT_fault_dropped);
-		return;
-	}
-	fail(hca, qp, QHCA_WC_LOC_PROT_ERR);
+	else
+		fail(hca, qp, QHCA_WC_LOC_PROT_ERR);
+	return false;
 }
 
 void qhca_datagram_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 		      const struct qhca_pkt *pkt,
 		      const struct qhca_rx_info *info)
 {
-	enum qhca_mem_status status;
-	enum qhca_take take;
 	uint8_t grh[GRH_LEN];
 
 	if (!qkey_right(qp, pkt)) {
@@ -106,30 +128,12 @@ void qhca_datagram_rx(struct qhca_hca *hca, struct qhca_qp *qp,
 		qhca_count(hca, QHCA_CNT_rx_bad_qkey);
 		return;
 	}
-	take = qhca_take_rwqe(hca, qp);
-	if (take == QHCA_TAKE_ERROR) {
-		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	if (!qhca_datagram_take(hca, qp, GRH_LEN + pkt->payload_len,
+				QHCA_CNT_ud_dropped))
 		return;
-	}
-	if (take == QHCA_TAKE_OK && qp->rwqe.error) {
-		fail(hca, qp, qp->rwqe.error);
-		return;
-	}
-	if (take == QHCA_TAKE_EMPTY ||
-	    GRH_LEN + pkt->payload_len > qp->rwqe.sgl.length) {
-		qhca_count(hca, QHCA_CNT_ud_dropped);
-		return;
-	}
 	fill_grh(info, grh);
-	status = qhca_rwqe_scatter(hca, qp, &qp->rwqe, 0, grh, GRH_LEN);
-	if (status != QHCA_MEM_OK) {
-		scatter_failed(hca, qp, status, 0, GRH_LEN);
-		return;
-	}
-	status = qhca_rwqe_scatter(hca, qp, &qp->rwqe, GRH_LEN, pkt->payload,
-				   pkt->payload_len);
-	if (status != QHCA_MEM_OK)
-		scatter_failed(hca, qp, status, GRH_LEN, pkt->payload_len);
-	else
+	if (qhca_datagram_scatter(hca, qp, 0, grh, GRH_LEN) &&
+	    qhca_datagram_scatter(hca, qp, GRH_LEN, pkt->payload,
+				  pkt->payload_len))
 		complete(hca, qp, pkt, info);
 }

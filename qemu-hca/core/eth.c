@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
 
-#define MIN_FRAME	60		/* bytes without FCS: shorter are padded */
 #define TXD_SIZE	((uint32_t)sizeof(struct qhca_eth_txd))
 #define RXD_SIZE	((uint32_t)sizeof(struct qhca_eth_rxd))
 #define RXC_SIZE	((uint32_t)sizeof(struct qhca_eth_rxc))
@@ -165,9 +164,9 @@ static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
 		put_be16(room + 14, f->vlan);
 		*len += QHCA_VLAN_HLEN;
 	}
-	if (*len < MIN_FRAME) {
-		memset(room + *len, 0, MIN_FRAME - *len);
-		*len = MIN_FRAME;
+	if (*len < QHCA_MIN_FRAME) {
+		memset(room + *len, 0, QHCA_MIN_FRAME - *len);
+		*len = QHCA_MIN_FRAME;
 	}
 	return 0;
 }
@@ -197,7 +196,7 @@ static size_t room_for(const struct frame *f)
 {
 	size_t len = f->len + QHCA_VLAN_HLEN;
 
-	return len < MIN_FRAME ? MIN_FRAME : len;
+	return len < QHCA_MIN_FRAME ? QHCA_MIN_FRAME : len;
 }
 
 /* Take one frame from the ring; false: nothing to do now. */
@@ -425,22 +424,23 @@ static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
 	return 0;
 }
 
-void qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
 	struct qhca_ethq *q = queue_get(hca, 0);
 
 	if (!q || !mac_wanted(hca, frame)) {
 		qhca_count(hca, QHCA_CNT_eth_rx_filtered);
-		return;
+		return false;
 	}
 	if (!have_buffer(hca, q) || rx_store(hca, q, frame, len)) {
 		qhca_count(hca, QHCA_CNT_eth_rx_no_buffer);
-		return;
+		return true;
 	}
 	qhca_count(hca, QHCA_CNT_eth_rx_packets);
 	qhca_count_n(hca, QHCA_CNT_eth_rx_bytes, len);
 	if (q->armed)
 		interrupt(hca, q);
+	return true;
 }
 
 /* RDMA shares the link: it never waits for Ethernet buffers. */

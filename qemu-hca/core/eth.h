@@ -39,8 +39,11 @@ struct qhca_eth {
 };
 
 void qhca_eth_reset(struct qhca_hca *hca);
-/* A frame that was not steered to the transport. */
-void qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+/*
+ * A frame that was not steered to the transport; false: the filter does not want
+ * it.
+ */
+bool qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* Send at most @budget frames; returns how many were taken from the ring. */
 unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget);
 bool qhca_eth_pending(const struct qhca_hca *hca);

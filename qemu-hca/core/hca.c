@@ -21,6 +21,7 @@ void qhca_config_default(struct qhca_config *cfg)
 		.num_vectors = 32, .num_gids = 128, .num_db_pages = 1024,
 		.max_pool_blocks = 64, .max_pool_keys = 1024,
 		.max_mcast_members = 256,
+		.max_flows = 64,
 		.cache_max = {
 			[QHCA_CACHE_PT] = { 4096, 16 },
 			[QHCA_CACHE_AT] = { 16384, 16 },
@@ -80,6 +81,7 @@ static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 		{ "num_vectors", cfg->num_vectors, 1, QHCA_MAX_VECTORS },
 		{ "num_gids", cfg->num_gids, 1, QHCA_MAX_GIDS },
 		{ "num_db_pages", cfg->num_db_pages, 1, 1u << 20 },
+		{ "max_flows", cfg->max_flows, 0, QHCA_MAX_FLOWS },
 		{ "link_speed", cfg->link_speed, 0,
 		  QHCA_GET(QHCA_LINK_SPEED, QHCA_LINK_SPEED) },
 	};
@@ -147,6 +149,8 @@ static uint64_t features_of(const struct qhca_config *cfg)
 		features &= ~QHCA_FEAT_POOL;
 	if (!cfg->max_mcast_members)
 		features &= ~QHCA_FEAT_MCAST;
+	if (!cfg->max_flows)
+		features &= ~QHCA_FEAT_RAW_PACKET;
 	if (!(features & QHCA_FEAT_SRQ))
 		features &= ~QHCA_FEAT_SRQ_RESIZE;
 	if (!(features & QHCA_FEAT_ODP))
@@ -179,7 +183,8 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 	hca->features = features_of(cfg);
 	if (!qhca_pool_create(hca) || !qhca_eqs_create(hca) ||
 	    !qhca_cqs_create(hca) || !qhca_ports_create(hca) ||
-	    !qhca_wire_create(hca) || !qhca_inject_create(hca)) {
+	    !qhca_flows_create(hca) || !qhca_wire_create(hca) ||
+	    !qhca_inject_create(hca)) {
 		qhca_destroy(hca);
 		snprintf(err, err_len, "out of memory");
 		return NULL;
@@ -199,6 +204,7 @@ void qhca_destroy(struct qhca_hca *hca)
 	qhca_mem_fini(hca);
 	qhca_pool_destroy(hca);
 	qhca_ports_destroy(hca);
+	qhca_flows_destroy(hca);
 	qhca_wire_destroy(hca);
 	qhca_inject_destroy(hca);
 	free(hca);
@@ -215,6 +221,7 @@ void qhca_teardown(struct qhca_hca *hca)
 	qhca_tables_reset(hca);
 	qhca_eth_reset(hca);
 	qhca_ports_teardown(hca);
+	qhca_flows_reset(hca);
 	qhca_wire_reset(hca);
 	qhca_inject_reset(hca);
 	qhca_cost_forget(hca);

@@ -11,6 +11,7 @@
  *   eq.c cq.c               events and completions
  *   wire.c inject.c eth.c   frames out and in, loopback, faults, Ethernet
  *   port.c                  GIDs, multicast members, port settings
+ *   flow.c raw.c            flow rules, raw packet QPs
  *   qp.c srq.c              contexts, states, commands of QPs and SRQs
  *   pkt.c icrc.c            packet codec, invariant CRC
  *   sched.c linger.c        which QP works next, timers; staying at its queue
@@ -38,6 +39,7 @@
 #include "wire.h"
 #include "inject.h"
 #include "eth.h"
+#include "flow.h"
 #include "port.h"
 #include "qp.h"
 #include "fault.h"
@@ -79,6 +81,7 @@ struct qhca_hca {
 	struct qhca_wire wire;
 	struct qhca_inject inject;
 	struct qhca_eth eth;
+	struct qhca_flows flows;
 	struct qhca_ports port;
 };
 

@@ -19,6 +19,7 @@
 #define QHCA_SVC_UD		0x60u
 #define QHCA_SVC_CNP		0x80u
 #define QHCA_SVC_XRC		0xa0u
+#define QHCA_SVC_NONE		0x01u	/* of no packet */
 
 enum qhca_op {
 	QHCA_OP_SEND_FIRST	= 0x00,

@@ -104,6 +104,7 @@ struct qhca_config {
 	uint16_t max_pool_blocks;
 	uint16_t max_pool_keys;
 	uint16_t max_mcast_members;
+	uint16_t max_flows;		/* 0: no raw packet QPs; to QHCA_MAX_FLOWS */
 	struct qhca_geometry cache_max[QHCA_NUM_CACHES];
 	struct qhca_geometry cache_default[QHCA_NUM_CACHES];
 	uint32_t link_speed;		/* units of 100 Mb/s */

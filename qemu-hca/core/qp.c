@@ -104,7 +104,7 @@ bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp)
 	qp->access = get_le32(&sw->access);
 	qp->max_inline = get_le16(&sw->max_inline);
 
-	return qp->type <= QHCA_QPT_XRC_TGT && qhca_qbuf_valid(&qp->buf) &&
+	return qp->type <= QHCA_QPT_RAW && qhca_qbuf_valid(&qp->buf) &&
 	       !(qp->rec_offset % sizeof(struct qhca_qp_record)) &&
 	       qhca_qbuf_holds(&qp->buf, qp->rec_offset,
 			       sizeof(struct qhca_qp_record)) &&
@@ -327,6 +327,12 @@ bool qhca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn)
 {
 	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
 	       hca->qps.slot[qpn].type == QHCA_QPT_UD;
+}
+
+bool qhca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn)
+{
+	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
+	       hca->qps.slot[qpn].type == QHCA_QPT_RAW;
 }
 
 bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,

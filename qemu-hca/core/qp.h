@@ -278,6 +278,9 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 /* May the QP join multicast groups: does it exist, and is it UD? */
 bool qhca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn);
 
+/* Does the QP exist, and is it a raw packet QP? */
+bool qhca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn);
+
 /* false: no such QP.  Does not disturb the cache. */
 bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
 		  struct qhca_qp_info *info);
@@ -287,15 +290,26 @@ static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
 	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
 }
 
+/* Is a message one frame, whatever its length? */
+static inline bool qhca_qp_is_framed(const struct qhca_qp *qp)
+{
+	return qhca_qp_is_datagram(qp) || qp->type == QHCA_QPT_RAW;
+}
+
 /* Does the QP take its receive WQEs from SRQs? */
 static inline bool qhca_qp_uses_srq(const struct qhca_qp *qp)
 {
 	return qp->flags & QHCA_QP_SRQ || qp->type == QHCA_QPT_XRC_TGT;
 }
 
+static inline bool qhca_qp_is_xrc(const struct qhca_qp *qp)
+{
+	return qp->type == QHCA_QPT_XRC_INI || qp->type == QHCA_QPT_XRC_TGT;
+}
+
 static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
 {
-	return qp->type == QHCA_QPT_RC || qp->type >= QHCA_QPT_XRC_INI;
+	return qp->type == QHCA_QPT_RC || qhca_qp_is_xrc(qp);
 }
 
 /*

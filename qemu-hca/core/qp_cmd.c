@@ -31,9 +31,10 @@ static uint64_t type_feature(unsigned int type)
 		[QHCA_QPT_UD] = QHCA_FEAT_UD, [QHCA_QPT_GSI] = QHCA_FEAT_UD,
 		[QHCA_QPT_XRC_INI] = QHCA_FEAT_XRC,
 		[QHCA_QPT_XRC_TGT] = QHCA_FEAT_XRC,
+		[QHCA_QPT_RAW] = QHCA_FEAT_RAW_PACKET,
 	};
 
-	return type <= QHCA_QPT_XRC_TGT ? feature[type] : 0;
+	return type <= QHCA_QPT_RAW ? feature[type] : 0;
 }
 
 static bool xrc_flags_sane(const struct qhca_qp *qp)
@@ -79,7 +80,7 @@ static void unref(struct qhca_hca *hca, const struct qhca_qp *qp)
 {
 	if (qp->flags & QHCA_QP_HAS_SQ)
 		qhca_cq_unref(hca, qp->send_cqn);
-	if (qp->type < QHCA_QPT_XRC_INI)
+	if (!qhca_qp_is_xrc(qp))
 		qhca_cq_unref(hca, qp->recv_cqn);
 	if (qp->flags & QHCA_QP_SRQ)
 		qhca_srq_unref(hca, qp->srqn);
@@ -88,7 +89,7 @@ static void unref(struct qhca_hca *hca, const struct qhca_qp *qp)
 static bool ref(struct qhca_hca *hca, const struct qhca_qp *qp)
 {
 	bool send = qp->flags & QHCA_QP_HAS_SQ;
-	bool recv = qp->type < QHCA_QPT_XRC_INI;
+	bool recv = !qhca_qp_is_xrc(qp);
 
 	if (send && !qhca_cq_ref(hca, qp->send_cqn))
 		return false;
@@ -214,6 +215,7 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 	unref(hca, qp);
 	qhca_sched_forget(hca, cmd->index);
 	qhca_mcast_drop_qp(hca, cmd->index);
+	qhca_flow_drop_qp(hca, cmd->index);
 	qhca_event_forget_qp(hca, cmd->index);
 	slot = &hca->qps.slot[cmd->index];
 	slot->live = 0;
@@ -265,7 +267,8 @@ enum qhca_cmd_status qhca_cmd_query_qp(struct qhca_hca *hca,
 #define XT	(1u << QHCA_QPT_XRC_TGT)
 #define D	(1u << QHCA_QPT_UD | 1u << QHCA_QPT_GSI)
 #define C	(RC | UC | XI | XT)
-#define ALL	(C | D)
+#define RAW	(1u << QHCA_QPT_RAW)
+#define ALL	(C | D | RAW)
 #define A(attr)	QHCA_QP_ATTR_##attr
 #define S(state) QHCA_QPS_##state
 
@@ -280,24 +283,30 @@ static const struct transition {
 } transitions[] = {
 	{ S(RESET), S(INIT), C, A(PKEY_INDEX) | A(ACCESS), 0 },
 	{ S(RESET), S(INIT), D, A(PKEY_INDEX) | A(QKEY), 0 },
+	{ S(RESET), S(INIT), RAW, 0, 0 },
 	{ S(INIT), S(INIT), C, 0, A(PKEY_INDEX) | A(ACCESS) },
 	{ S(INIT), S(INIT), D, 0, A(PKEY_INDEX) | A(QKEY) },
+	{ S(INIT), S(INIT), RAW, 0, 0 },
 	{ S(INIT), S(RTR), UC | XI, A_PATH, A(PKEY_INDEX) | A(ACCESS) },
 	{ S(INIT), S(RTR), RC | XT, A_PATH | A_RESP,
 	  A(PKEY_INDEX) | A(ACCESS) },
 	{ S(INIT), S(RTR), D, 0, A(PKEY_INDEX) | A(QKEY) },
+	{ S(INIT), S(RTR), RAW, 0, 0 },
 	{ S(RTR), S(RTS), UC, A(SQ_PSN), A(ACCESS) },
 	{ S(RTR), S(RTS), RC, A_REQ, A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ S(RTR), S(RTS), XI, A_REQ, A(ACCESS) },
 	{ S(RTR), S(RTS), XT, A(SQ_PSN) | A(TIMEOUT),
 	  A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ S(RTR), S(RTS), D, A(SQ_PSN), A(QKEY) },
+	{ S(RTR), S(RTS), RAW, 0, 0 },
 	{ S(RTS), S(RTS), UC | XI, 0, A(ACCESS) },
 	{ S(RTS), S(RTS), RC | XT, 0, A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ S(RTS), S(RTS), D, 0, A(QKEY) },
+	{ S(RTS), S(RTS), RAW, 0, 0 },
 	{ S(SQD), S(RTS), UC | XI, 0, A(ACCESS) },
 	{ S(SQD), S(RTS), RC | XT, 0, A(ACCESS) | A(MIN_RNR_TIMER) },
 	{ S(SQD), S(RTS), D, 0, A(QKEY) },
+	{ S(SQD), S(RTS), RAW, 0, 0 },
 	{ S(RTS), S(SQD), ALL, 0, A(SQD_EVENT) },
 	{ S(SQD), S(SQD), UC, 0, A(AV) | A(PKEY_INDEX) | A(ACCESS) },
 	{ S(SQD), S(SQD), RC, 0, A(AV) | A(PKEY_INDEX) | A(ACCESS) |
@@ -308,8 +317,10 @@ static const struct transition {
 	{ S(SQD), S(SQD), XT, 0, A(AV) | A(PKEY_INDEX) | A(ACCESS) |
 	  A(TIMEOUT) | A(MIN_RNR_TIMER) | A(MAX_DEST_RD_ATOMIC) },
 	{ S(SQD), S(SQD), D, 0, A(PKEY_INDEX) | A(QKEY) },
+	{ S(SQD), S(SQD), RAW, 0, 0 },
 	{ S(SQE), S(RTS), UC, 0, A(ACCESS) },
 	{ S(SQE), S(RTS), D, 0, A(QKEY) },
+	{ S(SQE), S(RTS), RAW, 0, 0 },
 };
 
 static const struct transition *find_transition(uint8_t type, uint8_t from,

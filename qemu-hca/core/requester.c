@@ -11,7 +11,8 @@
  * s_ci_psn, s_una).  WQEs are read from the ring again when they are not at
  * hand.
  *
- * UC and UD are the same with every packet acknowledged as soon as it is sent.
+ * UC and UD are the same with every packet acknowledged as soon as it is sent,
+ * and so are the frames of raw packet QPs.
  */
 #include "transport.h"
 
@@ -475,6 +476,30 @@ static enum step put_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 	return STEP_GO;
 }
 
+/* A whole frame of a raw packet QP. */
+static enum step send_frame(struct qhca_hca *hca, struct qhca_qp *qp,
+			    struct sender *s)
+{
+	uint32_t len = qp->cur.length;
+	uint32_t pad = len < QHCA_MIN_FRAME ? QHCA_MIN_FRAME - len : 0;
+	uint8_t *frame = qhca_tx_begin(hca, len + pad);
+	enum qhca_mem_status status;
+
+	if (!frame)
+		return STEP_BLOCKED;
+	status = qhca_swqe_gather(hca, qp, &qp->cur, 0, frame, len);
+	if (status == QHCA_MEM_FAULT)
+		return gather_fault(hca, qp, 0);
+	if (status != QHCA_MEM_OK)
+		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
+	memset(frame + len, 0, pad);
+	qhca_tx_raw(hca, len + pad);
+	s->spent++;
+	advance(hca, qp, 1, true, false);
+	qhca_requester_retire(hca, qp, qp->s_psn);
+	return STEP_GO;
+}
+
 static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 			     struct sender *s)
 {
@@ -543,6 +568,8 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 		return local_op(hca, qp, s);
 	if (fault_bad(qp))
 		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
+	if (qp->type == QHCA_QPT_RAW)
+		return send_frame(hca, qp, s);
 	step = may_send(hca, qp);
 	return step == STEP_GO ? send_packet(hca, qp, s) : step;
 }
@@ -570,7 +597,7 @@ enum qhca_send_stop qhca_requester_run(struct qhca_hca *hca,
 	struct sender s = { .spent = 0 };
 	enum step step = STEP_GO;
 
-	if (!qhca_qp_is_datagram(qp))
+	if (!qhca_qp_is_framed(qp))
 		s.path_ok = qhca_path_of_av(hca, &qp->sw.av, qp->qpn,
 					    qp->dest_qpn, &s.path);
 	while (step == STEP_GO && s.spent < budget)

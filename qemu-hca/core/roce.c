@@ -191,6 +191,7 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 		[QHCA_QPT_UD] = QHCA_SVC_UD, [QHCA_QPT_GSI] = QHCA_SVC_UD,
 		[QHCA_QPT_XRC_INI] = QHCA_SVC_XRC,
 		[QHCA_QPT_XRC_TGT] = QHCA_SVC_XRC,
+		[QHCA_QPT_RAW] = QHCA_SVC_NONE,
 	};
 	const struct qhca_qpslot *slot = &hca->qps.slot[qpn];
 	bool response = pkt->what & QHCA_OPF_RESPONSE;

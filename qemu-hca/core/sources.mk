@@ -5,7 +5,7 @@
 QHCA_CORE_SRCS := \
 	hca.c regs.c cmd.c table.c cache.c pte.c mem.c pool.c key.c qbuf.c \
 	eq.c cq.c \
-	wire.c inject.c eth.c port.c \
+	wire.c inject.c eth.c flow.c port.c \
 	qp.c qp_cmd.c srq.c wq.c flush.c pkt.c icrc.c sched.c linger.c cost.c \
 	roce.c requester.c responder.c response.c reply.c unreliable.c \
-	datagram.c fault.c
+	datagram.c raw.c fault.c

@@ -14,6 +14,8 @@
  *   reply.c       RC responder: acknowledgements and read responses out
  *   unreliable.c  UC requests in
  *   datagram.c    UD and GSI, both ways
+ *   raw.c         raw packet QPs: frames in
+ *   flow.c        which frames are for them
  *   fault.c       page faults of all of them
  *
  * One QP is worked on at a time; its struct qhca_qp stays good because
@@ -150,6 +152,7 @@ static inline uint8_t qhca_service(const struct qhca_qp *qp)
 		[QHCA_QPT_UD] = QHCA_SVC_UD, [QHCA_QPT_GSI] = QHCA_SVC_UD,
 		[QHCA_QPT_XRC_INI] = QHCA_SVC_XRC,
 		[QHCA_QPT_XRC_TGT] = QHCA_SVC_XRC,
+		[QHCA_QPT_RAW] = QHCA_SVC_NONE,
 	};
 
 	return service[qp->type];
@@ -240,5 +243,21 @@ void qhca_reply_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp);
 bool qhca_datagram_address(struct qhca_hca *hca, const struct qhca_qp *qp,
 			   const struct qhca_swqe *w, struct qhca_path *path,
 			   struct qhca_pkt *pkt);
+
+/*
+ * A message of @len bytes has come for a QP that drops what it has no room for,
+ * which @dropped counts.  take: false if there is no receive WQE that holds it;
+ * scatter: false if its memory may not be written, or is not there.
+ */
+bool qhca_datagram_take(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t len,
+			enum qhca_counter dropped);
+bool qhca_datagram_scatter(struct qhca_hca *hca, struct qhca_qp *qp,
+			   uint32_t offset, const void *data, uint32_t len);
+
+/* ---- raw.c */
+
+/* A frame for raw packet QP @qpn, which exists; dropped if it takes none now. */
+void qhca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
+		 size_t len);
 
 #endif /* QHCA_CORE_TRANSPORT_H */

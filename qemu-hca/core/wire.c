@@ -183,6 +183,11 @@ static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
 	struct qhca_rx_info info;
 
+	if (hca->flows.of_type[QHCA_FLOW_SNIFFER]) {
+		qhca_flow_sniff(hca, frame, len);
+		if (qhca_is_dead(hca))
+			return;
+	}
 	switch (qhca_wire_steer(hca, frame, len, &info)) {
 	case QHCA_STEER_ROCE:
 		qhca_roce_rx(hca, &info);
@@ -191,7 +196,13 @@ static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 		qhca_count(hca, QHCA_CNT_rx_malformed);
 		break;
 	case QHCA_STEER_ETH:
-		qhca_eth_rx(hca, frame, len);
+		if (!hca->flows.num) {
+			qhca_eth_rx(hca, frame, len);
+		} else if (!qhca_flow_steer(hca, frame, len) &&
+			   !qhca_is_dead(hca) &&
+			   !qhca_eth_rx(hca, frame, len)) {
+			qhca_flow_default(hca, frame, len);
+		}
 		break;
 	}
 }
@@ -359,6 +370,23 @@ void qhca_tx_end(struct qhca_hca *hca, size_t len)
 		qhca_inject_passed(&hca->inject, false, hca->now);
 	}
 	w->tx_no_loop = false;
+}
+
+void qhca_tx_raw(struct qhca_hca *hca, size_t len)
+{
+	struct qhca_wire *w = &hca->wire;
+	uint8_t *frame = w->tx_frame;
+	bool stays;
+
+	w->tx_frame = NULL;
+	if (!frame || len > w->tx_room || len < QHCA_ETH_HLEN)
+		return;
+	stays = loops_only(hca, frame);
+	qhca_count(hca, QHCA_CNT_raw_tx_packets);
+	if (stays || qhca_flow_wants(hca, frame, len))
+		loop_push(hca, frame, len);
+	if (!stays && !w->tx_scratch)
+		hca->ops.tx_commit(hca->host, len);
 }
 
 void qhca_tx_ready(struct qhca_hca *hca, uint64_t now)

@@ -12,6 +12,7 @@
 #define QHCA_ETH_HLEN		14
 #define QHCA_VLAN_HLEN		4
 #define QHCA_UDP_HLEN		8
+#define QHCA_MIN_FRAME		60	/* bytes without FCS: shorter are padded */
 #define QHCA_ETHERTYPE_VLAN	0x8100
 #define QHCA_ETHERTYPE_IPV4	0x0800
 #define QHCA_ETHERTYPE_IPV6	0x86dd
@@ -48,6 +49,11 @@ uint8_t *qhca_tx_begin(struct qhca_hca *hca, size_t max_len);
  * it, loops it back when it is for us, or sends it.
  */
 void qhca_tx_end(struct qhca_hca *hca, size_t len);
+/*
+ * The same for a frame of a raw packet QP: it is looped back when it is for us,
+ * looped back and sent when a flow rule wants it.  The injector does not see it.
+ */
+void qhca_tx_raw(struct qhca_hca *hca, size_t len);
 
 /* Deliver looped-back frames and those the injector releases; returns how many. */
 unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget);

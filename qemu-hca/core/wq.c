@@ -14,7 +14,7 @@
 #define T_ALL		(T_CONNECTED | T(UD) | T(GSI))
 
 static const struct qhca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
-	[QHCA_WQE_SEND]		= { QHCA_WK_SEND, T_ALL, 0 },
+	[QHCA_WQE_SEND]		= { QHCA_WK_SEND, T_ALL | T(RAW), 0 },
 	[QHCA_WQE_SEND_IMM]	= { QHCA_WK_SEND | QHCA_WK_IMM, T_ALL, 0 },
 	[QHCA_WQE_SEND_INV]	= { QHCA_WK_SEND | QHCA_WK_INV, T_RC, 0 },
 	[QHCA_WQE_WRITE]	= { QHCA_WK_WRITE, T_CONNECTED, 0 },
@@ -27,7 +27,7 @@ static const struct qhca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
 	[QHCA_WQE_REG_MR]	= { QHCA_WK_LOCAL, T_CONNECTED, QHCA_FEAT_FAST_REG },
 	[QHCA_WQE_ATOMIC_WRITE]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_ATOMIC_WRITE },
 	[QHCA_WQE_FLUSH]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_FLUSH },
-	[QHCA_WQE_NOP]		= { QHCA_WK_LOCAL, T_ALL, 0 },
+	[QHCA_WQE_NOP]		= { QHCA_WK_LOCAL, T_ALL | T(RAW), 0 },
 };
 
 static void sgl_load(struct qhca_sgl *sgl, const uint8_t *raw, uint32_t num)
@@ -132,6 +132,10 @@ static uint8_t check_length(struct qhca_hca *hca, const struct qhca_qp *qp,
 	if (qhca_qp_is_datagram(qp) && w->kind & QHCA_WK_SEND &&
 	    length > qhca_port_mtu(hca))
 		return QHCA_WC_LOC_LEN_ERR;
+	if (qp->type == QHCA_QPT_RAW &&
+	    (length < QHCA_ETH_HLEN ||
+	     length > hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN))
+		return QHCA_WC_LOC_LEN_ERR;
 	return length > QHCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
 }
 
@@ -169,7 +173,7 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (error)
 		return error;
 	w->length = length;
-	w->packets = qhca_qp_is_datagram(qp) ? 1 :
+	w->packets = qhca_qp_is_framed(qp) ? 1 :
 		     qhca_packets(length, qp->mtu);
 	return 0;
 }

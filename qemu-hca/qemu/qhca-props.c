@@ -47,6 +47,7 @@ static const Property qhca_properties[] = {
     CFG_PROP_U16("pool-blocks", max_pool_blocks),
     CFG_PROP_U16("pool-keys", max_pool_keys),
     CFG_PROP_U16("mcast-members", max_mcast_members),
+    CFG_PROP_U16("flows", max_flows),
     CFG_PROP_CACHE("pt", QHCA_CACHE_PT),
     CFG_PROP_CACHE("at", QHCA_CACHE_AT),
     CFG_PROP_CACHE("qp", QHCA_CACHE_QD),

@@ -144,7 +144,7 @@ static void test_create_refused(void **state)
 #define BAD(change)	REFUSED(QHCA_CMD_BAD_PARAM, change)
 
 	(void)state;
-	BAD(bad.type = 6);
+	BAD(bad.type = QHCA_QPT_RAW + 1);
 	BAD(bad.type = QHCA_QPT_GSI);
 	BAD(bad.state = QHCA_QPS_INIT);
 	BAD(put_le32(&bad.db_page, 0xffffffff));
