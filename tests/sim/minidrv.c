@@ -759,7 +759,8 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 		 const struct md_qp_init *init)
 {
 	struct qhca_qpc_sw in = { 0 };
-	bool xrc = init->type >= QHCA_QPT_XRC_INI;
+	bool xrc = init->type == QHCA_QPT_XRC_INI ||
+		   init->type == QHCA_QPT_XRC_TGT;
 	uint32_t sq_len = 0, rq_len = 0;
 	uint16_t flags = init->flags;
 	int status;
@@ -879,6 +880,8 @@ void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *c)
 		       QHCA_QP_ATTR_RNR_RETRY | QHCA_QP_ATTR_MAX_RD_ATOMIC;
 	if (target)
 		rts |= QHCA_QP_ATTR_TIMEOUT;
+	if (qp->init.type == QHCA_QPT_RAW)	/* has none of these */
+		init = rtr = rts = 0;
 	must(md_qp_modify(md, qp, QHCA_QPS_INIT, init, c), "to INIT");
 	must(md_qp_modify(md, qp, QHCA_QPS_RTR, rtr, c), "to RTR");
 	must(md_qp_modify(md, qp, QHCA_QPS_RTS, rts, c), "to RTS");

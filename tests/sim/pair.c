@@ -325,7 +325,7 @@ int main(int argc, char **argv)
 		error_scenarios, key_scenarios, queue_scenarios, wire_scenarios,
 		state_scenarios, dma_scenarios, fault_scenarios, xrc_scenarios,
 		doorbell_scenarios, cost_scenarios, threshold_scenarios,
-		place_scenarios,
+		place_scenarios, raw_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

@@ -61,7 +61,8 @@ struct scenario {
 extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
 	fault_scenarios[], xrc_scenarios[], doorbell_scenarios[],
-	cost_scenarios[], threshold_scenarios[], place_scenarios[];
+	cost_scenarios[], threshold_scenarios[], place_scenarios[],
+	raw_scenarios[];
 
 /* ---- checks */
 
