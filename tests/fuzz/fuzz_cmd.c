@@ -186,7 +186,7 @@ static uint32_t fill_qp(struct script *s, uint8_t *to)
 	put_buf(s, &m->buf);
 	put_le32(&m->rq_offset, 4096);
 	put_le32(&m->rec_offset, REC_OFFSET);
-	m->type = how & 3;
+	m->type = in_chance(s->in, 32) ? QHCA_QPT_RAW : how & 3;
 	put_le16(&m->flags, QHCA_QP_HAS_SQ | (how & 4 ? QHCA_QP_SRQ :
 					      QHCA_QP_HAS_RQ) |
 		 (how & 8 ? QHCA_QP_KERNEL : 0) |
@@ -239,6 +239,21 @@ static uint32_t fill_mgid(struct script *s, uint8_t *to)
 	return sizeof(struct qhca_mgid);
 }
 
+static uint32_t fill_flow(struct script *s, uint8_t *to)
+{
+	struct qhca_flow *m = (void *)to;
+	uint8_t how = in_u8(s->in);
+
+	put_le32(&m->qpn, in_below(s->in, 8));
+	put_le16(&m->priority, in_u8(s->in) & 3);
+	m->type = how & 3;
+	m->layers = in_u8(s->in) & QHCA_FLOW_LAYERS;
+	m->flags = how >> 2 & 1;
+	in_fill(s->in, (uint8_t *)&m->key, 16);
+	in_fill(s->in, (uint8_t *)&m->mask, how >> 4);
+	return sizeof(*m);
+}
+
 static uint32_t fill_range(struct script *s, uint8_t *to)
 {
 	put_le64(to, in_number(s->in));
@@ -283,6 +298,8 @@ static const struct template {
 	{ QHCA_CMD_QUERY_SRQ, 2, NULL, sizeof(struct qhca_srqc) },
 	{ QHCA_CMD_MODIFY_SRQ, 2, NULL, 0 },
 	{ QHCA_CMD_RESIZE_SRQ, 3, fill_srq, 0 },
+	{ QHCA_CMD_CREATE_FLOW, 3, fill_flow, 0 },
+	{ QHCA_CMD_DESTROY_FLOW, 2, NULL, 0 },
 	{ QHCA_CMD_CREATE_QP, 12, fill_qp, 0 },
 	{ QHCA_CMD_DESTROY_QP, 4, NULL, 0 },
 	{ QHCA_CMD_QUERY_QP, 3, NULL, sizeof(struct qhca_query_qp) },

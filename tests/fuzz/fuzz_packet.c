@@ -28,7 +28,7 @@ const char fuzz_name[] = "packet";
 
 enum {
 	RC, RC_SRQ, UC, UD, GSI, RC_RTR, RC_INIT, RC_SQD, RC_ERR, UD_SQE, RC_V6,
-	XRC_INI, XRC_TGT, XRC_TGT2, NUM_QPS
+	XRC_INI, XRC_TGT, XRC_TGT2, RAW, SNIFFER, NUM_QPS
 };
 
 static const struct plan {
@@ -49,6 +49,8 @@ static const struct plan {
 	[XRC_INI] = { QHCA_QPT_XRC_INI, QHCA_QPS_RTS, QHCA_MTU_256, false, false },
 	[XRC_TGT] = { QHCA_QPT_XRC_TGT, QHCA_QPS_RTS, QHCA_MTU_256, false, false },
 	[XRC_TGT2] = { QHCA_QPT_XRC_TGT, QHCA_QPS_RTS, QHCA_MTU_1024, false, false },
+	[RAW]	  = { QHCA_QPT_RAW, QHCA_QPS_RTS, QHCA_MTU_256, false, false },
+	[SNIFFER] = { QHCA_QPT_RAW, QHCA_QPS_RTS, QHCA_MTU_256, true, false },
 };
 
 enum {
@@ -144,7 +146,8 @@ static void make_memory(struct victim *v)
 
 static bool is_xrc(unsigned int q)
 {
-	return plan[q].type >= QHCA_QPT_XRC_INI;
+	return plan[q].type == QHCA_QPT_XRC_INI ||
+	       plan[q].type == QHCA_QPT_XRC_TGT;
 }
 
 static void post_recv(struct victim *v, unsigned int q, uint32_t len)
@@ -253,6 +256,21 @@ static void join_group(struct victim *v)
 		    sizeof(mgid), NULL, 0, NULL), "ATTACH_MCAST");
 }
 
+/* IPv4 to an even address for one, copies of everything for the other. */
+static void make_rules(struct victim *v)
+{
+	struct qhca_flow normal = { .layers = QHCA_FLOW_IPV4 };
+	struct qhca_flow sniffer = { .type = QHCA_FLOW_SNIFFER };
+
+	normal.mask.dst_ip[3] = 1;
+	put_le32(&normal.qpn, v->qp[RAW].qpn);
+	put_le32(&sniffer.qpn, v->qp[SNIFFER].qpn);
+	must(md_cmd(v->md, QHCA_CMD_CREATE_FLOW, 1, 0, &normal, sizeof(normal),
+		    NULL, 0, NULL), "CREATE_FLOW");
+	must(md_cmd(v->md, QHCA_CMD_CREATE_FLOW, 0, 0, &sniffer,
+		    sizeof(sniffer), NULL, 0, NULL), "CREATE_FLOW");
+}
+
 static void make_victim(struct victim *v, struct in *in)
 {
 	struct md_init init = { .eth_mtu = 4200, .log_pt = 8, .log_qp = 5,
@@ -287,6 +305,7 @@ static void make_victim(struct victim *v, struct in *in)
 		paging_start(&v->paging[0], v->g, &v->mr[MR_RW]);
 		paging_start(&v->paging[1], v->g, &v->mr[MR_LOCAL]);
 	}
+	make_rules(v);
 	guard_settle(v->g);
 }
 

@@ -68,6 +68,7 @@ struct script {
 	struct in *in;
 	bool kernel, deep;		/* deep: more WQEs than are summarised */
 	bool on_demand;			/* the region that most requests use */
+	bool raw;			/* the UD QP is a raw packet QP instead */
 	uint8_t tamper;			/* the next so many frames */
 	struct side side[2];
 };
@@ -196,19 +197,35 @@ static void make_qp(struct side *s, struct md_qp *qp, uint8_t type,
 	guard_allow_buf(s->g, &qp->buf, qp->rec_offset + 64, 64);
 }
 
-static void make_queues(struct side *s, bool kernel, bool deep)
+/* The raw packet QP has copies of all frames, and those that are nobody's. */
+static void make_rules(struct side *s)
+{
+	static const uint8_t type[] = { QHCA_FLOW_NORMAL, QHCA_FLOW_SNIFFER };
+	struct qhca_flow rule = { 0 };
+
+	put_le32(&rule.qpn, s->qp[UD].qpn);
+	for (uint32_t i = 0; i < sizeof(type); i++) {
+		rule.type = type[i];
+		must(md_cmd(s->md, QHCA_CMD_CREATE_FLOW, i, 0, &rule,
+			    sizeof(rule), NULL, 0, NULL), "CREATE_FLOW");
+	}
+}
+
+static void make_queues(struct side *s, bool kernel, bool deep, bool raw)
 {
 	make_cq(s, &s->cq, deep ? 8 : 5);
 	make_cq(s, &s->by_cq, 4);
 	md_srq_create(s->md, &s->srq, PD, LOG_DEPTH, LOG_RSTRIDE, 2);
 	for (unsigned int q = 0; q < NUM_QPS; q++)
-		make_qp(s, &s->qp[q], qp_type[q],
+		make_qp(s, &s->qp[q], raw && q == UD ? QHCA_QPT_RAW : qp_type[q],
 			(kernel && q & 1 ? QHCA_QP_KERNEL : 0) |
 			(q == UC ? QHCA_QP_SIG_ALL : 0),
 			deep && q == RC ? LOG_DEEP : LOG_DEPTH, PD, USER_PAGE,
 			&s->cq, q == RC_SRQ ? &s->srq : NULL);
 	make_qp(s, &s->by, QHCA_QPT_RC, 0, LOG_DEPTH, BYSTANDER_PD,
 		BYSTANDER_PAGE, &s->by_cq, NULL);
+	if (raw)
+		make_rules(s);
 }
 
 static void connect_one(struct side *s, struct md_qp *qp, uint32_t dest_qpn,
@@ -258,7 +275,7 @@ static void make_side(struct script *x, unsigned int i, uint8_t how)
 	md_start(s->md, &init);
 	guard_allow_driver(s->g);
 	make_memory(s);
-	make_queues(s, x->kernel, x->deep);
+	make_queues(s, x->kernel, x->deep, x->raw);
 	if (x->on_demand)
 		paging_start(&s->paging, s->g, &s->rw);
 	s->g->anything = x->kernel;
@@ -784,6 +801,7 @@ uint64_t fuzz_one(const uint8_t *data, size_t size)
 	x.kernel = how & 1;
 	x.deep = how & 0x80;
 	x.on_demand = how & 0x40;
+	x.raw = !(how & 0x20);
 	x.tamper = 0;
 	make_side(&x, 0, how);
 	make_side(&x, 1, how >> 2);
