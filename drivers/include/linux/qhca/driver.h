@@ -42,7 +42,8 @@ struct qhca_caps_host {
 	u32 log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
 	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
 	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
-	u32 max_mcast_members, num_db_pages, num_counters, num_vectors;
+	u32 max_mcast_members, max_flows;
+	u32 num_db_pages, num_counters, num_vectors;
 	u32 max_pool_blocks, max_pool_keys, max_eth_mtu, first_user_qpn;
 	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
 };
