@@ -22,6 +22,8 @@ static u64 qhca_device_cap_flags(struct qhca_ib_dev *dev)
 		flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	if (qhca_has(dev, QHCA_FEAT_XRC))
 		flags |= IB_DEVICE_XRC;
+	if (qhca_has(dev, QHCA_FEAT_RAW_PACKET))
+		flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 	if (qhca_has(dev, QHCA_FEAT_SRQ_RESIZE))
 		flags |= IB_DEVICE_SRQ_RESIZE;
 	if (qhca_has(dev, QHCA_FEAT_ATOMIC_WRITE))
@@ -93,6 +95,9 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 
 	if (qhca_has(dev, QHCA_FEAT_DEVMEM))
 		attr->max_dm_size = caps->devmem_size;
+
+	if (qhca_has(dev, QHCA_FEAT_RAW_PACKET))
+		attr->max_raw_ethy_qp = attr->max_qp;
 
 	attr->max_pkeys = 1;
 	attr->timestamp_mask = U64_MAX;
@@ -181,6 +186,8 @@ int qhca_get_port_immutable(struct ib_device *ibdev, u32 port,
 	immutable->gid_tbl_len = to_qhca(ibdev)->qdev->caps.max_gids;
 	immutable->pkey_tbl_len = 1;
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	if (qhca_has(to_qhca(ibdev), QHCA_FEAT_RAW_PACKET))
+		immutable->core_cap_flags |= RDMA_CORE_PORT_RAW_PACKET;
 	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }

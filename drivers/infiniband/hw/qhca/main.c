@@ -113,6 +113,11 @@ static const struct ib_device_ops qhca_mcast_ops = {
 	.detach_mcast = qhca_detach_mcast,
 };
 
+static const struct ib_device_ops qhca_flow_ops = {
+	.create_flow = qhca_create_flow,
+	.destroy_flow = qhca_destroy_flow,
+};
+
 static const struct ib_device_ops qhca_cq_moderation_ops = {
 	.modify_cq = qhca_modify_cq,
 };
@@ -148,6 +153,8 @@ static void qhca_set_ops(struct qhca_ib_dev *dev)
 		ib_set_device_ops(ibdev, &qhca_odp_ops);
 	if (qhca_has(dev, QHCA_FEAT_MCAST))
 		ib_set_device_ops(ibdev, &qhca_mcast_ops);
+	if (qhca_has(dev, QHCA_FEAT_RAW_PACKET))
+		ib_set_device_ops(ibdev, &qhca_flow_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_MODERATION))
 		ib_set_device_ops(ibdev, &qhca_cq_moderation_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_RESIZE))
@@ -262,6 +269,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
 	ida_init(&dev->pdns);
 	ida_init(&dev->xrcdns);
+	ida_init(&dev->flows);
 	INIT_WORK(&dev->flush_work, qhca_flush_work);
 
 	err = qhca_create_eqs(dev);
@@ -341,6 +349,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	WARN_ON(!xa_empty(&dev->srqs));
 	ida_destroy(&dev->pdns);
 	ida_destroy(&dev->xrcdns);
+	ida_destroy(&dev->flows);
 	ib_dealloc_device(&dev->ibdev);
 }
 

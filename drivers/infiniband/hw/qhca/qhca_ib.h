@@ -62,6 +62,7 @@ struct qhca_port_stats {
  * @srqs:    SRQs by number, lookup by reference
  * @pdns:    numbers of protection domains; never 0
  * @xrcdns:  numbers of XRC domains; never 0
+ * @flows:   numbers of flow rules
  * @events_nb:  asynchronous events of the function
  * @netdev_nb:  netdev events, where the core does not watch them itself
  * @registered: device events may be dispatched; false while the device comes
@@ -88,6 +89,7 @@ struct qhca_ib_dev {
 	struct xarray srqs;
 	struct ida pdns;
 	struct ida xrcdns;
+	struct ida flows;
 	struct notifier_block events_nb;
 	struct notifier_block netdev_nb;
 	bool registered;
@@ -710,6 +712,11 @@ void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf);
 struct qhca_pool_buf *qhca_pool_get(struct qhca_ucontext *uc, u64 start,
 				    u64 length, int access, u64 *offset);
 void qhca_pool_put(struct qhca_pool_buf *buf);
+
+/* flow.c */
+struct ib_flow *qhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
+				 struct ib_udata *udata);
+int qhca_destroy_flow(struct ib_flow *ibflow);
 
 /* dm.c */
 extern const struct uapi_definition qhca_dm_defs[];

@@ -87,6 +87,7 @@ static int qhca_qp_hw_type(struct qhca_ib_dev *dev, enum ib_qp_type type)
 		[IB_QPT_UD] = { QHCA_QPT_UD, QHCA_FEAT_UD },
 		[IB_QPT_XRC_INI] = { QHCA_QPT_XRC_INI, QHCA_FEAT_XRC },
 		[IB_QPT_XRC_TGT] = { QHCA_QPT_XRC_TGT, QHCA_FEAT_XRC },
+		[IB_QPT_RAW_PACKET] = { QHCA_QPT_RAW, QHCA_FEAT_RAW_PACKET },
 	};
 
 	if (type >= ARRAY_SIZE(types) || !types[type].feature ||
