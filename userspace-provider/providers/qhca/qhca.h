@@ -381,6 +381,11 @@ struct ibv_mr *qhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 			      uint64_t offset, size_t length,
 			      unsigned int access);
 
+/* flow.c */
+struct ibv_flow *qhca_create_flow(struct ibv_qp *qp,
+				  struct ibv_flow_attr *attr);
+int qhca_destroy_flow(struct ibv_flow *flow);
+
 /* ah.c */
 struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int qhca_destroy_ah(struct ibv_ah *ah);

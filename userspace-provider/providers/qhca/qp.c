@@ -147,6 +147,9 @@ static bool qp_type(enum ibv_qp_type type, enum qhca_qp_type *hw)
 	case IBV_QPT_XRC_RECV:
 		*hw = QHCA_QPT_XRC_TGT;
 		return true;
+	case IBV_QPT_RAW_PACKET:
+		*hw = QHCA_QPT_RAW;
+		return true;
 	default:
 		return false;
 	}

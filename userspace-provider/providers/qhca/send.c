@@ -19,6 +19,7 @@
 #define UC	(1u << QHCA_QPT_UC)
 #define UD	(1u << QHCA_QPT_UD)
 #define XRC	(1u << QHCA_QPT_XRC_INI)
+#define RAW	(1u << QHCA_QPT_RAW)
 
 /* What a work request carries besides its operation. */
 #define HAS_SGES	0x01u
@@ -36,7 +37,7 @@ struct send_op {
 };
 
 static const struct send_op send_ops[] = {
-	[IBV_WR_SEND] = { QHCA_WQE_SEND, RC | UC | UD | XRC,
+	[IBV_WR_SEND] = { QHCA_WQE_SEND, RC | UC | UD | XRC | RAW,
 			  HAS_SGES | HAS_INLINE },
 	[IBV_WR_SEND_WITH_IMM] = { QHCA_WQE_SEND_IMM, RC | UC | UD | XRC,
 				   HAS_SGES | HAS_INLINE | HAS_IMM },
@@ -142,6 +143,8 @@ static int build_wqe(const struct qhca_qp *qp, struct qhca_sq_wqe *wqe,
 			    wr->wr.ud.remote_qkey);
 	else if (qp->type == QHCA_QPT_XRC_INI)
 		wqe->xrc_srqn = htole32(wr->qp_type.xrc.remote_srqn);
+	else if (!qhca_wr_flags_known(qp, wr->send_flags))
+		return EINVAL;
 
 	return op->parts & HAS_SGES ? build_data(qp, wqe, wr, op->parts) : 0;
 }

@@ -64,6 +64,13 @@ static inline void qhca_rwqe_fill(struct qhca_rq_wqe *wqe,
 
 /* Send requests */
 
+/* The device computes no checksum of a raw frame, and must not seem to. */
+static inline bool qhca_wr_flags_known(const struct qhca_qp *qp,
+				       unsigned int send_flags)
+{
+	return qp->type != QHCA_QPT_RAW || !(send_flags & IBV_SEND_IP_CSUM);
+}
+
 static inline void qhca_wqe_begin(struct qhca_sq_wqe *wqe, uint8_t opcode,
 				  uint64_t wr_id, unsigned int send_flags)
 {

@@ -74,6 +74,10 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 
 static void wr_send(struct ibv_qp_ex *ibqp)
 {
+	struct qhca_qp *qp = to_qqp_ex(ibqp);
+
+	if (unlikely(!qhca_wr_flags_known(qp, ibqp->wr_flags)))
+		fail(qp, EINVAL);
 	begin(ibqp, QHCA_WQE_SEND);
 }
 
@@ -263,6 +267,8 @@ static uint64_t ops_of_type(enum qhca_qp_type type)
 				    IBV_QP_EX_WITH_BIND_MW;
 
 	switch (type) {
+	case QHCA_QPT_RAW:
+		return IBV_QP_EX_WITH_SEND;
 	case QHCA_QPT_UD:
 		return send;
 	case QHCA_QPT_UC:

@@ -233,6 +233,29 @@ static void test_send_refused(void)
 	free_qp(qp);
 }
 
+/* Whole frames: no address, and no checksum that the device would not compute. */
+static void test_raw(void)
+{
+	struct qhca_qp *qp = new_qp(QHCA_QPT_RAW, 4, 0, 2, 0);
+	struct ibv_sge sge[2] = { { .length = 14 }, { .length = 46 } };
+	struct ibv_send_wr wr = {
+		.sg_list = sge, .num_sge = 2, .opcode = IBV_WR_SEND,
+	};
+	struct qhca_sq_wqe *wqe = qp->sq.ring;
+	struct ibv_send_wr *bad = NULL;
+
+	check(!qhca_post_send(&qp->vqp.qp, &wr, &bad));
+	check(wqe->opcode == QHCA_WQE_SEND && wqe->num_sge == 2);
+	check(!wqe->ud.dest_qpn && take_doorbell(QHCA_DB_SQ));
+	wr.send_flags = IBV_SEND_IP_CSUM;
+	check(qhca_post_send(&qp->vqp.qp, &wr, &bad) == EINVAL && bad == &wr);
+	wr.send_flags = 0;
+	wr.opcode = IBV_WR_SEND_WITH_IMM;
+	check(qhca_post_send(&qp->vqp.qp, &wr, &bad) == EINVAL);
+	check(!take_doorbell(QHCA_DB_SQ));
+	free_qp(qp);
+}
+
 static void test_datagram(void)
 {
 	struct qhca_qp *qp = new_qp(QHCA_QPT_UD, 4, 0, 1, 64);
@@ -621,6 +644,7 @@ int main(void)
 		{ "ring sizes", test_sizes },
 		{ "send request layout and doorbell", test_send_layout },
 		{ "send requests refused", test_send_refused },
+		{ "raw frames", test_raw },
 		{ "datagram and inline data", test_datagram },
 		{ "extended posting", test_wr_api },
 		{ "many passes", test_passes },
