@@ -88,6 +88,13 @@ def test_driver_information(ends):
         assert re.search(r"^bus-info: 0000:", info, re.M)
 
 
+def test_raw_packets(ends, tap_points):
+    """Raw packet QPs beside the interface, which has what no rule takes (programs/raw.c)."""
+    done = verbs.program(*ends, "qhca-raw", timeout=120, check=False)
+    assert done.server.ok, done.server
+    tap_points(done.client.out + done.client.err, done.client.code)
+
+
 def test_under_full_load(ends):
     """RDMA at full speed leaves room for ping, the console and processes."""
     a, b = ends
