@@ -155,6 +155,7 @@ static void *op_reserve(void *host, size_t len)
 
 	if (len > QHCA_MAX_FRAME)
 		guard_fail("room for %zu bytes asked for", len);
+	g->raw_before = g->hca->counter[QHCA_CNT_raw_tx_packets];
 	if (g->blocked)
 		return NULL;
 	memset(g->md->frame, guard_mode.stain, len);
@@ -184,6 +185,14 @@ static void check_frame(const uint8_t *frame, size_t len)
 		guard_fail("packet sent with a wrong ICRC");
 }
 
+/* A raw packet QP sends what it likes, but no frame that Ethernet has not. */
+static void check_raw_frame(const struct guard *g, size_t len)
+{
+	if (len < QHCA_MIN_FRAME ||
+	    len > g->hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN)
+		guard_fail("raw frame of %zu bytes", len);
+}
+
 static void op_commit(void *host, size_t len)
 {
 	struct guard *g = host;
@@ -191,7 +200,9 @@ static void op_commit(void *host, size_t len)
 
 	if (!g->frames_left--)
 		guard_fail("more frames than the budget");
-	if (g->ours)
+	if (g->hca->counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
+		check_raw_frame(g, len);
+	else if (g->ours)
 		check_frame(g->md->frame, len);
 	guard_digest(g, g->md->frame, len);
 	if (g->num == GUARD_FRAMES)

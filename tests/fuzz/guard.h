@@ -58,7 +58,8 @@ struct guard {
 	uint64_t dma_left;		/* of the call being made */
 	uint64_t frames_left;
 	bool blocked;			/* the link takes nothing */
-	bool ours;			/* all frames are the transport's: check */
+	bool ours;			/* frames are the transport's, or raw: check */
+	uint64_t raw_before;		/* raw_tx_packets when room was asked for */
 	struct guard_frame wire[GUARD_FRAMES];
 	unsigned int first, num;
 	uint8_t devmem[GUARD_DEVMEM];
