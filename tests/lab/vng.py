@@ -86,10 +86,14 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
         _stage(folder, release, dict(files or {}))
         _mask_udev_rules(folder / "rules.d", env["tree"])
         (folder / "command").write_text(PRELUDE + command + "\n")
+        # By its place in the tree virtme-ng finds the modules it boots with.
+        kernel = pathlib.Path(env["tree"]) / "boot" / f"vmlinuz-{release}"
         argv = ["/usr/bin/python3", str(root / "usr/bin/virtme-ng"),
-                "--run", paths.kernel(release), "--root", env["tree"],
+                "--run", str(kernel if kernel.exists() else paths.kernel(release)),
+                "--root", env["tree"],
                 "--force-9p", "--qemu", qemu, "--memory", memory, "--cpus", str(cpus),
-                f"--rodir=/mnt={folder}", f"--rodir=/etc/udev/rules.d={folder}/rules.d", "--exec", "/bin/bash /mnt/command"]
+                f"--rodir=/mnt={folder}", f"--rodir=/etc/udev/rules.d={folder}/rules.d",
+                "--exec", "/bin/bash /mnt/command"]
         if accel.options(qemu) != accel.KVM:
             argv.append("--disable-kvm")
         for option in append.split():
