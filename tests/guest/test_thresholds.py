@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from lab import devlink
+from lab import content, devlink
 from lab.link import FULL
 
 DEPTH = 64 if FULL else 16
@@ -21,12 +21,8 @@ ROUNDS = 3                      # times that a queue is gone through
 @pytest.fixture
 def guest(qhca_pair):
     """One of a pair that other tests have booted; the other is not needed."""
-    node = qhca_pair.a
-    seen = len(node.kernel_complaints())
-    yield node
-    assert node.running, f"QEMU ended: {node.trouble()}"
-    complaints = node.kernel_complaints()[seen:]
-    assert not complaints, complaints
+    with content(qhca_pair.a):
+        yield qhca_pair.a
 
 
 def queues(node, command, timeout=120):
