@@ -78,6 +78,19 @@ def test_data(faulty, shape):
     assert_repaired(change(faulty, runs))
 
 
+def test_late(pair):
+    """RDMA frames arrive after Ethernet ones that were sent later. UC completes what
+    is sent, so a round of verify has to end with a message that tells of its arrival."""
+    late = {"inject-delay-ppm": 1000000, "inject-delay-ns": 30000000, "inject-direction": "rx"}
+    before = pair.a.counters()["inject_delayed"]
+    inject(pair.a, late)
+    try:
+        verbs.verify(*pair, "-t uc -m 4096 -S 2048 -n 20 -s 43", timeout=300)
+    finally:
+        inject(pair.a, {**dict.fromkeys(late, 0), "inject-direction": "both"})
+    assert pair.a.counters()["inject_delayed"] > before
+
+
 @pytest.mark.parametrize("seed", [1, 2] if FULL else [1])
 def test_churn(faulty, seed, tap_points):
     """Keys live and die under traffic (programs/churn.c)."""

@@ -160,6 +160,9 @@ unsigned int plan_ops(const struct settings *s, unsigned int side, unsigned int 
 
 		memset(op, 0, sizeof(*op));
 		op->kind = pick_kind(&rng, s);
+		/* UC completes what is sent: the last one must tell that it arrived. */
+		if (s->type == IBV_QPT_UC && i == n - 1 && op->kind == OP_WRITE)
+			op->kind = OP_WRITE_IMM;
 		op->size = pick_size(&rng, s);
 		if (op->size > left)
 			op->size = s->flags & LOSSY ? TAG_LEN : left;

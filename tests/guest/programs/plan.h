@@ -13,6 +13,9 @@
  * operations decides everything, with one exception: a READ that has to be
  * repeated sees what later operations wrote. An operation that overlaps a READ
  * of the same round is therefore fenced.
+ *
+ * A round ends when all sends have completed and all messages arrived. UC's sends
+ * complete when they are on the wire, so the last of a round is one that arrives.
  */
 #ifndef PLAN_H
 #define PLAN_H
