@@ -163,6 +163,11 @@ void settle(struct pair *p)
 	world_run(&p->w, p->w.now + 10000000000ull);
 }
 
+void run_for(struct pair *p, uint64_t ns)
+{
+	world_run(&p->w, p->w.now + ns);
+}
+
 void post(struct pair *p, struct end *e, uint8_t opcode, uint32_t len,
 		 uint8_t flags)
 {
@@ -323,9 +328,10 @@ int main(int argc, char **argv)
 {
 	static const struct scenario *const table[] = {
 		error_scenarios, key_scenarios, queue_scenarios, wire_scenarios,
-		state_scenarios, dma_scenarios, fault_scenarios, xrc_scenarios,
-		doorbell_scenarios, cost_scenarios, threshold_scenarios,
-		place_scenarios, raw_scenarios,
+		state_scenarios, dma_scenarios, fault_scenarios,
+		fault_end_scenarios, xrc_scenarios, doorbell_scenarios,
+		cost_scenarios, threshold_scenarios, place_scenarios,
+		raw_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

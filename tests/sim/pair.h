@@ -58,11 +58,17 @@ struct scenario {
 	struct pair_options options;
 };
 
+/* Scenarios of a table: with QPs of a type, and with options where they matter. */
+#define NAMED(qpt, name, fn, ...) \
+	{ name, fn, { .type = QHCA_QPT_##qpt, __VA_ARGS__ } }
+#define ON(qpt, fn, ...) NAMED(qpt, #fn, fn, __VA_ARGS__)
+#define RC(fn, ...) ON(RC, fn, __VA_ARGS__)
+
 extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
-	fault_scenarios[], xrc_scenarios[], doorbell_scenarios[],
-	cost_scenarios[], threshold_scenarios[], place_scenarios[],
-	raw_scenarios[];
+	fault_scenarios[], fault_end_scenarios[], xrc_scenarios[],
+	doorbell_scenarios[], cost_scenarios[], threshold_scenarios[],
+	place_scenarios[], raw_scenarios[];
 
 /* ---- checks */
 
@@ -98,6 +104,11 @@ void expect_none(struct md_cq *cq);
 int next_event(struct end *e, uint32_t number);
 int state_of(struct end *e);
 
+static inline uint64_t count_of(const struct end *e, enum qhca_counter id)
+{
+	return qhca_counter(e->md->hca, id);
+}
+
 /* ---- life */
 
 /* Hosts, regions, QPs in RESET; attributes may still be changed. */
@@ -114,6 +125,7 @@ void open_second(struct pair *p, struct end *a, struct end *b,
 void close_second(struct end *a, struct end *b);
 /* Until nothing is left to do; at most 10 s of virtual time. */
 void settle(struct pair *p);
+void run_for(struct pair *p, uint64_t ns);
 
 /* ---- work */
 

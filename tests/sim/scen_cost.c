@@ -13,11 +13,6 @@
 
 static const struct qhca_fetch_cost COST = { 700, 5000, 1300 };
 
-static uint64_t count(struct end *e, enum qhca_counter id)
-{
-	return qhca_counter(e->md->hca, id);
-}
-
 static void set_cost(struct end *e, const struct qhca_fetch_cost *cost)
 {
 	char err[100];
@@ -28,11 +23,11 @@ static void set_cost(struct end *e, const struct qhca_fetch_cost *cost)
 /* What the misses so far would cost. */
 static uint64_t price(struct end *e)
 {
-	return COST.pt_ns * count(e, QHCA_CNT_pt_misses) +
-	       COST.at_ns * count(e, QHCA_CNT_at_node_reads) +
-	       COST.context_ns * (count(e, QHCA_CNT_qpc_misses) +
-				  count(e, QHCA_CNT_cqc_misses) +
-				  count(e, QHCA_CNT_srqc_misses));
+	return COST.pt_ns * count_of(e, QHCA_CNT_pt_misses) +
+	       COST.at_ns * count_of(e, QHCA_CNT_at_node_reads) +
+	       COST.context_ns * (count_of(e, QHCA_CNT_qpc_misses) +
+				  count_of(e, QHCA_CNT_cqc_misses) +
+				  count_of(e, QHCA_CNT_srqc_misses));
 }
 
 static bool is_paid(const struct pair *p)
@@ -74,9 +69,9 @@ static void off_by_default(struct pair *p)
 	connect_pair(p);
 	write_some(p);
 	/* two pages, and one line for them */
-	CHECK(count(&p->a, QHCA_CNT_at_node_reads) >= 2 * WRITES);
-	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), 0);
-	CHECK_EQ(count(&p->b, QHCA_CNT_fetch_stall_ns), 0);
+	CHECK(count_of(&p->a, QHCA_CNT_at_node_reads) >= 2 * WRITES);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_fetch_stall_ns), 0);
 }
 
 /* Exactly the reads are charged, and the time passes. */
@@ -89,13 +84,13 @@ static void charged(struct pair *p)
 	set_cost(&p->a, &COST);
 	before = price(&p->a);
 	took = write_some(p);
-	stall = count(&p->a, QHCA_CNT_fetch_stall_ns);
+	stall = count_of(&p->a, QHCA_CNT_fetch_stall_ns);
 	CHECK_EQ(stall, price(&p->a) - before);
 	CHECK(stall >= 2 * WRITES * COST.at_ns);
 	CHECK(took > free_of_charge);
 	/* what came last may not have had to be waited for */
 	CHECK(took + 10 * COST.at_ns > stall);
-	CHECK_EQ(count(&p->a, QHCA_CNT_retransmitted_packets), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
 /* Answers are late when the responder has to pay. */
@@ -107,11 +102,11 @@ static void charged_at_the_peer(struct pair *p)
 	free_of_charge = write_some(p);
 	set_cost(&p->b, &COST);
 	took = write_some(p);
-	stall = count(&p->b, QHCA_CNT_fetch_stall_ns);
+	stall = count_of(&p->b, QHCA_CNT_fetch_stall_ns);
 	CHECK(stall >= 2 * WRITES * COST.at_ns);
 	CHECK(took > free_of_charge);
 	CHECK(took + 10 * COST.at_ns > stall);
-	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), 0);
 }
 
 /* In caches in which all fits it costs nothing. */
@@ -122,10 +117,10 @@ static void warm_is_free(struct pair *p)
 	connect_pair(p);
 	set_cost(&p->a, &COST);
 	write_some(p);
-	cold = count(&p->a, QHCA_CNT_fetch_stall_ns);
+	cold = count_of(&p->a, QHCA_CNT_fetch_stall_ns);
 	CHECK_EQ(cold, price(&p->a));
 	write_some(p);
-	CHECK_EQ(count(&p->a, QHCA_CNT_fetch_stall_ns), cold);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), cold);
 }
 
 /* A stalled device takes commands; posts and timers wait for its end. */
@@ -138,13 +133,13 @@ static void only_the_transport_waits(struct pair *p)
 	qhca_charge(hca, QHCA_MAX_FETCH_NS);
 	CHECK(qhca_stalled(hca));
 	end = hca->cost.until;
-	packets = count(&p->a, QHCA_CNT_tx_packets);
+	packets = count_of(&p->a, QHCA_CNT_tx_packets);
 	CHECK_EQ(md_cmd(p->a.md, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0, NULL), 0);
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	world_run(&p->w, end - 1);
 	CHECK(p->w.now == end - 1 && qhca_stalled(hca));
-	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), packets);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_tx_packets), packets);
 	expect_none(&p->a.scq);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
@@ -155,12 +150,12 @@ static void only_the_transport_waits(struct pair *p)
 	p->w.filter = NULL;
 	for (int i = 0; i < 3; i++)
 		qhca_charge(hca, QHCA_MAX_FETCH_NS);
-	packets = count(&p->a, QHCA_CNT_tx_packets);
+	packets = count_of(&p->a, QHCA_CNT_tx_packets);
 	world_run(&p->w, hca->cost.until - 1);
-	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), packets);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_tx_packets), packets);
 	settle(p);
 	EXPECT(&p->a.scq, 1, QHCA_WC_SUCCESS);
-	CHECK_EQ(count(&p->a, QHCA_CNT_ack_timeouts), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 1);
 }
 
 /* A reset in a stall leaves nothing of it. */
@@ -176,12 +171,11 @@ static void reset_in_a_stall(struct pair *p)
 	CHECK_WORKS(p);
 }
 
-#define ON(qpt, fn, ...) \
-	{ "cost: " #fn, fn, { .type = QHCA_QPT_##qpt, __VA_ARGS__ } }
+#define COST(qpt, fn, ...) NAMED(qpt, "cost: " #fn, fn, __VA_ARGS__)
 
 const struct scenario cost_scenarios[] = {
-	ON(RC, off_by_default), ON(RC, charged), ON(RC, charged, .loop = true),
-	ON(RC, charged_at_the_peer), ON(RC, warm_is_free, .roomy = true),
-	ON(RC, only_the_transport_waits), ON(RC, reset_in_a_stall),
+	COST(RC, off_by_default), COST(RC, charged), COST(RC, charged, .loop = true),
+	COST(RC, charged_at_the_peer), COST(RC, warm_is_free, .roomy = true),
+	COST(RC, only_the_transport_waits), COST(RC, reset_in_a_stall),
 	{ 0 }
 };

@@ -299,8 +299,6 @@ static void sweep_ud(struct pair *p)
 	sweep(p, QHCA_QPT_UD, false);
 }
 
-#define RC(fn) { #fn, fn, { .type = QHCA_QPT_RC } }
-
 const struct scenario dma_scenarios[] = {
 	RC(sweep_rc), RC(sweep_rc_srq), RC(sweep_uc), RC(sweep_ud),
 	{ 0 }

@@ -172,14 +172,14 @@ static void lingering_ends(struct pair *p)
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	md_settle(p->a.md);
 	CHECK_EQ(active(p), 1);			/* two are */
-	rung = qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+	rung = count_of(&p->a, QHCA_CNT_sq_doorbells);
 	for (int i = 0; i < 50; i++)
 		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells), rung);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_doorbells), rung);
 	settle(p);
 	CHECK_EQ(active(p), 0);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells), rung);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found), 50);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_doorbells), rung);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 50);
 	CHECK_EQ(p->a.qp.sq_pi, 52);
 
 	/* nobody answers any more */
@@ -191,7 +191,7 @@ static void lingering_ends(struct pair *p)
 	now = p->w.now;
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);	/* is seen in the end */
 	world_run(&p->w, now + QHCA_LINGER_NS + 1000);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found), 51);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 51);
 	world_run(&p->w, now + QHCA_LINGER_END_NS);
 	CHECK_EQ(active(p), 1);
 	world_run(&p->w, now + QHCA_LINGER_END_NS + 3 * QHCA_LINGER_NS);
@@ -225,15 +225,15 @@ static void few_doorbells(struct pair *p)
 			done++;
 		}
 	}
-	rung = qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+	rung = count_of(&p->a, QHCA_CNT_sq_doorbells);
 	CHECK(rung * 16 < 4000);
-	CHECK_EQ(rung + qhca_counter(p->a.md->hca, QHCA_CNT_sq_wqes_found) >=
+	CHECK_EQ(rung + count_of(&p->a, QHCA_CNT_sq_wqes_found) >=
 		 4000, 1);
 }
 
 static uint64_t rings(struct pair *p)
 {
-	return qhca_counter(p->a.md->hca, QHCA_CNT_sq_doorbells);
+	return count_of(&p->a, QHCA_CNT_sq_doorbells);
 }
 
 /* How software posts in rounds(): so many, one every @every ns. */
@@ -448,8 +448,6 @@ static void many_linger(struct pair *p)
 	for (uint32_t i = 0; i < n; i++)
 		close_second(&a[i], &b[i]);
 }
-
-#define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
 
 const struct scenario doorbell_scenarios[] = {
 	RC(posts_cross_one), RC(posts_cross_lingering), RC(posts_cross_losses),

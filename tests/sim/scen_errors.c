@@ -336,8 +336,8 @@ static void retry_exceeded(struct pair *p)
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR, QHCA_WC_WR_FLUSH_ERR);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_ack_timeouts), 4);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_retry_exceeded), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 4);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retry_exceeded), 1);
 	CHECK(p->w.now - start >= 4 * (4096ull << 8));
 }
 
@@ -349,7 +349,7 @@ static void no_timeout_waits_for_ever(struct pair *p)
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	settle(p);
 	expect_none(&p->a.scq);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_ack_timeouts), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 
 static void rnr_exceeded(struct pair *p)
@@ -359,8 +359,8 @@ static void rnr_exceeded(struct pair *p)
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_RNR_RETRY_EXC_ERR, QHCA_WC_WR_FLUSH_ERR);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_rx_rnr), 4);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_tx_rnr_no_wqe), 4);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_rnr), 4);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 4);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
 }
 
@@ -372,7 +372,7 @@ static void rnr_recovers(struct pair *p)
 	post(p, &p->a, QHCA_WQE_SEND, 3000, 0);
 	world_run(&p->w, p->w.now + 600000000);
 	expect_none(&p->a.scq);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_rx_rnr), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_rnr), 1);
 	post_recv(&p->b, 4000);
 	world_run(&p->w, p->w.now + 100000000);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
@@ -506,7 +506,7 @@ static void ud_bad_qkey(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 	expect_none(&p->b.rcq);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_bad_qkey), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_bad_qkey), 1);
 	/* the high bit asks for the QP's own */
 	put_le32(&p->ud.qkey, 0x80000000u);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
@@ -523,7 +523,7 @@ static void ud_too_long(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_ud_dropped), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_ud_dropped), 1);
 }
 
 static void ud_header(struct pair *p)
@@ -596,7 +596,7 @@ static void uc_gap(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
 	/* the WQE of the lost message serves the next one */
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_uc_dropped), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_uc_dropped), 1);
 }
 
 static void nak_repairs_gap(struct pair *p)
@@ -611,8 +611,8 @@ static void nak_repairs_gap(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_tx_nak_seq), 1);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_ack_timeouts), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_nak_seq), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 
 static void srq_limit_and_last_wqe(struct pair *p)
@@ -653,14 +653,11 @@ static void doorbell_of_other_page(struct pair *p)
 	qhca_doorbell(p->a.md->hca, 1, QHCA_DB_SQ,
 		      (uint64_t)1 << 32 | p->a.qp.qpn, p->w.now);
 	settle(p);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_doorbells_ignored), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_doorbells_ignored), 1);
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
 }
 
 /* ---- */
-
-#define ON(qpt, fn) { #fn, fn, { .type = QHCA_QPT_##qpt } }
-#define RC(fn) ON(RC, fn)
 
 const struct scenario error_scenarios[] = {
 	RC(write_bad_rkey), RC(write_out_of_range),

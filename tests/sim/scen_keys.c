@@ -591,7 +591,7 @@ static void receive_key_dies(struct pair *p)
 	connect_pair(p);
 	post_recv(&p->b, 16384);
 	post(p, &p->a, QHCA_WQE_SEND, 16384, 0);
-	while (!qhca_counter(p->b.md->hca, QHCA_CNT_rx_packets) &&
+	while (!count_of(&p->b, QHCA_CNT_rx_packets) &&
 	       world_step(&p->w, p->w.now + 100))
 		;
 	kill_key(NULL, NULL, &p->b, BY_COMMAND, p->b.mr.key);
@@ -642,8 +642,8 @@ static void late_read_of_dead_key(struct pair *p)
 	kill_key(NULL, NULL, &p->b, BY_COMMAND, key);
 	qhca_rx_frame(p->b.md->hca, late.data, late.len, p->w.now);
 	settle(p);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_duplicate_requests), 1);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_protection_errors), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_duplicate_requests), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_protection_errors), 1);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
 	CHECK_WORKS(p);
 }
@@ -695,16 +695,16 @@ static void pages_move(struct pair *p)
 #define ROOMY(fn) \
 	{ #fn " (roomy)", fn, { .type = QHCA_QPT_RC, \
 				.qp_flags = QHCA_QP_KERNEL, .roomy = true } }
-#define RC(fn) { #fn, fn, { .type = QHCA_QPT_RC, .qp_flags = QHCA_QP_KERNEL } }
+#define KERNEL(fn) { #fn, fn, { .type = QHCA_QPT_RC, .qp_flags = QHCA_QP_KERNEL } }
 
 const struct scenario key_scenarios[] = {
-	RC(bound_window_works), RC(unbound_window_is_dead),
-	RC(old_window_key_is_dead), RC(window_gives_only_its_rights),
-	RC(window_ends_where_it_ends), RC(window_of_other_qp), RC(bad_binds),
-	RC(fast_reg_cycles), RC(fast_reg_twice), RC(local_inv_waits),
-	RC(send_inv), RC(send_inv_refused), RC(writes_meet_invalidation),
-	RC(reads_meet_invalidation), RC(local_key_dies), RC(receive_key_dies),
-	RC(late_read_of_dead_key), RC(pages_move),
+	KERNEL(bound_window_works), KERNEL(unbound_window_is_dead),
+	KERNEL(old_window_key_is_dead), KERNEL(window_gives_only_its_rights),
+	KERNEL(window_ends_where_it_ends), KERNEL(window_of_other_qp), KERNEL(bad_binds),
+	KERNEL(fast_reg_cycles), KERNEL(fast_reg_twice), KERNEL(local_inv_waits),
+	KERNEL(send_inv), KERNEL(send_inv_refused), KERNEL(writes_meet_invalidation),
+	KERNEL(reads_meet_invalidation), KERNEL(local_key_dies), KERNEL(receive_key_dies),
+	KERNEL(late_read_of_dead_key), KERNEL(pages_move),
 	/* with stale lines that nothing but invalidation removes */
 	ROOMY(old_window_key_is_dead), ROOMY(fast_reg_cycles), ROOMY(send_inv),
 	ROOMY(writes_meet_invalidation), ROOMY(reads_meet_invalidation),

@@ -139,7 +139,7 @@ static void they_count_as_reads(struct pair *p)
 	EXPECT(&p->a.scq, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 	CHECK_EQ(word(&p->b, TARGET), 8);
 	CHECK_EQ(word(&p->a, 0), 8);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_retransmitted_packets), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
 /* To the responder they do not: there are peers who send any number of them. */
@@ -387,7 +387,7 @@ static void done_once(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, 0, 0, 0, 0);
 	CHECK_EQ(word(&p->b, TARGET), 3);
-	CHECK(qhca_counter(p->b.md->hca, QHCA_CNT_duplicate_requests) >= 4);
+	CHECK(count_of(&p->b, QHCA_CNT_duplicate_requests) >= 4);
 }
 
 /* The key is gone when the request comes again: it was done under it. */
@@ -425,7 +425,7 @@ static void lost_answer_is_missed(struct pair *p)
 	world_run(&p->w, p->w.now + 1000000);
 	EXPECT(&p->a.scq, 0, 0, 0);
 	CHECK_EQ(word(&p->b, TARGET), 6);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_ack_timeouts), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 
 /* An answer of another kind is none. */
@@ -448,7 +448,7 @@ static void answer_of_other_kind(struct pair *p)
 	flush(p);
 	settle(p);
 	CHECK_EQ(t.times, 0);
-	CHECK(qhca_counter(p->a.md->hca, QHCA_CNT_retransmitted_packets));
+	CHECK(count_of(&p->a, QHCA_CNT_retransmitted_packets));
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 }
 
@@ -531,7 +531,7 @@ static void flush_as_rxe_signs_it(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, 0, 0);
 	CHECK_EQ(times, 2);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_icrc_errors), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_icrc_errors), 0);
 }
 
 /* ... by who was told to, and nobody else. */
@@ -557,10 +557,9 @@ static void flush_signed_wrongly(struct pair *p)
 	flush(p);
 	settle(p);
 	EXPECT(&p->a.scq, 0, 0);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_icrc_errors), 2);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_icrc_errors), 2);
 }
 
-#define RC(fn) { #fn, fn, { .type = QHCA_QPT_RC } }
 #define XRC(fn) { #fn "_xrc", fn, { .type = QHCA_QPT_RC, .xrc = true } }
 
 const struct scenario place_scenarios[] = {

@@ -292,7 +292,7 @@ static void cq_of_one(struct pair *p)
 		settle(p);
 		EXPECT(&one, i, 0);
 	}
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_cq_overruns), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_overruns), 0);
 	/* two at a time are one too many */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
@@ -303,7 +303,7 @@ static void cq_of_one(struct pair *p)
 	EXPECT(&one, 50, 0);			/* intact */
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_cq_overruns), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_overruns), 1);
 }
 
 /* Another QP on the CQ ends too, with its next completion. */
@@ -354,7 +354,7 @@ static void srq_taken_is_flushed(struct pair *p)
 	for (int i = 0; i < 4; i++)
 		post_recv(&p->b, 16384);
 	post(p, &p->a, QHCA_WQE_SEND, 16384, 0);
-	while (!qhca_counter(p->b.md->hca, QHCA_CNT_rx_packets) &&
+	while (!count_of(&p->b, QHCA_CNT_rx_packets) &&
 	       world_step(&p->w, p->w.now + 100))
 		;
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_ERR, 0, NULL), 0);
@@ -573,8 +573,6 @@ static void srq_in_error_does_not_grow(struct pair *p)
 			&now, sizeof(now), NULL), 0);
 	CHECK_EQ(resize(&p->b, &now.sw), QHCA_CMD_BAD_STATE);
 }
-
-#define RC(fn, ...) { #fn, fn, { .type = QHCA_QPT_RC, __VA_ARGS__ } }
 
 const struct scenario queue_scenarios[] = {
 	RC(no_event_is_lost), RC(no_held_event_is_lost),

@@ -198,8 +198,8 @@ static void frames_cross(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 1, 0, 0);
 	expect_none(&p->b.rcq);
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_raw_tx_packets), 3);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_packets), 2);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_raw_tx_packets), 3);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_packets), 2);
 }
 
 /* Each field and each layer decides. */
@@ -339,7 +339,7 @@ static void other_types(struct pair *p)
 	roce4(&f, p->b.md);
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_malformed), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_malformed), 1);
 	CHECK_EQ(end_rule(&p->b, 0), 0);
 	/* a rule of another type does not get at it */
 	port_rule(&rule, QHCA_FLOW_UDP, 4791);
@@ -408,15 +408,15 @@ static void no_room_drops(struct pair *p)
 	post_recv(&p->b, BUFFER);
 	udp4(&f, some_mac, 9);
 	arrive(&p->b, &f);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_dropped), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_dropped), 1);
 	connect_pair(p);
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
 	arrive(&p->b, &f);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_dropped), 2);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_dropped), 2);
 	post_recv(&p->b, f.len - 1);
 	arrive(&p->b, &f);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_dropped), 3);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_dropped), 3);
 	f.len--;
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
@@ -426,7 +426,7 @@ static void no_room_drops(struct pair *p)
 	settle(p);
 	arrive(&p->b, &f);
 	EXPECT(&p->b.rcq, 2, QHCA_WC_WR_FLUSH_ERR);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_dropped), 4);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_dropped), 4);
 }
 
 /* Receives of an SRQ are as good, and as easily missing. */
@@ -446,7 +446,7 @@ static void shared_receives(struct pair *p)
 	}
 	arrive(&p->b, &f);
 	expect_none(&p->b.rcq);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_raw_rx_dropped), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_dropped), 1);
 }
 
 /* The QP goes while frames come for it; its number comes without its rules. */

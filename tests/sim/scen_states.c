@@ -292,7 +292,7 @@ static void rnr_retries_just_enough(struct pair *p)
 	for (uint32_t cnt = 0; cnt < 7; cnt++) {
 		p->a.conn.rnr_retry = cnt;
 		for (uint32_t more = 0; more < 2; more++) {
-			uint64_t before = qhca_counter(p->a.md->hca,
+			uint64_t before = count_of(&p->a,
 						       QHCA_CNT_rx_rnr);
 
 			reconnect_pair(p, 100 * cnt);
@@ -306,7 +306,7 @@ static void rnr_retries_just_enough(struct pair *p)
 			settle(p);
 			EXPECT(&p->a.scq, 0,
 			       more || !cnt ? QHCA_WC_RNR_RETRY_EXC_ERR : 0);
-			CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_rx_rnr) -
+			CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_rnr) -
 				 before, cnt + (more || !cnt));
 			CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
 			CHECK_EQ(next_event(&p->b, 0), 0);
@@ -316,10 +316,8 @@ static void rnr_retries_just_enough(struct pair *p)
 	}
 }
 
-#define ON(qpt, name, fn) { name, fn, { .type = QHCA_QPT_##qpt } }
-#define RC(fn) ON(RC, #fn, fn)
-#define EACH(fn) ON(RC, #fn, fn), ON(UC, #fn " (UC)", fn), \
-		 ON(UD, #fn " (UD)", fn)
+#define EACH(fn) RC(fn), NAMED(UC, #fn " (UC)", fn), \
+		 NAMED(UD, #fn " (UD)", fn)
 
 const struct scenario state_scenarios[] = {
 	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),

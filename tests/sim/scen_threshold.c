@@ -35,7 +35,7 @@ static void make_queue(struct pair *p, bool shared, uint32_t threshold)
 
 static uint64_t refetches(struct pair *p, bool shared)
 {
-	return qhca_counter(p->b.md->hca, shared ? QHCA_CNT_srq_refetches :
+	return count_of(&p->b, shared ? QHCA_CNT_srq_refetches :
 						   QHCA_CNT_rq_refetches);
 }
 
@@ -79,10 +79,10 @@ static void one_threshold(struct pair *p, bool shared, uint32_t threshold)
 	}
 	if (threshold < depth)
 		CHECK((want - 1) * (depth - threshold) < ACCESSES);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_sq_doorbells), 0);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_doorbells_ignored), 0);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_tx_rnr_no_wqe), 0);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_refetches_before_rnr),
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_sq_doorbells), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_doorbells_ignored), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_refetches_before_rnr),
 		 threshold > 1 ? 1 : want);
 }
 
@@ -114,17 +114,15 @@ static void refetch_in_vain(struct pair *p)
 		settle(p);
 		CHECK(md_poll(&p->b.rcq, &cqe) && !cqe.status);
 		CHECK_EQ(refetches(p, false), i + 1);
-		CHECK_EQ(qhca_counter(p->b.md->hca,
+		CHECK_EQ(count_of(&p->b,
 				      QHCA_CNT_refetches_unchanged), i);
 	}
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_tx_rnr_no_wqe), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 0);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	world_run(&p->w, p->w.now + 5000);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_tx_rnr_no_wqe), 1);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_refetches_before_rnr), 2);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_refetches_before_rnr), 2);
 }
-
-#define RC(fn) { #fn, fn, { .type = QHCA_QPT_RC } }
 
 const struct scenario threshold_scenarios[] = {
 	RC(thresholds_of_rq), RC(thresholds_of_srq), RC(refetch_in_vain),

@@ -11,7 +11,7 @@
 
 static uint64_t count(struct end *e, enum qhca_counter id)
 {
-	return qhca_counter(e->md->hca, id);
+	return count_of(e, id);
 }
 
 /* ---- loopback */
@@ -280,9 +280,6 @@ static void stranger(struct pair *p)
 	CHECK_EQ(count(&p->b, QHCA_CNT_rx_dropped), 4);
 	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
 }
-
-#define ON(qpt, fn, ...) \
-	{ #fn, fn, { .type = QHCA_QPT_##qpt, __VA_ARGS__ } }
 
 const struct scenario wire_scenarios[] = {
 	ON(RC, loopback, .loop = true), ON(RC, loopback_to_itself),

@@ -77,7 +77,7 @@ static void xrc_requests(struct pair *p)
 	CHECK(!memcmp(now, data, sizeof(now)));		/* second SEND */
 	get_bytes(&p->b, 32768 + 8, now, sizeof(now) - 8);
 	CHECK(!memcmp(now, data + 8, sizeof(now) - 8));	/* WRITE */
-	CHECK_EQ(qhca_counter(p->a.md->hca, QHCA_CNT_retransmitted_packets), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
 /* What names no SRQ of the target's domain is an invalid request. */
@@ -158,7 +158,7 @@ static void xrc_rnr(struct pair *p)
 	reconnect_pair(p, 9);
 	request(p, QHCA_WQE_SEND, 8, p->b.srq.srqn, 0);
 	world_run(&p->w, p->w.now + 1000000);
-	CHECK(qhca_counter(p->b.md->hca, QHCA_CNT_tx_rnr_no_wqe) > 0);
+	CHECK(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe) > 0);
 	expect_none(&p->a.scq);
 	post_recv(&p->b, 8);
 	settle(p);
@@ -169,13 +169,13 @@ static void xrc_rnr(struct pair *p)
 /* Up to the first packet of a long message. */
 static void begin_message(struct pair *p, uint8_t opcode)
 {
-	uint64_t before = qhca_counter(p->b.md->hca, QHCA_CNT_rx_packets);
+	uint64_t before = count_of(&p->b, QHCA_CNT_rx_packets);
 
 	p->w.link.delay = 1000;
 	p->a.conn.mtu = p->b.conn.mtu = QHCA_MTU_256;
 	connect_pair(p);
 	request(p, opcode, 16384, p->b.srq.srqn, p->b.mr.key);
-	while (qhca_counter(p->b.md->hca, QHCA_CNT_rx_packets) == before &&
+	while (count_of(&p->b, QHCA_CNT_rx_packets) == before &&
 	       world_step(&p->w, p->w.now + 100))
 		;
 }
@@ -270,7 +270,7 @@ static void xrc_initiators(struct pair *p)
 	request(p, QHCA_WQE_SEND, 8, p->b.srq.srqn, 0);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
-	CHECK_EQ(qhca_counter(p->b.md->hca, QHCA_CNT_rx_dropped), 4);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_dropped), 4);
 	expect_none(&p->b.rcq);
 	CHECK_EQ(next_event(&p->b, 0), 0);
 }

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Page faults that end otherwise than with the page, and what else goes on
+ * meanwhile: hardware.rst, Page faults. The scenario plays the driver.
+ */
+#include <string.h>
+
+#include "cold.h"
+#include "pkt.h"
+
+/* ---- no such page */
+
+static void fail_fault(struct end *e)
+{
+	struct qhca_fault_info f;
+	uint32_t qpn;
+
+	if (!md_fault(e->md, &qpn, &f))
+		check_failed(__LINE__, "no fault");
+	else
+		CHECK_EQ(md_resume(e->md, get_le32(&f.token), false), 0);
+}
+
+static void failed_at_responder(struct pair *p)
+{
+	static const struct {
+		uint8_t opcode, sent, received;
+		enum qhca_event event;
+	} cases[] = {
+		{ QHCA_WQE_WRITE, QHCA_WC_REM_ACCESS_ERR, 0,
+		  QHCA_EVENT_QP_ACCESS_ERROR },
+		{ QHCA_WQE_READ, QHCA_WC_REM_ACCESS_ERR, 0,
+		  QHCA_EVENT_QP_ACCESS_ERROR },
+		{ QHCA_WQE_FETCH_ADD, QHCA_WC_REM_ACCESS_ERR, 0,
+		  QHCA_EVENT_QP_ACCESS_ERROR },
+		{ QHCA_WQE_SEND, QHCA_WC_REM_OP_ERR, QHCA_WC_LOC_PROT_ERR,
+		  QHCA_EVENT_QP_FATAL },
+	};
+	struct cold c = cold_make(&p->b);
+
+	c.odp->hole = true;
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		reconnect_pair(p, 0xfffff0 + i);
+		if (cases[i].received)
+			recv_cold(&p->b, &c, 100);
+		post_to_cold(p, &c, cases[i].opcode, 8, 4);
+		run_for(p, 1000000);
+		fail_fault(&p->b);
+		settle(p);
+		EXPECT(&p->a.scq, 0, cases[i].sent);
+		if (cases[i].received)
+			EXPECT(&p->b.rcq, 0, cases[i].received);
+		CHECK_EQ(next_event(&p->b, p->b.qp.qpn), cases[i].event);
+		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
+		CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
+	}
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_fault_failures), 4);
+}
+
+static void failed_at_requester(struct pair *p)
+{
+	static const uint8_t opcodes[] = { QHCA_WQE_SEND, QHCA_WQE_READ,
+					   QHCA_WQE_FETCH_ADD };
+	struct cold c = cold_make(&p->a);
+	bool rc = p->type == QHCA_QPT_RC;
+
+	c.odp->hole = true;
+	for (uint32_t i = 0; i < (rc ? sizeof(opcodes) : 1); i++) {
+		reconnect_pair(p, 0xfffff0 + i);
+		post_recv(&p->b, 2000);
+		post_recv(&p->b, 2000);
+		post(p, &p->a, QHCA_WQE_SEND, 1500, 0);
+		post_at(p, &p->a, opcodes[i], COLD_IOVA, c.odp->mr.key, 8,
+			p->b.mr.iova, p->b.mr.key);
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+		run_for(p, 1000000);
+		fail_fault(&p->a);
+		settle(p);
+		EXPECT(&p->a.scq, 0, 0, QHCA_WC_LOC_PROT_ERR,
+		       QHCA_WC_WR_FLUSH_ERR);
+		CHECK_EQ(state_of(&p->a), rc ? QHCA_QPS_ERR : QHCA_QPS_SQE);
+		/* a SEND behind the response was on its way */
+		if (opcodes[i] == QHCA_WQE_SEND)
+			EXPECT(&p->b.rcq, 0, 0);
+		else
+			EXPECT(&p->b.rcq, 0, 0, 0);
+		CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+	}
+}
+
+/* Unreliable: the next packet that wants the page meets the error. */
+static void failed_unreliable(struct pair *p)
+{
+	struct cold c;
+
+	connect_pair(p);
+	c = cold_make(&p->b);
+	c.odp->hole = true;
+	recv_cold(&p->b, &c, 3000);
+	post(p, &p->a, QHCA_WQE_SEND, 1000, 0);
+	settle(p);
+	fail_fault(&p->b);
+	settle(p);
+	expect_none(&p->b.rcq);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+	post(p, &p->a, QHCA_WQE_SEND, 1000, 0);
+	settle(p);
+	EXPECT(&p->b.rcq, 0, QHCA_WC_LOC_PROT_ERR);
+	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_FATAL);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
+	EXPECT(&p->a.scq, 0, 0, 0);
+}
+
+/* ---- the region goes before its page has come */
+
+static void end_key(struct end *e, const struct cold *c)
+{
+	uint32_t index = c->odp->mr.key >> 8;
+	struct qhca_pte *pte = md_ptr(e->md, e->md->pt + 64ull * index);
+
+	put_le32(&pte->ctrl, 0);
+	CHECK_EQ(md_cmd(e->md, QHCA_CMD_INVALIDATE_KEY, index,
+			QHCA_INVAL_PT | QHCA_INVAL_AT, NULL, 0, NULL, 0, NULL),
+		 0);
+}
+
+/* What it meets is an error at once, though its peer's timer is a long one. */
+static void region_goes(struct pair *p)
+{
+	static const struct {
+		uint8_t opcode, sent, received;
+		bool local;		/* the requester's region */
+	} cases[] = {
+		{ QHCA_WQE_WRITE, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_READ, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_FETCH_ADD, QHCA_WC_REM_ACCESS_ERR, 0, false },
+		{ QHCA_WQE_SEND, QHCA_WC_REM_OP_ERR, QHCA_WC_LOC_PROT_ERR,
+		  false },
+		{ QHCA_WQE_WRITE, QHCA_WC_LOC_PROT_ERR, 0, true },
+		{ QHCA_WQE_READ, QHCA_WC_LOC_PROT_ERR, 0, true },
+	};
+
+	p->b.conn.min_rnr_timer = 31;		/* 491 ms */
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct end *e = cases[i].local ? &p->a : &p->b;
+		struct qhca_fault_info f = { 0 };
+		struct cold c = cold_make(e);
+		uint32_t qpn;
+
+		reconnect_pair(p, 0xfffff0 + i);
+		if (cases[i].received)
+			recv_cold(&p->b, &c, 100);
+		if (cases[i].local)
+			post_at(p, &p->a, cases[i].opcode, COLD_IOVA,
+				c.odp->mr.key, 8, p->b.mr.iova, p->b.mr.key);
+		else
+			post_to_cold(p, &c, cases[i].opcode, 8, 4);
+		run_for(p, 1000000);
+		CHECK(md_fault(e->md, &qpn, &f));
+		expect_none(&p->a.scq);
+		end_key(e, &c);
+		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true), 0);
+		run_for(p, 20000000);
+		EXPECT(&p->a.scq, 0, cases[i].sent);
+		if (cases[i].received)
+			EXPECT(&p->b.rcq, 0, cases[i].received);
+		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
+		CHECK_EQ(state_of(&p->b), cases[i].local ? QHCA_QPS_RTS :
+							   QHCA_QPS_ERR);
+		/* the page comes too late */
+		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true),
+			 QHCA_CMD_BAD_INDEX);
+		NO_FAULT(e);
+		CHECK_EQ(c.odp->mr.buf.page[0], 0);
+		CHECK_EQ(md_frames_check(e->md, c.frames), 0);
+	}
+}
+
+/* ---- protection is settled first */
+
+static void no_oracle(struct pair *p)
+{
+	struct cold c = cold_make(&p->b);
+	struct qhca_pte *pte = md_ptr(p->b.md, p->b.md->pt +
+				      64ull * (c.odp->mr.key >> 8));
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t raddr = COLD_IOVA;
+		uint32_t rkey = c.odp->mr.key;
+
+		reconnect_pair(p, 1000 + i);
+		if (i == 0)
+			rkey ^= 1;			/* octet */
+		else if (i == 1)
+			raddr += COLD_LEN - 99;		/* range */
+		else if (i == 2)
+			put_le32(&pte->pd, PAIR_PD + 1);
+		else
+			put_le32(&pte->access, QHCA_ACCESS_REMOTE_READ);
+		CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_INVALIDATE_KEY,
+				c.odp->mr.key >> 8, QHCA_INVAL_PT, NULL, 0,
+				NULL, 0, NULL), 0);
+		post_at(p, &p->a, QHCA_WQE_WRITE, p->a.mr.iova, p->a.mr.key,
+			100, raddr, rkey);
+		settle(p);
+		EXPECT(&p->a.scq, 0, QHCA_WC_REM_ACCESS_ERR);
+		put_le32(&pte->pd, PAIR_PD);
+	}
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_page_faults1), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_fault1), 0);
+}
+
+/* ---- faults whose QP goes */
+
+static void make_fault(struct pair *p, const struct cold *c, uint32_t psn,
+		       uint32_t *token)
+{
+	p->a.conn.rnr_retry = 7;
+	reconnect_pair(p, psn);
+	for (struct qhca_cqe cqe; md_poll(&p->a.scq, &cqe);)
+		;
+	post_to_cold(p, c, QHCA_WQE_WRITE, 100, 0);
+	run_for(p, 1000000);
+	*token = TAKE_FAULT(&p->b, c, QHCA_FAULT_RDMA_W, WRITE_FLAGS, 0,
+			    COLD_IOVA, 100);
+}
+
+static void forgotten(struct pair *p)
+{
+	struct md_qp_init init = p->b.qp.init;
+	uint32_t qpn = p->b.qp.qpn, next = p->b.md->next_qpn;
+	struct cold c = cold_make(&p->b);
+	uint32_t token[4];
+
+	for (int i = 0; i < 3; i++) {
+		make_fault(p, &c, 50 * i, &token[i]);
+		if (i == 2) {
+			CHECK_EQ(md_qp_destroy(p->b.md, &p->b.qp), 0);
+			p->b.md->next_qpn = qpn;
+			CHECK_EQ(md_qp_create(p->b.md, &p->b.qp, &init), 0);
+			p->b.md->next_qpn = next;
+		} else {
+			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, i ?
+					      QHCA_QPS_RESET : QHCA_QPS_ERR, 0,
+					      NULL), 0);
+		}
+		CHECK_EQ(count_of(&p->b, QHCA_CNT_faults_forgotten), i + 1);
+		CHECK_EQ(md_resume(p->b.md, token[i], true),
+			 QHCA_CMD_BAD_INDEX);
+		CHECK_EQ(md_resume(p->b.md, token[i], false),
+			 QHCA_CMD_BAD_INDEX);
+	}
+	/* a new fault of the same QPN has a new name, and the old ones none */
+	make_fault(p, &c, 1000, &token[3]);
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(md_resume(p->b.md, token[i], false),
+			 QHCA_CMD_BAD_INDEX);
+	cold_resume(&p->b, &c, token[3]);
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0);
+}
+
+#define QPS	12
+
+/* A full event queue: every fault is told, once, when there is room. */
+static void events_wait(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC };
+	struct qhca_fault_info f;
+	struct end a[QPS], b[QPS];
+	bool told[QPS] = { false };
+	struct cold c;
+	uint32_t qpn, n = 0;
+
+	p->a.conn.rnr_retry = p->a.conn.retry_cnt = 7;
+	connect_pair(p);
+	c = cold_make(&p->b);
+	for (uint32_t i = 0; i < QPS; i++) {
+		open_second(p, &a[i], &b[i], &o);
+		post_at(p, &a[i], QHCA_WQE_WRITE, a[i].mr.iova, a[i].mr.key, 8,
+			COLD_IOVA + 100 * i, c.odp->mr.key);
+		post_at(p, &a[i], QHCA_WQE_WRITE, a[i].mr.iova, a[i].mr.key, 8,
+			COLD_IOVA + 100 * i, c.odp->mr.key);
+	}
+	run_for(p, 30000000);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_page_faults1), QPS);
+	CHECK(count_of(&p->b, QHCA_CNT_events_held) >= QPS - 2);
+	/* and the one that goes while its event is held is not told */
+	CHECK_EQ(md_qp_modify(p->b.md, &b[QPS - 1].qp, QHCA_QPS_ERR, 0, NULL),
+		 0);
+	for (; n < 10 * QPS; n++) {
+		run_for(p, 200000);
+		if (!md_fault(p->b.md, &qpn, &f))
+			break;
+		for (uint32_t i = 0; i < QPS; i++)
+			if (b[i].qp.qpn == qpn) {
+				CHECK(!told[i]);
+				told[i] = true;
+				CHECK_EQ(get_le64(&f.addr),
+					 COLD_IOVA + 100 * i);
+			}
+		cold_map(&c);
+		CHECK_EQ(md_resume(p->b.md, get_le32(&f.token), true), 0);
+	}
+	CHECK_EQ(n, QPS - 1);
+	CHECK(!told[QPS - 1]);
+	settle(p);
+	for (uint32_t i = 0; i < QPS; i++) {
+		if (i < QPS - 1)
+			EXPECT(&a[i].scq, 0, 0, 0);
+		close_second(&a[i], &b[i]);
+	}
+}
+
+/* ---- a window over a region on demand */
+
+static void window_faults(struct pair *p)
+{
+	uint32_t index = p->b.md->next_key++, mw = index << 8 | 0x11;
+	struct qhca_wqe_bind bind = { 0 };
+	struct md_wr wr = { .opcode = QHCA_WQE_BIND_MW,
+			    .flags = QHCA_WQE_F_SIGNALED, .bind = &bind };
+	struct qhca_fault_info f = { 0 };
+	struct qhca_pte pte = { 0 };
+	struct cold c;
+	uint32_t qpn;
+
+	connect_pair(p);
+	c = cold_make(&p->b);
+	put_le32(&((struct qhca_pte *)md_ptr(p->b.md, p->b.md->pt + 64ull *
+					     (c.odp->mr.key >> 8)))->access,
+		 ALL_ACCESS | QHCA_ACCESS_MW_BIND);
+	put_le32(&pte.ctrl, QHCA_PTE_INVALIDATED | QHCA_PTE_MW2B << 4 |
+			    0x11 << 8 | 12u << 16);
+	put_le32(&pte.pd, PAIR_PD);
+	md_pte_write(p->b.md, index, &pte);
+	put_le64(&bind.addr, COLD_IOVA + 5000);
+	put_le64(&bind.length, 4000);
+	put_le32(&bind.mr_lkey, c.odp->mr.key);
+	put_le32(&bind.mw_rkey, mw);
+	put_le32(&bind.new_rkey, mw);
+	put_le32(&bind.access, QHCA_ACCESS_REMOTE_WRITE |
+			       QHCA_ACCESS_ZERO_BASED);
+	post_wr(&p->b, &wr);
+	settle(p);
+	EXPECT(&p->b.scq, 0, 0);
+	fill_bytes(&p->a, 3000, 8);
+	post_at(p, &p->a, QHCA_WQE_WRITE, p->a.mr.iova, p->a.mr.key, 3000, 10,
+		mw);
+	run_for(p, 1000000);
+	CHECK(md_fault(p->b.md, &qpn, &f));
+	CHECK_EQ(get_le32(&f.key), mw);
+	CHECK_EQ(get_le64(&f.addr), 10);	/* as the key counts */
+	CHECK_EQ(get_le64(&f.length), 3000);
+	cold_resume(&p->b, &c, get_le32(&f.token));
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_COLD(&p->b, &c, 5010, 3000, 8);
+}
+
+/* ---- drained queues wait too */
+
+static void drain_waits(struct pair *p)
+{
+	struct qhca_query_qp q;
+	uint32_t token;
+	struct cold c;
+
+	connect_pair(p);
+	c = cold_make(&p->a);
+	md_odp_map(c.odp, 0, false);
+	post_at(p, &p->a, QHCA_WQE_WRITE, COLD_IOVA, c.odp->mr.key, 9000,
+		p->b.mr.iova, p->b.mr.key);
+	run_for(p, 1000000);
+	token = TAKE_FAULT(&p->a, &c, QHCA_FAULT_GATHER, QHCA_FAULT_REQUESTER,
+			   PAGE_LEFT, COLD_IOVA + PAGE_LEFT, 9000 - PAGE_LEFT);
+	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
+			      QHCA_QP_ATTR_SQD_EVENT, NULL), 0);
+	run_for(p, 10000000);
+	CHECK_EQ(md_qp_query(p->a.md, &p->a.qp, &q), 0);
+	CHECK(q.sq_draining);
+	cold_resume(&p->a, &c, token);
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_EQ(md_qp_query(p->a.md, &p->a.qp, &q), 0);
+	CHECK(!q.sq_draining);
+}
+
+/* ---- pages go while the peer writes to them */
+
+static void taken_in_traffic(struct pair *p)
+{
+	uint32_t qpn, faults = 0, done = 0;
+	struct qhca_fault_info f;
+	struct qhca_cqe cqe;
+	struct cold c;
+
+	p->a.conn.rnr_retry = p->a.conn.retry_cnt = 7;
+	connect_pair(p);
+	c = cold_make(&p->b);
+	fill_bytes(&p->a, COLD_LEN, 1);
+	for (uint32_t i = 0; i < 400 && check_ok(); i++) {
+		if (p->a.qp.sq_pi - done < 8)
+			post_to_cold(p, &c, QHCA_WQE_WRITE, COLD_LEN, 0);
+		run_for(p, 1000 + world_pick(&p->w, 20000));
+		md_odp_take(c.odp, world_pick(&p->w, md_odp_pages(c.odp)));
+		if (i % 3 == 0)
+			md_odp_move(c.odp, world_pick(&p->w,
+						      md_odp_pages(c.odp)));
+		for (; md_fault(p->b.md, &qpn, &f); faults++) {
+			md_odp_map(c.odp, md_odp_page(c.odp,
+						      get_le64(&f.addr)), true);
+			CHECK_EQ(md_resume(p->b.md, get_le32(&f.token), true),
+				 0);
+		}
+		for (; md_poll(&p->a.scq, &cqe); done++)
+			CHECK_EQ(cqe.status, 0);
+		CHECK_EQ(c.frames->corrupt, 0);
+	}
+	CHECK(faults > 20);
+	CHECK(done > 5);
+	CHECK_EQ(md_frames_check(p->b.md, c.frames), 0);
+	for (int i = 0; i < 1000 && done != p->a.qp.sq_pi; i++) {
+		run_for(p, 100000);
+		for (; md_fault(p->b.md, &qpn, &f); faults++) {
+			cold_map(&c);
+			CHECK_EQ(md_resume(p->b.md, get_le32(&f.token), true),
+				 0);
+		}
+		for (; md_poll(&p->a.scq, &cqe); done++)
+			CHECK_EQ(cqe.status, 0);
+	}
+	CHECK_EQ(done, p->a.qp.sq_pi);
+	CHECK_COLD(&p->b, &c, 0, COLD_LEN, 1);
+}
+
+const struct scenario fault_end_scenarios[] = {
+	RC(failed_at_responder), RC(failed_at_requester),
+	NAMED(UC, "failed_at_requester (UC)", failed_at_requester),
+	NAMED(UC, "failed_unreliable (UC)", failed_unreliable),
+	NAMED(UD, "failed_unreliable (UD)", failed_unreliable), RC(region_goes),
+	RC(no_oracle), RC(forgotten),
+	RC(events_wait, .log_eq = 1),
+	RC(window_faults), RC(drain_waits), RC(taken_in_traffic),
+	{ 0 }
+};
