@@ -20,7 +20,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lab import Pair, paths, process, tap  # noqa: E402
+from lab import Pair, note_leaks, paths, process, tap, unheard  # noqa: E402
 
 
 # -- TAP programs -----------------------------------------------------------
@@ -180,15 +180,33 @@ class Pairs:
             pair = None
         if pair is None:
             while len(self.booted) >= self.KEPT:
-                self.booted.pop(next(iter(self.booted))).close()
+                self._end(self.booted.pop(next(iter(self.booted))))
             pair = Pair(kinds, **options).boot()
         self.booted[key] = pair
         return pair
 
-    def close(self):
-        for pair in self.booted.values():
+    @staticmethod
+    def _end(pair):
+        try:
+            note_leaks(*pair)
+        finally:
             pair.close()
-        self.booted.clear()
+
+    def close(self):
+        while self.booted:
+            self._end(self.booted.popitem()[1])
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_teardown():
+    """No kernel may complain, whichever guests a test has, and whenever: in a
+    command, between two tests, as a fixture of many goes, as the guest ends."""
+    outcome = yield
+    complaints = unheard()
+    if complaints:
+        raise AssertionError("kernels complain:\n" + "\n".join(complaints)) from (
+            outcome.excinfo and outcome.excinfo[1])
+    outcome.get_result()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ of a sixteenth of that.
 
 import pytest
 
-from lab import verbs
+from lab import content, verbs
 from lab.link import FULL, qhca_links
 
 HUGE_PAGES = 128		# of 2 MiB, as the program maps them
@@ -44,10 +44,8 @@ MOST_MIB = 16
 def roomy_ends(link, pairs):
     """(server, client) with memory for QUEUES queues."""
     pair = pairs.get(*link.kinds, **({"memory": 2048} if FULL else {}))
-    seen = [len(node.kernel_complaints()) for node in pair]
-    yield pair.nodes[link.server], pair.nodes[link.client]
-    complaints = [node.kernel_complaints()[before:] for node, before in zip(pair, seen)]
-    assert not any(complaints), complaints
+    with content(*pair):
+        yield pair.nodes[link.server], pair.nodes[link.client]
 
 
 def queues(server, client, number):

@@ -6,7 +6,8 @@
         print(a.out("ibv_devinfo"))
 """
 
-from .guest import Guest, GuestError, Result, content, wait_for
+from .guest import Guest, GuestError, Result, content, note_leaks, unheard, wait_for
 from .pair import Pair
 
-__all__ = ["Guest", "GuestError", "Pair", "Result", "content", "wait_for"]
+__all__ = ["Guest", "GuestError", "Pair", "Result", "content", "note_leaks",
+           "unheard", "wait_for"]

@@ -61,12 +61,34 @@ def wait_for(condition, timeout, what, interval=0.05):
 @contextlib.contextmanager
 def content(*nodes):
     """Meanwhile no QEMU may end and no kernel complain."""
-    seen = [len(node.kernel_complaints()) for node in nodes]
     yield
-    for node, before in zip(nodes, seen):
+    for node in nodes:
         assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
-        complaints = node.kernel_complaints()[before:]
+        complaints = node.new_complaints()
         assert not complaints, f"kernel of {node.name}: {complaints}"
+
+
+# Guests that run, and what was found in those that ended.
+_running = []
+_left = []
+
+
+def unheard():
+    """What the kernels of all guests have complained of and nobody was told yet.
+
+    Of guests that have ended since, too: lines with the guest's name. What this
+    returns, and what fails content(), is told once.
+    """
+    lines = [f"{g.name}: {line}" for g in _running for line in g.new_complaints()]
+    lines, _left[:] = _left + lines, []
+    return lines
+
+
+def note_leaks(*nodes):
+    """Has unheard() tell what guests that are about to end have leaked."""
+    for node in nodes:
+        if node.running and paths.finds_faults(node.release):
+            _left.extend(f"{node.name}: {line}" for line in node.leaks().splitlines())
 
 
 class Background:
@@ -159,6 +181,7 @@ class Guest:
         self.agent = None
         self.qmp_client = None
         self._mark = 0
+        self._heard = 0
 
     # -- life -------------------------------------------------------------
 
@@ -236,6 +259,9 @@ class Guest:
                     argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
                     stdin=None if self.console == "stdio" else subprocess.DEVNULL,
                     stdout=None if self.console == "stdio" else log, stderr=log)
+            # QEMU begins a new console.
+            self._heard = 0
+            _running.append(self)
             agent_far.close()
             qmp_far.close()
             self.agent = Agent(agent, self.patience)
@@ -322,6 +348,9 @@ class Guest:
                     pass
             process.stop(self.child)
             code = self.child.returncode
+        if self in _running:
+            _left.extend(f"{self.name}: {line}" for line in self.new_complaints())
+            _running.remove(self)
         for end in (self.qmp_client, self.agent):
             if end is not None:
                 end.close()
@@ -401,8 +430,14 @@ class Guest:
         """Lines on the console by which a kernel reports trouble."""
         bad = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|"
                          r"Kernel panic|UBSAN|KASAN|lockdep|blocked for more than|soft lockup|"
-                         r"pagealloc:|kmemleak: \d+ new")
+                         r"pagealloc:")
         return [line for line in self.console_text().splitlines() if bad.search(line)]
+
+    def new_complaints(self):
+        """Those that nobody was told of, each once."""
+        lines = self.kernel_complaints()
+        lines, self._heard = lines[self._heard:], len(lines)
+        return lines
 
     def leaks(self):
         """What the kernel's leak detector, if it has one, says of our modules.
