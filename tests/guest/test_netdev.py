@@ -99,7 +99,7 @@ def test_under_full_load(ends):
     """RDMA at full speed leaves room for ping, the console and processes."""
     a, b = ends
     port = next(verbs._ports)
-    options = f"-p {port} -F -s 65536 -q 4 -D 600"
+    options = f"-p {port} -F -s 65536 -q 4 -D 600 -u {verbs.ACK_TIMEOUT}"
     server = b.spawn(f"exec ib_write_bw -d {b.ibdev} -x {b.gid_index()} {options}")
     client = None
     try:

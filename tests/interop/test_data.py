@@ -34,25 +34,18 @@ XRC = {
 
 
 @pytest.fixture
-def patience(link):
-    """The ack timer: rxe warns in rxe_mr_copy() and is silent when a READ comes
-    again after a request of no bytes, so a busy host must not cause that."""
-    return "-o 18" if link.has_rxe else ""
-
-
-@pytest.fixture
 def lists(link, shape):
     """Soft-RoCE's ibv_wr_set_sge_list() takes each segment for as long as the first,
     and its ibv_wr_set_inline_data_list() all for empty: one segment is right."""
-    return " -1" if link.has_rxe and "extended" in shape else ""
+    return "-1" if link.has_rxe and "extended" in shape else ""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_data(ends, shape, patience, lists):
+def test_data(ends, shape, lists):
     rounds = ROUNDS // 4 if shape == "rc_large" else ROUNDS
     # SRQs of ours are too small at first, and grow while messages arrive.
     grows = [" -G" if "srq" in shape and not peer.kind.startswith("rxe") else "" for peer in ends]
-    verbs.verify(*ends, f"{SHAPES[shape]} -n {rounds} -s {next(_seed)} {patience}{lists}{grows[1]}",
+    verbs.verify(*ends, f"{SHAPES[shape]} -n {rounds} -s {next(_seed)} {lists}{grows[1]}",
                  grows[0], timeout=300)
 
 
@@ -64,11 +57,11 @@ def test_data_xrc(ends, shape):
 
 
 @pytest.mark.parametrize("kind", ["rc", "uc", "ud"])
-def test_data_ipv6(ends, kind, patience):
-    verbs.verify(*ends, f"-t {kind} -n {ROUNDS // 2} -s {next(_seed)} {patience}", ip=6, timeout=300)
+def test_data_ipv6(ends, kind):
+    verbs.verify(*ends, f"-t {kind} -n {ROUNDS // 2} -s {next(_seed)}", ip=6, timeout=300)
 
 
-def test_late_receives(ends, patience):
+def test_late_receives(ends):
     """Requests meet no receive and come again when there is one.
 
     An rxe requester stops for ever when it gets RNR NAKs with much under way
@@ -77,7 +70,7 @@ def test_late_receives(ends, patience):
     server, client = ends
     late = [" -l" if not peer.kind.startswith("rxe") else "" for peer in (client, server)]
     assert any(late), "neither side can be a requester"
-    verbs.verify(*ends, f"-t rc -n {ROUNDS} -s {next(_seed)} {late[1]} {patience}", late[0], timeout=300)
+    verbs.verify(*ends, f"-t rc -n {ROUNDS} -s {next(_seed)} {late[1]}", late[0], timeout=300)
 
 
 def test_cases(ends, tap_points):

@@ -9,6 +9,13 @@ from .guest import GuestError
 
 MAX_READS = 16          # READs and atomics that qhca has under way at once
 
+# Over a second, where perftest has 67 ms: a guest whose host does something else for
+# half a second is not dead.
+ACK_TIMEOUT = 18
+
+# Seconds that one side is given to end by itself when the other has failed.
+AFTERMATH = 30
+
 _ports = itertools.count(18515)
 
 
@@ -37,7 +44,7 @@ def client_server(server, client, server_command, client_command, *, ready=None,
             _await_ready(server, background, ready, timeout)
         c = client.exec(client_command, timeout=timeout, check=False)
         try:
-            s = background.wait(timeout if c.ok else 5, check=False)
+            s = background.wait(timeout if c.ok else AFTERMATH, check=False)
         except GuestError as error:
             raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {error}") from None
         if check and not (c.ok and s.ok):
@@ -54,7 +61,7 @@ def _await_ready(server, background, ready, timeout):
     loop = f"until {{ {ready} ; }}; do [ -d /proc/{background.pid} ] || exit 99; sleep 0.02; done"
     waited = server.exec(loop, timeout=min(timeout, 60), check=False)
     if not waited.ok:
-        raise GuestError(f"server on {server.name}: {background.wait(5, check=False)}")
+        raise GuestError(f"server on {server.name}: {background.wait(AFTERMATH, check=False)}")
 
 
 def gid_options(server, client, ip=4, flag="-g"):
@@ -87,6 +94,8 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
     if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
         # Each takes the other's limit for its own, and rxe's is 128.
         options += f" -o {MAX_READS}"
+    if not re.search(r"(^|\s)-u\s", options):
+        options += f" -u {ACK_TIMEOUT}"
     xs, xc = ("", "") if cm else gid_options(server, client, ip, "-x")
     run = client_server(
         server, client,

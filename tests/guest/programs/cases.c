@@ -266,7 +266,7 @@ static void drop_old_events(struct test *t)
 static void run_case(struct test *t)
 {
 	t->conn = (struct connection) {
-		.type = t->tc->type ? t->tc->type : IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 14,
+		.type = t->tc->type ? t->tc->type : IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = PATIENT,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12, .rd_atomic = 4,
 		.dest_rd_atomic = 4, .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,

@@ -10,6 +10,12 @@
 
 #include "peer.h"
 
+/*
+ * An ACK timeout of 1.07 s, of which there are eight in a row: neither side is a
+ * dead one because its machine does something else for a while.
+ */
+#define PATIENT 18
+
 #define BUFFER_SIZE 65536
 #define QUEUE_DEPTH 64
 

@@ -122,6 +122,11 @@ static void impatient(struct connection *c)
 {
 	c->timeout = 10;	/* 4.2 ms */
 	c->retry_cnt = 3;
+}
+
+/* With an answer, however late: only receives are lacking. */
+static void impatient_for_receives(struct connection *c)
+{
 	c->rnr_retry = 2;
 	c->min_rnr_timer = 20;	/* 10.24 ms */
 }
@@ -199,7 +204,8 @@ const struct test_case local_cases[] = {
 	{ "READ with max_rd_atomic 0", no_reads_client, idle_server, .adjust = no_reads,
 	  .no_rxe_client = "waits for ever" },
 	{ "retries are used up", retry_client, silent_server, .adjust = impatient },
-	{ "RNR retries are used up", rnr_client, rnr_server, .adjust = impatient },
+	{ "RNR retries are used up", rnr_client, rnr_server,
+	  .adjust = impatient_for_receives },
 	{ "RNR retry 7 waits for ever", patient_client, patient_server },
 	{ }
 };
