@@ -392,10 +392,12 @@ static int next_event(void)
 	struct ibv_async_event event;
 	int type;
 
-	if (ibv_get_async_event(t.peer.ctx, &event))
-		die("ibv_get_async_event: %s", strerror(errno));
-	type = event.event_type;
-	ibv_ack_async_event(&event);
+	do {
+		if (ibv_get_async_event(t.peer.ctx, &event))
+			die("ibv_get_async_event: %s", strerror(errno));
+		type = event.event_type;
+		ibv_ack_async_event(&event);
+	} while (event_is_of_port(type));
 	return type;
 }
 

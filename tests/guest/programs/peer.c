@@ -132,6 +132,22 @@ void peer_barrier(struct peer *peer)
 	peer_exchange(peer, &mine, &theirs, 1);
 }
 
+bool event_is_of_port(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 struct ibv_ah_attr path_to(const union ibv_gid *gid, int gid_index)
 {
 	return (struct ibv_ah_attr) {

@@ -80,6 +80,12 @@ int qp_connect_pair(struct ibv_qp *const qp[2], const struct connection *c, int 
 int qp_error(struct ibv_qp *qp);
 enum ibv_qp_state qp_state(struct ibv_qp *qp);
 
+/*
+ * Is an asynchronous event the port's?  Those come to each process that has the
+ * device open whenever the network is set up anew, and tell nothing of its queues.
+ */
+bool event_is_of_port(enum ibv_event_type type);
+
 /* The address vector of a QP, for RC and UC, or for an AH. */
 struct ibv_ah_attr path_to(const union ibv_gid *gid, int gid_index);
 

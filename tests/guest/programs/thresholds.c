@@ -475,7 +475,7 @@ static void take_events(struct queues *q, const struct ibv_cq *cq, struct events
 			e->cq_error++;
 		else if (event.event_type == IBV_EVENT_QP_FATAL)
 			e->qp_fatal++;
-		else
+		else if (!event_is_of_port(event.event_type))
 			e->others++;
 		ibv_ack_async_event(&event);
 		ms = 0;
