@@ -13,7 +13,7 @@
  *          translation tables, of which the driver tells, grow with them, stay
  *          below a quarter of the pages, and shrink when pages go.
  * bulk     MIB of memory, more than there is, written and read back whole.
- * storm    For SECONDS the server takes pages away under the client's traffic:
+ * storm    For SECONDS, and until an access has failed, the server takes pages away under the client's traffic:
  *          in zone KEEP by swapping them out and by forking, in DROP by
  *          discarding and replacing them, in LOSE by unmapping them for a
  *          while, so that accesses fail.  What is in a place is its own pattern,
@@ -307,7 +307,8 @@ static bool next_in_storm(struct lane *l)
 	uint32_t len = (1 + below(&t.seed, 4096)) * 16;
 	uint64_t off = below(&t.seed, (ZONE - len) / 8) * 8;
 
-	if (now_ns() > deadline)
+	/* until it has met a hole, too, which may take longer where all is slow */
+	if (now_ns() > deadline && (l->zone != LOSE || t.refused))
 		return false;
 	post(l, below(&t.seed, 2), l->zone * ZONE + off, len);
 	return true;
