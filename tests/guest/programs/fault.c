@@ -16,6 +16,8 @@
  *   drop -o OP      the region alone is given up; both sides learn of it, and use
  *                   their QPs anew, while the page is still awaited
  *   die -o OP       the process with the memory is killed while its page is awaited
+ *   beside [-u]     a second pair of QPs (-u: UD) at work while one waits for a page
+ *                   that comes only when they have done
  *   isolate [-u]    what a second pair of QPs (-u: UD) achieves beside one that faults,
  *                   and beside one that does not
  *   cost -z BYTES   WRITEs to cold, advised and pinned pages of that size
@@ -46,7 +48,7 @@
 
 struct fault_test t = {
 	.conn = {
-		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 17, .retry_cnt = 7,
+		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 18, .retry_cnt = 7,
 		.rnr_retry = 7, .min_rnr_timer = 1, .rd_atomic = 4, .dest_rd_atomic = 4,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			  IBV_ACCESS_REMOTE_ATOMIC,
@@ -244,8 +246,7 @@ static bool only_sent(const uint8_t *mem, size_t total, size_t from, size_t len)
 	return true;
 }
 
-/* A held area whose first page the device can use. */
-static struct held *open_cold(struct area *a, unsigned int pages)
+struct held *open_cold(struct area *a, unsigned int pages)
 {
 	struct held *h = held_open((size_t)pages * HELD_PAGE);
 	struct ibv_sge sge;
@@ -326,6 +327,8 @@ static void run_wire(void)
 	struct ibv_wc wc;
 	struct area a;
 
+	/* over 8 s: what is on the wire is of the faults, not of a slow machine */
+	t.conn.timeout = 21;
 	if (cold) {
 		h = open_cold(&a, 2);
 		held_set(h, t.hold_ms * 1000000ull);
@@ -685,7 +688,8 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{ "wire", run_wire }, { "resume", run_resume }, { "status", run_status },
-	{ "drop", run_drop }, { "leave", run_leave }, { "die", run_die }, { "isolate", run_isolate }, { "cost", run_cost },
+	{ "drop", run_drop }, { "leave", run_leave }, { "die", run_die }, { "beside", run_beside },
+	{ "isolate", run_isolate }, { "cost", run_cost },
 };
 
 int main(int argc, char **argv)

@@ -63,6 +63,11 @@ void post_recv(struct qp_pair *p, const struct area *a, size_t off, uint32_t len
 struct ibv_wc spin_wc(struct qp_pair *p);
 struct ibv_wc sleep_wc(struct qp_pair *p);
 
+struct held;
+/* A held area whose first page the device can use. */
+struct held *open_cold(struct area *a, unsigned int pages);
+
+void run_beside(void);
 void run_isolate(void);
 void run_cost(void);
 

@@ -341,6 +341,71 @@ void run_isolate(void)
 	area_drop(&n.a);
 }
 
+/* ---- beside: one QP waits for a page, another works; no time is measured */
+
+#define REQUESTS	500
+
+static void use_bystander(struct bystander *b)
+{
+	for (unsigned int i = 0; i < REQUESTS; i++) {
+		if (t.datagram) {
+			datagram(b, 'e', 8);
+			await_answer(b);
+			continue;
+		}
+		post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, i % 8 ? 8 : BULK, b->to);
+		if (spin_wc(&b->p).status != IBV_WC_SUCCESS)
+			die("WRITE failed");
+	}
+}
+
+void run_beside(void)
+{
+	struct bystander b = { 0 };
+	struct held *h = NULL;
+	struct qp_pair p = { 0 };
+	struct region page;
+	struct ibv_wc wc;
+	struct area a;
+
+	t.conn.mtu = IBV_MTU_4096;
+	if (t.peer.server) {
+		h = open_cold(&a, 2);
+		held_set(h, HELD_FOREVER);
+	} else {
+		a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
+	}
+	open_bystander(&b);
+	pair_open(&p, IBV_QPT_RC);
+	page = exchange_region(&a);
+	page.addr += HELD_PAGE;
+	peer_barrier(&t.peer);
+
+	if (t.peer.server)
+		held_wait(h, 2);
+	else
+		post_send(&p, IBV_WR_RDMA_WRITE, &a, 0, 8, page);
+	peer_barrier(&t.peer);		/* the page is awaited */
+	if (!t.peer.server) {
+		use_bystander(&b);
+		if (t.datagram)
+			datagram(&b, 'q', 8);
+		CHECK(!ibv_poll_cq(p.cq, 1, &wc));
+		printf("beside requests=%u\n", REQUESTS);
+	} else if (t.datagram) {
+		serve_datagrams(&b);
+	}
+	peer_barrier(&t.peer);		/* and still is */
+	if (t.peer.server)
+		held_set(h, 0);
+	else
+		CHECK(sleep_wc(&p).status == IBV_WC_SUCCESS);
+	peer_barrier(&t.peer);
+	pair_close(&p);
+	close_bystander(&b);
+	area_drop(&a);
+}
+
 /* ---- cost: of a page that is not there */
 
 enum mode { COLD, ADVISED, PINNED, NUM_MODES };
