@@ -92,6 +92,8 @@ def test_process_killed(ends, traffic):
 def watch(ends):
     """A process of b that prints asynchronous events to /tmp/events."""
     b = ends[1]
+    # Who waits for the new file must not see the one before.
+    b.exec("rm -f /tmp/events")
     process = b.spawn(f"exec stdbuf -oL ibv_asyncwatch -d {b.ibdev} > /tmp/events")
     b.wait_until("grep -q . /tmp/events")
     yield process

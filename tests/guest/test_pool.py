@@ -97,6 +97,8 @@ def die(node):
 def test_owner_loses_device(node, how):
     """A process maps and uses all of the pool when its device goes."""
     reload(node, 4, 4096)
+    # Who waits for the new file must not see the one before.
+    node.exec("rm -f /tmp/hold")
     owner = node.spawn(f"exec qhca-pool -d {node.ibdev} -g {node.gid_index()} hold > /tmp/hold 2>&1")
     node.wait_until("grep -q holding /tmp/hold")
     if how == "reload":
