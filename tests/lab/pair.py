@@ -19,6 +19,7 @@ _serial = itertools.count(1)
 SETUP = r"""
 set -e
 kind=$1 mac=$2 mtu=$3 ip4=$4 ip6=$5
+shift 5
 fail() { echo "$*" >&2; exit 1; }
 case $kind in
 qhca)
@@ -38,7 +39,7 @@ while [ -z "$dev" ]; do
 		[ "$(cat $d/address)" != "$mac" ] || dev=${d##*/}
 	done
 	n=$((n + 1))
-	[ $n -lt 500 ] || fail "no network device with address $mac"
+	[ $n -lt 1500 ] || fail "no network device with address $mac"
 	[ -n "$dev" ] || sleep 0.02
 done
 echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad
@@ -53,15 +54,17 @@ fi
 	n=0
 	until grep -q ACTIVE /sys/class/infiniband/${kind}*/ports/1/state 2> /dev/null; do
 		n=$((n + 1))
-		[ $n -lt 750 ] || fail "no RDMA port became active"
+		[ $n -lt 1500 ] || fail "no RDMA port became active"
 		sleep 0.02
 	done
 	# rxe and qhca fill the GID table from a work queue.
 	n=0
-	until grep -qi "$(printf '%02x%02x:%02x%02x' ${ip4//./ })" /sys/class/infiniband/*/ports/1/gids/*; do
-		n=$((n + 1))
-		[ $n -lt 500 ] || fail "no GID for $ip4"
-		sleep 0.02
+	for gid; do
+		until grep -qx $gid /sys/class/infiniband/*/ports/1/gids/*; do
+			n=$((n + 1))
+			[ $n -lt 1500 ] || fail "no GID $gid"
+			sleep 0.02
+		done
 	done
 }
 echo $dev
@@ -122,9 +125,11 @@ class Port:
     def configure(self):
         """Loads the modules and sets the interface up."""
         self._gids = None
+        gids = [ipaddress.ip_address(address).exploded
+                for address in (f"::ffff:{self.ip4}", self.ip6, self.link_local)]
         self.netif = self.guest.exec(
-            ["/bin/bash", "-c", SETUP, "setup", self.kind, self.mac, self.mtu, self.ip4, self.ip6],
-            timeout=90).out.split()[-1]
+            ["/bin/bash", "-c", SETUP, "setup", self.kind, self.mac, self.mtu, self.ip4, self.ip6,
+             *gids], timeout=150).out.split()[-1]
 
     def gids(self, refresh=False):
         """[(device, index, gid, type)] of this port's RDMA device, VLANs' included"""
@@ -136,7 +141,7 @@ class Port:
                 raise GuestError(f"{self.guest.name}: no RDMA device with a GID on {self.netif}")
         return self._gids
 
-    def wait_gid(self, address, timeout=10):
+    def wait_gid(self, address, timeout=60):
         """Waits until an address has a GID; returns its index."""
         def look():
             self.gids(refresh=True)
