@@ -109,7 +109,7 @@ fi
 dmesg -C
 echo 1..10
 
-load && await 50 netdev
+load && await 600 netdev
 ok $? "the module loads and makes a netdev"
 [ -e "$DRIVER/$pci" ] && ls -d "/sys/bus/pci/devices/$pci"/qhca.rdma.* > /dev/null
 ok $? "there is an auxiliary device"
@@ -118,27 +118,27 @@ ok $? "the module unloads"
 
 status=0
 for ((i = 0; i < CYCLES; i++)); do
-	load && await 50 netdev && unload || status=1
+	load && await 600 netdev && unload || status=1
 done
 ok $status "$CYCLES cycles of load and unload"
 
 status=0
 load
 for ((i = 0; i < CYCLES; i++)); do
-	ip link set "$(interface)" up && unload && load && await 50 netdev || status=1
+	ip link set "$(interface)" up && unload && load && await 600 netdev || status=1
 done
 ok $status "$CYCLES cycles with the interface up"
 
-echo "$pci" > $DRIVER/unbind && no_netdev && echo "$pci" > $DRIVER/bind && await 50 netdev
+echo "$pci" > $DRIVER/unbind && no_netdev && echo "$pci" > $DRIVER/bind && await 600 netdev
 ok $? "unbind and bind"
 
 ip link set "$(interface)" up
 index=$(ifindex)
-echo 1 > "/sys/bus/pci/devices/$pci/reset" && [ "$(ifindex)" = "$index" ] && await 50 carrier
+echo 1 > "/sys/bus/pci/devices/$pci/reset" && [ "$(ifindex)" = "$index" ] && await 600 carrier
 ok $? "function level reset keeps the netdev"
 
 if command -v devlink > /dev/null; then
-	devlink dev reload "pci/$pci" && await 50 carrier
+	devlink dev reload "pci/$pci" && await 600 carrier
 	ok $? "devlink reload"
 else
 	ok 0 "devlink reload # SKIP no devlink"

@@ -58,12 +58,12 @@ sends()
 	# Nobody answers; that the request leaves is all that is asked.
 	arping -q -c 1 -w 1 -I "$dev" 192.0.2.2 > /dev/null 2>&1 ||
 		ping -q -c 1 -W 1 -I "$dev" 192.0.2.2 > /dev/null 2>&1
-	[ "$(counter eth_tx_packets)" -gt "$before" ]
+	await 600 eval "[ \"\$(counter eth_tx_packets)\" -gt $before ]"
 }
 
 grep -q '^qhca ' /proc/modules || insmod "$MODULES/qhca.ko"
 # The name is final once udev has settled.
-await 50 eval '[ -n "$(find_netdev)" ]'
+await 600 eval '[ -n "$(find_netdev)" ]'
 ! command -v udevadm > /dev/null || udevadm settle
 dev=$(find_netdev)
 if [ -z "$dev" ]; then
@@ -75,7 +75,7 @@ echo 1..15
 
 ip link set "$dev" up && ip addr replace 192.0.2.1/24 dev "$dev"
 ok $? "the interface goes up"
-await 50 carrier 1
+await 600 carrier 1
 ok $? "it has a carrier"
 [ "$(ethtool -i "$dev" | sed -n 's/^driver: //p')" = qhca ]
 ok $? "ethtool names the driver"

@@ -45,7 +45,7 @@ class Traffic:
         for process in (self.client, self.server):
             if process and process.guest.running and process.poll() is None:
                 process.kill()
-                process.wait(20, check=False)
+                process.wait(60, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def device_of(node):
 
 def test_process_killed(ends, traffic):
     traffic.server.kill()
-    traffic.server.wait(20, check=False)
+    traffic.server.wait(60, check=False)
     # A QP that is gone is not answered for.
     assert traffic.client_error() == RETRY_EXCEEDED
     assert processes(ends[1]) == ""
@@ -99,7 +99,7 @@ def watch(ends):
     yield process
     if b.running and process.poll() is None:
         process.kill()
-        process.wait(20, check=False)
+        process.wait(60, check=False)
 
 
 def sees_end_of_device(b):

@@ -110,7 +110,7 @@ def test_owner_loses_device(node, how):
     done = run(node, "query", "exhaustion", "data")
     assert owner.poll() is None
     owner.kill()
-    owner.wait(20, check=False)
+    owner.wait(60, check=False)
     for done in (done, run(node, "query", "exhaustion", "data")):
         assert done.ok, done
         assert "16384 KiB in 4 blocks" in done.out

@@ -30,7 +30,7 @@ def test_rping_persistent(ends):
             client.exec(f"rping -c -a {server.ip4} -v -C 10 -S 4000")
     finally:
         background.kill("INT")
-        background.wait(20, check=False)
+        background.wait(60, check=False)
 
 
 @pytest.mark.parametrize("program", ["ucmatose", "udaddy"])

@@ -61,7 +61,7 @@ class Agent:
         with self._lock:
             self._synced = False
 
-    def cmd(self, command, timeout=30, **arguments):
+    def cmd(self, command, timeout=60, **arguments):
         deadline = time.monotonic() + timeout * self._patience
         with self._lock:
             try:

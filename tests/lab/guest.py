@@ -131,7 +131,7 @@ class Background:
 
     def _after_kill(self):
         try:
-            wait_for(lambda: self.poll() is not None, 5, "end of a killed command")
+            wait_for(lambda: self.poll() is not None, 30, "end of a killed command")
             return self.result.out + self.result.err
         except (TimeoutError, AgentError):
             return "(it cannot be killed)\n"
@@ -139,7 +139,7 @@ class Background:
     def kill(self, sig="KILL"):
         """Signals the command and all it started."""
         pid = self.guest.agent.exec(["/bin/kill", f"-{sig}", "--", f"-{self.pid}"])
-        wait_for(lambda: self.guest.agent.status(pid) is not None, 10, "kill")
+        wait_for(lambda: self.guest.agent.status(pid) is not None, 60, "kill")
 
 
 class Guest:
@@ -392,7 +392,7 @@ class Guest:
         """The standard output of a command that must succeed, stripped."""
         return self.exec(command, timeout).out.strip()
 
-    def wait_until(self, command, timeout=30, what=None):
+    def wait_until(self, command, timeout=60, what=None):
         """Waits, in the guest, until a shell condition holds."""
         loop = f"until {{ {command} ; }} > /dev/null 2>&1; do sleep 0.02; done"
         try:

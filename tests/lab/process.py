@@ -49,7 +49,7 @@ def spawn(argv, **kwargs):
     return child
 
 
-def stop(child, timeout=5):
+def stop(child, timeout=60):
     """Ends a child at once and collects it."""
     if child.poll() is None:
         child.kill()

@@ -22,7 +22,8 @@
 #include "hw/pci/pci_regs.h"
 #include "hw/rdma/qhca/include/qhca/qhca_hw.h"
 
-#define ANSWER_S        10      /* as the specification advises software */
+/* The specification advises software to wait for 10; a host may be busy. */
+#define ANSWER_S        60
 #define SLOT_SIZE       sizeof(struct qhca_cmd_slot)
 #define EQ_LOG_DEPTH    4
 #define EQ_RECORD       ((1 << EQ_LOG_DEPTH) * sizeof(struct qhca_eqe))

@@ -407,7 +407,7 @@ static struct tables tables(void)
 /* Tables are given back some time after their last page. */
 static bool shrink_to(unsigned long stretches, unsigned long kib)
 {
-	uint64_t limit = now_ns() + 20000000000ull;
+	uint64_t limit = now_ns() + 60000000000ull;
 	struct tables now;
 
 	do {
