@@ -102,37 +102,31 @@ static uint32_t page_of(uint32_t region)
 	return region * 2654435761u % PAGES;
 }
 
-static int by_size(const void *a, const void *b)
+/* What registering 1 MiB takes now, ns, unless it took less before. */
+static void sample(struct scale *s, uint64_t *least)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	uint8_t *at = s->buf + (size_t)pick(s, PAGES - SAMPLE_LEN / PAGE) * PAGE;
+	uint64_t start = now_ns(), took;
+	struct ibv_mr *mr = reg(s, at, SAMPLE_LEN);
 
-	return x < y ? -1 : x > y;
+	took = now_ns() - start;
+	dereg(mr);
+	if (took < *least)
+		*least = took;
 }
 
-/* The median of what registering 1 MiB takes now, ns. */
-static uint64_t cost(struct scale *s)
-{
-	static uint64_t took[SAMPLES];
-
-	for (unsigned int i = 0; i < SAMPLES; i++) {
-		uint8_t *at = s->buf + (size_t)pick(s, PAGES - SAMPLE_LEN / PAGE) * PAGE;
-		uint64_t start = now_ns();
-		struct ibv_mr *mr = reg(s, at, SAMPLE_LEN);
-
-		took[i] = now_ns() - start;
-		dereg(mr);
-	}
-	qsort(took, SAMPLES, sizeof(took[0]), by_size);
-	return took[SAMPLES / 2];
-}
-
+/*
+ * The least of many samples: a machine with other work makes one take longer, none
+ * take less.  Those among many regions are spread, so that not all meet such work.
+ */
 static void register_many(struct scale *s, uint64_t *few, uint64_t *many)
 {
+	*few = *many = UINT64_MAX;
 	for (uint32_t i = 0; i < REGIONS; i++) {
-		if (i == FEW)
-			*few = cost(s);
-		if (i == MANY)
-			*many = cost(s);
+		for (uint32_t k = 0; i == FEW && k < SAMPLES; k++)
+			sample(s, few);
+		if (i >= MANY && i % ((REGIONS - MANY) / SAMPLES) == 0)
+			sample(s, many);
 		s->regions[i] = reg(s, s->buf + (size_t)page_of(i) * PAGE, PAGE);
 		s->keys[i] = (struct key) { (uintptr_t)s->regions[i]->addr, s->regions[i]->rkey };
 	}
