@@ -66,7 +66,7 @@ class Qtest(pytest.File):
         name = self.path.stem
         folder = paths.qemu_folder()
         yield TapProgram.from_parent(
-            self, name=name, limit=300, argv=[str(folder / name), "--tap", "-k"],
+            self, name=name, limit=900, argv=[str(folder / name), "--tap", "-k"],
             env={"QTEST_QEMU_BINARY": str(folder / "qemu-system-x86_64"),
                  "G_TEST_DBUS_DAEMON": "/bin/false"})
 

@@ -24,7 +24,7 @@ def outputs():
     cycles = 50 if FULL else 3
     commands = [f"CYCLES={cycles} bash /run/qhca/{s} 2>&1; echo; echo @@ {s} $?" for s in SCRIPTS]
     done = vng.run("\n".join(commands), files={s: HERE / s for s in SCRIPTS},
-                   timeout=900 if FULL else 300)
+                   timeout=900)
     parts = re.split(r"^@@ (\S+) (\d+)$", done.out, flags=re.M)
     assert len(parts) > 2 * len(SCRIPTS), f"not all ran: {done}"
     return {name: (int(code), text)

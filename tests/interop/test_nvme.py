@@ -47,9 +47,12 @@ class Nvme:
         self.target, self.host = target, host
 
     def connect(self, loss=3):
-        """`loss`: for how many seconds the host tries to have the target back."""
+        """`loss`: for how many seconds the host tries to have the target back.
+
+        A connection that ends is noticed; keep-alives would take a busy machine for
+        one that is gone."""
         self.host.out(f"nvme connect -t rdma -n {NQN} -a {self.target.ip4} -s 4420 -i 2 -Q 32 "
-                      f"--reconnect-delay=1 --ctrl-loss-tmo={loss}", timeout=60)
+                      f"--reconnect-delay=1 --ctrl-loss-tmo={loss} --keep-alive-tmo=60", timeout=60)
         self.host.wait_until("[ -b /dev/nvme0n1 ]", 30, "the namespace")
 
     def disconnect(self):
