@@ -14,6 +14,8 @@ LISTENS = "rdma res show cm_id 2>/dev/null | grep -q 'state LISTEN'"
 def test_rping(ends, ip):
     server, client = ends
     address = server.ip4 if ip == 4 else server.ip6
+    if ip == 6:
+        verbs.become_neighbours(server, client)
     done = verbs.client_server(server, client, f"rping -s -a {address} -v -C 100",
                                f"rping -c -a {address} -v -C 100", ready=LISTENS)
     for side in (done.server, done.client):

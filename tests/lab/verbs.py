@@ -64,9 +64,17 @@ def _await_ready(server, background, ready, timeout):
         raise GuestError(f"server on {server.name}: {background.wait(AFTERMATH, check=False)}")
 
 
+def become_neighbours(server, client):
+    """Has both know each other's IPv6 address: the kernel gives a QP that is connected,
+    and librdmacm's programs, a second or two for that. By IPv4 they meet anyway."""
+    client.wait_until(f"ping -c 1 -W 1 {server.ip6}", what="ping of the server")
+
+
 def gid_options(server, client, ip=4, flag="-g"):
     """Options that pick the GIDs: of the IPv4 or IPv6 addresses (4, 6), or
     of a pair (server's address, client's)."""
+    if ip == 6:
+        become_neighbours(server, client)
     addresses = {4: (server.ip4, client.ip4), 6: (server.ip6, client.ip6)}.get(ip, ip)
     return tuple(f"{flag} {node.gid_index(address)}"
                  for node, address in zip((server, client), addresses))
