@@ -79,9 +79,11 @@ static inline int qhca_compat_udata_in(struct ib_udata *udata, void *req,
 
 #define ib_copy_validate_udata_in_cm(_udata, _req, _end_member, _valid)	\
 ({									\
-	int __err = ib_copy_validate_udata_in(_udata, _req, _end_member); \
+	typeof(_req) *__req = &(_req);					\
+	int __err = ib_copy_validate_udata_in(_udata, *__req,		\
+					      _end_member);		\
 									\
-	if (!__err && ((_req).comp_mask & ~(u64)(_valid)))		\
+	if (!__err && (__req->comp_mask & ~(u64)(_valid)))		\
 		__err = -EOPNOTSUPP;					\
 	__err;								\
 })

@@ -125,14 +125,13 @@ int qhca_query_ucontext(struct ib_ucontext *ibuc,
 					     &resp, sizeof(resp));
 }
 
-ADD_UVERBS_ATTRIBUTES_SIMPLE(
-	qhca_query_context,
-	UVERBS_OBJECT_DEVICE,
-	UVERBS_METHOD_QUERY_CONTEXT,
-	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_QUERY_CONTEXT_RESP,
-			    UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
-					       clock_hz),
-			    UA_MANDATORY));
+ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_query_context,
+			     UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct qhca_alloc_ucontext_resp,
+								    clock_hz),
+						 UA_MANDATORY));
 
 const struct uapi_definition qhca_ucontext_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_query_context),

@@ -524,9 +524,11 @@ static void qhca_pool_largest(struct gen_pool *gen,
 	unsigned long first, end;
 	u64 *largest = data;
 
-	for_each_clear_bitrange(first, end, chunk->bits, bits)
-		*largest = max(*largest,
-			       (u64)(end - first) << gen->min_alloc_order);
+	for_each_clear_bitrange(first, end, chunk->bits, bits) {
+		u64 length = (u64)(end - first) << gen->min_alloc_order;
+
+		*largest = max(*largest, length);
+	}
 }
 
 static int UVERBS_HANDLER(QHCA_IB_METHOD_POOL_QUERY)(struct uverbs_attr_bundle *attrs)
@@ -550,40 +552,36 @@ static int UVERBS_HANDLER(QHCA_IB_METHOD_POOL_QUERY)(struct uverbs_attr_bundle *
 			      sizeof(resp));
 }
 
-DECLARE_UVERBS_NAMED_METHOD(
-	QHCA_IB_METHOD_POOL_ALLOC,
-	UVERBS_ATTR_IDR(QHCA_IB_ATTR_POOL_ALLOC_HANDLE,
-			QHCA_IB_OBJECT_POOL,
-			UVERBS_ACCESS_NEW,
-			UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(QHCA_IB_ATTR_POOL_ALLOC_LENGTH,
-			   UVERBS_ATTR_TYPE(u64),
-			   UA_MANDATORY),
-	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_POOL_ALLOC_RESP,
-			    UVERBS_ATTR_STRUCT(struct qhca_pool_alloc_resp,
-					       reserved),
-			    UA_MANDATORY));
+DECLARE_UVERBS_NAMED_METHOD(QHCA_IB_METHOD_POOL_ALLOC,
+			    UVERBS_ATTR_IDR(QHCA_IB_ATTR_POOL_ALLOC_HANDLE,
+					    QHCA_IB_OBJECT_POOL,
+					    UVERBS_ACCESS_NEW,
+					    UA_MANDATORY),
+			    UVERBS_ATTR_PTR_IN(QHCA_IB_ATTR_POOL_ALLOC_LENGTH,
+					       UVERBS_ATTR_TYPE(u64),
+					       UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_POOL_ALLOC_RESP,
+						UVERBS_ATTR_STRUCT(struct qhca_pool_alloc_resp,
+								   reserved),
+						UA_MANDATORY));
 
-DECLARE_UVERBS_NAMED_METHOD_DESTROY(
-	QHCA_IB_METHOD_POOL_FREE,
-	UVERBS_ATTR_IDR(QHCA_IB_ATTR_POOL_FREE_HANDLE,
-			QHCA_IB_OBJECT_POOL,
-			UVERBS_ACCESS_DESTROY,
-			UA_MANDATORY));
+DECLARE_UVERBS_NAMED_METHOD_DESTROY(QHCA_IB_METHOD_POOL_FREE,
+				    UVERBS_ATTR_IDR(QHCA_IB_ATTR_POOL_FREE_HANDLE,
+						    QHCA_IB_OBJECT_POOL,
+						    UVERBS_ACCESS_DESTROY,
+						    UA_MANDATORY));
 
-DECLARE_UVERBS_NAMED_METHOD(
-	QHCA_IB_METHOD_POOL_QUERY,
-	UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_POOL_QUERY_RESP,
-			    UVERBS_ATTR_STRUCT(struct qhca_pool_query_resp,
-					       reserved),
-			    UA_MANDATORY));
+DECLARE_UVERBS_NAMED_METHOD(QHCA_IB_METHOD_POOL_QUERY,
+			    UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_POOL_QUERY_RESP,
+						UVERBS_ATTR_STRUCT(struct qhca_pool_query_resp,
+								   reserved),
+						UA_MANDATORY));
 
-DECLARE_UVERBS_NAMED_OBJECT(
-	QHCA_IB_OBJECT_POOL,
-	UVERBS_TYPE_ALLOC_IDR(qhca_pool_cleanup),
-	&UVERBS_METHOD(QHCA_IB_METHOD_POOL_ALLOC),
-	&UVERBS_METHOD(QHCA_IB_METHOD_POOL_FREE),
-	&UVERBS_METHOD(QHCA_IB_METHOD_POOL_QUERY));
+DECLARE_UVERBS_NAMED_OBJECT(QHCA_IB_OBJECT_POOL,
+			    UVERBS_TYPE_ALLOC_IDR(qhca_pool_cleanup),
+			    &UVERBS_METHOD(QHCA_IB_METHOD_POOL_ALLOC),
+			    &UVERBS_METHOD(QHCA_IB_METHOD_POOL_FREE),
+			    &UVERBS_METHOD(QHCA_IB_METHOD_POOL_QUERY));
 
 static bool qhca_pool_is_supported(struct ib_device *ibdev)
 {
@@ -591,8 +589,7 @@ static bool qhca_pool_is_supported(struct ib_device *ibdev)
 }
 
 const struct uapi_definition qhca_pool_defs[] = {
-	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(
-		QHCA_IB_OBJECT_POOL,
-		UAPI_DEF_IS_OBJ_SUPPORTED(qhca_pool_is_supported)),
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(QHCA_IB_OBJECT_POOL,
+				      UAPI_DEF_IS_OBJ_SUPPORTED(qhca_pool_is_supported)),
 	{}
 };
