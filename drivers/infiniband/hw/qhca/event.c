@@ -199,7 +199,14 @@ int qhca_events_start(struct qhca_ib_dev *dev)
 {
 	int err;
 
-	dev->event_wq = alloc_ordered_workqueue("qhca_ib_events", 0);
+	/*
+	 * Ordered: handlers of a consumer's QPs are called one after the other,
+	 * in the order of the events.  With a rescuer, since a QP's destruction
+	 * waits for its events, and a consumer who has storage at the other end
+	 * may destroy QPs so that memory can be written out.
+	 */
+	dev->event_wq = alloc_ordered_workqueue("qhca_ib_events",
+						WQ_MEM_RECLAIM);
 	if (!dev->event_wq)
 		return -ENOMEM;
 

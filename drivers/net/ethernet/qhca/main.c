@@ -133,6 +133,13 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
 	INIT_WORK(&core->recover_work, qhca_recover_work);
 	INIT_DELAYED_WORK(&core->health_work, qhca_health_work);
+	/*
+	 * One for each device, so that recovery, which waits for seconds, and
+	 * what sends commands to one that does not answer, hold up nobody else.
+	 * Each work may sleep, is wanted on no processor in particular, and is
+	 * there once: no limit is needed to how many run at once.  Recovery takes
+	 * memory as a probe does, so a rescuer would promise too much.
+	 */
 	core->wq = alloc_workqueue("qhca-%s", WQ_UNBOUND, 0, pci_name(pdev));
 	return core->wq ? 0 : -ENOMEM;
 }
