@@ -61,6 +61,7 @@ static QhcaQpType qhca_qp_type(uint8_t type)
         [QHCA_QPT_GSI] = QHCA_QP_TYPE_GSI,
         [QHCA_QPT_XRC_INI] = QHCA_QP_TYPE_XRC_INI,
         [QHCA_QPT_XRC_TGT] = QHCA_QP_TYPE_XRC_TGT,
+        [QHCA_QPT_RAW] = QHCA_QP_TYPE_RAW,
     };
 
     return type < ARRAY_SIZE(types) ? types[type] : QHCA_QP_TYPE_UNKNOWN;

@@ -968,6 +968,69 @@ static void test_query(void)
     hca_stop(h);
 }
 
+/* A QP of each type, made with a CQ and without rings, by its name. */
+static void test_query_qps(void)
+{
+    static const struct {
+        uint32_t qpn;
+        enum qhca_qp_type type;
+        const char *name;
+    } qps[] = {
+        { 1, QHCA_QPT_GSI, "gsi" },
+        { 2, QHCA_QPT_RC, "rc" },
+        { 3, QHCA_QPT_UC, "uc" },
+        { 4, QHCA_QPT_UD, "ud" },
+        { 5, QHCA_QPT_XRC_INI, "xrc-ini" },
+        { 6, QHCA_QPT_XRC_TGT, "xrc-tgt" },
+        { 7, QHCA_QPT_RAW, "raw" },
+    };
+    Hca *h = hca_start();
+    struct qhca_buf buf = {
+        .base = cpu_to_le64(hca_page(h)), .length = cpu_to_le32(4096),
+    };
+    struct qhca_cqc_sw cq = { .buf = buf, .rec_offset = cpu_to_le32(2048) };
+    struct qhca_qpc_sw qp = { .buf = buf };
+    QDict *answer, *info;
+    const QListEntry *entry;
+    size_t i = 0;
+    char *text;
+
+    hca_bring_up(h);
+    g_assert_cmpint(hca_map_chunk(h, QHCA_TABLE_CQ, 0, hca_page(h)), ==,
+                    QHCA_CMD_OK);
+    for (uint32_t chunk = 0; chunk < 2; chunk++) {
+        g_assert_cmpint(hca_map_chunk(h, QHCA_TABLE_QP, chunk, hca_page(h)),
+                        ==, QHCA_CMD_OK);
+    }
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_CREATE_CQ, 0, 0, &cq, sizeof(cq), NULL,
+                            0), ==, QHCA_CMD_OK);
+    for (size_t n = 0; n < ARRAY_SIZE(qps); n++) {
+        qp.type = qps[n].type;
+        g_assert_cmpint(hca_cmd(h, QHCA_CMD_CREATE_QP, qps[n].qpn, 0, &qp,
+                                sizeof(qp), NULL, 0), ==, QHCA_CMD_OK);
+    }
+
+    answer = qtest_qmp(h->qts, "{ 'execute': 'query-qhca' }");
+    info = qobject_to(QDict,
+                      qlist_peek(qdict_get_qlist(answer, "return")));
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "qps"), entry) {
+        QDict *found = qobject_to(QDict, qlist_entry_obj(entry));
+
+        g_assert_cmpuint(i, <, ARRAY_SIZE(qps));
+        g_assert_cmpint(qdict_get_int(found, "qpn"), ==, qps[i].qpn);
+        g_assert_cmpstr(qdict_get_str(found, "type"), ==, qps[i].name);
+        g_assert_cmpstr(qdict_get_str(found, "state"), ==, "reset");
+        i++;
+    }
+    g_assert_cmpuint(i, ==, ARRAY_SIZE(qps));
+    qobject_unref(answer);
+
+    text = qtest_hmp(h->qts, "info qhca");
+    g_assert_nonnull(strstr(text, "  qp 7: raw reset "));
+    g_free(text);
+    hca_stop(h);
+}
+
 /* The caches' lines, a part at a time. */
 static void test_query_cache(void)
 {
@@ -1289,6 +1352,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/bad-properties", test_bad_properties);
     qtest_add_func("/qhca/inject", test_inject);
     qtest_add_func("/qhca/query", test_query);
+    qtest_add_func("/qhca/query-qps", test_query_qps);
     qtest_add_func("/qhca/query-cache", test_query_cache);
     qtest_add_func("/qhca/fetch-cost", test_fetch_cost);
     qtest_add_func("/qhca/record/num-sge", test_record_num_sge);
