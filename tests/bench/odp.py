@@ -3,6 +3,7 @@
 was prefetched and one that is pinned (guest/programs/fault.c, case cost)."""
 
 import re
+from dataclasses import dataclass, field
 
 from lab import verbs
 from lab.guest import GuestError
@@ -14,28 +15,45 @@ ROUNDS = {4096: 8, 2 << 20: 12}
 HUGE_PAGES = 8
 MODES = {"cold": "write to a page not there", "advised": "write to a page prefetched",
          "pinned": "write to a page pinned", "advice": "prefetch of a page"}
+PREFETCHED = ("advised", "advice")      # there are none where prefetch is refused
 QUANTILES = {"median": "median", "p99": "99%"}
 
 
+@dataclass
+class Costs:
+    """What one of them measured: {(mode, quantile): us}; and the error with which
+    it refuses to prefetch, or None if it does not."""
+    us: dict = field(default_factory=dict)
+    refusal: str = None
+
+
 def measure(server, client, size):
-    """{(mode, quantile): us} between two ports"""
+    """Costs between two ports. Soft-RoCE may refuse to prefetch."""
     server.exec(f"echo {HUGE_PAGES} > /proc/sys/vm/nr_hugepages")
-    text = ""
+    text, refusal = "", None
     for mode in ("cold", "advised", "pinned"):
         options = f"-c cost -z {size} -n {ROUNDS[size]} -m {mode}"
-        try:
-            run = verbs.program(server, client, "qhca-fault", options, options, timeout=300)
-        except GuestError:
-            # Soft-RoCE refuses advice, with an errno of its own for it.
-            if server.kind != "rxe" or mode != "advised":
-                raise
-            continue
-        text += run.server.out + run.client.out
-    return parse(text, size, may_lack=("advised", "advice") if server.kind == "rxe" else ())
+        may_refuse = server.kind == "rxe" and mode in PREFETCHED
+        run = verbs.program(server, client, "qhca-fault", options, options, timeout=300,
+                            check=not may_refuse)
+        if run.server.ok and run.client.ok:
+            text += run.server.out + run.client.out
+        else:
+            refusal = refused(run)
+    return parse(text, size, refusal)
 
 
-def parse(text, size, may_lack=()):
-    """The numbers of the program's lines, which there must be of all other modes."""
+def refused(run):
+    """The error of the server's ibv_advise_mr(), in words; GuestError if it was another."""
+    found = re.search(r"^ibv_advise_mr: (.+)$", run.server.err, re.M)
+    if run.server.ok or not found:
+        raise GuestError(f"{run.client}\n{run.server}")
+    return found[1]
+
+
+def parse(text, size, refusal=None):
+    """The numbers of the program's lines, which there must be of all modes that are
+    not refused."""
     values = {}
     for line in re.findall(r"^cost (.*)$", text, re.M):
         row = dict(re.findall(r"(\w+)=(\S+)", line))
@@ -43,19 +61,28 @@ def parse(text, size, may_lack=()):
             raise ValueError(f"asked for {size} bytes, got {line}")
         for quantile in QUANTILES:
             values[row["mode"], quantile] = float(row[quantile])
-    missing = {(m, q) for m in MODES if m not in may_lack for q in QUANTILES} - set(values)
+    missing = {(m, q) for m in MODES if not (refusal and m in PREFETCHED)
+               for q in QUANTILES} - set(values)
     if missing:
         raise ValueError(f"no {sorted(missing)} in {text}")
-    return values
+    return Costs(values, refusal)
 
 
 def summary(size, qhca, rxe):
-    """The entries of build/bench.json for both's numbers, of which one may be None."""
+    """The entries of build/bench.json for both's Costs, of which one may be None for
+    a measurement that failed. What Soft-RoCE refuses has a `refusal`."""
     rows = []
     for mode, label in MODES.items():
         for quantile, shown in QUANTILES.items():
-            q, r = (v and v.get((mode, quantile)) for v in (qhca, rxe))
-            rows.append({"test": f"on demand: {label}, {shown}", "size": size, "unit": "us",
-                         "qhca": q, "rxe": r,
-                         "ratio": q / r if q is not None and r else None})
+            q, r = (costs and costs.us.get((mode, quantile)) for costs in (qhca, rxe))
+            row = {"test": f"on demand: {label}, {shown}", "size": size, "unit": "us",
+                   "qhca": q, "rxe": r, "ratio": q / r if q is not None and r else None}
+            if rxe and rxe.refusal and mode in PREFETCHED:
+                row["refusal"] = rxe.refusal
+            rows.append(row)
     return rows
+
+
+def failed(row):
+    """Is a number missing that nobody has refused?"""
+    return row["qhca"] is None or (row["rxe"] is None and "refusal" not in row)

@@ -5,7 +5,7 @@ import pytest
 
 import bench
 from bench import odp
-from lab import verbs
+from lab import GuestError, Result, verbs
 
 BANDWIDTH = """
  #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]
@@ -53,17 +53,43 @@ def test_summary():
 def test_on_demand():
     line = "cost size=4096 mode={} median={} p99={} n=512\n"
     text = "".join(line.format(mode, n, 10 * n) for n, mode in enumerate(odp.MODES, 1))
-    values = odp.parse(text, 4096)
-    assert values["pinned", "median"] == 3 and values["cold", "p99"] == 10
-    rows = odp.summary(4096, values, {key: 2 * v for key, v in values.items()})
+    costs = odp.parse(text, 4096)
+    assert costs.us["pinned", "median"] == 3 and costs.us["cold", "p99"] == 10
+    rows = odp.summary(4096, costs, odp.Costs({key: 2 * v for key, v in costs.us.items()}))
     assert len(rows) == 8 and {r["ratio"] for r in rows} == {0.5}
     assert rows[0] == {"test": "on demand: write to a page not there, median", "size": 4096,
                        "unit": "us", "qhca": 1, "rxe": 2, "ratio": 0.5}
-    assert odp.summary(4096, values, None)[0]["ratio"] is None
-    some = odp.parse(line.format("cold", 1, 2) + line.format("pinned", 1, 2), 4096,
-                     may_lack=("advised", "advice"))
-    assert odp.summary(4096, values, some)[2]["rxe"] is None
+    assert not any(odp.failed(row) for row in rows)
+    assert odp.summary(4096, costs, None)[0]["ratio"] is None
+    assert all(odp.failed(row) for row in odp.summary(4096, costs, None))
     with pytest.raises(ValueError):
         odp.parse(text, 2 << 20)
     with pytest.raises(ValueError):
         odp.parse(text.replace("advice", "advise"), 4096)
+
+
+def test_prefetch_refused():
+    """What is not there because Soft-RoCE refuses it is no failure, and says why."""
+    def ended(code, err):
+        return Result("qhca-fault", code, "", err)
+
+    lost = ended(1, "the peer has gone\n")
+    assert odp.refused(verbs.Run(ended(1, "ibv_advise_mr: No space left on device\n"), lost)) == \
+        "No space left on device"
+    with pytest.raises(GuestError):
+        odp.refused(verbs.Run(ended(1, "ibv_reg_mr: Cannot allocate memory\n"), lost))
+    with pytest.raises(GuestError):
+        odp.refused(verbs.Run(ended(0, ""), lost))
+    line = "cost size=4096 mode={} median=1 p99=2 n=512\n"
+    some = line.format("cold") + line.format("pinned")
+    with pytest.raises(ValueError):
+        odp.parse(some, 4096)
+    costs = odp.parse(some, 4096, "No space left on device")
+    rows = odp.summary(4096, odp.Costs({(m, q): 1 for m in odp.MODES for q in odp.QUANTILES}),
+                       costs)
+    assert [row.get("refusal") for row in rows] == \
+        2 * [None] + 2 * ["No space left on device"] + 2 * [None] + 2 * ["No space left on device"]
+    assert [row["rxe"] is None for row in rows] == ["refusal" in row for row in rows]
+    assert not any(odp.failed(row) for row in rows)
+    # of qhca nothing may be missing
+    assert odp.failed(odp.summary(4096, odp.Costs(), costs)[2])

@@ -133,8 +133,7 @@ def run_bench(options):
             on_demand = run_bench_odp(pair)
         finally:
             pair.close()
-    failed += sum(r["qhca"] is None or (r["rxe"] is None and "prefetch" not in r["test"])
-                  for r in on_demand)
+    failed += sum(odp.failed(r) for r in on_demand)
     results = [bench.summary(c, values[c, 0], values[c, 1]) for c in bench.CASES]
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     (paths.BUILD / "bench.json").write_text(json.dumps(results + on_demand, indent=1) + "\n")
@@ -149,8 +148,11 @@ def run_bench(options):
     print()
     print(f"memory on demand: WRITEs as large as a page, kernel {paths.kernel_release(odp.KERNEL)}")
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
-                [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
-                  show(r["ratio"])] for r in on_demand])
+                [[r["test"], r["size"], r["unit"], show(r["qhca"]),
+                  *(("not by rxe", "") if "refusal" in r else
+                    (show(r["rxe"]), show(r["ratio"])))] for r in on_demand])
+    for refusal in sorted({r["refusal"] for r in on_demand if "refusal" in r}):
+        print(f"(not by rxe: it refuses to prefetch: {refusal})")
     print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json)")
     return 1 if failed else 0
 
@@ -165,8 +167,9 @@ def run_bench_odp(pair):
             a, b = (node.ports[link] for node in pair)
             try:
                 values.append(odp.measure(a, b, size))
-                say(f"  {a.kind} {size} B: cold {values[-1]['cold', 'median']:.4g}, "
-                    f"pinned {values[-1]['pinned', 'median']:.4g} us")
+                us = values[-1].us
+                say(f"  {a.kind} {size} B: cold {us['cold', 'median']:.4g}, "
+                    f"pinned {us['pinned', 'median']:.4g} us")
             except (GuestError, TimeoutError, ValueError) as error:
                 print(error, file=sys.stderr, flush=True)
                 values.append(None)

@@ -435,10 +435,11 @@ static void prepare(struct area *a, enum mode mode, struct samples *advice)
 	for (size_t off = 0; mode == ADVISED && off < a->len; off += t.page_size) {
 		struct ibv_sge sge = { (uintptr_t)a->mem + off, t.page_size, a->mr->lkey };
 		uint64_t start = now_ns();
+		int rc = ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
 
-		if (ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
-				  IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1))
-			die("ibv_advise_mr: %s", strerror(errno));
+		if (rc)
+			die("ibv_advise_mr: %s", strerror(rc));
 		sample(advice, now_ns() - start);
 	}
 }
