@@ -6,12 +6,17 @@ made and then hangs. So KVM is used only when the processor says it can and a
 guest kernel has been seen to start.
 """
 
+import ctypes
+import functools
 import hashlib
+import mmap
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import tempfile
+import time
 
 from . import paths
 
@@ -62,3 +67,46 @@ def options(qemu, which=None):
     if which == "kvm" or (which == "auto" and kvm_works(qemu)):
         return KVM
     return TCG
+
+
+# rdtsc; shl $32, %rdx; or %rdx, %rax; ret
+_RDTSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")
+
+
+@functools.lru_cache(None)
+def host_tsc_khz():
+    """How fast this host's time stamp counter runs, which is a guest's, too, under
+    software emulation; None if it has none, or may not be asked."""
+    if platform.machine() != "x86_64":
+        return None
+    try:
+        code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except OSError:
+        return None
+    code.write(_RDTSC)
+    read_tsc = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+
+    def read():
+        """(ns, TSC), of some tries the one in which least came in between"""
+        tries = []
+        for _ in range(50):
+            before, tsc, after = time.monotonic_ns(), read_tsc(), time.monotonic_ns()
+            tries.append((after - before, (before + after) // 2, tsc))
+        return min(tries)[1:]
+
+    first = read()
+    time.sleep(0.1)
+    last = read()
+    return round((last[1] - first[1]) * 1_000_000 / (last[0] - first[0]))
+
+
+def kernel_arguments(qemu, which=None):
+    """What a guest's kernel is to be told of the processor.
+
+    Left alone it measures the TSC by the PIT, which goes wrong when a vCPU has to
+    wait: where the HPET says otherwise, Linux believes the PIT. On busy hosts clocks of
+    guests ran up to six times too fast, and all their timers with them.
+    """
+    if options(qemu, which) == KVM or not host_tsc_khz():
+        return ""
+    return f"tsc_early_khz={host_tsc_khz()}"

@@ -169,6 +169,7 @@ class Guest:
         self.files = dict(files or {})
         self.qemu = str(qemu or paths.qemu())
         self.accel = accel.options(self.qemu, accel_kind)
+        self.clock = accel.kernel_arguments(self.qemu, accel_kind)
         self.console = console
         self.payload = payload
         self.env = dict(os.environ, **(env or {}))
@@ -220,7 +221,7 @@ class Guest:
         # no_timer_check: the kernel gives the timer a few ticks of a busy host
         # to show that it works, and panics.
         append = (f"console=ttyS0 no_timer_check quiet loglevel=5 panic=0 no5lvl mitigations=off "
-                  f"nokaslr tsc=reliable random.trust_cpu=1 "
+                  f"nokaslr tsc=reliable {self.clock} random.trust_cpu=1 "
                   f"qhca.name={self.name} qhca.console={'shell' if self.console else 'agent'} "
                   f"{self.append}")
         argv = [self.qemu, "-name", self.name, "-nodefaults", "-no-user-config",

@@ -96,7 +96,7 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
                 "--exec", "/bin/bash /mnt/command"]
         if accel.options(qemu) != accel.KVM:
             argv.append("--disable-kvm")
-        for option in append.split():
+        for option in f"{append} {accel.kernel_arguments(qemu)}".split():
             argv += ["--append", option]
         if accel.options(qemu) != accel.KVM:
             extra += ["-cpu", "max"]
