@@ -661,7 +661,11 @@ static void server(void)
 		     IBV_ACCESS_ON_DEMAND;
 	struct tables empty = { 0 };
 
-	t.mem = map_at(NULL, t.size + STRETCH, MAP_NORESERVE);
+	/*
+	 * The last table is the memory's alone, too: a fault brings in what is
+	 * there of the next pages, be they of other memory, and that would keep it.
+	 */
+	t.mem = map_at(NULL, t.size + 2 * STRETCH, MAP_NORESERVE);
 	t.mem = (uint8_t *)(((uintptr_t)t.mem + STRETCH - 1) & ~(uintptr_t)(STRETCH - 1));
 	madvise(t.mem, t.size, MADV_NOHUGEPAGE);
 	t.mr = t.implicit ? ibv_reg_mr(t.pd, NULL, SIZE_MAX, access) :
