@@ -242,45 +242,9 @@ static int qhca_check_range(struct qhca_ib_dev *dev, u64 virt, u64 length)
 	return 0;
 }
 
-/* Takes over @umem if it succeeds. */
-static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
-				    u64 virt, u64 length, int access)
+/* An object with a key of its own, of which the device knows nothing yet. */
+static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 {
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	struct qhca_mr *mr;
-	int err;
-
-	mr = kzalloc_obj(*mr);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-
-	mr->umem = umem;
-	mr->access = access;
-	err = qhca_mr_translate(dev, &mr->at, umem, virt);
-	if (err)
-		goto err_free;
-
-	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
-	if (err)
-		goto err_at;
-	mr->ibmr.rkey = mr->ibmr.lkey;
-	mr->ibmr.page_size = BIT(mr->at.page_shift);
-	qhca_mr_publish(dev, mr, to_qpd(ibpd)->pdn, virt, length);
-	return &mr->ibmr;
-
-err_at:
-	qhca_at_free(dev, &mr->at);
-err_free:
-	kfree(mr);
-	return ERR_PTR(err);
-}
-
-/* Takes over the hold on @buf if it succeeds. */
-static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
-					 struct qhca_pool_buf *buf, u64 offset,
-					 u64 virt, u64 length, int access)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
 	struct qhca_mr *mr;
 	int err;
 
@@ -293,10 +257,54 @@ static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
 		kfree(mr);
 		return ERR_PTR(err);
 	}
-	mr->pool = buf;
-	mr->offset = offset;
 	mr->access = access;
 	mr->ibmr.rkey = mr->ibmr.lkey;
+	return mr;
+}
+
+static void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
+{
+	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
+	kfree(mr);
+}
+
+/* Takes over @umem if it succeeds. */
+static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
+				    u64 virt, u64 length, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_mr *mr;
+	int err;
+
+	mr = qhca_mr_alloc(dev, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+
+	err = qhca_mr_translate(dev, &mr->at, umem, virt);
+	if (err) {
+		qhca_mr_free(dev, mr);
+		return ERR_PTR(err);
+	}
+	mr->umem = umem;
+	mr->ibmr.page_size = BIT(mr->at.page_shift);
+	qhca_mr_publish(dev, mr, to_qpd(ibpd)->pdn, virt, length);
+	return &mr->ibmr;
+}
+
+/* Takes over the hold on @buf if it succeeds. */
+static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
+					 struct qhca_pool_buf *buf, u64 offset,
+					 u64 virt, u64 length, int access)
+{
+	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
+	struct qhca_mr *mr;
+
+	mr = qhca_mr_alloc(dev, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+
+	mr->pool = buf;
+	mr->offset = offset;
 	mr->ibmr.page_size = PAGE_SIZE;
 	qhca_mr_publish_pool(dev, mr, to_qpd(ibpd)->pdn, virt, length);
 	return &mr->ibmr;
@@ -526,14 +534,13 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	if (mr->odp)
 		qhca_odp_dereg_mr(dev, mr);
-	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
 	qhca_at_free(dev, &mr->at);
 	qhca_page_list_free(dev, mr);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
 	if (mr->pool)
 		qhca_pool_put(mr->pool);
-	kfree(mr);
+	qhca_mr_free(dev, mr);
 	return 0;
 }
 
@@ -562,19 +569,12 @@ struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	if (err)
 		return ERR_PTR(err);
 
-	mr = kzalloc_obj(*mr);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	mr = qhca_mr_alloc(dev, attr->access_flags);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 
-	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
-	if (err) {
-		kfree(mr);
-		return ERR_PTR(err);
-	}
-	mr->access = attr->access_flags;
 	mr->offset = to_qdm(ibdm)->buf->mmap.addr - dev->qdev->devmem_phys +
 		     attr->offset;
-	mr->ibmr.rkey = mr->ibmr.lkey;
 	pte.at_base = cpu_to_le64(mr->offset);
 	qhca_key_publish(dev, mr->index, &pte,
 			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
@@ -602,17 +602,10 @@ struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	if (err)
 		return ERR_PTR(err);
 
-	mr = kzalloc_obj(*mr);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	mr = qhca_mr_alloc(dev, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 
-	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
-	if (err) {
-		kfree(mr);
-		return ERR_PTR(err);
-	}
-	mr->access = access;
-	mr->ibmr.rkey = mr->ibmr.lkey;
 	pte.access = cpu_to_le32(qhca_hw_access(access));
 	qhca_key_publish(dev, mr->index, &pte,
 			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
@@ -667,18 +660,15 @@ struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	if (!max_num_sg || max_num_sg > QHCA_MAX_FAST_REG_PAGES)
 		return ERR_PTR(-EINVAL);
 
-	mr = kzalloc_obj(*mr);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
+	mr = qhca_mr_alloc(dev, 0);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
 
 	err = qhca_fast_reg_alloc(dev, mr, max_num_sg);
-	if (err)
-		goto err_free;
-	err = qhca_key_alloc(dev, &mr->index, &mr->ibmr.lkey);
-	if (err)
-		goto err_list;
-
-	mr->ibmr.rkey = mr->ibmr.lkey;
+	if (err) {
+		qhca_mr_free(dev, mr);
+		return ERR_PTR(err);
+	}
 	pte.at_base = cpu_to_le64(mr->at.base);
 	qhca_key_publish(dev, mr->index, &pte, QHCA_PTE_REMOTE_INV |
 			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_INVALIDATED) |
@@ -688,13 +678,6 @@ struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, mr->at.page_shift) |
 			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
 	return &mr->ibmr;
-
-err_list:
-	qhca_page_list_free(dev, mr);
-	qhca_at_free(dev, &mr->at);
-err_free:
-	kfree(mr);
-	return ERR_PTR(err);
 }
 
 static int qhca_set_page(struct ib_mr *ibmr, u64 addr)

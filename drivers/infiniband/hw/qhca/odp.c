@@ -585,6 +585,9 @@ bool qhca_odp_is_implicit(u64 start, u64 length, int access)
  * @length: bytes, checked; or U64_MAX: implicit
  * @virt:   address for the device, the same in a page as @start
  * @access: IB_ACCESS_*, with ON_DEMAND
+ *
+ * Return: the region, or %-EOPNOTSUPP if the device or the kernel has no such
+ * kind, %-EINVAL and %-E2BIG for a range that cannot be, %-ENOMEM.
  */
 struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 virt, int access)
