@@ -9,36 +9,13 @@
 MODULES=${1:-/run/qhca/modules}
 CYCLES=${CYCLES:-10}
 DRIVER=/sys/bus/pci/drivers/qhca
-points=0
-failed=0
-
-ok()
-{
-	points=$((points + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $points - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $points - $2"
-	fi
-}
+# shellcheck source=tests/guest/tap.sh
+. "$(dirname "$0")/tap.sh"
 
 functions()
 {
 	for f in /sys/bus/pci/devices/*; do
 		[ "$(cat "$f/vendor"):$(cat "$f/device")" = 0x1af4:0x10f0 ] && echo "${f##*/}"
-	done
-}
-
-# Wait until a command succeeds, at most so many tenths of a second.
-await()
-{
-	local n=$1
-	shift
-	while ! "$@"; do
-		n=$((n - 1))
-		[ "$n" -gt 0 ] || return 1
-		sleep 0.1
 	done
 }
 
@@ -88,11 +65,6 @@ leftovers()
 	grep -E '(0000:)?[0-9a-f]+ : qhca$' /proc/iomem
 	ls -d /sys/bus/auxiliary/devices/qhca.* 2> /dev/null
 	no_netdev || echo netdev
-}
-
-complaints()
-{
-	dmesg | grep -E 'BUG:|WARNING:|Oops|possible .* detected|qhca .*(dead|timed out|missing)'
 }
 
 pci=$(functions | head -n 1)
@@ -148,8 +120,5 @@ unload
 left=$(leftovers)
 [ -z "$left" ]
 ok $? "nothing is left behind${left:+: $left}"
-bad=$(complaints)
-[ -z "$bad" ]
-ok $? "the kernel log is clean"
-[ -z "$bad" ] || echo "$bad" | sed 's/^/# /'
+content
 exit $((failed > 0))

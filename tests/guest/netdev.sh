@@ -7,19 +7,8 @@
 #   netdev.sh [MODULES-DIRECTORY]
 
 MODULES=${1:-/run/qhca/modules}
-points=0
-failed=0
-
-ok()
-{
-	points=$((points + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $points - $2"
-	else
-		failed=$((failed + 1))
-		echo "not ok $points - $2"
-	fi
-}
+# shellcheck source=tests/guest/tap.sh
+. "$(dirname "$0")/tap.sh"
 
 find_netdev()
 {
@@ -27,17 +16,6 @@ find_netdev()
 		[ "$(readlink -f "$d/device/driver")" = /sys/bus/pci/drivers/qhca ] || continue
 		echo "${d##*/}"
 		return
-	done
-}
-
-await()
-{
-	local n=$1
-	shift
-	while ! "$@"; do
-		n=$((n - 1))
-		[ "$n" -gt 0 ] || return 1
-		sleep 0.1
 	done
 }
 
@@ -129,8 +107,5 @@ for ((i = 0; i < 20; i++)); do
 done
 ok $status "20 times down and up"
 
-bad=$(dmesg | grep -E 'BUG:|WARNING:|Oops|possible .* detected|qhca .*(dead|timed out|missing|timeout)')
-[ -z "$bad" ]
-ok $? "the kernel log is clean"
-[ -z "$bad" ] || echo "$bad" | sed 's/^/# /'
+content
 exit $((failed > 0))

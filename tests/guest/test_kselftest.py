@@ -15,6 +15,7 @@ from lab import vng
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ("load.sh", "netdev.sh")
+SOURCED = ("tap.sh",)
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
 
@@ -23,7 +24,7 @@ def outputs():
     """{script: (exit code, output)}, all from one guest."""
     cycles = 50 if FULL else 3
     commands = [f"CYCLES={cycles} bash /run/qhca/{s} 2>&1; echo; echo @@ {s} $?" for s in SCRIPTS]
-    done = vng.run("\n".join(commands), files={s: HERE / s for s in SCRIPTS},
+    done = vng.run("\n".join(commands), files={s: HERE / s for s in SCRIPTS + SOURCED},
                    timeout=900)
     parts = re.split(r"^@@ (\S+) (\d+)$", done.out, flags=re.M)
     assert len(parts) > 2 * len(SCRIPTS), f"not all ran: {done}"

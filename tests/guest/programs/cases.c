@@ -351,11 +351,10 @@ int main(int argc, char **argv)
 	char word[64] = "";
 	int o;
 
-	while ((o = getopt(argc, argv, "d:g:p:k:")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "k:")) != -1) {
+		if (peer_option(&peer, o, optarg))
+			continue;
 		switch (o) {
-		case 'd': peer.device = optarg; break;
-		case 'g': peer.gid_index = atoi(optarg); break;
-		case 'p': peer.port = atoi(optarg); break;
 		case 'k': snprintf(word, sizeof(word), "%s", optarg); break;
 		default: die("usage: qhca-cases -d DEVICE -g GID-INDEX -p PORT [-k WORD] [HOST]");
 		}

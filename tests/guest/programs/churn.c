@@ -18,6 +18,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,13 +518,12 @@ int main(int argc, char **argv)
 	bool good = true;
 	int o;
 
-	while ((o = getopt(argc, argv, "d:g:p:T:s:")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "T:s:")) != -1) {
+		if (peer_option(&c.peer, o, optarg))
+			continue;
 		switch (o) {
-		case 'd': c.peer.device = optarg; break;
-		case 'g': c.peer.gid_index = atoi(optarg); break;
-		case 'p': c.peer.port = atoi(optarg); break;
-		case 'T': c.seconds = atoi(optarg); break;
-		case 's': c.seed = strtoull(optarg, NULL, 0); break;
+		case 'T': c.seconds = parse_number(optarg, 0, INT_MAX); break;
+		case 's': c.seed = parse_number(optarg, 0, ULONG_MAX); break;
 		default: die("usage: qhca-churn -d DEVICE -g GID-INDEX -p PORT [-T SECONDS] "
 			     "[-s SEED] [HOST]");
 		}

@@ -33,6 +33,7 @@
  *   -r        status: only what the server's memory on demand is part of
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -698,17 +699,10 @@ int main(int argc, char **argv)
 	int opt;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, "d:g:p:c:o:H:t:n:T:s:z:m:ur")) != -1)
+	while ((opt = getopt(argc, argv, PEER_OPTIONS "c:o:H:t:n:T:s:z:m:ur")) != -1) {
+		if (peer_option(&t.peer, opt, optarg))
+			continue;
 		switch (opt) {
-		case 'd':
-			t.peer.device = optarg;
-			break;
-		case 'g':
-			t.peer.gid_index = atoi(optarg);
-			break;
-		case 'p':
-			t.peer.port = atoi(optarg);
-			break;
 		case 'c':
 			for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 				if (!strcmp(cases[i].name, optarg))
@@ -718,22 +712,22 @@ int main(int argc, char **argv)
 			op = op_of(optarg);
 			break;
 		case 'H':
-			t.hold_ms = atoi(optarg);
+			t.hold_ms = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 't':
-			t.conn.min_rnr_timer = atoi(optarg);
+			t.conn.min_rnr_timer = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'n':
-			t.rounds = atoi(optarg);
+			t.rounds = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'T':
-			t.run_ms = atoi(optarg);
+			t.run_ms = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 's':
-			t.turns = atoi(optarg);
+			t.turns = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'z':
-			t.page_size = atoi(optarg);
+			t.page_size = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'm':
 			t.mode = optarg;
@@ -749,6 +743,7 @@ int main(int argc, char **argv)
 			optind = argc;
 			break;
 		}
+	}
 	if (!run)
 		die("usage: qhca-fault -d DEVICE -g GID_INDEX -p PORT -c CASE [options] [HOST]");
 	t.peer.host = argv[optind];

@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -798,13 +799,13 @@ int main(int argc, char **argv)
 			device = optarg;
 			break;
 		case 'g':
-			t.gid_index = atoi(optarg);
+			t.gid_index = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'r':
-			regions = atoi(optarg);
+			regions = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 's':
-			t.seconds = atoi(optarg);
+			t.seconds = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'x':
 			worker = true;

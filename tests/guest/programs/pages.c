@@ -23,6 +23,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -690,17 +691,10 @@ int main(int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "d:g:p:m:in:M:T:")) != -1)
+	while ((opt = getopt(argc, argv, PEER_OPTIONS "m:in:M:T:")) != -1) {
+		if (peer_option(&t.peer, opt, optarg))
+			continue;
 		switch (opt) {
-		case 'd':
-			t.peer.device = optarg;
-			break;
-		case 'g':
-			t.peer.gid_index = atoi(optarg);
-			break;
-		case 'p':
-			t.peer.port = atoi(optarg);
-			break;
 		case 'm':
 			t.mode = optarg;
 			break;
@@ -708,17 +702,18 @@ int main(int argc, char **argv)
 			t.implicit = true;
 			break;
 		case 'n':
-			t.pages = strtoull(optarg, NULL, 0);
+			t.pages = parse_number(optarg, 0, ULONG_MAX);
 			break;
 		case 'M':
-			t.mib = strtoull(optarg, NULL, 0);
+			t.mib = parse_number(optarg, 0, ULONG_MAX);
 			break;
 		case 'T':
-			t.seconds = atoi(optarg);
+			t.seconds = parse_number(optarg, 0, INT_MAX);
 			break;
 		default:
 			t.mode = NULL;
 		}
+	}
 	if (!t.mode || (strcmp(t.mode, "scatter") && strcmp(t.mode, "bulk") &&
 			strcmp(t.mode, "storm")) || t.pages < 400 || !t.mib)
 		die("usage: qhca-pages -d DEVICE -g GID-INDEX -p PORT -m scatter|bulk|storm [-i] "

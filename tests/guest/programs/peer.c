@@ -32,6 +32,35 @@ uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+unsigned long parse_number(const char *text, unsigned long least, unsigned long most)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 0);
+	if (errno || end == text || *end || *text == '-' || n < least || n > most)
+		die("%s is no number of %lu to %lu", text, least, most);
+	return n;
+}
+
+bool peer_option(struct peer *peer, int option, const char *value)
+{
+	switch (option) {
+	case 'd':
+		peer->device = value;
+		return true;
+	case 'g':
+		peer->gid_index = parse_number(value, 0, UINT8_MAX);
+		return true;
+	case 'p':
+		peer->port = parse_number(value, 1, UINT16_MAX);
+		return true;
+	default:
+		return false;
+	}
+}
+
 struct ibv_context *device_open(const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

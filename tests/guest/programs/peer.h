@@ -6,6 +6,7 @@
 #ifndef PEER_H
 #define PEER_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,10 +50,25 @@ struct connection {
 __attribute__((noreturn, format(printf, 1, 2)))
 void die(const char *format, ...);
 
+/* Or there is no going on. */
+#define MUST(condition)						\
+	do {								\
+		if (!(condition))					\
+			die("%s:%d: %s (errno %d)", __func__, __LINE__,	\
+			    #condition, errno);				\
+	} while (0)
+
 uint64_t now_ns(void);
+
+/* What @text says in decimal, octal or hexadecimal; dies if it is not within. */
+unsigned long parse_number(const char *text, unsigned long least, unsigned long most);
 
 /* The device of that name, or the first. */
 struct ibv_context *device_open(const char *name);
+
+/* getopt()'s, of who the peer is: peer_option() takes them, and no others. */
+#define PEER_OPTIONS "d:g:p:"
+bool peer_option(struct peer *peer, int option, const char *value);
 
 /* Opens the device and connects to, or waits for, the other process. */
 void peer_open(struct peer *peer);

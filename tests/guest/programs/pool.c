@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +24,6 @@
 #define PAGE		4096ul
 #define MIB		(1ul << 20)
 #define MAX_PIECES	32768
-
-#define CHECK(condition)						\
-	do {								\
-		if (!(condition))					\
-			die("%s:%d: %s (errno %d)", __func__, __LINE__,	\
-			    #condition, errno);				\
-	} while (0)
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -52,11 +46,11 @@ static struct ibv_context *open_it(void)
 
 	for (int i = 0; list && list[i]; i++)
 		if (!device_name || !strcmp(ibv_get_device_name(list[i]), device_name)) {
-			CHECK(qhcadv_is_supported(list[i]));
+			MUST(qhcadv_is_supported(list[i]));
 			ctx = ibv_open_device(list[i]);
 			break;
 		}
-	CHECK(ctx);
+	MUST(ctx);
 	ibv_free_device_list(list);
 	return ctx;
 }
@@ -70,7 +64,7 @@ static uint64_t counter(const char *name)
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/lifespan",
 		 device_name);
 	f = fopen(path, "w");
-	CHECK(f);
+	MUST(f);
 	fputs("0", f);
 	fclose(f);
 	/* values may be a tick old */
@@ -78,7 +72,7 @@ static uint64_t counter(const char *name)
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
 		 device_name, name);
 	f = fopen(path, "r");
-	CHECK(f && fscanf(f, "%llu", &value) == 1);
+	MUST(f && fscanf(f, "%llu", &value) == 1);
 	fclose(f);
 	return value;
 }
@@ -88,7 +82,7 @@ static struct qhcadv_pool_attr query(struct ibv_context *ctx)
 	struct qhcadv_pool_attr attr;
 
 	errno = qhcadv_query_pool(ctx, &attr, sizeof(attr));
-	CHECK(!errno);
+	MUST(!errno);
 	return attr;
 }
 
@@ -100,8 +94,8 @@ static void connect_qps(struct ends *e)
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
 
-	CHECK(!qp_reset(e->qp[0]) && !qp_reset(e->qp[1]));
-	CHECK(!qp_connect_pair(e->qp, &c, gid_index));
+	MUST(!qp_reset(e->qp[0]) && !qp_reset(e->qp[1]));
+	MUST(!qp_connect_pair(e->qp, &c, gid_index));
 }
 
 static struct ends open_ends(void)
@@ -114,10 +108,10 @@ static struct ends open_ends(void)
 
 	e.pd = ibv_alloc_pd(e.ctx);
 	e.cq = ibv_create_cq(e.ctx, 64, NULL, NULL, 0);
-	CHECK(e.pd && e.cq);
+	MUST(e.pd && e.cq);
 	init.send_cq = init.recv_cq = e.cq;
 	for (int i = 0; i < 2; i++)
-		CHECK((e.qp[i] = ibv_create_qp(e.pd, &init)));
+		MUST((e.qp[i] = ibv_create_qp(e.pd, &init)));
 	connect_qps(&e);
 	return e;
 }
@@ -134,10 +128,10 @@ static enum ibv_wc_status move(struct ends *e, enum ibv_wr_opcode opcode, uint64
 	struct ibv_wc wc;
 	int n;
 
-	CHECK(!ibv_post_send(e->qp[0], &wr, &bad));
+	MUST(!ibv_post_send(e->qp[0], &wr, &bad));
 	while (!(n = ibv_poll_cq(e->cq, 1, &wc)))
 		;
-	CHECK(n == 1);
+	MUST(n == 1);
 	if (wc.status)
 		connect_qps(e);
 	return wc.status;
@@ -156,7 +150,7 @@ static struct qhcadv_pool_mem *pool_mem(struct ibv_context *ctx, size_t length)
 {
 	struct qhcadv_pool_mem *mem = qhcadv_alloc_pool(ctx, length);
 
-	CHECK(mem);
+	MUST(mem);
 	return mem;
 }
 
@@ -164,8 +158,8 @@ static void *pages(size_t length)
 {
 	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	CHECK(p != MAP_FAILED);
-	CHECK(!madvise(p, length, MADV_NOHUGEPAGE));
+	MUST(p != MAP_FAILED);
+	MUST(!madvise(p, length, MADV_NOHUGEPAGE));
 	memset(p, 1, length);
 	return p;
 }
@@ -183,8 +177,8 @@ static int take_all(struct ibv_context *ctx, size_t length, struct qhcadv_pool_m
 	int n = 0;
 
 	while ((mem[n] = qhcadv_alloc_pool(ctx, length)))
-		CHECK(++n < MAX_PIECES);
-	CHECK(errno == ENOSPC);
+		MUST(++n < MAX_PIECES);
+	MUST(errno == ENOSPC);
 	return n;
 }
 
@@ -198,11 +192,11 @@ static void case_query(void)
 	printf("# %llu KiB in %u blocks, the largest piece %llu KiB, %u keys on chip\n",
 	       (unsigned long long)attr.total >> 10, attr.num_blocks,
 	       (unsigned long long)attr.largest_free >> 10, attr.max_keys);
-	CHECK(attr.num_blocks && attr.page_size == PAGE);
-	CHECK(attr.free == attr.total && attr.largest_free <= attr.total);
-	CHECK(attr.largest_free * attr.num_blocks >= attr.total);
-	CHECK(qhcadv_query_pool(ctx, &attr, 8) == EINVAL);
-	CHECK(!ibv_close_device(ctx));
+	MUST(attr.num_blocks && attr.page_size == PAGE);
+	MUST(attr.free == attr.total && attr.largest_free <= attr.total);
+	MUST(attr.largest_free * attr.num_blocks >= attr.total);
+	MUST(qhcadv_query_pool(ctx, &attr, 8) == EINVAL);
+	MUST(!ibv_close_device(ctx));
 }
 
 static void case_allocate(void)
@@ -211,15 +205,15 @@ static void case_allocate(void)
 	struct qhcadv_pool_attr before = query(ctx);
 	struct qhcadv_pool_mem *mem = pool_mem(ctx, 3 * PAGE + 1);
 
-	CHECK(mem->length == 4 * PAGE && is_all(mem->addr, 0, mem->length));
-	CHECK(query(ctx).free == before.free - mem->length);
+	MUST(mem->length == 4 * PAGE && is_all(mem->addr, 0, mem->length));
+	MUST(query(ctx).free == before.free - mem->length);
 	memset(mem->addr, 0xa5, mem->length);
-	CHECK(!qhcadv_free_pool(ctx, mem));
-	CHECK(query(ctx).free == before.free);
+	MUST(!qhcadv_free_pool(ctx, mem));
+	MUST(query(ctx).free == before.free);
 	errno = 0;
-	CHECK(!qhcadv_alloc_pool(ctx, 0) && errno == EINVAL);
-	CHECK(!qhcadv_alloc_pool(ctx, ~0ul) && errno == EINVAL);
-	CHECK(!ibv_close_device(ctx));
+	MUST(!qhcadv_alloc_pool(ctx, 0) && errno == EINVAL);
+	MUST(!qhcadv_alloc_pool(ctx, ~0ul) && errno == EINVAL);
+	MUST(!ibv_close_device(ctx));
 }
 
 /* What nobody maps any more, and only that, goes back. */
@@ -231,10 +225,10 @@ static void case_mapped(void)
 
 	/* the library unmaps the first page only */
 	mem->length = PAGE;
-	CHECK(!qhcadv_free_pool(ctx, mem));
-	CHECK(query(ctx).free == before - 2 * PAGE);
-	CHECK(!munmap((char *)whole.addr + PAGE, PAGE));
-	CHECK(query(ctx).free == before);
+	MUST(!qhcadv_free_pool(ctx, mem));
+	MUST(query(ctx).free == before - 2 * PAGE);
+	MUST(!munmap((char *)whole.addr + PAGE, PAGE));
+	MUST(query(ctx).free == before);
 }
 
 static void case_exhaustion(void)
@@ -246,17 +240,17 @@ static void case_exhaustion(void)
 	int n;
 
 	errno = 0;
-	CHECK(!qhcadv_alloc_pool(ctx, attr.largest_free + 1) && errno == ENOSPC);
+	MUST(!qhcadv_alloc_pool(ctx, attr.largest_free + 1) && errno == ENOSPC);
 	n = take_all(ctx, attr.largest_free, mem);
 	while (n)
-		CHECK(!qhcadv_free_pool(ctx, mem[--n]));
+		MUST(!qhcadv_free_pool(ctx, mem[--n]));
 	n = take_all(ctx, 16 * PAGE, mem);
 	for (int i = 0; i < n; i++)
 		sum += mem[i]->length;
-	CHECK(sum == attr.total && !query(ctx).free && !query(ctx).largest_free);
+	MUST(sum == attr.total && !query(ctx).free && !query(ctx).largest_free);
 	while (n)
-		CHECK(!qhcadv_free_pool(ctx, mem[--n]));
-	CHECK(query(ctx).free == attr.total && query(ctx).largest_free == attr.largest_free);
+		MUST(!qhcadv_free_pool(ctx, mem[--n]));
+	MUST(query(ctx).free == attr.total && query(ctx).largest_free == attr.largest_free);
 }
 
 /* Every second piece freed leaves holes; the rest freed joins them. */
@@ -270,20 +264,20 @@ static void case_fragmentation(void)
 
 	for (int i = 0; i < n; i += 2) {
 		memset(mem[i]->addr, 0xee, mem[i]->length);
-		CHECK(!qhcadv_free_pool(ctx, mem[i]));
+		MUST(!qhcadv_free_pool(ctx, mem[i]));
 	}
-	CHECK(query(ctx).free >= attr.total / 2);
-	CHECK(query(ctx).largest_free < attr.largest_free);
+	MUST(query(ctx).free >= attr.total / 2);
+	MUST(query(ctx).largest_free < attr.largest_free);
 	errno = 0;
-	CHECK(!qhcadv_alloc_pool(ctx, attr.largest_free) && errno == ENOSPC);
+	MUST(!qhcadv_alloc_pool(ctx, attr.largest_free) && errno == ENOSPC);
 	again = pool_mem(ctx, 16 * PAGE);
-	CHECK(is_all(again->addr, 0, again->length));
-	CHECK(!qhcadv_free_pool(ctx, again));
+	MUST(is_all(again->addr, 0, again->length));
+	MUST(!qhcadv_free_pool(ctx, again));
 	for (int i = 1; i < n; i += 2)
-		CHECK(!qhcadv_free_pool(ctx, mem[i]));
-	CHECK(query(ctx).largest_free == attr.largest_free);
+		MUST(!qhcadv_free_pool(ctx, mem[i]));
+	MUST(query(ctx).largest_free == attr.largest_free);
 	again = pool_mem(ctx, attr.largest_free);
-	CHECK(is_all(again->addr, 0, again->length));
+	MUST(is_all(again->addr, 0, again->length));
 }
 
 /* Data, first and last byte of a whole block included; no translation. */
@@ -296,23 +290,23 @@ static void case_data(void)
 	struct ibv_mr *mr = ibv_reg_mr(e.pd, mem->addr, mem->length, RW), *zero;
 	uint8_t *b = mem->addr;
 
-	CHECK(mr);
+	MUST(mr);
 	for (size_t i = 0; i < 8192; i++)
 		b[i] = i * 7;
 	b[mem->length - 1] = 1;
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, mr->lkey ? (uintptr_t)b : 0, mr->lkey,
+	MUST(move(&e, IBV_WR_RDMA_WRITE, mr->lkey ? (uintptr_t)b : 0, mr->lkey,
 		   (uintptr_t)b + mem->length - 8192, mr->rkey, 8192) == IBV_WC_SUCCESS);
-	CHECK(!memcmp(b, b + mem->length - 8192, 8192));
-	CHECK(counter("pool_direct_uses") >= direct + 4);
-	CHECK(counter("at_hits") + counter("at_misses") == at && counter("at_node_reads") == nodes);
+	MUST(!memcmp(b, b + mem->length - 8192, 8192));
+	MUST(counter("pool_direct_uses") >= direct + 4);
+	MUST(counter("at_hits") + counter("at_misses") == at && counter("at_node_reads") == nodes);
 	/* addresses of the user's choice */
 	zero = ibv_reg_mr_iova(e.pd, b + PAGE, PAGE, 0x1000000, RW);
-	CHECK(zero);
+	MUST(zero);
 	memset(b, 0x3c, 64);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)b, mr->lkey, 0x1000000 + 100, zero->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)b, mr->lkey, 0x1000000 + 100, zero->rkey, 64) ==
 	      IBV_WC_SUCCESS);
-	CHECK(is_all(b + PAGE + 100, 0x3c, 64));
-	CHECK(!ibv_dereg_mr(zero) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
+	MUST(is_all(b + PAGE + 100, 0x3c, 64));
+	MUST(!ibv_dereg_mr(zero) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
 }
 
 /* Each of key, address, length and right alone makes the difference. */
@@ -326,29 +320,29 @@ static void case_permission(void)
 	struct ibv_pd *other_pd = ibv_alloc_pd(e.ctx);
 	struct ibv_mr *other = ibv_reg_mr(other_pd, mem->addr, mem->length, RW);
 
-	CHECK(mr && part && other);
+	MUST(mr && part && other);
 	memset(mem->addr, 0x11, PAGE);
 	memset((void *)(b + PAGE), 0x22, 3 * PAGE);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, PAGE) == IBV_WC_SUCCESS);
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, PAGE) == IBV_WC_SUCCESS);
 	memset(mem->addr, 0x11, PAGE);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey ^ 1, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey ^ 1, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE - 1, part->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE - 1, part->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, PAGE + 1) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, PAGE + 1) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, part->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, part->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, other->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, other->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, part->lkey, b + PAGE, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, part->lkey, b + PAGE, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, other->lkey, b + PAGE, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, other->lkey, b + PAGE, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
-	CHECK(is_all(mem->addr, 0x11, PAGE) && is_all((void *)(b + PAGE), 0x22, 3 * PAGE));
+	MUST(is_all(mem->addr, 0x11, PAGE) && is_all((void *)(b + PAGE), 0x22, 3 * PAGE));
 	/* a key that is dead opens nothing */
-	CHECK(!ibv_dereg_mr(part));
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, 64) ==
+	MUST(!ibv_dereg_mr(part));
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -364,38 +358,38 @@ static void case_refused(void)
 	char *at;
 
 	/* past the end, into what follows in the block */
-	CHECK(!ibv_reg_mr(e.pd, one->addr, 4 * PAGE + 1, RW));
-	CHECK(!ibv_reg_mr(e.pd, (char *)one->addr + 4 * PAGE - 1, 2, RW));
+	MUST(!ibv_reg_mr(e.pd, one->addr, 4 * PAGE + 1, RW));
+	MUST(!ibv_reg_mr(e.pd, (char *)one->addr + 4 * PAGE - 1, 2, RW));
 	/* two pieces that are neighbours in the process, and perhaps in the block */
 	at = mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(at != MAP_FAILED);
-	CHECK(mremap(one->addr, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
-	CHECK(mremap(two->addr, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at + 4 * PAGE) ==
+	MUST(at != MAP_FAILED);
+	MUST(mremap(one->addr, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
+	MUST(mremap(two->addr, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at + 4 * PAGE) ==
 	      at + 4 * PAGE);
-	CHECK(!ibv_reg_mr(e.pd, at, 8 * PAGE, RW));
-	CHECK(!ibv_reg_mr(e.pd, at + 2 * PAGE, 4 * PAGE, RW));
+	MUST(!ibv_reg_mr(e.pd, at, 8 * PAGE, RW));
+	MUST(!ibv_reg_mr(e.pd, at + 2 * PAGE, 4 * PAGE, RW));
 	/* moved, it is still itself */
-	CHECK((mr = ibv_reg_mr(e.pd, at + 4 * PAGE, 4 * PAGE, RW)));
-	CHECK(qhcadv_free_pool(e.ctx, two) == EBUSY);
-	CHECK(!ibv_dereg_mr(mr));
+	MUST((mr = ibv_reg_mr(e.pd, at + 4 * PAGE, 4 * PAGE, RW)));
+	MUST(qhcadv_free_pool(e.ctx, two) == EBUSY);
+	MUST(!ibv_dereg_mr(mr));
 	/* another context's, though of this process */
-	CHECK(!ibv_reg_mr(pd2, at, PAGE, RW));
+	MUST(!ibv_reg_mr(pd2, at, PAGE, RW));
 	/* does not fault, so it cannot be made to */
-	CHECK(!ibv_reg_mr(e.pd, at, PAGE, RW | IBV_ACCESS_ON_DEMAND));
+	MUST(!ibv_reg_mr(e.pd, at, PAGE, RW | IBV_ACCESS_ON_DEMAND));
 	/* the process may not write there either */
-	CHECK(!mprotect(at, PAGE, PROT_READ));
-	CHECK(!ibv_reg_mr(e.pd, at, PAGE, RW));
-	CHECK((mr = ibv_reg_mr(e.pd, at, PAGE, IBV_ACCESS_REMOTE_READ)) && !ibv_dereg_mr(mr));
+	MUST(!mprotect(at, PAGE, PROT_READ));
+	MUST(!ibv_reg_mr(e.pd, at, PAGE, RW));
+	MUST((mr = ibv_reg_mr(e.pd, at, PAGE, IBV_ACCESS_REMOTE_READ)) && !ibv_dereg_mr(mr));
 	/* other memory where the pool's was is other memory */
-	CHECK(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE,
+	MUST(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at + PAGE);
 	direct = counter("pool_direct_uses");
-	CHECK((mr = ibv_reg_mr(e.pd, at + PAGE, PAGE, RW)));
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)at + PAGE, mr->lkey, (uintptr_t)at + PAGE + 64,
+	MUST((mr = ibv_reg_mr(e.pd, at + PAGE, PAGE, RW)));
+	MUST(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)at + PAGE, mr->lkey, (uintptr_t)at + PAGE + 64,
 		   mr->rkey, 64) == IBV_WC_SUCCESS);
-	CHECK(counter("pool_direct_uses") == direct);
-	CHECK(!ibv_reg_mr(e.pd, at + PAGE, 2 * PAGE, RW));
-	CHECK(!ibv_reg_mr(e.pd, at, 2 * PAGE, IBV_ACCESS_REMOTE_READ));
+	MUST(counter("pool_direct_uses") == direct);
+	MUST(!ibv_reg_mr(e.pd, at + PAGE, 2 * PAGE, RW));
+	MUST(!ibv_reg_mr(e.pd, at, 2 * PAGE, IBV_ACCESS_REMOTE_READ));
 }
 
 /* From ordinary memory into the pool and back, the keys staying. */
@@ -410,23 +404,23 @@ static void case_rereg(void)
 	uint64_t direct;
 
 	memset(plain + PAGE, 0x5a, PAGE);
-	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (char *)mem->addr + PAGE,
+	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (char *)mem->addr + PAGE,
 			    PAGE, 0) && mr->rkey == rkey);
 	direct = counter("pool_direct_uses");
-	CHECK(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS);
-	CHECK(counter("pool_direct_uses") == direct + 1);
-	CHECK(is_all((char *)mem->addr + PAGE, 0x5a, PAGE) && is_all(plain, 1, PAGE));
-	CHECK(qhcadv_free_pool(e.ctx, mem) == EBUSY);
+	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS);
+	MUST(counter("pool_direct_uses") == direct + 1);
+	MUST(is_all((char *)mem->addr + PAGE, 0x5a, PAGE) && is_all(plain, 1, PAGE));
+	MUST(qhcadv_free_pool(e.ctx, mem) == EBUSY);
 	/* rights alone */
-	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ));
-	CHECK(write_to(&e, from, mr, PAGE) == IBV_WC_REM_ACCESS_ERR);
-	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RW));
-	CHECK(write_to(&e, from, mr, 64) == IBV_WC_SUCCESS);
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem->addr, 5 * PAGE, 0));
+	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ));
+	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_REM_ACCESS_ERR);
+	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RW));
+	MUST(write_to(&e, from, mr, 64) == IBV_WC_SUCCESS);
+	MUST(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem->addr, 5 * PAGE, 0));
 	/* away */
-	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, plain, PAGE, 0));
-	CHECK(!qhcadv_free_pool(e.ctx, mem));
-	CHECK(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS && is_all(plain, 0x5a, PAGE));
+	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, plain, PAGE, 0));
+	MUST(!qhcadv_free_pool(e.ctx, mem));
+	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS && is_all(plain, 0x5a, PAGE));
 }
 
 /* Binds like any region, and cannot end before the window. */
@@ -445,17 +439,17 @@ static void case_window(void)
 	struct ibv_wc wc;
 	int n;
 
-	CHECK(mr && mw && !ibv_bind_mw(e.qp[1], mw, &bind));
+	MUST(mr && mw && !ibv_bind_mw(e.qp[1], mw, &bind));
 	while (!(n = ibv_poll_cq(e.cq, 1, &wc)))
 		;
-	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+	MUST(n == 1 && wc.status == IBV_WC_SUCCESS);
 	memset(mem->addr, 0x77, 64);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 64) == IBV_WC_SUCCESS);
-	CHECK(is_all((void *)(b + PAGE), 0x77, 64));
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 65) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 64) == IBV_WC_SUCCESS);
+	MUST(is_all((void *)(b + PAGE), 0x77, 64));
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 65) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(ibv_dereg_mr(mr) == EBUSY);
-	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
+	MUST(ibv_dereg_mr(mr) == EBUSY);
+	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
 }
 
 static void case_fork(void)
@@ -470,13 +464,13 @@ static void case_fork(void)
 
 	memset(mem->addr, 0x42, mem->length);
 	/* it is not to be inherited, and cannot be made so */
-	CHECK(madvise(mem->addr, mem->length, MADV_DOFORK));
+	MUST(madvise(mem->addr, mem->length, MADV_DOFORK));
 	child = fork();
 	if (!child)
 		_exit(!(mincore(mem->addr, PAGE, &resident) && errno == ENOMEM));
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
-	CHECK(is_all(mem->addr, 0x42, mem->length));
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mr->rkey, 64) == IBV_WC_SUCCESS);
+	MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	MUST(is_all(mem->addr, 0x42, mem->length));
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mr->rkey, 64) == IBV_WC_SUCCESS);
 }
 
 /* ---- cases of two processes */
@@ -494,9 +488,9 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 	pid_t child;
 	char c;
 
-	CHECK(!pipe(to) && !pipe(from));
+	MUST(!pipe(to) && !pipe(from));
 	child = fork();
-	CHECK(child >= 0);
+	MUST(child >= 0);
 	if (!child) {
 		struct told mine = { 0 };
 		struct ends e = open_ends();
@@ -511,14 +505,14 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 		for (int i = 0; i < n; i++) {
 			memset(mem[i]->addr, byte, mem[i]->length);
 			mine.total += mem[i]->length;
-			CHECK((mr = ibv_reg_mr(e.pd, mem[i]->addr, mem[i]->length, RW)));
+			MUST((mr = ibv_reg_mr(e.pd, mem[i]->addr, mem[i]->length, RW)));
 		}
-		CHECK(mr);
+		MUST(mr);
 		mine.addr = (uintptr_t)mem[n - 1]->addr;
 		mine.length = mem[n - 1]->length;
 		mine.lkey = mr->lkey;
 		mine.rkey = mr->rkey;
-		CHECK(write(to[1], &mine, sizeof(mine)) == sizeof(mine));
+		MUST(write(to[1], &mine, sizeof(mine)) == sizeof(mine));
 		/* busy until it is told or killed */
 		while (move(&e, IBV_WR_RDMA_WRITE, mine.addr, mine.lkey, mine.addr + 4 * PAGE,
 			    mine.rkey, 4 * PAGE) == IBV_WC_SUCCESS)
@@ -528,7 +522,7 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 	}
 	close(to[1]);
 	close(from[0]);
-	CHECK(read(to[0], told, sizeof(*told)) == sizeof(*told));
+	MUST(read(to[0], told, sizeof(*told)) == sizeof(*told));
 	close(to[0]);
 	*end = from[1];
 	return child;
@@ -549,36 +543,36 @@ static void case_two_processes(void)
 	mem = pool_mem(e.ctx, 16 * PAGE);
 	memset(mem->addr, 0xaa, mem->length);
 	b = (uintptr_t)mem->addr;
-	CHECK((mr = ibv_reg_mr(e.pd, mem->addr, mem->length, RW)));
+	MUST((mr = ibv_reg_mr(e.pd, mem->addr, mem->length, RW)));
 
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, told.addr, told.rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, told.addr, told.rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, told.addr, told.rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, told.addr, told.rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_WRITE, told.addr, told.lkey, b, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_WRITE, told.addr, told.lkey, b, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, told.addr, told.lkey, b, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, told.addr, told.lkey, b, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
 	/* every octet of the other's key */
 	for (uint32_t octet = 0; octet < 256; octet++)
-		CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, told.addr,
+		MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, told.addr,
 			   (told.rkey & ~0xffu) | octet, 64) == IBV_WC_REM_ACCESS_ERR);
 	/* past one's own end, where the other's may follow in the block */
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + 16 * PAGE, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + 16 * PAGE, mr->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b - 64, mr->rkey, 64) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b - 64, mr->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
-	CHECK(is_all(mem->addr, 0xaa, mem->length));
+	MUST(is_all(mem->addr, 0xaa, mem->length));
 
 	/* the other's address names one's own memory */
-	CHECK((at = ibv_reg_mr_iova(e.pd, mem->addr, PAGE, told.addr, RW)));
+	MUST((at = ibv_reg_mr_iova(e.pd, mem->addr, PAGE, told.addr, RW)));
 	memset((void *)(b + PAGE), 0, PAGE);
-	CHECK(move(&e, IBV_WR_RDMA_READ, b + PAGE, mr->lkey, told.addr, at->rkey, PAGE) ==
+	MUST(move(&e, IBV_WR_RDMA_READ, b + PAGE, mr->lkey, told.addr, at->rkey, PAGE) ==
 	      IBV_WC_SUCCESS);
-	CHECK(is_all((void *)(b + PAGE), 0xaa, PAGE));
+	MUST(is_all((void *)(b + PAGE), 0xaa, PAGE));
 
 	close(end);
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
 /* The memory of a process that was killed, with its requests under way. */
@@ -593,15 +587,15 @@ static void case_killed(void)
 
 	ctx = open_it();
 	attr = query(ctx);
-	CHECK(told.total == attr.total && !attr.free);
+	MUST(told.total == attr.total && !attr.free);
 	errno = 0;
-	CHECK(!qhcadv_alloc_pool(ctx, PAGE) && errno == ENOSPC);
-	CHECK(!kill(child, SIGKILL));
-	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
-	CHECK(query(ctx).free == attr.total);
+	MUST(!qhcadv_alloc_pool(ctx, PAGE) && errno == ENOSPC);
+	MUST(!kill(child, SIGKILL));
+	MUST(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+	MUST(query(ctx).free == attr.total);
 	n = take_all(ctx, 16 * PAGE, mem);
 	for (int i = 0; i < n; i++)
-		CHECK(is_all(mem[i]->addr, 0, mem[i]->length));
+		MUST(is_all(mem[i]->addr, 0, mem[i]->length));
 }
 
 /* For tests that take the device away: all of the pool, in use until killed. */
@@ -613,7 +607,7 @@ static void case_hold(void)
 
 	start_owner(0, 0x99, &told, &end);
 	e = open_ends();
-	CHECK(!query(e.ctx).free);
+	MUST(!query(e.ctx).free);
 	printf("# holding %llu KiB\n", (unsigned long long)told.total >> 10);
 	alarm(0);
 	pause();
@@ -636,9 +630,9 @@ static uint64_t churn(struct ends *e, struct ibv_mr **plain, struct ibv_mr **poo
 	for (int i = 0; i < rounds * CHURN_KEYS; i++) {
 		int k = i % CHURN_KEYS;
 
-		CHECK(write_to(e, plain[k], plain[(k + CHURN_KEYS / 2) % CHURN_KEYS], 64) == IBV_WC_SUCCESS);
+		MUST(write_to(e, plain[k], plain[(k + CHURN_KEYS / 2) % CHURN_KEYS], 64) == IBV_WC_SUCCESS);
 		if (pool)
-			CHECK(write_to(e, pool[i % 2], pool[1 - i % 2], 64) == IBV_WC_SUCCESS);
+			MUST(write_to(e, pool[i % 2], pool[1 - i % 2], 64) == IBV_WC_SUCCESS);
 	}
 	misses = counter("pt_misses") + counter("at_misses") - misses;
 	hits = counter("pt_hits") + counter("at_hits") - hits;
@@ -657,9 +651,9 @@ static void case_churn(void)
 	const int rounds = 3;
 
 	for (int i = 0; i < CHURN_KEYS; i++)
-		CHECK((key[i] = ibv_reg_mr(e.pd, plain + i * PAGE, PAGE, RW)));
+		MUST((key[i] = ibv_reg_mr(e.pd, plain + i * PAGE, PAGE, RW)));
 	for (int i = 0; i < 2; i++)
-		CHECK((pool[i] = ibv_reg_mr(e.pd, (char *)mem->addr + i * PAGE, PAGE, RW)));
+		MUST((pool[i] = ibv_reg_mr(e.pd, (char *)mem->addr + i * PAGE, PAGE, RW)));
 	alone = churn(&e, key, NULL, rounds, &miss_alone);
 	bank = counter("pool_bank_hits");
 	direct = counter("pool_direct_uses");
@@ -669,10 +663,10 @@ static void case_churn(void)
 	printf("# ordinary memory: %llu lookups, %.0f%% missed; with %llu accesses of the pool: %llu, %.0f%%\n",
 	       (unsigned long long)alone, 100 * miss_alone, (unsigned long long)direct,
 	       (unsigned long long)with, 100 * miss_with);
-	CHECK(miss_alone > 0.5 && miss_with > 0.5);
+	MUST(miss_alone > 0.5 && miss_with > 0.5);
 	/* from the bank, each of them, and not one lookup more in the caches */
-	CHECK(direct == 2u * rounds * CHURN_KEYS && bank == direct);
-	CHECK(with == alone);
+	MUST(direct == 2u * rounds * CHURN_KEYS && bank == direct);
+	MUST(with == alone);
 }
 
 static uint64_t time_reg(struct ibv_pd *pd, void **addr, size_t length, int n, struct ibv_mr **mr)
@@ -680,10 +674,10 @@ static uint64_t time_reg(struct ibv_pd *pd, void **addr, size_t length, int n, s
 	uint64_t start = now_ns(), took;
 
 	for (int i = 0; i < n; i++)
-		CHECK((mr[i] = ibv_reg_mr(pd, addr[i], length, RW)));
+		MUST((mr[i] = ibv_reg_mr(pd, addr[i], length, RW)));
 	took = now_ns() - start;
 	for (int i = 0; i < n; i++)
-		CHECK(!ibv_dereg_mr(mr[i]));
+		MUST(!ibv_dereg_mr(mr[i]));
 	return took;
 }
 
@@ -701,7 +695,7 @@ static void case_registration(void)
 
 	piece = piece > TIMED ? TIMED : piece;
 	n = TIMED / piece;
-	CHECK(piece >= 64 << 10 && n * piece == TIMED);
+	MUST(piece >= 64 << 10 && n * piece == TIMED);
 	for (int i = 0; i < n; i++)
 		part[i] = pool_mem(e.ctx, piece)->addr;
 	plain = pages(TIMED);
@@ -714,7 +708,7 @@ static void case_registration(void)
 	printf("# 64 MiB: pool, %d of %zu KiB, %llu us; 4 KiB pages %llu us; ratio %.1f\n", n,
 	       piece >> 10, (unsigned long long)pool / 1000, (unsigned long long)ordinary / 1000,
 	       (double)ordinary / pool);
-	CHECK(ordinary >= 20 * pool);
+	MUST(ordinary >= 20 * pool);
 }
 
 /* ---- */
@@ -736,7 +730,7 @@ static void nothing_left(void)
 	struct ibv_context *ctx = open_it();
 	struct qhcadv_pool_attr attr = query(ctx);
 
-	CHECK(attr.free == attr.total);
+	MUST(attr.free == attr.total);
 }
 
 static bool run_apart(void (*run)(void))
@@ -752,7 +746,7 @@ static bool run_apart(void (*run)(void))
 		fflush(stdout);
 		_exit(0);
 	}
-	CHECK(waitpid(child, &status, 0) == child);
+	MUST(waitpid(child, &status, 0) == child);
 	if (WIFSIGNALED(status))
 		fprintf(stderr, "signal %d\n", WTERMSIG(status));
 	return WIFEXITED(status) && !WEXITSTATUS(status);
@@ -777,7 +771,7 @@ int main(int argc, char **argv)
 			device_name = optarg;
 			break;
 		case 'g':
-			gid_index = atoi(optarg);
+			gid_index = parse_number(optarg, 0, INT_MAX);
 			break;
 		default:
 			die("usage: %s -d DEVICE [-g GID-INDEX] [CASE...]", argv[0]);

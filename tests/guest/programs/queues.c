@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -404,13 +405,12 @@ int main(int argc, char **argv)
 	struct queues q = { .num = 1024, .seed = 1 };
 	int o;
 
-	while ((o = getopt(argc, argv, "d:g:p:n:s:k:")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "n:s:k:")) != -1) {
+		if (peer_option(&q.peer, o, optarg))
+			continue;
 		switch (o) {
-		case 'd': q.peer.device = optarg; break;
-		case 'g': q.peer.gid_index = atoi(optarg); break;
-		case 'p': q.peer.port = atoi(optarg); break;
-		case 'n': q.num = atoi(optarg); break;
-		case 's': q.seed = strtoull(optarg, NULL, 10); break;
+		case 'n': q.num = parse_number(optarg, 0, INT_MAX); break;
+		case 's': q.seed = parse_number(optarg, 0, ULONG_MAX); break;
 		case 'k': q.keep = optarg; break;
 		default: die("usage: qhca-queues -d DEVICE -g GID-INDEX -p PORT [-n QPS] [-s SEED] [-k FILE] [HOST]");
 		}

@@ -759,21 +759,9 @@ int main(int argc, char **argv)
 	unsigned int failed = 0;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:p:")) != -1) {
-		switch (c) {
-		case 'd':
-			r.peer.device = optarg;
-			break;
-		case 'g':
-			r.peer.gid_index = atoi(optarg);
-			break;
-		case 'p':
-			r.peer.port = atoi(optarg);
-			break;
-		default:
+	while ((c = getopt(argc, argv, PEER_OPTIONS)) != -1)
+		if (!peer_option(&r.peer, c, optarg))
 			die("usage: qhca-raw [-d DEVICE] [-g GID-INDEX] [-p PORT] [HOST]");
-		}
-	}
 	r.peer.host = argv[optind];
 	set_up(&r);
 	if (!r.peer.server)

@@ -324,14 +324,9 @@ int main(int argc, char **argv)
 	struct scale s = { .seed = 1, .good = true };
 	int o;
 
-	while ((o = getopt(argc, argv, "d:g:p:")) != -1) {
-		switch (o) {
-		case 'd': s.peer.device = optarg; break;
-		case 'g': s.peer.gid_index = atoi(optarg); break;
-		case 'p': s.peer.port = atoi(optarg); break;
-		default: die("usage: qhca-scale -d DEVICE -g GID-INDEX -p PORT [HOST]");
-		}
-	}
+	while ((o = getopt(argc, argv, PEER_OPTIONS)) != -1)
+		if (!peer_option(&s.peer, o, optarg))
+			die("usage: qhca-scale -d DEVICE -g GID-INDEX -p PORT [HOST]");
 	s.peer.host = optind < argc ? argv[optind] : NULL;
 	peer_open(&s.peer);
 	s.pd = ibv_alloc_pd(s.peer.ctx);

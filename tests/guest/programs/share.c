@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,6 @@
 
 #define SIZE	65536
 #define DM_SIZE	8192
-
-#define CHECK(condition)						\
-	do {								\
-		if (!(condition))					\
-			die("%s:%d: %s (errno %d)", __func__, __LINE__,	\
-			    #condition, errno);				\
-	} while (0)
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
@@ -53,7 +47,7 @@ static void send_handles(int sock, int fd, const struct handles *h)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	CHECK(sendmsg(sock, &msg, 0) == sizeof(*h));
+	MUST(sendmsg(sock, &msg, 0) == sizeof(*h));
 }
 
 static int receive_handles(int sock, struct handles *h)
@@ -64,7 +58,7 @@ static int receive_handles(int sock, struct handles *h)
 			      .msg_controllen = sizeof(room) };
 	int fd;
 
-	CHECK(recvmsg(sock, &msg, 0) == sizeof(*h) && CMSG_FIRSTHDR(&msg));
+	MUST(recvmsg(sock, &msg, 0) == sizeof(*h) && CMSG_FIRSTHDR(&msg));
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
 	return fd;
 }
@@ -74,7 +68,7 @@ static void meet(int sock)
 {
 	char c = 0;
 
-	CHECK(write(sock, &c, 1) == 1 && read(sock, &c, 1) == 1);
+	MUST(write(sock, &c, 1) == 1 && read(sock, &c, 1) == 1);
 }
 
 /* ---- whoever makes the objects */
@@ -93,12 +87,12 @@ static struct maker make(int sock)
 	struct handles h;
 
 	m.pd = ibv_alloc_pd(m.ctx);
-	CHECK(m.pd);
+	MUST(m.pd);
 	m.mr = ibv_reg_mr(m.pd, shared, SIZE, RW);
 	m.dm = ibv_alloc_dm(m.ctx, &attr);
-	CHECK(m.mr && m.dm);
+	MUST(m.mr && m.dm);
 	m.dm_mr = ibv_reg_dm_mr(m.pd, m.dm, 0, DM_SIZE, RW | IBV_ACCESS_ZERO_BASED);
-	CHECK(m.dm_mr);
+	MUST(m.dm_mr);
 	h = (struct handles) { m.pd->handle, m.mr->handle, m.dm->handle, m.dm_mr->handle,
 			       m.mr->rkey, m.dm_mr->rkey };
 	send_handles(sock, m.ctx->cmd_fd, &h);
@@ -107,7 +101,7 @@ static struct maker make(int sock)
 
 static void unmake(struct maker *m)
 {
-	CHECK(!ibv_dereg_mr(m->dm_mr) && !ibv_free_dm(m->dm) && !ibv_dereg_mr(m->mr) &&
+	MUST(!ibv_dereg_mr(m->dm_mr) && !ibv_free_dm(m->dm) && !ibv_dereg_mr(m->mr) &&
 	      !ibv_dealloc_pd(m->pd) && !ibv_close_device(m->ctx));
 }
 
@@ -131,7 +125,7 @@ static void connect_qps(struct user *u)
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
 
-	CHECK(!qp_connect_pair(u->qp, &c, gid_index));
+	MUST(!qp_connect_pair(u->qp, &c, gid_index));
 }
 
 static struct user import(int sock)
@@ -143,25 +137,25 @@ static struct user import(int sock)
 	struct handles h;
 	struct user u = { .ctx = ibv_import_device(receive_handles(sock, &h)) };
 
-	CHECK(u.ctx);
+	MUST(u.ctx);
 	u.pd = ibv_import_pd(u.ctx, h.pd);
-	CHECK(u.pd);
+	MUST(u.pd);
 	u.mr = ibv_import_mr(u.pd, h.mr);
 	u.dm = ibv_import_dm(u.ctx, h.dm);
 	u.dm_mr = ibv_import_mr(u.pd, h.dm_mr);
-	CHECK(u.mr && u.dm && u.dm_mr);
-	CHECK(u.mr->rkey == h.rkey && u.mr->length == SIZE && u.dm_mr->rkey == h.dm_rkey);
+	MUST(u.mr && u.dm && u.dm_mr);
+	MUST(u.mr->rkey == h.rkey && u.mr->length == SIZE && u.dm_mr->rkey == h.dm_rkey);
 	/* what the context has not cannot be imported */
-	CHECK(!ibv_import_mr(u.pd, h.pd + 1000) && !ibv_import_dm(u.ctx, h.dm + 1000));
+	MUST(!ibv_import_mr(u.pd, h.pd + 1000) && !ibv_import_dm(u.ctx, h.dm + 1000));
 
 	u.buf = aligned_alloc(4096, SIZE);
 	u.own = ibv_reg_mr(u.pd, u.buf, SIZE, RW);
 	u.cq = ibv_create_cq(u.ctx, 32, NULL, NULL, 0);
-	CHECK(u.own && u.cq);
+	MUST(u.own && u.cq);
 	init.send_cq = init.recv_cq = u.cq;
 	for (int i = 0; i < 2; i++) {
 		u.qp[i] = ibv_create_qp(u.pd, &init);
-		CHECK(u.qp[i]);
+		MUST(u.qp[i]);
 	}
 	connect_qps(&u);
 	return u;
@@ -169,13 +163,13 @@ static struct user import(int sock)
 
 static void unimport(struct user *u)
 {
-	CHECK(!ibv_destroy_qp(u->qp[0]) && !ibv_destroy_qp(u->qp[1]));
-	CHECK(!ibv_destroy_cq(u->cq) && !ibv_dereg_mr(u->own));
+	MUST(!ibv_destroy_qp(u->qp[0]) && !ibv_destroy_qp(u->qp[1]));
+	MUST(!ibv_destroy_cq(u->cq) && !ibv_dereg_mr(u->own));
 	ibv_unimport_mr(u->dm_mr);
 	ibv_unimport_dm(u->dm);
 	ibv_unimport_mr(u->mr);
 	ibv_unimport_pd(u->pd);
-	CHECK(!ibv_close_device(u->ctx));
+	MUST(!ibv_close_device(u->ctx));
 	free(u->buf);
 }
 
@@ -190,11 +184,11 @@ static void write_to(struct user *u, uint8_t byte, uint32_t len, uint64_t addr, 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = rkey;
 	memset(u->buf, byte, len);
-	CHECK(!ibv_post_send(u->qp[0], &wr, &bad));
+	MUST(!ibv_post_send(u->qp[0], &wr, &bad));
 	do
 		n = ibv_poll_cq(u->cq, 1, &wc);
 	while (!n);
-	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+	MUST(n == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
 /* ---- cases */
@@ -208,12 +202,12 @@ static void used_by_two(int sock, bool maker)
 		struct maker m = make(sock);
 
 		meet(sock);
-		CHECK(shared[0] == 0x51 && shared[SIZE - 1] == 0x51);
-		CHECK(!ibv_memcpy_from_dm(word, m.dm, 4096, 4) && word[0] == 0x52);
-		CHECK(!ibv_memcpy_from_dm(word, m.dm, 0, 4) && word[3] == 0x53);
+		MUST(shared[0] == 0x51 && shared[SIZE - 1] == 0x51);
+		MUST(!ibv_memcpy_from_dm(word, m.dm, 4096, 4) && word[0] == 0x52);
+		MUST(!ibv_memcpy_from_dm(word, m.dm, 0, 4) && word[3] == 0x53);
 		memset(word, 0x54, sizeof(word));
-		CHECK(!ibv_memcpy_to_dm(m.dm, 8, word, 4));
-		CHECK(ibv_dealloc_pd(m.pd));	/* it has regions, and QPs */
+		MUST(!ibv_memcpy_to_dm(m.dm, 8, word, 4));
+		MUST(ibv_dealloc_pd(m.pd));	/* it has regions, and QPs */
 		meet(sock);
 		meet(sock);
 		unmake(&m);
@@ -223,10 +217,10 @@ static void used_by_two(int sock, bool maker)
 		write_to(&u, 0x51, SIZE, (uintptr_t)shared, u.mr->rkey);
 		write_to(&u, 0x52, 64, 4096, u.dm_mr->rkey);
 		memset(word, 0x53, sizeof(word));
-		CHECK(!ibv_memcpy_to_dm(u.dm, 0, word, 4));
+		MUST(!ibv_memcpy_to_dm(u.dm, 0, word, 4));
 		meet(sock);
 		meet(sock);
-		CHECK(!ibv_memcpy_from_dm(word, u.dm, 8, 4) && word[2] == 0x54);
+		MUST(!ibv_memcpy_from_dm(word, u.dm, 8, 4) && word[2] == 0x54);
 		unimport(&u);
 		meet(sock);
 	}
@@ -245,11 +239,11 @@ static void outlives_its_maker(int sock, bool maker)
 		struct user u = import(sock);
 
 		meet(sock);
-		CHECK(!read(sock, word, 1));
+		MUST(!read(sock, word, 1));
 		write_to(&u, 0x61, SIZE, (uintptr_t)shared, u.mr->rkey);
-		CHECK(shared[0] == 0x61 && shared[SIZE - 1] == 0x61);
+		MUST(shared[0] == 0x61 && shared[SIZE - 1] == 0x61);
 		write_to(&u, 0x62, 64, 0, u.dm_mr->rkey);
-		CHECK(!ibv_memcpy_from_dm(word, u.dm, 0, 4) && word[0] == 0x62);
+		MUST(!ibv_memcpy_from_dm(word, u.dm, 0, 4) && word[0] == 0x62);
 		unimport(&u);
 	}
 }
@@ -261,8 +255,8 @@ static void imports_nothing_else(int sock, bool maker)
 
 	(void)sock;
 	for (int i = 0; maker && i < 2; i++) {
-		CHECK(fd[i] >= 0);
-		CHECK(!ibv_import_device(fd[i]));
+		MUST(fd[i] >= 0);
+		MUST(!ibv_import_device(fd[i]));
 	}
 }
 
@@ -281,7 +275,7 @@ static bool run(void (*run_one)(int sock, bool maker))
 	int sock[2], status, bad = 0;
 
 	memset(shared, 0, SIZE);
-	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
 	for (int i = 0; i < 2; i++)
 		if (!fork()) {
 			close(sock[!i]);
@@ -303,12 +297,12 @@ int main(int argc, char **argv)
 	while ((o = getopt(argc, argv, "d:g:")) != -1) {
 		switch (o) {
 		case 'd': device_name = optarg; break;
-		case 'g': gid_index = atoi(optarg); break;
+		case 'g': gid_index = parse_number(optarg, 0, INT_MAX); break;
 		default: die("usage: qhca-share [-d DEVICE] [-g GID-INDEX]");
 		}
 	}
 	shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
+	MUST(shared != MAP_FAILED);
 	setvbuf(stdout, NULL, _IONBF, 0);
 	printf("1..%u\n", n);
 	for (unsigned int i = 0; i < n; i++) {

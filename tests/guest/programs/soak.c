@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -328,13 +329,12 @@ int main(int argc, char **argv)
 	bool good = true;
 	int o;
 
-	while ((o = getopt(argc, argv, "d:g:p:n:s:")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "n:s:")) != -1) {
+		if (peer_option(&s.peer, o, optarg))
+			continue;
 		switch (o) {
-		case 'd': s.peer.device = optarg; break;
-		case 'g': s.peer.gid_index = atoi(optarg); break;
-		case 'p': s.peer.port = atoi(optarg); break;
-		case 'n': s.requests = strtoull(optarg, NULL, 10); break;
-		case 's': s.seed = strtoull(optarg, NULL, 10); break;
+		case 'n': s.requests = parse_number(optarg, 0, ULONG_MAX); break;
+		case 's': s.seed = parse_number(optarg, 0, ULONG_MAX); break;
 		default: die("usage: qhca-soak -d DEVICE -g GID-INDEX -p PORT [-n REQUESTS] [-s SEED] [HOST]");
 		}
 	}

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <infiniband/qhcadv.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -576,12 +577,7 @@ static void do_refused(struct queues *q, uint32_t depth)
 
 static unsigned int number(const char *text)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (*end || end == text || !n || n > 1u << 20)
-		die("%s is no number", text);
-	return n;
+	return parse_number(text, 1, 1 << 20);
 }
 
 static void command(struct queues *q, int words, char **word)
@@ -616,7 +612,7 @@ int main(int argc, char **argv)
 		if (option == 'd')
 			device = optarg;
 		else if (option == 'g')
-			q.gid_index = atoi(optarg);
+			q.gid_index = parse_number(optarg, 0, INT_MAX);
 		else
 			die("usage: qhca-thresholds -d DEVICE -g GID_INDEX COMMAND...");
 	}

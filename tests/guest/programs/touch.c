@@ -493,12 +493,7 @@ static void tear_down(struct touch *t)
 
 static unsigned int number(const char *text)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (*end || end == text || n > 1u << 24)
-		die("%s is no number", text);
-	return n;
+	return parse_number(text, 0, 1 << 24);
 }
 
 /* Returns how many words the command took. */

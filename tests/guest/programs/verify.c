@@ -25,6 +25,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,18 +54,17 @@ static void parse(struct job *job, int argc, char **argv)
 		.seed = 1, .type = IBV_QPT_RC, .mtu = 1024, .lanes = 1, .rounds = 20,
 		.max_size = 65536, .seconds = 60, .timeout = 18,
 	};
-	while ((o = getopt(argc, argv, "d:g:p:t:n:q:m:S:s:T:o:erlxAwWG1")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "t:n:q:m:S:s:T:o:erlxAwWG1")) != -1) {
+		if (peer_option(&job->peer, o, optarg))
+			continue;
 		switch (o) {
-		case 'd': job->peer.device = optarg; break;
-		case 'g': job->peer.gid_index = atoi(optarg); break;
-		case 'p': job->peer.port = atoi(optarg); break;
-		case 'n': s->rounds = atoi(optarg); break;
-		case 'q': s->lanes = atoi(optarg); break;
-		case 'm': s->mtu = atoi(optarg); break;
-		case 'S': s->max_size = strtoul(optarg, NULL, 0); break;
-		case 's': s->seed = strtoull(optarg, NULL, 0); break;
-		case 'T': s->seconds = atoi(optarg); break;
-		case 'o': s->timeout = atoi(optarg); break;
+		case 'n': s->rounds = parse_number(optarg, 0, INT_MAX); break;
+		case 'q': s->lanes = parse_number(optarg, 0, INT_MAX); break;
+		case 'm': s->mtu = parse_number(optarg, 0, INT_MAX); break;
+		case 'S': s->max_size = parse_number(optarg, 0, UINT_MAX); break;
+		case 's': s->seed = parse_number(optarg, 0, ULONG_MAX); break;
+		case 'T': s->seconds = parse_number(optarg, 0, INT_MAX); break;
+		case 'o': s->timeout = parse_number(optarg, 0, INT_MAX); break;
 		case 'e': s->flags |= USE_EVENTS; break;
 		case 'r': s->flags |= USE_SRQ; break;
 		case 'l': job->late = true; break;
