@@ -212,6 +212,7 @@ static void bandwidth(struct bystander *b, uint64_t ns, struct tally *sum)
 static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 {
 	uint64_t end = now_ns() + ns, start;
+	struct ibv_wc wc;
 
 	while ((start = now_ns()) < end) {
 		if (t.datagram) {
@@ -219,8 +220,9 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 			await_answer(b);
 		} else {
 			post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, 8, b->to);
-			if (spin_wc(&b->p).status != IBV_WC_SUCCESS)
-				die("WRITE failed");
+			wc = spin_wc(&b->p);
+			if (wc.status != IBV_WC_SUCCESS)
+				die("WRITE failed: %s", ibv_wc_status_str(wc.status));
 		}
 		sample(s, now_ns() - start);
 	}
@@ -228,9 +230,12 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 
 static void write_to(struct neighbour *n, struct region page)
 {
+	struct ibv_wc wc;
+
 	post_send(&n->p, IBV_WR_RDMA_WRITE, &n->a, 0, 8, page);
-	if (sleep_wc(&n->p).status != IBV_WC_SUCCESS)
-		die("the neighbour's WRITE failed");
+	wc = sleep_wc(&n->p);
+	if (wc.status != IBV_WC_SUCCESS)
+		die("the neighbour's WRITE failed: %s", ibv_wc_status_str(wc.status));
 }
 
 static void rest_until(uint64_t ns)
@@ -300,10 +305,10 @@ static void measure_pair(struct bystander *b, struct neighbour *n, unsigned int 
 	}
 }
 
-/* The warm page; and for each turn as many as it lasts for, and some if it is late. */
+/* The warm page; and for each turn as many as it lasts for, and some if it ends late. */
 static unsigned int pages_needed(void)
 {
-	return 1 + t.rounds * t.turns * (2 * t.run_ms / t.hold_ms + 3);
+	return 1 + t.rounds * t.turns * (2 * t.run_ms / t.hold_ms + 20);
 }
 
 void run_isolate(void)
