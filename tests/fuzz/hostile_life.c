@@ -113,6 +113,53 @@ static void test_leak_references(void **state)
 	rig_free(&r);
 }
 
+/* All the queues that a guest may have take no more of the host than two do. */
+#define MORE_CQS	14u	/* of 16, 8 and 32; some are there, or reserved */
+#define MORE_SRQS	6u
+#define MORE_QPS	28u
+
+static void test_leak_queues(void **state)
+{
+	struct md_cq cq[MORE_CQS];
+	struct md_srq srq[MORE_SRQS];
+	struct md_qp qp[MORE_QPS];
+	struct rig r;
+	size_t live;
+
+	(void)state;
+	rig_new(&r, true);
+	live = alloc_live();
+	for (unsigned int i = 0; i < MORE_CQS; i++) {
+		md_cq_create(r.md, &cq[i], 3);
+		guard_allow_buf(r.g, &cq[i].buf, 0, cq[i].buf.len);
+	}
+	for (unsigned int i = 0; i < MORE_SRQS; i++) {
+		md_srq_create(r.md, &srq[i], PD, LOG_DEPTH, LOG_RSTRIDE, 0);
+		guard_allow_buf(r.g, &srq[i].buf, 0, srq[i].buf.len);
+	}
+	for (unsigned int i = 0; i < MORE_QPS; i++) {
+		const struct md_qp_init init = {
+			.type = QHCA_QPT_RC, .sq_log_depth = LOG_DEPTH,
+			.sq_log_stride = LOG_STRIDE, .pd = PD,
+			.rq_log_stride = LOG_RSTRIDE,
+			.send_cq = &cq[i % MORE_CQS],
+			.recv_cq = &cq[i % MORE_CQS],
+			.srq = &srq[i % MORE_SRQS],
+		};
+
+		assert_int_equal(md_qp_create(r.md, &qp[i], &init),
+				 QHCA_CMD_OK);
+		guard_allow_buf(r.g, &qp[i].buf, 0, qp[i].buf.len);
+		rig_connect(&r, &qp[i], qp[i].qpn, 1);
+	}
+	guard_settle(r.g);
+	assert_int_equal(alloc_live(), live);
+	for (unsigned int i = 0; i < MORE_QPS; i++)
+		assert_int_equal(md_qp_destroy(r.md, &qp[i]), QHCA_CMD_OK);
+	assert_int_equal(alloc_live(), live);
+	rig_free(&r);
+}
+
 /* ------------------------------------------------------------------------
  * early: commands before there is anything to work on, and after it is gone
  */
@@ -227,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leak_dma),
 		cmocka_unit_test(test_leak_references),
+		cmocka_unit_test(test_leak_queues),
 		cmocka_unit_test(test_early_disabled),
 		cmocka_unit_test(test_early_torn_down),
 		cmocka_unit_test(test_early_reset),
