@@ -364,6 +364,14 @@ static void other_types(struct pair *p)
 	udp4(&f, some_mac, 9);
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
+	expect_none(&p->b.rcq);
+	/* beside a sniffer: one copy for either */
+	rule.type = QHCA_FLOW_SNIFFER;
+	CHECK_EQ(add_rule(&p->b, 1, p->b.qp.qpn, &rule), 0);
+	arrive(&p->b, &f);
+	EXPECT_FRAME(&p->b, &f);
+	EXPECT_FRAME(&p->b, &f);
+	expect_none(&p->b.rcq);
 }
 
 /* To ourselves it stays in the device; to a rule of ours it goes both ways. */
