@@ -13,12 +13,12 @@
  *          translation tables, of which the driver tells, grow with them, stay
  *          below a quarter of the pages, and shrink when pages go.
  * bulk     MIB of memory, more than there is, written and read back whole.
- * storm    For SECONDS, and until an access has failed, the server takes pages away under the client's traffic:
- *          in zone KEEP by swapping them out and by forking, in DROP by
- *          discarding and replacing them, in LOSE by unmapping them for a
- *          while, so that accesses fail.  What is in a place is its own pattern,
- *          or zeros where pages may be new; pages that were freed are taken and
- *          hold canaries.
+ * storm    For SECONDS, and until an access has failed, the server takes pages
+ *          away under the client's traffic: in zone KEEP by swapping them out
+ *          and by forking, in DROP by discarding and replacing them, in LOSE by
+ *          unmapping them for a while, so that accesses fail.  What is in a
+ *          place is its own pattern, or zeros where pages may be new; pages
+ *          that were freed are taken and hold canaries.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -734,12 +734,13 @@ int qhca_odp_start(struct qhca_ib_dev *dev)
 	xa_init(&dev->odps);
 	xa_init(&dev->mws);
 	/*
-	 * A fault, or a prefetch, may wait long for its page: for a disk, or for
-	 * the process that is to bring it.  Others are served meanwhile, hence unbound, and
-	 * as many at once as a workqueue has unless told otherwise, which is
-	 * hundreds.  A peer waits for each of them, hence of high priority.
-	 * Nobody who is to free memory waits for one that is queued, so there is
-	 * no rescuer, who could not get it a page either.
+	 * A fault, or a prefetch, may wait long for its page: for a disk, or
+	 * for the process that is to bring it.  Others are served meanwhile,
+	 * hence unbound, and as many at once as a workqueue has unless told
+	 * otherwise, which is hundreds.  A peer waits for each of them, hence
+	 * of high priority.  Nobody who is to free memory waits for one that
+	 * is queued, so there is no rescuer, who could not get it a page
+	 * either.
 	 */
 	dev->fault_wq = alloc_workqueue("qhca_ib_faults",
 					WQ_UNBOUND | WQ_HIGHPRI, 0);
