@@ -238,7 +238,7 @@ def measure(bench, say):
 # -- comparing runs ---------------------------------------------------------
 
 # What depends on the machine, not on the trace and the geometry alone. Of QPs and
-# CQs: the device looks them up for timers and looks at their queues, too.
+# CQs: the device's thread looks at queues at times of its own, too (study.rst).
 TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses", "qp_misses", "qp_hit_rate"}
 ASKED = ("sweep", "memory", "cost_ns", "pattern", "keys", "pages", "pt_sets", "pt_blocks",
          "at_sets", "at_blocks")
