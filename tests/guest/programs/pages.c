@@ -155,7 +155,11 @@ static void connect_all(void)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 1, 1, 1, 0 } };
 
 	t.conn = (struct connection) {
-		.type = IBV_QPT_RC, .mtu = IBV_MTU_4096, .timeout = 18, .retry_cnt = 7,
+		/*
+		 * Eight times 4.3 s: a READ is answered when its pages are there, and
+		 * others' come first from a disk for swapping.
+		 */
+		.type = IBV_QPT_RC, .mtu = IBV_MTU_4096, .timeout = 20, .retry_cnt = 7,
 		.rnr_retry = 7, .min_rnr_timer = 12, .rd_atomic = 4, .dest_rd_atomic = 4,
 		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
