@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """How `make bench` reads perftest and sums up; without a guest."""
 
+import types
+
 import pytest
 
 import bench
@@ -93,3 +95,24 @@ def test_prefetch_refused():
     assert not any(odp.failed(row) for row in rows)
     # of qhca nothing may be missing
     assert odp.failed(odp.summary(4096, odp.Costs(), costs)[2])
+
+
+@pytest.mark.parametrize("options, error, runs", [
+    ("-R", f"Event: {verbs.NOT_LISTENING}", 3),
+    ("-R", "Event: RDMA_CM_EVENT_REJECTED; error: 28.", 1),
+    ("", f"Event: {verbs.NOT_LISTENING}", 1),
+])
+def test_perftest_does_not_count(monkeypatch, options, error, runs):
+    """A run whose client was earlier than its server's ear, and no other."""
+    ended = []
+
+    def fails(*_, **__):
+        ended.append(None)
+        raise GuestError(error)
+
+    monkeypatch.setattr(verbs, "client_server", fails)
+    monkeypatch.setattr(verbs, "gid_options", lambda *_: ("", ""))
+    node = types.SimpleNamespace(kind="qhca", ibdev="qhca0", ip4="192.0.2.1")
+    with pytest.raises(GuestError):
+        verbs.perftest(node, node, "ib_write_bw", options)
+    assert len(ended) == runs
