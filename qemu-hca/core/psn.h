@@ -16,6 +16,11 @@ static inline uint32_t qhca_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & QHCA_PSN_MASK;
 }
 
+static inline uint32_t qhca_psn_sub(uint32_t psn, uint32_t n)
+{
+	return (psn - n) & QHCA_PSN_MASK;
+}
+
 /* How far @a is ahead of @b: -2^23 to 2^23 - 1. */
 static inline int32_t qhca_psn_diff(uint32_t a, uint32_t b)
 {

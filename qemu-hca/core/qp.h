@@ -227,6 +227,7 @@ struct qhca_qp {
 
 	/* copies of ring entries, lost on eviction */
 	struct qhca_swqe cur;		/* at the cursor */
+	struct qhca_swqe ahead;		/* the one behind it, read early */
 	struct qhca_swqe ack;		/* being answered (READ, ATOMIC) */
 	struct qhca_rwqe rwqe;		/* receive in progress */
 	struct qhca_swqe_sum sum[QHCA_SUM_RING];

@@ -231,16 +231,43 @@ void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
 
 /* ---- what is not a packet */
 
+/* WQEs without packets that ask_again() passes over before it gives up. */
+#define ASK_BACK	8
+
 /*
- * The queue waits for PSNs before @target to be acknowledged: if no packet sent
- * asks for that, send again from s_una (last packets sent again do ask).
+ * Send the newest packet before the WQE at the cursor again, since a last packet
+ * that is sent again asks for an acknowledgement, and that covers all before it.
  */
-static enum step wait_for(struct qhca_hca *hca, struct qhca_qp *qp,
-			  uint32_t target, enum step otherwise)
+static void ask_again(struct qhca_hca *hca, struct qhca_qp *qp)
 {
-	if (qhca_qp_is_reliable(qp) && qhca_psn_before(qp->s_una, target) &&
-	    qhca_psn_before(qp->s_asked, target)) {
-		qhca_requester_rewind(hca, qp);
+	for (unsigned int i = 0; i < ASK_BACK && qp->sq_cur != qp->sq_ci; i++) {
+		const struct qhca_swqe_sum *sum =
+			summary(hca, qp, qp->sq_cur - 1);
+
+		if (!sum)
+			break;		/* the fetch after the rewind reports it */
+		qp->sq_cur--;
+		qp->s_cur_psn = qhca_psn_sub(qp->s_cur_psn, sum->packets);
+		if (!sum->packets)
+			continue;
+		qp->s_psn = qhca_psn_add(qp->s_cur_psn, sum->packets - 1);
+		qhca_qp_dirty(hca, qp);
+		return;
+	}
+	qhca_requester_rewind(hca, qp);
+}
+
+/*
+ * The WQE at the cursor waits until all packets before it are acknowledged.  If
+ * none of those asks for that, the newest of them does now.
+ */
+static enum step wait_for_acks(struct qhca_hca *hca, struct qhca_qp *qp,
+			       enum step otherwise)
+{
+	if (qhca_qp_is_reliable(qp) &&
+	    qhca_psn_before(qp->s_una, qp->s_cur_psn) &&
+	    qhca_psn_before(qp->s_asked, qp->s_cur_psn)) {
+		ask_again(hca, qp);
 		return STEP_GO;
 	}
 	return otherwise;
@@ -251,7 +278,7 @@ static enum step local_error(struct qhca_hca *hca, struct qhca_qp *qp,
 			     uint8_t status)
 {
 	if (qp->sq_cur != qp->sq_ci)
-		return wait_for(hca, qp, qp->s_cur_psn, STEP_WAIT);
+		return wait_for_acks(hca, qp, STEP_WAIT);
 	/* whatever is left before it has no PSN: done */
 	if (qp->sq_max == qp->sq_cur)
 		qp->sq_max++;
@@ -283,7 +310,7 @@ static enum step local_op(struct qhca_hca *hca, struct qhca_qp *qp,
 
 	if (qp->sq_cur == qp->sq_max) {		/* not done before */
 		if (w->opcode == QHCA_WQE_LOCAL_INV && qp->sq_cur != qp->sq_ci)
-			return wait_for(hca, qp, qp->s_psn, STEP_WAIT);
+			return wait_for_acks(hca, qp, STEP_WAIT);
 		if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads)
 			return STEP_WAIT;
 		if (execute(hca, qp, w) != QHCA_MEM_OK)
@@ -369,8 +396,24 @@ static void fill_headers(const struct qhca_swqe *w, uint64_t offset,
 	}
 }
 
+/*
+ * LOCAL_INV and errors wait for all packets before them, so the last of those
+ * has to ask for an acknowledgement: it would have to be sent again otherwise.
+ * It asks before any WQE that has no packets, since LOCAL_INV may follow that.
+ */
+static bool next_may_wait(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	struct qhca_swqe *w = &qp->ahead;
+	uint32_t num = qp->sq_cur + 1;
+
+	if ((!w->valid || w->num != num) && qhca_swqe_fetch(hca, qp, num, w))
+		return false;		/* its turn will come */
+	return w->error || w->kind & QHCA_WK_LOCAL;
+}
+
 /* Must the packet ask for an acknowledgement? */
-static bool ask(const struct qhca_qp *qp, const struct qhca_swqe *w, bool last)
+static bool ask(struct qhca_hca *hca, struct qhca_qp *qp,
+		const struct qhca_swqe *w, bool last)
 {
 	if (w->kind & QHCA_WK_RESPONSE)
 		return true;
@@ -379,7 +422,9 @@ static bool ask(const struct qhca_qp *qp, const struct qhca_swqe *w, bool last)
 		     qp->sq_cur + 1 == send_limit(qp) ||
 		     qhca_psn_before(qp->s_psn, qp->s_max)))
 		return true;
-	return qhca_psn_diff(qp->s_psn, qp->s_asked) >= QHCA_ACK_EVERY - 1;
+	if (qhca_psn_diff(qp->s_psn, qp->s_asked) >= QHCA_ACK_EVERY - 1)
+		return true;
+	return last && next_may_wait(hca, qp);
 }
 
 /* May the packet at the cursor go now? */
@@ -519,7 +564,7 @@ static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 	pkt.opcode = qhca_service(qp) | wire_op(w, !index, last);
 	pkt.solicited = last && w->flags & QHCA_WQE_F_SOLICITED &&
 			(w->kind & QHCA_WK_SEND || w->kind & QHCA_WK_IMM);
-	pkt.ack_req = qhca_qp_is_reliable(qp) && ask(qp, w, last);
+	pkt.ack_req = qhca_qp_is_reliable(qp) && ask(hca, qp, w, last);
 	pkt.pkey = QHCA_PKEY_DEFAULT;
 	pkt.dest_qpn = qp->dest_qpn;
 	pkt.psn = qp->s_psn;
@@ -545,6 +590,15 @@ static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 	return STEP_GO;
 }
 
+/* The WQE at the cursor, which may have been read already. */
+static int load_cur(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	if (!qp->ahead.valid || qp->ahead.num != qp->sq_cur)
+		return qhca_swqe_fetch(hca, qp, qp->sq_cur, &qp->cur);
+	qp->cur = qp->ahead;
+	return 0;
+}
+
 static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 			 struct sender *s)
 {
@@ -556,9 +610,8 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (fault_holds(qp, qp->s_psn))
 		return STEP_WAIT;
 	if (qp->sq_cur == send_limit(qp))
-		return wait_for(hca, qp, qp->s_psn, STEP_IDLE);
-	if ((!w->valid || w->num != qp->sq_cur) &&
-	    qhca_swqe_fetch(hca, qp, qp->sq_cur, w)) {
+		return wait_for_acks(hca, qp, STEP_IDLE);
+	if ((!w->valid || w->num != qp->sq_cur) && load_cur(hca, qp)) {
 		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}

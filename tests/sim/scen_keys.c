@@ -390,6 +390,118 @@ static void local_inv_waits(struct pair *p)
 	CHECK(target_is(&p->a, 0x22));
 }
 
+#define MESSAGES	600u
+#define BURST		6u		/* messages before each LOCAL_INV */
+#define FIRST_PSN	100u
+
+struct carried {
+	uint8_t times[2 * MESSAGES];	/* by PSN, from FIRST_PSN on */
+	uint32_t packets, again;
+};
+
+static uint32_t psn_of(const uint8_t *frame)
+{
+	const uint8_t *bth = frame + 14 + 20 + 8;
+
+	return bth[9] << 16 | bth[10] << 8 | bth[11];
+}
+
+/* Count how often the link carries each PSN of a's. */
+static bool count_packet(struct world *w, unsigned int from, uint8_t *frame,
+			 size_t len)
+{
+	struct carried *c = w->filter_arg;
+
+	(void)len;
+	if (from)
+		return true;
+	c->packets++;
+	if (c->times[psn_of(frame) - FIRST_PSN]++)
+		c->again++;
+	return true;
+}
+
+/* Unsignalled messages, and then what the WQE behind them waits for. */
+static void post_burst(struct pair *p, uint32_t key, uint32_t before_inv)
+{
+	struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .sge = &sge, .num_sge = 1,
+		.raddr = PAIR_IOVA + TARGET, .rkey = p->b.mr.key,
+	};
+
+	for (uint32_t i = 0; i < BURST; i++)
+		md_post_send(p->a.md, &p->a.qp, &wr);
+	for (uint32_t i = 0; i < before_inv; i++) {
+		wr.opcode = QHCA_WQE_LOCAL_INV;
+		wr.imm = key;
+		md_post_send(p->a.md, &p->a.qp, &wr);
+	}
+	post_inv(&p->a, QHCA_WQE_LOCAL_INV, key);
+}
+
+/*
+ * LOCAL_INV waits until the messages before it are acknowledged, and none of
+ * those need have asked for an acknowledgement.  A link that loses nothing
+ * carries each of them once.
+ */
+static void local_inv_sends_nothing_again(struct pair *p)
+{
+	uint32_t key = new_fast_reg(&p->a, 0), done = 0;
+	struct carried c = { .packets = 0 };
+	struct qhca_cqe cqe;
+
+	p->a.conn.sq_psn = p->b.conn.rq_psn = FIRST_PSN;
+	p->w.filter = count_packet;
+	p->w.filter_arg = &c;
+	p->w.link.delay = 20000;
+	connect_pair(p);
+	for (uint32_t i = 0; i < MESSAGES / BURST; i++) {
+		post_burst(p, key, i % 3 == 2);
+		if (i % 4 == 3)
+			settle(p);
+		for (; md_poll(&p->a.scq, &cqe); done++)
+			CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
+	}
+	CHECK_EQ(done, MESSAGES / BURST);
+	CHECK_EQ(c.packets, MESSAGES);
+	CHECK_EQ(c.again, 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
+}
+
+/*
+ * A queue that is told to drain in the middle of messages that asked for nothing
+ * sends the newest packet again, and no other: its ACK covers all before it.
+ */
+static void drain_sends_one_again(struct pair *p)
+{
+	struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .sge = &sge, .num_sge = 1,
+		.raddr = PAIR_IOVA + TARGET, .rkey = p->b.mr.key,
+	};
+	struct carried c = { .packets = 0 };
+
+	p->a.conn.sq_psn = p->b.conn.rq_psn = FIRST_PSN;
+	p->w.filter = count_packet;
+	p->w.filter_arg = &c;
+	p->w.link.delay = 20000;
+	connect_pair(p);
+	for (uint32_t i = 0; i < 60; i++)
+		md_post_send(p->a.md, &p->a.qp, &wr);
+	md_ring(p->a.md, &p->a.qp);
+	/* one turn: fewer packets than all of them, and none asks for an ACK */
+	while (c.packets < 20)
+		qhca_run(p->a.md->hca, p->w.now, 1);
+	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
+			      QHCA_QP_ATTR_SQD_EVENT, NULL), 0);
+	settle(p);
+	CHECK_EQ(next_event(&p->a, p->a.qp.qpn), QHCA_EVENT_QP_SQ_DRAINED);
+	CHECK(c.packets > c.again && c.packets < 60);
+	CHECK_EQ(c.again, 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+}
+
 /* ---- SEND with invalidate */
 
 static void send_inv_of(struct pair *p, uint32_t key)
@@ -702,6 +814,7 @@ const struct scenario key_scenarios[] = {
 	KERNEL(old_window_key_is_dead), KERNEL(window_gives_only_its_rights),
 	KERNEL(window_ends_where_it_ends), KERNEL(window_of_other_qp), KERNEL(bad_binds),
 	KERNEL(fast_reg_cycles), KERNEL(fast_reg_twice), KERNEL(local_inv_waits),
+	KERNEL(local_inv_sends_nothing_again), KERNEL(drain_sends_one_again),
 	KERNEL(send_inv), KERNEL(send_inv_refused), KERNEL(writes_meet_invalidation),
 	KERNEL(reads_meet_invalidation), KERNEL(local_key_dies), KERNEL(receive_key_dies),
 	KERNEL(late_read_of_dead_key), KERNEL(pages_move),
