@@ -293,46 +293,78 @@ static void drop_counted(struct qhca_cache *c, uint32_t slot)
 	drop_line(c, slot);
 }
 
-/* Few pages: look where each would be. */
-static void inval_probe(struct qhca_cache *c,
-			const struct qhca_cache_inval *inval)
+/* Are so few pages concerned that it is best to look where each would be? */
+static bool few_pages(const struct qhca_cache *c,
+		      const struct qhca_cache_inval *inval)
 {
+	return !inval->all && inval->first_page <= inval->last_page &&
+	       inval->last_page - inval->first_page < c->geometry.sets;
+}
+
+/* One slice over pages, each of which may be in any block of its set. */
+static bool sweep_pages(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
+{
+	const struct qhca_cache_inval *inval = &sweep->inval;
 	struct qhca_tag tag = { .index = inval->index, .gvmi = inval->gvmi };
+	uint64_t last = inval->last_page - inval->first_page;
+	uint32_t looked;
 	int64_t slot;
 
-	for (tag.page = inval->first_page;; tag.page++) {
+	for (looked = 0; looked < QHCA_CACHE_SLICE && sweep->next <= last;
+	     looked += c->geometry.blocks) {
+		tag.page = inval->first_page + sweep->next++;
 		slot = find(c, &tag);
 		if (slot >= 0)
 			drop_counted(c, (uint32_t)slot);
-		if (tag.page == inval->last_page)
-			break;
 	}
+	return sweep->next > last;
 }
 
-static void inval_scan(struct qhca_cache *c,
-		       const struct qhca_cache_inval *inval)
+/* One slice over all lines. */
+static bool sweep_lines(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
 {
-	uint32_t slot, lines = num_lines(c);
+	uint64_t end = num_lines(c);
+	uint32_t slot;
 
-	for (slot = 0; slot < lines; slot++)
+	if (end - sweep->next > QHCA_CACHE_SLICE)
+		end = sweep->next + QHCA_CACHE_SLICE;
+	for (slot = (uint32_t)sweep->next; slot < end; slot++)
 		if (c->line[slot].valid &&
-		    inval_covers(inval, &c->line[slot].tag))
+		    inval_covers(&sweep->inval, &c->line[slot].tag))
 			drop_counted(c, slot);
+	sweep->next = end;
+	return end == num_lines(c);
+}
+
+void qhca_cache_sweep_begin(struct qhca_cache *c,
+			    struct qhca_cache_sweep *sweep,
+			    const struct qhca_cache_inval *inval)
+{
+	sweep->inval = *inval;
+	sweep->next = 0;
+	log_inval(c, inval);
+}
+
+bool qhca_cache_sweep(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
+{
+	const struct qhca_cache_inval *inval = &sweep->inval;
+
+	if (!c->line || !c->valid)
+		return true;
+	if (!inval->all && !c->population[inval->index % QHCA_CACHE_FILTER])
+		return true;
+	return few_pages(c, inval) ? sweep_pages(c, sweep) :
+				     sweep_lines(c, sweep);
 }
 
 static void invalidate(struct qhca_cache *c,
 		       const struct qhca_cache_inval *inval)
 {
-	log_inval(c, inval);
-	if (!c->line)
-		return;
-	if (!inval->all && !c->population[inval->index % QHCA_CACHE_FILTER])
-		return;
-	if (!inval->all && inval->first_page <= inval->last_page &&
-	    inval->last_page - inval->first_page < c->geometry.sets)
-		inval_probe(c, inval);
-	else
-		inval_scan(c, inval);
+	struct qhca_cache_sweep sweep;
+
+	qhca_cache_sweep_begin(c, &sweep, inval);
+	while (!qhca_cache_sweep(c, &sweep))
+		;
 }
 
 void qhca_cache_invalidate_index(struct qhca_cache *c, uint16_t gvmi,

@@ -118,6 +118,22 @@ void qhca_cache_invalidate_range(struct qhca_cache *c, uint16_t gvmi,
 void qhca_cache_invalidate_all(struct qhca_cache *c);
 
 /*
+ * The same in slices, for commands, since a cache may have a million lines.
+ * begin moves the epoch; each slice looks at about QHCA_CACHE_SLICE lines, and
+ * returns true when it was the last.  A line filled between two slices comes from
+ * memory as it was after begin, so it may stay.
+ */
+#define QHCA_CACHE_SLICE	4096u
+struct qhca_cache_sweep {
+	struct qhca_cache_inval inval;
+	uint64_t next;			/* line, or page from the first, to look at */
+};
+void qhca_cache_sweep_begin(struct qhca_cache *c,
+			    struct qhca_cache_sweep *sweep,
+			    const struct qhca_cache_inval *inval);
+bool qhca_cache_sweep(struct qhca_cache *c, struct qhca_cache_sweep *sweep);
+
+/*
  * Observation: each valid line from @first_set on, by set and block, until @fn
  * returns false; without effect on the cache.
  */

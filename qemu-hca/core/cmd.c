@@ -373,13 +373,19 @@ static enum qhca_cmd_status dma_error(struct qhca_cmd_ctx *ctx, uint32_t which)
 	return QHCA_CMD_DMA_ERR;
 }
 
-static enum qhca_cmd_status execute(struct qhca_hca *hca,
+static uint32_t out_len_of(const struct command *cmd,
+			   const struct qhca_cmd_ctx *ctx)
+{
+	return cmd->out == VARIABLE ? ctx->out_len : cmd->out;
+}
+
+/* All checks before the handler's own, and the input mailbox. */
+static enum qhca_cmd_status prepare(struct qhca_hca *hca,
 				    const struct qhca_cmd_slot *slot,
 				    struct qhca_cmd_ctx *ctx)
 {
 	const struct command *cmd = find_command(ctx->opcode);
 	enum qhca_cmd_status status = check_permitted(hca, cmd, ctx->opcode);
-	uint32_t out_len;
 
 	if (!status)
 		status = check_mailboxes(cmd, slot, ctx);
@@ -391,15 +397,20 @@ static enum qhca_cmd_status execute(struct qhca_hca *hca,
 	    qhca_dma_read(hca, get_le64(&slot->in_addr), hca->cmdq.in,
 			  ctx->in_len))
 		return dma_error(ctx, 1);
-	out_len = cmd->out == VARIABLE ? ctx->out_len : cmd->out;
-	if (out_len)
-		memset(hca->cmdq.out, 0, out_len);
-	status = cmd->fn(hca, ctx);
-	if (!status && out_len && !qhca_is_dead(hca) &&
-	    qhca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out,
-			   out_len))
-		status = dma_error(ctx, 2);
-	return status;
+	memset(hca->cmdq.out, 0, out_len_of(cmd, ctx));
+	return QHCA_CMD_OK;
+}
+
+static enum qhca_cmd_status write_output(struct qhca_hca *hca,
+					 const struct qhca_cmd_slot *slot,
+					 struct qhca_cmd_ctx *ctx)
+{
+	uint32_t len = out_len_of(find_command(ctx->opcode), ctx);
+
+	if (len && !qhca_is_dead(hca) &&
+	    qhca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out, len))
+		return dma_error(ctx, 2);
+	return QHCA_CMD_OK;
 }
 
 /* ------------------------------------------------------------------------
@@ -417,6 +428,7 @@ void qhca_cmdq_stop(struct qhca_hca *hca)
 	hca->cmdq.pending = 0;
 	hca->cmdq.head = 0;
 	hca->cmdq.count = 0;
+	hca->cmdq.running = false;
 }
 
 void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
@@ -441,11 +453,16 @@ void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
 	}
 }
 
-/* The oldest slot; it waits while its last event has not been delivered. */
+/*
+ * A command between two slices, or the oldest slot; that waits while its last
+ * event has not been delivered.
+ */
 bool qhca_cmdq_pending(const struct qhca_hca *hca)
 {
 	const struct qhca_cmdq *q = &hca->cmdq;
 
+	if (q->running)
+		return true;
 	return q->count && !(hca->eqs.cmd_held >> q->order[q->head] & 1);
 }
 
@@ -473,34 +490,72 @@ static void complete(struct qhca_hca *hca, uint32_t index,
 			       (uint8_t)status, ctx->syndrome);
 }
 
-static void run_slot(struct qhca_hca *hca, uint32_t index)
+static void finish(struct qhca_hca *hca, enum qhca_cmd_status status)
 {
-	struct qhca_cmd_ctx ctx = { .in = hca->cmdq.in, .out = hca->cmdq.out };
-	enum qhca_cmd_status status;
-	struct qhca_cmd_slot slot;
+	struct qhca_cmdq *q = &hca->cmdq;
+	const struct qhca_cmd_ctx *ctx = &q->ctx;
 
-	if (qhca_dma_read(hca, hca->cmdq.base + index * sizeof(slot), &slot,
-			  sizeof(slot))) {
-		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
-		return;
-	}
-	if (!(get_le32(&slot.status) & QHCA_CMD_OWN)) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
-		return;
-	}
-	ctx.opcode = get_le16(&slot.opcode);
-	ctx.index = get_le32(&slot.index);
-	ctx.param = get_le32(&slot.param);
-	ctx.in_len = get_le32(&slot.in_len);
-	ctx.out_len = get_le32(&slot.out_len);
-	status = execute(hca, &slot, &ctx);
 	qhca_count(hca, QHCA_CNT_commands);
 	if (status)
 		qhca_count(hca, QHCA_CNT_command_errors);
-	qhca_trace(hca, QHCA_TRACE_CMD, ctx.opcode, ctx.index, ctx.param,
+	qhca_trace(hca, QHCA_TRACE_CMD, ctx->opcode, ctx->index, ctx->param,
 		   status);
 	if (!qhca_is_dead(hca))
-		complete(hca, index, &slot, &ctx, status);
+		complete(hca, q->current, &q->slot, ctx, status);
+}
+
+/* The handler's next slice, which may be its only one. */
+static void run_slice(struct qhca_hca *hca)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+	enum qhca_cmd_status status;
+
+	status = find_command(q->ctx.opcode)->fn(hca, &q->ctx);
+	q->running = status == QHCA_CMD_AGAIN && !qhca_is_dead(hca);
+	if (status == QHCA_CMD_AGAIN)
+		return;
+	if (!status)
+		status = write_output(hca, &q->slot, &q->ctx);
+	finish(hca, status);
+}
+
+static void run_slot(struct qhca_hca *hca, uint32_t index)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+	struct qhca_cmd_slot *slot = &q->slot;
+	enum qhca_cmd_status status;
+
+	if (qhca_dma_read(hca, q->base + index * sizeof(*slot), slot,
+			  sizeof(*slot))) {
+		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+		return;
+	}
+	if (!(get_le32(&slot->status) & QHCA_CMD_OWN)) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
+	q->current = index;
+	q->ctx = (struct qhca_cmd_ctx){
+		.opcode = get_le16(&slot->opcode),
+		.index = get_le32(&slot->index),
+		.param = get_le32(&slot->param),
+		.in = q->in, .in_len = get_le32(&slot->in_len),
+		.out = q->out, .out_len = get_le32(&slot->out_len),
+	};
+	status = prepare(hca, slot, &q->ctx);
+	if (status)
+		finish(hca, status);
+	else
+		run_slice(hca);
+}
+
+void qhca_cmdq_disable(struct qhca_hca *hca)
+{
+	struct qhca_cmdq *q = &hca->cmdq;
+
+	while (q->running && !qhca_is_dead(hca))
+		run_slice(hca);
+	qhca_cmdq_stop(hca);
 }
 
 unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
@@ -509,13 +564,18 @@ unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
 	unsigned int done = 0;
 	uint32_t slot;
 
-	while (done < budget && !qhca_is_dead(hca) && qhca_cmdq_pending(hca)) {
+	for (; done < budget && !qhca_is_dead(hca); done++) {
+		if (q->running) {
+			run_slice(hca);
+			continue;
+		}
+		if (!qhca_cmdq_pending(hca))
+			break;
 		slot = q->order[q->head];
 		q->head = (q->head + 1) % QHCA_NUM_CMD_SLOTS;
 		q->count--;
 		q->pending &= ~(1u << slot);
 		run_slot(hca, slot);
-		done++;
 	}
 	return done;
 }

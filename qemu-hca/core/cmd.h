@@ -5,6 +5,7 @@
 #ifndef QHCA_CORE_CMD_H
 #define QHCA_CORE_CMD_H
 
+#include "cache.h"
 #include "qhca.h"
 
 #define QHCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)
@@ -20,6 +21,7 @@
  * @out: output mailbox, zeroed; the length the table says is written back
  * @in_len, @out_len: bytes; for a command of variable length software's
  * @syndrome: the handler's choice; for BAD_STATE the present state
+ * @step, @next, @sweep: the handler's, zero at first: where its next slice begins
  */
 struct qhca_cmd_ctx {
 	uint16_t opcode;
@@ -30,7 +32,17 @@ struct qhca_cmd_ctx {
 	uint32_t out_len;
 	uint64_t out_param;
 	uint32_t syndrome;
+	uint32_t step;
+	uint32_t next;
+	struct qhca_cache_sweep sweep;
 };
+
+/*
+ * What a handler returns whose work is too much for one call: it is called again
+ * for its next slice, after packets and events had theirs.  No other command runs
+ * meanwhile, so only traffic changes what the handler has seen.
+ */
+#define QHCA_CMD_AGAIN	((enum qhca_cmd_status)0x100)
 
 typedef enum qhca_cmd_status (*qhca_cmd_fn)(struct qhca_hca *hca,
 					    struct qhca_cmd_ctx *ctx);
@@ -41,6 +53,10 @@ struct qhca_cmdq {
 	uint32_t pending;		/* slots rung and not yet executed */
 	uint8_t order[QHCA_NUM_CMD_SLOTS]; /* these, oldest first: a ring */
 	uint32_t head, count;
+	bool running;			/* the command below is between two slices */
+	uint32_t current;		/* its slot's number */
+	struct qhca_cmd_slot slot;
+	struct qhca_cmd_ctx ctx;
 	uint8_t in[QHCA_MAILBOX_SIZE];
 	uint8_t out[QHCA_MAILBOX_SIZE];
 };
@@ -61,12 +77,14 @@ static inline enum qhca_cmd_status qhca_cmd_bad(struct qhca_cmd_ctx *ctx,
 	(0x10000u + offsetof(struct qhca_cmd_slot, field))
 
 void qhca_cmdq_reset(struct qhca_hca *hca);
-/* Forget what was rung and not executed. */
+/* Forget what was rung and not executed, and a command between two slices. */
 void qhca_cmdq_stop(struct qhca_hca *hca);
+/* The same, but such a command is finished first. */
+void qhca_cmdq_disable(struct qhca_hca *hca);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */
 void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots);
 bool qhca_cmdq_pending(const struct qhca_hca *hca);
-/* Execute at most @budget commands; returns how many. */
+/* Execute at most @budget commands or slices of one; returns how many. */
 unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget);
 
 /* Name of an opcode for humans, or NULL. */

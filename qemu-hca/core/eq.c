@@ -95,11 +95,13 @@ void qhca_eqs_reset(struct qhca_hca *hca)
 {
 	memset(hca->eqs.eq, 0,
 	       sizeof(*hca->eqs.eq) << hca->cfg.log_max_eq);
-	if (hca->eqs.num_waiting)	/* else all nodes are zero already */
+	if (hca->eqs.num_linked)	/* else all nodes are zero already */
 		memset(hca->eqs.held, 0,
 		       hca->eqs.num_nodes * sizeof(*hca->eqs.held));
 	hca->eqs.cmd_held = 0;
+	hca->eqs.num_linked = 0;
 	hca->eqs.num_waiting = 0;
+	hca->eqs.turn = 0;
 	hca->eqs.next_poll = QHCA_NEVER;
 }
 
@@ -220,8 +222,11 @@ static void count_held(struct qhca_hca *hca, struct qhca_eq *eq)
 		hca->eqs.next_poll = hca->now + QHCA_EQ_POLL_NS;
 }
 
-/* Recount after draining: cheap, there are few queues. */
-static void recount(struct qhca_hca *hca)
+/*
+ * Recount after draining: cheap, there are few queues.  @more: one has room still,
+ * and the next call goes on.
+ */
+static void recount(struct qhca_hca *hca, bool more)
 {
 	uint32_t eqn, n = 0;
 
@@ -229,7 +234,10 @@ static void recount(struct qhca_hca *hca)
 		if (hca->eqs.eq[eqn].live && waits(hca, &hca->eqs.eq[eqn]))
 			n++;
 	hca->eqs.num_waiting = n;
-	hca->eqs.next_poll = n ? hca->now + QHCA_EQ_POLL_NS : QHCA_NEVER;
+	if (!n)
+		hca->eqs.next_poll = QHCA_NEVER;
+	else
+		hca->eqs.next_poll = hca->now + (more ? 0 : QHCA_EQ_POLL_NS);
 }
 
 static void link_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
@@ -239,11 +247,29 @@ static void link_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
 	held[node].linked = true;
 	held[node].eqn = (uint16_t)(eq - hca->eqs.eq);
 	held[node].next = QHCA_HELD_NONE;
+	held[node].prev = eq->held_tail;
 	if (eq->held_head == QHCA_HELD_NONE)
 		eq->held_head = node;
 	else
 		held[eq->held_tail].next = node;
 	eq->held_tail = node;
+	hca->eqs.num_linked++;
+}
+
+static void unlink_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
+{
+	struct qhca_held *held = hca->eqs.held, *h = &held[node];
+
+	if (h->prev == QHCA_HELD_NONE)
+		eq->held_head = h->next;
+	else
+		held[h->prev].next = h->next;
+	if (h->next == QHCA_HELD_NONE)
+		eq->held_tail = h->prev;
+	else
+		held[h->next].prev = h->prev;
+	memset(h, 0, sizeof(*h));
+	hca->eqs.num_linked--;
 }
 
 static void hold(struct qhca_hca *hca, struct qhca_eq *eq,
@@ -288,25 +314,19 @@ static bool fill_held(struct qhca_hca *hca, uint32_t node, uint8_t kind,
 	return true;
 }
 
-/* Take the oldest held event of @eq; false: there is none. */
+/* Take the oldest held event of @eq, of which there is one; false: as above. */
 static bool take_held(struct qhca_hca *hca, struct qhca_eq *eq,
 		      struct qhca_eqe *eqe)
 {
-	while (eq->held_head != QHCA_HELD_NONE) {
-		uint32_t node = eq->held_head;
-		struct qhca_held *h = &hca->eqs.held[node];
-		uint32_t detail = h->detail;
-		uint8_t kind = h->order & 15;
+	uint32_t node = eq->held_head;
+	struct qhca_held *h = &hca->eqs.held[node];
+	uint32_t detail = h->detail;
+	uint8_t kind = h->order & 15;
 
-		h->order >>= 4;
-		if (--h->count == 0) {
-			eq->held_head = h->next;
-			memset(h, 0, sizeof(*h));
-		}
-		if (fill_held(hca, node, kind, detail, eqe))
-			return true;
-	}
-	return false;
+	h->order >>= 4;
+	if (--h->count == 0)
+		unlink_node(hca, eq, node);
+	return fill_held(hca, node, kind, detail, eqe);
 }
 
 static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
@@ -326,28 +346,44 @@ static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
 	return true;
 }
 
-/* Write what @eq holds, as far as there is room. */
-static void drain(struct qhca_hca *hca, struct qhca_eq *eq)
+/*
+ * Write what @eq holds, as far as there is room, and at most *@budget events, from
+ * which it takes what it looked at.
+ */
+static void drain(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t *budget)
 {
 	bool async = eq == &hca->eqs.eq[QHCA_EQN_ASYNC];
 	struct qhca_eqe eqe;
 
-	while (waits(hca, eq) && !qhca_is_dead(hca) && has_room(hca, eq))
+	for (; *budget && waits(hca, eq) && !qhca_is_dead(hca) &&
+	       has_room(hca, eq); --*budget)
 		if ((async && take_held_cmd(hca, &eqe)) ||
 		    take_held(hca, eq, &eqe))
 			write_eqe(hca, eq, &eqe);
 }
 
+/* The queues take turns at being first, since the budget is that of all. */
 void qhca_eqs_run(struct qhca_hca *hca)
 {
-	uint32_t eqn;
+	struct qhca_eqs *eqs = &hca->eqs;
+	uint32_t budget = QHCA_EQ_DRAIN, n = num_eqs(hca), i;
 
-	if (hca->eqs.num_waiting == 0 || hca->now < hca->eqs.next_poll)
+	if (eqs->num_waiting == 0 || hca->now < eqs->next_poll)
 		return;
-	for (eqn = 0; eqn < num_eqs(hca) && !qhca_is_dead(hca); eqn++)
-		if (hca->eqs.eq[eqn].live)
-			drain(hca, &hca->eqs.eq[eqn]);
-	recount(hca);
+	for (i = 0; i < n && budget && !qhca_is_dead(hca); i++) {
+		struct qhca_eq *eq = &eqs->eq[(eqs->turn + i) % n];
+
+		if (eq->live)
+			drain(hca, eq, &budget);
+	}
+	if (n)
+		eqs->turn = (eqs->turn + 1) % n;
+	recount(hca, !budget);
+}
+
+bool qhca_eqs_pending(const struct qhca_hca *hca)
+{
+	return hca->eqs.num_waiting && hca->eqs.next_poll <= hca->now;
 }
 
 uint64_t qhca_eqs_deadline(const struct qhca_hca *hca)
@@ -355,22 +391,13 @@ uint64_t qhca_eqs_deadline(const struct qhca_hca *hca)
 	return hca->eqs.num_waiting ? hca->eqs.next_poll : QHCA_NEVER;
 }
 
-/* Drop what an object has waiting.  Rare, so a walk of the list will do. */
+/* Drop what an object has waiting. */
 static void forget(struct qhca_hca *hca, uint32_t node, uint32_t end)
 {
 	struct qhca_held *held = hca->eqs.held;
-	uint32_t *link, before = QHCA_HELD_NONE;
-	struct qhca_eq *eq;
 
-	if (node >= end || !held[node].linked)
-		return;
-	eq = &hca->eqs.eq[held[node].eqn];
-	for (link = &eq->held_head; *link != node; link = &held[before].next)
-		before = *link;
-	*link = held[node].next;
-	if (eq->held_tail == node)
-		eq->held_tail = before;
-	memset(&held[node], 0, sizeof(held[node]));
+	if (node < end && held[node].linked)
+		unlink_node(hca, &hca->eqs.eq[held[node].eqn], node);
 }
 
 void qhca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn)
@@ -392,17 +419,21 @@ void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn)
 /* ------------------------------------------------------------------------
  * Raising events
  */
+/* Held events that are written before a new one, which else is held behind them. */
+#define DRAIN_FIRST	4u
+
 /* Write @eqe, or hold it as @o says (NULL: it is lost). */
 static void post_eqe(struct qhca_hca *hca, uint32_t eqn, struct qhca_eqe *eqe,
 		     const struct origin *o)
 {
+	uint32_t budget = DRAIN_FIRST;
 	struct qhca_eq *eq;
 
 	if (qhca_is_dead(hca) || !qhca_eq_live(hca, eqn))
 		return;
 	eq = &hca->eqs.eq[eqn];
 	if (waits(hca, eq))
-		drain(hca, eq);
+		drain(hca, eq, &budget);
 	if (!waits(hca, eq) && has_room(hca, eq))
 		write_eqe(hca, eq, eqe);
 	else if (o)
@@ -462,12 +493,13 @@ void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
 		    uint8_t status, uint32_t detail)
 {
 	struct qhca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
+	uint32_t budget = DRAIN_FIRST;
 	struct qhca_eqe eqe;
 
 	if (qhca_is_dead(hca) || !qhca_eq_live(hca, QHCA_EQN_ASYNC))
 		return;
 	if (waits(hca, eq))
-		drain(hca, eq);
+		drain(hca, eq, &budget);
 	if (!waits(hca, eq) && has_room(hca, eq)) {
 		fill_eqe(&eqe, QHCA_EVENT_CMD, slot, detail);
 		eqe.status = status;
@@ -508,7 +540,7 @@ void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
 void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
 {
 	uint32_t eqn = (uint32_t)value & QHCA_DB_NUMBER;
-	uint32_t ci = (uint32_t)(value >> 32);
+	uint32_t ci = (uint32_t)(value >> 32), budget = QHCA_EQ_DRAIN;
 	struct qhca_eq *eq;
 
 	if (!qhca_eq_live(hca, eqn)) {
@@ -519,8 +551,8 @@ void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
 	eq = &hca->eqs.eq[eqn];
 	take_ci(eq, ci);
 	if (waits(hca, eq)) {
-		drain(hca, eq);
-		recount(hca);
+		drain(hca, eq, &budget);
+		recount(hca, !budget);
 	}
 	eq->armed = eq->pi == ci;
 	if (!eq->armed && !qhca_is_dead(hca))
@@ -600,22 +632,30 @@ enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
+/* Nodes that one call of DESTROY_EQ empties. */
+#define DESTROY_SLICE	1024u
+
 enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
 					 struct qhca_cmd_ctx *ctx)
 {
 	struct qhca_eq *eq = &hca->eqs.eq[ctx->index];
-	struct qhca_eqe eqe;
+	unsigned int i;
 
-	if (!eq->live)
-		return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
-	if (eq->refs)
-		return QHCA_CMD_IN_USE;
-	while (take_held(hca, eq, &eqe))
-		;			/* dropped */
+	if (ctx->step == 0) {
+		if (!eq->live)
+			return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
+		if (eq->refs)
+			return QHCA_CMD_IN_USE;
+		eq->live = false;	/* nothing is held any more */
+		ctx->step = 1;
+	}
+	for (i = 0; i < DESTROY_SLICE && eq->held_head != QHCA_HELD_NONE; i++)
+		unlink_node(hca, eq, eq->held_head);
+	if (eq->held_head != QHCA_HELD_NONE)
+		return QHCA_CMD_AGAIN;
 	if (ctx->index == QHCA_EQN_ASYNC)
 		hca->eqs.cmd_held = 0;
-	eq->live = false;
-	recount(hca);
+	recount(hca, false);
 	eqc_write(hca, ctx->index);
 	return QHCA_CMD_OK;
 }

@@ -11,7 +11,9 @@
  * of the same object coalesces.  A command's
  * event is held in its slot; the slot's next command with an event waits for it.
  * Held events are written when the record's ci shows room: looked at when
- * the queue is armed, and every QHCA_EQ_POLL_NS meanwhile.
+ * the queue is armed, and every QHCA_EQ_POLL_NS meanwhile.  One call writes at most
+ * QHCA_EQ_DRAIN of them, since a queue may be as deep as there are objects; the
+ * next calls of qhca_run() write the rest.
  *
  * Interrupts: an armed queue raises its vector with the next entry written and
  * is then no longer armed.  The arm doorbell carries ci; if entries were
@@ -26,11 +28,12 @@
 
 #define QHCA_MAX_LOG_EQ		8
 #define QHCA_EQ_POLL_NS		100000u
+#define QHCA_EQ_DRAIN		64u
 
 #define QHCA_HELD_NONE		UINT32_MAX
 
 struct qhca_held {			/* events of one object, waiting */
-	uint32_t next;
+	uint32_t next, prev;		/* in its queue's list */
 	uint32_t detail;		/* of the latest */
 	uint32_t order;			/* a nibble for each kind, first lowest: a QP
 					   can have six kinds and two faults */
@@ -61,7 +64,9 @@ struct qhca_eqs {
 		uint16_t token;
 		uint8_t status;
 	} cmd[QHCA_NUM_CMD_SLOTS];
+	uint32_t num_linked;		/* nodes that hold something */
 	uint32_t num_waiting;		/* not 0 while anything is held */
+	uint32_t turn;			/* whose held events are written first */
 	uint64_t next_poll;
 };
 
@@ -103,6 +108,8 @@ void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value);
 /* Write held events for which there is room by now. */
 void qhca_eqs_run(struct qhca_hca *hca);
 uint64_t qhca_eqs_deadline(const struct qhca_hca *hca);
+/* Are there more of those than one call writes? */
+bool qhca_eqs_pending(const struct qhca_hca *hca);
 
 enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
 					struct qhca_cmd_ctx *ctx);

@@ -229,10 +229,10 @@ void qhca_teardown(struct qhca_hca *hca)
 	hca->init_flags = 0;
 }
 
-void qhca_reset(struct qhca_hca *hca, uint64_t now)
+void qhca_reset_now(struct qhca_hca *hca)
 {
-	hca->now = now;
-	hca->reset_time = now;
+	hca->late = 0;
+	hca->reset_time = hca->now;
 	hca->turn = 0;
 	qhca_teardown(hca);
 	qhca_ports_reset(hca);
@@ -240,6 +240,50 @@ void qhca_reset(struct qhca_hca *hca, uint64_t now)
 	qhca_regs_reset(hca);
 	memset(hca->counter, 0, sizeof(hca->counter));
 	qhca_trace(hca, QHCA_TRACE_RESET, 0, 0, 0, 0);
+}
+
+void qhca_reset(struct qhca_hca *hca, uint64_t now)
+{
+	if (!qhca_enter(hca, now)) {
+		hca->late |= QHCA_LATE_RESET;
+		return;
+	}
+	qhca_reset_now(hca);
+	qhca_leave(hca);
+}
+
+static void change_link(struct qhca_hca *hca, bool up)
+{
+	if (hca->link_up == up)
+		return;
+	hca->link_up = up;
+	if (!up)
+		hca->wire.tx_blocked = false;	/* frames are dropped now */
+	qhca_event(hca, QHCA_EVENT_PORT_CHANGE, 1, qhca_link_word(hca));
+}
+
+/* The effects of these may call the host, and it us, again. */
+void qhca_leave(struct qhca_hca *hca)
+{
+	uint8_t late;
+
+	while ((late = hca->late)) {
+		hca->late = 0;
+		if (late & QHCA_LATE_LINK && late & QHCA_LATE_RESET)
+			hca->link_up = late & QHCA_LATE_UP;
+		else if (late & QHCA_LATE_LINK)
+			change_link(hca, late & QHCA_LATE_UP);
+		if (late & QHCA_LATE_RESET)
+			qhca_reset_now(hca);
+		else if (late & QHCA_LATE_FATAL)
+			qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
+	}
+	hca->entered = false;
+}
+
+bool qhca_is_entered(const struct qhca_hca *hca)
+{
+	return hca->entered;
 }
 
 void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
@@ -256,18 +300,23 @@ void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
 
 void qhca_inject_fatal(struct qhca_hca *hca)
 {
+	if (!qhca_enter(hca, hca->now)) {
+		hca->late |= QHCA_LATE_FATAL;
+		return;
+	}
 	qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
+	qhca_leave(hca);
 }
 
 void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now)
 {
-	hca->now = now;
-	if (hca->link_up == up)
+	if (!qhca_enter(hca, now)) {
+		hca->late &= (uint8_t)~QHCA_LATE_UP;
+		hca->late |= QHCA_LATE_LINK | (up ? QHCA_LATE_UP : 0);
 		return;
-	hca->link_up = up;
-	if (!up)
-		hca->wire.tx_blocked = false;	/* frames are dropped now */
-	qhca_event(hca, QHCA_EVENT_PORT_CHANGE, 1, qhca_link_word(hca));
+	}
+	change_link(hca, up);
+	qhca_leave(hca);
 }
 
 /* ------------------------------------------------------------------------
@@ -311,7 +360,8 @@ static bool work_left(const struct qhca_hca *hca)
 {
 	if (qhca_is_dead(hca))
 		return false;
-	if (qhca_cmdq_pending(hca) || qhca_wire_pending(hca))
+	if (qhca_cmdq_pending(hca) || qhca_wire_pending(hca) ||
+	    qhca_eqs_pending(hca))
 		return true;
 	return !hca->wire.tx_blocked &&
 	       (qhca_eth_pending(hca) || qhca_sched_pending(hca));
@@ -343,10 +393,11 @@ static uint64_t next_deadline(const struct qhca_hca *hca)
 struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 				unsigned int budget)
 {
-	struct qhca_run_result result;
+	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 
-	hca->now = now;
+	if (!qhca_enter(hca, now))
+		return result;
 	while (!qhca_is_dead(hca)) {
 		qhca_cqs_run(hca);
 		qhca_eqs_run(hca);
@@ -357,6 +408,7 @@ struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 			break;
 		spent += did;
 	}
+	qhca_leave(hca);
 	result.more = work_left(hca);
 	result.deadline = next_deadline(hca);
 	return result;
@@ -403,9 +455,13 @@ void qhca_for_each_qp(struct qhca_hca *hca,
 	struct qhca_qp_info info;
 	uint32_t qpn;
 
+	/* reading contexts is DMA, and nothing may change meanwhile */
+	if (!qhca_enter(hca, hca->now))
+		return;
 	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
 		if (hca->qps.slot[qpn].live && qhca_qp_info(hca, qpn, &info))
 			fn(arg, &info);
+	qhca_leave(hca);
 }
 
 static const struct qhca_cache *cache_of(const struct qhca_hca *hca,

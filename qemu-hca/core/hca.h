@@ -65,6 +65,8 @@ struct qhca_hca {
 	uint32_t init_flags;		/* QHCA_INIT_* */
 	uint64_t features;		/* QHCA_FEAT_* of this function */
 	unsigned int turn;		/* whose work qhca_run() does first */
+	bool entered;			/* a call of the host's is being served */
+	uint8_t late;			/* QHCA_LATE_*: what came meanwhile */
 
 	struct qhca_regs regs;
 	struct qhca_cmdq cmdq;
@@ -84,6 +86,27 @@ struct qhca_hca {
 	struct qhca_flows flows;
 	struct qhca_ports port;
 };
+
+/* What the host asked for in a callback, to be done when the call returns. */
+#define QHCA_LATE_RESET		0x01u
+#define QHCA_LATE_LINK		0x02u	/* to UP, or not */
+#define QHCA_LATE_UP		0x04u
+#define QHCA_LATE_FATAL		0x08u
+
+/*
+ * Every function of qhca.h that changes anything begins and ends with these.
+ * false: the host has called from a callback, and nothing may be done.
+ */
+static inline bool qhca_enter(struct qhca_hca *hca, uint64_t now)
+{
+	if (hca->entered)
+		return false;
+	hca->entered = true;
+	hca->now = now;
+	return true;
+}
+
+void qhca_leave(struct qhca_hca *hca);
 
 static inline void qhca_count(struct qhca_hca *hca, enum qhca_counter id)
 {
@@ -106,9 +129,13 @@ static inline void qhca_trace(struct qhca_hca *hca, enum qhca_trace_id id,
 /* Dead until reset; posts QHCA_EVENT_DEVICE_FATAL if EQ 0 still can. */
 void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info);
 
+/* qhca_reset() from inside. */
+void qhca_reset_now(struct qhca_hca *hca);
+
+/* ... or about to be reset: every loop looks at this. */
 static inline bool qhca_is_dead(const struct qhca_hca *hca)
 {
-	return hca->status & QHCA_STATUS_FATAL;
+	return hca->status & QHCA_STATUS_FATAL || hca->late & QHCA_LATE_RESET;
 }
 
 static inline int qhca_dma_read(struct qhca_hca *hca, uint64_t addr, void *buf,

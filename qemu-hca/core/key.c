@@ -412,22 +412,65 @@ static void inval_window(struct qhca_hca *hca, uint32_t index)
 	unbind_region(hca, pte.at_key);
 }
 
+static struct qhca_cache_inval inval_of(const struct qhca_hca *hca,
+					uint32_t index, uint64_t first_page,
+					uint64_t last_page)
+{
+	return (struct qhca_cache_inval){
+		.gvmi = hca->cfg.gvmi, .index = index,
+		.first_page = first_page, .last_page = last_page,
+	};
+}
+
+/* The next slice of the sweep of @c that @ctx is at; the last is followed by OK. */
+static enum qhca_cmd_status sweep(struct qhca_cache *c,
+				  struct qhca_cmd_ctx *ctx)
+{
+	return qhca_cache_sweep(c, &ctx->sweep) ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+}
+
 enum qhca_cmd_status qhca_cmd_invalidate_key(struct qhca_hca *hca,
 					     struct qhca_cmd_ctx *ctx)
 {
+	struct qhca_cache_inval all = inval_of(hca, ctx->index, 0, UINT64_MAX);
+
+	if (ctx->step)
+		return sweep(&hca->mem.at, ctx);
 	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
 		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
 	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
 	if (ctx->param & QHCA_INVAL_PT) {
-		qhca_pt_drop_range(hca, ctx->index, ctx->index);
+		qhca_pool_key_drop(hca, ctx->index, ctx->index);
+		qhca_pt_drop(hca, ctx->index);
 		inval_window(hca, ctx->index);
 	}
-	if (ctx->param & QHCA_INVAL_AT)
-		qhca_cache_invalidate_index(&hca->mem.at, hca->cfg.gvmi,
-					    ctx->index);
-	return QHCA_CMD_OK;
+	if (!(ctx->param & QHCA_INVAL_AT))
+		return QHCA_CMD_OK;
+	ctx->step = 1;
+	qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
+	return sweep(&hca->mem.at, ctx);
+}
+
+/* The lines of the pages that @range touches; of all if that is not known. */
+static struct qhca_cache_inval range_lines(struct qhca_hca *hca, uint32_t index,
+					   uint64_t start, uint64_t length)
+{
+	struct qhca_pte_host pte;
+	struct qhca_pte raw;
+	uint64_t addr, first;
+
+	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+		return inval_of(hca, index, 0, UINT64_MAX);
+	qhca_pte_decode(&raw, &pte);
+	first = start + pte.at_offset;
+	if (pte.state != QHCA_PTE_VALID || first < start ||
+	    first + (length - 1) < first)
+		return inval_of(hca, index, 0, UINT64_MAX);
+	return inval_of(hca, index, first >> pte.page_shift,
+			(first + length - 1) >> pte.page_shift);
 }
 
 enum qhca_cmd_status qhca_cmd_invalidate_range(struct qhca_hca *hca,
@@ -435,46 +478,67 @@ enum qhca_cmd_status qhca_cmd_invalidate_range(struct qhca_hca *hca,
 {
 	const struct qhca_range *range = (const void *)ctx->in;
 	uint64_t start = get_le64(&range->start);
-	uint64_t length = get_le64(&range->length), first;
-	struct qhca_pte_host pte;
-	struct qhca_pte raw;
-	uint64_t addr;
+	uint64_t length = get_le64(&range->length);
+	struct qhca_cache_inval lines;
 
+	if (ctx->step)
+		return sweep(&hca->mem.at, ctx);
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
 	if (length == 0 || start + (length - 1) < start)
 		return qhca_cmd_bad(ctx, offsetof(struct qhca_range, length));
 	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
 		   length);
-	if (qhca_table_entry(hca, QHCA_TABLE_PT, ctx->index, &addr) &&
-	    !qhca_dma_read(hca, addr, &raw, sizeof(raw))) {
-		qhca_pte_decode(&raw, &pte);
-		first = start + pte.at_offset;
-		if (pte.state == QHCA_PTE_VALID && first >= start &&
-		    first + (length - 1) >= first) {
-			qhca_cache_invalidate_range(&hca->mem.at,
-						    hca->cfg.gvmi, ctx->index,
-						    first >> pte.page_shift,
-						    (first + length - 1) >>
-						    pte.page_shift);
-			return QHCA_CMD_OK;
-		}
+	lines = range_lines(hca, ctx->index, start, length);
+	ctx->step = 1;
+	qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &lines);
+	return sweep(&hca->mem.at, ctx);
+}
+
+/* INVALIDATE_ALL: protection lines, pinned keys, translation lines. */
+enum { ALL_CHECK, ALL_PT, ALL_POOL, ALL_AT };
+
+static void all_next(struct qhca_hca *hca, struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_cache_inval all = { .all = true };
+
+	ctx->step = ctx->step == ALL_CHECK && !(ctx->param & QHCA_INVAL_PT) ?
+		    ALL_AT : ctx->step + 1;
+	if (ctx->step == ALL_PT)
+		qhca_cache_sweep_begin(&hca->mem.pt, &ctx->sweep, &all);
+	else if (ctx->step == ALL_AT && ctx->param & QHCA_INVAL_AT)
+		qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
+}
+
+static bool all_slice(struct qhca_hca *hca, struct qhca_cmd_ctx *ctx)
+{
+	switch (ctx->step) {
+	case ALL_PT:
+		return qhca_cache_sweep(&hca->mem.pt, &ctx->sweep);
+	case ALL_POOL:
+		return qhca_pool_refresh(hca, &ctx->next);
+	default:
+		return qhca_cache_sweep(&hca->mem.at, &ctx->sweep);
 	}
-	qhca_cache_invalidate_index(&hca->mem.at, hca->cfg.gvmi, ctx->index);
-	return QHCA_CMD_OK;
 }
 
 enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
 					     struct qhca_cmd_ctx *ctx)
 {
-	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
-	qhca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param, 0, 0);
-	if (ctx->param & QHCA_INVAL_PT) {
-		qhca_cache_invalidate_all(&hca->mem.pt);
-		qhca_pool_refresh(hca);
+	uint32_t last = ctx->param & QHCA_INVAL_AT ? ALL_AT : ALL_POOL;
+
+	if (ctx->step == ALL_CHECK) {
+		if (!ctx->param ||
+		    ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
+			return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+		qhca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param,
+			   0, 0);
+		all_next(hca, ctx);
 	}
-	if (ctx->param & QHCA_INVAL_AT)
-		qhca_cache_invalidate_all(&hca->mem.at);
-	return QHCA_CMD_OK;
+	while (all_slice(hca, ctx)) {
+		if (ctx->step == last)
+			return QHCA_CMD_OK;
+		all_next(hca, ctx);
+	}
+	return QHCA_CMD_AGAIN;
 }

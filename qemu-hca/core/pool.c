@@ -3,9 +3,11 @@
 
 #include "hca.h"
 
+#define REFRESH_SLICE	64u	/* keys that one call reads the entries of */
+
 struct qhca_pool_key {
 	struct qhca_pte_host pte;
-	uint32_t index;			/* of the key */
+	uint32_t index;			/* of the key; 0: this place is free */
 	uint32_t next;			/* in the list, as in qhca_pool.bucket */
 };
 
@@ -39,8 +41,10 @@ void qhca_pool_reset(struct qhca_hca *hca)
 	memset(pool->block, 0,
 	       hca->cfg.max_pool_blocks * sizeof(*pool->block));
 	memset(pool->bucket, 0, (pool->mask + 1) * sizeof(*pool->bucket));
-	for (i = 0; i < max; i++)
+	for (i = 0; i < max; i++) {
+		pool->key[i].index = 0;
 		pool->key[i].next = i + 1 < max ? i + 2 : 0;
+	}
 	pool->free = max ? 1 : 0;
 	pool->num_keys = 0;
 }
@@ -91,6 +95,7 @@ static void drop_one(struct qhca_pool *pool, uint32_t index)
 	if (!number)
 		return;
 	*at = pool->key[number - 1].next;
+	pool->key[number - 1].index = 0;
 	pool->key[number - 1].next = pool->free;
 	pool->free = number;
 	pool->num_keys--;
@@ -134,22 +139,24 @@ static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
 	return QHCA_CMD_OK;
 }
 
-void qhca_pool_refresh(struct qhca_hca *hca)
+bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next)
 {
 	struct qhca_pool *pool = &hca->pool;
+	uint32_t end = *next + REFRESH_SLICE;
 	struct qhca_pte_host pte;
-	uint32_t i, next, number;
 
-	for (i = 0; i <= pool->mask && pool->num_keys; i++)
-		for (number = pool->bucket[i]; number; number = next) {
-			struct qhca_pool_key *key = &pool->key[number - 1];
+	for (; *next < hca->cfg.max_pool_keys && *next < end && pool->num_keys;
+	     (*next)++) {
+		struct qhca_pool_key *key = &pool->key[*next];
 
-			next = key->next;
-			if (read_entry(hca, key->index, &pte))
-				drop_one(pool, key->index);
-			else
-				key->pte = pte;
-		}
+		if (!key->index)
+			continue;
+		if (read_entry(hca, key->index, &pte))
+			drop_one(pool, key->index);
+		else
+			key->pte = pte;
+	}
+	return *next >= hca->cfg.max_pool_keys || !pool->num_keys;
 }
 
 /* ------------------------------------------------------------------------

@@ -59,8 +59,11 @@ const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
 					  uint32_t index);
 /* Forget the copies of first ... last. */
 void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
-/* Take all copies anew from the table; those that are no pool keys any more go. */
-void qhca_pool_refresh(struct qhca_hca *hca);
+/*
+ * Take copies anew from the table, a few from place *@next on; those that are no
+ * pool keys any more go.  true: these were the last.
+ */
+bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next);
 
 enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
 					     struct qhca_cmd_ctx *ctx);

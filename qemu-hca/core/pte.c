@@ -150,19 +150,6 @@ void qhca_pt_drop(struct qhca_hca *hca, uint32_t index)
 	qhca_cache_invalidate_range(&hca->mem.pt, hca->cfg.gvmi, index, 0, 0);
 }
 
-void qhca_pt_drop_range(struct qhca_hca *hca, uint32_t first, uint32_t last)
-{
-	uint32_t index;
-
-	qhca_pool_key_drop(hca, first, last);
-	if (last - first >= hca->mem.pt.geometry.sets) {
-		qhca_cache_invalidate_all(&hca->mem.pt);
-		return;
-	}
-	for (index = first; index <= last; index++)
-		qhca_pt_drop(hca, index);
-}
-
 enum qhca_mem_status qhca_pte_write(struct qhca_hca *hca, uint32_t key,
 				      const struct qhca_pte_host *pte)
 {

@@ -82,11 +82,7 @@ enum qhca_mem_status qhca_pte_read(struct qhca_hca *hca, uint32_t key,
 enum qhca_mem_status qhca_pte_write(struct qhca_hca *hca, uint32_t key,
 				    const struct qhca_pte_host *pte);
 
-/*
- * Forget the protection cache's line of an index; the lines and the pool bank's
- * keys of first ... last.
- */
+/* Forget the protection cache's line of an index. */
 void qhca_pt_drop(struct qhca_hca *hca, uint32_t index);
-void qhca_pt_drop_range(struct qhca_hca *hca, uint32_t first, uint32_t last);
 
 #endif /* QHCA_CORE_PTE_H */

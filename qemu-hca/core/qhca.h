@@ -5,7 +5,10 @@
  * The engine is plain C11.  It reaches its host only through struct
  * qhca_host_ops, is told the time in every call, keeps no global state and
  * never blocks.  One caller at a time: the caller holds whatever lock makes
- * that true, and no callback may call back into the engine.
+ * that true, and no callback should call back into the engine.  A guest can try
+ * to make the host do that, by a DMA, an interrupt or a frame of one function
+ * that ends as a write to a register of this one.  The engine survives: see
+ * qhca_is_entered().
  *
  * Times are nanoseconds of a clock that does not go backwards.
  */
@@ -126,6 +129,16 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 			     const struct qhca_host_ops *ops, void *host,
 			     char *err, size_t err_len);
 void qhca_destroy(struct qhca_hca *hca);
+
+/*
+ * Is the engine inside a call, so that this is one of its callbacks?  What the host
+ * calls then does nothing now.  A reset (by qhca_reset() or a register), a change
+ * of the link and qhca_inject_fatal() take effect when the call they came in
+ * returns, and a reset makes that call do no more than it has to.  Other writes of
+ * registers, doorbells and frames are lost, as on a device that is too busy;
+ * qhca_run() says that there is more.  Reading registers is always possible.
+ */
+bool qhca_is_entered(const struct qhca_hca *hca);
 
 /* Function-level reset: forget everything but configuration and link state. */
 void qhca_reset(struct qhca_hca *hca, uint64_t now);

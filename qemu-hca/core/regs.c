@@ -21,7 +21,8 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
 {
 	const uint8_t *mac = hca->cfg.mac;
 
-	hca->now = now;
+	if (!hca->entered)
+		hca->now = now;
 	switch (offset) {
 	case QHCA_REG_MAGIC:
 		return QHCA_MAGIC;
@@ -76,7 +77,7 @@ static void write_control(struct qhca_hca *hca, uint32_t value)
 		enable(hca);
 	} else if (!on && was) {
 		hca->status &= ~QHCA_STATUS_ENABLED;
-		qhca_cmdq_stop(hca);
+		qhca_cmdq_disable(hca);
 	}
 }
 
@@ -94,14 +95,9 @@ static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
 		q->base = (q->base & 0xffffffffull) | (uint64_t)value << 32;
 }
 
-void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
-		    uint64_t now)
+static void write_register(struct qhca_hca *hca, uint32_t offset,
+			   uint32_t value)
 {
-	hca->now = now;
-	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET) {
-		qhca_reset(hca, now);
-		return;
-	}
 	if (qhca_is_dead(hca))
 		return;
 	switch (offset) {
@@ -119,6 +115,19 @@ void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
 	default:
 		break;			/* read-only, or no register */
 	}
+}
+
+void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
+		    uint64_t now)
+{
+	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET) {
+		qhca_reset(hca, now);
+		return;
+	}
+	if (!qhca_enter(hca, now))
+		return;
+	write_register(hca, offset, value);
+	qhca_leave(hca);
 }
 
 /* ---- doorbells */
@@ -147,7 +156,10 @@ void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
 {
 	uint64_t ignored = hca->counter[QHCA_CNT_doorbells_ignored];
 
-	hca->now = now;
+	if (!qhca_enter(hca, now)) {
+		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		return;
+	}
 	qhca_trace(hca, QHCA_TRACE_DOORBELL, page, offset, value, 0);
 	if (!doorbell_known(hca, page, offset))
 		qhca_count(hca, QHCA_CNT_doorbells_ignored);
@@ -165,4 +177,5 @@ void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
 	if (hca->counter[QHCA_CNT_doorbells_ignored] != ignored)
 		qhca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
 			   value, 0);
+	qhca_leave(hca);
 }

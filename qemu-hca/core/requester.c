@@ -309,6 +309,8 @@ static enum step local_op(struct qhca_hca *hca, struct qhca_qp *qp,
 	const struct qhca_swqe *w = &qp->cur;
 
 	if (qp->sq_cur == qp->sq_max) {		/* not done before */
+		if (qp->sq_cur - qp->sq_ci >= QHCA_SEND_WQES)
+			return wait_for_acks(hca, qp, STEP_WAIT);
 		if (w->opcode == QHCA_WQE_LOCAL_INV && qp->sq_cur != qp->sq_ci)
 			return wait_for_acks(hca, qp, STEP_WAIT);
 		if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads)

@@ -263,7 +263,7 @@ static unsigned int serve(struct qhca_hca *hca, uint32_t qpn,
 	slot->work = 0;
 	qp = slot->live ? qhca_qp_get(hca, qpn) : NULL;
 	if (!qp)
-		return 0;
+		return 1;	/* it has gone, and a turn has passed */
 	if (work & QHCA_WORK_DOORBELL)
 		take_doorbell(hca, qp, slot->db_pi);
 	if (work & QHCA_WORK_LOOK)
@@ -290,11 +290,12 @@ static unsigned int serve(struct qhca_hca *hca, uint32_t qpn,
 	return spent ? spent : 1;
 }
 
-static void run_timers(struct qhca_hca *hca)
+/* As many of those that are due as there can be turns in a round. */
+static void run_timers(struct qhca_hca *hca, unsigned int budget)
 {
 	struct qhca_sched *s = &hca->sched;
 
-	while (s->heap_len && due(hca, 1) <= hca->now) {
+	for (; budget && s->heap_len && due(hca, 1) <= hca->now; budget--) {
 		uint32_t qpn = s->heap[1];
 
 		qhca_sched_timer_stop(hca, qpn);
@@ -304,7 +305,10 @@ static void run_timers(struct qhca_hca *hca)
 
 bool qhca_sched_pending(const struct qhca_hca *hca)
 {
-	return hca->sched.first && !hca->wire.tx_blocked && !qhca_stalled(hca);
+	const struct qhca_sched *s = &hca->sched;
+
+	return (s->first || (s->heap_len && due(hca, 1) <= hca->now)) &&
+	       !hca->wire.tx_blocked && !qhca_stalled(hca);
 }
 
 unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
@@ -322,7 +326,7 @@ unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget)
 	}
 	if (qhca_stalled(hca))
 		return 0;
-	run_timers(hca);
+	run_timers(hca, budget);
 	qhca_linger_run(hca);
 	while (spent < budget && s->first && !hca->wire.tx_blocked &&
 	       !qhca_stalled(hca) && !qhca_is_dead(hca)) {

@@ -46,7 +46,10 @@ void qhca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
 /* Serve due timers and queued QPs; returns packets (or like work) spent. */
 unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget);
 
-/* Is a QP queued (and could run: nothing runs while the wire is blocked)? */
+/*
+ * Is a QP queued or its timer due (and could it run: nothing runs while the wire is
+ * blocked)?
+ */
 bool qhca_sched_pending(const struct qhca_hca *hca);
 /* Of the timer (or end of lingering) due first, ns; QHCA_NEVER. */
 uint64_t qhca_sched_deadline(const struct qhca_hca *hca);

@@ -215,6 +215,52 @@ static bool object_live(const struct qhca_hca *hca, enum qhca_table table,
 	}
 }
 
+/* Entries of a table that one call of UNMAP_CHUNKS looks at. */
+#define UNMAP_SLICE	QHCA_CACHE_SLICE
+
+/* The chunks are free if no object in them lives; commands alone make objects. */
+static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
+				      struct qhca_cmd_ctx *ctx,
+				      enum qhca_table table, uint32_t end)
+{
+	uint32_t stop = end - ctx->next > UNMAP_SLICE ?
+			ctx->next + UNMAP_SLICE : end;
+
+	for (; ctx->next < stop; ctx->next++)
+		if (object_live(hca, table, ctx->next))
+			return QHCA_CMD_IN_USE;
+	return stop == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+}
+
+/*
+ * Lines of protection entries that are not mapped any more, so that none is filled
+ * again meanwhile: each where it would be, or all if that is less to look at.
+ */
+static enum qhca_cmd_status drop_lines(struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx,
+				       uint32_t first, uint32_t end)
+{
+	const struct qhca_cache_inval all = { .all = true };
+	struct qhca_cache *pt = &hca->mem.pt;
+	bool few = end - first <= pt->geometry.sets;
+	uint32_t looked;
+
+	if (ctx->step == 1) {
+		ctx->step = 2;
+		ctx->next = first;
+		qhca_pool_key_drop(hca, first, end - 1);
+		if (!few)
+			qhca_cache_sweep_begin(pt, &ctx->sweep, &all);
+	}
+	if (!few)
+		return qhca_cache_sweep(pt, &ctx->sweep) ? QHCA_CMD_OK :
+							   QHCA_CMD_AGAIN;
+	for (looked = 0; looked < UNMAP_SLICE && ctx->next < end;
+	     looked += pt->geometry.blocks)
+		qhca_pt_drop(hca, ctx->next++);
+	return ctx->next == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+}
+
 enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
 					   struct qhca_cmd_ctx *ctx)
 {
@@ -229,14 +275,18 @@ enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
 	per_chunk = qhca_table_chunk_entries(hca, args.table);
 	first = args.first * per_chunk;
 	end = first + args.count * per_chunk;
-	for (i = 0; i < args.count; i++)
+	for (i = 0; ctx->step == 0 && i < args.count; i++)
 		if (!chunk[i])
 			return QHCA_CMD_NOT_MAPPED;
-	for (i = first; args.table != QHCA_TABLE_PT && i < end; i++)
-		if (object_live(hca, args.table, i))
-			return QHCA_CMD_IN_USE;
-	if (args.table == QHCA_TABLE_PT)
-		qhca_pt_drop_range(hca, first, end - 1);
+	if (ctx->step == 0) {
+		ctx->step = 1;
+		ctx->next = first;
+	}
+	if (args.table != QHCA_TABLE_PT)
+		status = find_live(hca, ctx, args.table, end);
+	if (status)
+		return status;
 	memset(chunk, 0, args.count * sizeof(*chunk));
-	return QHCA_CMD_OK;
+	return args.table == QHCA_TABLE_PT ? drop_lines(hca, ctx, first, end) :
+					     QHCA_CMD_OK;
 }

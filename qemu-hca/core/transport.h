@@ -31,6 +31,8 @@
 
 /* Packets a QP may have unacknowledged; an ACK is asked for every so many. */
 #define QHCA_SEND_WINDOW	256
+/* WQEs that a QP may have begun when it begins one that has no packets. */
+#define QHCA_SEND_WQES		512
 #define QHCA_ACK_EVERY		32
 
 #define QHCA_GSI_QKEY		0x80010000u

@@ -31,6 +31,8 @@ void qhca_wire_reset(struct qhca_hca *hca)
 	hca->wire.tx_frame = NULL;
 	hca->wire.loop_ci = hca->wire.loop_pi;
 	hca->wire.tx_no_loop = false;
+	/* a host without room says so again; one that has lost what it held may not */
+	hca->wire.tx_blocked = false;
 }
 
 /* ------------------------------------------------------------------------
@@ -266,14 +268,17 @@ static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		   uint64_t now)
 {
-	hca->now = now;
-	if (qhca_is_dead(hca))
-		return;
-	if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN) {
+	if (!qhca_enter(hca, now)) {
 		qhca_count(hca, QHCA_CNT_rx_dropped);
 		return;
 	}
-	receive(hca, frame, len);
+	if (qhca_is_dead(hca))
+		;
+	else if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN)
+		qhca_count(hca, QHCA_CNT_rx_dropped);
+	else
+		receive(hca, frame, len);
+	qhca_leave(hca);
 }
 
 /* ------------------------------------------------------------------------
@@ -391,7 +396,8 @@ void qhca_tx_raw(struct qhca_hca *hca, size_t len)
 
 void qhca_tx_ready(struct qhca_hca *hca, uint64_t now)
 {
-	hca->now = now;
+	if (!hca->entered)
+		hca->now = now;
 	hca->wire.tx_blocked = false;
 }
 

@@ -22,12 +22,19 @@ static bool watched(const struct host *h, uint64_t addr, size_t len)
 	       addr + len > h->watch_first;
 }
 
+static void meanwhile(struct host *h)
+{
+	if (h->meanwhile)
+		h->meanwhile(h);
+}
+
 static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 		    size_t len)
 {
 	struct host *h = host;
 
 	assert_int_equal(gvmi, h->hca ? h->hca->cfg.gvmi : gvmi);
+	meanwhile(h);
 	h->reads++;
 	h->watch_reads += watched(h, addr, len);
 	if (!dma_ok(h, addr, len))
@@ -42,6 +49,7 @@ static int dma_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
 	struct host *h = host;
 
 	(void)gvmi;
+	meanwhile(h);
 	h->writes++;
 	h->watch_writes += watched(h, addr, len);
 	if (!dma_ok(h, addr, len))
@@ -56,6 +64,7 @@ static void raise_irq(void *host, unsigned int vector)
 
 	assert_true(vector < QHCA_MAX_VECTORS);
 	h->irqs[vector]++;
+	meanwhile(h);
 }
 
 static void *tx_reserve(void *host, size_t len)
@@ -63,6 +72,7 @@ static void *tx_reserve(void *host, size_t len)
 	struct host *h = host;
 
 	assert_true(len <= sizeof(h->room));
+	meanwhile(h);
 	h->reserved = h->tx_full ? 0 : len;
 	return h->tx_full ? NULL : h->room;
 }
@@ -78,6 +88,7 @@ static void tx_commit(void *host, size_t len)
 		memcpy(h->sent[h->num_sent].data, h->room, len);
 	}
 	h->num_sent++;
+	meanwhile(h);
 }
 
 /* ---- life */

@@ -43,6 +43,9 @@ struct host {
 
 	unsigned int irqs[QHCA_MAX_VECTORS];
 
+	/* NULL, or called in each callback: a host that calls back */
+	void (*meanwhile)(struct host *h);
+
 	bool tx_full;			/* no room on the link */
 	uint8_t room[QHCA_MAX_FRAME];
 	size_t reserved;

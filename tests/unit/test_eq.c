@@ -253,6 +253,116 @@ static void test_forget_cq(void **state)
 	host_free(h);
 }
 
+/* ---- many events that wait: a few are written in each call */
+
+#define MANY_DEPTH	8u		/* log */
+#define MANY_QPS	1024u
+
+/* EQ 0 is full, and an event of each QP waits. */
+static struct host *many_held(struct ring *eq)
+{
+	struct qhca_config cfg;
+	struct qhca_init_hca in;
+	struct host *h;
+
+	host_config(&cfg);
+	cfg.log_max_qp = 10;
+	h = host_new(&cfg);
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	host_map_table(h, QHCA_TABLE_EQ);
+	*eq = host_ring(h, MANY_DEPTH);
+	assert_int_equal(host_create_eq(h, 0, eq, VECTOR), QHCA_CMD_OK);
+	for (uint32_t i = 0; i < 1u << MANY_DEPTH; i++)
+		qhca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 1, i);
+	for (uint32_t i = 0; i < MANY_QPS; i++)
+		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
+	assert_int_equal(written(h, 0), 1u << MANY_DEPTH);
+	return h;
+}
+
+static void test_arm_writes_a_few(void **state)
+{
+	struct ring eq;
+	struct host *h = many_held(&eq);
+	uint32_t first = 1u << MANY_DEPTH;
+	uint64_t writes = h->writes;
+
+	(void)state;
+	arm(h, 0, first);
+	assert_int_equal(written(h, 0), first + QHCA_EQ_DRAIN);
+	assert_true(h->writes - writes <= QHCA_EQ_DRAIN);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	/* the next calls go on at once, in order, and none writes more */
+	for (uint32_t n = 2; n <= 4; n++) {
+		assert_true(qhca_run(h->hca, h->now, 1).more);
+		assert_int_equal(written(h, 0), first + n * QHCA_EQ_DRAIN);
+	}
+	/* the queue is full again: nothing to do before software takes some */
+	assert_false(qhca_run(h->hca, h->now, 1).more);
+	for (uint32_t i = 0; i < 1u << MANY_DEPTH; i++)
+		check_eqe(h, &eq, first + i, QHCA_EVENT_QP_FATAL, i, i);
+	host_free(h);
+}
+
+/* An event that comes then waits behind the others, and nobody writes those. */
+static void test_event_behind_many(void **state)
+{
+	struct ring eq;
+	struct host *h = many_held(&eq);
+	uint32_t first = 1u << MANY_DEPTH, ci = first;
+	uint64_t writes;
+
+	(void)state;
+	host_set_ci(h, &eq, ci);
+	writes = h->writes;
+	qhca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 2, 77);
+	assert_true(h->writes - writes < 16);
+	for (uint32_t i = 0; i <= MANY_QPS / first; i++) {
+		host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+		ci = written(h, 0);
+		host_set_ci(h, &eq, ci);
+	}
+	host_run_at(h, h->now + QHCA_EQ_POLL_NS);
+	assert_int_equal(written(h, 0), first + MANY_QPS + 1);
+	check_eqe(h, &eq, first + MANY_QPS, QHCA_EVENT_SRQ_LIMIT, 2, 77);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
+	host_free(h);
+}
+
+/* DESTROY_EQ of such a queue, cut by a reset, and whole: nothing is left behind. */
+static void test_destroy_with_many(void **state)
+{
+	struct qhca_cmd_slot *slot;
+	struct ring eq;
+	struct host *h = many_held(&eq);
+
+	(void)state;
+	qhca_event(h->hca, QHCA_EVENT_CQ_ERROR, 1, 0);
+	slot = host_ptr(h, h->slots);
+	memset(slot, 0, sizeof(*slot));
+	put_le16(&slot->opcode, QHCA_CMD_DESTROY_EQ);
+	put_le32(&slot->status, QHCA_CMD_OWN);
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, h->now);
+	assert_true(qhca_run(h->hca, h->now, 1).more);
+	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
+	/* between two slices the queue takes nothing any more */
+	qhca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 9, 0);
+	qhca_reset(h->hca, h->now);
+	for (uint32_t i = 0; i < h->hca->eqs.num_nodes; i++)
+		assert_false(h->hca->eqs.held[i].linked);
+	host_free(h);
+
+	h = many_held(&eq);
+	qhca_event(h->hca, QHCA_EVENT_CQ_ERROR, 1, 0);
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	assert_int_equal(h->hca->eqs.num_linked, 0);
+	assert_int_equal(qhca_eqs_deadline(h->hca), QHCA_NEVER);
+	host_free(h);
+}
+
 /* A consumer index that makes no sense is not believed. */
 static void test_insane_ci(void **state)
 {
@@ -444,6 +554,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_forget),
 	cmocka_unit_test(test_forget_cq),
 	cmocka_unit_test(test_insane_ci),
+	cmocka_unit_test(test_arm_writes_a_few),
+	cmocka_unit_test(test_event_behind_many),
+	cmocka_unit_test(test_destroy_with_many),
 	cmocka_unit_test(test_create_errors),
 	cmocka_unit_test(test_query),
 	cmocka_unit_test(test_unreachable),

@@ -236,6 +236,166 @@ static void test_reset_again(void **state)
 }
 
 /* ------------------------------------------------------------------------
+ * A host that calls back
+ */
+static uint64_t calls, call_at;		/* callbacks so far; the one that acts */
+static uint8_t own_frame[64];
+
+/* What a guest can make of a callback, by way of its own registers. */
+static void call_back(struct host *h)
+{
+	if (++calls != call_at)
+		return;
+	assert_true(qhca_is_entered(h->hca));
+	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, 0, 1);
+	qhca_rx_frame(h->hca, own_frame, sizeof(own_frame), 1);
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 2, 1);
+	qhca_reg_read(h->hca, QHCA_REG_STATUS, 1);
+	assert_true(qhca_run(h->hca, 1, 10).more);
+	qhca_reg_write(h->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, 1);
+}
+
+/* One command, whether it is answered or not. */
+static void try_command(struct host *h, uint16_t opcode, uint32_t index,
+			const void *in, uint32_t in_len)
+{
+	struct qhca_cmd_slot *slot = host_ptr(h, h->slots);
+	uint64_t mailbox = host_alloc(h, QHCA_MAILBOX_SIZE, 64);
+
+	memcpy(host_ptr(h, mailbox), in, in_len);
+	memset(slot, 0, sizeof(*slot));
+	put_le16(&slot->opcode, opcode);
+	put_le32(&slot->index, index);
+	put_le64(&slot->in_addr, mailbox);
+	put_le32(&slot->in_len, in_len);
+	put_le32(&slot->flags, QHCA_CMD_F_EVENT);
+	put_le32(&slot->status, QHCA_CMD_OWN);
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_run(h->hca, 0, 100);
+}
+
+/* Commands with mailboxes, doorbells, events, interrupts, and death. */
+static void work(struct host *h)
+{
+	struct ring eq = host_ring(h, 2), cq = host_ring(h, 2);
+	struct qhca_eqc_sw eqc = { .buf = eq.buf, .log_depth = 2 };
+	struct qhca_cqc_sw cqc = { .buf = cq.buf, .log_depth = 2 };
+
+	put_le32(&eqc.rec_offset, eq.rec_offset);
+	put_le32(&cqc.rec_offset, cq.rec_offset);
+	try_command(h, QHCA_CMD_CREATE_EQ, 0, &eqc, sizeof(eqc));
+	try_command(h, QHCA_CMD_CREATE_CQ, 7, &cqc, sizeof(cqc));
+	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, 0, 0);
+	qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM, 7, 0);
+	qhca_set_link(h->hca, false, 0);
+	qhca_set_link(h->hca, true, 0);
+	try_command(h, QHCA_CMD_DESTROY_CQ, 7, NULL, 0);
+	qhca_inject_fatal(h->hca);
+}
+
+/* As after a reset, whatever came after it in work(). */
+static bool is_reset(const struct host *h)
+{
+	return !h->hca->initialised && !(h->hca->status & QHCA_STATUS_ENABLED);
+}
+
+/*
+ * A reset register written in each callback in turn: the call goes on with what it
+ * had, does little more, and the function is as after any reset.
+ */
+static void test_reset_in_callback(void **state)
+{
+	uint64_t all;
+
+	(void)state;
+	for (call_at = 1, all = 1; call_at <= all; call_at++) {
+		struct host *h = host_new_ready();
+
+		calls = 0;
+		h->meanwhile = call_back;
+		work(h);
+		all = calls > all ? calls : all;
+		assert_true(is_reset(h) == (calls >= call_at));
+		assert_false(qhca_is_entered(h->hca));
+		assert_int_equal(h->hca->late, 0);
+		host_free(h);
+	}
+	assert_true(all > 10);
+}
+
+/* The call that is being served makes no more accesses than it must. */
+static void reset_once(struct host *h)
+{
+	if (++calls == call_at)
+		qhca_reset(h->hca, 1);
+}
+
+static void test_reset_cuts_work(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_cmd_slot *slots = host_ptr(h, h->slots);
+
+	(void)state;
+	for (unsigned int i = 0; i < 32; i++) {
+		memset(&slots[i], 0, sizeof(slots[i]));
+		put_le32(&slots[i].status, QHCA_CMD_OWN);
+	}
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
+	calls = 0;
+	call_at = 3;			/* the second command's slot is read */
+	h->meanwhile = reset_once;
+	assert_false(qhca_run(h->hca, 0, 1000).more);
+	assert_true(calls <= 4);
+	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_STATUS, 0),
+			 QHCA_STATUS_READY);
+	assert_true(get_le32(&slots[2].status) & QHCA_CMD_OWN);
+	assert_false(h->hca->initialised);
+	host_free(h);
+}
+
+/* What comes in a callback besides a reset is done after it, or lost. */
+static void link_and_fatal(struct host *h)
+{
+	if (++calls != 1)
+		return;
+	qhca_set_link(h->hca, false, 1);
+	assert_true(h->hca->link_up);
+	qhca_inject_fatal(h->hca);
+	assert_false(h->hca->status & QHCA_STATUS_FATAL);
+	qhca_rx_frame(h->hca, own_frame, sizeof(own_frame), 1);
+}
+
+static void test_late(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t dropped = COUNT(h, rx_dropped);
+
+	(void)state;
+	calls = 0;
+	h->meanwhile = link_and_fatal;
+	host_cmd(h, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0);
+	assert_false(h->hca->link_up);
+	assert_true(h->hca->status & QHCA_STATUS_FATAL);
+	assert_int_equal(COUNT(h, rx_dropped), dropped + 1);
+	host_free(h);
+}
+
+/* A link that was full is asked again after a reset: nobody else may say so. */
+static void test_reset_unblocks(void **state)
+{
+	struct host *h = host_new_ready();
+
+	(void)state;
+	h->tx_full = true;
+	assert_null(qhca_tx_begin(h->hca, 60));
+	h->tx_full = false;
+	assert_null(qhca_tx_begin(h->hca, 60));	/* until qhca_tx_ready() */
+	qhca_reset(h->hca, 0);
+	assert_non_null(qhca_tx_begin(h->hca, 60));
+	host_free(h);
+}
+
+/* ------------------------------------------------------------------------
  * Observation
  */
 static void test_counter_names(void **state)
@@ -345,6 +505,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_idle),
 	cmocka_unit_test(test_fatal),
 	cmocka_unit_test(test_reset_again),
+	cmocka_unit_test(test_reset_in_callback),
+	cmocka_unit_test(test_reset_cuts_work),
+	cmocka_unit_test(test_late),
+	cmocka_unit_test(test_reset_unblocks),
 	cmocka_unit_test(test_counter_names),
 	cmocka_unit_test(test_cache_lines),
 };

@@ -579,7 +579,144 @@ static void test_dma_fails(void **state)
 	assert_int_equal(done, 3);
 }
 
+/* ------------------------------------------------------------------------
+ * Invalidation of large caches, a slice in each call
+ */
+#define LARGE_SETS	4096u
+#define LARGE_LINES	(4 * LARGE_SETS)
+
+/* Translation lines of two keys, half of the cache each. */
+static struct host *large_cache(void)
+{
+	struct host *h = host_new_cache(QHCA_CACHE_AT, LARGE_SETS, 4);
+	struct qhca_cache *at = &h->hca->mem.at;
+
+	for (uint32_t i = 0; i < LARGE_LINES; i++) {
+		struct qhca_tag tag = { .index = 5 + i % 2 * 2, .page = i };
+
+		assert_non_null(qhca_cache_install(at, tag,
+						   qhca_cache_fill_begin(at)));
+	}
+	return h;
+}
+
+static struct qhca_cmd_slot *ring_slot(struct host *h, uint16_t opcode,
+				       uint32_t param)
+{
+	struct qhca_cmd_slot *slot = host_ptr(h, h->slots);
+
+	memset(slot, 0, 2 * sizeof(*slot));
+	put_le16(&slot[0].opcode, opcode);
+	put_le32(&slot[0].index, 5);
+	put_le32(&slot[0].param, param);
+	put_le32(&slot[0].status, QHCA_CMD_OWN);
+	put_le32(&slot[1].status, QHCA_CMD_OWN);	/* NOP */
+	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 3, h->now);
+	return slot;
+}
+
+/* How many calls it takes; none may drop more than a slice. */
+static unsigned int slices(struct host *h, const struct qhca_cmd_slot *slot)
+{
+	unsigned int n = 0;
+
+	while (get_le32(&slot->status) & QHCA_CMD_OWN) {
+		uint32_t before = h->hca->mem.at.valid + h->hca->mem.pt.valid;
+
+		assert_true(get_le32(&slot[1].status) & QHCA_CMD_OWN);
+		assert_true(qhca_run(h->hca, h->now, 1).more);
+		assert_true(before - h->hca->mem.at.valid -
+			    h->hca->mem.pt.valid <= QHCA_CACHE_SLICE);
+		n++;
+		assert_true(n < 100);
+	}
+	assert_int_equal(get_le32(&slot->status), QHCA_CMD_OK);
+	host_run(h);
+	assert_int_equal(get_le32(&slot[1].status), QHCA_CMD_OK);
+	return n;
+}
+
+static void test_invalidate_slices(void **state)
+{
+	struct host *h = large_cache();
+	struct qhca_cmd_slot *slot;
+
+	(void)state;
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
+	assert_true(slices(h, slot) >= LARGE_LINES / QHCA_CACHE_SLICE);
+	assert_int_equal(h->hca->mem.at.valid, LARGE_LINES / 2);
+	assert_int_equal(COUNT(h, at_invalidations), LARGE_LINES / 2);
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_ALL,
+			 QHCA_INVAL_AT | QHCA_INVAL_PT);
+	assert_true(slices(h, slot) >= LARGE_LINES / QHCA_CACHE_SLICE);
+	assert_int_equal(h->hca->mem.at.valid, 0);
+	host_free(h);
+}
+
+/* A line filled between two slices stays, if its key is another one. */
+static void test_fill_between_slices(void **state)
+{
+	struct host *h = large_cache();
+	struct qhca_cache *at = &h->hca->mem.at;
+	struct qhca_tag tag = { .index = 9, .page = 1 };
+	struct qhca_cmd_slot *slot;
+	uint64_t begun = qhca_cache_fill_begin(at);
+
+	(void)state;
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
+	qhca_run(h->hca, h->now, 1);
+	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
+	assert_non_null(qhca_cache_install(at, tag, begun));
+	/* a fill of the dead key that was begun before is refused */
+	tag.index = 5;
+	tag.page = 0;
+	assert_null(qhca_cache_install(at, tag, begun));
+	slices(h, slot);
+	assert_null(qhca_cache_peek(at, tag));
+	tag.index = 9;
+	tag.page = 1;
+	assert_non_null(qhca_cache_peek(at, tag));
+	host_free(h);
+}
+
+/* What ends a command in the middle: reset, a fatal error; ENABLE finishes it. */
+static void test_slices_cut(void **state)
+{
+	struct qhca_cmd_slot *slot;
+	struct host *h;
+
+	(void)state;
+	h = large_cache();
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
+	qhca_run(h->hca, h->now, 1);
+	qhca_reset(h->hca, h->now);
+	assert_false(qhca_run(h->hca, h->now, 100).more);
+	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
+	host_free(h);
+
+	h = large_cache();
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
+	qhca_run(h->hca, h->now, 1);
+	qhca_inject_fatal(h->hca);
+	assert_false(qhca_run(h->hca, h->now, 100).more);
+	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
+	host_free(h);
+
+	h = large_cache();
+	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
+	qhca_run(h->hca, h->now, 1);
+	qhca_reg_write(h->hca, QHCA_REG_CONTROL, 0, h->now);
+	assert_int_equal(get_le32(&slot[0].status), QHCA_CMD_OK);
+	assert_int_equal(h->hca->mem.at.valid, LARGE_LINES / 2);
+	assert_false(qhca_run(h->hca, h->now, 100).more);
+	assert_true(get_le32(&slot[1].status) & QHCA_CMD_OWN);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_invalidate_slices),
+	cmocka_unit_test(test_fill_between_slices),
+	cmocka_unit_test(test_slices_cut),
 	cmocka_unit_test(test_invalidate),
 	cmocka_unit_test(test_invalidate_args),
 	cmocka_unit_test(test_invalidate_all),

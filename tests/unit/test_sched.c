@@ -43,7 +43,26 @@ static void test_doorbells_ignored(void **state)
 	host_free(h);
 }
 
+/* Timers that are due together are served as the budget allows, not all at once. */
+static void test_many_due(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_run_result r;
+
+	(void)state;
+	for (uint32_t qpn = 2; qpn < QPNS; qpn++)
+		qhca_sched_timer(h->hca, qpn, 100);
+	r = qhca_run(h->hca, 100, 5);
+	assert_true(r.deadline <= 100);
+	assert_true(h->hca->sched.heap_len >= QPNS - 2 - 5);
+	host_run_at(h, 100);
+	assert_int_equal(h->hca->sched.heap_len, 0);
+	assert_int_equal(qhca_sched_deadline(h->hca), QHCA_NEVER);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_many_due),
 	cmocka_unit_test(test_timers),
 	cmocka_unit_test(test_doorbells_ignored),
 };
