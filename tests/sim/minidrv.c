@@ -468,7 +468,7 @@ void md_start(struct md *md, const struct md_init *init)
 		md->init.log_eq = 10;
 	md->next_key = QHCA_FIRST_KEY_INDEX;
 	md->next_qpn = 2;
-	md->next_cqn = md->next_srqn = 0;
+	md->next_cqn = md->next_srqn = md->cq_eqn = 0;
 	md->brk = MD_PAGE;
 
 	qhca_reg_write(md->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, md->now);
@@ -557,6 +557,7 @@ void md_cq_create_moderated(struct md *md, struct md_cq *cq, uint32_t log_depth,
 	md_buf_alloc(md, &cq->buf, cq->rec_offset + 128);
 	buf_describe(&cq->buf, &in.buf);
 	put_le32(&in.rec_offset, cq->rec_offset);
+	put_le32(&in.eqn, md->cq_eqn);
 	put_le32(&in.threshold, 1u << log_depth >> 1);
 	put_le16(&in.moder_count, count);
 	put_le16(&in.moder_usec, usec);

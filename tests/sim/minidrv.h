@@ -129,6 +129,7 @@ struct md {
 	uint32_t next_key, next_qpn, next_cqn, next_srqn;
 	uint64_t pt;			/* bus address of the protection table */
 	uint32_t eq_ci;
+	uint32_t cq_eqn;		/* of the CQs that are made next */
 	uint64_t eq_ring, eq_rec;
 	uint8_t mac[6], gid[16];
 	uint64_t table[QHCA_NUM_TABLES];
