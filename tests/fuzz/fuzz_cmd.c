@@ -700,6 +700,9 @@ static void rarely(struct script *s)
 	case 11:
 		s->g->fail_in = 0;
 		break;
+	case 12:
+		s->g->reset_in = 1 + in_below(s->in, 64);
+		break;
 	default:
 		guard_observe(s->g);
 		break;

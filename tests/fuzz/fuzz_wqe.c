@@ -700,6 +700,39 @@ static void invalidate(struct script *x, struct side *s)
 			  1 + in_below(x->in, 3), NULL, 0);
 }
 
+/* A kernel takes things away in the middle of what goes on. */
+static void upset(struct script *x, struct side *s)
+{
+	const struct md_qp *qp = &s->qp[in_below(x->in, NUM_QPS)];
+
+	switch (in_below(x->in, 8)) {
+	case 0:
+	case 1:
+		guard_cmd(s->g, QHCA_CMD_DESTROY_QP, qp->qpn, 0, NULL, 0);
+		break;
+	case 2:
+		guard_cmd(s->g, QHCA_CMD_DESTROY_CQ, in_below(x->in, 4), 0,
+			  NULL, 0);
+		break;
+	case 3:
+		guard_cmd(s->g, QHCA_CMD_DESTROY_SRQ, in_below(x->in, 2), 0,
+			  NULL, 0);
+		break;
+	case 4:
+		guard_cmd(s->g, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0);
+		break;
+	case 5:
+		s->g->reset_in = 1 + in_below(x->in, 100);
+		break;
+	case 6:
+		guard_reg_write(s->g, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+		break;
+	default:
+		qhca_inject_fatal(s->g->hca);
+		break;
+	}
+}
+
 static void step(struct script *x)
 {
 	uint8_t op = in_u8(x->in);
@@ -727,8 +760,10 @@ static void step(struct script *x)
 		doorbell(x, s);
 	else if (op < 250)
 		modify(x, s);
-	else
+	else if (op < 254 || !x->kernel)
 		invalidate(x, s);
+	else
+		upset(x, s);
 }
 
 /* ------------------------------------------------------------------------

@@ -71,6 +71,15 @@ void guard_digest(struct guard *g, const void *data, size_t len)
 /* ------------------------------------------------------------------------
  * Host operations
  */
+/* The access has come back as writes to the device's own registers. */
+static void call_back(struct guard *g)
+{
+	qhca_doorbell(g->hca, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->now);
+	qhca_reg_write(g->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, g->md->now);
+	qhca_reg_write(g->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+		       g->md->now);
+}
+
 static bool dma_refused(struct guard *g, uint64_t addr, size_t len)
 {
 	g->dma++;
@@ -78,6 +87,8 @@ static bool dma_refused(struct guard *g, uint64_t addr, size_t len)
 		guard_fail("one call does without end");
 	if (!len)
 		guard_fail("DMA of no bytes");
+	if (g->reset_in && --g->reset_in == 0)
+		call_back(g);
 	if (g->fail_in && --g->fail_in == 0) {
 		g->fail_in = g->fail_on;
 		return true;
@@ -297,7 +308,7 @@ static void renew(struct guard *g)
 	memset(g->writable, 0, sizeof(g->writable));
 	memset(g->change, 0, sizeof(g->change));
 	memset(g->devmem, 0, sizeof(g->devmem));
-	g->fail_in = 0;
+	g->fail_in = g->reset_in = 0;
 	g->fail_on = g->blocked = g->ours = false;
 	g->first = g->num = 0;
 	g->dma_left = g->frames_left = UINT64_MAX;
@@ -591,7 +602,7 @@ static void nop(struct guard *g)
 
 void guard_check_alive(struct guard *g)
 {
-	g->fail_in = 0;
+	g->fail_in = g->reset_in = 0;
 	memset(g->change, 0, sizeof(g->change));
 	if (!g->anything)
 		guard_allow(g, LAST_PAGE, MD_PAGE);

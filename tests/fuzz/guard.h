@@ -49,6 +49,7 @@ struct guard {
 	uint8_t writable[GUARD_MEM / GUARD_BLOCK];
 	uint64_t fail_in;		/* DMA: the n-th from now fails */
 	bool fail_on;			/* ... and all after it */
+	uint64_t reset_in;		/* in the n-th a register asks for a reset */
 	struct {			/* once read, the byte becomes another */
 		uint64_t addr;		/* 0: unused */
 		uint8_t value;
