@@ -469,6 +469,80 @@ static void local_inv_sends_nothing_again(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
+#define LOG_MANY	11u		/* WQEs of a long queue */
+#define AT_ONCE		800u		/* completions of an ACK, and of a turn */
+
+static bool drop_from_b(struct world *w, unsigned int from, uint8_t *frame,
+			size_t len)
+{
+	(void)w;
+	(void)frame;
+	(void)len;
+	return from == 0;
+}
+
+static void open_long(struct end *e, struct end *like, uint32_t log_depth)
+{
+	struct md_qp_init init = {
+		.type = QHCA_QPT_RC, .pd = PAIR_PD, .sq_log_depth = log_depth,
+		.sq_log_stride = 7, .rq_log_depth = 2, .rq_log_stride = 5,
+		.send_cq = &e->scq, .recv_cq = &e->scq,
+	};
+
+	*e = (struct end){ .md = like->md, .mr = like->mr, .conn = like->conn,
+			   .host = like->host };
+	md_cq_create(e->md, &e->scq, LOG_MANY);
+	if (md_qp_create(e->md, &e->qp, &init))
+		md_die("CREATE_QP");
+}
+
+/*
+ * WQEs without packets take no room of the window.  So many of them may lie behind
+ * a message, and the ACK that the message waits for completes those that were
+ * begun, which must not be all of a long queue.
+ */
+static void ack_completes_some(struct pair *p)
+{
+	uint32_t most = 0, done = 0, n;
+	uint64_t limit;
+	struct qhca_cqe cqe;
+	struct end a, b;
+	struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
+		.sge = &sge, .num_sge = 1, .raddr = PAIR_IOVA + TARGET,
+		.rkey = p->b.mr.key,
+	};
+
+	open_long(&a, &p->a, LOG_MANY);
+	open_long(&b, &p->b, 2);
+	a.conn.dest_qpn = b.qp.qpn;
+	b.conn.dest_qpn = a.qp.qpn;
+	md_qp_connect(a.md, &a.qp, &a.conn);
+	md_qp_connect(b.md, &b.qp, &b.conn);
+	for (uint32_t i = 0; i < (1u << LOG_MANY) - 8; i++) {
+		md_post_send(a.md, &a.qp, &wr);
+		wr.opcode = QHCA_WQE_NOP;
+	}
+	p->w.filter = drop_from_b;
+	md_ring(a.md, &a.qp);
+	run_for(p, 500000);		/* less than the ACK timeout */
+	CHECK(!md_poll(&a.scq, &cqe));
+	p->w.filter = NULL;
+	limit = p->w.now + 1000000000;
+	while (done < (1u << LOG_MANY) - 8 && p->w.now < limit) {
+		world_wait(&p->w, p->w.now + 1000);
+		for (n = 0; md_poll(&a.scq, &cqe); n++)
+			CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
+		most = n > most ? n : most;
+		done += n;
+	}
+	CHECK_EQ(done, (1u << LOG_MANY) - 8);
+	CHECK(most <= AT_ONCE);
+	md_qp_destroy(a.md, &a.qp);
+	md_qp_destroy(b.md, &b.qp);
+}
+
 /*
  * A queue that is told to drain in the middle of messages that asked for nothing
  * sends the newest packet again, and no other: its ACK covers all before it.
@@ -815,6 +889,7 @@ const struct scenario key_scenarios[] = {
 	KERNEL(window_ends_where_it_ends), KERNEL(window_of_other_qp), KERNEL(bad_binds),
 	KERNEL(fast_reg_cycles), KERNEL(fast_reg_twice), KERNEL(local_inv_waits),
 	KERNEL(local_inv_sends_nothing_again), KERNEL(drain_sends_one_again),
+	KERNEL(ack_completes_some),
 	KERNEL(send_inv), KERNEL(send_inv_refused), KERNEL(writes_meet_invalidation),
 	KERNEL(reads_meet_invalidation), KERNEL(local_key_dies), KERNEL(receive_key_dies),
 	KERNEL(late_read_of_dead_key), KERNEL(pages_move),
