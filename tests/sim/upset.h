@@ -41,9 +41,10 @@ enum area { SEND_FROM, READ_FROM, WRITE_TO, READ_TO, RECV_TO, NUM_AREAS };
 
 struct req {
 	bool busy;
+	bool silent;			/* not signalled: ends with a later one */
 	uint8_t opcode;
 	uint32_t len, memory;		/* memory: the peer's region, by generation */
-	uint64_t seed;
+	uint64_t seed, order;
 };
 
 struct half {				/* of a connection, on one host */

@@ -423,7 +423,7 @@ static bool post_recv(struct upset *u, struct conn *c, unsigned int host)
 }
 
 static void post_one(struct upset *u, struct conn *c, unsigned int host,
-		     uint32_t slot, uint8_t opcode)
+		     uint32_t slot, uint8_t opcode, bool silent)
 {
 	struct half *h = &c->half[host], *peer = &c->half[!host];
 	bool read = opcode == QHCA_WQE_READ;
@@ -436,15 +436,15 @@ static void post_one(struct upset *u, struct conn *c, unsigned int host,
 		.key = h->mr.key,
 	};
 	struct md_wr wr = {
-		.opcode = opcode, .flags = QHCA_WQE_F_SIGNALED,
+		.opcode = opcode, .flags = silent ? 0 : QHCA_WQE_F_SIGNALED,
 		.wr_id = wr_id_of(h, false, slot), .num_sge = 1, .sge = &sge,
 		.raddr = slot_addr(c, peer, read ? READ_FROM : WRITE_TO, slot),
 		.rkey = peer->mr.key,
 	};
 
 	*r = (struct req){
-		.busy = true, .opcode = opcode, .len = sge.len,
-		.memory = peer->memory,
+		.busy = true, .silent = silent, .opcode = opcode,
+		.len = sge.len, .memory = peer->memory, .order = ++u->serial,
 		.seed = read ? static_seed(peer, slot) : ++u->serial,
 	};
 	if (!read)
@@ -460,22 +460,41 @@ static void post_one(struct upset *u, struct conn *c, unsigned int host,
 	md_post_send(u->node[host].md, &h->qp, &wr);
 }
 
-/* A kernel consumer's: register a page, write from it, invalidate the key. */
+#define BURST	5u			/* a registration, writes, its end */
+
+/* The request at the ends of a burst that has no message. */
+static void post_local(struct upset *u, struct conn *c, unsigned int host,
+		       uint32_t slot, struct md_wr *wr)
+{
+	struct half *h = &c->half[host];
+
+	wr->wr_id = wr_id_of(h, false, slot);
+	h->out[slot] = (struct req){
+		.busy = true, .silent = !wr->flags, .opcode = wr->opcode,
+		.order = ++u->serial,
+	};
+	md_post_send(u->node[host].md, &h->qp, wr);
+}
+
+/*
+ * A kernel consumer's: register a page, write a few times, and invalidate the key,
+ * which alone is signalled.
+ */
 static bool post_registered(struct upset *u, struct conn *c, unsigned int host)
 {
 	struct half *h = &c->half[host];
 	struct md *md = u->node[host].md;
-	uint32_t slot[3], n = 0;
 	struct qhca_wqe_reg reg = { .page_shift = 12 };
-	struct md_wr wr = { .flags = QHCA_WQE_F_SIGNALED, .reg = &reg };
+	struct md_wr wr = { .opcode = QHCA_WQE_REG_MR, .reg = &reg };
+	uint32_t slot[BURST], n = 0;
 
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		if (h->out[i].opcode == QHCA_WQE_LOCAL_INV && h->out[i].busy)
 			return false;	/* the key is in use */
-		if (!h->out[i].busy && n < 3)
+		if (!h->out[i].busy && n < BURST)
 			slot[n++] = i;
 	}
-	if (n < 3)
+	if (n < BURST)
 		return false;
 	h->fast_key = (h->fast_key & ~0xffu) | ((h->fast_key + 1) & 0xff);
 	put_le64(md_ptr(md, h->list), h->mr.buf.page[0]);
@@ -485,16 +504,13 @@ static bool post_registered(struct upset *u, struct conn *c, unsigned int host)
 	put_le32(&reg.key, h->fast_key);
 	put_le32(&reg.num_pages, 1);
 	put_le32(&reg.access, ACCESS);
-	wr.opcode = QHCA_WQE_REG_MR;
-	wr.wr_id = wr_id_of(h, false, slot[0]);
-	h->out[slot[0]] = (struct req){ .busy = true, .opcode = wr.opcode };
-	md_post_send(md, &h->qp, &wr);
-	post_one(u, c, host, slot[1], QHCA_WQE_WRITE);
+	post_local(u, c, host, slot[0], &wr);
+	for (uint32_t i = 1; i < BURST - 1; i++)
+		post_one(u, c, host, slot[i], QHCA_WQE_WRITE, true);
 	wr.opcode = QHCA_WQE_LOCAL_INV;
-	wr.wr_id = wr_id_of(h, false, slot[2]);
+	wr.flags = QHCA_WQE_F_SIGNALED;
 	wr.imm = h->fast_key;
-	h->out[slot[2]] = (struct req){ .busy = true, .opcode = wr.opcode };
-	md_post_send(md, &h->qp, &wr);
+	post_local(u, c, host, slot[BURST - 1], &wr);
 	return true;
 }
 
@@ -519,11 +535,10 @@ void conn_post(struct upset *u, struct conn *c, unsigned int host)
 		if (opcode == QHCA_WQE_SEND && !post_recv(u, c, !host) &&
 		    c->kind != DATAGRAM)
 			break;
-		post_one(u, c, host, (uint32_t)slot, opcode);
+		post_one(u, c, host, (uint32_t)slot, opcode, false);
 	}
 	md_ring(u->node[host].md, &h->qp);
-	if (world_pick(&u->w, 4) == 0)
-		md_arm(&h->cq, world_pick(&u->w, 2));
+	md_arm(&h->cq, world_pick(&u->w, 2));
 }
 
 /* ---- completions */
@@ -548,6 +563,25 @@ static bool received_right(struct upset *u, struct conn *c, unsigned int host,
 	       message_is(u, c, host, RECV_TO, slot, skip, 0, len - skip);
 }
 
+/* Requests before @last that are not signalled have ended well. */
+static bool end_silent(struct upset *u, struct conn *c, unsigned int host,
+		       const struct req *last)
+{
+	struct half *h = &c->half[host];
+	bool ok = true;
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		struct req *r = &h->out[i];
+
+		if (!r->busy || !r->silent || r->order >= last->order)
+			continue;
+		r->busy = false;
+		ok &= sent_right(u, c, host, r, i);
+	}
+	return ok || UPSET_FAIL(u, "host %u kind %u: wrong bytes of a request without a completion",
+				host, c->kind);
+}
+
 static bool take(struct upset *u, struct conn *c, unsigned int host,
 		 const struct qhca_cqe *cqe)
 {
@@ -563,6 +597,8 @@ static bool take(struct upset *u, struct conn *c, unsigned int host,
 				  cqe->status);
 	was = *r;
 	r->busy = false;
+	if (!recv && !end_silent(u, c, host, &was))
+		return false;
 	if (recv && c->kind == RC_SRQ)
 		md_srq_free(u->node[host].md, &h->srq, get_le32(&cqe->wqe));
 	if (cqe->status) {
@@ -583,14 +619,19 @@ bool conn_poll(struct upset *u, struct conn *c, unsigned int host)
 {
 	struct half *h = &c->half[host];
 	struct qhca_cqe cqe;
+	bool any = false;
 
 	while (md_poll(&h->cq, &cqe)) {
+		any = true;
 		if (cqe.opcode == QHCA_CQE_RESIZED)
 			resized(u, h, host, get_le32(&cqe.wqe));
 		else if (!take(u, c, host, &cqe))
 			return false;
 	}
-	return world_pick(&u->w, 8) || poll_eq(u, c, host);
+	if (any && world_pick(&u->w, 2))
+		md_arm(&h->cq, false);
+	/* seldom, so that events are held */
+	return world_pick(&u->w, 50) || poll_eq(u, c, host);
 }
 
 /* ---- pages */
