@@ -262,7 +262,8 @@ static void try_command(struct host *h, uint16_t opcode, uint32_t index,
 	struct qhca_cmd_slot *slot = host_ptr(h, h->slots);
 	uint64_t mailbox = host_alloc(h, QHCA_MAILBOX_SIZE, 64);
 
-	memcpy(host_ptr(h, mailbox), in, in_len);
+	if (in_len)
+		memcpy(host_ptr(h, mailbox), in, in_len);
 	memset(slot, 0, sizeof(*slot));
 	put_le16(&slot->opcode, opcode);
 	put_le32(&slot->index, index);
