@@ -369,8 +369,14 @@ static void test_tx_blocked(void **state)
 	assert_false(send_to(h, peer, 32, 1));	/* until the host says so */
 	qhca_tx_ready(h->hca, 0);
 	assert_true(send_to(h, peer, 32, 1));
-	/* a link that goes down takes everything and sends nothing */
+	/* a reset forgets that the link was full, the host tells again */
 	h->tx_full = true;
+	assert_false(send_to(h, peer, 32, 1));
+	qhca_reset(h->hca, 0);
+	assert_false(h->hca->wire.tx_blocked);
+	assert_false(send_to(h, peer, 32, 1));
+	qhca_tx_ready(h->hca, 0);
+	/* a link that goes down takes everything and sends nothing */
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_set_link(h->hca, false, 0);
 	assert_true(send_to(h, peer, 32, 1));
