@@ -273,12 +273,15 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		qhca_count(hca, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (qhca_is_dead(hca))
+	if (qhca_is_dead(hca)) {
 		;
-	else if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN)
+	} else if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN) {
 		qhca_count(hca, QHCA_CNT_rx_dropped);
-	else
+	} else {
+		if (!memcmp(frame + 6, hca->port.mac, sizeof(hca->port.mac)))
+			qhca_count(hca, QHCA_CNT_rx_own_mac);
 		receive(hca, frame, len);
+	}
 	qhca_leave(hca);
 }
 
