@@ -36,17 +36,17 @@ bool qhca_fetch_cost_set(struct qhca_hca *hca,
 		const char *name;
 		uint32_t ns;
 	} cost[] = {
-		{ "a protection entry", fetch->pt_ns },
-		{ "a translation node", fetch->at_ns },
-		{ "a context", fetch->context_ns },
+		{ "x-pt-fetch-ns", fetch->pt_ns },
+		{ "x-at-fetch-ns", fetch->at_ns },
+		{ "x-context-fetch-ns", fetch->context_ns },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cost) / sizeof(cost[0]); i++)
 		if (cost[i].ns > QHCA_MAX_FETCH_NS) {
 			snprintf(err, err_len,
-				 "%u ns for %s is over the maximum, %u",
-				 cost[i].ns, cost[i].name, QHCA_MAX_FETCH_NS);
+				 "%s=%u is over %u",
+				 cost[i].name, cost[i].ns, QHCA_MAX_FETCH_NS);
 			return false;
 		}
 	hca->cost.fetch = *fetch;

@@ -44,6 +44,7 @@ void qhca_config_default(struct qhca_config *cfg)
 	*cfg = defaults;
 }
 
+/* Limits and caches are called what the host's user calls them: see qhca.h. */
 struct limit {
 	const char *name;
 	uint64_t value, min, max;
@@ -70,19 +71,19 @@ static bool limits_ok(const struct limit *limit, size_t num, char *err,
 static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 {
 	const struct limit limits[] = {
-		{ "log_max_pt", cfg->log_max_pt, 2, QHCA_MAX_LOG_PT },
-		{ "log_max_qp", cfg->log_max_qp, 2, 23 },
-		{ "log_max_cq", cfg->log_max_cq, 1, 24 },
-		{ "log_max_srq", cfg->log_max_srq, 1, 24 },
-		{ "log_max_eq", cfg->log_max_eq, 1, QHCA_MAX_LOG_EQ },
-		{ "log_max_wq_depth", cfg->log_max_wq_depth, 1, 16 },
-		{ "log_max_cq_depth", cfg->log_max_cq_depth, 1, 24 },
-		{ "log_max_eq_depth", cfg->log_max_eq_depth, 1, 20 },
-		{ "num_vectors", cfg->num_vectors, 1, QHCA_MAX_VECTORS },
-		{ "num_gids", cfg->num_gids, 1, QHCA_MAX_GIDS },
-		{ "num_db_pages", cfg->num_db_pages, 1, 1u << 20 },
-		{ "max_flows", cfg->max_flows, 0, QHCA_MAX_FLOWS },
-		{ "link_speed", cfg->link_speed, 0,
+		{ "log-max-pt", cfg->log_max_pt, 2, QHCA_MAX_LOG_PT },
+		{ "log-max-qp", cfg->log_max_qp, 2, 23 },
+		{ "log-max-cq", cfg->log_max_cq, 1, 24 },
+		{ "log-max-srq", cfg->log_max_srq, 1, 24 },
+		{ "log-max-eq", cfg->log_max_eq, 1, QHCA_MAX_LOG_EQ },
+		{ "log-max-wq-depth", cfg->log_max_wq_depth, 1, 16 },
+		{ "log-max-cq-depth", cfg->log_max_cq_depth, 1, 24 },
+		{ "log-max-eq-depth", cfg->log_max_eq_depth, 1, 20 },
+		{ "vectors", cfg->num_vectors, 1, QHCA_MAX_VECTORS },
+		{ "gids", cfg->num_gids, 1, QHCA_MAX_GIDS },
+		{ "doorbell-pages", cfg->num_db_pages, 1, 1u << 20 },
+		{ "flows", cfg->max_flows, 0, QHCA_MAX_FLOWS },
+		{ "link-speed", cfg->link_speed, 1,
 		  QHCA_GET(QHCA_LINK_SPEED, QHCA_LINK_SPEED) },
 	};
 
@@ -93,31 +94,29 @@ static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 static bool caches_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 {
 	static const char * const name[QHCA_NUM_CACHES] = {
-		[QHCA_CACHE_PT] = "protection",
-		[QHCA_CACHE_AT] = "translation",
-		[QHCA_CACHE_QD] = "QP descriptor",
-		[QHCA_CACHE_CQ] = "CQ descriptor",
-		[QHCA_CACHE_SRQ] = "SRQ descriptor",
+		[QHCA_CACHE_PT] = "pt", [QHCA_CACHE_AT] = "at",
+		[QHCA_CACHE_QD] = "qp", [QHCA_CACHE_CQ] = "cq",
+		[QHCA_CACHE_SRQ] = "srq",
 	};
 	unsigned int i;
 
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		if (!qhca_geometry_valid(&cfg->cache_max[i], NULL)) {
+		const struct qhca_geometry *max = &cfg->cache_max[i];
+		const struct qhca_geometry *geometry = &cfg->cache_default[i];
+
+		if (!qhca_geometry_valid(max, NULL)) {
 			snprintf(err, err_len,
-				 "the maximum of the %s cache, %u sets x %u blocks, is not powers of two within %u x %u and %u lines",
-				 name[i], cfg->cache_max[i].sets,
-				 cfg->cache_max[i].blocks, QHCA_CACHE_MAX_SETS,
-				 QHCA_CACHE_MAX_BLOCKS, QHCA_CACHE_MAX_LINES);
+				 "%s-cache-max-sets=%u and %s-cache-max-blocks=%u are not powers of two within %u x %u and %u lines",
+				 name[i], max->sets, name[i], max->blocks,
+				 QHCA_CACHE_MAX_SETS, QHCA_CACHE_MAX_BLOCKS,
+				 QHCA_CACHE_MAX_LINES);
 			return false;
 		}
-		if (!qhca_geometry_valid(&cfg->cache_default[i],
-					 &cfg->cache_max[i])) {
+		if (!qhca_geometry_valid(geometry, max)) {
 			snprintf(err, err_len,
-				 "the default of the %s cache, %u sets x %u blocks, is not powers of two within its maximum, %u x %u",
-				 name[i], cfg->cache_default[i].sets,
-				 cfg->cache_default[i].blocks,
-				 cfg->cache_max[i].sets,
-				 cfg->cache_max[i].blocks);
+				 "%s-cache-sets=%u and %s-cache-blocks=%u are not powers of two within the maximum, %u x %u",
+				 name[i], geometry->sets, name[i],
+				 geometry->blocks, max->sets, max->blocks);
 			return false;
 		}
 	}
@@ -129,11 +128,11 @@ static bool config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 	static const uint8_t zero[6];
 
 	if (cfg->mac[0] & 1 || !memcmp(cfg->mac, zero, sizeof(zero))) {
-		snprintf(err, err_len, "the MAC address is zero or multicast");
+		snprintf(err, err_len, "mac is zero or multicast");
 		return false;
 	}
 	if (cfg->devmem_size && !cfg->devmem) {
-		snprintf(err, err_len, "device memory has a size and no place");
+		snprintf(err, err_len, "devmem-size is not 0 and there is no device memory");
 		return false;
 	}
 	return sizes_ok(cfg, err, err_len) && caches_ok(cfg, err, err_len);

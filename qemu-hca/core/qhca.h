@@ -122,8 +122,9 @@ void qhca_config_default(struct qhca_config *cfg);
 
 /*
  * Make an HCA in its reset state.  NULL when @cfg is not acceptable or memory
- * is short, with a sentence in @err saying which field and why.  @ops is copied;
- * @cfg is copied.
+ * is short, with a sentence in @err saying which field and why; it calls the
+ * field what QEMU's user calls it (log-max-qp, vectors).  @ops is copied; @cfg is
+ * copied.
  */
 struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 			     const struct qhca_host_ops *ops, void *host,

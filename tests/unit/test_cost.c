@@ -12,7 +12,7 @@ static void test_limits(void **state)
 	qhca_fetch_cost_get(h->hca, &now);
 	assert_int_equal(now.pt_ns | now.at_ns | now.context_ns, 0);
 	assert_false(qhca_fetch_cost_set(h->hca, &cost, err, sizeof(err)));
-	assert_string_equal(err, "1000001 ns for a context is over the maximum, 1000000");
+	assert_string_equal(err, "x-context-fetch-ns=1000001 is over 1000000");
 	qhca_fetch_cost_get(h->hca, &now);
 	assert_int_equal(now.pt_ns, 0);
 	cost.context_ns = QHCA_MAX_FETCH_NS;

@@ -32,26 +32,26 @@ static void test_config_errors(void **state)
 	if (!strstr(err, word))						\
 		fail_msg("\"%s\" does not say \"%s\"", err, word);	\
 } while (0)
-	BAD("MAC", cfg.mac[0] = 1);
-	BAD("MAC", memset(cfg.mac, 0, 6));
-	BAD("log_max_pt", cfg.log_max_pt = 25);
-	BAD("log_max_qp", cfg.log_max_qp = 24);
-	BAD("log_max_cq", cfg.log_max_cq = 25);
-	BAD("log_max_srq", cfg.log_max_srq = 0);
-	BAD("log_max_eq", cfg.log_max_eq = 9);
-	BAD("log_max_wq_depth", cfg.log_max_wq_depth = 17);
-	BAD("log_max_cq_depth", cfg.log_max_cq_depth = 25);
-	BAD("log_max_eq_depth", cfg.log_max_eq_depth = 21);
-	BAD("num_vectors", cfg.num_vectors = 65);
-	BAD("num_vectors", cfg.num_vectors = 0);
-	BAD("num_gids", cfg.num_gids = 257);
-	BAD("num_db_pages", cfg.num_db_pages = 0);
-	BAD("link_speed", cfg.link_speed = 0x10000);
-	BAD("device memory", cfg.devmem_size = 1);
-	BAD("maximum of the protection cache",
-	    cfg.cache_max[QHCA_CACHE_PT].sets = 3);
-	BAD("default of the CQ descriptor cache",
-	    cfg.cache_default[QHCA_CACHE_CQ].sets = 2048);
+	BAD("mac", cfg.mac[0] = 1);
+	BAD("mac", memset(cfg.mac, 0, 6));
+	BAD("log-max-pt", cfg.log_max_pt = 25);
+	BAD("log-max-qp", cfg.log_max_qp = 24);
+	BAD("log-max-cq", cfg.log_max_cq = 25);
+	BAD("log-max-srq", cfg.log_max_srq = 0);
+	BAD("log-max-eq", cfg.log_max_eq = 9);
+	BAD("log-max-wq-depth", cfg.log_max_wq_depth = 17);
+	BAD("log-max-cq-depth", cfg.log_max_cq_depth = 25);
+	BAD("log-max-eq-depth", cfg.log_max_eq_depth = 21);
+	BAD("vectors", cfg.num_vectors = 65);
+	BAD("vectors", cfg.num_vectors = 0);
+	BAD("gids", cfg.num_gids = 257);
+	BAD("doorbell-pages", cfg.num_db_pages = 0);
+	BAD("flows", cfg.max_flows = QHCA_MAX_FLOWS + 1);
+	BAD("link-speed", cfg.link_speed = 0x10000);
+	BAD("link-speed", cfg.link_speed = 0);
+	BAD("devmem-size", cfg.devmem_size = 1);
+	BAD("pt-cache-max-sets=3", cfg.cache_max[QHCA_CACHE_PT].sets = 3);
+	BAD("cq-cache-sets=2048", cfg.cache_default[QHCA_CACHE_CQ].sets = 2048);
 	hca = qhca_create(&good, &ops, NULL, err, sizeof(err));
 	assert_non_null(hca);
 	qhca_destroy(hca);
