@@ -31,6 +31,17 @@
  * device's thread never takes the BQL, so that it can be stopped by whoever
  * holds it: a bottom half delivers what the thread produced.
  *
+ * Calls that come back.  A delivery runs code of other devices, and a guest can
+ * make that code access this device: a second NIC on the same hub receives our
+ * frame, and its interrupt is a write to our register; an interrupt vector of
+ * our own points at our BAR; a vIOMMU reports the fault that the engine's DMA
+ * has just caused.  Such an access arrives on the thread that is already in the
+ * device, with the BQL.  It is recognised by two flags under the BQL,
+ * `delivering` and `in_engine`, and never enters the engine: registers refuse
+ * it, as QEMU's mem_reentrancy_guard does where that guard is engaged; doorbells
+ * are deferred; a reset that finds the engine on the stack happens when the
+ * engine returns.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #ifndef QHCA_DEV_H
@@ -88,6 +99,7 @@ typedef struct QhcaStats {
     /* doorbell_lock */
     uint64_t doorbells_deferred;
     /* BQL */
+    uint64_t mmio_refused;
     uint64_t frames_sent;
     uint64_t send_stalls;
     uint64_t frames_received;
@@ -126,12 +138,17 @@ struct QhcaState {
     /* BQL */
     NICState *nic;
     bool in_flr;
-    bool flushing;              /* qhca_net_flush() is on the stack */
+    bool delivering;            /* qhca_deliver() is on the stack */
+    bool in_engine;             /* the holder of the BQL is in the engine */
+    bool reset_pending;         /* a reset came while that was so */
+    bool reset_devmem;          /* ... and it clears the device memory */
+    bool own_mac_warned;
     bool tx_stalled;            /* the back end will call us when it can */
     bool rx_stalled;            /* we refused a frame and owe a flush */
     QEMUBH *bh;                 /* scheduled by any thread */
     QEMUBH *rx_bh;              /* after a batch of frames */
     bool rx_batch;              /* it is scheduled */
+    QEMUTimer *stall_timer;     /* QEMU_CLOCK_REALTIME, while tx_stalled */
 
     /* engine_lock */
     QemuMutex engine_gate;
@@ -166,8 +183,10 @@ struct QhcaState {
     uint32_t yield_penalty;
 
     QemuMutex doorbell_lock;
-    QhcaDoorbell doorbell[QHCA_MAX_DOORBELLS];
-    uint32_t num_doorbells;     /* read without the lock as a hint */
+    /* One array fills while whoever is in the engine works off the other. */
+    QhcaDoorbell doorbell[2][QHCA_MAX_DOORBELLS];
+    uint32_t doorbell_side;     /* which one fills */
+    uint32_t num_doorbells;     /* in it; read without the lock as a hint */
 
     QhcaStats stats;
 };
@@ -176,14 +195,25 @@ struct QhcaState {
 
 /*
  * Enter the engine, waiting for one slice of another thread at most.  False,
- * with nothing held, when there is no engine (any more).
+ * with nothing held, when there is no engine (any more), or when this thread
+ * is in the engine already.
  */
 bool qhca_enter(QhcaState *s);
 /* The same without waiting for longer than a wake-up would take. */
 bool qhca_enter_soon(QhcaState *s);
 /* Drop the lock, then deliver what was produced and see to what is left. */
 void qhca_leave(QhcaState *s);
+/* Drop the lock only; doorbells that found it taken are left to the thread. */
 void qhca_leave_undone(QhcaState *s);
+/*
+ * Does this access come from within a call of the device's own?  The caller
+ * must not enter the engine then.
+ */
+bool qhca_nested(QhcaState *s);
+/* The lock without the engine, for those who need it when there is none. */
+void qhca_lock(QhcaState *s);
+/* Have qhca_bh() run soon. */
+void qhca_schedule(QhcaState *s);
 /* Work for about @budget packets, what was put off included. */
 void qhca_slice(QhcaState *s, unsigned int budget);
 uint64_t qhca_now(QhcaState *s);
@@ -192,6 +222,8 @@ void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
                         uint64_t value);
 /* Forget doorbells, frames and vectors not delivered.  BQL and engine_lock. */
 void qhca_drop_pending(QhcaState *s);
+/* qhca-pci.c: reset of the function.  BQL and engine_lock. */
+void qhca_reset_function(QhcaState *s, bool clear_devmem);
 void qhca_thread_init(QhcaState *s);        /* locks: with the object */
 void qhca_thread_finalize(QhcaState *s);
 void qhca_thread_start(QhcaState *s);

@@ -273,34 +273,44 @@ int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
     return qhca_host_dma_write(host, gvmi, addr + len - word, last, word);
 }
 
-/* The lock without the engine: there may be none yet. */
-static void qhca_dma_lock(QhcaState *s)
+/*
+ * A vIOMMU's fault may change the memory map on the engine's own stack: its
+ * interrupt is aimed at a BAR of some device.  There are no windows then.
+ */
+static bool qhca_dma_lock(QhcaState *s)
 {
-    qemu_mutex_lock(&s->engine_gate);
-    qemu_mutex_lock(&s->engine_lock);
-    qemu_mutex_unlock(&s->engine_gate);
+    if (s->in_engine) {
+        return false;
+    }
+    qhca_lock(s);
+    return true;
 }
 
 static void qhca_dma_region_del(MemoryListener *listener,
                                 MemoryRegionSection *section)
 {
     QhcaState *s = container_of(listener, QhcaState, listener);
+    bool locked = qhca_dma_lock(s);
 
-    qhca_dma_lock(s);
     s->dma_changing = true;
     qhca_dma_close_all(s);
-    qemu_mutex_unlock(&s->engine_lock);
+    if (locked) {
+        qhca_leave_undone(s);
+    }
 }
 
 static void qhca_dma_commit(MemoryListener *listener)
 {
     QhcaState *s = container_of(listener, QhcaState, listener);
+    bool locked;
 
     /* Only this thread's region_del sets it. */
     if (s->dma_changing) {
-        qhca_dma_lock(s);
+        locked = qhca_dma_lock(s);
         s->dma_changing = false;
-        qemu_mutex_unlock(&s->engine_lock);
+        if (locked) {
+            qhca_leave_undone(s);
+        }
     }
 }
 

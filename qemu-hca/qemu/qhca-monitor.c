@@ -224,7 +224,7 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(frames_received), STAT(receive_stalls), STAT(interrupts),
         STAT(dma_windows_filled), STAT(dma_refused), STAT(thread_sleeps),
         STAT(thread_polls), STAT(thread_poll_hits), STAT(yields),
-        STAT(long_yields),
+        STAT(long_yields), STAT(mmio_refused),
 #undef STAT
     };
     QhcaCounterList *list = NULL, **tail = &list;

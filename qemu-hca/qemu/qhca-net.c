@@ -4,11 +4,14 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/error-report.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
 #include "system/runstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
+
+#define QHCA_STALL_CHECK_MS 100
 
 /*
  * ------------------------------------------------------------------------
@@ -42,25 +45,61 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     QhcaState *s = qemu_get_nic_opaque(nc);
 
     qatomic_set(&s->tx_stalled, false);
+    timer_del(s->stall_timer);
     trace_qhca_net_resumed(s, true);
     /* Not from here: the back end may be in the middle of its own queue. */
-    qemu_bh_schedule(s->bh);
+    qhca_schedule(s);
+}
+
+/*
+ * The back end keeps the frame that it could not take, and calls
+ * qhca_net_sent() when it has.  It never does when the reason it waits for
+ * has gone away: its connection has closed, and a new one is not the one it
+ * waits to write to; or the NIC that would not receive has left the hub.
+ * Nobody reports either, so they are looked for as long as a frame waits.
+ */
+static bool qhca_net_peer_gave_up(NetClientState *peer)
+{
+    return peer->link_down ||
+           (peer->info->can_receive && peer->info->can_receive(peer));
+}
+
+static void qhca_net_stall_check(void *opaque)
+{
+    QhcaState *s = opaque;
+    NetClientState *peer = s->nic ? qemu_get_queue(s->nic)->peer : NULL;
+
+    if (!s->tx_stalled || !peer) {
+        return;
+    }
+    if (qhca_net_peer_gave_up(peer)) {
+        qemu_flush_queued_packets(peer);
+    }
+    if (s->tx_stalled) {
+        timer_mod(s->stall_timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                  QHCA_STALL_CHECK_MS);
+    }
+}
+
+static void qhca_net_stalled(QhcaState *s)
+{
+    s->stats.send_stalls++;
+    trace_qhca_net_stalled(s, true);
+    timer_mod(s->stall_timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+              QHCA_STALL_CHECK_MS);
 }
 
 /*
  * Hand frames to the netdev.  A peer in this QEMU answers within the call: our
- * own receive function may run, and would come back here.
+ * own receive function may run, we may be reset, even unplugged.
  */
 void qhca_net_flush(QhcaState *s)
 {
     unsigned int sent = 0;
     struct iovec iov;
 
-    if (s->flushing || s->tx_stalled || !s->nic || !runstate_is_running()) {
-        return;
-    }
-    s->flushing = true;
-    while (!s->tx_stalled && sent < QHCA_FLUSH_FRAMES &&
+    while (s->nic && !s->tx_stalled && runstate_is_running() &&
+           sent < QHCA_FLUSH_FRAMES &&
            (iov.iov_base = qhca_ring_peek(&s->tx, &iov.iov_len))) {
         ssize_t ret;
 
@@ -70,17 +109,16 @@ void qhca_net_flush(QhcaState *s)
                                       qhca_net_sent);
         if (ret) {
             qatomic_set(&s->tx_stalled, false);
-        } else if (s->tx_stalled) {
-            s->stats.send_stalls++;
-            trace_qhca_net_stalled(s, true);
+        } else if (s->tx_stalled && s->nic) {
+            qhca_net_stalled(s);
         }
-        qhca_ring_pop(&s->tx, iov.iov_len);
+        qhca_ring_pop(&s->tx);
         sent++;
     }
-    s->flushing = false;
     s->stats.frames_sent += sent;
-    if (!s->tx_stalled && !qhca_ring_empty(&s->tx)) {
-        qemu_bh_schedule(s->bh);        /* others want the BQL, too */
+    if (s->nic && !s->tx_stalled && !qhca_ring_empty(&s->tx) &&
+        runstate_is_running()) {
+        qhca_schedule(s);               /* others want the BQL, too */
     }
     smp_mb();           /* pairs with qhca_host_tx_reserve() */
     if (qatomic_read(&s->tx_starved) && qhca_ring_half_free(&s->tx)) {
@@ -144,6 +182,23 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
 }
 
 /*
+ * Two devices with one MAC address reach each other with Ethernet's broadcasts,
+ * and no further: each loops back what it sends to the other.  Nothing but a
+ * counter shows that, so a message does, once a device.
+ */
+static void qhca_net_warn_own_mac(const uint8_t *mac)
+{
+    g_autofree char *text = g_strdup_printf("%02x:%02x:%02x:%02x:%02x:%02x",
+                                            MAC_ARG(mac));
+
+    warn_report("qhca: a frame came from the network with the device's own MAC "
+                "address, %s, as its source: another device has this address, "
+                "and RDMA between the two fails (give each its own by the "
+                "property mac), or the network returns frames to their sender",
+                text);
+}
+
+/*
  * What a batch of frames asks for, once for all of it: a netdev hands over
  * many frames from one read of its socket, and one acknowledgement can do for
  * them.
@@ -151,14 +206,20 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
 static void qhca_net_received(void *opaque)
 {
     QhcaState *s = opaque;
+    struct qhca_port_info port;
 
     s->rx_batch = false;
-    if (qhca_enter_soon(s)) {
-        qhca_slice(s, s->inline_budget);
-        qhca_leave(s);
-    } else {
+    if (!qhca_enter_soon(s)) {
         qhca_kick(s);
+        return;
     }
+    if (!s->own_mac_warned && qhca_counter(s->hca, QHCA_CNT_rx_own_mac)) {
+        s->own_mac_warned = true;
+        qhca_query_port(s->hca, &port);
+        qhca_net_warn_own_mac(port.mac);
+    }
+    qhca_slice(s, s->inline_budget);
+    qhca_leave(s);
 }
 
 void qhca_net_receive_pending(QhcaState *s, unsigned int frames)
@@ -169,7 +230,7 @@ void qhca_net_receive_pending(QhcaState *s, unsigned int frames)
 
     while (frames-- && (frame = qhca_ring_peek(&s->rx, &len))) {
         qhca_rx_frame(s->hca, frame, len, now);
-        qhca_ring_pop(&s->rx, len);
+        qhca_ring_pop(&s->rx);
         s->stats.frames_deferred++;
     }
 }
@@ -180,6 +241,9 @@ static void qhca_net_link_changed(NetClientState *nc)
     bool up = !nc->link_down;
 
     trace_qhca_link(s, up);
+    if (s->nic && s->nic->peer_deleted) {
+        qemu_purge_queued_packets(nc);      /* nobody else calls back */
+    }
     if (qhca_enter(s)) {
         qhca_set_link(s->hca, up, qhca_now(s));
         qhca_slice(s, s->inline_budget);
@@ -207,6 +271,7 @@ void qhca_net_init(QhcaState *s)
 {
     DeviceState *dev = DEVICE(s);
 
+    s->stall_timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_net_stall_check, s);
     s->rx_bh = qemu_bh_new_guarded(qhca_net_received, s,
                                    &dev->mem_reentrancy_guard);
     s->nic = qemu_new_nic(&qhca_net_info, &s->conf,
@@ -218,12 +283,12 @@ void qhca_net_init(QhcaState *s)
 
 void qhca_net_exit(QhcaState *s)
 {
-    if (s->nic) {
-        qemu_del_nic(s->nic);
-    }
+    /* A frame that the back end keeps must not outlive its sender. */
+    qemu_purge_queued_packets(qemu_get_queue(s->nic));
+    qemu_del_nic(s->nic);
     s->nic = NULL;
-    if (s->rx_bh) {
-        qemu_bh_delete(s->rx_bh);
-    }
+    qemu_bh_delete(s->rx_bh);
     s->rx_bh = NULL;
+    timer_free(s->stall_timer);
+    s->stall_timer = NULL;
 }

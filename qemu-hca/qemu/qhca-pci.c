@@ -4,8 +4,10 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
+#include "qemu/uuid.h"
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
@@ -13,6 +15,7 @@
 #include "hw/pci/pcie.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
+#include "system/system.h"
 #include "qhca-dev.h"
 #include "trace.h"
 
@@ -31,12 +34,24 @@ static bool qhca_reg_access_ok(hwaddr addr, unsigned int size)
     return size == 4 && !(addr & 3) && addr < QHCA_REG_END;
 }
 
+/* A register access from within a call of our own would undo what called. */
+static bool qhca_reg_refused(QhcaState *s, hwaddr addr)
+{
+    if (!qhca_nested(s)) {
+        return false;
+    }
+    s->stats.mmio_refused++;
+    trace_qhca_mmio_refused(s, addr);
+    return true;
+}
+
 static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned int size)
 {
     QhcaState *s = opaque;
     uint32_t value;
 
-    if (!qhca_reg_access_ok(addr, size) || !qhca_enter(s)) {
+    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
+        !qhca_enter(s)) {
         return 0;
     }
     value = qhca_reg_read(s->hca, addr, qhca_now(s));
@@ -56,7 +71,8 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
 {
     QhcaState *s = opaque;
 
-    if (!qhca_reg_access_ok(addr, size) || !qhca_enter(s)) {
+    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
+        !qhca_enter(s)) {
         return;
     }
     if (addr == QHCA_REG_CONTROL && (value & QHCA_CONTROL_RESET)) {
@@ -112,22 +128,33 @@ static const MemoryRegionOps qhca_doorbells_ops = {
  * ------------------------------------------------------------------------
  * Reset.  A function-level reset leaves BAR 4's contents, others zero it.
  */
-static void qhca_reset_hold(Object *obj, ResetType type)
+void qhca_reset_function(QhcaState *s, bool clear_devmem)
 {
-    QhcaState *s = QHCA(obj);
-
-    if (!qhca_enter(s)) {
+    if (!s->hca) {
         return;
     }
     qhca_drop_pending(s);
     qhca_dma_reset(s);
     qhca_trace_refresh(s);
     qhca_reset(s->hca, qhca_now(s));
-    if (s->devmem_size && !s->in_flr) {
+    if (s->devmem_size && clear_devmem) {
         memset(memory_region_get_ram_ptr(&s->devmem), 0, s->devmem_size);
         memory_region_set_dirty(&s->devmem, 0, s->devmem_size);
     }
-    qhca_leave(s);
+}
+
+static void qhca_reset_hold(Object *obj, ResetType type)
+{
+    QhcaState *s = QHCA(obj);
+
+    if (s->in_engine) {
+        /* Configuration space written by an interrupt: see qhca_release(). */
+        s->reset_pending = true;
+        s->reset_devmem |= !s->in_flr;
+    } else if (qhca_enter(s)) {
+        qhca_reset_function(s, !s->in_flr);
+        qhca_leave(s);
+    }
 }
 
 static void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value,
@@ -263,6 +290,42 @@ static void qhca_exit_caps(PCIDevice *dev)
     }
 }
 
+/*
+ * A device without the property mac.  QEMU's own default counts from the same
+ * address in each process, and two guests joined back to back would both have
+ * it.  Ethernet drivers hide that for a while; RDMA does not work.  So the last
+ * three octets are random, or, when the VM has a UUID, the same for this device
+ * each time the VM starts.
+ */
+static void qhca_default_mac(QhcaState *s)
+{
+    static const MACAddr unset = { };
+    uint8_t *mac = s->conf.macaddr.a;
+    g_autofree char *path = NULL;
+    uint8_t digest[32];
+    size_t len = sizeof(digest);
+
+    if (memcmp(mac, &unset, sizeof(unset))) {
+        qemu_macaddr_default_if_unset(&s->conf.macaddr);    /* it is in use */
+        return;
+    }
+    if (qemu_uuid_set) {
+        g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+
+        path = object_get_canonical_path(OBJECT(s));
+        g_checksum_update(sum, qemu_uuid.data, sizeof(qemu_uuid.data));
+        g_checksum_update(sum, (const guchar *)path, -1);
+        g_checksum_get_digest(sum, digest, &len);
+    } else {
+        qemu_guest_getrandom_nofail(digest, sizeof(digest));
+    }
+    memcpy(mac, (const uint8_t[]) { 0x52, 0x54, 0x00 }, 3);
+    memcpy(mac + 3, digest, 3);
+    if (mac[3] == 0x12 && mac[4] == 0x34) {
+        mac[3] = 0x13;      /* 12:34 is the range of QEMU's own default */
+    }
+}
+
 static void qhca_pci_realize(PCIDevice *dev, Error **errp)
 {
     QhcaState *s = QHCA(dev);
@@ -271,7 +334,7 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
         return;
     }
     dev->config_write = qhca_config_write;
-    qemu_macaddr_default_if_unset(&s->conf.macaddr);
+    qhca_default_mac(s);
 
     if (!qhca_init_devmem(s, errp)) {
         return;
@@ -305,9 +368,9 @@ static void qhca_pci_exit(PCIDevice *dev)
     struct qhca_hca *hca = s->hca;
 
     qhca_monitor_remove(s);
-    qhca_enter(s);
+    qhca_lock(s);
     s->hca = NULL;
-    qemu_mutex_unlock(&s->engine_lock);
+    qhca_leave_undone(s);
     qhca_net_exit(s);
     qhca_thread_stop(s);
     qhca_dma_exit(s);
@@ -318,7 +381,6 @@ static void qhca_pci_exit(PCIDevice *dev)
     memory_region_del_subregion(&s->bar0, &s->regs);
     qhca_exit_caps(dev);
 }
-
 
 static void qhca_instance_init(Object *obj)
 {

@@ -90,8 +90,15 @@ static bool qhca_props_check_budget(const char *name, uint32_t budget,
 /* What the engine cannot check; the rest qhca_create() refuses. */
 bool qhca_props_check(QhcaState *s, Error **errp)
 {
-    if (s->cfg.num_vectors < 1 || s->cfg.num_vectors > QHCA_MAX_VECTORS) {
-        error_setg(errp, "vectors=%u is not from 1 to %u", s->cfg.num_vectors,
+    struct qhca_config defaults;
+
+    if (s->cfg.num_vectors == 0) {
+        /* What -nic passes to any model that has the property. */
+        qhca_config_default(&defaults);
+        s->cfg.num_vectors = defaults.num_vectors;
+    }
+    if (s->cfg.num_vectors > QHCA_MAX_VECTORS) {
+        error_setg(errp, "vectors=%u is over %u", s->cfg.num_vectors,
                    QHCA_MAX_VECTORS);
         return false;
     }
@@ -379,7 +386,7 @@ static void qhca_cost_set(Object *obj, Visitor *v, const char *name,
     *(uint32_t *)((char *)&cost + (uintptr_t)opaque) = ns;
     if (qhca_enter(s)) {
         if (!qhca_fetch_cost_set(s->hca, &cost, err, sizeof(err))) {
-            error_setg(errp, "%s: %s", name, err);
+            error_setg(errp, "%s", err);
         }
         qhca_leave(s);
     } else {

@@ -6,6 +6,13 @@
  * line and does not wrap: when it does not fit before the end, a header that
  * says SKIP fills the rest.
  *
+ * A reset discards the frames of a ring, and it may happen while the consumer
+ * has a frame in its hands: a netdev delivers it to another device, whose
+ * interrupt the guest aims at whatever resets this one.  So the indices never
+ * go back.  Discarding moves the tail up to the head; a frame that the consumer
+ * has peeked at keeps its place until the consumer pops it, and the tail makes
+ * the whole move then.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #ifndef QHCA_RING_H
@@ -28,6 +35,8 @@ typedef struct QhcaRing {
     uint32_t head;          /* free-running; the producer's */
     uint32_t tail;          /* free-running; the consumer's */
     uint32_t reserved;      /* producer: where the reserved record starts */
+    uint32_t next;          /* consumer: the tail after qhca_ring_pop() */
+    bool peeked;            /* consumer: it uses the record at the tail */
 } QhcaRing;
 
 static inline void qhca_ring_init(QhcaRing *ring, uint32_t size)
@@ -55,11 +64,17 @@ static inline bool qhca_ring_half_free(const QhcaRing *ring)
            ring->size / 2;
 }
 
-/* Neither side may be at work. */
-static inline void qhca_ring_clear(QhcaRing *ring)
+/*
+ * Discard all frames.  Neither side may run meanwhile, but the caller may have
+ * been called by the consumer, between qhca_ring_peek() and qhca_ring_pop().
+ */
+static inline void qhca_ring_discard(QhcaRing *ring)
 {
-    ring->head = 0;
-    ring->tail = 0;
+    if (ring->peeked) {
+        ring->next = ring->head;
+    } else {
+        qatomic_store_release(&ring->tail, ring->head);
+    }
 }
 
 static inline QhcaRingHeader *qhca_ring_at(const QhcaRing *ring, uint32_t pos)
@@ -101,28 +116,41 @@ static inline void qhca_ring_commit(QhcaRing *ring, size_t len)
     qatomic_store_release(&ring->head, ring->reserved + qhca_ring_stride(len));
 }
 
-/* The oldest frame, or NULL; it stays until qhca_ring_pop(). */
+/*
+ * The oldest frame, or NULL.  It stays where it is until qhca_ring_pop(), which
+ * has to follow before the next peek.
+ */
 static inline void *qhca_ring_peek(QhcaRing *ring, size_t *len)
 {
     uint32_t head = qatomic_load_acquire(&ring->head);
+    uint32_t tail = ring->tail;
     QhcaRingHeader *header;
 
-    if (ring->tail == head) {
+    assert(!ring->peeked);
+    if (tail == head) {
         return NULL;
     }
-    header = qhca_ring_at(ring, ring->tail);
+    header = qhca_ring_at(ring, tail);
     if (header->len == QHCA_RING_SKIP) {
-        qatomic_store_release(&ring->tail,
-                              ROUND_UP(ring->tail + 1, ring->size));
-        header = qhca_ring_at(ring, ring->tail);
+        tail = ROUND_UP(tail + 1, ring->size);
+        qatomic_store_release(&ring->tail, tail);
+        header = qhca_ring_at(ring, tail);
     }
+    /* Only QEMU writes here; a frame beyond the head would go to the netdev. */
+    assert(qhca_ring_stride(header->len) <= head - tail);
+    ring->next = tail + qhca_ring_stride(header->len);
+    ring->peeked = true;
     *len = header->len;
     return header + 1;
 }
 
-static inline void qhca_ring_pop(QhcaRing *ring, size_t len)
+/* The frame peeked at is done with; nothing if the ring has been destroyed. */
+static inline void qhca_ring_pop(QhcaRing *ring)
 {
-    qatomic_store_release(&ring->tail, ring->tail + qhca_ring_stride(len));
+    if (ring->peeked) {
+        ring->peeked = false;
+        qatomic_store_release(&ring->tail, ring->next);
+    }
 }
 
 #endif /* QHCA_RING_H */

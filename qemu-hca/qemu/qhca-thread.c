@@ -38,11 +38,21 @@ uint64_t qhca_now(QhcaState *s)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
+/* An unplugged device has no bottom half, and may still be on the stack. */
+void qhca_schedule(QhcaState *s)
+{
+    QEMUBH *bh = qatomic_read(&s->bh);
+
+    if (bh) {
+        qemu_bh_schedule(bh);
+    }
+}
+
 void qhca_kick(QhcaState *s)
 {
     if (!qatomic_xchg(&s->kicked, true)) {
         if (qatomic_read(&s->dma_iommu)) {
-            qemu_bh_schedule(s->bh);
+            qhca_schedule(s);
         } else {
             qemu_event_set(&s->wake);
         }
@@ -53,27 +63,80 @@ void qhca_kick(QhcaState *s)
  * ------------------------------------------------------------------------
  * In and out of the engine
  */
+static bool qhca_nested_in_engine(QhcaState *s)
+{
+    return bql_locked() && s->in_engine;
+}
+
+bool qhca_nested(QhcaState *s)
+{
+    return bql_locked() && (s->in_engine || s->delivering);
+}
+
+/* This thread has taken engine_lock. */
+static void qhca_locked(QhcaState *s)
+{
+    if (bql_locked()) {
+        s->in_engine = true;
+    }
+}
+
+/* This thread drops engine_lock; the engine is no longer on its stack. */
+static void qhca_release(QhcaState *s)
+{
+    if (bql_locked()) {
+        if (s->reset_pending) {
+            s->reset_pending = false;
+            qhca_reset_function(s, s->reset_devmem);
+            s->reset_devmem = false;
+        }
+        s->in_engine = false;
+    }
+    qemu_mutex_unlock(&s->engine_lock);
+}
+
+void qhca_lock(QhcaState *s)
+{
+    qemu_mutex_lock(&s->engine_gate);
+    qemu_mutex_lock(&s->engine_lock);
+    qemu_mutex_unlock(&s->engine_gate);
+    qhca_locked(s);
+}
+
+static bool qhca_trylock(QhcaState *s)
+{
+    if (qemu_mutex_trylock(&s->engine_lock)) {
+        return false;
+    }
+    qhca_locked(s);
+    return true;
+}
+
 static bool qhca_have_engine(QhcaState *s)
 {
     if (s->hca) {
         return true;
     }
-    qemu_mutex_unlock(&s->engine_lock);
+    qhca_release(s);
     return false;
 }
 
 bool qhca_enter(QhcaState *s)
 {
-    qemu_mutex_lock(&s->engine_gate);
-    qemu_mutex_lock(&s->engine_lock);
-    qemu_mutex_unlock(&s->engine_gate);
+    if (qhca_nested_in_engine(s)) {
+        return false;
+    }
+    qhca_lock(s);
     return qhca_have_engine(s);
 }
 
 bool qhca_enter_soon(QhcaState *s)
 {
+    if (qhca_nested_in_engine(s)) {
+        return false;
+    }
     for (int i = 0; i < QHCA_SOON_TRIES; i++) {
-        if (!qemu_mutex_trylock(&s->engine_lock)) {
+        if (qhca_trylock(s)) {
             return qhca_have_engine(s);
         }
         cpu_relax();
@@ -93,11 +156,21 @@ static bool qhca_has_output(QhcaState *s)
            (!qhca_ring_empty(&s->tx) && !qatomic_read(&s->tx_stalled));
 }
 
-/* BQL */
+/*
+ * Interrupts and frames, under the BQL.  Both run code of other devices, which
+ * may access this one, reset it, or unplug it.  The caller holds a reference to
+ * the device for the last of these.
+ */
 static void qhca_deliver(QhcaState *s)
 {
-    uint64_t irqs = qatomic_xchg(&s->irqs, 0);
+    uint64_t irqs;
 
+    if (s->delivering) {
+        qhca_schedule(s);       /* the delivery further up is not disturbed */
+        return;
+    }
+    s->delivering = true;
+    irqs = qatomic_xchg(&s->irqs, 0);
     while (irqs) {
         unsigned int vector = ctz64(irqs);
 
@@ -109,6 +182,7 @@ static void qhca_deliver(QhcaState *s)
         }
     }
     qhca_net_flush(s);
+    s->delivering = false;
 }
 
 /* Drop the lock; true when a slice of work should follow. */
@@ -116,7 +190,7 @@ static bool qhca_unlock(QhcaState *s)
 {
     bool more = s->more && s->running;
 
-    qemu_mutex_unlock(&s->engine_lock);
+    qhca_release(s);
     smp_mb();       /* pairs with the one between putting off and trying */
     return more || qhca_put_off(s);
 }
@@ -127,17 +201,25 @@ void qhca_leave(QhcaState *s)
 
     if (qhca_has_output(s)) {
         BQL_LOCK_GUARD();
+        object_ref(OBJECT(s));
         qhca_deliver(s);
-    }
-    if (more) {
+        if (more) {
+            qhca_kick(s);
+        }
+        object_unref(OBJECT(s));
+    } else if (more) {
         qhca_kick(s);
     }
 }
 
-/* Drop the lock; who did so sees to it that a slice of work follows. */
+/*
+ * Drop the lock, and nothing more: the caller has run no slice, or sees to it
+ * that one follows.  A vCPU that rings without the BQL may have found the lock
+ * taken meanwhile and deferred its doorbell; it relies on whoever held the lock.
+ */
 void qhca_leave_undone(QhcaState *s)
 {
-    qemu_mutex_unlock(&s->engine_lock);
+    qhca_release(s);
     smp_mb();       /* pairs with the one between putting off and trying */
     if (qatomic_read(&s->num_doorbells)) {
         qhca_kick(s);
@@ -155,18 +237,27 @@ void qhca_host_raise_irq(void *host, unsigned int vector)
  * ------------------------------------------------------------------------
  * Work
  */
+/*
+ * Those deferred so far, without doorbell_lock: a doorbell fetches a context,
+ * and the fault of that access may ring another one on this very stack.
+ */
 static void qhca_take_doorbells(QhcaState *s, uint64_t now)
 {
+    const QhcaDoorbell *db;
+    uint32_t num;
+
     if (!qatomic_read(&s->num_doorbells)) {
         return;
     }
-    QEMU_LOCK_GUARD(&s->doorbell_lock);
-    for (uint32_t i = 0; i < s->num_doorbells; i++) {
-        QhcaDoorbell *db = &s->doorbell[i];
-
-        qhca_doorbell(s->hca, db->page, db->offset, db->value, now);
+    WITH_QEMU_LOCK_GUARD(&s->doorbell_lock) {
+        db = s->doorbell[s->doorbell_side];
+        num = s->num_doorbells;
+        s->doorbell_side ^= 1;
+        qatomic_set(&s->num_doorbells, 0);
     }
-    qatomic_set(&s->num_doorbells, 0);
+    for (uint32_t i = 0; i < num; i++) {
+        qhca_doorbell(s->hca, db[i].page, db[i].offset, db[i].value, now);
+    }
 }
 
 /*
@@ -227,7 +318,8 @@ static bool qhca_doorbell_put_off(QhcaState *s, uint32_t page, uint32_t offset,
     if (s->num_doorbells == QHCA_MAX_DOORBELLS) {
         return false;
     }
-    s->doorbell[s->num_doorbells] = (QhcaDoorbell) { page, offset, value };
+    s->doorbell[s->doorbell_side][s->num_doorbells] =
+        (QhcaDoorbell) { page, offset, value };
     qatomic_set(&s->num_doorbells, s->num_doorbells + 1);
     s->stats.doorbells_deferred++;
     trace_qhca_doorbell_deferred(s, page, offset, value);
@@ -242,6 +334,14 @@ static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
         qhca_doorbell_take(s, page, offset, value);
         return;
     }
+    if (qhca_nested(s)) {
+        if (!qhca_doorbell_put_off(s, page, offset, value)) {
+            s->stats.mmio_refused++;
+            trace_qhca_mmio_refused(s, page * QHCA_DB_PAGE_SIZE + offset);
+        }
+        qhca_kick(s);
+        return;
+    }
     if (qhca_enter_soon(s)) {
         qhca_doorbell_now(s, page, offset, value);
         return;
@@ -253,7 +353,7 @@ static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
         return;
     }
     smp_mb();       /* pairs with the one after dropping the lock */
-    if (!qemu_mutex_trylock(&s->engine_lock) && qhca_have_engine(s)) {
+    if (qhca_trylock(s) && qhca_have_engine(s)) {
         qhca_slice(s, s->inline_budget);
         qhca_leave(s);
     }
@@ -312,8 +412,8 @@ void qhca_drop_pending(QhcaState *s)
     WITH_QEMU_LOCK_GUARD(&s->doorbell_lock) {
         qatomic_set(&s->num_doorbells, 0);
     }
-    qhca_ring_clear(&s->tx);
-    qhca_ring_clear(&s->rx);
+    qhca_ring_discard(&s->tx);
+    qhca_ring_discard(&s->rx);
     qatomic_set(&s->irqs, 0);
     qatomic_set(&s->tx_starved, false);
     s->more = false;
@@ -345,7 +445,7 @@ static bool qhca_turn(QhcaState *s)
         return false;
     }
     if (s->dma_iommu && !bql_locked()) {
-        qemu_mutex_unlock(&s->engine_lock);
+        qhca_release(s);
         qhca_kick(s);       /* the bottom half */
         return false;
     }
@@ -355,11 +455,22 @@ static bool qhca_turn(QhcaState *s)
     return more && qatomic_read(&s->running);
 }
 
+/* The netdev may hand over again what it was refused. */
+static void qhca_resume_receive(QhcaState *s)
+{
+    if (s->rx_stalled && s->nic && qhca_ring_half_free(&s->rx)) {
+        s->rx_stalled = false;
+        trace_qhca_net_resumed(s, false);
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+}
+
 static void qhca_bh(void *opaque)
 {
     QhcaState *s = opaque;
     bool more = false;
 
+    object_ref(OBJECT(s));
     if (qatomic_read(&s->dma_iommu) && qatomic_read(&s->kicked)) {
         more = qhca_turn(s);
     }
@@ -367,11 +478,8 @@ static void qhca_bh(void *opaque)
     if (more) {
         qhca_kick(s);
     }
-    if (s->rx_stalled && s->nic && qhca_ring_half_free(&s->rx)) {
-        s->rx_stalled = false;
-        trace_qhca_net_resumed(s, false);
-        qemu_flush_queued_packets(qemu_get_queue(s->nic));
-    }
+    qhca_resume_receive(s);
+    object_unref(OBJECT(s));
 }
 
 /* As long as waiting has lately been short, wait awake. */
@@ -455,7 +563,7 @@ static void *qhca_thread(void *opaque)
 
         if (qhca_has_output(s) ||
             (qatomic_read(&s->rx_stalled) && qhca_ring_half_free(&s->rx))) {
-            qemu_bh_schedule(s->bh);
+            qhca_schedule(s);
         }
         if (!more) {
             qhca_wait(s, &poll_ns);
@@ -473,10 +581,10 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     trace_qhca_vm_state(s, running);
     if (qhca_enter(s)) {
         qatomic_set(&s->running, running);
-        qemu_mutex_unlock(&s->engine_lock);
+        qhca_leave_undone(s);
     }
     if (running) {
-        qemu_bh_schedule(s->bh);
+        qhca_schedule(s);
         qhca_kick(s);
     }
 }
@@ -521,6 +629,7 @@ void qhca_thread_stop(QhcaState *s)
     qemu_del_vm_change_state_handler(s->vm_change);
     timer_free(s->timer);
     qemu_bh_delete(s->bh);
+    qatomic_set(&s->bh, NULL);
     qhca_ring_destroy(&s->tx);
     qhca_ring_destroy(&s->rx);
 }
