@@ -85,6 +85,17 @@ done
 """
 
 
+def gid_text(address):
+    """An IP address as the kernel writes its GID.
+
+    It is made from the bytes. Of the texts that ipaddress makes, Python 3.13 ends those
+    of IPv4-mapped addresses in decimal.
+    """
+    address = ipaddress.ip_address(address)
+    packed = address.packed if address.version == 6 else b"\0" * 10 + b"\xff\xff" + address.packed
+    return packed.hex(":", 2)
+
+
 class Port:
     """One end of a link: a network device of a guest, and its RDMA device.
 
@@ -125,8 +136,7 @@ class Port:
     def configure(self):
         """Loads the modules and sets the interface up."""
         self._gids = None
-        gids = [ipaddress.ip_address(address).exploded
-                for address in (f"::ffff:{self.ip4}", self.ip6, self.link_local)]
+        gids = [gid_text(address) for address in (self.ip4, self.ip6, self.link_local)]
         self.netif = self.guest.exec(
             ["/bin/bash", "-c", SETUP, "setup", self.kind, self.mac, self.mtu, self.ip4, self.ip6,
              *gids], timeout=150).out.split()[-1]
@@ -159,11 +169,9 @@ class Port:
 
     def gid_index(self, address=None, kind="RoCE v2"):
         """The index of the GID of an IP address (default: the IPv4 one)."""
-        address = ipaddress.ip_address(address or self.ip4)
-        if address.version == 4:
-            address = ipaddress.ip_address(f"::ffff:{address}")
+        address = address or self.ip4
         for _, index, gid, gid_type in self.gids():
-            if ipaddress.ip_address(gid) == address and gid_type == kind:
+            if gid == gid_text(address) and gid_type == kind:
                 return index
         raise GuestError(f"{self.guest.name}: no {kind} GID for {address} among {self.gids()}")
 
