@@ -14,14 +14,18 @@ export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS W C WERROR FULL
 
 RUN := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m
 LAB := $(RUN) lab
-AREAS := abi unit sim fuzz qtest guest interop
+AREAS := setup abi unit sim fuzz qtest guest interop
 
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
-.PHONY: all help setup qemu guest modules modules-backports modules-all provider \
+.PHONY: all ready help setup qemu guest modules modules-backports modules-all provider \
 	debug-kernel programs run shell bench study check $(AREAS:%=check-%) clean
 
-all: qemu modules-all provider programs
+all: ready qemu modules-all provider programs
+
+# What cannot be had is said before minutes of compiling.
+ready:
+	@scripts/setup.sh all
 
 help:
 	@echo 'Everything:'

@@ -18,6 +18,10 @@ KERNEL_SERIES=6.12
 BACKPORTS_KERNEL_SERIES=7.
 PERFTEST_SERIES=25.01
 
+# MB of disk that each leaves in the cache or needs on the way.
+QEMU_SPACE=4000
+GUEST_SPACE=9000
+
 # Bumped by hand when a recipe changes what it leaves in the cache.
 QEMU_RECIPE=1
 GUEST_RECIPE=3

@@ -3,7 +3,7 @@
 #
 # Builds what the named areas of tests need and runs them all under pytest.
 #
-#   scripts/check.sh AREA...     abi unit sim fuzz qtest guest interop
+#   scripts/check.sh AREA...     setup abi unit sim fuzz qtest guest interop
 #
 # T=EXPRESSION picks tests by name (pytest -k); PYTEST_ARGS adds options.
 # A part that does not build is one failed test; the others still run.
@@ -14,7 +14,7 @@ SCRIPT_NAME=check
 . "$(dirname "$0")/common.sh"
 
 areas=("$@")
-[ ${#areas[@]} -gt 0 ] || areas=(abi unit sim fuzz qtest guest interop)
+[ ${#areas[@]} -gt 0 ] || areas=(setup abi unit sim fuzz qtest guest interop)
 results=$BUILD/check
 rm -rf "$results"
 mkdir -p "$results"
@@ -25,7 +25,8 @@ part()
 	local name=$1
 	shift
 	say "building $name"
-	if "$@"; then
+	# A program, no function: see strict.
+	if "$@" >&2; then
 		echo passed > "$results/build-$name"
 	else
 		echo failed > "$results/build-$name"
@@ -44,19 +45,19 @@ wants()
 	return 1
 }
 
-engine_tests()
-{
-	make --no-print-directory -C "$TOP/tests/$1" -j "$JOBS" all \
-		BUILD="$BUILD/tests/$1" ENGINE="$TOP/qemu-hca/core" ABI="$TOP/drivers/include" >&2
-}
-
+# finish: what explains itself has failed, and there is nothing to test
 finish()
 {
+	explained=1
 	echo "0 passed, 1 failed"
 	exit 1
 }
 
-"$TOP/scripts/setup.sh" || finish
+needs=
+if wants abi guest interop; then
+	needs=all
+fi
+"$TOP/scripts/setup.sh" $needs || finish
 
 tests=()
 for a in "${areas[@]}"; do
@@ -65,7 +66,8 @@ for a in "${areas[@]}"; do
 	tests+=("$dir")
 	case $a in
 	unit | sim | fuzz)
-		[ ! -f "$dir/Makefile" ] || part "$a" engine_tests "$a"
+		[ ! -f "$dir/Makefile" ] || part "$a" make --no-print-directory -C "$dir" -j "$JOBS" all \
+			BUILD="$BUILD/tests/$a" ENGINE="$TOP/qemu-hca/core" ABI="$TOP/drivers/include"
 		;;
 	esac
 done
@@ -95,5 +97,7 @@ cd "$TOP/tests"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$TOP/tests" QHCA_CHECK_RESULTS="$results"
 rc=0
 "$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
+# The tests have told what failed.
+explained=1
 # 5 is pytest's "nothing collected"; conftest.py has printed the line.
 exit "$rc"

@@ -4,9 +4,10 @@
 # Where the guest's parts lie in the cache. The key covers everything the
 # recipe depends on: its own text and the pins.
 
-GUEST_DIR=$CACHE/guest-$GUEST_SUITE-$(hash_of "$GUEST_RECIPE" "$GUEST_SUITE" "$BACKPORTS_SUITE" \
-	"$KERNEL_SERIES" "$BACKPORTS_KERNEL_SERIES" "$RDMA_CORE_SERIES" \
-	"$(sed -n '/^packages=(/,/^)/p' "$TOP/scripts/guest.sh")")
+guest_packages=$(sed -n '/^packages=(/,/^)/p' "$TOP/scripts/guest.sh")
+GUEST_DIR=$(hash_of "$GUEST_RECIPE" "$GUEST_SUITE" "$BACKPORTS_SUITE" "$KERNEL_SERIES" \
+	"$BACKPORTS_KERNEL_SERIES" "$RDMA_CORE_SERIES" "$guest_packages")
+GUEST_DIR=$CACHE/guest-$GUEST_SUITE-$GUEST_DIR
 GUEST_TREE=$GUEST_DIR/tree
 GUEST_IMAGE=$GUEST_DIR/image.ext4
 VNG_DIR=$GUEST_DIR/virtme-ng
@@ -19,6 +20,15 @@ guest_kernels()
 	for k in "$GUEST_DIR"/vmlinuz-*; do
 		printf '%s\n' "${k##*/vmlinuz-}"
 	done | sort -V
+}
+
+# the_kernel SERIES: the newest release of a series that the tree has
+the_kernel()
+{
+	local k
+	k=$(guest_kernels | awk -v s="$1" 'index($0, s) == 1 { k = $0 } END { print k }')
+	[ -n "$k" ] || die "the guest has no kernel $1: remove $GUEST_DIR and try again"
+	printf '%s\n' "$k"
 }
 
 # in_tree DIRECTORY COMMAND...: run in the guest tree, as the caller. /proc is

@@ -29,14 +29,14 @@ packages=(
 newer_kernel()
 {
 	# linux-image-amd64 depends on the package of the newest version.
-	apt_in "$BACKPORTS_SUITE" apt-cache show --no-all-versions linux-image-amd64 |
-		sed -n -E 's/^Depends:.*linux-image-([0-9][^ ,]*-amd64).*/\1/p' | head -n 1
+	{ apt_in "$BACKPORTS_SUITE" apt-cache show --no-all-versions linux-image-amd64 || true; } |
+		sed -n -E 's/^Depends:.*linux-image-([0-9][^ ,]*-amd64).*/\1/p' | first_line
 }
 
 make_tree()
 {
 	local uri keyring=/usr/share/keyrings/debian-archive-keyring.gpg newer
-	need_space "$CACHE" 9000 "making the guest"
+	need_space "$CACHE" "$GUEST_SPACE" "making the guest"
 	newer=$(newer_kernel)
 	case $newer in
 	"$BACKPORTS_KERNEL_SERIES"*) packages+=("linux-image-$newer" "linux-headers-$newer" "linux-base/$BACKPORTS_SUITE") ;;
@@ -50,7 +50,7 @@ make_tree()
 	say "making the guest tree: Debian $GUEST_SUITE, its kernel and $newer (once on this machine, some minutes)"
 	printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$uri" "$GUEST_SUITE" \
 		"$keyring" "$uri" "$BACKPORTS_SUITE" > "$GUEST_DIR/sources.list"
-	logged "$GUEST_DIR/tree.log" as_root env INITRD=No mmdebstrap --variant=apt --mode=root \
+	logged "$GUEST_DIR/tree.log" "could not make the guest tree; see above" as_root env INITRD=No mmdebstrap --variant=apt --mode=root \
 		--aptopt="$GUEST_DIR/aptopt" \
 		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' \
 		--aptopt='APT::Install-Recommends "false"' \
@@ -58,8 +58,7 @@ make_tree()
 		--dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
 		--include="$(IFS=,; echo "${packages[*]}")" \
-		"$GUEST_SUITE" "$GUEST_TREE.tmp" "$GUEST_DIR/sources.list" ||
-		die "could not make the guest tree; see above"
+		"$GUEST_SUITE" "$GUEST_TREE.tmp" "$GUEST_DIR/sources.list"
 	as_root sh -ec '
 		tree=$1
 		for d in "$tree"/lib/modules/*; do depmod -b "$tree" "${d##*/}"; done
@@ -70,7 +69,7 @@ make_tree()
 		done
 		mkdir -m 1777 "$tree/build"' sh "$GUEST_TREE.tmp"
 	make_image "$GUEST_TREE.tmp"
-	as_root mv "$GUEST_TREE.tmp" "$GUEST_TREE"
+	as_root mv -T "$GUEST_TREE.tmp" "$GUEST_TREE"
 }
 
 # Written before the tree gets its name, so that no tree is without its image
@@ -91,39 +90,35 @@ make_image()
 # is bound to the private ABI of the libibverbs it was built with.
 make_rdma_core()
 {
-	local version tarball dir=$GUEST_TREE/build/rdma-core
+	local version dir=$GUEST_TREE/build/rdma-core
 	version=$(as_root chroot "$GUEST_TREE" dpkg-query -W -f '${source:Upstream-Version}' libibverbs1)
 	case $version in
 	"$RDMA_CORE_SERIES".*) ;;
 	*) die "the guest has rdma-core $version, versions.mk expects $RDMA_CORE_SERIES" ;;
 	esac
-	tarball=$(fetch_orig "$GUEST_SUITE" "rdma-core" "$CACHE/download")
-	case $tarball in
+	fetch_orig "$GUEST_SUITE" "rdma-core" "$CACHE/download"
+	case $fetched in
 	*"_$version.orig."*) ;;
-	*) die "the archive's rdma-core source is ${tarball##*/}, the guest's packages are $version: remove $GUEST_DIR and try again" ;;
+	*) die "the archive's rdma-core source is ${fetched##*/}, the guest's packages are $version: remove $GUEST_DIR and try again" ;;
 	esac
 	say "unpacking rdma-core $version"
 	as_root rm -rf "$dir" "$dir.tmp"
 	as_root mkdir -p "$dir.tmp/src"
-	as_root tar -xf "$tarball" -C "$dir.tmp/src" --strip-components=1
+	as_root tar -xf "$fetched" -C "$dir.tmp/src" --strip-components=1
 	as_root chown -R "$(id -u):$(id -g)" "$dir.tmp"
-	as_root mv "$dir.tmp" "$dir"
+	as_root mv -T "$dir.tmp" "$dir"
 }
 
 # virtme-ng runs from the cache: Debian 12's is too old, and the machine needs
 # none of its own.
 make_vng()
 {
-	local name
-	rm -rf "$VNG_DIR.tmp"
-	mkdir -p "$VNG_DIR.tmp/deb"
 	say "fetching virtme-ng"
-	(cd "$VNG_DIR.tmp/deb" && apt_in "$GUEST_SUITE" apt-get -qq download virtme-ng) ||
-		die "cannot fetch virtme-ng from $GUEST_SUITE: check the network"
-	name=$(find "$VNG_DIR.tmp/deb" -name '*.deb' | head -n 1)
-	dpkg -x "$name" "$VNG_DIR.tmp"
+	rm -rf "$VNG_DIR.tmp"
+	fetch_deb "$GUEST_SUITE" virtme-ng "$VNG_DIR.tmp/deb"
+	dpkg -x "$fetched" "$VNG_DIR.tmp"
 	rm -rf "$VNG_DIR.tmp/deb"
-	mv "$VNG_DIR.tmp" "$VNG_DIR"
+	mv -T "$VNG_DIR.tmp" "$VNG_DIR"
 }
 
 kernel_files()
@@ -131,7 +126,10 @@ kernel_files()
 	local k out
 	for k in "$GUEST_TREE"/boot/vmlinuz-*; do
 		out=$GUEST_DIR/${k##*/}
-		[ -e "$out" ] || as_root install -m 644 "$k" "$out"
+		if [ ! -e "$out" ]; then
+			as_root install -m 644 "$k" "$out.new"
+			mv -T "$out.new" "$out"
+		fi
 	done
 }
 
@@ -143,7 +141,12 @@ make_guest()
 	[ -d "$GUEST_TREE/build/rdma-core" ] || make_rdma_core
 }
 
-"$TOP/scripts/setup.sh"
+run_script setup.sh
+if [ ! -d "$GUEST_TREE" ]; then
+	need_root "make the guest"
+	# Disk space is asked for before anything is read or made.
+	need_space "$CACHE" "$GUEST_SPACE" "making the guest"
+fi
 apt_setup "$GUEST_SUITE"
 apt_setup "$BACKPORTS_SUITE"
 locked guest make_guest
@@ -151,20 +154,25 @@ locked guest make_guest
 # What the checkout adds: a way in, and where tests find the rest.
 out=$BUILD/guest
 mkdir -p "$out"
-while read -r release; do
-	if [ ! -e "$out/initramfs-$release" ] || [ -n "$(find "$TOP/scripts/guest-init" \
-		"$TOP/scripts/initramfs.sh" "$GUEST_DIR/vmlinuz-$release" -newer "$out/initramfs-$release")" ]; then
-		"$TOP/scripts/initramfs.sh" "$out/initramfs-$release" "$release"
-	fi
-done < <(guest_kernels)
+releases=$(guest_kernels)
+for release in $releases; do
+	newer=missing
+	[ ! -e "$out/initramfs-$release" ] || newer=$(find "$TOP/scripts/guest-init" \
+		"$TOP/scripts/initramfs.sh" "$GUEST_DIR/vmlinuz-$release" -newer "$out/initramfs-$release")
+	[ -z "$newer" ] || run_script initramfs.sh "$out/initramfs-$release" "$release"
+done
+default=$(the_kernel "$KERNEL_SERIES.")
+backports=$(the_kernel "$BACKPORTS_KERNEL_SERIES")
 {
 	echo "image=$GUEST_IMAGE"
 	echo "tree=$GUEST_TREE"
 	echo "cache=$CACHE"
 	echo "vng=$VNG_DIR"
-	guest_kernels | sed "s,.*,kernel-&=$GUEST_DIR/vmlinuz-&,"
-	echo "default=$(guest_kernels | grep "^$KERNEL_SERIES\.")"
-	echo "backports=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")"
+	for release in $releases; do
+		echo "kernel-$release=$GUEST_DIR/vmlinuz-$release"
+	done
+	echo "default=$default"
+	echo "backports=$backports"
 	# scripts/kernel.sh's, if it was made
 	[ ! -e "$out/debug" ] || cat "$out/debug"
 } | write_if_changed "$out/env"

@@ -16,14 +16,20 @@ SCRIPT_NAME=initramfs
 out=$1
 release=$2
 root=${3:-$GUEST_TREE}
-PATH=$PATH:/usr/sbin:/sbin
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+scratch=$(mktemp -d)
+work=$scratch
 mkdir -p "$work"/{bin,dev,lib,proc,root,sys}
 cp "$GUEST_TREE/bin/busybox" "$work/bin/busybox"
 cp "$TOP/scripts/guest-init" "$work/init"
 chmod 755 "$work/init" "$work/bin/busybox"
+depends()
+{
+	modprobe -d "$root" -S "$release" --show-depends -a "$@"
+}
+
+needed=$(depends virtio_pci virtio_blk ext4)
+# Newer kernels have this one no more.
+needed+=$'\n'$(depends crc32c_generic 2> /dev/null || true)
 : > "$work/lib/order"
 while read -r kind path _; do
 	[ "$kind" = insmod ] || continue
@@ -37,8 +43,8 @@ while read -r kind path _; do
 	*) cp "$path" "$work/lib/$name" ;;
 	esac
 	echo "$name" >> "$work/lib/order"
-done < <(modprobe -d "$root" -S "$release" --show-depends -a virtio_pci virtio_blk ext4 crc32c_generic 2> /dev/null || true)
+done <<< "$needed"
 
 mkdir -p "$(dirname "$out")"
 (cd "$work" && find . -print0 | sort -z | cpio --null --quiet -o -H newc -R 0:0) > "$out.new"
-mv "$out.new" "$out"
+mv -T "$out.new" "$out"

@@ -23,16 +23,16 @@ unpack()
 	local deb=$CACHE/download/${package}_${version}_all.deb
 	if [ ! -e "$deb" ]; then
 		say "fetching the kernel's source"
-		mkdir -p "$CACHE/download"
-		(cd "$CACHE/download" && apt_in "$GUEST_SUITE" apt-get -qq download "$package=$version") ||
-			die "cannot fetch $package: check the network"
+		fetch_deb "$GUEST_SUITE" "$package=$version" "$CACHE/download/$package.part"
+		mv -T "$fetched" "$deb"
+		rm -rf "$CACHE/download/$package.part"
 	fi
 	say "unpacking Linux $version"
 	rm -rf "$src.tmp"
 	mkdir -p "$src.tmp"
 	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz" |
 		tar -xJ -C "$src.tmp" --strip-components=1
-	mv "$src.tmp" "$src"
+	mv -T "$src.tmp" "$src"
 }
 
 kmake()
@@ -57,27 +57,29 @@ make_kernel()
 	[ -d "$src" ] || unpack
 	mkdir -p "$dir/out"
 	cp "$config" "$dir/config"
-	logged "$BUILD/log/kernel-config.log" kmake KCONFIG_ALLCONFIG="/build/$name/config" allnoconfig ||
-		die "the kernel does not configure; see above"
+	logged "$BUILD/log/kernel-config.log" "the kernel does not configure; see above" \
+		kmake KCONFIG_ALLCONFIG="/build/$name/config" allnoconfig
 	heeded
 	say "compiling the kernel (once on this machine, many minutes)"
-	logged "$BUILD/log/kernel.log" kmake -j "$JOBS" bzImage modules ||
-		die "the kernel does not build; see above"
+	logged "$BUILD/log/kernel.log" "the kernel does not build; see above" \
+		kmake -j "$JOBS" bzImage modules
 	# All is built in; this is the list that tells modprobe so.
-	logged "$BUILD/log/kernel-install.log" kmake INSTALL_MOD_PATH="/build/$name/modules" modules_install ||
-		die "the list of what is built in cannot be made; see above"
+	logged "$BUILD/log/kernel-install.log" "the list of what is built in cannot be made; see above" \
+		kmake INSTALL_MOD_PATH="/build/$name/modules" modules_install
 	release=$(cat "$dir/out/include/config/kernel.release")
 	as_root mkdir -p "$GUEST_TREE/lib/modules/$release"
 	as_root cp "$dir/modules/lib/modules/$release"/modules.* "$GUEST_TREE/lib/modules/$release/"
 	touch "$dir/built"
 }
 
-"$TOP/scripts/guest.sh"
-apt_setup "$GUEST_SUITE"
-version=$(apt_in "$GUEST_SUITE" apt-cache show --no-all-versions "$package" | awk '/^Version:/ { print $2 }')
+need_root "build in the guest tree"
+run_script guest.sh
+version=$({ apt_in "$GUEST_SUITE" apt-cache show --no-all-versions "$package" || true; } | awk '/^Version:/ { print $2 }')
 [ -n "$version" ] || die "$GUEST_SUITE has no $package"
 src=$GUEST_TREE/build/linux-${version//[^0-9A-Za-z.]/_}
-name=linux-debug-${version//[^0-9A-Za-z.]/_}-$(hash_of "$(cat "$config")")
+options=$(cat "$config")
+name=$(hash_of "$options")
+name=linux-debug-${version//[^0-9A-Za-z.]/_}-$name
 dir=$GUEST_TREE/build/$name
 [ -e "$dir/built" ] || locked "$name" make_kernel
 release=$(cat "$dir/out/include/config/kernel.release")
@@ -89,7 +91,7 @@ release=$(cat "$dir/out/include/config/kernel.release")
 	echo "modules-$release=$GUEST_TREE/lib/modules/$release"
 	echo "build-$release=/build/$name/out"
 } | write_if_changed "$BUILD/guest/debug"
-"$TOP/scripts/initramfs.sh" "$BUILD/guest/initramfs-$release" "$release"
-"$TOP/scripts/guest.sh"
-"$TOP/scripts/modules.sh" debug
+run_script initramfs.sh "$BUILD/guest/initramfs-$release" "$release"
+run_script guest.sh
+run_script modules.sh debug
 say "done: $release"

@@ -39,14 +39,15 @@ stage()
 
 collect()
 {
-	local out=$BUILD/modules/$2 ko
+	local out=$BUILD/modules/$2 ko made
+	made=$(find "$1" -name '*.ko')
+	[ -n "$made" ] || die "the build made no module"
 	mkdir -p "$out"
 	rm -f "$out"/*.ko
-	find "$1" -name '*.ko' -exec cp {} "$out/" \;
-	for ko in "$out"/*.ko; do
-		[ -e "$ko" ] || die "the build made no module"
-		say "built ${ko#"$TOP/"}"
-	done
+	while read -r ko; do
+		put "$ko" "$out/${ko##*/}"
+		say "built ${out#"$TOP/"}/${ko##*/}"
+	done <<< "$made"
 }
 
 warnings()
@@ -68,9 +69,9 @@ in_guest_tree()
 	work=$GUEST_TREE/build/$name
 	stage "$work"
 	say "building for $release"
-	logged "$BUILD/log/modules-$release.log" in_tree "/build/$name" \
-		make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules ||
-		die "the modules do not build for $release; see above"
+	logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
+		in_tree "/build/$name" \
+		make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
 }
@@ -83,8 +84,8 @@ own_kernel()
 	work=$BUILD/modules/$release/src
 	stage "$work"
 	say "building for $release in $KDIR"
-	logged "$BUILD/log/modules-$release.log" make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" modules ||
-		die "the modules do not build for $release; see above"
+	logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
+		make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" modules
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
 }
@@ -95,15 +96,19 @@ if [ -n "${KDIR:-}" ]; then
 	# The guests boot Debian's kernels all the same.
 	[ "$*" = all ] || exit 0
 fi
-"$TOP/scripts/guest.sh"
+need_root "build in the guest tree"
+run_script guest.sh
 releases=("$@")
-[ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(guest_kernels | grep "^$KERNEL_SERIES\.")
-[ "${releases[*]}" != all ] || mapfile -t releases < <(guest_kernels)
+[ ${#releases[@]} -gt 0 ] || releases=("$(the_kernel "$KERNEL_SERIES.")")
+if [ "${releases[*]}" = all ]; then
+	all=$(guest_kernels)
+	mapfile -t releases <<< "$all"
+fi
 for r in "${releases[@]}"; do
 	if [ "$r" = debug ]; then
 		r=$(sed -n 's,^debug=,,p' "$BUILD/guest/env")
 		[ -n "$r" ] || die "there is no debug kernel yet: run make debug-kernel"
 	fi
-	[ "$r" != backports ] || r=$(guest_kernels | grep "^$BACKPORTS_KERNEL_SERIES")
+	[ "$r" != backports ] || r=$(the_kernel "$BACKPORTS_KERNEL_SERIES")
 	locked "modules-$(hash_of "$TOP")-$r" in_guest_tree "$r"
 done

@@ -24,14 +24,15 @@ build()
 	sync_tree "$BUILD/provider/" "$work/provider"
 	mkdir -p "$work/bin"
 	say "building the guest's test programs"
-	logged "$BUILD/log/programs.log" in_tree "/build/$name/src" make -j "$JOBS" all \
+	logged "$BUILD/log/programs.log" "the guest's test programs do not build; see above" \
+		in_tree "/build/$name/src" make -j "$JOBS" all \
 		"BUILD=/build/$name/bin" "ABI=/build/$name/include" \
-		"PROVIDER=/build/$name/provider" ||
-		die "the guest's test programs do not build; see above"
+		"PROVIDER=/build/$name/provider"
 	sync_tree "$work/bin/" "$out" --include='*/' --exclude='*.o' --exclude='*.d'
 }
 
 [ -f "$source/Makefile" ] || exit 0
-"$TOP/scripts/guest.sh"
-[ -e "$BUILD/provider/lib/libqhca.so" ] || "$TOP/scripts/provider.sh"
+need_root "build in the guest tree"
+run_script guest.sh
+[ -e "$BUILD/provider/lib/libqhca.so" ] || run_script provider.sh
 locked "programs-$(hash_of "$TOP")" build

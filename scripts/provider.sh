@@ -36,16 +36,16 @@ own_source()
 	sync_tree "$RDMA_CORE_SRC/" "$work/src" --exclude=/.git --exclude=/build --exclude=/providers/qhca \
 		--exclude=/CMakeLists.txt --exclude=/kernel-headers/CMakeLists.txt \
 		--exclude=/kernel-headers/rdma/qhca-abi.h
-	cp "$RDMA_CORE_SRC/CMakeLists.txt" "$work/CMakeLists.txt.orig"
-	cp "$RDMA_CORE_SRC/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
+	put "$RDMA_CORE_SRC/CMakeLists.txt" "$work/CMakeLists.txt.orig"
+	put "$RDMA_CORE_SRC/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
 }
 
 # The lines any provider adds to rdma-core's build.
 register()
 {
 	local src=$work/src
-	[ -e "$work/CMakeLists.txt.orig" ] || cp "$src/CMakeLists.txt" "$work/CMakeLists.txt.orig"
-	[ -e "$work/kernel-headers.txt.orig" ] || cp "$src/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
+	[ -e "$work/CMakeLists.txt.orig" ] || put "$src/CMakeLists.txt" "$work/CMakeLists.txt.orig"
+	[ -e "$work/kernel-headers.txt.orig" ] || put "$src/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
 	sed -e 's,^add_subdirectory(providers/rxe),add_subdirectory(providers/qhca)\n&,' \
 		-e 's,^add_subdirectory(providers/rxe/man),add_subdirectory(providers/qhca/man)\n&,' \
 		"$work/CMakeLists.txt.orig" | write_if_changed "$src/CMakeLists.txt"
@@ -79,16 +79,16 @@ build()
 	if [ ! -e "$work/build/build.ninja" ]; then
 		say "configuring rdma-core"
 		rm -rf "$work/build"
-		logged "$BUILD/log/provider-configure.log" configure || die "rdma-core does not configure; see above"
+		logged "$BUILD/log/provider-configure.log" "rdma-core does not configure; see above" configure
 	fi
 	say "building the provider"
 	# Other checkouts build here too: none of theirs is to be taken for this one's.
 	rm -f "$work"/build/lib/libqhca*
-	logged "$BUILD/log/provider.log" in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca qhca_test_rings' sh "$JOBS" ||
-		die "the provider does not build; see above"
+	logged "$BUILD/log/provider.log" "the provider does not build; see above" \
+		in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca qhca_test_rings' sh "$JOBS"
 	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
 		die "the provider builds with warnings"
-	so=$(find "$work/build/lib" -name 'libqhca.so.*.*' | head -n 1)
+	so=$(find "$work/build/lib" -name 'libqhca.so.*.*' | first_line)
 	[ -n "$so" ] || die "the build made no libqhca.so"
 	pabi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)").*/\1/p' "$work/src/CMakeLists.txt")
 	[ -n "$pabi" ] || die "this rdma-core does not tell its IBVERBS_PABI_VERSION"
@@ -111,10 +111,11 @@ build()
 		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
 	fi
 	rm -rf "$out"
-	mv "$out.new" "$out"
+	mv -T "$out.new" "$out"
 	say "built ${out#"$TOP/"}/${so##*/}"
 }
 
 [ -d "$source" ] || { say "no provider yet: nothing to build"; exit 0; }
-"$TOP/scripts/guest.sh"
+need_root "build in the guest tree"
+run_script guest.sh
 locked "$name" build

@@ -35,22 +35,24 @@ out=$BUILD/qemu$variant
 
 fetch()
 {
-	local version tarball
+	local version key
 	version=$(source_version "$GUEST_SUITE" qemu)
 	case $version in
 	*:"$QEMU_SERIES".*) ;;
-	*) die "$GUEST_SUITE carries QEMU ${version:-nothing}, versions.mk names the series $QEMU_SERIES: adjust QEMU_SERIES and try the patches on it" ;;
+	'') die "$GUEST_SUITE carries no source of QEMU, by the lists in $CACHE/apt/$GUEST_SUITE" ;;
+	*) die "$GUEST_SUITE carries QEMU $version, versions.mk names the series $QEMU_SERIES: adjust QEMU_SERIES and try the patches on it" ;;
 	esac
 	version=${version#*:}
 	version=${version%-*}
-	dir=$CACHE/qemu-${version//[^0-9A-Za-z.]/_}-$(hash_of "$QEMU_RECIPE" "${options[@]}")
+	key=$(hash_of "$QEMU_RECIPE" "${options[@]}")
+	dir=$CACHE/qemu-${version//[^0-9A-Za-z.]/_}-$key
 	[ ! -d "$dir/src" ] || return 0
-	need_space "$CACHE" 4000 "building QEMU"
-	tarball=$(fetch_orig "$GUEST_SUITE" qemu "$CACHE/download")
+	need_space "$CACHE" "$QEMU_SPACE" "building QEMU"
+	fetch_orig "$GUEST_SUITE" qemu "$CACHE/download"
 	say "unpacking QEMU $version"
 	rm -rf "$dir/src.tmp"
 	mkdir -p "$dir/src.tmp"
-	tar -xf "$tarball" -C "$dir/src.tmp" --strip-components=1
+	tar -xf "$fetched" -C "$dir/src.tmp" --strip-components=1
 	stand_in "$dir/src.tmp"
 	mv "$dir/src.tmp" "$dir/src"
 }
@@ -68,9 +70,11 @@ stand_in()
 
 own_source()
 {
+	local key
 	[ -x "$QEMU_SRC/configure" ] || die "QEMU_SRC=$QEMU_SRC is no QEMU source tree"
 	QEMU_SRC=$(cd "$QEMU_SRC" && pwd)
-	dir=$CACHE/qemu-own-$(hash_of "$QEMU_RECIPE" "$QEMU_SRC" "${options[@]}")
+	key=$(hash_of "$QEMU_RECIPE" "$QEMU_SRC" "${options[@]}")
+	dir=$CACHE/qemu-own-$key
 	mkdir -p "$dir"
 	say "copying $QEMU_SRC"
 	# What the patches touch is left to patch_tree.
@@ -89,16 +93,14 @@ pristine()
 	if [ -n "${QEMU_SRC:-}" ]; then
 		kept=$QEMU_SRC/$1
 	elif [ ! -e "$kept" ] && ! grep -qxF "$1" "$dir/patched" 2> /dev/null && [ -e "$dir/src/$1" ]; then
-		mkdir -p "$(dirname "$kept")"
-		cp -p "$dir/src/$1" "$kept.tmp"
-		mv "$kept.tmp" "$kept"
+		put "$dir/src/$1" "$kept"
 	fi
 	[ ! -e "$kept" ] || printf '%s\n' "$kept"
 }
 
 patch_tree()
 {
-	local integration=$TOP/qemu-hca/qemu/integration stage=$dir/stage file from p
+	local integration=$TOP/qemu-hca/qemu/integration stage=$dir/stage file from names p
 	local -a patches=() files=()
 
 	if [ -f "$integration/series" ]; then
@@ -111,7 +113,8 @@ patch_tree()
 		done
 	fi
 	if [ ${#patches[@]} -gt 0 ]; then
-		mapfile -t files < <(sed -n -E 's,^(---|\+\+\+) [ab]/([^	]*).*,\2,p' "${patches[@]}" | sort -u)
+		names=$(sed -n -E 's,^(---|\+\+\+) [ab]/([^	]*).*,\2,p' "${patches[@]}" | sort -u)
+		mapfile -t files <<< "$names"
 	fi
 
 	rm -rf "$stage"
@@ -122,7 +125,8 @@ patch_tree()
 		mkdir -p "$stage/$(dirname "$file")"
 		cp "$from" "$stage/$file"
 	done
-	printf '%s\n' "${files[@]}" | cat - "$dir/patched" 2> /dev/null | sed '/^$/d' | sort -u > "$dir/patched.new"
+	[ -e "$dir/patched" ] || : > "$dir/patched"
+	printf '%s\n' "${files[@]}" | cat - "$dir/patched" | sed '/^$/d' | sort -u > "$dir/patched.new"
 	mv "$dir/patched.new" "$dir/patched"
 	for p in "${patches[@]}"; do
 		patch -s -p1 -d "$stage" --no-backup-if-mismatch < "$p" ||
@@ -140,8 +144,7 @@ patch_tree()
 		if [ -z "$from" ]; then
 			rm -f "$dir/src/$file"
 		elif ! cmp -s "$from" "$dir/src/$file"; then
-			mkdir -p "$(dirname "$dir/src/$file")"
-			cp "$from" "$dir/src/$file"
+			put "$from" "$dir/src/$file"
 		fi
 	done < "$dir/patched"
 }
@@ -161,8 +164,8 @@ device_files()
 configure()
 {
 	mkdir -p "$dir/build"
-	cd "$dir/build"
-	env -u CFLAGS -u CXXFLAGS -u LDFLAGS PATH="/usr/sbin:/usr/bin:/sbin:/bin" ../src/configure "${options[@]}"
+	env -C "$dir/build" -u CFLAGS -u CXXFLAGS -u LDFLAGS PATH="/usr/sbin:/usr/bin:/sbin:/bin" \
+		../src/configure "${options[@]}"
 }
 
 compile()
@@ -174,15 +177,16 @@ compile()
 install_out()
 {
 	local share=$out/share/qemu f target
+	local -a firmware=()
 	mkdir -p "$out/bin" "$share"
 	for f in /usr/share/seabios/*.bin /usr/share/qemu/*.bin /usr/share/qemu/*.rom \
 		/usr/lib/ipxe/qemu/efi-virtio.rom /usr/lib/ipxe/qemu/efi-e1000e.rom; do
-		[ ! -e "$f" ] || [ "$share/${f##*/}" -nt "$f" ] || cp -L "$f" "$share/"
+		[ ! -e "$f" ] || firmware+=("$f")
 	done
+	rsync -L --checksum "${firmware[@]}" "$share/"
 	for target in "${targets[@]}"; do
 		if [ -f "$dir/build/$target" ] && ! cmp -s "$dir/build/$target" "$out/bin/${target##*/}"; then
-			cp "$dir/build/$target" "$out/bin/${target##*/}.new"
-			mv "$out/bin/${target##*/}.new" "$out/bin/${target##*/}"
+			put "$dir/build/$target" "$out/bin/${target##*/}"
 		fi
 	done
 	printf '%s\n' "$dir/src" > "$out/source"
@@ -202,7 +206,7 @@ build()
 	if [ ! -e "$dir/configured" ]; then
 		rm -rf "$dir/build"
 		say "configuring QEMU"
-		logged "$dir/configure.log" configure || die "QEMU does not configure; see above"
+		logged "$dir/configure.log" "QEMU does not configure; see above" configure
 		touch "$dir/configured"
 	fi
 	if [ -e "$dir/built" ]; then
@@ -210,7 +214,7 @@ build()
 	else
 		say "compiling QEMU (once on this machine, some minutes)"
 	fi
-	logged "$dir/device.log" compile "${targets[@]}" || die "QEMU with the device does not build; see above"
+	logged "$dir/device.log" "QEMU with the device does not build; see above" compile "${targets[@]}"
 	touch "$dir/built"
 	if grep -q 'warning:' "$dir/device.log"; then
 		grep -A 6 'warning:' "$dir/device.log" >&2 || true
@@ -219,6 +223,8 @@ build()
 	say "done: ${out#"$TOP/"}/bin"
 }
 
-"$TOP/scripts/setup.sh"
-apt_setup "$GUEST_SUITE"
+run_script setup.sh
+# Disk space is asked for before anything is read or made.
+compgen -G "$CACHE/qemu-*/built" > /dev/null || need_space "$CACHE" "$QEMU_SPACE" "building QEMU"
+[ -n "${QEMU_SRC:-}" ] || apt_setup "$GUEST_SUITE"
 locked "qemu$variant${QEMU_SRC:+-own}" build

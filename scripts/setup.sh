@@ -4,11 +4,16 @@
 # Installs what this Debian machine lacks. Asks nothing, does nothing when
 # nothing is missing.
 #
-#   scripts/setup.sh [study]     study: what only `make study` needs, too
+#   scripts/setup.sh [all|study]
+#
+#   all      says at once if root or the disk space for all parts cannot be had
+#   study    installs what only `make study` needs, too
 
 SCRIPT_NAME=setup
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
 
 packages=(
 	# building
@@ -28,6 +33,7 @@ packages=(
 # QEMU wants newer ones of these than Debian 12 has.
 meson_packages=(meson python3-pycotap)
 meson_wanted=1.5.0
+packages_space=1500
 
 . /etc/os-release
 case ${ID:-}:${VERSION_ID:-} in
@@ -54,37 +60,64 @@ meson_version()
 	dpkg-query -W -f '${Version}' meson 2> /dev/null || echo 0
 }
 
+# What all parts need that are not made yet is asked for once, before minutes of
+# work.
+space_for_all()
+{
+	local megabytes=0
+	compgen -G "$CACHE/qemu-*/built" > /dev/null || megabytes=$((megabytes + QEMU_SPACE))
+	[ -d "$GUEST_TREE" ] || megabytes=$((megabytes + GUEST_SPACE))
+	need_space "$CACHE" "$megabytes" "building all"
+}
+
+update()
+{
+	# One of the machine's many sources may be of no use today.
+	as_root apt-get -q -o APT::Update::Error-Mode=any update ||
+		echo "not all of the package lists could be read"
+}
+
+# Debian 12's own meson is too old.
+install_meson()
+{
+	local -a conf=()
+	if [ "${VERSION_ID:-}" = 12 ]; then
+		apt_setup "$HOST_BACKPORTS_SUITE"
+		conf=(-c "$CACHE/apt/$HOST_BACKPORTS_SUITE/apt.conf")
+		say "installing ${meson_packages[*]} from $HOST_BACKPORTS_SUITE"
+	fi
+	logged "$CACHE/log/setup-meson.log" "could not install ${meson_packages[*]}; see above, and check the network" \
+		apt_install "${conf[@]}" "${meson_packages[@]}"
+}
+
 setup()
 {
-	local missing=() p
+	local missing=() p meson=
 
 	for p in "${packages[@]}"; do
 		installed "$p" || missing+=("$p")
 	done
+	if dpkg --compare-versions "$(meson_version)" lt "$meson_wanted" || ! installed python3-pycotap; then
+		meson=1
+	fi
+	if [ ${#missing[@]} -gt 0 ] || [ -n "$meson" ]; then
+		need_root "install packages (${missing[*]} ${meson:+${meson_packages[*]}})"
+		need_space / "$packages_space" "installing packages"
+	fi
 	if [ ${#missing[@]} -gt 0 ]; then
-		need_space / 1500 "installing packages"
 		say "installing ${#missing[@]} packages: ${missing[*]}"
-		logged "$CACHE/log/setup-update.log" as_root apt-get -q update ||
-			die "apt-get update failed: check the network and apt's sources"
-		logged "$CACHE/log/setup-install.log" apt_install "${missing[@]}" ||
-			die "could not install packages; see above"
+		logged "$CACHE/log/setup-update.log" "apt-get update failed; see above" update
+		logged "$CACHE/log/setup-install.log" \
+			"could not install packages; see above, and check the network and apt's sources" \
+			apt_install "${missing[@]}"
 	fi
-	if dpkg --compare-versions "$(meson_version)" lt "$meson_wanted" ||
-		! installed python3-pycotap; then
-		if [ "${VERSION_ID:-}" = 12 ]; then
-			apt_setup "$HOST_BACKPORTS_SUITE"
-			say "installing ${meson_packages[*]} from $HOST_BACKPORTS_SUITE"
-			logged "$CACHE/log/setup-meson.log" as_root env DEBIAN_FRONTEND=noninteractive \
-				apt-get -c "$CACHE/apt/$HOST_BACKPORTS_SUITE/apt.conf" -q -y \
-				-o DPkg::Lock::Timeout=600 \
-				install --no-install-recommends "${meson_packages[@]}" ||
-				die "could not install ${meson_packages[*]} from $HOST_BACKPORTS_SUITE"
-		else
-			logged "$CACHE/log/setup-meson.log" apt_install "${meson_packages[@]}" ||
-				die "could not install ${meson_packages[*]}"
-		fi
-	fi
+	[ -z "$meson" ] || install_meson
 }
 
-mkdir -p "$CACHE" 2> /dev/null || die "cannot write $CACHE: set QHCA_CACHE to a folder of yours"
+{ mkdir -p "$CACHE" && [ -w "$CACHE" ]; } 2> /dev/null ||
+	die "cannot write $CACHE: set QHCA_CACHE to a folder of yours"
+if [ "${1:-}" = all ]; then
+	need_root "make the guest and build in it"
+	space_for_all
+fi
 locked setup setup

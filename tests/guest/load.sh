@@ -31,7 +31,7 @@ unload()
 
 netdev()
 {
-	ls "/sys/bus/pci/devices/$pci/net" 2> /dev/null | grep -q .
+	[ -n "$(ls "/sys/bus/pci/devices/$pci/net" 2> /dev/null)" ]
 }
 
 # The interface's name now. udev may give it another one at any time until it

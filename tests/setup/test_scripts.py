@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The scripts when something goes wrong: they say so, leave nothing half-made, and
+do it right the next time."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import world as worlds
+from lab import paths, wait_for
+from lab.link import FULL
+
+SCRIPTS = sorted((paths.TOP / "scripts").glob("*.sh"))
+
+# Functions that only ask, or run one command: no error in them can go unseen
+# because they were called in a condition.
+ASKING = {"apt_in", "as_root", "depends", "has_lists", "installed", "intact", "meson_version",
+          "wants"}
+
+STAGES = [("qemu",), ("guest",), ("modules", "all"), ("provider",), ("programs",)]
+
+
+def test_shellcheck():
+    """No function is called where the shell ignores errors in it, say before ||."""
+    done = subprocess.run(
+        ["shellcheck", "-x", "-s", "bash", "--enable=check-set-e-suppressed", "--format=json",
+         *SCRIPTS, paths.TOP / ".ci/run", *(paths.TOP / "tests").rglob("*.sh")],
+        cwd=paths.TOP, stdout=subprocess.PIPE, text=True, check=False)
+    found = []
+    for note in json.loads(done.stdout):
+        line = pathlib.Path(note["file"]).read_text().splitlines()[note["line"] - 1]
+        name = line.expandtabs(8)[note["column"] - 1:note["endColumn"] - 1]
+        if note["code"] == 2310 and name in ASKING or note["level"] in ("info", "style") and \
+                note["code"] != 2310:
+            continue
+        found.append(f"{note['file']}:{note['line']}: {note['message']} [{name}]")
+    assert not found, "\n".join(found)
+
+
+@pytest.fixture
+def world(tmp_path):
+    return worlds.World(tmp_path / "world")
+
+
+def common(code, **env):
+    """(exit code, output) of shell code with common.sh's functions"""
+    done = subprocess.run(["bash", "-c", f". scripts/common.sh\n{code}"], cwd=paths.TOP,
+                          env=dict({k: v for k, v in os.environ.items()
+                                    if not k.startswith("QHCA_")}, **env),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("how", ["locked part", "logged $QHCA_CACHE/log 'no part'"])
+def test_an_error_ends(tmp_path, how):
+    """Of what is built under a lock, or with a log, nothing goes on after an error."""
+    code, out = common(f"""
+        part() {{ true; false; echo went on; }}
+        {how} part
+        echo done""", QHCA_CACHE=str(tmp_path))
+    assert code == 1 and "error: " in out
+    assert "went on" not in out and "done" not in out
+
+
+def test_not_in_a_condition(tmp_path):
+    code, out = common("""
+        part() { false; echo went on; }
+        locked part part || echo handled
+        echo done""", QHCA_CACHE=str(tmp_path))
+    assert code == 1 and "locked was called in a condition" in out
+
+
+def build_all(world, **env):
+    for stage in STAGES:
+        code, out = world.script(*stage, **env)
+        if code:
+            return code, out
+    return 0, ""
+
+
+def test_all_that_is_made(world):
+    """What the other tests take for right."""
+    code, out = build_all(world)
+    assert code == 0, out
+    made = world.made()
+    blob = world.build / "qemu/bin/qemu-system-x86_64"
+    assert blob.read_bytes().startswith(b"one\nqhca\ntwo\ndevice\n")
+    assert blob.stat().st_size == worlds.QEMU_BYTES + len("one\nqhca\ntwo\ndevice\n")
+    for kernel in worlds.KERNELS:
+        assert {f"modules/{kernel}/{m}.ko" for m in ("qhca", "qhca_ib", "test")} <= set(made)
+        assert f"guest/initramfs-{kernel}" in made
+    assert "default=6.12.1-amd64\nbackports=7.2.1-amd64\n" in (world.build / "guest/env").read_text()
+    assert "programs/qhca-verify" in made and "provider/libqhca-rdmav34.so" in made
+
+
+def sample(calls):
+    """A few of them, other ones each day; all with FULL=1."""
+    if FULL:
+        return range(1, calls + 1)
+    first = 1 + time.localtime().tm_yday % 12
+    return range(first, calls + 1, max(12, calls // 3))
+
+
+def test_each_step_fails_once(world):
+    """One command after the other fails: a script then ends with an error, or what
+    it leaves is right; and the next try is always right."""
+    calls, failed = world.folder / "calls", world.folder / "failed"
+    for stage in STAGES:
+        before = world.save()
+        calls.write_text("")
+        code, out = world.script(*stage, FAIL_AT="never")
+        assert code == 0, out
+        right, count = world.made(), calls.stat().st_size
+        assert count > 5
+        for n in sample(count):
+            world.restore(before)
+            calls.write_text("")
+            failed.unlink(missing_ok=True)
+            code, out = world.script(*stage, FAIL_AT=str(n))
+            which = failed.read_text() if failed.exists() else "nothing"
+            if code == 0:
+                assert world.made() == right, f"{which} failed, and nobody said so:\n{out}"
+            else:
+                assert "error: " in out, f"{which} failed, and nobody said why:\n{out}"
+                code, out = world.script(*stage)
+                assert code == 0, f"after {which} had failed:\n{out}"
+                assert world.made() == right, f"after {which} had failed:\n{out}"
+
+
+def mounting():
+    """How to come by a tmpfs of one's own."""
+    return ["unshare", "--mount"] if os.getuid() == 0 else ["sudo", "-n", "-E", "unshare", "--mount"]
+
+
+@pytest.mark.parametrize("kilobytes", [2800, 5000, 10000] if not FULL else range(500, 16000, 500))
+def test_full_disk(world, kilobytes):
+    """On a disk of some size the script ends with an error or with a QEMU that is
+    whole; and with room for it, it is whole."""
+    assert world.script("qemu")[0] == 0
+    right = world.made()
+    world.forget()
+    disk = world.folder / "disk"
+    disk.mkdir()
+    world.cache, world.build = disk / "cache", disk / "build"
+    (world.folder / "try").write_text(f"""
+        look() {{ (cd {disk} && find build/qemu/bin -type f ! -name '*.new' -exec sha256sum {{}} +); }}
+        mount -t tmpfs -o size={kilobytes}k disk {disk}
+        scripts/qemu.sh < /dev/null; echo "code $?"; look
+        mount -o remount,size=64m {disk}
+        echo "== second"
+        scripts/qemu.sh < /dev/null; echo "code $?"; look
+        """)
+    code, out = world.run("/usr/bin/env", f"PATH={os.environ['PATH']}", *mounting(), "/usr/bin/env",
+                          f"PATH={world.bin}:/usr/bin:/bin", "bash", world.folder / "try")
+    assert code == 0
+    name = "qemu/bin/qemu-system-x86_64"
+    first, second = out.split("== second\n")
+    code = re.search(r"^code (\d+)", first, re.M)[1]
+    line = f"\n{right[name]}  build/{name}\n"
+    if code == "0":
+        assert line in first, out
+    else:
+        assert "error: " in first and "done:" not in first, out
+        assert f"  build/{name}\n" not in first or line in first, out
+    assert "code 0\n" in second and line in second, out
+    assert kilobytes >= 10000 or code != "0", "this disk was to be too small"
+
+
+def test_space_first(world):
+    """What there is no room for is said before anything is read or made."""
+    versions = world.checkout / "versions.mk"
+    versions.write_text(versions.read_text() + "QEMU_SPACE=999999999\nGUEST_SPACE=999999999\n")
+    for name in ("qemu", "guest"):
+        code, out = world.script(name)
+        assert code == 1 and "needs 999999999 MB" in out and out.count("\n") == 1, out
+
+
+@pytest.mark.parametrize("name", ["qemu", "guest"])
+def test_no_network_at_first(world, name):
+    """It is said that the network is missing, and forgotten when it is back."""
+    (world.folder / "offline").write_text("")
+    code, out = world.script(name)
+    assert code == 1 and "check the network" in out and "QEMU_SERIES" not in out, out
+    (world.folder / "offline").unlink()
+    code, out = world.script(name)
+    assert code == 0, out
+
+
+def test_empty_lists_of_an_earlier_run(world):
+    """Such as earlier versions left behind: lists that are said to be fresh and are not there."""
+    folder = world.cache / "apt/trixie"
+    folder.mkdir(parents=True)
+    (folder / "fresh").write_text("")
+    code, out = world.script("qemu")
+    assert code == 0, out
+
+
+def test_network_gone_later(world):
+    """What is in the cache does not need it."""
+    assert world.script("qemu")[0] == 0
+    (world.folder / "offline").write_text("")
+    fresh = world.cache / "apt/trixie/fresh"
+    os.utime(fresh, (0, 0))
+    code, out = world.script("qemu")
+    assert code == 0 and "going on with the lists of an earlier day" in out, out
+    assert not fresh.exists()
+
+
+def test_apt_itself_without_a_network(tmp_path):
+    """With Debian's apt-get, whose update ends well when nothing could be read."""
+    proxy = "http://127.0.0.1:9"
+    code, out = common("apt_setup trixie", QHCA_CACHE=str(tmp_path), http_proxy=proxy,
+                       https_proxy=proxy, no_proxy="")
+    assert code == 1 and "check the network" in out, out
+    assert not (tmp_path / "apt/trixie/fresh").exists()
+
+
+@pytest.mark.parametrize("how", ["cut", "lost"])
+def test_download_interrupted(world, how):
+    code, out = world.script("qemu", WORLD_DOWNLOAD=how)
+    assert code == 1 and "error: " in out, out
+    code, out = world.script("qemu")
+    assert code == 0, out
+
+
+def test_damaged_tarball_in_the_cache(world):
+    (world.cache / "download").mkdir(parents=True)
+    tarball = next(world.archive.glob("qemu_*"))
+    (world.cache / "download" / tarball.name).write_bytes(tarball.read_bytes()[:5000])
+    code, out = world.script("qemu")
+    assert code == 0 and "is damaged" in out, out
+
+
+@pytest.mark.parametrize("where", ["/proc/qhca", "/sys/qhca"])
+def test_cache_that_cannot_be_written(world, where):
+    world.real_setup.rename(world.checkout / "scripts/setup.sh")
+    code, out = world.script("setup", QHCA_CACHE=where)
+    assert code == 1 and out == f"setup: error: cannot write {where}: set QHCA_CACHE to a folder of yours\n"
+
+
+def test_interrupted(world):
+    """Ctrl-C is told of in one line, and is no build that failed."""
+    building = world.folder / "building"
+    with world.start("scripts/qemu.sh",
+                     BUILD_DOES=f"[ -e {building} ] || (touch {building}; sleep 60)") as child:
+        for line in child.stdout:
+            if "compiling QEMU" in line:
+                break
+        wait_for(building.exists, 60, "the build's start")
+        os.killpg(child.pid, signal.SIGINT)
+        out, _ = child.communicate(timeout=60)
+        assert child.returncode == 130, out
+    assert re.fullmatch(r"qemu \[ *\d+s\] interrupted; what was complete is kept\n", out), out
+    code, out = world.script("qemu")
+    assert code == 0, out
+
+
+@pytest.mark.parametrize("sudo", ["none", "refuses"])
+@pytest.mark.parametrize("target", ["run", "check-guest"])
+def test_no_root(world, sudo, target):
+    """Who has no root learns it at once and in one line."""
+    world.real_setup.rename(world.checkout / "scripts/setup.sh")
+    tools = world.folder / "tools"
+    tools.mkdir()
+    for folder in ("/usr/sbin", "/sbin", "/usr/bin", "/bin"):
+        for tool in pathlib.Path(folder).iterdir():
+            if tool.name != "sudo" and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    for name, text in {"id": "case $1 in -un) echo user ;; *) echo 1000 ;; esac",
+                       **({"sudo": "exit 1"} if sudo == "refuses" else {})}.items():
+        (tools / name).unlink(missing_ok=True)
+        worlds.executable(tools / name, f"#!/bin/sh\n{text}\n")
+    common_sh = world.checkout / "scripts/common.sh"
+    # No other folders are to be looked into.
+    common_sh.write_text(re.sub(r"^PATH=.*\n", "", common_sh.read_text(), flags=re.M))
+    child = subprocess.run(["/usr/bin/make", target], cwd=world.checkout, stdin=subprocess.DEVNULL,
+                           env=dict(world.environment(), PATH=str(tools)), timeout=60, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert child.returncode == 2
+    lines = [line for line in child.stderr.splitlines() if not line.startswith("make: ***")]
+    assert len(lines) == 1, child.stderr
+    assert lines[0].startswith("setup: error: root is needed to make the guest and build in it"), lines
+    assert not any(world.cache.glob("*-*"))

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A world for the scripts to work in: a small checkout, and an archive and tools
+that are a few lines of shell.
+
+The scripts are the real ones, and so are cp, tar, rsync and the like. What they
+fetch, compile and boot is not: a "QEMU" of some bytes is there in a fraction of
+a second, and any step can be made to fail.
+"""
+
+import hashlib
+import io
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import tarfile
+
+from lab import paths
+
+KERNELS = ("6.12.1-amd64", "7.2.1-amd64")
+QEMU_BYTES = 3 << 20
+
+# configure of the QEMU here: its build is a copy, after what $BUILD_DOES says.
+CONFIGURE = """\
+#!/bin/sh
+cat > build.ninja << EOF
+rule copy
+  command = ${BUILD_DOES:-:} && cat ../src/hw/Kconfig ../src/hw/rdma/qhca/qhca.c ../src/blob > \\$out.tmp && mv \\$out.tmp \\$out
+build qemu-system-x86_64: copy ../src/blob ../src/hw/Kconfig ../src/hw/rdma/qhca/qhca.c
+EOF
+"""
+
+PATCH = """\
+--- a/hw/Kconfig
++++ b/hw/Kconfig
+@@ -1,2 +1,3 @@
+ one
++qhca
+ two
+"""
+
+CMAKE_LISTS = """\
+set(IBVERBS_PABI_VERSION "34")
+add_subdirectory(providers/rxe)
+add_subdirectory(providers/rxe/man)
+"""
+
+# What stands for tools that need root, a network or minutes.
+TOOLS = {
+    "sudo": """
+        while :; do case $1 in -*) shift ;; *) break ;; esac; done
+        [ $# -eq 0 ] || exec "$@"
+        """,
+    "apt-get": """
+        conf=
+        [ "$1" != -c ] || { conf=$2; shift 2; }
+        lists=${conf%/*}/lists
+        case "$*" in
+        "--print-uris update") echo "'http://archive.invalid/debian/dists/stable/InRelease' x 0" ;;
+        indextargets*) [ ! -e $lists/Packages ] || printf 'Packages\\nSources\\n' ;;
+        "-qq update")
+            if [ -e "$WORLD/offline" ]; then
+                ! grep -q 'Error-Mode "any"' "$conf" || { echo "E: no network" >&2; exit 100; }
+                exit 0
+            fi
+            touch $lists/Packages ;;
+        *--print-uris*)
+            for last; do :; done
+            file=$(echo $WORLD/archive/${last}_*)
+            sum=$(/usr/bin/sha256sum < $file)
+            echo "'http://archive.invalid/${file##*/}' ${file##*/} $(stat -c %s $file) SHA256:${sum%% *}" ;;
+        *download\\ virtme-ng) cp $WORLD/archive/virtme-ng.deb . ;;
+        *) exit 1 ;;
+        esac
+        """,
+    "apt-cache": """
+        [ "$1" != -c ] || { [ -e ${2%/*}/lists/Packages ] || exit 100; shift 2; }
+        case "$*" in
+        *"--only-source qemu") echo "Version: 1:10.0.2+ds-1" ;;
+        *linux-image-amd64) echo "Depends: linux-image-7.2.1-amd64 (= 7.2.1-1)" ;;
+        *) exit 100 ;;
+        esac
+        """,
+    "apt-helper": """
+        case $WORLD_DOWNLOAD in
+        cut) head -c 1000 $WORLD/archive/${5##*/} > $6; exit 0 ;;
+        lost) head -c 1000 $WORLD/archive/${5##*/} > $6; exit 100 ;;
+        esac
+        cp $WORLD/archive/${5##*/} $6
+        """,
+    "mmdebstrap": """
+        while [ $# -gt 3 ]; do shift; done
+        cp -R $WORLD/archive/tree "$2"
+        """,
+    "depmod": "",
+    "mke2fs": """
+        for last; do :; done
+        dir=$(echo "$*" | sed 's/.* -d \\([^ ]*\\) .*/\\1/')
+        (cd $dir && find . -type f) | sort > $last
+        """,
+    "chroot": """
+        case $2 in
+        dpkg-query) printf 56.1 ;;
+        esac
+        """,
+    # in_tree's: a mount, which is left out, and a chroot
+    "unshare": """
+        shift 3
+        tree=$5 dir=$7
+        shift 7
+        cd $tree$dir && exec "$@"
+        """,
+    "make": """
+        case "$*" in
+        *modules) echo one > qhca.ko; echo two > qhca_ib.ko; echo three > test.ko ;;
+        *) echo program > ../bin/qhca-verify ;;
+        esac
+        """,
+    "cmake": "echo configured > build.ninja",
+    "ninja": """
+        mkdir -p lib bin
+        echo library > lib/libqhca.so.1.0.56
+        echo test > bin/qhca_test_rings
+        """,
+    "modprobe": """
+        for last; do :; done
+        [ $last != crc32c_generic ] || exit 1
+        echo "insmod $2/lib/modules/$4/ext4.ko"
+        """,
+}
+
+# Those whose failure a script can meet. Others, such as cut, do nothing that a
+# disk, a network or a permission could refuse.
+FAILING = ("apt-get apt-cache apt-helper mmdebstrap depmod mke2fs chroot unshare make cmake ninja "
+           "modprobe cp mv mkdir rm rsync tar patch install touch truncate mktemp find cat sed awk "
+           "sort cpio chmod ln dpkg cmp chown sha256sum du").split()
+
+# Fails as the call whose number is $FAIL_AT; cp leaves half of a file, as it
+# does when a disk is full.
+WRAPPER = """\
+#!/bin/sh
+if [ -n "$FAIL_AT" ]; then
+    printf . >> "$WORLD/calls"
+    if [ "$(stat -c %s "$WORLD/calls")" = "$FAIL_AT" ]; then
+        echo "${0##*/} $*" > "$WORLD/failed"
+        case ${0##*/} in
+        cp) for last; do from=$to to=$last; done
+            [ ! -f "$from" ] || [ -d "$to" ] || head -c $(($(stat -c %s "$from") / 2)) "$from" > "$to" ;;
+        esac
+        echo "${0##*/}: no space left, says this test" >&2
+        exit 77
+    fi
+fi
+"""
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def tarball(path, top, files):
+    with tarfile.open(path, "w:gz", compresslevel=1) as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"{top}/{name}")
+            content = content if isinstance(content, bytes) else content.encode()
+            info.size = len(content)
+            info.mode = 0o755 if name == "configure" else 0o644
+            tar.addfile(info, io.BytesIO(content))
+
+
+class World:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.checkout = self.folder / "checkout"
+        self.cache = self.folder / "cache"
+        self.build = self.folder / "build"
+        self.bin = self.folder / "bin"
+        self.archive = self.folder / "archive"
+        for part in (self.checkout, self.archive, self.bin):
+            part.mkdir(parents=True)
+        self._checkout()
+        self._archive()
+        self._tools()
+
+    def _checkout(self):
+        shutil.copytree(paths.TOP / "scripts", self.checkout / "scripts")
+        for name in ("Makefile", "Kbuild"):
+            shutil.copy(paths.TOP / name, self.checkout)
+        versions = (paths.TOP / "versions.mk").read_text()
+        (self.checkout / "versions.mk").write_text(versions + "QEMU_SPACE=1\nGUEST_SPACE=1\n")
+        # What is installed on this machine is not the matter here.
+        self.real_setup = self.checkout / "scripts" / "setup.real"
+        (self.checkout / "scripts" / "setup.sh").rename(self.real_setup)
+        executable(self.checkout / "scripts" / "setup.sh", "#!/bin/sh\n")
+        for name, text in {
+                "qemu-hca/qhca.c": "device\n",
+                "qemu-hca/qemu/integration/0001.patch": PATCH,
+                "drivers/include/qhca/qhca_hw.h": "abi\n",
+                "drivers/include/uapi/rdma/qhca-abi.h": "uapi\n",
+                "tests/guest/kernel/Kbuild": "\n",
+                "tests/guest/programs/Makefile": "all:\n",
+                "userspace-provider/providers/qhca/qhcadv.h": "dv\n"}.items():
+            path = self.checkout / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def _archive(self):
+        blob = hashlib.sha256(b"qhca").digest() * (QEMU_BYTES // 32)
+        tarball(self.archive / "qemu_10.0.2+ds.orig.tar.gz", "qemu-10.0.2", {
+            "configure": CONFIGURE, "blob": blob, "hw/Kconfig": "one\ntwo\n",
+            "hw/rdma/meson.build": "", "pc-bios/README": "", "tests/qtest/meson.build": ""})
+        tarball(self.archive / "rdma-core_56.1.orig.tar.gz", "rdma-core-56.1", {
+            "CMakeLists.txt": CMAKE_LISTS, "providers/rxe/CMakeLists.txt": "",
+            "kernel-headers/CMakeLists.txt": "  rdma/rdma_user_rxe.h\n",
+            "kernel-headers/rdma/rdma_user_rxe.h": ""})
+        tree = self.archive / "tree"
+        for name in ("bin/busybox", "usr/sbin/init"):
+            executable(tree / name, "#!/bin/sh\n")
+        for kernel in KERNELS:
+            for name in (f"boot/vmlinuz-{kernel}", f"lib/modules/{kernel}/ext4.ko",
+                         f"usr/src/linux-headers-{kernel}/Makefile"):
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                (tree / name).write_text(f"{name}\n" * 100)
+        deb = self.folder / "deb"
+        (deb / "DEBIAN").mkdir(parents=True)
+        (deb / "DEBIAN" / "control").write_text(
+            "Package: virtme-ng\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n")
+        executable(deb / "usr/bin/virtme-ng", "vng\n")
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", deb,
+                        self.archive / "virtme-ng.deb"], check=True, stdout=subprocess.DEVNULL)
+
+    def _tools(self):
+        for name in set(TOOLS) | set(FAILING):
+            text = WRAPPER if name in FAILING else "#!/bin/sh\n"
+            text += TOOLS.get(name) or (f'exec {shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")} "$@"\n'
+                                        if name not in TOOLS else "")
+            executable(self.bin / name, text)
+
+    def environment(self, **more):
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith(("QHCA_", "QEMU_", "MAKE", "MFLAGS", "RDMA_", "KDIR"))}
+        env.update(PATH=f"{self.bin}:/usr/bin:/bin", BUILD=str(self.build), WORLD=str(self.folder),
+                   QHCA_CACHE=str(self.cache), JOBS="1", HOME=str(self.folder))
+        env.update(more)
+        return env
+
+    def start(self, *argv, **more):
+        """A script, or another command, in a session of its own."""
+        return subprocess.Popen([str(a) for a in argv], cwd=self.checkout, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                start_new_session=True, env=self.environment(**more))
+
+    def run(self, *argv, **more):
+        """(exit code, all output)"""
+        child = self.start(*argv, **more)
+        out, _ = child.communicate(timeout=120)
+        return child.returncode, out
+
+    def script(self, name, *args, **more):
+        return self.run(f"scripts/{name}.sh", *args, **more)
+
+    def made(self):
+        """{name: content} of all that the scripts leave for the tests and the lab."""
+        found = {}
+        for path in sorted(self.build.rglob("*")):
+            name = str(path.relative_to(self.build))
+            mode = path.lstat().st_mode
+            if name.startswith("log/") or stat.S_ISDIR(mode) or name.endswith(".new"):
+                continue
+            if stat.S_ISLNK(mode):
+                found[name] = os.readlink(path)
+            elif "initramfs" in name:
+                # It has times in it.
+                found[name] = path.stat().st_size
+            else:
+                found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return found
+
+    def save(self):
+        """All that is in the cache and built, to be put back by restore()."""
+        copy = self.folder / f"saved{len(list(self.folder.glob('saved*')))}"
+        copy.mkdir()
+        parts = [part for part in (self.cache, self.build) if part.exists()]
+        if parts:
+            subprocess.run(["cp", "-a", *parts, copy], check=True)
+        return copy
+
+    def restore(self, copy):
+        self.forget()
+        for part in copy.iterdir():
+            subprocess.run(["cp", "-a", part, self.folder], check=True)
+
+    def forget(self):
+        """As if nothing had been built or fetched."""
+        for part in (self.cache, self.build):
+            shutil.rmtree(part, ignore_errors=True)
