@@ -173,7 +173,7 @@ logged()
 	: > "$log_file"
 	(
 		trap - ERR
-		trap 'kill "$nap"; exit' TERM
+		trap 'kill "$nap" 2> /dev/null; exit' TERM
 		while kill -0 $$ 2> /dev/null; do
 			sleep 15 > /dev/null 2>&1 &
 			nap=$!

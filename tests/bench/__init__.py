@@ -8,7 +8,7 @@ does meets both; the median of a few rounds stands for each.
 import statistics
 from dataclasses import dataclass
 
-from lab import verbs
+from lab import GuestError, verbs
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,11 @@ CASES = [
 
 def measure(server, client, case, seconds):
     """One run of one case between two ports; a number in the case's unit."""
-    rows = verbs.perftest(server, client, case.program, f"{case.options} -D {seconds}").rows
-    return value(rows, case)
+    run = verbs.perftest(server, client, case.program, f"{case.options} -D {seconds}")
+    try:
+        return value(run.rows, case)
+    except ValueError as error:
+        raise GuestError(f"{error}\nclient: {run.client}\nserver: {run.server}") from None
 
 
 def value(rows, case):

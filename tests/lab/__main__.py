@@ -2,6 +2,7 @@
 """What `make run`, `make shell` and `make bench` do once all is built."""
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import bench
 from bench import odp
 
 from . import accel, paths, verbs
-from .guest import GuestError
+from .ending import ERRORS, ended
 from .pair import Node, Pair
 
 START = time.monotonic()
@@ -61,7 +62,7 @@ def run(options):
             say(f"{name} {label}")
             try:
                 rows.append([f"{name} {label}", *step()])
-            except (GuestError, TimeoutError) as error:
+            except ERRORS as error:
                 failed += 1
                 print(error, file=sys.stderr, flush=True)
                 rows.append([f"{name} {label}", "FAILED", ""])
@@ -77,20 +78,20 @@ def run(options):
 def run_steps(a, b):
     def rc(program="rc"):
         def step():
-            out = verbs.pingpong(a, b, program, "-n 1000").client.out
-            return [out.strip().splitlines()[-1].split()[-2], "us/iteration"]
+            us = verbs.pingpong_us(verbs.pingpong(a, b, program, "-n 1000"))
+            return [f"{us:.2f}", "us/iteration"]
         return step
 
     def bandwidth(test, size, options=""):
         def step():
-            row = verbs.perftest(a, b, test, f"-s {size} -D 3 {options}").rows[-1]
-            return [f"{row['bw']:.1f}", "MiB/s"]
+            run = verbs.perftest(a, b, test, f"-s {size} -D 3 {options}")
+            return [f"{verbs.measured(run, 'bw'):.1f}", "MiB/s"]
         return step
 
     def latency(test, size):
         def step():
-            row = verbs.perftest(a, b, test, f"-s {size} -D 3").rows[-1]
-            return [f"{row['t_avg']:.1f}", "us"]
+            run = verbs.perftest(a, b, test, f"-s {size} -D 3")
+            return [f"{verbs.measured(run, 't_avg'):.1f}", "us"]
         return step
 
     yield "ibv_rc_pingpong", "4096 B", rc()
@@ -118,7 +119,7 @@ def run_bench(options):
                         got = bench.measure(a, b, case, options.seconds)
                         values[case, link].append(got)
                         shown.append(f"{a.kind} {got:.4g}")
-                    except (GuestError, TimeoutError, ValueError) as error:
+                    except ERRORS as error:
                         failed += 1
                         print(error, file=sys.stderr, flush=True)
                         shown.append(f"{a.kind} FAILED")
@@ -170,7 +171,7 @@ def run_bench_odp(pair):
                 us = values[-1].us
                 say(f"  {a.kind} {size} B: cold {us['cold', 'median']:.4g}, "
                     f"pinned {us['pinned', 'median']:.4g} us")
-            except (GuestError, TimeoutError, ValueError) as error:
+            except ERRORS as error:
                 print(error, file=sys.stderr, flush=True)
                 values.append(None)
                 say(f"  {a.kind} {size} B: FAILED")
@@ -182,7 +183,8 @@ def shell(options):
     if not sys.stdin.isatty():
         print("make shell wants a terminal", file=sys.stderr)
         return 1
-    size = os.get_terminal_size()
+    # The terminal is where commands come from; what is shown may go through a pipe.
+    size = os.get_terminal_size(sys.stdin.fileno())
     append = "qhca.size={},{}".format(size.lines, size.columns)
     if options.guests == 1:
         kind = options.kinds.split(",")[0]
@@ -194,10 +196,10 @@ def shell(options):
         pair = Pair(tuple(options.kinds.split(",")), kernel=options.kernel, setup=False,
                     append=append, a_args={"console": "stdio"})
         nodes = list(pair)
-    print("booting; leave with `exit`, or Ctrl-A X; Ctrl-A C is QEMU's monitor")
+    print("booting; leave with `exit`, or Ctrl-A X; Ctrl-A C is QEMU's monitor", flush=True)
     if len(nodes) == 2:
         print("this is guest a (10.77.0.1); guest b (10.77.0.2) runs a shell on TCP port 2222: "
-              "`b COMMAND` runs one there")
+              "`b COMMAND` runs one there", flush=True)
     tty = subprocess.run(["stty", "-g"], stdin=sys.stdin, stdout=subprocess.PIPE, check=False)
     try:
         for node in reversed(nodes):
@@ -213,10 +215,16 @@ def shell(options):
                                    "while busybox nc -l -p 2222 -e /bin/bash; do :; done")
                     nodes[0].write("/usr/local/bin/b", "#!/bin/sh\necho \"$*\" | busybox nc 10.77.0.2 2222\n", 0o755)
             except Exception as error:  # noqa: BLE001 shown, the shell goes on
-                print(f"\r\n{error}\r\n", file=sys.stderr)
-            nodes[0].write("/run/qhca.ready", "")
+                try:
+                    child.wait(2)
+                    return      # who has left is not told
+                except subprocess.TimeoutExpired:
+                    print(f"\r\n{error}\r\n", file=sys.stderr)
+            with contextlib.suppress(Exception):
+                nodes[0].write("/run/qhca.ready", "")
+        child = nodes[0].child
         threading.Thread(target=ready, daemon=True).start()
-        nodes[0].child.wait()
+        child.wait()
     finally:
         for node in nodes:
             node.close()
@@ -237,14 +245,8 @@ def main():
         sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
         sub.set_defaults(function=function)
     options = parser.parse_args()
-    try:
-        return options.function(options)
-    except (GuestError, paths.Missing, TimeoutError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    return options.function(options)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended("lab", main))

@@ -103,7 +103,11 @@ class Background:
     def poll(self):
         """The Result once it has ended, else None."""
         if self.result is None:
-            status = self.guest.agent.status(self.pid)
+            try:
+                status = self.guest.agent.status(self.pid)
+            except (AgentError, OSError) as error:
+                raise GuestError(f"{self.guest.name}: `{self.command}`: {error}"
+                                 f"{self.guest.trouble()}") from None
             if status is not None:
                 code, out, err = status
                 self.result = Result(self.command, code, out.decode(errors="replace"),
@@ -133,7 +137,7 @@ class Background:
         try:
             wait_for(lambda: self.poll() is not None, 30, "end of a killed command")
             return self.result.out + self.result.err
-        except (TimeoutError, AgentError):
+        except (TimeoutError, GuestError):
             return "(it cannot be killed)\n"
 
     def kill(self, sig="KILL"):
@@ -257,8 +261,11 @@ class Guest:
             argv = self.command_line(agent_far.fileno(), qmp_far.fileno())
             (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
             with open(self.qemu_log, "wb") as log:
+                # In a group of its own it does not end by the terminal's Ctrl-C before
+                # this program has heard of it.
                 self.child = process.spawn(
                     argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
+                    process_group=None if self.console == "stdio" else 0,
                     stdin=None if self.console == "stdio" else subprocess.DEVNULL,
                     stdout=None if self.console == "stdio" else log, stderr=log)
             # QEMU begins a new console.

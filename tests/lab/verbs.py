@@ -2,6 +2,7 @@
 """Runs the usual client and server programs between two guests."""
 
 import itertools
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -58,6 +59,24 @@ def client_server(server, client, server_command, client_command, *, ready=None,
         if background.poll() is None:
             background.kill()
     return Run(s, c)
+
+
+def measured(run, column):
+    """The number in a column of perftest's table, which has one row. One that is
+    missing, or 0, is an error, with all that both sides have said."""
+    found = [row.get(column, math.nan) for row in run.rows]
+    if len(found) != 1 or not 0 < found[0] < math.inf:
+        raise GuestError(f"{column} is {found or 'missing'}, which is no result\n"
+                         f"client: {run.client}\nserver: {run.server}")
+    return found[0]
+
+
+def pingpong_us(run):
+    """Microseconds for each iteration, as the client of a pingpong has measured."""
+    found = re.search(r"= ([\d.]+) usec/iter", run.client.out)
+    if not found or not float(found[1]) > 0:
+        raise GuestError(f"no result\nclient: {run.client}\nserver: {run.server}")
+    return float(found[1])
 
 
 def _await_ready(server, background, ready, timeout):

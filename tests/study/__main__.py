@@ -10,6 +10,7 @@ import time
 
 from lab import GuestError, paths
 from lab.__main__ import how, say
+from lab.ending import ended
 from lab.pair import Node
 
 from . import PROPS, Bench, differences, measure, report
@@ -64,8 +65,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (GuestError, paths.Missing, TimeoutError) as error:
-        print(f"study: {error}", file=sys.stderr)
-        sys.exit(1)
+    sys.exit(ended("study", main))
