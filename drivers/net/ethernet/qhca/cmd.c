@@ -97,6 +97,19 @@ static void qhca_cmd_put_slot(struct qhca_cmdq *cmdq, unsigned int i)
 	up(&cmdq->free);
 }
 
+/*
+ * Someone has woken the waiter: the event, which comes after the answer, or
+ * qhca_cmdq_fail_all().  A device that sends the event alone may still write to
+ * memory, which the caller is about to free, unless it is declared dead.
+ */
+static int qhca_cmd_woken(struct qhca_core *core, unsigned int i)
+{
+	if (!qhca_cmd_owned(&core->cmdq, i))
+		return 0;
+	qhca_die(core, "event of a command without its answer");
+	return -EIO;
+}
+
 static int qhca_cmd_wait_event(struct qhca_core *core, unsigned int i)
 {
 	struct qhca_cmdq *cmdq = &core->cmdq;
@@ -105,7 +118,7 @@ static int qhca_cmd_wait_event(struct qhca_core *core, unsigned int i)
 	do {
 		if (wait_for_completion_timeout(&cmdq->ctx[i].done,
 						QHCA_CMD_LOOK))
-			return qhca_cmd_owned(cmdq, i) ? -EIO : 0;
+			return qhca_cmd_woken(core, i);
 		if (!qhca_cmd_owned(cmdq, i)) {
 			/* Or late, where virtual processors have to wait. */
 			atomic_inc(&cmdq->lost_events);
@@ -173,7 +186,7 @@ static int qhca_cmd_finish(struct qhca_core *core, unsigned int i,
 			   struct qhca_cmd *cmd)
 {
 	struct qhca_cmd_slot *slot = &core->cmdq.slot[i];
-	u32 status = le32_to_cpu(slot->status) & QHCA_CMD_STATUS;
+	u32 status = le32_to_cpu(READ_ONCE(slot->status)) & QHCA_CMD_STATUS;
 
 	if (status != QHCA_CMD_OK) {
 		dev_dbg(qhca_device(core),
@@ -185,7 +198,7 @@ static int qhca_cmd_finish(struct qhca_core *core, unsigned int i,
 	if (cmd->out_len)
 		memcpy(cmd->out, QHCA_MBOX_OUT(&core->cmdq.ctx[i]),
 		       cmd->out_len);
-	cmd->out_param = le64_to_cpu(slot->out_param);
+	cmd->out_param = le64_to_cpu(READ_ONCE(slot->out_param));
 	return 0;
 }
 
@@ -195,8 +208,6 @@ static void qhca_cmd_timed_out(struct qhca_core *core,
 	struct qhca_cmdq *cmdq = &core->cmdq;
 
 	atomic_inc(&cmdq->timeouts);
-	/* Nothing more is asked of a device that does not answer. */
-	WRITE_ONCE(cmdq->running, false);
 	dev_err(qhca_device(core), "command %#x index %#x timed out\n",
 		cmd->opcode, cmd->index);
 	qhca_die(core, "command timeout");

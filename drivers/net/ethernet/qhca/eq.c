@@ -74,7 +74,10 @@ static irqreturn_t qhca_eq_irq(int irq, void *data)
 
 	/* Bounded: if there is more, arming brings another interrupt. */
 	while (budget-- && (eqe = qhca_eq_next(eq))) {
-		eq->handler(eq->ctx, eqe);
+		/* The device can write there at any time; handlers look twice. */
+		struct qhca_eqe copy = *eqe;
+
+		eq->handler(eq->ctx, &copy);
 		eq->ci++;
 		if (!(eq->ci % QHCA_EQ_RECORD_EVERY))
 			WRITE_ONCE(eq->rec->ci, cpu_to_le32(eq->ci));

@@ -15,6 +15,16 @@
 #define QHCA_LOG_SRQ		16
 #define QHCA_LOG_EQ		6
 
+/*
+ * Capabilities become shifts and sizes of memory, so they are held to the limits
+ * of the specification, whatever the device says.
+ */
+#define QHCA_LOG_WQ_DEPTH	16
+#define QHCA_LOG_CQ_DEPTH	24
+#define QHCA_LOG_EQ_DEPTH	20
+#define QHCA_LOG_STRIDE		12
+#define QHCA_LOG_ETH_RING	15
+
 static int qhca_reset(struct qhca_core *core)
 {
 	unsigned long deadline = jiffies + QHCA_RESET_TIMEOUT;
@@ -76,12 +86,18 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->log_cq = min_t(u32, in->log_max_cq, QHCA_LOG_CQ);
 	caps->log_srq = min_t(u32, in->log_max_srq, QHCA_LOG_SRQ);
 	caps->log_eq = min_t(u32, in->log_max_eq, QHCA_LOG_EQ);
-	caps->log_max_wq_depth = in->log_max_wq_depth;
-	caps->log_max_cq_depth = in->log_max_cq_depth;
-	caps->log_max_eq_depth = in->log_max_eq_depth;
-	caps->log_max_wqe_stride = in->log_max_wqe_stride;
-	caps->log_max_rwqe_stride = in->log_max_rwqe_stride;
-	caps->log_max_eth_ring = in->log_max_eth_ring;
+	caps->log_max_wq_depth = min_t(u32, in->log_max_wq_depth,
+				       QHCA_LOG_WQ_DEPTH);
+	caps->log_max_cq_depth = min_t(u32, in->log_max_cq_depth,
+				       QHCA_LOG_CQ_DEPTH);
+	caps->log_max_eq_depth = min_t(u32, in->log_max_eq_depth,
+				       QHCA_LOG_EQ_DEPTH);
+	caps->log_max_wqe_stride = min_t(u32, in->log_max_wqe_stride,
+					 QHCA_LOG_STRIDE);
+	caps->log_max_rwqe_stride = min_t(u32, in->log_max_rwqe_stride,
+					  QHCA_LOG_STRIDE);
+	caps->log_max_eth_ring = min_t(u32, in->log_max_eth_ring,
+				       QHCA_LOG_ETH_RING);
 	caps->max_mtu = in->max_mtu;
 	caps->max_rd_atomic = in->max_rd_atomic;
 	caps->max_sge = le16_to_cpu(in->max_sge);

@@ -140,13 +140,15 @@ static int qhca_rx_one(struct qhca_eth *eth, const struct qhca_eth_rxc *rxc)
 {
 	struct qhca_rx_ring *rx = &eth->rx;
 	struct qhca_rx_buf *buf = &rx->buf[rx->ci & rx->mask];
-	u32 flags = le32_to_cpu(rxc->flags);
-	u32 len = le32_to_cpu(rxc->len);
+	/* The device can write here at any time: each field is read once. */
+	u32 flags = le32_to_cpu(READ_ONCE(rxc->flags));
+	u32 len = le32_to_cpu(READ_ONCE(rxc->len));
+	u16 index = le16_to_cpu(READ_ONCE(rxc->index));
 
 	/* One frame a buffer and in order; else memory is being overwritten. */
 	if (unlikely(!qhca_rx_posted(rx) ||
 		     (len > rx->room && !(flags & QHCA_RXC_TRUNC)) ||
-		     le16_to_cpu(rxc->index) != (rx->ci & rx->mask))) {
+		     index != (rx->ci & rx->mask))) {
 		qhca_die(eth->core, "bad receive completion");
 		return -EIO;
 	}
