@@ -49,8 +49,10 @@ static int qhca_get_link_ksettings(struct net_device *netdev,
 				   struct ethtool_link_ksettings *settings)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
-	u32 link = qhca_read(eth->core, QHCA_REG_LINK);
+	u32 link = U32_MAX;
 
+	if (qhca_state(eth->core) == QHCA_DEV_UP)
+		link = qhca_read(eth->core, QHCA_REG_LINK);
 	ethtool_link_ksettings_zero_link_mode(settings, supported);
 	ethtool_link_ksettings_zero_link_mode(settings, advertising);
 	settings->base.port = PORT_OTHER;

@@ -14,6 +14,10 @@
 
 #define QHCA_TX_TIMEOUT		(10 * HZ)
 
+/* Bounds of the delay before another attempt to start the queue. */
+#define QHCA_RESTART_MIN	HZ
+#define QHCA_RESTART_MAX	(32 * HZ)
+
 static int qhca_eth_write(struct qhca_eth *eth, u32 fields, u32 rx_flags)
 {
 	struct qhca_port_config config = {
@@ -210,6 +214,8 @@ static int qhca_eth_start(struct qhca_eth *eth)
 	int err;
 
 	ASSERT_RTNL();
+	if (eth->started)
+		return 0;
 	err = qhca_rings_alloc(eth);
 	if (err)
 		return err;
@@ -225,7 +231,8 @@ static int qhca_eth_start(struct qhca_eth *eth)
 		goto destroy;
 	qhca_eth_arm(eth);
 	eth->started = true;
-	netif_tx_wake_all_queues(eth->netdev);
+	eth->restart_delay = QHCA_RESTART_MIN;
+	qhca_tx_open(eth);
 	queue_work(eth->core->wq, &eth->link_work);
 	return 0;
 
@@ -240,17 +247,26 @@ free_rings:
 	return err;
 }
 
+/*
+ * The rings have three users: the stack posts frames, the device reads and
+ * writes them, and NAPI reclaims and receives.  Stopping the transmit queue
+ * alone would not keep the stack away: the commands below sleep, NAPI runs
+ * meanwhile and wakes a queue whose frames are sent.  Hence the stack is locked
+ * out first by a flag that only a start sets again.
+ */
 static void qhca_eth_stop(struct qhca_eth *eth)
 {
 	ASSERT_RTNL();
 	if (!eth->started)
 		return;
 	eth->started = false;
-	netif_tx_disable(eth->netdev);
+	qhca_tx_close(eth);
 	qhca_receive(eth, false);
 	qhca_ethq_destroy(eth);
 	free_irq(pci_irq_vector(eth->core->qdev.pdev, QHCA_VECTOR_ETH), eth);
 	napi_disable(&eth->napi);
+	/* Reclaim may have woken the queue while it was being closed. */
+	netif_tx_disable(eth->netdev);
 	qhca_rings_free(eth);
 }
 
@@ -265,14 +281,42 @@ static int qhca_close(struct net_device *netdev)
 	return 0;
 }
 
-/* Back to settings that worked a moment ago. */
+/*
+ * Back to settings that worked a moment ago.  Nobody but the driver knows that
+ * an interface which is up has no queue, so the driver keeps trying.
+ */
 static void qhca_eth_restore(struct qhca_eth *eth)
 {
 	int err = qhca_eth_start(eth);
 
-	/* The transmit watchdog will try again. */
-	if (err)
-		netdev_err(eth->netdev, "queue not restarted: %d\n", err);
+	if (!err)
+		return;
+	netdev_err(eth->netdev, "queue not restarted: %d\n", err);
+	queue_delayed_work(eth->core->wq, &eth->restart_work,
+			   eth->restart_delay);
+	eth->restart_delay = min_t(unsigned long, 2 * eth->restart_delay,
+				   QHCA_RESTART_MAX);
+}
+
+/*
+ * A queue that is stopped by a reset comes back with the next start of the
+ * function, and that of an interface which is down with ndo_open().
+ */
+static bool qhca_eth_wanted(struct qhca_eth *eth)
+{
+	ASSERT_RTNL();
+	return netif_running(eth->netdev) && netif_device_present(eth->netdev);
+}
+
+static void qhca_restart_work(struct work_struct *work)
+{
+	struct qhca_eth *eth = container_of(to_delayed_work(work),
+					    struct qhca_eth, restart_work);
+
+	rtnl_lock();
+	if (qhca_eth_wanted(eth))
+		qhca_eth_restore(eth);
+	rtnl_unlock();
 }
 
 /**
@@ -287,13 +331,12 @@ static void qhca_eth_restore(struct qhca_eth *eth)
 int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx)
 {
 	u8 old_tx = eth->log_tx, old_rx = eth->log_rx;
-	bool started = eth->started;
 	int err;
 
 	qhca_eth_stop(eth);
 	eth->log_tx = log_tx;
 	eth->log_rx = log_rx;
-	if (!started)
+	if (!netif_running(eth->netdev))
 		return 0;
 	err = qhca_eth_start(eth);
 	if (err) {
@@ -307,7 +350,7 @@ int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx)
 static int qhca_change_mtu(struct net_device *netdev, int mtu)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
-	bool started = eth->started;
+	bool running = netif_running(netdev);
 	unsigned int old = netdev->mtu;
 	int err;
 
@@ -315,13 +358,13 @@ static int qhca_change_mtu(struct net_device *netdev, int mtu)
 	qhca_eth_stop(eth);
 	WRITE_ONCE(netdev->mtu, mtu);
 	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU, 0);
-	if (!err && started)
+	if (!err && running)
 		err = qhca_eth_start(eth);
 	if (!err)
 		return 0;
 	WRITE_ONCE(netdev->mtu, old);
 	qhca_eth_write(eth, QHCA_PORT_SET_MTU, 0);
-	if (started)
+	if (running)
 		qhca_eth_restore(eth);
 	return err;
 }
@@ -349,7 +392,8 @@ static void qhca_link_work(struct work_struct *work)
 					      link_work);
 	u32 link = 0;
 
-	if (qhca_state(eth->core) == QHCA_DEV_UP)
+	if (netif_device_present(eth->netdev) &&
+	    qhca_state(eth->core) == QHCA_DEV_UP)
 		link = qhca_read(eth->core, QHCA_REG_LINK);
 	if (link != U32_MAX && link & QHCA_LINK_UP)
 		netif_carrier_on(eth->netdev);
@@ -375,8 +419,7 @@ static void qhca_timeout_work(struct work_struct *work)
 					      timeout_work);
 
 	rtnl_lock();
-	if (netif_running(eth->netdev) &&
-	    netif_device_present(eth->netdev)) {
+	if (qhca_eth_wanted(eth)) {
 		qhca_eth_stop(eth);
 		qhca_eth_restore(eth);
 		netif_trans_update(eth->netdev);
@@ -388,6 +431,9 @@ static void qhca_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
 
+	/* The watchdog sees a queue that is being stopped or started. */
+	if (!READ_ONCE(eth->tx_open))
+		return;
 	netdev_warn(netdev, "transmit timeout: posted %u, reclaimed %u\n",
 		    READ_ONCE(eth->tx.pi), READ_ONCE(eth->tx.ci));
 	queue_work(eth->core->wq, &eth->timeout_work);
@@ -464,6 +510,8 @@ static void qhca_eth_init(struct qhca_eth *eth, struct qhca_core *core)
 	INIT_WORK(&eth->filter_work, qhca_filter_work);
 	INIT_WORK(&eth->link_work, qhca_link_work);
 	INIT_WORK(&eth->timeout_work, qhca_timeout_work);
+	INIT_DELAYED_WORK(&eth->restart_work, qhca_restart_work);
+	eth->restart_delay = QHCA_RESTART_MIN;
 	u64_stats_init(&eth->tx_stats.sync);
 	u64_stats_init(&eth->rx_stats.sync);
 	snprintf(eth->irq_name, sizeof(eth->irq_name), "%s-eth0@%s",
@@ -475,6 +523,7 @@ static void qhca_eth_fini(struct qhca_eth *eth)
 	disable_work_sync(&eth->filter_work);
 	disable_work_sync(&eth->link_work);
 	disable_work_sync(&eth->timeout_work);
+	disable_delayed_work_sync(&eth->restart_work);
 	mutex_destroy(&eth->filter_lock);
 }
 
@@ -556,10 +605,13 @@ int qhca_netdev_attach(struct qhca_core *core)
 void qhca_netdev_detach(struct qhca_core *core)
 {
 	struct net_device *netdev = core->qdev.netdev;
+	struct qhca_eth *eth = netdev_priv(netdev);
 
 	rtnl_lock();
 	netif_device_detach(netdev);
-	qhca_eth_stop(netdev_priv(netdev));
+	qhca_eth_stop(eth);
 	rtnl_unlock();
+	/* One that read the link before the interface was detached. */
+	flush_work(&eth->link_work);
 	netif_carrier_off(netdev);
 }

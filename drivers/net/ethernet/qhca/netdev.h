@@ -125,11 +125,15 @@ struct qhca_rx_ring {
  * @log_tx:     wanted size of the rings; under RTNL
  * @log_rx:     ditto
  * @started:    the queue exists; under RTNL
+ * @tx_open:    frames may be posted; changed under the transmit queue's lock,
+ *              which qhca_start_xmit() runs under
  * @filter_lock: serialises programming of the receive filter
  * @receiving:  frames are wanted; under @filter_lock
  * @filter_work: programs the receive filter
  * @link_work:  follows the link
- * @timeout_work: restarts the queue
+ * @timeout_work: restarts a queue that does not send
+ * @restart_work: starts a queue that could not be restarted
+ * @restart_delay: until @restart_work's next attempt, in jiffies; under RTNL
  */
 struct qhca_eth {
 	struct qhca_core *core;
@@ -145,11 +149,14 @@ struct qhca_eth {
 	u8 log_tx;
 	u8 log_rx;
 	bool started;
+	bool tx_open;
 	struct mutex filter_lock;	/* receiving, the device's filter */
 	bool receiving;
 	struct work_struct filter_work;
 	struct work_struct link_work;
 	struct work_struct timeout_work;
+	struct delayed_work restart_work;
+	unsigned long restart_delay;
 };
 
 static inline void qhca_stat_add(struct qhca_ring_stats *stats,
@@ -171,6 +178,8 @@ int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx);
 /* tx.c */
 int qhca_tx_alloc(struct qhca_eth *eth);
 void qhca_tx_free(struct qhca_eth *eth);
+void qhca_tx_open(struct qhca_eth *eth);
+void qhca_tx_close(struct qhca_eth *eth);
 void qhca_tx_reclaim(struct qhca_eth *eth, int budget);
 netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev);
 

@@ -131,6 +131,14 @@ netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 	unsigned int bytes;
 	bool more = netdev_xmit_more();
 
+	/*
+	 * The stack may be here although the queue is stopped: reclaim wakes the
+	 * queue until NAPI is disabled, and a sender may have looked at it before.
+	 */
+	if (unlikely(!eth->tx_open)) {
+		netif_tx_stop_queue(nq);
+		return NETDEV_TX_BUSY;
+	}
 	/* A frame of too many fragments does not fit the device's limit. */
 	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_MAX_TX_FRAGS) &&
 	    skb_linearize(skb))
@@ -197,8 +205,42 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 	u64_stats_add(&eth->tx_stats.bytes, bytes);
 	u64_stats_update_end(&eth->tx_stats.sync);
 
-	netif_txq_completed_wake(nq, packets, bytes, qhca_tx_room(tx),
-				 QHCA_TX_WAKE);
+	__netif_txq_completed_wake(nq, packets, bytes, qhca_tx_room(tx),
+				   QHCA_TX_WAKE, !READ_ONCE(eth->tx_open));
+}
+
+static void qhca_tx_set_open(struct qhca_eth *eth, bool open)
+{
+	struct netdev_queue *nq = netdev_get_tx_queue(eth->netdev, 0);
+
+	__netif_tx_lock_bh(nq);
+	WRITE_ONCE(eth->tx_open, open);
+	if (open)
+		netif_tx_wake_queue(nq);
+	else
+		netif_tx_stop_queue(nq);
+	__netif_tx_unlock_bh(nq);
+}
+
+/**
+ * qhca_tx_open - let the stack send
+ * @eth: port, whose queue exists
+ */
+void qhca_tx_open(struct qhca_eth *eth)
+{
+	qhca_tx_set_open(eth, true);
+}
+
+/**
+ * qhca_tx_close - keep the stack from sending
+ * @eth: port
+ *
+ * When this returns, qhca_start_xmit() does not use the ring, and will not until
+ * qhca_tx_open(), whoever wakes the queue.  NAPI may still reclaim.
+ */
+void qhca_tx_close(struct qhca_eth *eth)
+{
+	qhca_tx_set_open(eth, false);
 }
 
 int qhca_tx_alloc(struct qhca_eth *eth)
@@ -222,7 +264,7 @@ int qhca_tx_alloc(struct qhca_eth *eth)
 	return 0;
 }
 
-/* Neither the device nor the stack uses the ring any more. */
+/* The device is done with the ring, it is closed, and NAPI is disabled. */
 void qhca_tx_free(struct qhca_eth *eth)
 {
 	struct qhca_tx_ring *tx = &eth->tx;
