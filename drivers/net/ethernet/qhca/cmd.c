@@ -8,6 +8,9 @@
  * waiter looks at the slot by itself from time to time, so that a lost event
  * costs time and not the device.
  *
+ * A few slots are reserved for invalidations, so that these wait for the device
+ * and for each other, but never for commands that have not been posted.
+ *
  * A slot that timed out still belongs to the device, which may yet write to it
  * and its mailbox.  Therefore a timeout ends in a reset (qhca_die()), and the
  * memory is not given back before.
@@ -67,20 +70,47 @@ static bool qhca_cmd_owned(struct qhca_cmdq *cmdq, unsigned int i)
 	return false;
 }
 
-static unsigned int qhca_cmd_get_slot(struct qhca_cmdq *cmdq)
+/*
+ * Memory reclaim, munmap() and the end of a process wait for invalidations, in
+ * notifiers that others wait for in turn.
+ */
+static bool qhca_cmd_is_invalidation(const struct qhca_cmd *cmd)
 {
+	return cmd->opcode == QHCA_CMD_INVALIDATE_KEY ||
+	       cmd->opcode == QHCA_CMD_INVALIDATE_RANGE ||
+	       cmd->opcode == QHCA_CMD_INVALIDATE_ALL;
+}
+
+/* Wait for a slot that the command may use. */
+static struct semaphore *qhca_cmd_get_unit(struct qhca_cmdq *cmdq,
+					   const struct qhca_cmd *cmd)
+{
+	if (!qhca_cmd_is_invalidation(cmd)) {
+		down(&cmdq->free);
+		return &cmdq->free;
+	}
+	if (!down_trylock(&cmdq->free))
+		return &cmdq->free;
+	down(&cmdq->reserved);
+	return &cmdq->reserved;
+}
+
+static unsigned int qhca_cmd_get_slot(struct qhca_cmdq *cmdq,
+				      const struct qhca_cmd *cmd)
+{
+	struct semaphore *unit = qhca_cmd_get_unit(cmdq, cmd);
 	unsigned long irqflags;
 	unsigned int i;
 
-	down(&cmdq->free);
 	spin_lock_irqsave(&cmdq->lock, irqflags);
 	for (i = 0; i < QHCA_CMD_SLOTS; i++)
 		if (!cmdq->ctx[i].busy)
 			break;
-	/* The semaphore says that there is one. */
+	/* The semaphores say that there is one. */
 	if (WARN_ON_ONCE(i == QHCA_CMD_SLOTS))
 		i = 0;
 	cmdq->ctx[i].busy = true;
+	cmdq->ctx[i].unit = unit;
 	cmdq->ctx[i].token = ++cmdq->token;
 	reinit_completion(&cmdq->ctx[i].done);
 	spin_unlock_irqrestore(&cmdq->lock, irqflags);
@@ -89,12 +119,13 @@ static unsigned int qhca_cmd_get_slot(struct qhca_cmdq *cmdq)
 
 static void qhca_cmd_put_slot(struct qhca_cmdq *cmdq, unsigned int i)
 {
+	struct semaphore *unit = cmdq->ctx[i].unit;
 	unsigned long irqflags;
 
 	spin_lock_irqsave(&cmdq->lock, irqflags);
 	cmdq->ctx[i].busy = false;
 	spin_unlock_irqrestore(&cmdq->lock, irqflags);
-	up(&cmdq->free);
+	up(unit);
 }
 
 /*
@@ -226,7 +257,7 @@ static int qhca_cmd_run(struct qhca_core *core, struct qhca_cmd *cmd,
 			 cmd->out_len > QHCA_MAILBOX_SIZE))
 		return -EINVAL;
 
-	i = qhca_cmd_get_slot(cmdq);
+	i = qhca_cmd_get_slot(cmdq, cmd);
 	/*
 	 * The slot is marked busy, so from here on either this sees that the
 	 * device died, or qhca_cmdq_fail_all() sees the slot.
@@ -307,12 +338,17 @@ void qhca_cmdq_fail_all(struct qhca_core *core)
 /* Wait for the commands under way; the caller sees to it that none is added. */
 void qhca_cmdq_drain(struct qhca_core *core)
 {
+	struct qhca_cmdq *cmdq = &core->cmdq;
 	unsigned int i;
 
-	for (i = 0; i < QHCA_CMD_SLOTS; i++)
-		down(&core->cmdq.free);
-	for (i = 0; i < QHCA_CMD_SLOTS; i++)
-		up(&core->cmdq.free);
+	for (i = 0; i < QHCA_CMD_SLOTS - QHCA_CMD_RESERVED; i++)
+		down(&cmdq->free);
+	for (i = 0; i < QHCA_CMD_RESERVED; i++)
+		down(&cmdq->reserved);
+	for (i = 0; i < QHCA_CMD_RESERVED; i++)
+		up(&cmdq->reserved);
+	for (i = 0; i < QHCA_CMD_SLOTS - QHCA_CMD_RESERVED; i++)
+		up(&cmdq->free);
 }
 
 /* Only while no command is under way. */
@@ -375,7 +411,8 @@ int qhca_cmdq_alloc(struct qhca_core *core)
 	unsigned int i;
 
 	spin_lock_init(&cmdq->lock);
-	sema_init(&cmdq->free, QHCA_CMD_SLOTS);
+	sema_init(&cmdq->free, QHCA_CMD_SLOTS - QHCA_CMD_RESERVED);
+	sema_init(&cmdq->reserved, QHCA_CMD_RESERVED);
 	/* A coherent allocation is aligned to pages, which the device asks. */
 	cmdq->slot = dma_alloc_coherent(dev,
 					QHCA_CMD_SLOTS * sizeof(*cmdq->slot),

@@ -89,6 +89,7 @@ struct qhca_ctx_table {
  * @dma:   bus address of @mbox
  * @token: of the command in the slot; an event with another one is late
  * @busy:  a command is in the slot; protected by the queue's lock
+ * @unit:  the semaphore that counts the slot while it is busy
  */
 struct qhca_cmd_ctx {
 	struct completion done;
@@ -96,16 +97,22 @@ struct qhca_cmd_ctx {
 	dma_addr_t dma;
 	u16 token;
 	bool busy;
+	struct semaphore *unit;
 };
 
 #define QHCA_CMD_SLOTS		BIT(QHCA_MAX_LOG_CMD_SLOTS)
+
+/* Slots that only invalidations use; see qhca_cmd_get_unit(). */
+#define QHCA_CMD_RESERVED	4
 
 /**
  * struct qhca_cmdq - the command queue
  * @slot:   slots as the device sees them
  * @dma:    bus address of @slot
  * @ctx:    software's side of each slot
- * @free:   counts free slots; who holds a unit finds one
+ * @free:   counts free slots that any command may use; who holds a unit of this
+ *          or the next finds one
+ * @reserved: counts free slots that only invalidations may use
  * @lock:   protects the busy flags and @token; taken in hard interrupts
  * @token:  last token given out
  * @running: the device takes commands
@@ -118,6 +125,7 @@ struct qhca_cmdq {
 	dma_addr_t dma;
 	struct qhca_cmd_ctx ctx[QHCA_CMD_SLOTS];
 	struct semaphore free;
+	struct semaphore reserved;
 	spinlock_t lock;	/* ctx[].busy, ctx[].token, token */
 	u16 token;
 	bool running;

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Commands of qhca.ko (kernel/qhca_test_commands.c)."""
+
+import re
+
+import pytest
+
+from lab import content, paths
+
+
+@pytest.fixture
+def node(qhca_pair):
+    """Without the RDMA driver, whose place the test's takes."""
+    found = qhca_pair.b
+    name = "qhca_test_commands"
+    found.push(paths.BUILD / "modules" / found.release / f"{name}.ko", f"/tmp/{name}.ko")
+    found.exec("rmmod qhca_ib")
+    with content(found):
+        yield found
+    found.exec("rmmod qhca_test_commands; :", check=False)
+    found.configure()
+    qhca_pair.wait_link()
+
+
+def run(node, options=""):
+    """The test's TAP."""
+    name = "qhca_test_commands"
+    log = node.out(f"dmesg -C; insmod /tmp/{name}.ko {options}; dmesg", timeout=300)
+    return "\n".join(re.findall(rf"{name}: (.*)$", log, re.M))
+
+
+def test_reserved_slots(node, tap_points):
+    """An invalidation goes past commands that have no slot yet."""
+    tap_points(run(node))
