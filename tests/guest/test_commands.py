@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Commands of qhca.ko (kernel/qhca_test_commands.c)."""
+"""Commands and object numbers of qhca.ko (kernel/qhca_test_commands.c)."""
 
 import re
 
@@ -12,12 +12,12 @@ from lab import content, paths
 def node(qhca_pair):
     """Without the RDMA driver, whose place the test's takes."""
     found = qhca_pair.b
-    name = "qhca_test_commands"
-    found.push(paths.BUILD / "modules" / found.release / f"{name}.ko", f"/tmp/{name}.ko")
+    for name in ("qhca_test_commands", "qhca_test_alloc"):
+        found.push(paths.BUILD / "modules" / found.release / f"{name}.ko", f"/tmp/{name}.ko")
     found.exec("rmmod qhca_ib")
     with content(found):
         yield found
-    found.exec("rmmod qhca_test_commands; :", check=False)
+    found.exec("rmmod qhca_test_alloc qhca_test_commands; :", check=False)
     found.configure()
     qhca_pair.wait_link()
 
@@ -32,3 +32,11 @@ def run(node, options=""):
 def test_reserved_slots(node, tap_points):
     """An invalidation goes past commands that have no slot yet."""
     tap_points(run(node))
+
+
+def test_table_without_memory(node, tap_points):
+    """The table grows no more: numbers come from what there is of it."""
+    node.exec("insmod /tmp/qhca_test_alloc.ko size=131072 skip=1 fail=1000000")
+    tap_points(run(node, "numbers=8192"))
+    # Two chunks have 4096 numbers, so it has tried.
+    assert int(node.out("cat /sys/module/qhca_test_alloc/parameters/fail")) < 1000000

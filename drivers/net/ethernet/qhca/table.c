@@ -6,6 +6,10 @@
  * chunks of equal size.  A chunk is allocated and given to the device when the
  * first number in it is, and stays until the tables go: a number is likely to
  * be wanted again, and a chunk that never moves needs no lock to be read.
+ *
+ * All chunks of a table have one size, 128 KiB for the protection table.  When
+ * the page allocator has no such piece, a table that has chunks does with them:
+ * their numbers are handed out again sooner.
  */
 #include <linux/bitmap.h>
 #include <linux/dma-mapping.h>
@@ -147,9 +151,12 @@ static int qhca_chunk_map(struct qhca_core *core, enum qhca_table id, u32 c)
 	int err;
 
 	lockdep_assert_held(&table->lock);
-	/* Zeroed, which in every table means that no object is there. */
+	/*
+	 * Zeroed, which in every table means that no object is there.  Without a
+	 * warning, since qhca_index_alloc() can do without.
+	 */
 	va = dma_alloc_coherent(qhca_device(core), 1u << table->log_chunk,
-				&dma, GFP_KERNEL);
+				&dma, GFP_KERNEL | __GFP_NOWARN);
 	if (!va)
 		return -ENOMEM;
 	addr = cpu_to_le64(dma);
@@ -187,22 +194,66 @@ static int qhca_chunk_need(struct qhca_core *core, enum qhca_table id,
 	return err;
 }
 
+/* The first free number of [n, end) whose chunk is mapped, or end. */
+static u32 qhca_find_mapped(const struct qhca_ctx_table *table, u32 n, u32 end)
+{
+	u8 log_per_chunk = table->log_chunk - table->log_entry;
+	u32 c, stop;
+
+	for (; n < end; n = stop) {
+		c = qhca_chunk_of(table, n);
+		stop = min(end, (c + 1) << log_per_chunk);
+		/* Pairs with the release in qhca_chunk_map(). */
+		if (!smp_load_acquire(&table->chunk[c].va))
+			continue;
+		n = find_next_zero_bit(table->map.bits, stop, n);
+		if (n < stop)
+			return n;
+	}
+	return end;
+}
+
+/* As qhca_bitmap_get(), but only numbers that need no more memory. */
+static int qhca_index_get_mapped(struct qhca_ctx_table *table, u32 *number)
+{
+	struct qhca_bitmap *map = &table->map;
+	unsigned long irqflags;
+	int err = -ENOMEM;
+	u32 n;
+
+	spin_lock_irqsave(&map->lock, irqflags);
+	n = qhca_find_mapped(table, map->next, map->size);
+	if (n == map->size)
+		n = qhca_find_mapped(table, map->first, map->size);
+	if (n < map->size) {
+		__set_bit(n, map->bits);
+		map->next = n + 1;
+		*number = n;
+		err = 0;
+	}
+	spin_unlock_irqrestore(&map->lock, irqflags);
+	return err;
+}
+
 int qhca_index_alloc(struct qhca_dev *qdev, enum qhca_table table, u32 *index)
 {
 	struct qhca_core *core = qhca_core_of(qdev);
+	struct qhca_ctx_table *t = &core->table[table];
 	u32 n;
 	int err;
 
-	err = qhca_bitmap_get(&core->table[table].map, &n);
+	err = qhca_bitmap_get(&t->map, &n);
 	if (err)
 		return err;
 	err = qhca_chunk_need(core, table, n);
 	if (err) {
-		qhca_bitmap_put(&core->table[table].map, n);
-		return err;
+		qhca_bitmap_put(&t->map, n);
+		if (err == -ENOMEM)
+			err = qhca_index_get_mapped(t, &n);
 	}
-	*index = n;
-	return 0;
+	if (!err)
+		*index = n;
+	return err;
 }
 EXPORT_SYMBOL_GPL(qhca_index_alloc);
 
