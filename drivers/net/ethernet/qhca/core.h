@@ -140,11 +140,11 @@ struct qhca_cache_size {
 	u16 blocks;
 };
 
-/* Why the function is quiet; protected by the devlink instance lock. */
+/* Whether the function may run; protected by the devlink instance lock. */
 enum qhca_core_flag {
 	QHCA_CORE_STARTED,	/* qhca_start() succeeded, qhca_stop() to come */
 	QHCA_CORE_FROZEN,	/* a PCI reset or suspend is under way */
-	QHCA_CORE_REMOVING,	/* the driver is about to let the device go */
+	QHCA_CORE_REMOVING,	/* the driver lets the device go: no more starts */
 };
 
 /**
@@ -154,11 +154,12 @@ enum qhca_core_flag {
  * @flags:      enum qhca_core_flag; changed under the devlink instance lock
  * @state_lock: serialises changes of @qdev.state; taken in hard interrupts
  * @wq:         for all works of the function
- * @recover_work: resets the device after it died
+ * @recover_work: starts the function again after it died or did not start
  * @health_work:  polls the device's status
- * @last_recovery: when @recoveries was last increased
- * @recoveries: recoveries that followed each other closely
- * @total_recoveries: recoveries since probe
+ * @last_recovery: when the last attempt to recover ended; under the devlink
+ *              instance lock
+ * @recoveries: attempts that followed each other closely; ditto
+ * @total_recoveries: attempts since probe
  * @num_vectors: MSI-X vectors allocated
  * @cmdq:       command queue
  * @table:      device tables, indexed by enum qhca_table
@@ -178,7 +179,7 @@ struct qhca_core {
 	unsigned long flags;
 	spinlock_t state_lock;	/* qdev.state */
 	struct workqueue_struct *wq;
-	struct work_struct recover_work;
+	struct delayed_work recover_work;
 	struct delayed_work health_work;
 	unsigned long last_recovery;
 	unsigned int recoveries;
@@ -259,6 +260,7 @@ bool qhca_check_alive(struct qhca_core *core);
 void qhca_health_start(struct qhca_core *core);
 void qhca_health_stop(struct qhca_core *core);
 void qhca_recover_work(struct work_struct *work);
+void qhca_recover_later(struct qhca_core *core);
 void qhca_health_work(struct work_struct *work);
 
 /* aux.c */

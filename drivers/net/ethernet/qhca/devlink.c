@@ -27,7 +27,8 @@ static int qhca_devlink_info_get(struct devlink *devlink,
 					     buf);
 	if (err)
 		return err;
-	if (qhca_state(core) == QHCA_DEV_DEAD)
+	/* Nobody may be there to answer, or not just now. */
+	if (qhca_state(core) != QHCA_DEV_UP)
 		return 0;
 	version = qhca_read(core, QHCA_REG_VERSION);
 	snprintf(buf, sizeof(buf), "%u.%u", version >> 16, version & 0xffff);
@@ -67,10 +68,17 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 	core->recoveries = 0;
 	err = qhca_params_load(core);
 	if (err)
-		return err;
+		goto failed;
 	err = qhca_start(core);
-	if (err)
+	if (err) {
 		NL_SET_ERR_MSG(extack, "the device does not start");
+		goto failed;
+	}
+	return 0;
+
+failed:
+	/* The person is told, and need not ask again if it was for a moment. */
+	qhca_recover_later(core);
 	return err;
 }
 

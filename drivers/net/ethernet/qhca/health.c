@@ -10,6 +10,12 @@
  * told.  The rest is a work's: take the auxiliary device away, reset, set up
  * again.
  *
+ * The same work makes up for every start that fails, whoever wanted it: the
+ * recovery itself, a reload, the end of a PCI reset or of suspend.  It tries at
+ * once after a death and after growing delays where a start has failed, and
+ * leaves the function down when five attempts follow each other closely.  Only
+ * a probe that fails is left to whoever binds the driver.
+ *
  * qhca_dev.state and the devlink instance lock order all this.  Only the
  * holder of that lock starts and stops the function, and only it leaves
  * QHCA_DEV_DEAD.
@@ -22,6 +28,9 @@
 /* A device that dies again so soon and so often is left alone. */
 #define QHCA_RECOVERY_WINDOW	(60 * HZ)
 #define QHCA_MAX_RECOVERIES	5
+
+/* Doubled with each attempt before: the delay after a start that fails. */
+#define QHCA_RECOVERY_DELAY	(HZ / 4)
 
 static const char * const qhca_fatal_names[] = {
 	[QHCA_FATAL_NONE]	 = "none",
@@ -92,12 +101,13 @@ void qhca_die(struct qhca_core *core, const char *why)
 	if (old == QHCA_DEV_DEAD)
 		return;
 	qhca_report_death(core, why);
-	/* While the function starts or stops, who does that deals with it. */
-	if (old != QHCA_DEV_UP)
-		return;
-	atomic_notifier_call_chain(&core->notifier, eqe.type, &eqe);
-	qhca_netdev_link_event(core);
-	queue_work(core->wq, &core->recover_work);
+	/* While the function starts or stops, it has no listeners. */
+	if (old == QHCA_DEV_UP) {
+		atomic_notifier_call_chain(&core->notifier, eqe.type, &eqe);
+		qhca_netdev_link_event(core);
+	}
+	/* The work waits for who starts or stops it, and looks what is left. */
+	mod_delayed_work(core->wq, &core->recover_work, 0);
 }
 
 /*
@@ -150,43 +160,81 @@ void qhca_health_stop(struct qhca_core *core)
 	cancel_delayed_work_sync(&core->health_work);
 }
 
+/* Count an attempt to recover, if there may be one more. */
 static bool qhca_may_recover(struct qhca_core *core)
 {
-	struct pci_dev *pdev = core->qdev.pdev;
-
-	if (pci_channel_offline(pdev) || !pci_device_is_present(pdev))
-		return false;
 	if (time_after(jiffies, core->last_recovery + QHCA_RECOVERY_WINDOW))
 		core->recoveries = 0;
-	core->last_recovery = jiffies;
-	if (core->recoveries++ < QHCA_MAX_RECOVERIES)
-		return true;
+	if (core->recoveries == QHCA_MAX_RECOVERIES)
+		return false;
+	core->recoveries++;
+	atomic_inc(&core->total_recoveries);
+	return true;
+}
+
+static void qhca_give_up(struct qhca_core *core)
+{
 	dev_err(qhca_device(core),
 		"died too often, left down until it is reset or reloaded\n");
-	return false;
+}
+
+/**
+ * qhca_recover_later - try again to start a function that did not start
+ * @core: function
+ *
+ * Context: process, devlink instance lock held.
+ */
+void qhca_recover_later(struct qhca_core *core)
+{
+	devl_assert_locked(priv_to_devlink(core));
+	if (core->recoveries == QHCA_MAX_RECOVERIES)
+		qhca_give_up(core);
+	else
+		mod_delayed_work(core->wq, &core->recover_work,
+				 QHCA_RECOVERY_DELAY << core->recoveries);
+}
+
+/* Neither well already nor somebody else's business. */
+static bool qhca_needs_recovery(struct qhca_core *core)
+{
+	if (test_bit(QHCA_CORE_FROZEN, &core->flags) ||
+	    test_bit(QHCA_CORE_REMOVING, &core->flags))
+		return false;
+	return !test_bit(QHCA_CORE_STARTED, &core->flags) ||
+	       qhca_state(core) == QHCA_DEV_DEAD;
+}
+
+static void qhca_recover(struct qhca_core *core)
+{
+	int err;
+
+	qhca_stop(core);
+	/* The handlers of PCI errors start it, or it is on its way out. */
+	if (pci_channel_offline(core->qdev.pdev))
+		return;
+	if (!qhca_may_recover(core)) {
+		qhca_give_up(core);
+		return;
+	}
+	err = pci_device_is_present(core->qdev.pdev) ? qhca_start(core) :
+						       -ENODEV;
+	core->last_recovery = jiffies;
+	if (err) {
+		dev_err(qhca_device(core), "recovery failed: %d\n", err);
+		qhca_recover_later(core);
+		return;
+	}
+	dev_info(qhca_device(core), "recovered\n");
 }
 
 void qhca_recover_work(struct work_struct *work)
 {
-	struct qhca_core *core = container_of(work, struct qhca_core,
-					      recover_work);
+	struct qhca_core *core = container_of(to_delayed_work(work),
+					      struct qhca_core, recover_work);
 	struct devlink *devlink = priv_to_devlink(core);
-	int err;
 
 	devl_lock(devlink);
-	if (qhca_state(core) != QHCA_DEV_DEAD ||
-	    test_bit(QHCA_CORE_FROZEN, &core->flags) ||
-	    test_bit(QHCA_CORE_REMOVING, &core->flags))
-		goto unlock;
-	qhca_stop(core);
-	if (!qhca_may_recover(core))
-		goto unlock;
-	atomic_inc(&core->total_recoveries);
-	err = qhca_start(core);
-	if (err)
-		dev_err(qhca_device(core), "recovery failed: %d\n", err);
-	else
-		dev_info(qhca_device(core), "recovered\n");
-unlock:
+	if (qhca_needs_recovery(core))
+		qhca_recover(core);
 	devl_unlock(devlink);
 }

@@ -46,9 +46,13 @@ static int qhca_reset(struct qhca_core *core)
 /* After this the device does not touch memory, whether it is well or not. */
 void qhca_silence(struct qhca_core *core)
 {
-	if (pci_device_is_present(core->qdev.pdev) && qhca_reset(core))
+	struct pci_dev *pdev = core->qdev.pdev;
+
+	/* Behind a frozen channel it cannot be reached, nor does it reach out. */
+	if (!pci_channel_offline(pdev) && pci_device_is_present(pdev) &&
+	    qhca_reset(core))
 		dev_warn(qhca_device(core), "device not reset\n");
-	pci_clear_master(core->qdev.pdev);
+	pci_clear_master(pdev);
 }
 
 static void qhca_copy_geometry(struct qhca_core *core,
@@ -350,7 +354,8 @@ static void qhca_hw_stop(struct qhca_core *core)
  * @core: function
  *
  * The netdev is made the first time and attached again later; so its name,
- * addresses and settings outlive a reset.
+ * addresses and settings outlive a reset.  A function that runs already is left
+ * as it is.
  *
  * Context: process, devlink instance lock held.
  * Return: 0 or a negative errno; then the function is silent.
@@ -360,6 +365,10 @@ int qhca_start(struct qhca_core *core)
 	int err;
 
 	devl_assert_locked(priv_to_devlink(core));
+	if (test_bit(QHCA_CORE_REMOVING, &core->flags))
+		return -ENODEV;
+	if (test_bit(QHCA_CORE_STARTED, &core->flags))
+		return 0;
 	err = qhca_hw_start(core);
 	if (err)
 		return err;

@@ -131,7 +131,7 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	core->qdev.threshold_percent[QHCA_THRESHOLD_SRQ] = QHCA_RQ_THRESHOLD;
 	spin_lock_init(&core->state_lock);
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
-	INIT_WORK(&core->recover_work, qhca_recover_work);
+	INIT_DELAYED_WORK(&core->recover_work, qhca_recover_work);
 	INIT_DELAYED_WORK(&core->health_work, qhca_health_work);
 	/*
 	 * One for each device, so that recovery, which waits for seconds, and
@@ -181,7 +181,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 free_netdev:
-	disable_work_sync(&core->recover_work);
+	disable_delayed_work_sync(&core->recover_work);
 	qhca_netdev_destroy(core);
 	qhca_cmdq_free(core);
 teardown_pci:
@@ -202,7 +202,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	devl_lock(devlink);
 	set_bit(QHCA_CORE_REMOVING, &core->flags);
 	devl_unlock(devlink);
-	disable_work_sync(&core->recover_work);
+	disable_delayed_work_sync(&core->recover_work);
 	/* Pulled out: spare all who would wait for an answer. */
 	if (!pci_device_is_present(pdev))
 		qhca_die(core, "removed");
@@ -220,14 +220,22 @@ static void qhca_remove(struct pci_dev *pdev)
 /*
  * The machine goes down or another kernel takes over: all that matters is that
  * the device leaves memory alone.  Users are not waited for.
+ *
+ * A start or stop under way is: its commands fail once the device is marked
+ * dead, but a start may just be about to revive the device.  No start follows.
  */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
 	struct qhca_core *core = pci_get_drvdata(pdev);
+	struct devlink *devlink = priv_to_devlink(core);
 
-	disable_work_sync(&core->recover_work);
+	qhca_mark_dead(core);
+	disable_delayed_work_sync(&core->recover_work);
+	devl_lock(devlink);
+	set_bit(QHCA_CORE_REMOVING, &core->flags);
 	qhca_mark_dead(core);
 	qhca_silence(core);
+	devl_unlock(devlink);
 }
 
 static void qhca_freeze(struct qhca_core *core)
@@ -249,9 +257,11 @@ static int qhca_thaw(struct qhca_core *core)
 	clear_bit(QHCA_CORE_FROZEN, &core->flags);
 	core->recoveries = 0;
 	err = qhca_start(core);
-	devl_unlock(devlink);
-	if (err)
+	if (err) {
 		dev_err(qhca_device(core), "not up after reset: %d\n", err);
+		qhca_recover_later(core);
+	}
+	devl_unlock(devlink);
 	return err;
 }
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Deaths of the device, and starts that fail, one after the other.
+
+kernel/qhca_test_alloc.c makes starts fail or the device die in them.
+"""
+
+import os
+import re
+
+import pytest
+
+from lab import content, devlink, paths
+
+FULL = os.environ.get("FULL", "") not in ("", "0")
+
+ATTEMPTS = 5
+PARAMETERS = "/sys/module/qhca_test_alloc/parameters"
+
+
+class Victim:
+    """A guest whose device is made to die."""
+
+    def __init__(self, node):
+        self.node = node
+        self.pci = devlink.device(node).removeprefix("pci/")
+
+    def die(self):
+        self.node.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+
+    def let(self, **parameters):
+        """What goes wrong from now on."""
+        for name, value in parameters.items():
+            self.node.exec(f"echo {value} > {PARAMETERS}/{name}")
+
+    def mark(self):
+        """The log begins here."""
+        self.node.exec("dmesg -C")
+
+    def wait_log(self, text, count=1):
+        self.node.wait_until(f"[ $(dmesg | grep -c '{text}') -ge {count} ]", what=f"{count} x {text}")
+
+    def logged(self, text):
+        return int(self.node.out(f"dmesg | grep -c '{text}' || :"))
+
+    def attempts(self):
+        return int(self.node.out(f"ethtool -S {self.node.netif} | sed -n 's/.*drv_recoveries: //p'"))
+
+    def wait_left_down(self):
+        self.wait_log("left down until it is reset or reloaded")
+
+    def is_up(self):
+        return self.node.exec("ls /sys/class/infiniband/*/ports/1/state && "
+                              f"[ $(cat /sys/class/net/{self.node.netif}/carrier) = 1 ]",
+                              check=False).ok
+
+
+@pytest.fixture(scope="module")
+def pair(pairs):
+    """Afterwards the devices pass traffic."""
+    found = pairs.get("qhca", "qhca")
+    name = "qhca_test_alloc"
+    found.b.push(paths.BUILD / "modules" / found.b.release / f"{name}.ko", f"/tmp/{name}.ko")
+    found.b.exec(f"insmod /tmp/{name}.ko")
+    yield found
+    found.b.exec(f"rmmod {name}")
+    found.wait_link()
+
+
+@pytest.fixture
+def victim(pair):
+    found = Victim(pair.b)
+    # A reload ends the count of attempts, so each test has five.
+    found.node.exec(f"devlink dev reload pci/{found.pci}")
+    found.node.configure()
+    found.mark()
+    try:
+        with content(*pair):
+            yield found
+    finally:
+        found.let(fail=0, die=0, lose=0)
+
+
+def test_start_fails(victim):
+    """Recovery tries again when the start fails."""
+    before = victim.attempts()
+    victim.let(fail=3)
+    victim.die()
+    victim.wait_log("qhca .*: recovered")
+    assert victim.logged("recovery failed") == 3
+    victim.node.configure()
+    assert victim.attempts() == before + 4
+
+
+@pytest.mark.parametrize("when", (1, 2, 4) if FULL else (1, 4))
+def test_death_in_start(victim, when):
+    """The device dies before the driver is done with a start."""
+    victim.let(die=when)
+    victim.die()
+    victim.wait_log("qhca .*: dead: reset by someone else")
+    victim.wait_log("qhca .*: recovered")
+    victim.node.configure()
+
+
+def test_reload_fails(victim):
+    """Whoever asked for the reload is told, and the device comes back."""
+    victim.let(fail=2)
+    done = victim.node.exec(f"devlink dev reload pci/{victim.pci}", check=False)
+    assert not done.ok and "does not start" in done.err
+    victim.wait_log("qhca .*: recovered")
+    victim.node.configure()
+
+
+def test_flr_fails(victim):
+    """The start after a function level reset fails."""
+    victim.let(fail=2)
+    victim.node.exec(f"echo 1 > /sys/bus/pci/devices/{victim.pci}/reset")
+    assert victim.logged("not up after reset") == 1
+    victim.wait_log("qhca .*: recovered")
+    victim.node.configure()
+
+
+def test_rings_fail(victim):
+    """Neither the new rings nor the old ones can be had at first."""
+    node = victim.node
+    victim.let(fail=3)
+    done = node.exec(f"ethtool -G {node.netif} tx 64", check=False)
+    assert not done.ok
+    assert victim.logged("queue not restarted") == 1
+    node.wait_until(f"ping -c 1 -W 1 {node.peer.ip4}")
+    assert victim.logged("queue not restarted") == 2
+    current = node.out(f"ethtool -g {node.netif}").partition("Current")[2]
+    assert re.search(r"^TX:\s+512$", current, re.M)
+
+
+def left_down(victim):
+    victim.wait_left_down()
+    assert not victim.is_up()
+
+
+def test_left_down_after_failures(victim):
+    """Five attempts, and no more; the module, loaded anew, brings the device back."""
+    victim.let(fail=1000000)
+    victim.die()
+    left_down(victim)
+    assert victim.logged("recovery failed") == ATTEMPTS
+    victim.let(fail=0)
+    victim.node.exec("rmmod qhca_ib qhca")
+    victim.node.configure()
+
+
+@pytest.mark.parametrize("how", ("devlink dev reload pci/{}", "echo 1 > /sys/bus/pci/devices/{}/reset"),
+                         ids=("reload", "reset"))
+def test_left_down_after_deaths(victim, how):
+    """Five recoveries from deaths that follow each other, and no more."""
+    for n in range(ATTEMPTS):
+        victim.die()
+        victim.wait_log("qhca .*: recovered", n + 1)
+    victim.die()
+    left_down(victim)
+    assert victim.logged("qhca .*: recovered") == ATTEMPTS
+    victim.node.exec(how.format(victim.pci))
+    victim.node.configure()
