@@ -116,7 +116,9 @@ static void qhca_pci_teardown(struct qhca_core *core)
 	pci_free_irq_vectors(pdev);
 	qhca_unmap_bars(core);
 	pci_release_mem_regions(pdev);
-	pci_disable_device(pdev);
+	/* After a PCI error that was not recovered from, it is not. */
+	if (pci_is_enabled(pdev))
+		pci_disable_device(pdev);
 }
 
 static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
@@ -284,14 +286,32 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	qhca_die(core, "PCI error");
 	qhca_freeze(core);
+	/* Errors may follow each other before the slot is reset. */
+	if (pci_is_enabled(pdev))
+		pci_disable_device(pdev);
 	return state == pci_channel_io_perm_failure ?
 	       PCI_ERS_RESULT_DISCONNECT : PCI_ERS_RESULT_NEED_RESET;
 }
 
+/*
+ * The slot was reset: give the device its configuration back, and see whether it
+ * answers.  qhca_resume_io() starts it, when all functions of the bus are well.
+ */
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
+	struct qhca_core *core = pci_get_drvdata(pdev);
+
+	if (!pci_is_enabled(pdev) && pci_enable_device_mem(pdev)) {
+		dev_err(&pdev->dev, "not enabled after slot reset\n");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
 	pci_restore_state(pdev);
+	/* Restoring uses the saved state up, and another reset may come. */
 	pci_save_state(pdev);
+	if (!pci_device_is_present(pdev) || qhca_check_version(core)) {
+		dev_err(&pdev->dev, "no answer after slot reset\n");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
