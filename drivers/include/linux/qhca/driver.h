@@ -140,6 +140,13 @@ struct qhca_cmd {
 int qhca_cmd_exec(struct qhca_dev *qdev, struct qhca_cmd *cmd);
 
 /*
+ * Declare the device dead because it does what it may not do, such as refusing
+ * to give memory back.  When this returns the device no longer reads or writes
+ * memory, as after -EIO; recovery follows.  @why goes to the log.  Any context.
+ */
+void qhca_abandon(struct qhca_dev *qdev, const char *why);
+
+/*
  * Object numbers of the tables PT, QP, CQ, SRQ (enum qhca_table), and the table
  * memory behind them: allocating a number maps its chunk on first use.
  * Numbers are handed out cyclically so that a late packet does not meet a

@@ -150,19 +150,13 @@ err_index:
 	return err;
 }
 
-static int qhca_cq_stop(struct qhca_ib_dev *dev, struct qhca_cq *cq)
+static void qhca_cq_stop(struct qhca_ib_dev *dev, struct qhca_cq *cq)
 {
-	int err;
-
-	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
-	if (err)
-		return err;
-
+	qhca_destroy_object(dev, QHCA_CMD_DESTROY_CQ, cq->cqn);
 	xa_erase_irq(&dev->cqs, cq->cqn);
 	qhca_eq_synchronize(cq->eq);
 	qhca_ref_drain(&cq->ref);
 	qhca_index_free(dev->qdev, QHCA_TABLE_CQ, cq->cqn);
-	return 0;
 }
 
 static int qhca_create_user_cq(struct qhca_ib_dev *dev, struct qhca_cq *cq,
@@ -208,9 +202,7 @@ static int qhca_create_user_cq(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 	return 0;
 
 err_stop:
-	/* A CQ that the device will not let go of keeps its memory for good. */
-	if (qhca_cq_stop(dev, cq))
-		return err;
+	qhca_cq_stop(dev, cq);
 err_buf:
 	qhca_qbuf_free(dev, &cq->buf);
 	return err;
@@ -268,16 +260,8 @@ int qhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibcq->device);
 	struct qhca_cq *cq = to_qcq(ibcq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
-
-	err = qhca_cq_stop(dev, cq);
-	if (err)
-		return err;
-
+	qhca_cq_stop(dev, cq);
 	qhca_qbuf_free(dev, &cq->buf);
 	mutex_destroy(&cq->mutex);
 	return 0;

@@ -174,11 +174,8 @@ int qhca_destroy_flow(struct ib_flow *ibflow)
 	struct qhca_ib_flow *flow = container_of(ibflow, struct qhca_ib_flow,
 						 ibflow);
 	struct qhca_ib_dev *dev = to_qhca(ibflow->device);
-	int err;
 
-	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_FLOW, flow->index);
-	if (err)
-		return err;
+	qhca_destroy_object(dev, QHCA_CMD_DESTROY_FLOW, flow->index);
 	ida_free(&dev->flows, flow->index);
 	kfree(flow);
 	return 0;

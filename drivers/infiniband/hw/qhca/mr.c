@@ -104,20 +104,18 @@ void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 	WRITE_ONCE(hw->ctrl, cpu_to_le32(ctrl));
 }
 
-/* 0: the device has let go of what @what names; it may have died of it. */
-int qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
+/* Afterwards the device has let go of what @what names; it may be dead. */
+void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
 {
 	struct qhca_cmd cmd = {
 		.opcode = QHCA_CMD_INVALIDATE_KEY,
 		.index = index,
 		.param = what,
 	};
-	int err;
 
 	/* The entry's new state before the command. */
 	wmb();
-	err = qhca_cmd_exec(dev->qdev, &cmd);
-	return err && !qhca_is_dead(dev) ? err : 0;
+	qhca_refused(dev, cmd.opcode, index, qhca_cmd_exec(dev->qdev, &cmd));
 }
 
 /*
@@ -129,7 +127,6 @@ static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
 {
 	struct qhca_pte *pte = qhca_pte(dev->qdev, index);
 	__le32 old, freed;
-	int err;
 
 	do {
 		if (READ_ONCE(pte->windows) && !qhca_is_dead(dev))
@@ -138,15 +135,12 @@ static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
 		freed = old & cpu_to_le32(QHCA_PTE_OCTET);
 		WRITE_ONCE(pte->ctrl, freed);
 
-		err = qhca_key_invalidate(dev, index,
-					  QHCA_INVAL_PT | QHCA_INVAL_AT);
+		qhca_key_invalidate(dev, index, QHCA_INVAL_PT | QHCA_INVAL_AT);
 		if (qhca_is_dead(dev))
 			return 0;
-		if (!err && READ_ONCE(pte->windows))
-			err = -EBUSY;
-		if (err) {
+		if (READ_ONCE(pte->windows)) {
 			WRITE_ONCE(pte->ctrl, old);
-			return err;
+			return -EBUSY;
 		}
 	} while (READ_ONCE(pte->ctrl) != freed);
 	return 0;
@@ -518,15 +512,12 @@ static void qhca_page_list_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	kfree(mr->pages);
 }
 
+/* Fails only while memory windows are bound to the region. */
 int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
 	int err;
-
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 
 	err = qhca_key_end_region(dev, mr->index);
 	if (err)

@@ -50,13 +50,10 @@ int qhca_dealloc_mw(struct ib_mw *ibmw)
 	struct qhca_mw *mw = to_qmw(ibmw);
 	struct qhca_pte *pte = qhca_pte(dev->qdev, mw->index);
 	const __le32 state = cpu_to_le32(QHCA_PTE_STATE);
-	int err;
 
 	do {
 		WRITE_ONCE(pte->ctrl, READ_ONCE(pte->ctrl) & ~state);
-		err = qhca_key_invalidate(dev, mw->index, QHCA_INVAL_PT);
-		if (err)
-			return err;
+		qhca_key_invalidate(dev, mw->index, QHCA_INVAL_PT);
 	} while (!qhca_is_dead(dev) &&
 		 (READ_ONCE(pte->ctrl) & state || READ_ONCE(pte->windows)));
 

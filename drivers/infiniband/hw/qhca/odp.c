@@ -138,9 +138,9 @@ static int qhca_odp_fill(struct qhca_stretch *s, size_t first, size_t num)
  * @length: bytes, whole pages
  *
  * The device drops its copies of their translations, and finishes all accesses
- * that have begun.  0: it has, or the function is dead.
+ * that have begun.  Afterwards it has, or the function is dead.
  */
-int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
+void qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
 {
 	u64 start = offset > odp->skip ? offset - odp->skip : 0;
 	struct qhca_range range = {
@@ -154,16 +154,11 @@ int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
 		.in = &range,
 		.in_len = sizeof(range),
 	};
-	int err;
 
 	/* The entries before the command. */
 	wmb();
-	err = qhca_cmd_exec(odp->dev->qdev, &cmd);
-	if (!err || qhca_is_dead(odp->dev))
-		return 0;
-	ibdev_err(&odp->dev->ibdev, "key %#x: range not invalidated: %d\n",
-		  odp->mr->ibmr.lkey, err);
-	return qhca_key_invalidate(odp->dev, odp->mr->index, QHCA_INVAL_AT);
+	qhca_refused(odp->dev, cmd.opcode, cmd.index,
+		     qhca_cmd_exec(odp->dev->qdev, &cmd));
 }
 
 static bool qhca_odp_invalidate(struct mmu_interval_notifier *mni,

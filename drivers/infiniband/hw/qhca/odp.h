@@ -121,7 +121,7 @@ int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
 		 bool fault);
 int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write);
 extern const struct mmu_interval_notifier_ops qhca_odp_notifier_ops;
-int qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length);
+void qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length);
 
 /* odp_fault.c */
 void qhca_odp_end_faults(struct qhca_odp *odp);

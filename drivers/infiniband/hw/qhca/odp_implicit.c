@@ -336,11 +336,11 @@ static void qhca_implicit_reap(struct work_struct *work)
 	/*
 	 * Their translations have gone with their pages; but an access may be
 	 * on its way through the nodes.  An invalidation waits for all that
-	 * have begun, whatever it invalidates.  If it fails they are kept.
+	 * have begun, whatever it invalidates.
 	 */
 	s = list_first_entry(&odp->gone, struct qhca_stretch, idle);
-	if (!qhca_odp_invalidate_hw(odp, s->offset, QHCA_STRETCH_SIZE))
-		qhca_implicit_release(odp);
+	qhca_odp_invalidate_hw(odp, s->offset, QHCA_STRETCH_SIZE);
+	qhca_implicit_release(odp);
 }
 
 /* ------------------------------------------------------------------------

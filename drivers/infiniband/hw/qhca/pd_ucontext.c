@@ -240,11 +240,6 @@ int qhca_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 int qhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	int err;
-
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 
 	ida_free(&dev->pdns, to_qpd(ibpd)->pdn);
 	return 0;
@@ -269,11 +264,6 @@ int qhca_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 int qhca_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibxrcd->device);
-	int err;
-
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
 
 	ida_free(&dev->xrcdns, to_qxrcd(ibxrcd)->xrcdn);
 	return 0;

@@ -554,7 +554,8 @@ static inline void qhca_ref_drain(struct qhca_ref *ref)
 }
 
 /* main.c */
-int qhca_destroy_object(struct qhca_ib_dev *dev, u16 opcode, u32 index);
+void qhca_destroy_object(struct qhca_ib_dev *dev, u16 opcode, u32 index);
+void qhca_refused(struct qhca_ib_dev *dev, u16 opcode, u32 index, int err);
 int qhca_create_object(struct qhca_ib_dev *dev, u16 opcode, u32 index,
 		       const void *in, u32 in_len);
 
@@ -702,7 +703,7 @@ u32 qhca_hw_access(int access);
 int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key);
 void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 		      const struct qhca_pte *pte, u32 ctrl);
-int qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
+void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
 
 /* pool.c */
 extern const struct uapi_definition qhca_pool_defs[];

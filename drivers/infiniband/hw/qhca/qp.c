@@ -357,18 +357,12 @@ err_index:
 	return err;
 }
 
-static int qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
+static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
-	int err;
-
-	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
-	if (err)
-		return err;
-
+	qhca_destroy_object(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
 	xa_erase_irq(&dev->qps, qp->qpn);
 	qhca_ref_drain(&qp->ref);
 	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
-	return 0;
 }
 
 /* So that the pollers of a dead device find what they have to flush. */
@@ -462,9 +456,7 @@ static int qhca_create_user_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	return 0;
 
 err_stop:
-	/* A QP that the device will not let go of keeps its memory for good. */
-	if (qhca_qp_stop(dev, qp))
-		return err;
+	qhca_qp_stop(dev, qp);
 err_buf:
 	qhca_qbuf_free(dev, &qp->buf);
 	return err;
@@ -548,16 +540,8 @@ int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibqp->device);
 	struct qhca_qp *qp = to_qqp(ibqp);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
-
-	err = qhca_qp_stop(dev, qp);
-	if (err)
-		return err;
-
+	qhca_qp_stop(dev, qp);
 	if (!qp->is_user) {
 		qhca_qp_leave_cqs(qp);
 		qhca_qp_forget_cqes(qp);

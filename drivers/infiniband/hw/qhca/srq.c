@@ -86,18 +86,12 @@ err_index:
 	return err;
 }
 
-static int qhca_srq_stop(struct qhca_ib_dev *dev, struct qhca_srq *srq)
+static void qhca_srq_stop(struct qhca_ib_dev *dev, struct qhca_srq *srq)
 {
-	int err;
-
-	err = qhca_destroy_object(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
-	if (err)
-		return err;
-
+	qhca_destroy_object(dev, QHCA_CMD_DESTROY_SRQ, srq->srqn);
 	xa_erase_irq(&dev->srqs, srq->srqn);
 	qhca_ref_drain(&srq->ref);
 	qhca_index_free(dev->qdev, QHCA_TABLE_SRQ, srq->srqn);
-	return 0;
 }
 
 /* One slot is never posted, and the attributes speak of what may be. */
@@ -162,9 +156,7 @@ static int qhca_create_user_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 	return 0;
 
 err_stop:
-	/* An SRQ that the device will not let go of keeps its memory. */
-	if (qhca_srq_stop(dev, srq))
-		return err;
+	qhca_srq_stop(dev, srq);
 err_buf:
 	qhca_qbuf_free(dev, &srq->buf);
 	return err;
@@ -241,15 +233,8 @@ int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibsrq->device);
 	struct qhca_srq *srq = to_qsrq(ibsrq);
-	int err;
 
-	err = ib_no_udata_io(udata);
-	if (err)
-		return err;
-
-	err = qhca_srq_stop(dev, srq);
-	if (err)
-		return err;
+	qhca_srq_stop(dev, srq);
 	qhca_qbuf_free(dev, &srq->buf);
 	mutex_destroy(&srq->mutex);
 	return 0;

@@ -110,6 +110,12 @@ void qhca_die(struct qhca_core *core, const char *why)
 	mod_delayed_work(core->wq, &core->recover_work, 0);
 }
 
+void qhca_abandon(struct qhca_dev *qdev, const char *why)
+{
+	qhca_die(qhca_core_of(qdev), why);
+}
+EXPORT_SYMBOL_GPL(qhca_abandon);
+
 /*
  * Look at the status register; false, and the device is dead.  Only while the
  * command queue is meant to run.
