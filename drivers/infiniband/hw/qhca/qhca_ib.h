@@ -354,6 +354,7 @@ struct qhca_faults {
  * @events:  bits by enum ib_event_type: raised and not yet delivered
  * @event_work: delivers them; holds a reference while it is queued
  * @faults:  its page faults, NULL without the feature
+ * @mcasts:  groups it is attached to, struct qhca_mcast; under @mutex
  * @buf:     rings and record
  * @rq_threshold: receives left below which the device reads the index again
  * @is_user: owned by a process, which posts and polls by itself.  The rest is
@@ -377,6 +378,7 @@ struct qhca_qp {
 	unsigned long events;
 	struct work_struct event_work;
 	struct qhca_faults *faults;
+	struct list_head mcasts;
 	struct qhca_qbuf buf;
 
 	struct qhca_wq sq;

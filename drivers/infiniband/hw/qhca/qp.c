@@ -521,6 +521,7 @@ int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 	spin_lock_init(&qp->rq.lock);
 	INIT_LIST_HEAD(&qp->send_entry);
 	INIT_LIST_HEAD(&qp->recv_entry);
+	INIT_LIST_HEAD(&qp->mcasts);
 	INIT_WORK(&qp->event_work, qhca_qp_event_work);
 	qp->state = IB_QPS_RESET;
 	err = qhca_odp_init_qp(dev, qp);
