@@ -236,6 +236,16 @@ static int qhca_check_range(struct qhca_ib_dev *dev, u64 virt, u64 length)
 	return 0;
 }
 
+/*
+ * Of the core's calls that register memory only one sets these, and all its
+ * queries, and a change of the region that keeps the memory, rely on them.
+ */
+static void qhca_mr_set_range(struct qhca_mr *mr, u64 virt, u64 length)
+{
+	mr->ibmr.iova = virt;
+	mr->ibmr.length = length;
+}
+
 /* An object with a key of its own, of which the device knows nothing yet. */
 static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 {
@@ -281,6 +291,7 @@ static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 	}
 	mr->umem = umem;
 	mr->ibmr.page_size = BIT(mr->at.page_shift);
+	qhca_mr_set_range(mr, virt, length);
 	qhca_mr_publish(dev, mr, to_qpd(ibpd)->pdn, virt, length);
 	return &mr->ibmr;
 }
@@ -300,6 +311,7 @@ static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
 	mr->pool = buf;
 	mr->offset = offset;
 	mr->ibmr.page_size = PAGE_SIZE;
+	qhca_mr_set_range(mr, virt, length);
 	qhca_mr_publish_pool(dev, mr, to_qpd(ibpd)->pdn, virt, length);
 	return &mr->ibmr;
 }
@@ -310,8 +322,6 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
 	struct ib_umem *umem;
-	struct qhca_ucontext *uc =
-		rdma_udata_to_drv_context(udata, struct qhca_ucontext, ibuc);
 	struct qhca_pool_buf *buf;
 	struct ib_mr *ibmr;
 	u64 offset;
@@ -329,7 +339,7 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	if (err)
 		return ERR_PTR(err);
 
-	buf = qhca_pool_get(uc, start, length, access, &offset);
+	buf = qhca_pool_get(ibpd, start, length, access, &offset);
 	if (IS_ERR(buf))
 		return ERR_CAST(buf);
 	if (buf) {
@@ -393,7 +403,7 @@ struct qhca_rereg {
 	bool new_memory;
 };
 
-static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_ucontext *uc,
+static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct ib_pd *ibpd,
 			  struct qhca_rereg *re, u64 start)
 {
 	int err;
@@ -402,7 +412,7 @@ static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_ucontext *uc,
 	if (err)
 		return err;
 
-	re->pool = qhca_pool_get(uc, start, re->length, re->access,
+	re->pool = qhca_pool_get(ibpd, start, re->length, re->access,
 				 &re->offset);
 	if (IS_ERR(re->pool))
 		return PTR_ERR(re->pool);
@@ -424,11 +434,11 @@ static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct qhca_ucontext *uc,
 }
 
 static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
-			      struct qhca_ucontext *uc, struct qhca_rereg *re,
+			      struct ib_pd *ibpd, struct qhca_rereg *re,
 			      int flags, u64 start)
 {
 	if (flags & IB_MR_REREG_TRANS)
-		return qhca_rereg_pin(dev, uc, re, start);
+		return qhca_rereg_pin(dev, ibpd, re, start);
 	if (mr->pool)
 		return 0;
 
@@ -437,7 +447,7 @@ static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 		return 0;
 	if (mr->umem->is_dmabuf || mr->umem->owning_mm != current->mm)
 		return -EOPNOTSUPP;
-	return qhca_rereg_pin(dev, uc, re, mr->umem->address);
+	return qhca_rereg_pin(dev, ibpd, re, mr->umem->address);
 }
 
 static void qhca_rereg_drop(struct qhca_ib_dev *dev, struct qhca_rereg *re)
@@ -459,8 +469,6 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
-	struct qhca_ucontext *uc =
-		rdma_udata_to_drv_context(udata, struct qhca_ucontext, ibuc);
 	struct qhca_rereg re = {
 		.virt = flags & IB_MR_REREG_TRANS ? virt : ibmr->iova,
 		.length = flags & IB_MR_REREG_TRANS ? length : ibmr->length,
@@ -475,7 +483,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (!err && mr->odp)
 		err = -EOPNOTSUPP;
 	if (!err)
-		err = qhca_rereg_prepare(dev, mr, uc, &re, flags, start);
+		err = qhca_rereg_prepare(dev, mr, pd, &re, flags, start);
 	if (err)
 		return ERR_PTR(err);
 
@@ -494,6 +502,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 					     BIT(mr->at.page_shift);
 	}
 	mr->access = re.access;
+	qhca_mr_set_range(mr, re.virt, re.length);
 	if (mr->pool)
 		qhca_mr_publish_pool(dev, mr, to_qpd(pd)->pdn, re.virt,
 				     re.length);
@@ -566,6 +575,7 @@ struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 
 	mr->offset = to_qdm(ibdm)->buf->mmap.addr - dev->qdev->devmem_phys +
 		     attr->offset;
+	qhca_mr_set_range(mr, 0, attr->length);
 	pte.at_base = cpu_to_le64(mr->offset);
 	qhca_key_publish(dev, mr->index, &pte,
 			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |

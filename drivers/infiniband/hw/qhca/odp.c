@@ -610,6 +610,8 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->access = access;
+	mr->ibmr.iova = virt;
+	mr->ibmr.length = length;
 	odp = qhca_odp_alloc(dev, mr, start, length, access);
 	if (IS_ERR(odp)) {
 		err = PTR_ERR(odp);

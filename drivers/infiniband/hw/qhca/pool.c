@@ -418,7 +418,8 @@ static int qhca_pool_vma(struct qhca_ucontext *uc, u64 start, u64 length,
 
 /**
  * qhca_pool_get - find the buffer that a range of the process lies in
- * @uc:     the process's context; buffers of others are not looked at
+ * @ibpd:   protection domain of the caller; only the buffers of its context
+ *          are considered, and a domain of the kernel's has no context
  * @start:  address in the process
  * @length: bytes
  * @access: IB_ACCESS_* asked for
@@ -428,14 +429,19 @@ static int qhca_pool_vma(struct qhca_ucontext *uc, u64 start, u64 length,
  * NULL if @start is not memory of the pool; -EINVAL if the range runs over the
  * buffer's end or may not be registered so.
  */
-struct qhca_pool_buf *qhca_pool_get(struct qhca_ucontext *uc, u64 start,
-				    u64 length, int access, u64 *offset)
+struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
+				    int access, u64 *offset)
 {
 	struct qhca_pool_buf *buf, *found = NULL;
+	struct qhca_ucontext *uc;
 	unsigned long pgoff, first;
 	u64 at = 0;
 	int err;
 
+	/* Not from udata, which some callers in the core do not have. */
+	if (!ibpd->uobject)
+		return NULL;
+	uc = to_quc(ibpd->uobject->context);
 	if (list_empty_careful(&uc->pool_bufs))
 		return NULL;
 	start = untagged_addr(start);

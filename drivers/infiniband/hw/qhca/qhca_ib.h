@@ -712,8 +712,8 @@ extern const struct uapi_definition qhca_pool_defs[];
 int qhca_pool_create(struct qhca_ib_dev *dev);
 void qhca_pool_destroy(struct qhca_ib_dev *dev);
 void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf);
-struct qhca_pool_buf *qhca_pool_get(struct qhca_ucontext *uc, u64 start,
-				    u64 length, int access, u64 *offset);
+struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
+				    int access, u64 *offset);
 void qhca_pool_put(struct qhca_pool_buf *buf);
 
 /* flow.c */
