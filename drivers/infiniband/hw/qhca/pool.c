@@ -365,11 +365,17 @@ static struct qhca_pool_buf *qhca_pool_buf_alloc(struct qhca_ib_dev *dev,
 		kfree(buf);
 		return ERR_PTR(err);
 	}
+	return buf;
+}
+
+/* From now on regions may be registered on it. */
+static void qhca_pool_buf_publish(struct qhca_pool_buf *buf)
+{
+	struct qhca_ucontext *uc = buf->uc;
 
 	mutex_lock(&uc->pool_lock);
 	list_add(&buf->entry, &uc->pool_bufs);
 	mutex_unlock(&uc->pool_lock);
-	return buf;
 }
 
 /* -EBUSY while regions are registered on it; the core then tries again. */
@@ -512,14 +518,25 @@ static int UVERBS_HANDLER(QHCA_IB_METHOD_POOL_ALLOC)(struct uverbs_attr_bundle *
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 
-	uobj->object = buf;
-	uverbs_finalize_uobj_create(attrs, QHCA_IB_ATTR_POOL_ALLOC_HANDLE);
-
+	/*
+	 * The answer comes first, because a buffer with regions cannot be taken
+	 * back, and another thread that guesses the offset may be quick to
+	 * register one.
+	 */
 	resp.mmap_offset = rdma_user_mmap_get_offset(&buf->mmap.rdma_entry);
 	resp.length = buf->length;
 	resp.block = buf->block;
-	return uverbs_copy_to(attrs, QHCA_IB_ATTR_POOL_ALLOC_RESP, &resp,
-			      sizeof(resp));
+	err = uverbs_copy_to(attrs, QHCA_IB_ATTR_POOL_ALLOC_RESP, &resp,
+			     sizeof(resp));
+	if (err) {
+		rdma_user_mmap_entry_remove(&buf->mmap.rdma_entry);
+		return err;
+	}
+
+	qhca_pool_buf_publish(buf);
+	uobj->object = buf;
+	uverbs_finalize_uobj_create(attrs, QHCA_IB_ATTR_POOL_ALLOC_HANDLE);
+	return 0;
 }
 
 static void qhca_pool_largest(struct gen_pool *gen,
