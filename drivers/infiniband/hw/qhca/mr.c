@@ -261,6 +261,7 @@ static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 		kfree(mr);
 		return ERR_PTR(err);
 	}
+	spin_lock_init(&mr->lock);
 	mr->access = access;
 	mr->ibmr.rkey = mr->ibmr.lkey;
 	return mr;
@@ -493,6 +494,8 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(err);
 	}
 
+	/* Whoever describes the region must not see the old buffer go. */
+	spin_lock(&mr->lock);
 	if (re.new_memory) {
 		swap(mr->umem, re.umem);
 		swap(mr->pool, re.pool);
@@ -503,6 +506,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	}
 	mr->access = re.access;
 	qhca_mr_set_range(mr, re.virt, re.length);
+	spin_unlock(&mr->lock);
 	if (mr->pool)
 		qhca_mr_publish_pool(dev, mr, to_qpd(pd)->pdn, re.virt,
 				     re.length);

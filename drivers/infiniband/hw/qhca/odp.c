@@ -609,6 +609,7 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&mr->lock);
 	mr->access = access;
 	mr->ibmr.iova = virt;
 	mr->ibmr.length = length;

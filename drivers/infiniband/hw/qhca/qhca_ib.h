@@ -424,6 +424,8 @@ struct qhca_srq {
 /**
  * struct qhca_mr - a memory region.
  * @index:  of its protection table entry
+ * @lock:   @access to @at, as far as a change of the region replaces them and
+ *          others than its owner look at them
  * @access: IB_ACCESS_*
  * @umem:   pinned user memory, else NULL
  * @pool:   memory of the pool, else NULL
@@ -438,6 +440,7 @@ struct qhca_srq {
 struct qhca_mr {
 	struct ib_mr ibmr;
 	u32 index;
+	spinlock_t lock;	/* access, pool, at */
 	int access;
 	struct ib_umem *umem;
 	struct qhca_pool_buf *pool;

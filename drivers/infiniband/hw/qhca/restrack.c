@@ -101,11 +101,22 @@ int qhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp)
 int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct qhca_mr *mr = to_qmr(ibmr);
-	struct qhca_odp_tables tables = {
-		.nodes = mr->at.num_nodes,
-	};
+	struct qhca_odp_tables tables = {};
+	u32 page_shift, levels, block = 0;
 	struct nlattr *nest;
-	int err;
+	int access, err;
+	bool pool;
+
+	/* A change of the region may replace all of this, and free the old. */
+	spin_lock(&mr->lock);
+	access = mr->access;
+	page_shift = mr->at.page_shift;
+	levels = mr->at.levels;
+	tables.nodes = mr->at.num_nodes;
+	pool = mr->pool;
+	if (pool)
+		block = mr->pool->block;
+	spin_unlock(&mr->lock);
 
 	if (mr->odp)
 		qhca_odp_tables(mr->odp, &tables);
@@ -114,13 +125,12 @@ int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 		return -EMSGSIZE;
 
 	err = rdma_nl_put_driver_u32(msg, "index", mr->index) ?:
-	      rdma_nl_put_driver_u32_hex(msg, "access", mr->access) ?:
-	      rdma_nl_put_driver_u32(msg, "page_shift", mr->at.page_shift) ?:
-	      rdma_nl_put_driver_u32(msg, "levels", mr->at.levels) ?:
+	      rdma_nl_put_driver_u32_hex(msg, "access", access) ?:
+	      rdma_nl_put_driver_u32(msg, "page_shift", page_shift) ?:
+	      rdma_nl_put_driver_u32(msg, "levels", levels) ?:
 	      rdma_nl_put_driver_u32(msg, "nodes", tables.nodes);
-	if (!err && mr->pool)
-		err = rdma_nl_put_driver_u32(msg, "pool_block",
-					     mr->pool->block);
+	if (!err && pool)
+		err = rdma_nl_put_driver_u32(msg, "pool_block", block);
 	if (!err && mr->odp)
 		err = rdma_nl_put_driver_u32(msg, "odp", 1) ?:
 		      rdma_nl_put_driver_u32(msg, "stretches",
