@@ -44,7 +44,8 @@ void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 
 /*
  * The device is dead.  What its QPs still had to do is flushed by the pollers
- * of their CQs, who have to be woken for it.
+ * of their CQs, who have to be woken for it.  Consumers that poll a CQ directly
+ * never sleep, and the core warns if their handler is called.
  */
 void qhca_flush_work(struct work_struct *work)
 {
@@ -57,7 +58,8 @@ void qhca_flush_work(struct work_struct *work)
 		cq = qhca_cq_get(dev, cqn);
 		if (!cq)
 			continue;
-		if (cq->ring && cq->ibcq.comp_handler)
+		if (cq->ring && cq->ibcq.poll_ctx != IB_POLL_DIRECT &&
+		    cq->ibcq.comp_handler)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 		qhca_ref_put(&cq->ref);
 	}
