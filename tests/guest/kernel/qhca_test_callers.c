@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_test_callers.ko: what callers in the kernel ask of the driver and
+ * processes never do.
+ *
+ *   insmod qhca_test_callers.ko netdev=eth0 refuse=0
+ *
+ * Memory of the process that loads the module is registered as RDS does it,
+ * with neither user context nor udata, pinned and on demand; a datagram QP is
+ * attached to one group more than once.  With refuse=1 instead a CQ and a QP
+ * are destroyed behind the driver's back, so that the device refuses to destroy
+ * them once more: the driver must end them all the same, and give the device
+ * up.  The results are TAP in the kernel's log.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/uaccess.h>
+
+/* For its numbers of objects, and the seam to qhca.ko. */
+#include "qhca_ib.h"
+
+#define REGION		(16 * PAGE_SIZE)
+
+static char *netdev = "eth0";
+module_param(netdev, charp, 0444);
+MODULE_PARM_DESC(netdev, "network interface of the RDMA device");
+
+static int refuse;
+module_param(refuse, int, 0444);
+MODULE_PARM_DESC(refuse, "1: have the device refuse, which is the end of it");
+
+struct test {
+	struct ib_device *dev;
+	struct ib_pd *pd;
+};
+
+static unsigned int points, failures;
+
+static void point(bool ok, const char *name)
+{
+	points++;
+	failures += !ok;
+	pr_info("%sok %u - %s\n", ok ? "" : "not ", points, name);
+}
+
+/* ------------------------------------------------------------------------
+ * Regions of a process, made by the kernel
+ */
+
+static bool register_memory(struct test *t, unsigned long addr, int access,
+			    bool prefetch)
+{
+	struct ib_sge sge = { .addr = addr, .length = REGION };
+	struct ib_mr *mr;
+	int err = 0;
+
+	mr = ib_reg_user_mr(t->pd, addr, REGION, addr, access);
+	if (IS_ERR(mr)) {
+		pr_info("# registration: %ld\n", PTR_ERR(mr));
+		return false;
+	}
+	if (mr->length != REGION || mr->iova != addr) {
+		pr_info("# %llu bytes at %#llx\n", mr->length, mr->iova);
+		err = -EINVAL;
+	}
+	sge.lkey = mr->lkey;
+	if (!err && prefetch)
+		err = ib_advise_mr(t->pd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+				   IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+	if (err)
+		pr_info("# region: %d\n", err);
+	return !ib_dereg_mr(mr) && !err;
+}
+
+static void run_regions(struct test *t)
+{
+	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+			   IB_ACCESS_REMOTE_WRITE;
+	unsigned long addr;
+
+	addr = vm_mmap(NULL, 0, REGION, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	if (IS_ERR_VALUE(addr)) {
+		point(false, "memory of the process");
+		return;
+	}
+	point(register_memory(t, addr, access, false), "memory of a process");
+	if (t->dev->attrs.kernel_cap_flags & IBK_ON_DEMAND_PAGING)
+		point(register_memory(t, addr, access | IB_ACCESS_ON_DEMAND,
+				      true), "memory of a process, on demand");
+	vm_munmap(addr, REGION);
+}
+
+/* ------------------------------------------------------------------------
+ * Multicast
+ */
+
+static struct ib_qp *make_qp(struct test *t, struct ib_cq *cq,
+			     struct ib_srq *srq, enum ib_qp_type type)
+{
+	struct ib_qp_init_attr attr = {
+		.qp_type = type,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.send_cq = cq, .recv_cq = cq, .srq = srq,
+		.cap = {
+			.max_send_wr = 4, .max_recv_wr = srq ? 0 : 4,
+			.max_send_sge = 1, .max_recv_sge = srq ? 0 : 1,
+		},
+	};
+
+	return ib_create_qp(t->pd, &attr);
+}
+
+static bool attach_often(struct ib_qp *qp)
+{
+	union ib_gid gid = { .raw = { 0xff, 0x0e, [15] = 0x77 } };
+	union ib_gid other = { .raw = { 0xff, 0x0e, [15] = 0x78 } };
+
+	return !ib_attach_mcast(qp, &gid, 0) &&
+	       !ib_attach_mcast(qp, &gid, 0) &&
+	       !ib_attach_mcast(qp, &other, 0) &&
+	       !ib_attach_mcast(qp, &gid, 0xc001) &&
+	       !ib_detach_mcast(qp, &gid, 0) &&
+	       !ib_detach_mcast(qp, &other, 0) &&
+	       ib_detach_mcast(qp, &other, 0) == -EINVAL &&
+	       !ib_detach_mcast(qp, &gid, 0) &&
+	       !ib_detach_mcast(qp, &gid, 0) &&
+	       ib_detach_mcast(qp, &gid, 0) == -EINVAL;
+}
+
+static void run_multicast(struct test *t)
+{
+	struct ib_cq *cq = ib_alloc_cq(t->dev, t, 16, 0, IB_POLL_DIRECT);
+	struct ib_qp *qp;
+	int err;
+
+	if (IS_ERR(cq)) {
+		point(false, "a CQ");
+		return;
+	}
+	qp = make_qp(t, cq, NULL, IB_QPT_UD);
+	if (IS_ERR(qp)) {
+		point(false, "a datagram QP");
+	} else {
+		point(attach_often(qp), "a QP attached to a group thrice");
+		err = ib_destroy_qp(qp);
+		point(!err, "the end of that QP");
+	}
+	ib_free_cq(cq);
+}
+
+/* ------------------------------------------------------------------------
+ * A device that refuses
+ */
+
+static bool take(struct test *t, u16 opcode, u32 index)
+{
+	struct qhca_cmd cmd = { .opcode = opcode, .index = index };
+
+	return !qhca_cmd_exec(to_qhca(t->dev)->qdev, &cmd);
+}
+
+/*
+ * Only the first of the three is refused: what comes after finds a dead device.
+ * The core only warns of a CQ that is not destroyed, and frees it.
+ */
+static void run_refusal(struct test *t)
+{
+	struct ib_srq_init_attr srq_attr = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+	};
+	struct qhca_ib_dev *dev = to_qhca(t->dev);
+	struct ib_srq *srq;
+	struct ib_cq *cq, *first;
+	struct ib_qp *qp;
+	u32 cqn, srqn;
+
+	first = ib_alloc_cq(t->dev, t, 16, 0, IB_POLL_DIRECT);
+	cq = ib_alloc_cq(t->dev, t, 16, 0, IB_POLL_DIRECT);
+	srq = ib_create_srq(t->pd, &srq_attr);
+	if (IS_ERR(first) || IS_ERR(cq) || IS_ERR(srq)) {
+		point(false, "queues");
+		return;
+	}
+	qp = make_qp(t, cq, srq, IB_QPT_RC);
+	if (IS_ERR(qp)) {
+		point(false, "a QP");
+		return;
+	}
+	cqn = to_qcq(first)->cqn;
+	srqn = to_qsrq(srq)->srqn;
+	point(take(t, QHCA_CMD_DESTROY_CQ, cqn) &&
+	      take(t, QHCA_CMD_DESTROY_QP, to_qqp(qp)->qpn),
+	      "objects that the device has lost");
+	ib_free_cq(first);
+	point(!xa_load(&dev->cqs, cqn), "a CQ that it refuses to destroy ends");
+	point(qhca_is_dead(dev), "the device is given up");
+	point(!ib_destroy_qp(qp), "so does a QP");
+	ib_destroy_srq(srq);
+	point(!xa_load(&dev->srqs, srqn), "and its SRQ");
+	ib_free_cq(cq);
+}
+
+static struct ib_device *find_device(void)
+{
+	struct net_device *ndev = dev_get_by_name(&init_net, netdev);
+	struct ib_device *dev;
+
+	if (!ndev)
+		return NULL;
+	dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+	dev_put(ndev);
+	return dev;
+}
+
+static int __init qhca_test_callers_init(void)
+{
+	struct test t = { .dev = find_device() };
+	int err = 0;
+
+	if (!t.dev)
+		return -ENODEV;
+	t.pd = ib_alloc_pd(t.dev, 0);
+	if (IS_ERR(t.pd)) {
+		err = PTR_ERR(t.pd);
+		goto out;
+	}
+	if (refuse) {
+		run_refusal(&t);
+	} else {
+		run_regions(&t);
+		run_multicast(&t);
+	}
+	ib_dealloc_pd(t.pd);
+	pr_info("1..%u\n", points);
+	if (failures)
+		err = -EIO;
+out:
+	ib_device_put(t.dev);
+	return err;
+}
+
+static void __exit qhca_test_callers_exit(void)
+{
+}
+
+module_init(qhca_test_callers_init);
+module_exit(qhca_test_callers_exit);
+
+MODULE_DESCRIPTION("Test of what the kernel asks of the RDMA driver");
+MODULE_LICENSE("Dual BSD/GPL");

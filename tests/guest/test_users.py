@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Entry points that libibverbs and the usual kernel consumers never use.
+
+An ordinary user with raw commands (programs/undo.c), and a kernel consumer of the
+rarer calls (kernel/qhca_test_callers.c). The guest finds memory that is used after
+it was freed, as far as a kernel can that was not built for it. After each test the
+core has nothing left, and the driver can be unbound.
+"""
+
+import re
+
+import pytest
+
+from lab import content, paths
+from lab.pair import Node
+
+FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def guest():
+    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=FINDS, memory=512).boot()
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def node(guest):
+    before = resources(guest)
+    with content(guest):
+        yield guest
+        # Of an object that was left behind, this would read freed memory.
+        assert resources(guest) == before
+        rebind(guest)
+
+
+def resources(node):
+    return node.out("rdma resource show | cut -d ' ' -f 2-; for kind in pd cq qp mr srq ctx; do "
+                    "rdma resource show $kind; done | grep -w comm | grep -v '\\[ib_core\\]' || :")
+
+
+def rebind(node):
+    """Unbinding waits for every object; its end shows that none was left."""
+    address = node.out(f"basename $(readlink -f /sys/class/infiniband/{node.ibdev}/device)")
+    node.exec(f"cd /sys/bus/pci/drivers/qhca && echo {address} > unbind && echo {address} > bind")
+    node.configure()
+
+
+def load(node, name, parameters, timeout=120):
+    """Runs a test that is a module; its TAP and exit code."""
+    node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
+    done = node.exec(f"echo {name}: begins > /dev/kmsg; insmod /tmp/{name}.ko {parameters}; code=$?; "
+                     f"[ $code != 0 ] || rmmod {name}; dmesg; exit $code", timeout, check=False)
+    log = done.out.rpartition(f"{name}: begins")[2]
+    return "\n".join(re.findall(rf"{name}: (.*)$", log, re.M)), done.code
+
+
+def test_ordinary_user(node, tap_points):
+    """Undone creations, memberships, regions; then the end of the process."""
+    done = node.exec(f"qhca-undo -d {node.ibdev} -g {node.gid_index()} -u {NOBODY} 2>&1",
+                     timeout=180, check=False)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
+def test_kernel_callers(node, tap_points):
+    tap_points(*load(node, "qhca_test_callers", f"netdev={node.netif}"))
+
+
+def test_refusal(node, tap_points):
+    """A device that will not give memory back is given up, and recovers."""
+    before = node.out("dmesg | grep -c ': recovered' || :")
+    tap_points(*load(node, "qhca_test_callers", f"netdev={node.netif} refuse=1"))
+    node.wait_until(f"[ $(dmesg | grep -c ': recovered') -gt {before} ]",
+                    what="the recovery of the device")
+    node.configure()
