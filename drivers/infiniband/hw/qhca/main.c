@@ -298,9 +298,8 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	if (err)
 		goto err_odp;
 
-	err = qhca_pool_create(dev);
-	if (err)
-		goto err_events;
+	qhca_dma_probe(dev);
+	qhca_pool_create(dev);
 
 	err = qhca_dms_create(dev);
 	if (err)
@@ -324,7 +323,6 @@ err_dms:
 	qhca_dms_destroy(dev);
 err_pool:
 	qhca_pool_destroy(dev);
-err_events:
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);
 err_odp:

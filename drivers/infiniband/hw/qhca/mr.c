@@ -353,7 +353,7 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	if (access & IB_ACCESS_ON_DEMAND)
 		return qhca_odp_reg_mr(ibpd, start, length, virt, access);
 
-	umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	umem = qhca_umem_get(dev, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 
@@ -378,6 +378,8 @@ struct ib_mr *qhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 	err = qhca_check_access(dev, access);
 	if (!err)
 		err = qhca_check_range(dev, virt, length);
+	if (!err)
+		err = qhca_umem_may_pin(dev);
 	if (err)
 		return ERR_PTR(err);
 
@@ -422,7 +424,7 @@ static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct ib_pd *ibpd,
 		return 0;
 	}
 
-	re->umem = ib_umem_get_va(&dev->ibdev, start, re->length, re->access);
+	re->umem = qhca_umem_get(dev, start, re->length, re->access);
 	if (IS_ERR(re->umem))
 		return PTR_ERR(re->umem);
 

@@ -597,6 +597,9 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (implicit && !qhca_has(dev, QHCA_FEAT_ODP_IMPLICIT))
 		return ERR_PTR(-EOPNOTSUPP);
+	err = qhca_umem_may_pin(dev);
+	if (err)
+		return ERR_PTR(err);
 	/* Every address is its own. */
 	if (implicit && (virt || access & IB_ZERO_BASED))
 		return ERR_PTR(-EINVAL);
@@ -665,7 +668,7 @@ void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 	u32 rc = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
 		 IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_READ;
 
-	if (!qhca_has(dev, QHCA_FEAT_ODP) ||
+	if (!qhca_has(dev, QHCA_FEAT_ODP) || dev->bounced ||
 	    !IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING))
 		return;
 	if (qhca_has(dev, QHCA_FEAT_SRQ))

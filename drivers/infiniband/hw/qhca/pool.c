@@ -52,6 +52,7 @@ struct qhca_pool_block {
  * @block:      blocks, by row
  * @num_blocks: length of @block
  * @num_mapped: of these, known to the device
+ * @num_refused: blocks that could not be mapped, and went back
  */
 struct qhca_pool {
 	struct gen_pool *gen;
@@ -59,6 +60,7 @@ struct qhca_pool {
 	struct qhca_pool_block *block;
 	u32 num_blocks;
 	u32 num_mapped;
+	u32 num_refused;
 };
 
 /* ------------------------------------------------------------------------
@@ -204,6 +206,11 @@ static int qhca_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
 				  block->length, DMA_BIDIRECTIONAL);
 	if (dma_mapping_error(qhca_dma_dev(dev), block->dma))
 		return -ENOMEM;
+	/* Processes map the block itself, not what it is bounced to. */
+	if (dma_need_sync(qhca_dma_dev(dev), block->dma)) {
+		err = -EOPNOTSUPP;
+		goto err_unmap;
+	}
 
 	in.addr = cpu_to_le64(block->dma);
 	in.length = cpu_to_le64(block->length);
@@ -241,31 +248,56 @@ static void qhca_pool_report(struct qhca_ib_dev *dev,
 			 qdev->pool_blocks, qdev->pool_block_size >> 10);
 	else
 		dev_warn(qhca_dma_dev(dev),
-			 "memory pool: wanted %u blocks of %llu KiB, got %u with %llu KiB in all, the largest %llu KiB: memory is short or fragmented\n",
+			 "memory pool: wanted %u blocks of %llu KiB, got %u with %llu KiB in all, the largest %llu KiB: %s\n",
 			 qdev->pool_blocks, qdev->pool_block_size >> 10,
 			 pool->num_mapped, size >> 10,
-			 pool->num_mapped ? pool->block[0].length >> 10 : 0);
+			 pool->num_mapped ? pool->block[0].length >> 10 : 0,
+			 pool->num_refused ? "not all blocks could be mapped" :
+					     "memory is short or fragmented");
+}
+
+/* Maps all blocks; those that cannot be mapped go back. */
+static void qhca_pool_map(struct qhca_ib_dev *dev, struct qhca_pool *pool)
+{
+	u32 i, num = pool->num_blocks;
+
+	for (i = 0; i < num; i++) {
+		struct qhca_pool_block *block = &pool->block[pool->num_mapped];
+
+		if (block != &pool->block[i])
+			*block = pool->block[i];
+		if (qhca_block_map(dev, pool, pool->num_mapped)) {
+			qhca_block_free(block);
+			pool->num_refused++;
+		} else {
+			pool->num_mapped++;
+		}
+	}
+	pool->num_blocks = pool->num_mapped;
 }
 
 /**
  * qhca_pool_create - take the memory of the pool and tell the device
  * @dev: device, not registered yet
  *
- * Less memory than asked for is no error.
- *
- * Return: 0 or a negative errno.
+ * Less memory than asked for is no error, nor is none: RDMA works without the
+ * pool.  One line in the log tells what came of it.
  */
-int qhca_pool_create(struct qhca_ib_dev *dev)
+void qhca_pool_create(struct qhca_ib_dev *dev)
 {
 	struct qhca_pool *pool;
-	int err = -ENOMEM;
 
 	if (!qhca_has(dev, QHCA_FEAT_POOL) || !dev->qdev->pool_blocks)
-		return 0;
+		return;
+	if (dev->bounced) {
+		dev_warn(qhca_dma_dev(dev),
+			 "memory pool: none, since DMA is bounced\n");
+		return;
+	}
 
 	pool = kzalloc_obj(*pool);
 	if (!pool)
-		return -ENOMEM;
+		goto err_report;
 	INIT_LIST_HEAD(&pool->pieces);
 	dev->pool = pool;
 	pool->gen = gen_pool_create(PAGE_SHIFT,
@@ -274,21 +306,18 @@ int qhca_pool_create(struct qhca_ib_dev *dev)
 		goto err_destroy;
 	gen_pool_set_algo(pool->gen, gen_pool_best_fit, NULL);
 
-	err = qhca_pool_gather(dev, pool);
-	if (err)
+	if (qhca_pool_gather(dev, pool))
 		goto err_destroy;
-	while (pool->num_mapped < pool->num_blocks) {
-		err = qhca_block_map(dev, pool, pool->num_mapped);
-		if (err)
-			goto err_destroy;
-		pool->num_mapped++;
-	}
+	qhca_pool_map(dev, pool);
 	qhca_pool_report(dev, pool);
-	return 0;
+	if (!pool->num_mapped)
+		qhca_pool_destroy(dev);
+	return;
 
 err_destroy:
 	qhca_pool_destroy(dev);
-	return err;
+err_report:
+	dev_warn(qhca_dma_dev(dev), "memory pool: none, memory is short\n");
 }
 
 /**

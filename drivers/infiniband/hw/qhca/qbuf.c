@@ -57,8 +57,8 @@ int qhca_qbuf_pin(struct qhca_ib_dev *dev, struct qhca_qbuf *buf, u64 addr,
 	if (!PAGE_ALIGNED(addr) || !length)
 		return -EINVAL;
 	return qhca_qbuf_translate(dev, buf,
-				   ib_umem_get_va(&dev->ibdev, addr, length,
-						  IB_ACCESS_LOCAL_WRITE),
+				   qhca_umem_get(dev, addr, length,
+						 IB_ACCESS_LOCAL_WRITE),
 				   length);
 }
 
@@ -67,12 +67,17 @@ int qhca_qbuf_pin_cq(struct qhca_ib_dev *dev, struct qhca_qbuf *buf,
 		     const struct uverbs_attr_bundle *attrs, u64 addr,
 		     u32 length)
 {
+	struct ib_umem *umem;
+	int err;
+
 	if (!PAGE_ALIGNED(addr) || !length)
 		return -EINVAL;
-	return qhca_qbuf_translate(dev, buf,
-				   ib_umem_get_cq_buf_or_va(&dev->ibdev, attrs,
-							    addr, length,
-							    IB_ACCESS_LOCAL_WRITE),
+	err = qhca_umem_may_pin(dev);
+	if (err)
+		return err;
+	umem = ib_umem_get_cq_buf_or_va(&dev->ibdev, attrs, addr, length,
+					IB_ACCESS_LOCAL_WRITE);
+	return qhca_qbuf_translate(dev, buf, qhca_umem_check(dev, umem),
 				   length);
 }
 

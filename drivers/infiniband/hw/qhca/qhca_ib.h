@@ -69,7 +69,9 @@ struct qhca_port_stats {
  *              and goes, when the core could not take them
  * @port_state: last one reported through @netdev_nb; under RTNL
  * @event_wq:   delivers QP events, whose handlers may sleep
- * @pool:    the memory pool, NULL without the feature
+ * @bounced: the kernel bounces DMA, so processes share no memory with the
+ *           device; constant
+ * @pool:    the memory pool, NULL if there is none
  * @dms:     hands out device memory by CPU physical address, NULL without it
  * @dm_io:   all of device memory, mapped
  * @odps:    regions on demand, struct qhca_odp by key index
@@ -99,6 +101,7 @@ struct qhca_ib_dev {
 	struct xarray mws;
 	struct workqueue_struct *fault_wq;
 	struct work_struct flush_work;
+	bool bounced;
 	struct qhca_pool *pool;
 	struct gen_pool *dms;
 	void __iomem *dm_io;
@@ -601,6 +604,13 @@ int qhca_at_build_blank(struct qhca_ib_dev *dev, struct qhca_at *at,
 			u32 entries);
 void qhca_at_free(struct qhca_ib_dev *dev, struct qhca_at *at);
 
+/* umem.c */
+void qhca_dma_probe(struct qhca_ib_dev *dev);
+int qhca_umem_may_pin(struct qhca_ib_dev *dev);
+struct ib_umem *qhca_umem_check(struct qhca_ib_dev *dev, struct ib_umem *umem);
+struct ib_umem *qhca_umem_get(struct qhca_ib_dev *dev, u64 addr, u64 length,
+			      int access);
+
 /* qbuf.c */
 int qhca_qbuf_alloc(struct qhca_ib_dev *dev, struct qhca_qbuf *buf, u32 length);
 int qhca_qbuf_pin(struct qhca_ib_dev *dev, struct qhca_qbuf *buf, u64 addr,
@@ -712,7 +722,7 @@ void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
 
 /* pool.c */
 extern const struct uapi_definition qhca_pool_defs[];
-int qhca_pool_create(struct qhca_ib_dev *dev);
+void qhca_pool_create(struct qhca_ib_dev *dev);
 void qhca_pool_destroy(struct qhca_ib_dev *dev);
 void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf);
 struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
