@@ -141,8 +141,9 @@ int qhca_cmd_exec(struct qhca_dev *qdev, struct qhca_cmd *cmd);
 
 /*
  * Declare the device dead because it does what it may not do, such as refusing
- * to give memory back.  When this returns the device no longer reads or writes
- * memory, as after -EIO; recovery follows.  @why goes to the log.  Any context.
+ * to give memory back, or writing to memory what contradicts itself.  When this
+ * returns the device no longer reads or writes memory, as after -EIO; recovery
+ * follows, as after any other death.  @why goes to the log.  Any context.
  */
 void qhca_abandon(struct qhca_dev *qdev, const char *why);
 

@@ -439,22 +439,62 @@ static void qhca_fill_recv_wc(const struct qhca_cqe *cqe, u32 flags,
 	}
 }
 
-/* Return the slot that a CQE was about to its queue. */
-static void qhca_cqe_release(struct qhca_qp *qp, u32 index, u32 flags)
+/*
+ * The kernel QP that a CQE is about.  The number is the device's word, so it is
+ * looked up, and must be that of a QP that completes such requests here.  The QP
+ * stays as long as the CQ's lock is held: having left the xarray, it has to
+ * leave its CQs, which takes that lock, before it is freed.
+ */
+static struct qhca_qp *qhca_cq_find_qp(struct qhca_cq *cq, u32 qpn,
+				       bool requester)
+{
+	struct qhca_ib_dev *dev = to_qhca(cq->ibcq.device);
+	struct ib_cq *ibcq = NULL;
+	struct qhca_qp *qp;
+
+	lockdep_assert_held(&cq->lock);
+
+	xa_lock(&dev->qps);
+	qp = xa_load(&dev->qps, qpn);
+	if (qp && !qp->is_user)
+		ibcq = requester ? qp->ibqp.send_cq : qp->ibqp.recv_cq;
+	xa_unlock(&dev->qps);
+	return ibcq == &cq->ibcq ? qp : NULL;
+}
+
+/* Entry @index of a work queue is done, and those before it. */
+static bool qhca_wq_complete(struct qhca_wq *wq, u32 index, u64 *wr_id)
+{
+	/* Pairs with the release of those who post. */
+	u32 pi = smp_load_acquire(&wq->pi);
+
+	if (index - wq->ci >= pi - wq->ci)
+		return false;
+	*wr_id = wq->wr_id[index & (wq->depth - 1)];
+	WRITE_ONCE(wq->ci, index + 1);
+	return true;
+}
+
+/*
+ * Return the slot that a CQE is about to its queue, and find the request that
+ * was in it.  false: the queue has posted no such request.
+ */
+static bool qhca_cqe_release(struct qhca_qp *qp, u32 index, u32 flags,
+			     u64 *wr_id)
 {
 	if (flags & QHCA_CQE_REQUESTER)
-		WRITE_ONCE(qp->sq.ci, index + 1);
-	else if (flags & QHCA_CQE_SRQ)
-		qhca_srq_free_slot(to_qsrq(qp->ibqp.srq), index);
-	else
-		WRITE_ONCE(qp->rq.ci, index + 1);
+		return qhca_wq_complete(&qp->sq, index, wr_id);
+	if (!(flags & QHCA_CQE_SRQ))
+		return qhca_wq_complete(&qp->rq, index, wr_id);
+	return qp->ibqp.srq &&
+	       qhca_srq_free_slot(to_qsrq(qp->ibqp.srq), index, wr_id);
 }
 
 static void qhca_cqe_to_wc(const struct qhca_cqe *cqe, u32 flags,
-			   struct qhca_qp *qp, struct ib_wc *wc)
+			   struct qhca_qp *qp, u64 wr_id, struct ib_wc *wc)
 {
 	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = le64_to_cpu(cqe->wr_id);
+	wc->wr_id = wr_id;
 	wc->status = cqe->status;
 	wc->qp = &qp->ibqp;
 	wc->port_num = QHCA_IB_PORT;
@@ -472,42 +512,63 @@ static void qhca_cqe_to_wc(const struct qhca_cqe *cqe, u32 flags,
 		wc->opcode = qhca_send_wc_opcode[cqe->opcode];
 }
 
+/*
+ * A completion of a request that nobody has posted.  The one that it stands for
+ * would never complete, so the device is done for, and its consumers find their
+ * requests flushed.
+ */
+static void qhca_cq_bad_cqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
+{
+	struct qhca_ib_dev *dev = to_qhca(cq->ibcq.device);
+
+	/* It may have been on its way when what it is about was flushed. */
+	if (qhca_is_dead(dev))
+		return;
+
+	ibdev_err_ratelimited(&dev->ibdev,
+			      "cq %u: completion of nothing that was posted: qp %#x, entry %#x, flags %#x\n",
+			      cq->cqn, le32_to_cpu(cqe->qpn),
+			      le32_to_cpu(cqe->wqe), le32_to_cpu(cqe->flags));
+	qhca_abandon(dev->qdev, "bad completion");
+}
+
 static bool qhca_poll_one(struct qhca_cq *cq, struct ib_wc *wc)
 {
-	struct qhca_cqe *cqe = qhca_cq_peek(cq, cq->ci);
+	const struct qhca_cqe *slot;
+	struct qhca_cqe cqe;
 	struct qhca_qp *qp;
-	u32 flags, index;
+	u32 flags;
+	u64 wr_id;
 
-	if (!cqe)
-		return false;
+	while ((slot = qhca_cq_peek(cq, cq->ci))) {
+		cqe = *slot;
+		flags = le32_to_cpu(cqe.flags);
+		qp = qhca_cq_find_qp(cq, le32_to_cpu(cqe.qpn),
+				     flags & QHCA_CQE_REQUESTER);
 
-	qp = (void *)(uintptr_t)le64_to_cpu(cqe->handle);
-	flags = le32_to_cpu(cqe->flags);
-	index = le32_to_cpu(cqe->wqe);
-	qhca_cqe_to_wc(cqe, flags, qp, wc);
-
-	/* In this order, or a post that uses the slot could overrun the CQ. */
-	qhca_cq_store_ci(cq, cq->ci + 1);
-	qhca_cqe_release(qp, index, flags);
-	return true;
+		/* First, or a post that uses the slot could overrun the CQ. */
+		qhca_cq_store_ci(cq, cq->ci + 1);
+		if (likely(qp && qhca_cqe_release(qp, le32_to_cpu(cqe.wqe),
+						  flags, &wr_id))) {
+			qhca_cqe_to_wc(&cqe, flags, qp, wr_id, wc);
+			return true;
+		}
+		qhca_cq_bad_cqe(cq, &cqe);
+	}
+	return false;
 }
 
 /* One queue of a dead device's QP: complete what was posted to it. */
-static int qhca_flush_wq(struct qhca_qp *qp, struct qhca_wq *wq, bool send,
-			 int room, struct ib_wc *wc)
+static int qhca_flush_wq(struct qhca_qp *qp, struct qhca_wq *wq, int room,
+			 struct ib_wc *wc)
 {
-	/* Entries up to pi are complete in the ring. */
+	/* Entries up to pi are complete. */
 	u32 pi = smp_load_acquire(&wq->pi);
 	int n = 0;
 
 	for (; n < room && wq->ci != pi; n++, wc++) {
-		u32 slot = wq->ci & (wq->depth - 1);
-		void *wqe = wq->ring + ((size_t)slot << wq->log_stride);
-		__le64 wr_id = send ? ((struct qhca_sq_wqe *)wqe)->wr_id :
-				      ((struct qhca_rq_wqe *)wqe)->wr_id;
-
 		memset(wc, 0, sizeof(*wc));
-		wc->wr_id = le64_to_cpu(wr_id);
+		wc->wr_id = wq->wr_id[wq->ci & (wq->depth - 1)];
 		wc->status = IB_WC_WR_FLUSH_ERR;
 		wc->qp = &qp->ibqp;
 		wc->port_num = QHCA_IB_PORT;
@@ -524,9 +585,9 @@ static int qhca_flush_cq(struct qhca_cq *cq, int room, struct ib_wc *wc)
 	lockdep_assert_held(&cq->lock);
 
 	list_for_each_entry(qp, &cq->send_qps, send_entry)
-		n += qhca_flush_wq(qp, &qp->sq, true, room - n, wc + n);
+		n += qhca_flush_wq(qp, &qp->sq, room - n, wc + n);
 	list_for_each_entry(qp, &cq->recv_qps, recv_entry)
-		n += qhca_flush_wq(qp, &qp->rq, false, room - n, wc + n);
+		n += qhca_flush_wq(qp, &qp->rq, room - n, wc + n);
 	return n;
 }
 
@@ -589,13 +650,15 @@ int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * A QP is gone from the device.  Take its completions out of the ring, since
- * their handles would lead to freed memory, and close the gaps.
+ * A QP is gone from the device, or in state RESET.  Take its completions out of
+ * the ring, since their number would lead to no QP or to requests that it has
+ * not posted, and close the gaps.
  */
 void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp)
 {
 	u32 pi, i, freed = 0;
 	unsigned long flags;
+	u64 wr_id;
 
 	spin_lock_irqsave(&cq->lock, flags);
 	for (pi = cq->ci; pi - cq->ci < BIT(cq->log_depth); pi++)
@@ -607,10 +670,10 @@ void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp)
 		u32 cqe_flags = le32_to_cpu(cqe->flags);
 		struct qhca_cqe *to;
 
-		if (le64_to_cpu(cqe->handle) == (uintptr_t)qp) {
+		if (le32_to_cpu(cqe->qpn) == qp->qpn) {
 			if (cqe_flags & QHCA_CQE_SRQ)
 				qhca_cqe_release(qp, le32_to_cpu(cqe->wqe),
-						 cqe_flags);
+						 cqe_flags, &wr_id);
 			freed++;
 		} else if (freed) {
 			to = qhca_cq_slot(cq, i + freed);

@@ -172,7 +172,7 @@ static int qhca_post_one_send(struct qhca_qp *qp, const struct ib_send_wr *wr)
 		return err;
 
 	wqe->opcode = qhca_wqe_opcode[wr->opcode];
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
+	qp->sq.wr_id[qp->sq.pi & (qp->sq.depth - 1)] = wr->wr_id;
 	if (wr->send_flags & IB_SEND_SIGNALED)
 		wqe->flags |= QHCA_WQE_F_SIGNALED;
 	if (wr->send_flags & IB_SEND_FENCE)
@@ -180,7 +180,7 @@ static int qhca_post_one_send(struct qhca_qp *qp, const struct ib_send_wr *wr)
 	if (wr->send_flags & IB_SEND_SOLICITED)
 		wqe->flags |= QHCA_WQE_F_SOLICITED;
 
-	/* For qhca_flush_wq(), which may read the entry from now on. */
+	/* For pollers, who may read the request's number from now on. */
 	smp_store_release(&qp->sq.pi, qp->sq.pi + 1);
 	return 0;
 }
@@ -232,10 +232,12 @@ int qhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return err;
 }
 
-/* All of a receive WQE but the link, which belongs to the SRQ's list. */
+/*
+ * All of a receive WQE but the link, which belongs to the SRQ's list, and the
+ * request's number, which the driver keeps for itself.
+ */
 void qhca_build_rwqe(struct qhca_rq_wqe *wqe, const struct ib_recv_wr *wr)
 {
-	wqe->wr_id = cpu_to_le64(wr->wr_id);
 	wqe->num_sge = cpu_to_le16(wr->num_sge);
 	qhca_put_sge((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
 }
@@ -280,8 +282,9 @@ int qhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			break;
 		}
 		qhca_build_rwqe(qhca_wq_slot(&qp->rq, qp->rq.pi), wr);
+		qp->rq.wr_id[qp->rq.pi & (qp->rq.depth - 1)] = wr->wr_id;
 
-		/* For qhca_flush_wq(), as in qhca_post_one_send(). */
+		/* For pollers, as in qhca_post_one_send(). */
 		smp_store_release(&qp->rq.pi, qp->rq.pi + 1);
 	}
 	if (likely(pi != qp->rq.pi))

@@ -298,6 +298,8 @@ struct qhca_cq {
  * @ci:   free-running: entries completed; written under the CQ's lock, read
  *        by posters without it, who at worst see less room than there is
  * @depth: entries, 0 without such a queue
+ * @wr_id: by entry; what consumers get back is never read from the ring or
+ *         from a CQE, which are memory that the device writes
  */
 struct qhca_wq {
 	spinlock_t lock;	/* posting */
@@ -307,6 +309,7 @@ struct qhca_wq {
 	u32 depth;
 	u8 log_stride;
 	u8 max_sge;
+	u64 *wr_id;
 };
 
 struct qhca_faults;
@@ -392,6 +395,20 @@ struct qhca_qp {
 };
 
 /**
+ * struct qhca_srq_slot - what the driver knows of a kernel SRQ's slot.
+ * @wr_id:  of the request in it
+ * @next:   free slots: the next of them, as in qhca_rq_wqe.next
+ * @posted: the device has it
+ *
+ * Kept apart from the ring, which is memory that the device writes.
+ */
+struct qhca_srq_slot {
+	u64 wr_id;
+	u16 next;
+	bool posted;
+};
+
+/**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
  * @threshold: receives left below which the device reads the index again
@@ -400,6 +417,7 @@ struct qhca_qp {
  * @mutex: one resize or change of the limit at a time
  * @lock: what follows, which only kernel SRQs use
  * @ring: slots, linked through qhca_rq_wqe.next
+ * @slots: by number
  * @rec:  the record
  * @head: first free slot
  * @tail: last free slot; never posted, so the list never ends for the device
@@ -418,6 +436,7 @@ struct qhca_srq {
 
 	spinlock_t lock;	/* posting and freeing slots */
 	void *ring;
+	struct qhca_srq_slot *slots;
 	struct qhca_srq_record *rec;
 	u32 head;
 	u32 tail;
@@ -664,7 +683,7 @@ int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr);
-void qhca_srq_free_slot(struct qhca_srq *srq, u32 slot);
+bool qhca_srq_free_slot(struct qhca_srq *srq, u32 slot, u64 *wr_id);
 struct qhca_srq *qhca_srq_get(struct qhca_ib_dev *dev, u32 srqn);
 
 /* odp.c */

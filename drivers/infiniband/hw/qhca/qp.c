@@ -357,9 +357,27 @@ err_index:
 	return err;
 }
 
+static void qhca_qp_forget_cqes(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = NULL, *recv_cq = NULL;
+
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		send_cq = to_qcq(qp->ibqp.send_cq);
+	if (!qhca_qp_is_xrc(qp))
+		recv_cq = to_qcq(qp->ibqp.recv_cq);
+
+	if (recv_cq && recv_cq->ring)
+		qhca_cq_forget_qp(recv_cq, qp);
+	if (send_cq && send_cq != recv_cq && send_cq->ring)
+		qhca_cq_forget_qp(send_cq, qp);
+}
+
 static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
 	qhca_destroy_object(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
+	/* Pollers look its number up as long as completions have it. */
+	if (!qp->is_user)
+		qhca_qp_forget_cqes(qp);
 	xa_erase_irq(&dev->qps, qp->qpn);
 	qhca_ref_drain(&qp->ref);
 	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
@@ -400,21 +418,6 @@ static void qhca_qp_leave_cqs(struct qhca_qp *qp)
 		list_del_init(&qp->recv_entry);
 		spin_unlock_irq(&cq->lock);
 	}
-}
-
-static void qhca_qp_forget_cqes(struct qhca_qp *qp)
-{
-	struct qhca_cq *send_cq = NULL, *recv_cq = NULL;
-
-	if (qp->flags & QHCA_QP_HAS_SQ)
-		send_cq = to_qcq(qp->ibqp.send_cq);
-	if (!qhca_qp_is_xrc(qp))
-		recv_cq = to_qcq(qp->ibqp.recv_cq);
-
-	if (recv_cq && recv_cq->ring)
-		qhca_cq_forget_qp(recv_cq, qp);
-	if (send_cq && send_cq != recv_cq && send_cq->ring)
-		qhca_cq_forget_qp(send_cq, qp);
 }
 
 static int qhca_create_user_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
@@ -462,6 +465,20 @@ err_buf:
 	return err;
 }
 
+static int qhca_wq_alloc_ids(struct qhca_wq *wq)
+{
+	if (!wq->depth)
+		return 0;
+	wq->wr_id = kvcalloc(wq->depth, sizeof(*wq->wr_id), GFP_KERNEL);
+	return wq->wr_id ? 0 : -ENOMEM;
+}
+
+static void qhca_qp_free_ids(struct qhca_qp *qp)
+{
+	kvfree(qp->sq.wr_id);
+	kvfree(qp->rq.wr_id);
+}
+
 /* Also XRC targets, which belong to no process even if one asked for them. */
 static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 				 struct ib_qp_init_attr *attr)
@@ -481,20 +498,28 @@ static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	if (err)
 		return err;
 
+	err = qhca_wq_alloc_ids(&qp->sq) ?: qhca_wq_alloc_ids(&qp->rq);
+	if (err)
+		goto err_ids;
 	err = qhca_qbuf_alloc(dev, &qp->buf, lay.length);
 	if (err)
-		return err;
+		goto err_ids;
 	qp->sq.ring = qp->buf.cpu + lay.sq_offset;
 	qp->rq.ring = qp->buf.cpu + lay.rq_offset;
 	qp->rec = qp->buf.cpu + lay.rec_offset;
 
-	err = qhca_qp_start(dev, qp, attr, &lay, (uintptr_t)qp);
-	if (err) {
-		qhca_qbuf_free(dev, &qp->buf);
-		return err;
-	}
+	/* Its completions are told by its number, and need no handle. */
+	err = qhca_qp_start(dev, qp, attr, &lay, 0);
+	if (err)
+		goto err_buf;
 	qhca_qp_join_cqs(qp);
 	return 0;
+
+err_buf:
+	qhca_qbuf_free(dev, &qp->buf);
+err_ids:
+	qhca_qp_free_ids(qp);
+	return err;
 }
 
 int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
@@ -543,12 +568,11 @@ int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct qhca_qp *qp = to_qqp(ibqp);
 
 	qhca_qp_stop(dev, qp);
-	if (!qp->is_user) {
+	if (!qp->is_user)
 		qhca_qp_leave_cqs(qp);
-		qhca_qp_forget_cqes(qp);
-	}
 	qhca_odp_exit_qp(qp);
 	qhca_qbuf_free(dev, &qp->buf);
+	qhca_qp_free_ids(qp);
 	mutex_destroy(&qp->mutex);
 	return 0;
 }

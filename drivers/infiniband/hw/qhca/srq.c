@@ -162,6 +162,13 @@ err_buf:
 	return err;
 }
 
+/* Twice: for the device, and where the device does not write. */
+static void qhca_srq_link_slot(struct qhca_srq *srq, u32 slot, u32 next)
+{
+	srq->slots[slot].next = next;
+	WRITE_ONCE(qhca_srq_slot(srq, slot)->next, cpu_to_le16(next));
+}
+
 static void qhca_srq_link_slots(struct qhca_srq *srq)
 {
 	u32 i;
@@ -169,7 +176,7 @@ static void qhca_srq_link_slots(struct qhca_srq *srq)
 	srq->head = 0;
 	srq->tail = BIT(srq->log_depth) - 1;
 	for (i = 0; i < srq->tail; i++)
-		qhca_srq_slot(srq, i)->next = cpu_to_le16(i + 1);
+		qhca_srq_link_slot(srq, i, i + 1);
 }
 
 static int qhca_create_kernel_srq(struct qhca_ib_dev *dev,
@@ -190,18 +197,28 @@ static int qhca_create_kernel_srq(struct qhca_ib_dev *dev,
 
 	rec_offset = ALIGN(BIT(srq->log_depth + srq->log_stride),
 			   sizeof(struct qhca_srq_record));
+	srq->slots = kvcalloc(BIT(srq->log_depth), sizeof(*srq->slots),
+			      GFP_KERNEL);
+	if (!srq->slots)
+		return -ENOMEM;
 	err = qhca_qbuf_alloc(dev, &srq->buf,
 			      rec_offset + sizeof(struct qhca_srq_record));
 	if (err)
-		return err;
+		goto err_slots;
 
 	srq->ring = srq->buf.cpu;
 	srq->rec = srq->buf.cpu + rec_offset;
 	qhca_srq_link_slots(srq);
 
-	err = qhca_srq_start(dev, srq, attr, rec_offset, 0, (uintptr_t)srq);
+	err = qhca_srq_start(dev, srq, attr, rec_offset, 0, 0);
 	if (err)
-		qhca_qbuf_free(dev, &srq->buf);
+		goto err_buf;
+	return 0;
+
+err_buf:
+	qhca_qbuf_free(dev, &srq->buf);
+err_slots:
+	kvfree(srq->slots);
 	return err;
 }
 
@@ -236,6 +253,7 @@ int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 
 	qhca_srq_stop(dev, srq);
 	qhca_qbuf_free(dev, &srq->buf);
+	kvfree(srq->slots);
 	mutex_destroy(&srq->mutex);
 	return 0;
 }
@@ -362,25 +380,35 @@ int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	return 0;
 }
 
-/* A slot comes back with its completion, and goes to the end of the list. */
-void qhca_srq_free_slot(struct qhca_srq *srq, u32 slot)
+/*
+ * A slot comes back with its completion, and goes to the end of the list.
+ * false: the device does not have it.
+ */
+bool qhca_srq_free_slot(struct qhca_srq *srq, u32 slot, u64 *wr_id)
 {
 	unsigned long flags;
+	bool posted;
 
-	if (WARN_ON_ONCE(slot >= BIT(srq->log_depth)))
-		return;
+	if (slot >= BIT(srq->log_depth))
+		return false;
 
 	spin_lock_irqsave(&srq->lock, flags);
-	WRITE_ONCE(qhca_srq_slot(srq, srq->tail)->next, cpu_to_le16(slot));
-	srq->tail = slot;
+	posted = srq->slots[slot].posted;
+	if (posted) {
+		*wr_id = srq->slots[slot].wr_id;
+		srq->slots[slot].posted = false;
+		qhca_srq_link_slot(srq, srq->tail, slot);
+		srq->tail = slot;
+	}
 	spin_unlock_irqrestore(&srq->lock, flags);
+	return posted;
 }
 
 int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		       const struct ib_recv_wr **bad_wr)
 {
 	struct qhca_srq *srq = to_qsrq(ibsrq);
-	struct qhca_rq_wqe *wqe;
+	struct qhca_srq_slot *slot;
 	unsigned long flags;
 	int err = 0;
 	u32 pi;
@@ -402,9 +430,11 @@ int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 			*bad_wr = wr;
 			break;
 		}
-		wqe = qhca_srq_slot(srq, srq->head);
-		qhca_build_rwqe(wqe, wr);
-		srq->head = le16_to_cpu(wqe->next);
+		qhca_build_rwqe(qhca_srq_slot(srq, srq->head), wr);
+		slot = &srq->slots[srq->head];
+		slot->wr_id = wr->wr_id;
+		slot->posted = true;
+		srq->head = slot->next;
 		srq->pi++;
 	}
 	if (likely(pi != srq->pi)) {
