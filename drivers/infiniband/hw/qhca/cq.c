@@ -26,6 +26,18 @@ struct qhca_cq *qhca_cq_get(struct qhca_ib_dev *dev, u32 cqn)
 	return cq;
 }
 
+/*
+ * May completions arrive here?  A consumer of the kernel destroys its QPs before
+ * it stops polling, and then frees what the handler uses before it destroys the
+ * CQ (ib_free_cq()).  So the handler of a CQ whose last QP has gone is not called
+ * any more, whatever arrives late; see qhca_cq_quiesce().  Processes' CQs have
+ * handlers of the core, which may be called at any time.
+ */
+static bool qhca_cq_is_used(const struct qhca_cq *cq)
+{
+	return !cq->ring || READ_ONCE(cq->num_qps);
+}
+
 /* A completion event; qhca_eq_synchronize() keeps the CQ alive. */
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 {
@@ -37,15 +49,39 @@ void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 
 	rcu_read_lock();
 	cq = xa_load(&dev->cqs, le32_to_cpu(eqe->number));
-	if (cq && cq->ibcq.comp_handler)
+	if (cq && cq->ibcq.comp_handler && qhca_cq_is_used(cq))
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	rcu_read_unlock();
 }
 
+/**
+ * qhca_cq_quiesce - wait for handlers of a CQ that no QP uses any more
+ * @dev: its device
+ * @cq:  kernel CQ whose @num_qps has become 0
+ *
+ * Afterwards no handler is running, and none will be called.  Sleeps.
+ */
+void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq)
+{
+	qhca_eq_synchronize(cq->eq);
+	mutex_lock(&dev->flush_mutex);
+	mutex_unlock(&dev->flush_mutex);
+}
+
+/*
+ * A CQ that its consumer polls when he likes (IB_POLL_DIRECT) has a handler that
+ * warns when it is called, but on a living device no such CQ is ever armed.
+ */
+static bool qhca_cq_is_direct(const struct qhca_cq *cq)
+{
+	return cq->ibcq.wc && cq->ibcq.poll_ctx == IB_POLL_DIRECT;
+}
+
 /*
  * The device is dead.  What its QPs still had to do is flushed by the pollers
- * of their CQs, who have to be woken for it.  Consumers that poll a CQ directly
- * never sleep, and the core warns if their handler is called.
+ * of their CQs, who have to be woken for it.  The mutex is for those who must
+ * not free what a handler uses, see qhca_cq_quiesce(); handlers may be called in
+ * interrupts, so they do not wait for such a one.
  */
 void qhca_flush_work(struct work_struct *work)
 {
@@ -54,15 +90,17 @@ void qhca_flush_work(struct work_struct *work)
 	struct qhca_cq *cq;
 	unsigned long cqn;
 
+	mutex_lock(&dev->flush_mutex);
 	xa_for_each(&dev->cqs, cqn, cq) {
 		cq = qhca_cq_get(dev, cqn);
 		if (!cq)
 			continue;
-		if (cq->ring && cq->ibcq.poll_ctx != IB_POLL_DIRECT &&
-		    cq->ibcq.comp_handler)
+		if (cq->ring && qhca_cq_is_used(cq) &&
+		    cq->ibcq.comp_handler && !qhca_cq_is_direct(cq))
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 		qhca_ref_put(&cq->ref);
 	}
+	mutex_unlock(&dev->flush_mutex);
 }
 
 /* ------------------------------------------------------------------------

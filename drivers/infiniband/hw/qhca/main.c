@@ -283,6 +283,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	ida_init(&dev->pdns);
 	ida_init(&dev->xrcdns);
 	ida_init(&dev->flows);
+	mutex_init(&dev->flush_mutex);
 	/* The system's workqueue will do: it calls what interrupts may call. */
 	INIT_WORK(&dev->flush_work, qhca_flush_work);
 

@@ -79,6 +79,7 @@ struct qhca_port_stats {
  * @fault_wq: brings in pages
  * @flush_work: after the function's death, runs the completion handlers of
  *              kernel CQs, whose pollers then find flushed requests
+ * @flush_mutex: held while @flush_work calls handlers
  * @port_stats: order of the port's counters, constant
  */
 struct qhca_ib_dev {
@@ -101,6 +102,7 @@ struct qhca_ib_dev {
 	struct xarray mws;
 	struct workqueue_struct *fault_wq;
 	struct work_struct flush_work;
+	struct mutex flush_mutex;	/* completion handlers */
 	bool bounced;
 	struct qhca_pool *pool;
 	struct gen_pool *dms;
@@ -267,7 +269,9 @@ struct qhca_ah {
  * @rec:    the record behind them
  * @ci:     free-running: entries consumed
  * @send_qps: kernel QPs that complete send requests here
- * @recv_qps: kernel QPs that complete receive requests here
+ * @recv_qps: kernel QPs that complete receive requests of their own here
+ * @num_qps: uses by kernel QPs, SRQs' receives included; without any, no
+ *           handler is called.  Read without @lock, see qhca_cq_is_used().
  */
 struct qhca_cq {
 	struct ib_cq ibcq;
@@ -288,6 +292,7 @@ struct qhca_cq {
 	u32 ci;
 	struct list_head send_qps;
 	struct list_head recv_qps;
+	u32 num_qps;
 };
 
 /**
@@ -650,6 +655,7 @@ int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 int qhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 usec);
 int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq);
 void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp);
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe);
 struct qhca_cq *qhca_cq_get(struct qhca_ib_dev *dev, u32 cqn);

@@ -383,7 +383,10 @@ static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
 }
 
-/* So that the pollers of a dead device find what they have to flush. */
+/*
+ * So that the pollers of a dead device find what they have to flush, and that
+ * the handlers of CQs are called as long as there may be completions.
+ */
 static void qhca_qp_join_cqs(struct qhca_qp *qp)
 {
 	struct qhca_cq *cq;
@@ -392,32 +395,41 @@ static void qhca_qp_join_cqs(struct qhca_qp *qp)
 		cq = to_qcq(qp->ibqp.send_cq);
 		spin_lock_irq(&cq->lock);
 		list_add_tail(&qp->send_entry, &cq->send_qps);
+		WRITE_ONCE(cq->num_qps, cq->num_qps + 1);
 		spin_unlock_irq(&cq->lock);
 	}
-	if (qp->flags & QHCA_QP_HAS_RQ) {
+	if (!qhca_qp_is_xrc(qp)) {
 		cq = to_qcq(qp->ibqp.recv_cq);
 		spin_lock_irq(&cq->lock);
-		list_add_tail(&qp->recv_entry, &cq->recv_qps);
+		if (qp->flags & QHCA_QP_HAS_RQ)
+			list_add_tail(&qp->recv_entry, &cq->recv_qps);
+		WRITE_ONCE(cq->num_qps, cq->num_qps + 1);
 		spin_unlock_irq(&cq->lock);
 	}
 }
 
-static void qhca_qp_leave_cqs(struct qhca_qp *qp)
+static void qhca_qp_leave_cq(struct qhca_ib_dev *dev, struct qhca_cq *cq,
+			     struct list_head *entry)
 {
-	struct qhca_cq *cq;
+	bool unused;
 
-	if (qp->flags & QHCA_QP_HAS_SQ) {
-		cq = to_qcq(qp->ibqp.send_cq);
-		spin_lock_irq(&cq->lock);
-		list_del_init(&qp->send_entry);
-		spin_unlock_irq(&cq->lock);
-	}
-	if (qp->flags & QHCA_QP_HAS_RQ) {
-		cq = to_qcq(qp->ibqp.recv_cq);
-		spin_lock_irq(&cq->lock);
-		list_del_init(&qp->recv_entry);
-		spin_unlock_irq(&cq->lock);
-	}
+	spin_lock_irq(&cq->lock);
+	list_del_init(entry);
+	WRITE_ONCE(cq->num_qps, cq->num_qps - 1);
+	unused = !cq->num_qps;
+	spin_unlock_irq(&cq->lock);
+	if (unused)
+		qhca_cq_quiesce(dev, cq);
+}
+
+static void qhca_qp_leave_cqs(struct qhca_ib_dev *dev, struct qhca_qp *qp)
+{
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		qhca_qp_leave_cq(dev, to_qcq(qp->ibqp.send_cq),
+				 &qp->send_entry);
+	if (!qhca_qp_is_xrc(qp))
+		qhca_qp_leave_cq(dev, to_qcq(qp->ibqp.recv_cq),
+				 &qp->recv_entry);
 }
 
 static int qhca_create_user_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
@@ -569,7 +581,7 @@ int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	qhca_qp_stop(dev, qp);
 	if (!qp->is_user)
-		qhca_qp_leave_cqs(qp);
+		qhca_qp_leave_cqs(dev, qp);
 	qhca_odp_exit_qp(qp);
 	qhca_qbuf_free(dev, &qp->buf);
 	qhca_qp_free_ids(qp);
