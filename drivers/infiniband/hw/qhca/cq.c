@@ -101,6 +101,8 @@ void qhca_flush_work(struct work_struct *work)
 		qhca_ref_put(&cq->ref);
 	}
 	mutex_unlock(&dev->flush_mutex);
+
+	qhca_qp_flush_events(dev);
 }
 
 /* ------------------------------------------------------------------------

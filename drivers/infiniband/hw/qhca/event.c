@@ -59,6 +59,15 @@ void qhca_qp_event_work(struct work_struct *work)
 	qhca_ref_put(&qp->ref);
 }
 
+/* Takes over a reference on @qp. */
+static void qhca_qp_raise(struct qhca_ib_dev *dev, struct qhca_qp *qp,
+			  enum ib_event_type type)
+{
+	set_bit(type, &qp->events);
+	if (!queue_work(dev->event_wq, &qp->event_work))
+		qhca_ref_put(&qp->ref);
+}
+
 /* Handlers of QPs are promised a context that may sleep. */
 static void qhca_qp_async(struct qhca_ib_dev *dev, u32 qpn,
 			  enum ib_event_type type)
@@ -74,9 +83,46 @@ static void qhca_qp_async(struct qhca_ib_dev *dev, u32 qpn,
 	    type == IB_EVENT_QP_LAST_WQE_REACHED)
 		qhca_qp_in_error(qp, false);
 
-	set_bit(type, &qp->events);
-	if (!queue_work(dev->event_wq, &qp->event_work))
+	/* What a device owed that has died has been raised in its place. */
+	if (test_and_set_bit(type, &qp->raised) && qhca_is_dead(dev) &&
+	    type == IB_EVENT_QP_LAST_WQE_REACHED)
 		qhca_ref_put(&qp->ref);
+	else
+		qhca_qp_raise(dev, qp, type);
+}
+
+/*
+ * A kernel QP in error has taken its last receive from its SRQ when the device
+ * is dead, but the device cannot say so, and ib_drain_qp() waits to hear it.
+ */
+static bool qhca_qp_is_owed(struct qhca_qp *qp)
+{
+	return !qp->is_user && qp->flags & QHCA_QP_SRQ &&
+	       READ_ONCE(qp->state) == IB_QPS_ERR &&
+	       !test_and_set_bit(IB_EVENT_QP_LAST_WQE_REACHED, &qp->raised);
+}
+
+/**
+ * qhca_qp_flush_events - raise the events that a dead device owes
+ * @dev: the device
+ *
+ * Those of QPs that are in error.  Whoever puts another there has this called
+ * again, since he rings its doorbell; see qhca_ring_sq().
+ */
+void qhca_qp_flush_events(struct qhca_ib_dev *dev)
+{
+	struct qhca_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qps, qpn, qp) {
+		qp = qhca_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		if (qhca_qp_is_owed(qp))
+			qhca_qp_raise(dev, qp, IB_EVENT_QP_LAST_WQE_REACHED);
+		else
+			qhca_ref_put(&qp->ref);
+	}
 }
 
 /*

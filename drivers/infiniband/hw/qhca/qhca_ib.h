@@ -78,7 +78,8 @@ struct qhca_port_stats {
  * @mws:     memory windows by key index
  * @fault_wq: brings in pages
  * @flush_work: after the function's death, runs the completion handlers of
- *              kernel CQs, whose pollers then find flushed requests
+ *              kernel CQs, whose pollers then find flushed requests, and
+ *              raises the events that the device owes QPs in error
  * @flush_mutex: held while @flush_work calls handlers
  * @port_stats: order of the port's counters, constant
  */
@@ -363,6 +364,7 @@ struct qhca_faults {
  *           by whoever learns that the device has done so
  * @flags:   QHCA_QP_*
  * @events:  bits by enum ib_event_type: raised and not yet delivered
+ * @raised:  the same: raised since the QP was in state RESET
  * @event_work: delivers them; holds a reference while it is queued
  * @faults:  its page faults, NULL without the feature
  * @mcasts:  groups it is attached to, struct qhca_mcast; under @mutex
@@ -387,6 +389,7 @@ struct qhca_qp {
 	u32 rq_threshold;
 	bool is_user;
 	unsigned long events;
+	unsigned long raised;
 	struct work_struct event_work;
 	struct qhca_faults *faults;
 	struct list_head mcasts;
@@ -787,6 +790,7 @@ int qhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 
 /* event.c */
 void qhca_qp_event_work(struct work_struct *work);
+void qhca_qp_flush_events(struct qhca_ib_dev *dev);
 int qhca_events_start(struct qhca_ib_dev *dev);
 void qhca_events_stop(struct qhca_ib_dev *dev);
 int qhca_port_watch(struct qhca_ib_dev *dev);

@@ -698,6 +698,8 @@ static void qhca_qp_reset_queues(struct qhca_qp *qp)
 
 static void qhca_qp_entered(struct qhca_qp *qp, enum ib_qp_state state)
 {
+	if (state == IB_QPS_RESET)
+		WRITE_ONCE(qp->raised, 0);
 	if (!qp->is_user && state == IB_QPS_RESET)
 		qhca_qp_reset_queues(qp);
 
