@@ -339,7 +339,13 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 {
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
+	/*
+	 * No device event is dispatched from now on, and those that are being
+	 * dispatched, which is in a notifier chain and so under RCU, are queued
+	 * before the core waits for all that have been.
+	 */
 	WRITE_ONCE(dev->registered, false);
+	synchronize_rcu();
 	qhca_port_unwatch(dev);
 
 	/*
