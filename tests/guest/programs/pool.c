@@ -231,6 +231,51 @@ static void case_mapped(void)
 	MUST(query(ctx).free == before);
 }
 
+#define UNMAPPED	(32 * MIB)
+
+/*
+ * Nanoseconds to unmap a buffer but for its first page; @last: with its object
+ * and that page gone already, so that the buffer goes with it.
+ */
+static uint64_t time_unmap(struct ibv_context *ctx, bool last)
+{
+	struct qhcadv_pool_mem *mem = pool_mem(ctx, UNMAPPED);
+	char *rest = (char *)mem->addr + PAGE;
+	uint64_t took;
+
+	MUST(is_all(mem->addr, 0, UNMAPPED));
+	memset(mem->addr, 0x5a, UNMAPPED);
+	/* a mapping of its own either way */
+	MUST(!mprotect(mem->addr, PAGE, PROT_READ));
+	mem->length = PAGE;
+	if (last)
+		MUST(!qhcadv_free_pool(ctx, mem));
+	took = now_ns();
+	MUST(!munmap(rest, UNMAPPED - PAGE));
+	took = now_ns() - took;
+	if (!last)
+		MUST(!qhcadv_free_pool(ctx, mem));
+	return took;
+}
+
+/* Memory is not cleared in munmap(), but before it is given out again. */
+static void case_unmap(void)
+{
+	uint64_t kept = UINT64_MAX, last = UINT64_MAX, t;
+	struct ibv_context *ctx = open_it();
+
+	for (int i = 0; i < 10; i++) {
+		t = time_unmap(ctx, false);
+		kept = t < kept ? t : kept;
+		t = time_unmap(ctx, true);
+		last = t < last ? t : last;
+	}
+	printf("# to unmap 32 MiB: %llu us, with their end %llu us\n",
+	       (unsigned long long)kept / 1000, (unsigned long long)last / 1000);
+	/* the kernel has a little more to do at the end; clearing is far more */
+	MUST(last < 20 * kept);
+}
+
 static void case_exhaustion(void)
 {
 	struct ibv_context *ctx = open_it();
@@ -718,7 +763,8 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 #define CASE(name) { #name, case_##name }
-	CASE(query), CASE(allocate), CASE(mapped), CASE(exhaustion), CASE(fragmentation),
+	CASE(query), CASE(allocate), CASE(mapped), CASE(unmap), CASE(exhaustion),
+	CASE(fragmentation),
 	CASE(data), CASE(permission), CASE(refused), CASE(rereg), CASE(window), CASE(fork),
 	CASE(two_processes), CASE(killed), CASE(churn), CASE(registration),
 	CASE(hold),		/* only if named */

@@ -71,6 +71,18 @@ void qhca_dm_buf_free(struct qhca_ib_dev *dev, struct qhca_dm_buf *buf)
 	kfree(buf);
 }
 
+static void qhca_dm_clear(void __iomem *addr, u64 length)
+{
+	while (length) {
+		u64 n = min_t(u64, length, QHCA_CLEAR_BYTES);
+
+		memset_io(addr, 0, n);
+		addr += n;
+		length -= n;
+		cond_resched();
+	}
+}
+
 static struct qhca_dm_buf *qhca_dm_buf_alloc(struct qhca_ib_dev *dev,
 					     struct qhca_ucontext *uc,
 					     const struct ib_dm_alloc_attr *attr)
@@ -98,7 +110,8 @@ static struct qhca_dm_buf *qhca_dm_buf_alloc(struct qhca_ib_dev *dev,
 		err = -ENOMEM;
 		goto err_free;
 	}
-	memset_io(dev->dm_io + (addr - dev->qdev->devmem_phys), 0, buf->length);
+	qhca_dm_clear(dev->dm_io + (addr - dev->qdev->devmem_phys),
+		      buf->length);
 
 	err = qhca_mmap_insert(uc, &buf->mmap, QHCA_MMAP_DM, addr, buf->length);
 	if (err)

@@ -7,7 +7,9 @@
  *
  * A buffer belongs to the context that allocated it.  It is given back when
  * its object has been destroyed, which the last of its regions prevents, and
- * nobody maps it any more; it is cleared before it can be given out again.
+ * nobody maps it any more.  It is cleared when it is given out, at the cost of
+ * who asks for it, and not when it is given back, which may be in munmap() or
+ * at the end of a process.
  * Destroying a region invalidates its key and waits for the device, so there is
  * no access left by then.  What the kernel does at a process's end is the same.
  *
@@ -19,6 +21,7 @@
 #include <linux/genalloc.h>
 #include <linux/list_sort.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <rdma/uverbs_std_types.h>
@@ -90,8 +93,8 @@ static u64 qhca_pool_take(struct qhca_ib_dev *dev, struct list_head *pieces,
 	u64 have = 0;
 
 	while (have < want) {
-		page = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO |
-					__GFP_NORETRY | __GFP_NOWARN, order);
+		page = alloc_pages_node(node, GFP_KERNEL | __GFP_NORETRY |
+					__GFP_NOWARN, order);
 		if (page) {
 			set_page_private(page, order);
 			list_add_tail(&page->lru, pieces);
@@ -353,9 +356,24 @@ void qhca_pool_destroy(struct qhca_ib_dev *dev)
 /* Called when nobody maps it and its object has gone; perhaps from munmap(). */
 void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf)
 {
-	memset(buf->addr, 0, buf->length);
 	gen_pool_free(dev->pool->gen, (unsigned long)buf->addr, buf->length);
 	kfree(buf);
+}
+
+/* -EINTR: the process is being killed, and wants no memory any more. */
+static int qhca_pool_clear(void *addr, u64 length)
+{
+	while (length) {
+		u64 n = min_t(u64, length, QHCA_CLEAR_BYTES);
+
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		memset(addr, 0, n);
+		addr += n;
+		length -= n;
+		cond_resched();
+	}
+	return 0;
 }
 
 static struct qhca_pool_buf *qhca_pool_buf_alloc(struct qhca_ib_dev *dev,
@@ -387,8 +405,10 @@ static struct qhca_pool_buf *qhca_pool_buf_alloc(struct qhca_ib_dev *dev,
 	buf->offset = addr -
 		      (unsigned long)page_address(pool->block[buf->block].page);
 
-	err = qhca_mmap_insert(uc, &buf->mmap, QHCA_MMAP_POOL,
-			       virt_to_phys(buf->addr), buf->length);
+	err = qhca_pool_clear(buf->addr, buf->length);
+	if (!err)
+		err = qhca_mmap_insert(uc, &buf->mmap, QHCA_MMAP_POOL,
+				       virt_to_phys(buf->addr), buf->length);
 	if (err) {
 		gen_pool_free(pool->gen, addr, buf->length);
 		kfree(buf);

@@ -17,6 +17,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -35,6 +36,7 @@
 #define QHCA_GSI_QPN		1
 #define QHCA_MAX_PD		0x00ffffff	/* numbers 1 to this */
 #define QHCA_MAX_XRCD		0x00ffffff
+#define QHCA_CLEAR_BYTES	SZ_64K		/* at once, then reschedule */
 #define QHCA_MAX_FAST_REG_PAGES	4096		/* the device's bound */
 
 struct gen_pool;
