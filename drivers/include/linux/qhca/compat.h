@@ -10,7 +10,9 @@
 #include <linux/version.h>
 
 #ifndef kzalloc_obj
-#define kzalloc_obj(_obj)	kzalloc(sizeof(_obj), GFP_KERNEL)
+#define __qhca_gfp(_default, _gfp, ...)	((_gfp) ?: (_default))
+#define kzalloc_obj(_obj, ...)						\
+	kzalloc(sizeof(_obj), __qhca_gfp(GFP_KERNEL, ##__VA_ARGS__, 0))
 #endif
 
 /* ------------------------------------------------------------------------

@@ -6,6 +6,9 @@
  * that is a power of two, and never larger than its entries need: a process
  * may hold a hundred thousand small regions, and most of them have one node.
  *
+ * All of it is charged to the memory control group of the process, which says
+ * how large its tables are.
+ *
  * Nodes are filled from the leaves up.  Each is complete before it is mapped
  * for the device, and mapped before its parent refers to it.
  */
@@ -49,7 +52,7 @@ static int qhca_at_alloc_node(struct qhca_at_node *node, size_t entries)
 	/* The hardware wants 64-byte alignment; kmalloc() aligns to the size. */
 	node->size = max_t(size_t, roundup_pow_of_two(size), 64);
 	node->dma = DMA_MAPPING_ERROR;
-	node->ent = kzalloc(node->size, GFP_KERNEL);
+	node->ent = kzalloc(node->size, GFP_KERNEL_ACCOUNT);
 	return node->ent ? 0 : -ENOMEM;
 }
 
@@ -94,7 +97,8 @@ static int qhca_at_alloc(struct qhca_ib_dev *dev, struct qhca_at *at,
 
 	want = at->num_nodes;
 	if (want > 1) {
-		at->many = kvcalloc(want, sizeof(*at->many), GFP_KERNEL);
+		at->many = kvcalloc(want, sizeof(*at->many),
+				    GFP_KERNEL_ACCOUNT);
 		if (!at->many)
 			return -ENOMEM;
 	}

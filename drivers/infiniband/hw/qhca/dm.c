@@ -98,7 +98,7 @@ static struct qhca_dm_buf *qhca_dm_buf_alloc(struct qhca_ib_dev *dev,
 	if (attr->length > size)
 		return ERR_PTR(-ENOMEM);
 
-	buf = kzalloc_obj(*buf);
+	buf = kzalloc_obj(*buf, GFP_KERNEL_ACCOUNT);
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	buf->length = PAGE_ALIGN(attr->length);
@@ -134,7 +134,7 @@ struct ib_dm *qhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	u64 offset;
 	int err;
 
-	dm = kzalloc_obj(*dm);
+	dm = kzalloc_obj(*dm, GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 

@@ -145,7 +145,7 @@ struct ib_flow *qhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	if (err)
 		return ERR_PTR(err);
 
-	flow = kzalloc_obj(*flow);
+	flow = kzalloc_obj(*flow, GFP_KERNEL_ACCOUNT);
 	if (!flow)
 		return ERR_PTR(-ENOMEM);
 

@@ -252,7 +252,7 @@ static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 	struct qhca_mr *mr;
 	int err;
 
-	mr = kzalloc_obj(*mr);
+	mr = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 
@@ -634,7 +634,7 @@ static int qhca_fast_reg_alloc(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 		return err;
 
 	mr->max_pages = max_pages;
-	mr->pages = kzalloc(size, GFP_KERNEL);
+	mr->pages = kzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		goto err_at;
 

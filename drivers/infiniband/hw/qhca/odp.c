@@ -34,6 +34,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/hmm.h>
+#include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 #include <net/netlink.h>
 
@@ -452,6 +453,9 @@ void qhca_odp_put(struct qhca_odp *odp)
 	if (!refcount_dec_and_test(&odp->ref))
 		return;
 	ib_umem_odp_release(odp->root ? odp->root : odp->all.umem);
+	if (odp->mm)
+		mmdrop(odp->mm);
+	mem_cgroup_put(odp->memcg);
 	kfree(odp);
 }
 
@@ -531,7 +535,7 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 	struct qhca_odp *odp;
 	int err;
 
-	odp = kzalloc_obj(*odp);
+	odp = kzalloc_obj(*odp, GFP_KERNEL_ACCOUNT);
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
 	odp->dev = dev;
@@ -609,7 +613,7 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	    DIV_ROUND_UP((start & ~PAGE_MASK) + length, PAGE_SIZE) > U32_MAX)
 		return ERR_PTR(-E2BIG);
 
-	mr = kzalloc_obj(*mr);
+	mr = kzalloc_obj(*mr, GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&mr->lock);

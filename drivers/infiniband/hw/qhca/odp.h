@@ -71,10 +71,12 @@ struct qhca_stretch {
  * @invalidations: pages that the device had and that were taken away
  * @prefetched: pages brought in because someone asked
  * @closing: it is about to go; nobody is to begin anything
- * @all: of an explicit region, its only stretch
+ * @all: of a small region, its only stretch
  *
- * The rest is an implicit region's.
- * @root: of the process, which is watched in stretches; NULL: not implicit
+ * The rest is for a region that is watched in stretches that come and go.
+ * @root: of the process; NULL: the region is not of that kind
+ * @mm: the process's, held so that it can be told to have ended
+ * @memcg: whom its tables are charged to, NULL without control groups
  * @lock: the tree below @top, @idle and the numbers
  * @top: the tree's root
  * @idle: stretches that may have no page any more
@@ -103,6 +105,8 @@ struct qhca_odp {
 	struct qhca_stretch all;
 
 	struct ib_umem_odp *root;
+	struct mm_struct *mm;
+	struct mem_cgroup *memcg;
 	spinlock_t lock;	/* the tree */
 	struct qhca_odp_dir *top;
 	struct list_head idle;

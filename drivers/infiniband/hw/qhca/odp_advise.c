@@ -119,7 +119,8 @@ int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
 	    how != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return -EOPNOTSUPP;
 
-	advice = kvzalloc(struct_size(advice, range, num_sge), GFP_KERNEL);
+	advice = kvzalloc(struct_size(advice, range, num_sge),
+			  GFP_KERNEL_ACCOUNT);
 	if (!advice)
 		return -ENOMEM;
 	INIT_WORK(&advice->work, qhca_advice_work);

@@ -159,7 +159,7 @@ int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 
 	if (!qhca_has(dev, QHCA_FEAT_ODP))
 		return 0;
-	faults = kzalloc_obj(*faults);
+	faults = kzalloc_obj(*faults, GFP_KERNEL_ACCOUNT);
 	if (!faults)
 		return -ENOMEM;
 	faults->dev = dev;

@@ -16,8 +16,12 @@
  * Who brings pages in holds a reference, which does not keep a stretch in the
  * tree: having taken @umem_mutex he finds out, and begins again with another.
  * Nobody waits for him.
+ *
+ * What is allocated in the course of it is charged to the memory control group
+ * of the process that registered the region, although a kernel thread does it.
  */
 #include <linux/dma-mapping.h>
+#include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 
 #include "odp.h"
@@ -59,10 +63,10 @@ static struct qhca_odp_dir *qhca_dir_alloc(struct qhca_odp *odp)
 {
 	struct qhca_odp_dir *dir;
 
-	dir = kvzalloc(sizeof(*dir), GFP_KERNEL);
+	dir = kvzalloc(sizeof(*dir), GFP_KERNEL_ACCOUNT);
 	if (!dir)
 		return NULL;
-	dir->ent = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	dir->ent = kzalloc(PAGE_SIZE, GFP_KERNEL_ACCOUNT);
 	if (!dir->ent)
 		goto err_dir;
 	dir->dma = dma_map_single(qhca_dma_dev(odp->dev), dir->ent, PAGE_SIZE,
@@ -127,7 +131,7 @@ static struct qhca_stretch *qhca_stretch_alloc(struct qhca_odp *odp, u64 page)
 	struct qhca_stretch *s;
 	int err;
 
-	s = kzalloc_obj(*s);
+	s = kzalloc_obj(*s, GFP_KERNEL_ACCOUNT);
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->odp = odp;
@@ -170,6 +174,7 @@ struct qhca_stretch *qhca_implicit_get(struct qhca_odp *odp, u64 page)
 {
 	struct qhca_odp_dir *dir, *next, *node = NULL;
 	struct qhca_stretch *s, *spare = NULL;
+	struct mem_cgroup *memcg;
 	int level;
 	u32 slot;
 
@@ -224,7 +229,9 @@ out:
 missing:
 	spin_unlock(&odp->lock);
 	if (!spare) {
+		memcg = set_active_memcg(odp->memcg);
 		spare = qhca_stretch_alloc(odp, page);
+		set_active_memcg(memcg);
 		if (IS_ERR(spare)) {
 			if (node)
 				qhca_dir_free(odp, node);
@@ -232,7 +239,9 @@ missing:
 		}
 		goto again;
 	}
+	memcg = set_active_memcg(odp->memcg);
 	node = qhca_dir_alloc(odp);
+	set_active_memcg(memcg);
 	if (node)
 		goto again;
 	qhca_stretch_end(spare);
@@ -375,8 +384,13 @@ int qhca_implicit_init(struct qhca_odp *odp, int access)
 	at->base = odp->top->dma;
 
 	odp->root = ib_umem_odp_alloc_implicit(&odp->dev->ibdev, access);
-	if (!IS_ERR(odp->root))
+	if (!IS_ERR(odp->root)) {
+		/* The root holds none, and stretches may be made at any time. */
+		odp->mm = current->mm;
+		mmgrab(odp->mm);
+		odp->memcg = get_mem_cgroup_from_mm(odp->mm);
 		return 0;
+	}
 	err = PTR_ERR(odp->root);
 	odp->root = NULL;
 	qhca_dir_free(odp, odp->top);

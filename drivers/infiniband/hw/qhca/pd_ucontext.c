@@ -38,7 +38,7 @@ qhca_doorbell_insert(struct qhca_ucontext *uc, phys_addr_t addr, size_t length)
 	struct qhca_mmap_entry *entry;
 	int err;
 
-	entry = kzalloc_obj(*entry);
+	entry = kzalloc_obj(*entry, GFP_KERNEL_ACCOUNT);
 	if (!entry)
 		return ERR_PTR(-ENOMEM);
 

@@ -389,7 +389,7 @@ static struct qhca_pool_buf *qhca_pool_buf_alloc(struct qhca_ib_dev *dev,
 	if (!length || length > U64_MAX - PAGE_SIZE)
 		return ERR_PTR(-EINVAL);
 
-	buf = kzalloc_obj(*buf);
+	buf = kzalloc_obj(*buf, GFP_KERNEL_ACCOUNT);
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 
