@@ -162,6 +162,9 @@ static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 	*addr = hmm_dma_map_pfn(dma, &umem->map, idx, &p2pdma);
 	if (dma_mapping_error(dma, *addr))
 		return -EFAULT;
+	/* ib_umem_odp_unmap_dma_pages() counts down what drivers count up. */
+	if (!(pfn & HMM_PFN_DMA_MAPPED))
+		umem->npages++;
 	*write = pfn & HMM_PFN_WRITE;
 	return 1;
 }
