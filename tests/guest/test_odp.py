@@ -47,6 +47,30 @@ def test_cases(ends, tap_points):
     assert "odp" not in node.out("rdma resource show mr"), "regions were left"
 
 
+def test_large(ends, tap_points):
+    """Regions on demand cost what is used of them, not what they span."""
+    node, _ = ends
+    done = node.exec(f"qhca-large -d {node.ibdev} -g {node.gid_index()} 2>&1", timeout=240, check=False)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
+def test_tables_are_charged(ends, tap_points):
+    """A process pays for its tables, be they made by itself or by a kernel thread for it."""
+    node, _ = ends
+    group = "/sys/fs/cgroup/tables"
+    done = node.exec(f"""
+        echo +memory > /sys/fs/cgroup/cgroup.subtree_control
+        mkdir -p {group}
+        (echo $BASHPID > {group}/cgroup.procs
+         exec qhca-large -d {node.ibdev} -c {group}/memory.stat) 2>&1
+        code=$?
+        rmdir {group}
+        exit $code""", timeout=240, check=False)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
 @pytest.mark.parametrize("test, options", PERFTESTS)
 def test_perftest(ends, test, options):
     """Buffers that neither side has pinned."""

@@ -2,9 +2,10 @@
 /*
  * Regions on demand: their entries, and how pages come and go.
  *
- * Such a region has a whole translation tree of entries that are not present;
- * an implicit one, of a process's whole memory, as much of it as is in use, see
- * odp_implicit.c.
+ * A small region of this kind has a whole translation tree of entries that are
+ * not present.  A large one, and an implicit one, which is all of a process's
+ * memory, has as much of its tree as is in use, see odp_implicit.c: what a
+ * process may ask for is far more than what it has.
  * The device tells of an access that meets one, and lets that direction of the
  * QP wait; a work item pages in what is wanted, fills in the entries and lets
  * it go on, see odp_fault.c.  When the system takes pages away the notifier
@@ -45,6 +46,12 @@
 	 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |		\
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND |	\
 	 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+
+/*
+ * Pages of a region that is watched as one piece: 64 MiB, whose entries are
+ * looked through at once when pages are taken away.
+ */
+#define QHCA_ODP_WHOLE		16384
 
 /* Neighbours that a fault maps with what it brings in. */
 #define QHCA_ODP_AROUND		16
@@ -479,9 +486,9 @@ static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 length)
 			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
 }
 
-/* The memory of an explicit region, and its whole tree. */
-static int qhca_explicit_init(struct qhca_odp *odp, u64 start, u64 length,
-			      int access)
+/* The memory of a small region, and its whole tree. */
+static int qhca_whole_init(struct qhca_odp *odp, u64 start, u64 length,
+			   int access)
 {
 	struct qhca_stretch *s = &odp->all;
 	struct ib_umem_odp *umem;
@@ -493,7 +500,6 @@ static int qhca_explicit_init(struct qhca_odp *odp, u64 start, u64 length,
 			       &qhca_odp_notifier_ops);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	odp->pages = ib_umem_odp_num_pages(umem);
 	err = qhca_at_build_blank(odp->dev, &odp->mr->at, odp->pages);
 	if (err) {
 		ib_umem_odp_release(umem);
@@ -528,6 +534,26 @@ static void qhca_odp_end(struct qhca_odp *odp)
 	qhca_at_free(odp->dev, &odp->mr->at);
 }
 
+static int qhca_odp_init(struct qhca_odp *odp, u64 start, u64 length,
+			 int access)
+{
+	u64 end;
+
+	if (length == U64_MAX) {
+		odp->pages = TASK_SIZE >> PAGE_SHIFT;
+		return qhca_implicit_init(odp, access);
+	}
+
+	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
+		return -EOVERFLOW;
+	odp->origin = start & PAGE_MASK;
+	odp->pages = (PAGE_ALIGN(end) - odp->origin) >> PAGE_SHIFT;
+	if (odp->pages > QHCA_ODP_WHOLE &&
+	    qhca_has(odp->dev, QHCA_FEAT_ODP_IMPLICIT))
+		return qhca_implicit_init(odp, access & ~IB_ACCESS_HUGETLB);
+	return qhca_whole_init(odp, start, length, access);
+}
+
 static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 				       struct qhca_mr *mr, u64 start,
 				       u64 length, int access)
@@ -542,9 +568,7 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 	odp->mr = mr;
 	refcount_set(&odp->ref, 1);
 	INIT_LIST_HEAD(&odp->served);
-	err = length == U64_MAX ?
-	      qhca_implicit_init(odp, access) :
-	      qhca_explicit_init(odp, start, length, access);
+	err = qhca_odp_init(odp, start, length, access);
 	if (err) {
 		kfree(odp);
 		return ERR_PTR(err);

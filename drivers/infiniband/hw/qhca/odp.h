@@ -15,7 +15,7 @@
 /* Pages that are brought in at once, at most. */
 #define QHCA_ODP_BATCH		256
 
-/* An implicit region is watched in stretches of one node: 2 MiB. */
+/* Regions that are not watched as one piece: stretches of one node, 2 MiB. */
 #define QHCA_STRETCH_PAGES	BIT(QHCA_AT_BITS)
 #define QHCA_STRETCH_SHIFT	(PAGE_SHIFT + QHCA_AT_BITS)
 #define QHCA_STRETCH_SIZE	BIT(QHCA_STRETCH_SHIFT)
@@ -31,7 +31,7 @@ struct qhca_odp_dir;
  * @at:     where the entries of its pages are
  * @offset: byte of the region's translated space where it begins, at a page
  *
- * The rest is for stretches of implicit regions, which come and go.
+ * The rest is for stretches that come and go, see odp_implicit.c.
  * @own:    @at
  * @ref:    held by the region, and by those who bring pages in; the last has the
  *          umem to free
@@ -67,6 +67,7 @@ struct qhca_stretch {
  * @served: faults under way that the device waits for, struct qhca_fault.entry;
  *          under the lock of qhca_ib_dev.odps
  * @pages: of its translated space
+ * @origin: address of the process where that space begins, at a page
  * @faults: pages brought in because the device met them
  * @invalidations: pages that the device had and that were taken away
  * @prefetched: pages brought in because someone asked
@@ -98,6 +99,7 @@ struct qhca_odp {
 	refcount_t ref;
 	struct list_head served;
 	u64 pages;
+	u64 origin;
 	atomic64_t faults;
 	atomic64_t invalidations;
 	atomic64_t prefetched;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Implicit regions: all of a process's memory, by one key.
+ * Regions whose tree grows with what is used of them: implicit ones, which are
+ * all of a process's memory by one key, and large ones of a part of it.
  *
- * The device walks one tree over the whole address space, whose nodes need not
+ * The device walks one tree over the region's space, whose nodes need not
  * be there.  Where pages are brought in the memory is watched in stretches of
  * one node of the lowest level, each with a notifier of its own, so that tables
  * and notifiers are as many as what is used.  The nodes above are mirrored in
@@ -126,6 +127,13 @@ static void qhca_stretch_end(struct qhca_stretch *s)
 	qhca_stretch_put(s);
 }
 
+/* The last one ends with the region. */
+static u64 qhca_stretch_size(const struct qhca_stretch *s)
+{
+	return min_t(u64, QHCA_STRETCH_SIZE,
+		     (s->odp->pages << PAGE_SHIFT) - s->offset);
+}
+
 static struct qhca_stretch *qhca_stretch_alloc(struct qhca_odp *odp, u64 page)
 {
 	struct qhca_stretch *s;
@@ -143,8 +151,8 @@ static struct qhca_stretch *qhca_stretch_alloc(struct qhca_odp *odp, u64 page)
 	err = qhca_at_build_blank(odp->dev, &s->own, QHCA_STRETCH_PAGES);
 	if (err)
 		goto err_free;
-	s->umem = ib_umem_odp_alloc_child(odp->root, s->offset,
-					  QHCA_STRETCH_SIZE,
+	s->umem = ib_umem_odp_alloc_child(odp->root, odp->origin + s->offset,
+					  qhca_stretch_size(s),
 					  &qhca_odp_notifier_ops);
 	if (IS_ERR(s->umem)) {
 		err = PTR_ERR(s->umem);
@@ -348,7 +356,7 @@ static void qhca_implicit_reap(struct work_struct *work)
 	 * have begun, whatever it invalidates.
 	 */
 	s = list_first_entry(&odp->gone, struct qhca_stretch, idle);
-	qhca_odp_invalidate_hw(odp, s->offset, QHCA_STRETCH_SIZE);
+	qhca_odp_invalidate_hw(odp, s->offset, qhca_stretch_size(s));
 	qhca_implicit_release(odp);
 }
 
@@ -357,8 +365,8 @@ static void qhca_implicit_reap(struct work_struct *work)
  */
 
 /**
- * qhca_implicit_init - make the tree of an implicit region, empty
- * @odp:    its @dev, @mr are set
+ * qhca_implicit_init - make the tree of a region, empty
+ * @odp:    its @dev, @mr, @origin, @pages are set
  * @access: IB_ACCESS_*
  */
 int qhca_implicit_init(struct qhca_odp *odp, int access)
@@ -366,7 +374,6 @@ int qhca_implicit_init(struct qhca_odp *odp, int access)
 	struct qhca_at *at = &odp->mr->at;
 	int err;
 
-	odp->pages = TASK_SIZE >> PAGE_SHIFT;
 	at->page_shift = PAGE_SHIFT;
 	at->levels = DIV_ROUND_UP(fls64(odp->pages - 1), QHCA_AT_BITS);
 	if (at->levels < 2 || at->levels > QHCA_MAX_AT_LEVELS)
