@@ -6,8 +6,8 @@ import re
 from lab import content, paths
 
 
-def test_drain(qhca_pair, tap_points):
-    node = qhca_pair.a
+def drain(node, tap_points):
+    """Runs the module's cases in a guest; each counts as a test."""
     name = "qhca_test_drain"
     node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
     gid = node.gid_index()
@@ -19,3 +19,7 @@ def test_drain(qhca_pair, tap_points):
     log = done.out.rpartition(f"{name}: begins")[2]
     text = "\n".join(re.findall(rf"{name}: (.*)$", log, re.M))
     tap_points(text, done.code)
+
+
+def test_drain(qhca_pair, tap_points):
+    drain(qhca_pair.a, tap_points)

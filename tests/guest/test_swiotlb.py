@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A kernel that bounces all DMA (swiotlb=force), as that of an encrypted guest does.
+
+RDMA is there, consumers in the kernel use it, and processes are refused what could
+not work: their memory, their queues and the memory pool.
+"""
+
+import pytest
+
+from lab import content
+from lab.pair import Node
+
+from test_drain import drain
+
+
+@pytest.fixture(scope="module")
+def node():
+    with Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append="swiotlb=force") as guest:
+        with content(guest):
+            yield guest
+
+
+def test_driver_binds(node):
+    """There is no memory pool, and one line that says so."""
+    log = node.out("dmesg")
+    assert "software IO TLB" in log and "bounce" in log
+    assert log.count("memory pool: none, since DMA is bounced") == 1
+    assert log.count("DMA is bounced (swiotlb)") == 1
+    assert node.ibdev
+
+
+def test_kernel_consumer(node, tap_points):
+    drain(node, tap_points)
+
+
+def test_processes_are_refused(node):
+    """By an error and a message, not by completions that never come."""
+    gid = node.gid_index()
+    for command, what in (
+            (f"ibv_rc_pingpong -d {node.ibdev} -g {gid}", "Couldn't register MR"),
+            (f"qhca-odp -d {node.ibdev} -g {gid}", "set-up: Operation not supported"),
+            (f"qhca-pool -d {node.ibdev} -g {gid} query", "errno 95")):
+        done = node.exec(f"timeout 30 {command} 2>&1", check=False)
+        assert not done.ok and done.code != 124, done
+        assert what in done.out, done
+    assert "is refused: its DMA would be bounced (swiotlb)" in node.out("dmesg")
+    caps = node.out(f"ibv_devinfo -v -d {node.ibdev}")
+    assert "ODP_SUPPORT" not in caps.partition("general_odp_caps")[2].split("rc_odp_caps")[0], caps
