@@ -223,12 +223,16 @@ class Guest:
 
     def command_line(self, agent_fd, qmp_fd):
         env = paths.guest_env()
+        append = self.append
+        # Two regions of the same page, which are allowed, are a fault to it.
+        if paths.finds_faults(self.release) and "dma_debug" not in append:
+            append += " dma_debug=off"
         # no_timer_check: the kernel gives the timer a few ticks of a busy host
         # to show that it works, and panics.
         append = (f"console=ttyS0 no_timer_check quiet loglevel=5 panic=0 no5lvl mitigations=off "
                   f"nokaslr tsc=reliable {self.clock} random.trust_cpu=1 "
                   f"qhca.name={self.name} qhca.console={'shell' if self.console else 'agent'} "
-                  f"{self.append}")
+                  f"{append}")
         argv = [self.qemu, "-name", self.name, "-nodefaults", "-no-user-config",
                 "-machine", "q35", *self.accel, "-m", str(self.memory), "-smp", str(self.cpus),
                 "-display", "none",
