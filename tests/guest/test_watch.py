@@ -14,6 +14,7 @@ REPORTS = {
     "kasan": "BUG: KASAN: slab-use-after-free in qhca_odp_put+0x1f/0x90 [qhca_ib]",
     "lockdep": "WARNING: possible circular locking dependency detected",
     "sleep": "BUG: sleeping function called from invalid context at mm/slub.c:1",
+    "slub": "BUG kmalloc-1k (Tainted: G           OE     ): Poison overwritten",
     "poison": "pagealloc: memory corruption",
     "crash": "Oops: general protection fault, probably for non-canonical address 0xdffffc0000000003",
 }

@@ -10,6 +10,11 @@ import pytest
 
 from lab import content
 from lab.link import FULL, Link, links
+from lab.sample import SEED
+
+
+def pytest_report_header():
+    return f"samples are those of QHCA_SEED={SEED}"
 
 
 def pytest_collection_modifyitems(config, items):
@@ -50,3 +55,22 @@ def ends(link, linked):
     """(server, client), booted; the kernels must not complain meanwhile."""
     with content(*linked):
         yield linked.nodes[link.server], linked.nodes[link.client]
+
+
+# Kernels built to find faults do so by themselves; others look whether memory that is
+# free has been written.
+WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1"
+
+
+@pytest.fixture
+def watchful(pairs, request):
+    """A pair that finds faults, with two processors, so that much happens at once.
+
+    A test that fails may leave anything behind, so that the next one has new guests.
+    """
+    before = request.session.testsfailed
+    pair = pairs.get("qhca", "qhca", cpus=2, append=WATCHFUL)
+    with content(*pair):
+        yield pair
+    if request.session.testsfailed > before:
+        pair.close()

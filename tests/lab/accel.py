@@ -21,6 +21,7 @@ import time
 from . import paths
 
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max"]
+SHARED_TCG = ["-accel", "tcg,thread=single", "-cpu", "max"]
 KVM = ["-accel", "kvm", "-cpu", "host"]
 
 
@@ -61,12 +62,18 @@ def kvm_works(qemu):
     return known.read_text() == "yes"
 
 
-def options(qemu, which=None):
-    """-accel and -cpu for a guest; $QHCA_ACCEL=tcg or kvm decides by hand."""
+def options(qemu, which=None, cpus=1):
+    """-accel and -cpu for a guest; $QHCA_ACCEL=tcg or kvm decides by hand.
+
+    Several processors take turns in one thread under software emulation. With a
+    thread each, QEMU 10.0 ends at times in an assertion of iotlb_to_section(), when
+    one of them accesses a device while another changes the map of memory, as it does
+    whenever a driver enables or disables a PCI function.
+    """
     which = which or os.environ.get("QHCA_ACCEL", "auto")
     if which == "kvm" or (which == "auto" and kvm_works(qemu)):
         return KVM
-    return TCG
+    return TCG if cpus == 1 else SHARED_TCG
 
 
 # rdtsc; shl $32, %rdx; or %rdx, %rax; ret

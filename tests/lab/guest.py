@@ -172,7 +172,7 @@ class Guest:
         self.append = append
         self.files = dict(files or {})
         self.qemu = str(qemu or paths.qemu())
-        self.accel = accel.options(self.qemu, accel_kind)
+        self.accel = accel.options(self.qemu, accel_kind, cpus)
         self.clock = accel.kernel_arguments(self.qemu, accel_kind)
         self.console = console
         self.payload = payload
@@ -443,7 +443,7 @@ class Guest:
 
     def kernel_complaints(self):
         """Lines on the console by which a kernel reports trouble."""
-        bad = re.compile(r"BUG:|WARNING:|Oops|Call Trace|general protection|"
+        bad = re.compile(r"BUG[: ]|WARNING:|Oops|Call Trace|general protection|"
                          r"Kernel panic|UBSAN|KASAN|lockdep|blocked for more than|soft lockup|"
                          r"pagealloc:")
         return [line for line in self.console_text().splitlines() if bad.search(line)]

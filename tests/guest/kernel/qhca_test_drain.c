@@ -12,14 +12,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
-#include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
-#define PORT		1
+#include "loopback.h"
+
 #define REQUESTS	64
 #define MESSAGE		64u	/* bytes */
 #define PATIENCE	(30 * HZ)
@@ -58,8 +56,7 @@ struct drain_case {
 struct test {
 	struct ib_device *dev;
 	struct ib_pd *pd;
-	union ib_gid gid;
-	u8 mac[ETH_ALEN];
+	struct loopback loopback;
 	void *buf;
 	u64 dma;
 	struct ib_cq *cq;
@@ -188,41 +185,6 @@ static bool completed_once(struct request *r, unsigned int n,
  * Queue pairs
  */
 
-static int connect_one(struct test *t, struct ib_qp *qp, u32 dest_qpn)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = PORT,
-		.path_mtu = IB_MTU_1024,
-		.dest_qp_num = dest_qpn,
-		.min_rnr_timer = 12,
-		.timeout = 18,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	int err;
-
-	attr.ah_attr.type = rdma_ah_find_type(t->dev, PORT);
-	rdma_ah_set_port_num(&attr.ah_attr, PORT);
-	rdma_ah_set_grh(&attr.ah_attr, &t->gid, 0, gid_index, 64, 0);
-	memcpy(attr.ah_attr.roce.dmac, t->mac, ETH_ALEN);
-
-	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
-			   IB_QP_PORT | IB_QP_ACCESS_FLAGS);
-	if (err)
-		return err;
-	attr.qp_state = IB_QPS_RTR;
-	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
-			   IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-			   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
-	if (err)
-		return err;
-	attr.qp_state = IB_QPS_RTS;
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
-			    IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-			    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
-}
-
 static void end_queues(struct test *t)
 {
 	int i;
@@ -284,8 +246,9 @@ static int make_queues(struct test *t, enum ib_poll_context poll, bool shared)
 		if (IS_ERR(t->qp[i]))
 			return PTR_ERR(t->qp[i]);
 	}
-	err = connect_one(t, t->qp[0], t->qp[1]->qp_num);
-	return err ?: connect_one(t, t->qp[1], t->qp[0]->qp_num);
+	err = loopback_connect(&t->loopback, t->qp[0], t->qp[1]->qp_num, 0);
+	return err ?: loopback_connect(&t->loopback, t->qp[1],
+				       t->qp[0]->qp_num, 0);
 }
 
 /* ------------------------------------------------------------------------
@@ -430,15 +393,9 @@ static void run_cases(struct test *t)
 
 static int set_up(struct test *t)
 {
-	const struct ib_gid_attr *gid;
 	int err;
 
-	gid = rdma_get_gid_attr(t->dev, PORT, gid_index);
-	if (IS_ERR(gid))
-		return PTR_ERR(gid);
-	t->gid = gid->gid;
-	err = rdma_read_gid_l2_fields(gid, NULL, t->mac);
-	rdma_put_gid_attr(gid);
+	err = loopback_address(&t->loopback, t->dev, gid_index);
 	if (err)
 		return err;
 

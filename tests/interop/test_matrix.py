@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Every kind of traffic, and in the middle of it every operation that stops, resizes,
+resets or removes something.
+
+Guest b is the one that suffers. A cell starts its traffic, performs its operation
+several times, and looks at how each end of each flow took it: traffic goes on, or
+has ended with the errors that the users' guide names. Then fresh traffic of the
+same kinds has to work, and at the end all objects are gone. What arrives is always
+verified, and the kernels look for writes to memory that is free.
+
+With FULL=1 each operation meets all kinds at once and each kind alone. Otherwise
+it is all kinds at once, for the operations that have been known to be hard and for
+some others that change from day to day; QHCA_SEED has those of another day.
+"""
+
+import contextlib
+import random
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from lab import wait_for
+from lab.flows import FLUSHED, KINDS, RDMA, RETRY_EXCEEDED, Traffic
+from lab.link import FULL
+from lab.sample import SEED
+
+
+# Seconds that an operation may take in a guest that is busy, on a host that is.
+LONG = 240
+
+
+# -- operations -----------------------------------------------------------------
+
+def device_of(node):
+    """The PCI address of its qhca."""
+    return node.out("basename $(readlink -f /sys/bus/pci/drivers/qhca/0*)")
+
+
+def mtu(pair, traffic):
+    b = pair.b
+    b.exec("for mtu in 1500 9000 1280 4200 1500 4200 9000 4200; do "
+           f"ip link set {b.netif} mtu $mtu || exit; sleep 0.1; done", timeout=LONG)
+
+
+def rings(pair, traffic):
+    b = pair.b
+    b.exec("for n in 64 1024 128 2048 256 512; do "
+           f"ethtool -G {b.netif} rx $n tx $n || exit; sleep 0.1; done", timeout=LONG)
+
+
+def resize(sig):
+    return lambda pair, traffic: traffic.resize(sig)
+
+
+def reload(pair, traffic):
+    pair.b.exec(f"devlink dev reload pci/{device_of(pair.b)}", timeout=LONG)
+
+
+def function_reset(pair, traffic):
+    pair.b.exec(f"echo 1 > /sys/bus/pci/devices/{device_of(pair.b)}/reset", timeout=LONG)
+
+
+def unbind(pair, traffic):
+    b, device = pair.b, device_of(pair.b)
+    b.exec(f"echo {device} > /sys/bus/pci/drivers/qhca/unbind", timeout=LONG)
+    b.exec(f"echo {device} > /sys/bus/pci/drivers/qhca/bind", timeout=LONG)
+    b.configure()
+
+
+def unplug(pair, traffic):
+    pair.b.unplug()
+    pair.b.plug()
+    pair.b.configure()
+
+
+def netdev(pair, traffic):
+    b = pair.b
+    b.exec(f"for i in 1 2 3; do ip link set {b.netif} down && sleep 0.1 && "
+           f"ip link set {b.netif} up && sleep 0.1 || exit; done", timeout=LONG)
+    # The kernel takes its IPv6 addresses away with the link.
+    b.configure()
+
+
+def link(pair, traffic):
+    b = pair.b
+    for up in (False, True):
+        b.qmp("set_link", name=b.first_device["id"], up=up)
+        b.wait_until(f"[ $(cat /sys/class/net/{b.netif}/carrier) = {int(up)} ]")
+
+
+def peer_process(pair, traffic):
+    traffic.kill(pair.a, RDMA)
+
+
+def peer_guest(pair, traffic):
+    traffic.forget(pair.a)
+    pair.a.kill()
+    pair.a.close()
+    pair.a.boot()
+
+
+def suspend_devices(pair, traffic):
+    """All devices, and up again, without the machine."""
+    pair.b.exec("echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
+                "echo devices > /sys/power/pm_test && echo mem > /sys/power/state; code=$?; "
+                "echo none > /sys/power/pm_test; exit $code", timeout=LONG)
+
+
+def suspend(pair, traffic):
+    """To memory, from which the monitor wakes the guest."""
+    b = pair.b
+    mark = b.qmp_client.mark()
+    asleep = b.spawn("echo mem > /sys/power/state")
+    b.qmp_client.wait_event("SUSPEND", None, mark, LONG * b.patience)
+    b.qmp("system_wakeup")
+    asleep.wait(LONG)
+
+
+def fatal(pair, traffic):
+    b = pair.b
+    recoveries = f"ethtool -S {b.netif} | sed -n 's/.*drv_recoveries: //p'"
+    before = int(b.out(recoveries))
+    b.qmp("qom-set", path=f"/machine/peripheral/{b.first_device['id']}",
+          property="inject-fatal", value=True)
+    b.wait_until(f'[ "$({recoveries})" = {before + 1} ]', LONG)
+    # It is counted before the device is up again.
+    b.wait_until("grep -q ACTIVE /sys/class/infiniband/qhca*/ports/1/state", LONG)
+
+
+# What becomes of RDMA traffic at an end.
+GOES_ON, MAY_END, ENDS, GONE = "goes on", "may end", "ends", "gone"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is done to b, and how RDMA traffic takes it at either end.
+
+    Ethernet and the kernel consumer always go on, as soon as there is a device.
+    """
+    do: object
+    times: int = 2
+    a: str = GOES_ON
+    b: str = GOES_ON
+    hard: bool = False      # in each sample
+    slow: bool = False      # in none
+
+
+OPERATIONS = {
+    "mtu": Operation(mtu, 3, hard=True),
+    "rings": Operation(rings, 3),
+    "resize_cq": Operation(resize("USR1"), 5),
+    "resize_srq": Operation(resize("USR2"), 5),
+    "reload": Operation(reload, 3, ENDS, GONE),
+    "flr": Operation(function_reset, 3, ENDS, GONE),
+    "unbind": Operation(unbind, 3, ENDS, GONE, hard=True),
+    "unplug": Operation(unplug, 2, ENDS, GONE),
+    "netdev": Operation(netdev, 2, MAY_END, MAY_END),
+    "link": Operation(link, 3, MAY_END, MAY_END),
+    "peer_process": Operation(peer_process, 1, GONE, ENDS),
+    "peer_guest": Operation(peer_guest, 1, GONE, ENDS, slow=True),
+    "suspend_devices": Operation(suspend_devices, 2, ENDS, GONE),
+    "suspend": Operation(suspend, 2, ENDS, GONE),
+    "fatal": Operation(fatal, 2, ENDS, GONE, hard=True),
+    # "migrate": once the device can
+}
+
+# What is done to fresh traffic.
+NOTHING = Operation(None)
+
+# Beside the hard ones, so many a day.
+PICKED = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    operation: str
+    kinds: tuple = field(default=KINDS)
+
+    @property
+    def id(self):
+        return f"{'all' if self.kinds == KINDS else self.kinds[0]}-{self.operation}"
+
+
+def cells():
+    if FULL:
+        return [Cell(name, kinds) for kinds in (KINDS, *((kind,) for kind in KINDS))
+                for name in OPERATIONS]
+    hard = [name for name, operation in OPERATIONS.items() if operation.hard]
+    rest = [name for name, operation in OPERATIONS.items()
+            if not operation.hard and not operation.slow]
+    # Each is met once before one is met again.
+    order = random.Random("matrix").sample(rest, len(rest))
+    picked = [order[(SEED * PICKED + i) % len(order)] for i in range(PICKED)]
+    return [Cell(name) for name in (*hard, *picked)]
+
+
+# -- cells ----------------------------------------------------------------------
+
+def ends(kind, operation, node):
+    """How RDMA traffic takes it there, or None."""
+    if kind not in RDMA:
+        return None
+    expected = getattr(operation, node)
+    # Datagrams go where nobody is.
+    return GOES_ON if kind == "ud" and expected in (ENDS, MAY_END) else expected
+
+
+def judge(kind, operation, node, report):
+    """Compares how an end took it with how it had to."""
+    what = f"{kind} on {node} {operation}: {report}"
+    expected = ends(kind, operation, node)
+    assert report.sound, what
+    assert report.statuses <= {FLUSHED, RETRY_EXCEEDED}, what
+    if expected == GONE:
+        assert report.fatal, what
+    elif expected == ENDS:
+        assert report.ended and not report.fatal, what
+    elif expected == GOES_ON:
+        assert not report.ended and not report.statuses, what
+
+
+def objects(node):
+    """Numbers of RDMA objects, without the device's number, which changes."""
+    return re.sub(r"^\d+: ", "", node.out("rdma res show"), flags=re.M)
+
+
+@contextlib.contextmanager
+def under_way(pair, kinds):
+    """Traffic of these kinds."""
+    traffic = Traffic(pair, kinds)
+    try:
+        yield traffic.start().wait_progress()
+    finally:
+        traffic.abandon()
+
+
+def perform(pair, traffic, operation):
+    for _ in range(operation.times):
+        operation.do(pair, traffic)
+    # A device that was set up anew has its GIDs anew.
+    pair.b.configure()
+    pair.wait_link()
+    for node in pair:
+        traffic.wait_over(node, [kind for kind in traffic.kinds
+                                 if ends(kind, operation, node.name) in (ENDS, GONE)])
+    goes_on = {kind for kind in traffic.kinds
+               if kind not in RDMA or (operation.a, operation.b) == (GOES_ON, GOES_ON)}
+    if not all(traffic.here.values()):
+        goes_on &= {"kernel"}
+    traffic.wait_progress(goes_on)
+
+
+def run_cell(pair, cell):
+    operation = OPERATIONS[cell.operation]
+    before = [objects(node) for node in pair]
+    with under_way(pair, cell.kinds) as traffic:
+        perform(pair, traffic, operation)
+        for (kind, node), report in traffic.stop().items():
+            judge(kind, operation, node, report)
+    with under_way(pair, cell.kinds) as traffic:
+        for (kind, node), report in traffic.stop().items():
+            judge(kind, NOTHING, node, report)
+    for node, most in zip(pair, before):
+        wait_for(lambda: objects(node) == most, 60 * node.patience,
+                 f"{node.name}: objects are left behind, where there was {most}")
+
+
+@pytest.mark.parametrize("cell", cells(), ids=lambda cell: cell.id)
+def test_matrix(watchful, cell):
+    run_cell(watchful, cell)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Traffic of several kinds between two guests, which judges itself.
+
+    traffic = Traffic(pair, KINDS).start()
+    traffic.wait_progress()
+    ...
+    for (kind, node), report in traffic.stop().items():
+        assert report.sound
+
+Programs: tests/guest/programs/traffic.c and flood.c; the kernel consumer is
+tests/guest/kernel/qhca_test_load.c. All of a guest's programs are started, looked at
+and stopped by one command in it, since a guest that is busy takes long for each.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from . import paths, verbs
+from .guest import GuestError
+
+FLUSHED = 5             # IBV_WC_WR_FLUSH_ERR
+RETRY_EXCEEDED = 12     # IBV_WC_RETRY_EXC_ERR
+
+# How many messages show that traffic goes on.
+RDMA = {"rc-small": 500, "rc-large": 10, "ud": 500, "paging": 10}
+ENOUGH = {**RDMA, "flood": 50, "kernel": 10}
+KINDS = tuple(ENOUGH)
+
+MODULE = "qhca_test_load"
+
+# Seconds for whatever is asked of guests that are busy.
+LONG = 240
+
+# run NAME COMMAND: in the background, with its output, its number and its exit code
+# in files. The agent that starts these commands comes before them.
+PRELUDE = r"""
+cd /tmp
+run() {
+	rm -f flow.$1.*
+	setsid nice -n 5 sh -c '
+		f=$1 && shift
+		"$@" > $f.out 2>&1 & echo $! > $f.pid
+		wait $! && echo 0 > $f.code || echo $? > $f.code' sh flow.$1 "${@:2}" > /dev/null 2>&1 < /dev/null &
+	until [ -s flow.$1.pid ]; do sleep 0.02; done
+}
+await() { until "$@"; do sleep 0.05; done; }
+over() { [ -s flow.$1.code ]; }
+reported() { grep -qs ^report: flow.$1.out || over $1; }
+tell() { over $2 || kill -$1 $(cat flow.$2.pid) 2> /dev/null || :; }
+verified() {
+	local n=0 rest
+	case $1 in
+	kernel) read -r n < /sys/module/qhca_test_load/parameters/rounds ;;
+	*) read -r n rest < flow.$1.progress ;;
+	esac 2> /dev/null
+	echo ${n:-0}
+}
+resized() {
+	local v s n=0
+	read -r v s n < flow.$1.progress
+	echo ${n:-0}
+}
+"""
+
+
+@dataclass
+class Report:
+    """What one end says of itself."""
+    text: str
+    code: int = 0
+    ended: bool = False                 # by itself, because its queues or device did
+    fatal: bool = False                 # the device went
+    statuses: set = field(default_factory=set)  # of completions in error
+
+    @property
+    def sound(self):
+        """Whatever arrived was right, and whatever failed was allowed to."""
+        return self.code == 0
+
+
+class Traffic:
+    """Kinds of traffic between a and b of a pair."""
+
+    def __init__(self, pair, kinds=KINDS):
+        self.pair = pair
+        self.kinds = kinds
+        self.here = {"a": [k for k in kinds if k != "kernel"], "b": list(kinds)}
+
+    def _run(self, node, script, timeout=LONG, check=True):
+        return node.exec(["/bin/bash", "-c", PRELUDE + script], timeout=timeout, check=check)
+
+    def _each(self, script, timeout=LONG):
+        """Runs a script for {kinds}, on each node that has any."""
+        jobs = [(node, node.spawn(["/bin/bash", "-c",
+                                   PRELUDE + script.replace("{kinds}", " ".join(self.here[node.name]))]))
+                for node in self.pair if self.here[node.name]]
+        return {node.name: job.wait(timeout) for node, job in jobs}
+
+    def start(self):
+        a, b = self.pair
+        ports = {kind: next(verbs._ports) for kind in self.kinds}
+        for node, other in (a, b), (b, a):
+            lines = []
+            for kind in self.here[node.name]:
+                if kind in RDMA:
+                    host = "" if node is a else a.ip4
+                    lines.append(f"run {kind} qhca-traffic -d {node.ibdev} -g {node.gid_index()} "
+                                 f"-p {ports[kind]} -k {kind} -o flow.{kind}.progress {host}")
+            for kind in set(RDMA) & set(self.here[node.name]) if node is a else ():
+                lines.append(f"until {verbs.listening(ports[kind])} || over {kind}; do sleep 0.02; done")
+            self._run(node, "\n".join(lines))
+        if "kernel" in self.kinds:
+            path = f"/tmp/{MODULE}.ko"
+            if not b.exec(f"test -e {path}", check=False).ok:
+                b.push(paths.BUILD / "modules" / b.release / f"{MODULE}.ko", path)
+            b.exec(f"insmod {path}", timeout=LONG)
+        if "flood" in self.kinds:
+            # The others do not meet as soon beside it.
+            self.wait_progress(set(self.kinds) - {"flood"})
+            for node, other in (a, b), (b, a):
+                self._run(node, f"run flood qhca-flood -p {ports['flood']} -o flow.flood.progress "
+                                f"{other.ip4}")
+        return self
+
+    def wait_progress(self, kinds=None, timeout=LONG):
+        """Waits until each end has verified more messages."""
+        kinds = self.kinds if kinds is None else kinds
+        wanted = {node: " ".join(f"{k}:{ENOUGH[k]}" for k in here if k in kinds)
+                  for node, here in self.here.items()}
+        script = r"""
+            declare -A least
+            for w in {wanted}; do least[${w%:*}]=$(($(verified ${w%:*}) + ${w#*:})); done
+            for k in ${!least[@]}; do
+                until [ $(verified $k) -ge ${least[$k]} ]; do
+                    ! over $k || { echo "$k has ended: $(cat flow.$k.out)"; exit 1; }
+                    sleep 0.1
+                done
+            done"""
+        for node in self.pair:
+            if wanted[node.name]:
+                try:
+                    self._run(node, script.replace("{wanted}", wanted[node.name]), timeout)
+                except GuestError as error:
+                    raise GuestError(f"no progress: {error}\n{self._state()}") from None
+        return self
+
+    def _state(self):
+        script = """for k in {kinds}; do
+            echo "$k: $(verified $k) $(cat flow.$k.out flow.$k.code 2> /dev/null)"
+        done; dmesg | grep %s: | tail -n 5""" % MODULE
+        return "\n".join(f"{name}: {done.out}" for name, done in self._each(script).items())
+
+    def resize(self, sig):
+        """Has all ends resize queues, and waits until they have."""
+        self._each(r"""
+            declare -A before
+            for k in {kinds}; do
+                case $k in flood|kernel) continue ;; esac
+                before[$k]=$(resized $k)
+                tell %s $k
+            done
+            for k in ${!before[@]}; do
+                until over $k || [ $(resized $k) -gt ${before[$k]} ]; do sleep 0.05; done
+            done""" % sig)
+
+    def wait_over(self, node, kinds, timeout=LONG):
+        """Waits until ends have ended by themselves."""
+        kinds = [k for k in kinds if k in self.here[node.name]]
+        try:
+            self._run(node, "".join(f"await over {k}\n" for k in kinds), timeout)
+        except GuestError as error:
+            raise GuestError(f"{kinds} of {node.name} do not end: {error}\n{self._state()}") from None
+
+    def forget(self, node):
+        """A guest's programs are gone with it."""
+        self.here[node.name] = []
+
+    def kill(self, node, kinds):
+        """Kills ends, as if they had crashed."""
+        for k in kinds:
+            if k in self.here[node.name]:
+                self.here[node.name].remove(k)
+                self._run(node, f"tell KILL {k}; await over {k}")
+
+    def stop(self):
+        """Ends all; {(kind, node's name): Report}."""
+        ends = {node: [k for k in here if k != "kernel"] for node, here in self.here.items()}
+        reports = {}
+        if "kernel" in self.here["b"]:
+            reports["kernel", "b"] = self._stop_consumer()
+        self.here = ends
+        # No end may go while the other has requests on the way to it.
+        self._each("for k in {kinds}; do tell TERM $k; done; for k in {kinds}; do await reported $k; done")
+        done = self._each("""
+            for k in {kinds}; do tell TERM $k; done
+            for k in {kinds}; do
+                await over $k
+                echo "flow $k $(cat flow.$k.code)"
+                cat flow.$k.out
+            done""")
+        self.here = {"a": [], "b": []}
+        for node, result in done.items():
+            for part in result.out.split("flow ")[1:]:
+                kind, code, *_ = part.split()
+                reports[kind, node] = Report(part, int(code), "report: ended" in part,
+                                             " fatal," in part,
+                                             {int(n) for n in re.findall(r" status (\d+),", part)})
+        return reports
+
+    def _stop_consumer(self):
+        done = self.pair.b.out(f"cat /sys/module/{MODULE}/parameters/wrong; "
+                               f"dmesg | grep {MODULE}: | tail -n 5; rmmod {MODULE}", timeout=LONG)
+        return Report(done, 1 if int(done.split()[0]) else 0)
+
+    def abandon(self):
+        """After a failure: ends what there is."""
+        for node in self.pair:
+            if node.running and self.here[node.name]:
+                script = "for p in flow.*.pid; do [ -e ${p%.pid}.code ] || kill -KILL $(cat $p); done; " \
+                         f"! [ -e /sys/module/{MODULE} ] || rmmod {MODULE}"
+                node.exec(f"cd /tmp; {{ {script}; }} 2> /dev/null; :", check=False)
