@@ -57,9 +57,9 @@ def ends(link, linked):
         yield linked.nodes[link.server], linked.nodes[link.client]
 
 
-# Kernels built to find faults do so by themselves; others look whether memory that is
-# free has been written.
-WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1"
+# Has kernels look for writes to memory that is free, and those built to find faults
+# for DMA mappings that are left behind.
+WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1 dma_debug_entries=65536"
 
 
 @pytest.fixture
