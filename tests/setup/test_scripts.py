@@ -159,7 +159,7 @@ def test_full_disk(world, kilobytes):
         """)
     code, out = world.run("/usr/bin/env", f"PATH={os.environ['PATH']}", *mounting(), "/usr/bin/env",
                           f"PATH={world.bin}:/usr/bin:/bin", "bash", world.folder / "try")
-    assert code == 0
+    assert code == 0, out
     name = "qemu/bin/qemu-system-x86_64"
     first, second = out.split("== second\n")
     code = re.search(r"^code (\d+)", first, re.M)[1]
@@ -253,7 +253,7 @@ def test_interrupted(world):
         for line in child.stdout:
             if "compiling QEMU" in line:
                 break
-        wait_for(building.exists, 60, "the build's start")
+        wait_for(building.exists, 180, "the build's start")
         os.killpg(child.pid, signal.SIGINT)
         out, _ = child.communicate(timeout=60)
         assert child.returncode == 130, out
@@ -281,7 +281,7 @@ def test_no_root(world, sudo, target):
     # No other folders are to be looked into.
     common_sh.write_text(re.sub(r"^PATH=.*\n", "", common_sh.read_text(), flags=re.M))
     child = subprocess.run(["/usr/bin/make", target], cwd=world.checkout, stdin=subprocess.DEVNULL,
-                           env=dict(world.environment(), PATH=str(tools)), timeout=60, text=True,
+                           env=dict(world.environment(), PATH=str(tools)), timeout=180, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert child.returncode == 2
     lines = [line for line in child.stderr.splitlines() if not line.startswith("make: ***")]

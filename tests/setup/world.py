@@ -256,7 +256,7 @@ class World:
     def run(self, *argv, **more):
         """(exit code, all output)"""
         child = self.start(*argv, **more)
-        out, _ = child.communicate(timeout=120)
+        out, _ = child.communicate(timeout=300)
         return child.returncode, out
 
     def script(self, name, *args, **more):
