@@ -243,12 +243,12 @@ void qhca_reset_now(struct qhca_hca *hca)
 
 void qhca_reset(struct qhca_hca *hca, uint64_t now)
 {
-	if (!qhca_enter(hca, now)) {
+	if (!hca_enter(hca, now)) {
 		hca->late |= QHCA_LATE_RESET;
 		return;
 	}
 	qhca_reset_now(hca);
-	qhca_leave(hca);
+	hca_leave(hca);
 }
 
 static void change_link(struct qhca_hca *hca, bool up)
@@ -262,7 +262,7 @@ static void change_link(struct qhca_hca *hca, bool up)
 }
 
 /* The effects of these may call the host, and it us, again. */
-void qhca_leave(struct qhca_hca *hca)
+void hca_leave(struct qhca_hca *hca)
 {
 	uint8_t late;
 
@@ -299,23 +299,23 @@ void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
 
 void qhca_inject_fatal(struct qhca_hca *hca)
 {
-	if (!qhca_enter(hca, hca->now)) {
+	if (!hca_enter(hca, hca->now)) {
 		hca->late |= QHCA_LATE_FATAL;
 		return;
 	}
 	qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
-	qhca_leave(hca);
+	hca_leave(hca);
 }
 
 void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now)
 {
-	if (!qhca_enter(hca, now)) {
+	if (!hca_enter(hca, now)) {
 		hca->late &= (uint8_t)~QHCA_LATE_UP;
 		hca->late |= QHCA_LATE_LINK | (up ? QHCA_LATE_UP : 0);
 		return;
 	}
 	change_link(hca, up);
-	qhca_leave(hca);
+	hca_leave(hca);
 }
 
 /* ------------------------------------------------------------------------
@@ -395,7 +395,7 @@ struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 
-	if (!qhca_enter(hca, now))
+	if (!hca_enter(hca, now))
 		return result;
 	while (!qhca_is_dead(hca)) {
 		qhca_cqs_run(hca);
@@ -407,7 +407,7 @@ struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 			break;
 		spent += did;
 	}
-	qhca_leave(hca);
+	hca_leave(hca);
 	result.more = work_left(hca);
 	result.deadline = next_deadline(hca);
 	return result;
@@ -455,12 +455,12 @@ void qhca_for_each_qp(struct qhca_hca *hca,
 	uint32_t qpn;
 
 	/* reading contexts is DMA, and nothing may change meanwhile */
-	if (!qhca_enter(hca, hca->now))
+	if (!hca_enter(hca, hca->now))
 		return;
 	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
 		if (hca->qps.slot[qpn].live && qhca_qp_info(hca, qpn, &info))
 			fn(arg, &info);
-	qhca_leave(hca);
+	hca_leave(hca);
 }
 
 static const struct qhca_cache *cache_of(const struct qhca_hca *hca,

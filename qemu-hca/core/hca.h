@@ -97,7 +97,7 @@ struct qhca_hca {
  * Every function of qhca.h that changes anything begins and ends with these.
  * false: the host has called from a callback, and nothing may be done.
  */
-static inline bool qhca_enter(struct qhca_hca *hca, uint64_t now)
+static inline bool hca_enter(struct qhca_hca *hca, uint64_t now)
 {
 	if (hca->entered)
 		return false;
@@ -106,7 +106,7 @@ static inline bool qhca_enter(struct qhca_hca *hca, uint64_t now)
 	return true;
 }
 
-void qhca_leave(struct qhca_hca *hca);
+void hca_leave(struct qhca_hca *hca);
 
 static inline void qhca_count(struct qhca_hca *hca, enum qhca_counter id)
 {

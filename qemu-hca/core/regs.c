@@ -124,10 +124,10 @@ void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
 		qhca_reset(hca, now);
 		return;
 	}
-	if (!qhca_enter(hca, now))
+	if (!hca_enter(hca, now))
 		return;
 	write_register(hca, offset, value);
-	qhca_leave(hca);
+	hca_leave(hca);
 }
 
 /* ---- doorbells */
@@ -156,7 +156,7 @@ void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
 {
 	uint64_t ignored = hca->counter[QHCA_CNT_doorbells_ignored];
 
-	if (!qhca_enter(hca, now)) {
+	if (!hca_enter(hca, now)) {
 		qhca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
@@ -177,5 +177,5 @@ void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
 	if (hca->counter[QHCA_CNT_doorbells_ignored] != ignored)
 		qhca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
 			   value, 0);
-	qhca_leave(hca);
+	hca_leave(hca);
 }

@@ -266,23 +266,28 @@ static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 	qhca_inject_passed(&hca->inject, true, hca->now);
 }
 
-void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
-		   uint64_t now)
+static void receive_checked(struct qhca_hca *hca, const uint8_t *frame,
+			    size_t len)
 {
-	if (!qhca_enter(hca, now)) {
+	if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN) {
 		qhca_count(hca, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (qhca_is_dead(hca)) {
-		;
-	} else if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN) {
+	if (!memcmp(frame + 6, hca->port.mac, sizeof(hca->port.mac)))
+		qhca_count(hca, QHCA_CNT_rx_own_mac);
+	receive(hca, frame, len);
+}
+
+void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
+		   uint64_t now)
+{
+	if (!hca_enter(hca, now)) {
 		qhca_count(hca, QHCA_CNT_rx_dropped);
-	} else {
-		if (!memcmp(frame + 6, hca->port.mac, sizeof(hca->port.mac)))
-			qhca_count(hca, QHCA_CNT_rx_own_mac);
-		receive(hca, frame, len);
+		return;
 	}
-	qhca_leave(hca);
+	if (!qhca_is_dead(hca))
+		receive_checked(hca, frame, len);
+	hca_leave(hca);
 }
 
 /* ------------------------------------------------------------------------
