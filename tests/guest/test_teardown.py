@@ -86,7 +86,7 @@ def test_flood(kernel):
     """Frames end in a hub, behind a port that nobody is connected to."""
     node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], cpus=2, append=POISON, kernel=kernel,
                 args=["-no-reboot", "-netdev", "hubport,hubid=0,id=sink"])
-    with content(node), node:
+    with node, content(node):
         floods = [node.spawn(FLOOD) for _ in range(3)]
         done = node.exec(OPERATIONS % {"peer": PEER, "rounds": ROUNDS}, check=False,
                          timeout=180 * ROUNDS)
