@@ -38,6 +38,43 @@ static bool qhca_cq_is_used(const struct qhca_cq *cq)
 	return !cq->ring || READ_ONCE(cq->num_qps);
 }
 
+/* The same for an event, which is remembered if not: it has disarmed the CQ. */
+static bool qhca_cq_take_event(struct qhca_cq *cq)
+{
+	unsigned long flags;
+	bool used;
+
+	if (likely(qhca_cq_is_used(cq)))
+		return true;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	used = cq->num_qps;
+	if (!used)
+		cq->missed = true;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return used;
+}
+
+/**
+ * qhca_cq_join - note one more use of a kernel CQ by a QP
+ * @dev: its device
+ * @cq:  the CQ, with its lock held
+ *
+ * Its consumer armed it once and waits for the handler.  If an event came while
+ * no handler was called, the CQ is armed again in the consumer's place.
+ */
+void qhca_cq_join(struct qhca_ib_dev *dev, struct qhca_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	WRITE_ONCE(cq->num_qps, cq->num_qps + 1);
+	if (!cq->missed)
+		return;
+	cq->missed = false;
+	if (!qhca_is_dead(dev))
+		qhca_ring(dev->qdev, QHCA_DB_CQ_ARM,
+			  cq->cqn | (u64)cq->ci << 32);
+}
+
 /* A completion event; qhca_eq_synchronize() keeps the CQ alive. */
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 {
@@ -49,7 +86,7 @@ void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 
 	rcu_read_lock();
 	cq = xa_load(&dev->cqs, le32_to_cpu(eqe->number));
-	if (cq && cq->ibcq.comp_handler && qhca_cq_is_used(cq))
+	if (cq && cq->ibcq.comp_handler && qhca_cq_take_event(cq))
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	rcu_read_unlock();
 }
@@ -186,6 +223,7 @@ static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 
 err_erase:
 	xa_erase_irq(&dev->cqs, cq->cqn);
+	qhca_eq_synchronize(cq->eq);
 	qhca_ref_drain(&cq->ref);
 err_index:
 	qhca_index_free(dev->qdev, QHCA_TABLE_CQ, cq->cqn);

@@ -119,17 +119,46 @@ void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
 }
 
 /*
- * End the region of an entry, keeping its octet.  Windows on it have to go
- * first.  A fast registration that crosses makes the entry valid again, a bind
- * makes it busy.
+ * Free the entries of all windows on a region, whose key has ended; their
+ * owners still have the objects.  Under the lock a window keeps its index.
  */
-static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
+static void qhca_key_end_windows(struct qhca_ib_dev *dev, u32 index)
+{
+	const __le32 state = cpu_to_le32(QHCA_PTE_STATE);
+	struct qhca_pte *pte;
+	struct qhca_mw *mw;
+	unsigned long i;
+	bool on;
+
+	xa_for_each(&dev->mws, i, mw) {
+		on = false;
+		xa_lock(&dev->mws);
+		if (xa_load(&dev->mws, i)) {
+			pte = qhca_pte(dev->qdev, i);
+			on = le32_to_cpu(READ_ONCE(pte->at_key)) == index;
+			if (on)
+				WRITE_ONCE(pte->ctrl,
+					   READ_ONCE(pte->ctrl) & ~state);
+		}
+		xa_unlock(&dev->mws);
+		if (on)
+			qhca_key_invalidate(dev, i, QHCA_INVAL_PT);
+		cond_resched();
+	}
+}
+
+/*
+ * End the region of an entry, keeping its octet.  Windows on it have to go
+ * first, unless @force: then they are ended, too.  A fast registration that
+ * crosses makes the entry valid again, a bind makes it busy.
+ */
+static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index, bool force)
 {
 	struct qhca_pte *pte = qhca_pte(dev->qdev, index);
 	__le32 old, freed;
 
 	do {
-		if (READ_ONCE(pte->windows) && !qhca_is_dead(dev))
+		if (READ_ONCE(pte->windows) && !force && !qhca_is_dead(dev))
 			return -EBUSY;
 		old = READ_ONCE(pte->ctrl);
 		freed = old & cpu_to_le32(QHCA_PTE_OCTET);
@@ -138,11 +167,13 @@ static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index)
 		qhca_key_invalidate(dev, index, QHCA_INVAL_PT | QHCA_INVAL_AT);
 		if (qhca_is_dead(dev))
 			return 0;
-		if (READ_ONCE(pte->windows)) {
+		if (READ_ONCE(pte->windows) && force) {
+			qhca_key_end_windows(dev, index);
+		} else if (READ_ONCE(pte->windows)) {
 			WRITE_ONCE(pte->ctrl, old);
 			return -EBUSY;
 		}
-	} while (READ_ONCE(pte->ctrl) != freed);
+	} while (READ_ONCE(pte->ctrl) != freed || READ_ONCE(pte->windows));
 	return 0;
 }
 
@@ -490,7 +521,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (err)
 		return ERR_PTR(err);
 
-	err = qhca_key_end_region(dev, mr->index);
+	err = qhca_key_end_region(dev, mr->index, false);
 	if (err) {
 		qhca_rereg_drop(dev, &re);
 		return ERR_PTR(err);
@@ -527,14 +558,19 @@ static void qhca_page_list_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	kfree(mr->pages);
 }
 
-/* Fails only while memory windows are bound to the region. */
+/*
+ * Fails only while memory windows are bound to the region, and not when the core
+ * undoes a registration, whose object is in no list yet: another thread may have
+ * guessed the key, and the core takes no refusal.
+ */
 int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
+	bool undo = ibmr->uobject && list_empty(&ibmr->uobject->list);
 	int err;
 
-	err = qhca_key_end_region(dev, mr->index);
+	err = qhca_key_end_region(dev, mr->index, undo);
 	if (err)
 		return err;
 

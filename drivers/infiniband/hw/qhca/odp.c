@@ -99,6 +99,8 @@ static size_t qhca_odp_clear(struct qhca_stretch *s, size_t first, size_t num)
 	for (i = first; i < first + num; i++) {
 		__le64 *entry = qhca_odp_entry(s, i);
 
+		if (!(i & (BIT(QHCA_AT_BITS) - 1)))
+			cond_resched();
 		if (!*entry)
 			continue;
 		WRITE_ONCE(*entry, 0);

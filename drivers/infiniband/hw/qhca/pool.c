@@ -210,7 +210,7 @@ static int qhca_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
 	if (dma_mapping_error(qhca_dma_dev(dev), block->dma))
 		return -ENOMEM;
 	/* Processes map the block itself, not what it is bounced to. */
-	if (dma_need_sync(qhca_dma_dev(dev), block->dma)) {
+	if (qhca_dma_is_bounced(dev, block->dma)) {
 		err = -EOPNOTSUPP;
 		goto err_unmap;
 	}

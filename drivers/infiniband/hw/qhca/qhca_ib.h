@@ -275,6 +275,7 @@ struct qhca_ah {
  * @recv_qps: kernel QPs that complete receive requests of their own here
  * @num_qps: uses by kernel QPs, SRQs' receives included; without any, no
  *           handler is called.  Read without @lock, see qhca_cq_is_used().
+ * @missed: an event has come meanwhile, and disarmed the CQ
  */
 struct qhca_cq {
 	struct ib_cq ibcq;
@@ -296,6 +297,7 @@ struct qhca_cq {
 	struct list_head send_qps;
 	struct list_head recv_qps;
 	u32 num_qps;
+	bool missed;
 };
 
 /**
@@ -634,6 +636,7 @@ int qhca_at_build_blank(struct qhca_ib_dev *dev, struct qhca_at *at,
 void qhca_at_free(struct qhca_ib_dev *dev, struct qhca_at *at);
 
 /* umem.c */
+bool qhca_dma_is_bounced(struct qhca_ib_dev *dev, dma_addr_t dma);
 void qhca_dma_probe(struct qhca_ib_dev *dev);
 int qhca_umem_may_pin(struct qhca_ib_dev *dev);
 struct ib_umem *qhca_umem_check(struct qhca_ib_dev *dev, struct ib_umem *umem);
@@ -660,6 +663,7 @@ int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 int qhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 usec);
 int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void qhca_cq_join(struct qhca_ib_dev *dev, struct qhca_cq *cq);
 void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq);
 void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp);
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe);

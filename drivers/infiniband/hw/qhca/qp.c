@@ -322,6 +322,21 @@ static int qhca_qp_create_cmd(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 				  sizeof(qpc));
 }
 
+static void qhca_qp_forget_cqes(struct qhca_qp *qp)
+{
+	struct qhca_cq *send_cq = NULL, *recv_cq = NULL;
+
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		send_cq = to_qcq(qp->ibqp.send_cq);
+	if (!qhca_qp_is_xrc(qp))
+		recv_cq = to_qcq(qp->ibqp.recv_cq);
+
+	if (recv_cq && recv_cq->ring)
+		qhca_cq_forget_qp(recv_cq, qp);
+	if (send_cq && send_cq != recv_cq && send_cq->ring)
+		qhca_cq_forget_qp(send_cq, qp);
+}
+
 /* Give the QP its number, tell the device of it, make it known to events. */
 static int qhca_qp_start(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 			 const struct ib_qp_init_attr *attr,
@@ -351,25 +366,13 @@ static int qhca_qp_start(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 
 err_erase:
 	xa_erase_irq(&dev->qps, qp->qpn);
+	/* This takes the CQs' locks: a poller may have found the QP. */
+	if (!qp->is_user)
+		qhca_qp_forget_cqes(qp);
 	qhca_ref_drain(&qp->ref);
 err_index:
 	qhca_index_free(dev->qdev, QHCA_TABLE_QP, qp->qpn);
 	return err;
-}
-
-static void qhca_qp_forget_cqes(struct qhca_qp *qp)
-{
-	struct qhca_cq *send_cq = NULL, *recv_cq = NULL;
-
-	if (qp->flags & QHCA_QP_HAS_SQ)
-		send_cq = to_qcq(qp->ibqp.send_cq);
-	if (!qhca_qp_is_xrc(qp))
-		recv_cq = to_qcq(qp->ibqp.recv_cq);
-
-	if (recv_cq && recv_cq->ring)
-		qhca_cq_forget_qp(recv_cq, qp);
-	if (send_cq && send_cq != recv_cq && send_cq->ring)
-		qhca_cq_forget_qp(send_cq, qp);
 }
 
 static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
@@ -387,7 +390,7 @@ static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
  * So that the pollers of a dead device find what they have to flush, and that
  * the handlers of CQs are called as long as there may be completions.
  */
-static void qhca_qp_join_cqs(struct qhca_qp *qp)
+static void qhca_qp_join_cqs(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
 	struct qhca_cq *cq;
 
@@ -395,7 +398,7 @@ static void qhca_qp_join_cqs(struct qhca_qp *qp)
 		cq = to_qcq(qp->ibqp.send_cq);
 		spin_lock_irq(&cq->lock);
 		list_add_tail(&qp->send_entry, &cq->send_qps);
-		WRITE_ONCE(cq->num_qps, cq->num_qps + 1);
+		qhca_cq_join(dev, cq);
 		spin_unlock_irq(&cq->lock);
 	}
 	if (!qhca_qp_is_xrc(qp)) {
@@ -403,7 +406,7 @@ static void qhca_qp_join_cqs(struct qhca_qp *qp)
 		spin_lock_irq(&cq->lock);
 		if (qp->flags & QHCA_QP_HAS_RQ)
 			list_add_tail(&qp->recv_entry, &cq->recv_qps);
-		WRITE_ONCE(cq->num_qps, cq->num_qps + 1);
+		qhca_cq_join(dev, cq);
 		spin_unlock_irq(&cq->lock);
 	}
 }
@@ -524,7 +527,7 @@ static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	err = qhca_qp_start(dev, qp, attr, &lay, 0);
 	if (err)
 		goto err_buf;
-	qhca_qp_join_cqs(qp);
+	qhca_qp_join_cqs(dev, qp);
 	return 0;
 
 err_buf:
@@ -679,6 +682,15 @@ static int qhca_qp_fill_modify(struct qhca_qp *qp,
 	return 0;
 }
 
+/* Pollers of a dead device complete what is posted, under the CQ's lock. */
+static void qhca_wq_reset(struct qhca_wq *wq, struct ib_cq *ibcq)
+{
+	spin_lock(&to_qcq(ibcq)->lock);
+	wq->pi = 0;
+	wq->ci = 0;
+	spin_unlock(&to_qcq(ibcq)->lock);
+}
+
 /* Back to RESET: indices of a kernel QP start again, completions are void. */
 static void qhca_qp_reset_queues(struct qhca_qp *qp)
 {
@@ -686,10 +698,10 @@ static void qhca_qp_reset_queues(struct qhca_qp *qp)
 
 	spin_lock_irq(&qp->sq.lock);
 	spin_lock(&qp->rq.lock);
-	qp->sq.pi = 0;
-	qp->sq.ci = 0;
-	qp->rq.pi = 0;
-	qp->rq.ci = 0;
+	if (qp->flags & QHCA_QP_HAS_SQ)
+		qhca_wq_reset(&qp->sq, qp->ibqp.send_cq);
+	if (qp->flags & QHCA_QP_HAS_RQ)
+		qhca_wq_reset(&qp->rq, qp->ibqp.recv_cq);
 	WRITE_ONCE(qp->rec->sq_pi, 0);
 	WRITE_ONCE(qp->rec->rq_pi, 0);
 	spin_unlock(&qp->rq.lock);

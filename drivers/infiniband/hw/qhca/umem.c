@@ -12,8 +12,25 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
+#include <linux/iommu.h>
 
 #include "qhca_ib.h"
+
+/*
+ * Are these whole pages bounced?  Behind an IOMMU dma_need_sync() says yes
+ * whenever it does not know, but what is bounced there are parts of pages.
+ */
+bool qhca_dma_is_bounced(struct qhca_ib_dev *dev, dma_addr_t dma)
+{
+	struct device *dma_dev = qhca_dma_dev(dev);
+#ifdef CONFIG_IOMMU_API
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dma_dev);
+
+	if (domain && domain->type & __IOMMU_DOMAIN_DMA_API)
+		return false;
+#endif
+	return dma_need_sync(dma_dev, dma);
+}
 
 /**
  * qhca_dma_probe - find out whether the kernel bounces what the device uses
@@ -33,7 +50,7 @@ void qhca_dma_probe(struct qhca_ib_dev *dev)
 		return;
 	dma = dma_map_page(dma_dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	if (!dma_mapping_error(dma_dev, dma)) {
-		dev->bounced = dma_need_sync(dma_dev, dma);
+		dev->bounced = qhca_dma_is_bounced(dev, dma);
 		dma_unmap_page(dma_dev, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	}
 	__free_page(page);
@@ -82,7 +99,7 @@ struct ib_umem *qhca_umem_check(struct qhca_ib_dev *dev, struct ib_umem *umem)
 	if (IS_ERR(umem) || !dma_dev_need_sync(dma_dev))
 		return umem;
 	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
-		if (dma_need_sync(dma_dev, sg_dma_address(sg))) {
+		if (qhca_dma_is_bounced(dev, sg_dma_address(sg))) {
 			ib_umem_release(umem);
 			return ERR_PTR(qhca_umem_refuse(dev));
 		}
