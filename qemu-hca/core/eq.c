@@ -551,8 +551,11 @@ void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
 	eq = &hca->eqs.eq[eqn];
 	take_ci(eq, ci);
 	if (waits(hca, eq)) {
+		/* Other queues may be due at once; that must not be put off. */
+		bool due = qhca_eqs_pending(hca);
+
 		drain(hca, eq, &budget);
-		recount(hca, !budget);
+		recount(hca, due || !budget);
 	}
 	eq->armed = eq->pi == ci;
 	if (!eq->armed && !qhca_is_dead(hca))

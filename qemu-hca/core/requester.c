@@ -626,7 +626,10 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (qp->type == QHCA_QPT_RAW)
 		return send_frame(hca, qp, s);
 	step = may_send(hca, qp);
-	return step == STEP_GO ? send_packet(hca, qp, s) : step;
+	/* An error may have moved the cursor back to a packet that asks for an ACK. */
+	if (step != STEP_GO || qp->sq_cur != w->num)
+		return step;
+	return send_packet(hca, qp, s);
 }
 
 static void check_drained(struct qhca_hca *hca, struct qhca_qp *qp)

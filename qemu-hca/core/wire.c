@@ -29,7 +29,6 @@ void qhca_wire_destroy(struct qhca_hca *hca)
 void qhca_wire_reset(struct qhca_hca *hca)
 {
 	hca->wire.tx_frame = NULL;
-	hca->wire.tx_blocked = false;	/* the next tx_reserve finds out */
 	hca->wire.loop_ci = hca->wire.loop_pi;
 	hca->wire.tx_no_loop = false;
 	/* a host without room says so again; one that has lost what it held may not */

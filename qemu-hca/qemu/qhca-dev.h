@@ -203,6 +203,7 @@ bool qhca_enter(QhcaState *s);
 bool qhca_enter_soon(QhcaState *s);
 /* Drop the lock, then deliver what was produced and see to what is left. */
 void qhca_leave(QhcaState *s);
+void qhca_put(QhcaState *s);
 /* Drop the lock only; doorbells that found it taken are left to the thread. */
 void qhca_leave_undone(QhcaState *s);
 /*

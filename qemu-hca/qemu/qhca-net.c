@@ -72,13 +72,15 @@ static void qhca_net_stall_check(void *opaque)
     if (!s->tx_stalled || !peer) {
         return;
     }
+    object_ref(OBJECT(s));
     if (qhca_net_peer_gave_up(peer)) {
         qemu_flush_queued_packets(peer);
     }
-    if (s->tx_stalled) {
+    if (s->tx_stalled && s->nic) {
         timer_mod(s->stall_timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
                   QHCA_STALL_CHECK_MS);
     }
+    qhca_put(s);
 }
 
 static void qhca_net_stalled(QhcaState *s)

@@ -195,6 +195,24 @@ static bool qhca_unlock(QhcaState *s)
     return more || qhca_put_off(s);
 }
 
+static void qhca_unref_later(void *opaque)
+{
+    object_unref(OBJECT(opaque));
+}
+
+/*
+ * Drop a reference that was held across a delivery.  If that unplugged us it may
+ * be the last one, and a guarded bottom half looks at its device once more.
+ */
+void qhca_put(QhcaState *s)
+{
+    if (qatomic_read(&s->bh)) {
+        object_unref(OBJECT(s));
+    } else {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), qhca_unref_later, s);
+    }
+}
+
 void qhca_leave(QhcaState *s)
 {
     bool more = qhca_unlock(s);
@@ -206,7 +224,7 @@ void qhca_leave(QhcaState *s)
         if (more) {
             qhca_kick(s);
         }
-        object_unref(OBJECT(s));
+        qhca_put(s);
     } else if (more) {
         qhca_kick(s);
     }
@@ -479,7 +497,7 @@ static void qhca_bh(void *opaque)
         qhca_kick(s);
     }
     qhca_resume_receive(s);
-    object_unref(OBJECT(s));
+    qhca_put(s);
 }
 
 /* As long as waiting has lately been short, wait awake. */
@@ -582,6 +600,8 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     if (qhca_enter(s)) {
         qatomic_set(&s->running, running);
         qhca_leave_undone(s);
+    } else {
+        qatomic_set(&s->running, running);  /* nested in the engine, or none */
     }
     if (running) {
         qhca_schedule(s);
@@ -599,6 +619,9 @@ void qhca_thread_init(QhcaState *s)
 
 void qhca_thread_finalize(QhcaState *s)
 {
+    /* Not at unplug: a delivery in which we are unplugged still has its frame. */
+    qhca_ring_destroy(&s->tx);
+    qhca_ring_destroy(&s->rx);
     qemu_event_destroy(&s->wake);
     qemu_mutex_destroy(&s->doorbell_lock);
     qemu_mutex_destroy(&s->engine_lock);
@@ -607,6 +630,8 @@ void qhca_thread_finalize(QhcaState *s)
 
 void qhca_thread_start(QhcaState *s)
 {
+    qhca_ring_destroy(&s->tx);          /* of an earlier realize */
+    qhca_ring_destroy(&s->rx);
     qhca_ring_init(&s->tx, s->tx_ring_size);
     qhca_ring_init(&s->rx, s->rx_ring_size);
     s->timer_at = QHCA_NEVER;
@@ -630,6 +655,4 @@ void qhca_thread_stop(QhcaState *s)
     timer_free(s->timer);
     qemu_bh_delete(s->bh);
     qatomic_set(&s->bh, NULL);
-    qhca_ring_destroy(&s->tx);
-    qhca_ring_destroy(&s->rx);
 }

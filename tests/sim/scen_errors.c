@@ -316,6 +316,32 @@ static void read_without_depth(struct pair *p)
 	local_error(p, &wr, QHCA_WC_LOC_QP_OP_ERR);
 }
 
+/*
+ * The message before the bad READ has not asked for an ACK, and is sent again to
+ * ask.  What is sent has to be that message: its ACK is what the error waits for.
+ */
+static void read_without_depth_behind(struct pair *p)
+{
+	struct md_sge sge = { PAIR_IOVA, 5000, p->a.mr.key };
+	struct md_sge one = { PAIR_IOVA, 50, p->a.mr.key };
+	struct md_wr send = { .opcode = QHCA_WQE_SEND, .sge = &one,
+			      .num_sge = 1, .wr_id = 9 };
+	struct md_wr wr = { .opcode = QHCA_WQE_READ, .sge = &sge,
+			    .num_sge = 1, .raddr = p->b.mr.iova,
+			    .rkey = p->b.mr.key };
+
+	p->a.conn.max_rd_atomic = 0;
+	connect_pair(p);
+	post_recv(&p->b, 100);
+	md_post_send(p->a.md, &p->a.qp, &send);
+	md_post_send(p->a.md, &p->a.qp, &wr);
+	md_ring(p->a.md, &p->a.qp);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_LOC_QP_OP_ERR);
+	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+}
+
 static void local_inv_of_nothing(struct pair *p)
 {
 	struct md_wr wr = { .opcode = QHCA_WQE_LOCAL_INV, .imm = 0x6600 };
@@ -669,6 +695,7 @@ const struct scenario error_scenarios[] = {
 	RC(send_bad_lkey), RC(send_lkey_of_other_pd), RC(user_reserved_lkey),
 	RC(read_into_read_only), RC(unknown_opcode), RC(too_many_segments),
 	RC(message_too_long), RC(atomic_wrong_length), RC(read_without_depth),
+	RC(read_without_depth_behind),
 	RC(local_inv_of_nothing), RC(retry_exceeded),
 	RC(no_timeout_waits_for_ever), RC(rnr_exceeded), RC(rnr_recovers),
 	RC(error_flushes_both), RC(reset_and_again), RC(drain), RC(drain_idle),
