@@ -203,7 +203,20 @@ static void bound(struct sweep *s)
 	works(s);
 }
 
-/* A reload that has failed leaves the device down until another one succeeds. */
+/*
+ * A probe that has failed leaves the function without a driver, and the driver does
+ * not try again: whoever binds it does, as often as it takes.
+ */
+static void bind_again(struct sweep *s)
+{
+	MUST(!bind_driver(s));
+	bound(s);
+}
+
+/*
+ * The driver makes up for a reload that has failed, but only after a while: until
+ * then the device is down, unless another one succeeds.
+ */
 static void reload_again(struct sweep *s)
 {
 	MUST(!reload(s));
@@ -267,7 +280,7 @@ static int bring_up(struct sweep *s)
 }
 
 const struct sweep_case sweep_devices[] = {
-	{ "bind", unbind_driver, bind_driver, bound, NULL, NULL, true },
+	{ "bind", unbind_driver, bind_driver, bound, bind_again, NULL, true },
 	{ "reload", find_netdev, reload, works, reload_again, NULL, true },
 	{ "reset", find_netdev, function_reset, works, works, NULL, true },
 	{ "mtu", find_netdev, change_mtu, works, works, NULL, true },
