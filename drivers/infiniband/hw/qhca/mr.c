@@ -567,7 +567,8 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
-	bool undo = ibmr->uobject && list_empty(&ibmr->uobject->list);
+	/* Regions of kernel consumers have no object, and other data in its place. */
+	bool undo = ibmr->pd->uobject && list_empty(&ibmr->uobject->list);
 	int err;
 
 	err = qhca_key_end_region(dev, mr->index, undo);
