@@ -544,8 +544,8 @@ static void ack_completes_some(struct pair *p)
 }
 
 /*
- * A queue that is told to drain in the middle of messages that asked for nothing
- * sends the newest packet again, and no other: its ACK covers all before it.
+ * The driver drains a queue in the middle of messages that asked for no ACK.  The
+ * requester sends the newest packet again, and no other: its ACK covers all before.
  */
 static void drain_sends_one_again(struct pair *p)
 {

@@ -280,7 +280,7 @@ struct call {
 	size_t in_len, udata_len;
 	uint8_t *out;			/* where the answer is expected */
 	size_t out_len, driver_out_len;
-	uint64_t out_ptr, driver_out_ptr;	/* what the kernel is told of it */
+	uint64_t out_ptr, driver_out_ptr;	/* where the kernel is to write the answer */
 };
 
 static int call_write(struct thread *t, struct file *f, const struct call *c)

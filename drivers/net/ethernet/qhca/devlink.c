@@ -77,7 +77,7 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 	return 0;
 
 failed:
-	/* The person is told, and need not ask again if it was for a moment. */
+	/* The caller gets the error; the driver tries again by itself. */
 	qhca_recover_later(core);
 	return err;
 }

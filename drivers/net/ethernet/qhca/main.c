@@ -231,7 +231,7 @@ static void qhca_shutdown(struct pci_dev *pdev)
 	struct qhca_core *core = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(core);
 
-	/* Whoever stops it now may wait for completions, and is told. */
+	/* A stop under way may wait for completions; this flushes them. */
 	qhca_die(core, "shutdown");
 	disable_delayed_work_sync(&core->recover_work);
 	devl_lock(devlink);
