@@ -17,11 +17,11 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
-#include <linux/netdevice.h>
 #include <linux/uaccess.h>
 
 /* For its numbers of objects, and the seam to qhca.ko. */
 #include "qhca_ib.h"
+#include "rdma_device.h"
 
 #define REGION		(16 * PAGE_SIZE)
 
@@ -205,21 +205,9 @@ static void run_refusal(struct test *t)
 	ib_free_cq(cq);
 }
 
-static struct ib_device *find_device(void)
-{
-	struct net_device *ndev = dev_get_by_name(&init_net, netdev);
-	struct ib_device *dev;
-
-	if (!ndev)
-		return NULL;
-	dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
-	dev_put(ndev);
-	return dev;
-}
-
 static int __init qhca_test_callers_init(void)
 {
-	struct test t = { .dev = find_device() };
+	struct test t = { .dev = find_rdma_device(netdev) };
 	int err = 0;
 
 	if (!t.dev)

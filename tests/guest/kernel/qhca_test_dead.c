@@ -16,10 +16,10 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/module.h>
-#include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "../../../drivers/infiniband/hw/qhca/qhca_ib.h"
+#include "rdma_device.h"
 
 #define PATIENCE	(60 * HZ)
 #define HANDLER_MS	2000
@@ -353,23 +353,11 @@ static void run_scribble(void)
 	      "its completions are dropped, and what was posted is flushed");
 }
 
-static struct ib_device *find_device(void)
-{
-	struct net_device *ndev = dev_get_by_name(&init_net, netdev);
-	struct ib_device *dev;
-
-	if (!ndev)
-		return NULL;
-	dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
-	dev_put(ndev);
-	return dev;
-}
-
 static int __init qhca_test_dead_init(void)
 {
 	int err;
 
-	t.dev = find_device();
+	t.dev = find_rdma_device(netdev);
 	if (!t.dev)
 		return -ENODEV;
 	err = set_up();

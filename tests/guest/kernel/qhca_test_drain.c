@@ -13,10 +13,10 @@
 
 #include <linux/completion.h>
 #include <linux/module.h>
-#include <linux/netdevice.h>
 #include <linux/slab.h>
 
 #include "loopback.h"
+#include "rdma_device.h"
 
 #define REQUESTS	64
 #define MESSAGE		64u	/* bytes */
@@ -430,18 +430,6 @@ static void tear_down(struct test *t)
 	kfree(t->buf);
 }
 
-static struct ib_device *find_device(void)
-{
-	struct net_device *ndev = dev_get_by_name(&init_net, netdev);
-	struct ib_device *dev;
-
-	if (!ndev)
-		return NULL;
-	dev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
-	dev_put(ndev);
-	return dev;
-}
-
 static int __init qhca_test_drain_init(void)
 {
 	struct test *t;
@@ -450,7 +438,7 @@ static int __init qhca_test_drain_init(void)
 	t = kzalloc(sizeof(*t), GFP_KERNEL);
 	if (!t)
 		return -ENOMEM;
-	t->dev = find_device();
+	t->dev = find_rdma_device(netdev);
 	if (!t->dev) {
 		err = -ENODEV;
 		goto out;
