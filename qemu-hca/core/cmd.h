@@ -5,7 +5,7 @@
 #ifndef QHCA_CORE_CMD_H
 #define QHCA_CORE_CMD_H
 
-#include "cache.h"
+#include "mem/cache.h"
 #include "qhca.h"
 
 #define QHCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "frame.h"
 
-#include "icrc.h"
+#include "wire/icrc.h"
 
 void frame_build(struct frame *f, const struct qhca_path *path,
 		 const struct qhca_pkt *pkt, uint8_t pattern)

@@ -6,7 +6,7 @@
 #define QHCA_FUZZ_FRAME_H
 
 #include "hca.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 struct frame {
 	size_t len;

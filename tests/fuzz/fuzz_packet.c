@@ -12,8 +12,8 @@
 #include "guard.h"
 #include "input.h"
 #include "paging.h"
-#include "psn.h"
-#include "transport.h"
+#include "wire/psn.h"
+#include "transport/transport.h"
 
 const char fuzz_name[] = "packet";
 

@@ -15,7 +15,7 @@
 #include "guard.h"
 #include "input.h"
 #include "paging.h"
-#include "transport.h"
+#include "transport/transport.h"
 
 const char fuzz_name[] = "wqe";
 

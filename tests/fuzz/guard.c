@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "alloc.h"
-#include "icrc.h"
-#include "pkt.h"
+#include "wire/icrc.h"
+#include "wire/pkt.h"
 
 /*
  * DMA of one call: a WQE costs a handful, an acknowledgement may complete a

@@ -2,7 +2,7 @@
 /* What is left behind, and what comes too early or too late: the record of bugs, hostile.h. */
 #include "alloc.h"
 #include "hostile.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 /* ------------------------------------------------------------------------
  * leak: memory or references lost on error paths

@@ -2,7 +2,7 @@
 /* Queues whose numbers lie: the record of bugs, hostile.h. */
 #include "alloc.h"
 #include "hostile.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 /* ------------------------------------------------------------------------
  * num_sge: counts of segments that nobody checked

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cold.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 static bool sniff_frame(struct world *w, unsigned int from, uint8_t *frame,
 			size_t len)

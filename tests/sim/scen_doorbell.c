@@ -9,7 +9,7 @@
  * suppression.
  */
 #include "pair.h"
-#include "linger.h"
+#include "transport/linger.h"
 
 struct crossing {
 	struct pair *p;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cold.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 /* ---- no such page */
 

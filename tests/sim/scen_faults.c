@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cold.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 /* ---- the responder refuses and waits */
 

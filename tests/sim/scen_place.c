@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "icrc.h"
+#include "wire/icrc.h"
 #include "pair.h"
-#include "pkt.h"
+#include "wire/pkt.h"
 
 #define TARGET	32768u			/* offset in b's region */
 #define BTH	42u			/* offset in a frame: IPv4, no VLAN */

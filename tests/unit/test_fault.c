@@ -4,7 +4,7 @@
  */
 #include "region.h"
 
-#include "transport.h"
+#include "transport/transport.h"
 
 static void set_odp(struct region *r)
 {

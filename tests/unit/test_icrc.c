@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "host.h"
 
-#include "icrc.h"
-#include "pkt.h"
+#include "wire/icrc.h"
+#include "wire/pkt.h"
 
 /* A congestion notification that a ConnectX-4 Lx sent, from the IP header on. */
 static const uint8_t cnp[] = {

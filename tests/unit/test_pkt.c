@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "host.h"
 
-#include "pkt.h"
+#include "wire/pkt.h"
 
 /* RDMA WRITE Only with Immediate to QP 0x11, PSN 0xabcdef, by hand. */
 static const uint8_t write_imm[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "host.h"
 
-#include "psn.h"
+#include "wire/psn.h"
 
 static void test_diff(void **state)
 {

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The pool bank (seed 002): what the device keeps on chip of pool memory, apart
+ * from the set-associative caches, so that no other key's traffic evicts it.
+ *
+ *  - Blocks: one row {bus address, length} for each physically contiguous
+ *    block, filled by MAP_POOL_BLOCK.
+ *  - Keys: copies of protection entries of type POOL, put there by
+ *    MAP_POOL_KEY.  They leave by INVALIDATE_KEY, when their chunk of the
+ *    table is unmapped, and at TEARDOWN_HCA; nothing evicts them.
+ *
+ * A POOL key that is not in the bank works through the protection cache like
+ * any other.
+ */
+#ifndef QHCA_CORE_POOL_H
+#define QHCA_CORE_POOL_H
+
+#include "qhca.h"
+#include "cmd.h"
+#include "mem/pte.h"
+
+struct qhca_pool_block {
+	uint64_t addr, length;		/* length 0: an empty row */
+};
+
+struct qhca_pool_key;
+
+/**
+ * struct qhca_pool - the bank.
+ * @block:    [cfg.max_pool_blocks]
+ * @key:      [cfg.max_pool_keys], in the list of a bucket or of free ones
+ * @bucket:   [mask + 1]: 1 + number of a list's first key, 0: empty
+ * @mask:     of a key index: its bucket
+ * @free:     1 + number of the first free key, 0: none
+ * @num_keys: keys in use
+ */
+struct qhca_pool {
+	struct qhca_pool_block *block;
+	struct qhca_pool_key *key;
+	uint32_t *bucket;
+	uint32_t mask;
+	uint32_t free;
+	uint32_t num_keys;
+};
+
+bool qhca_pool_create(struct qhca_hca *hca);	/* false: no memory */
+void qhca_pool_destroy(struct qhca_hca *hca);
+void qhca_pool_reset(struct qhca_hca *hca);	/* empty both parts */
+
+/*
+ * Bus address of byte @offset of a block, if @len bytes from there lie in it;
+ * false: the row is empty, too short, or beyond the bank.
+ */
+bool qhca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+		       uint64_t offset, uint64_t len, uint64_t *addr);
+
+/* The bank's copy of a key's entry, or NULL; good until a command runs. */
+const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
+					  uint32_t index);
+/* Forget the copies of first ... last. */
+void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
+/*
+ * Take copies anew from the table, a few from place *@next on; those that are no
+ * pool keys any more go.  true: these were the last.
+ */
+bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next);
+
+enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
+					     struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
+					       struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_map_pool_key(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx);
+
+#endif /* QHCA_CORE_POOL_H */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues: a producer over a cached descriptor (seed 003).
+ *
+ * Occupancy is pi - ci, with the ci last fetched from the record, so it is never
+ * too small.  Past the descriptor's threshold, ci is fetched again with the
+ * next completion, once; and always before an overrun is declared.  An overrun
+ * raises one CQ_ERROR event, leaves the last CQE intact, and ends the CQ.
+ *
+ * Arming: the doorbell carries the ci up to which software has polled.  If
+ * completions (solicited ones, if so armed) were written beyond it the event is
+ * due at once, so none is lost between the last poll and the doorbell.  A
+ * CQ armed for the next completion stays so when armed for a solicited one.
+ * The record's `armed` word follows.
+ *
+ * Moderation: with moder_usec > 0 and moder_count != 1 a due event waits until
+ * moder_count completions are due (0: no count) or moder_usec have passed
+ * since the first.  At most QHCA_CQ_MAX_TIMERS wait; a further one does not.
+ *
+ * Resize (MODIFY_CQ with QHCA_CQ_ATTR_RESIZE; buf, rec_offset and log_depth
+ * apply): the device writes one CQE of opcode QHCA_CQE_RESIZED at pi of the old
+ * ring and goes on in the new one.  Indices go on counting: the first
+ * index used in the new ring is the next multiple of twice the new depth, so that it
+ * lies in slot 0 and has phase 1.  That index is in the marker's `wqe` field and
+ * in the command's out_param; software's ci, in the new record, goes on from
+ * it.  The marker counts as a completion for an arm for the next one.  Until
+ * software has taken the marker it goes on counting the old ring's ci,
+ * and arming with that ci reports an event at once.  A full old ring has no
+ * room for the marker: QHCA_CMD_BAD_STATE, so software sizes a ring with one slot
+ * to spare.
+ */
+#ifndef QHCA_CORE_CQ_H
+#define QHCA_CORE_CQ_H
+
+#include "qhca.h"
+#include "mem/cache.h"
+#include "cmd.h"
+#include "queue/qbuf.h"
+
+#define QHCA_CQ_MAX_TIMERS	256
+
+enum qhca_cq_state { QHCA_CQ_FREE = 0, QHCA_CQ_LIVE = 1, QHCA_CQ_ERROR = 2 };
+enum qhca_cq_arm { QHCA_ARM_NONE = 0, QHCA_ARM_NEXT = 1, QHCA_ARM_SOLICITED = 2 };
+
+/* detail of QHCA_EVENT_CQ_ERROR */
+#define QHCA_CQ_ERR_OVERRUN	1u
+#define QHCA_CQ_ERR_DMA		2u
+
+struct qhca_cq {			/* decoded struct qhca_cqc */
+	struct qhca_qbuf buf;
+	uint32_t rec_offset, eqn, db_page, threshold;
+	uint32_t pi, ci;
+	uint32_t last_sol;		/* index after the last solicited CQE */
+	uint32_t events, pending;	/* pending: due, held by moderation */
+	uint16_t moder_count, moder_usec;
+	uint8_t log_depth, flags;
+	uint8_t state;			/* enum qhca_cq_state */
+	uint8_t arm;			/* enum qhca_cq_arm */
+};
+
+struct qhca_cq_slot {			/* on chip, for each number */
+	uint32_t refs;			/* queues that complete here */
+	bool live;
+	bool timer;			/* is among qhca_cqs.timer */
+};
+
+struct qhca_cqs {
+	struct qhca_ctxcache cache;	/* struct qhca_cq */
+	struct qhca_cq_slot *slot;	/* [1 << cfg.log_max_cq] */
+	uint32_t num;			/* usable, by INIT_HCA */
+	struct {
+		uint64_t due;
+		uint32_t cqn;
+	} timer[QHCA_CQ_MAX_TIMERS];	/* moderation, unordered */
+	uint32_t num_timers;
+	uint64_t first_due;		/* lower bound; QHCA_NEVER: none */
+};
+
+bool qhca_cqs_create(struct qhca_hca *hca);	/* false: no memory */
+void qhca_cqs_destroy(struct qhca_hca *hca);
+/* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
+bool qhca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
+void qhca_cqs_fini(struct qhca_hca *hca);
+
+bool qhca_cq_exists(const struct qhca_hca *hca, uint32_t cqn);
+/* One more queue completes to @cqn; false: no such CQ. */
+bool qhca_cq_ref(struct qhca_hca *hca, uint32_t cqn);
+void qhca_cq_unref(struct qhca_hca *hca, uint32_t cqn);
+
+/*
+ * Write a completion.  @cqe is little-endian, all but the timestamp and the
+ * phase, which this fills in.  It is solicited if QHCA_CQE_SOLICITED is set or status
+ * is not success.  false: no such CQ, or it is or now went into error.
+ */
+bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
+
+/*
+ * How far the device has written and software has taken entries, without
+ * disturbing what is cached, nor what is counted: for guesses only.  taken:
+ * reads the record.  false: the descriptor is not at hand, or the record cannot
+ * be read.
+ */
+bool qhca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi);
+bool qhca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci);
+
+/* QHCA_DB_CQ_ARM through doorbell page @page. */
+void qhca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value);
+/* Moderation timers that are due. */
+void qhca_cqs_run(struct qhca_hca *hca);
+uint64_t qhca_cqs_deadline(const struct qhca_hca *hca);
+
+enum qhca_cmd_status qhca_cmd_create_cq(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_destroy_cq(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_query_cq(struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_modify_cq(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx);
+
+#endif /* QHCA_CORE_CQ_H */

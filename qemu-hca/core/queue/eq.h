@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Event queues.
+ *
+ * There are few, so their contexts always stay in the device, and are written
+ * to the table by CREATE, QUERY and DESTROY.
+ *
+ * An event that finds its queue full is held, not lost: each object that can
+ * raise events has one node that notes which kinds of event wait and in which order;
+ * nodes are linked to their queue in order of arrival.  The same kind of event
+ * of the same object coalesces.  A command's
+ * event is held in its slot; the slot's next command with an event waits for it.
+ * Held events are written when the record's ci shows room: looked at when
+ * the queue is armed, and every QHCA_EQ_POLL_NS meanwhile.  One call writes at most
+ * QHCA_EQ_DRAIN of them, since a queue may be as deep as there are objects; the
+ * next calls of qhca_run() write the rest.
+ *
+ * Interrupts: an armed queue raises its vector with the next entry written and
+ * is then no longer armed.  The arm doorbell carries ci; if entries were
+ * written beyond it the interrupt is raised at once.
+ */
+#ifndef QHCA_CORE_EQ_H
+#define QHCA_CORE_EQ_H
+
+#include "qhca.h"
+#include "cmd.h"
+#include "queue/qbuf.h"
+
+#define QHCA_MAX_LOG_EQ		8
+#define QHCA_EQ_POLL_NS		100000u
+#define QHCA_EQ_DRAIN		64u
+
+#define QHCA_HELD_NONE		UINT32_MAX
+
+struct qhca_held {			/* events of one object, waiting */
+	uint32_t next, prev;		/* in its queue's list */
+	uint32_t detail;		/* of the latest */
+	uint32_t order;			/* a nibble for each kind, first lowest: a QP
+					   can have six kinds and two faults */
+	uint16_t eqn;			/* whose list it is in, while linked */
+	uint8_t count;			/* kinds waiting */
+	bool linked;
+};
+
+struct qhca_eq {
+	struct qhca_qbuf buf;
+	uint32_t rec_offset;
+	uint32_t pi, ci;
+	uint32_t overruns;		/* times an event had to be held */
+	uint32_t refs;			/* CQs that report here */
+	uint32_t held_head, held_tail;	/* nodes, QHCA_HELD_NONE: none */
+	uint16_t vector;
+	uint8_t log_depth;
+	bool live, armed;
+};
+
+struct qhca_eqs {
+	struct qhca_eq *eq;		/* [1 << cfg.log_max_eq] */
+	struct qhca_held *held;		/* QPs, SRQs, CQ errors, completions, rest */
+	uint32_t base_srq, base_cq, base_comp, base_misc, num_nodes;
+	uint32_t cmd_held;		/* command slots whose event is held */
+	struct {
+		uint32_t detail;
+		uint16_t token;
+		uint8_t status;
+	} cmd[QHCA_NUM_CMD_SLOTS];
+	uint32_t num_linked;		/* nodes that hold something */
+	uint32_t num_waiting;		/* not 0 while anything is held */
+	uint32_t turn;			/* whose held events are written first */
+	uint64_t next_poll;
+};
+
+bool qhca_eqs_create(struct qhca_hca *hca);	/* false: no memory */
+void qhca_eqs_destroy(struct qhca_hca *hca);
+void qhca_eqs_reset(struct qhca_hca *hca);
+
+/*
+ * Asynchronous event to EQ 0; held, never lost; forgotten only when there is
+ * no EQ 0.  @number is a QPN, CQN, SRQN or port as @type says.
+ */
+void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
+		uint32_t detail);
+/*
+ * Page fault of @qpn's direction @dir (enum qhca_fault_dir) to EQ 0.  Held, it
+ * is filled in later from the QP's context.
+ */
+void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+		      const struct qhca_fault_info *info);
+/* Command @slot has been completed with QHCA_CMD_F_EVENT. */
+void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
+		    uint8_t status, uint32_t detail);
+/* Completion event of a CQ to EQ @eqn. */
+void qhca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
+			   uint32_t pi);
+/* The last event before silence; raises EQ 0's vector armed or not. */
+void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
+		      uint32_t info);
+/* A number is being destroyed: forget what it has waiting. */
+void qhca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn);
+void qhca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn);
+void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn);
+
+bool qhca_eq_live(const struct qhca_hca *hca, uint32_t eqn);
+void qhca_eq_ref(struct qhca_hca *hca, uint32_t eqn);
+void qhca_eq_unref(struct qhca_hca *hca, uint32_t eqn);
+
+void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value);
+/* Write held events for which there is room by now. */
+void qhca_eqs_run(struct qhca_hca *hca);
+uint64_t qhca_eqs_deadline(const struct qhca_hca *hca);
+/* Are there more of those than one call writes? */
+bool qhca_eqs_pending(const struct qhca_hca *hca);
+
+enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
+					struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status qhca_cmd_query_eq(struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx);
+
+#endif /* QHCA_CORE_EQ_H */

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "queue/wq.h"
+
+#include "transport/transport.h"
+
+#define HEADER		64	/* bytes of a send WQE before its segments */
+#define RHEADER		16	/* ... of a receive WQE */
+#define SEG		16
+#define FIRST_READ	128	/* most WQEs are no longer than this */
+
+#define T(type)		(1u << QHCA_QPT_##type)
+#define T_RC		(T(RC) | T(XRC_INI))
+#define T_CONNECTED	(T_RC | T(UC))
+#define T_ALL		(T_CONNECTED | T(UD) | T(GSI))
+
+static const struct qhca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
+	[QHCA_WQE_SEND]		= { QHCA_WK_SEND, T_ALL | T(RAW), 0 },
+	[QHCA_WQE_SEND_IMM]	= { QHCA_WK_SEND | QHCA_WK_IMM, T_ALL, 0 },
+	[QHCA_WQE_SEND_INV]	= { QHCA_WK_SEND | QHCA_WK_INV, T_RC, 0 },
+	[QHCA_WQE_WRITE]	= { QHCA_WK_WRITE, T_CONNECTED, 0 },
+	[QHCA_WQE_WRITE_IMM]	= { QHCA_WK_WRITE | QHCA_WK_IMM, T_CONNECTED, 0 },
+	[QHCA_WQE_READ]		= { QHCA_WK_READ, T_RC, 0 },
+	[QHCA_WQE_CMP_SWAP]	= { QHCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
+	[QHCA_WQE_FETCH_ADD]	= { QHCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
+	[QHCA_WQE_BIND_MW]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
+	[QHCA_WQE_LOCAL_INV]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
+	[QHCA_WQE_REG_MR]	= { QHCA_WK_LOCAL, T_CONNECTED, QHCA_FEAT_FAST_REG },
+	[QHCA_WQE_ATOMIC_WRITE]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_ATOMIC_WRITE },
+	[QHCA_WQE_FLUSH]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_FLUSH },
+	[QHCA_WQE_NOP]		= { QHCA_WK_LOCAL, T_ALL | T(RAW), 0 },
+};
+
+static void sgl_load(struct qhca_sgl *sgl, const uint8_t *raw, uint32_t num)
+{
+	uint64_t length = 0;
+
+	for (uint32_t i = 0; i < num; i++, raw += SEG) {
+		sgl->seg[i].addr = get_le64(raw);
+		sgl->seg[i].length = get_le32(raw + 8);
+		sgl->seg[i].lkey = get_le32(raw + 12);
+		length += sgl->seg[i].length;
+	}
+	sgl->num = num;
+	sgl->hint = 0;
+	sgl->base = 0;
+	sgl->length = length;
+}
+
+/* Copy [offset, offset + len) between @buf and the segments. */
+static enum qhca_mem_status sgl_copy(struct qhca_hca *hca, struct qhca_sgl *sgl,
+				     struct qhca_mem_req *req, uint64_t offset,
+				     uint8_t *buf, uint32_t len)
+{
+	bool write = req->access & QHCA_ACCESS_LOCAL_WRITE;
+	uint64_t first = offset;
+	enum qhca_mem_status status;
+
+	if (offset < sgl->base) {
+		sgl->hint = 0;
+		sgl->base = 0;
+	}
+	while (len) {
+		const struct qhca_seg *seg = &sgl->seg[sgl->hint];
+		uint64_t skip = offset - sgl->base;
+
+		if (sgl->hint >= sgl->num)
+			return QHCA_MEM_PROT;
+		if (skip >= seg->length) {
+			sgl->base += seg->length;
+			sgl->hint++;
+			continue;
+		}
+		req->addr = seg->addr + skip;
+		req->key = seg->lkey;
+		req->len = seg->length - skip < len ? seg->length - skip : len;
+		status = write ? qhca_mem_write(hca, req, buf) :
+				 qhca_mem_read(hca, req, buf);
+		if (status == QHCA_MEM_FAULT) {
+			/* of the part of the message; to the segment's end */
+			hca->mem.fault.len = seg->addr + seg->length -
+					     hca->mem.fault.addr;
+			hca->mem.fault.done += offset - first;
+		}
+		if (status != QHCA_MEM_OK)
+			return status;
+		buf += req->len;
+		offset += req->len;
+		len -= req->len;
+	}
+	return QHCA_MEM_OK;
+}
+
+/* ---- send queue */
+
+/* Segments or inline data; false: the ring cannot be read. */
+static bool fetch_tail(struct qhca_hca *hca, struct qhca_qp *qp,
+		       uint32_t offset, uint8_t *raw, uint32_t have,
+		       uint32_t need)
+{
+	return need <= have || !qhca_qbuf_read(hca, &qp->buf, offset + have,
+					       raw + have, need - have);
+}
+
+/* Bytes after the header that the WQE says it has; UINT32_MAX: too many. */
+static uint32_t tail_len(const struct qhca_qp *qp, const struct qhca_swqe *w)
+{
+	uint32_t inline_len = get_le32(&w->wire.inline_len);
+	uint32_t stride = 1u << qp->sw.sq_log_stride;
+
+	if (w->kind & QHCA_WK_LOCAL)
+		return 0;
+	if (w->flags & QHCA_WQE_F_INLINE) {
+		if (!qhca_swqe_has_data(w) || inline_len > qp->max_inline ||
+		    inline_len > stride - HEADER)
+			return UINT32_MAX;
+		return inline_len;
+	}
+	if (w->opcode == QHCA_WQE_FLUSH)
+		return 0;
+	if (w->wire.num_sge > qp->sw.sq_max_sge ||
+	    w->wire.num_sge * SEG > stride - HEADER)
+		return UINT32_MAX;
+	return w->wire.num_sge * SEG;
+}
+
+static uint8_t check_length(struct qhca_hca *hca, const struct qhca_qp *qp,
+			    const struct qhca_swqe *w, uint64_t length)
+{
+	if ((w->kind & QHCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
+	    length != 8)
+		return QHCA_WC_LOC_LEN_ERR;
+	if (qhca_qp_is_datagram(qp) && w->kind & QHCA_WK_SEND &&
+	    length > qhca_port_mtu(hca))
+		return QHCA_WC_LOC_LEN_ERR;
+	if (qp->type == QHCA_QPT_RAW &&
+	    (length < QHCA_ETH_HLEN ||
+	     length > hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN))
+		return QHCA_WC_LOC_LEN_ERR;
+	return length > QHCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
+}
+
+/* A FLUSH has no bytes of its own: the length is of what it flushes. */
+static uint8_t flush_load(struct qhca_swqe *w)
+{
+	const struct qhca_wqe_flush *flush = &w->wire.flush;
+
+	if (!flush->type || flush->type & ~QHCA_FLUSH_TYPES ||
+	    flush->level > QHCA_FLUSH_REGION)
+		return QHCA_WC_LOC_QP_OP_ERR;
+	w->length = get_le32(&flush->length);
+	w->packets = 1;
+	return 0;
+}
+
+static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
+			 struct qhca_swqe *w, const uint8_t *raw, uint32_t tail)
+{
+	uint64_t length;
+	uint8_t error;
+
+	if (w->kind & QHCA_WK_LOCAL)
+		return 0;
+	if (w->opcode == QHCA_WQE_FLUSH)
+		return flush_load(w);
+	if (w->flags & QHCA_WQE_F_INLINE) {
+		memcpy(w->data, raw + HEADER, tail);
+		length = tail;
+	} else {
+		sgl_load(&w->sgl, raw + HEADER, w->wire.num_sge);
+		length = w->sgl.length;
+	}
+	error = check_length(hca, qp, w, length);
+	if (error)
+		return error;
+	w->length = length;
+	w->packets = qhca_qp_is_framed(qp) ? 1 :
+		     qhca_packets(length, qp->mtu);
+	return 0;
+}
+
+/* May this QP use the opcode, as hardware.rst's table of send opcodes says? */
+static bool opcode_allowed(const struct qhca_hca *hca, const struct qhca_qp *qp,
+			   uint8_t opcode, const struct qhca_wqe_info *info)
+{
+	const uint64_t windows = QHCA_FEAT_MW1 | QHCA_FEAT_MW2B;
+
+	if (!(info->types >> qp->type & 1) || (info->feature & ~hca->features))
+		return false;
+	if (opcode == QHCA_WQE_BIND_MW)
+		return hca->features & windows;
+	if (opcode == QHCA_WQE_REG_MR)
+		return qp->flags & QHCA_QP_KERNEL;
+	return true;
+}
+
+int qhca_swqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
+		    struct qhca_swqe *w)
+{
+	uint32_t stride = 1u << qp->sw.sq_log_stride;
+	uint32_t offset = qp->sq_offset +
+			  ((num & (qp->sq_depth - 1)) << qp->sw.sq_log_stride);
+	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
+	const struct qhca_wqe_info *info;
+	uint8_t raw[HEADER + QHCA_MAX_SGE * SEG];
+	uint32_t tail;
+
+	w->valid = false;
+	if (qhca_qbuf_read(hca, &qp->buf, offset, raw, have))
+		return -1;
+	memcpy(&w->wire, raw, sizeof(w->wire));
+	w->num = num;
+	w->opcode = w->wire.opcode;
+	w->flags = w->wire.flags;
+	w->wr_id = get_le64(&w->wire.wr_id);
+	w->length = 0;
+	w->packets = 0;
+	w->kind = 0;
+	w->error = QHCA_WC_LOC_QP_OP_ERR;
+	w->valid = true;
+	/* no segments yet: inline data of an earlier WQE may lie in their place */
+	w->sgl.num = 0;
+	w->sgl.hint = 0;
+	w->sgl.base = 0;
+	w->sgl.length = 0;
+
+	if (w->opcode >= QHCA_WQE_NUM_OPCODES)
+		return 0;
+	info = &wqe_table[w->opcode];
+	w->kind = info->kind;
+	if (!opcode_allowed(hca, qp, w->opcode, info))
+		return 0;
+	tail = tail_len(qp, w);
+	if (tail > sizeof(raw) - HEADER)
+		return 0;
+	if (!fetch_tail(hca, qp, offset, raw, have, HEADER + tail)) {
+		w->valid = false;
+		return -1;
+	}
+	w->error = swqe_load(hca, qp, w, raw, tail);
+	return 0;
+}
+
+static void swqe_req(const struct qhca_qp *qp, const struct qhca_swqe *w,
+		     struct qhca_mem_req *req, uint32_t access)
+{
+	*req = (struct qhca_mem_req){
+		.pd = qp->pd,
+		.access = access,
+		.qpn = qp->qpn,
+		.kernel = qp->flags & QHCA_QP_KERNEL,
+		.channel = w->kind & QHCA_WK_SEND,
+	};
+}
+
+enum qhca_mem_status qhca_swqe_gather(struct qhca_hca *hca,
+				      const struct qhca_qp *qp,
+				      struct qhca_swqe *w, uint32_t offset,
+				      void *buf, uint32_t len)
+{
+	struct qhca_mem_req req;
+
+	if (w->flags & QHCA_WQE_F_INLINE) {
+		if (offset > sizeof(w->data) || len > sizeof(w->data) - offset)
+			return QHCA_MEM_PROT;
+		memcpy(buf, w->data + offset, len);
+		return QHCA_MEM_OK;
+	}
+	swqe_req(qp, w, &req, 0);
+	return sgl_copy(hca, &w->sgl, &req, offset, buf, len);
+}
+
+enum qhca_mem_status qhca_swqe_scatter(struct qhca_hca *hca,
+				       const struct qhca_qp *qp,
+				       struct qhca_swqe *w, uint32_t offset,
+				       const void *data, uint32_t len)
+{
+	struct qhca_mem_req req;
+
+	swqe_req(qp, w, &req, QHCA_ACCESS_LOCAL_WRITE);
+	return sgl_copy(hca, &w->sgl, &req, offset, (uint8_t *)data, len);
+}
+
+/* ---- receive queues */
+
+static int rwqe_fetch(struct qhca_hca *hca, struct qhca_qbuf *qb,
+		      uint32_t offset, uint32_t log_stride, uint32_t max_sge,
+		      struct qhca_rwqe *w)
+{
+	uint32_t stride = 1u << log_stride, num_sge, need;
+	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
+	uint8_t raw[RHEADER + QHCA_MAX_SGE * SEG];
+
+	w->valid = false;
+	if (qhca_qbuf_read(hca, qb, offset, raw, have))
+		return -1;
+	w->wr_id = get_le64(raw);
+	num_sge = get_le16(raw + 8);
+	w->next = get_le16(raw + 10);
+	w->error = 0;
+	w->sgl.num = 0;
+	w->sgl.length = 0;
+	w->valid = true;
+	if (num_sge > max_sge || num_sge > QHCA_MAX_SGE) {
+		w->error = QHCA_WC_LOC_QP_OP_ERR;
+		return 0;
+	}
+	need = RHEADER + num_sge * SEG;
+	if (need > have &&
+	    qhca_qbuf_read(hca, qb, offset + have, raw + have, need - have)) {
+		w->valid = false;
+		return -1;
+	}
+	sgl_load(&w->sgl, raw + RHEADER, num_sge);
+	return 0;
+}
+
+int qhca_rwqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
+		    struct qhca_rwqe *w)
+{
+	uint32_t slot = num & (qp->rq_depth - 1);
+
+	w->num = num;
+	w->pd = qp->pd;
+	w->kernel = qp->flags & QHCA_QP_KERNEL;
+	return rwqe_fetch(hca, &qp->buf,
+			  qp->rq_offset + (slot << qp->sw.rq_log_stride),
+			  qp->sw.rq_log_stride, qp->sw.rq_max_sge, w);
+}
+
+int qhca_rwqe_fetch_srq(struct qhca_hca *hca, struct qhca_srq *srq,
+			uint32_t slot, struct qhca_rwqe *w)
+{
+	w->num = slot;
+	w->pd = srq->pd;
+	w->kernel = srq->flags & QHCA_SRQ_KERNEL;
+	return rwqe_fetch(hca, &srq->buf, slot << srq->log_stride,
+			  srq->log_stride, srq->max_sge, w);
+}
+
+enum qhca_mem_status qhca_rwqe_scatter(struct qhca_hca *hca,
+				       const struct qhca_qp *qp,
+				       struct qhca_rwqe *w, uint32_t offset,
+				       const void *data, uint32_t len)
+{
+	struct qhca_mem_req req = {
+		.pd = w->pd,
+		.access = QHCA_ACCESS_LOCAL_WRITE,
+		.qpn = qp->qpn,
+		.kernel = w->kernel,
+		.channel = true,
+	};
+
+	return sgl_copy(hca, &w->sgl, &req, offset, (uint8_t *)data, len);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "transport/transport.h"
+
+/*
+ * Token: QPN in bits 0-22, direction in bit 23, generation in bits 24-31, which
+ * is never 0.
+ */
+#define TOKEN_QPN	0x007fffffu
+#define TOKEN_DIR	0x00800000u
+#define TOKEN_GEN	0xff000000u
+
+static const struct {
+	uint32_t flags;
+	enum qhca_counter counter;
+} causes[] = {
+	[QHCA_FAULT_GATHER] = { QHCA_FAULT_REQUESTER, QHCA_CNT_fault_gather },
+	[QHCA_FAULT_SCATTER] = { QHCA_FAULT_REQUESTER | QHCA_FAULT_WRITE,
+				 QHCA_CNT_fault_scatter },
+	[QHCA_FAULT_RECV] = { QHCA_FAULT_WRITE, QHCA_CNT_fault_recv },
+	[QHCA_FAULT_RDMA_W] = { QHCA_FAULT_WRITE | QHCA_FAULT_RDMA,
+				QHCA_CNT_fault_rdma_write },
+	[QHCA_FAULT_RDMA_R] = { QHCA_FAULT_RDMA, QHCA_CNT_fault_rdma_read },
+	[QHCA_FAULT_ATOMIC] = { QHCA_FAULT_WRITE | QHCA_FAULT_RDMA,
+				QHCA_CNT_fault_atomic },
+};
+
+static uint32_t new_token(struct qhca_hca *hca, uint32_t qpn,
+			  enum qhca_fault_dir dir)
+{
+	uint8_t *gen = &hca->qps.slot[qpn].fault_gen;
+
+	if (!++*gen)
+		++*gen;
+	return qpn | (dir == QHCA_FAULT_DIR_REQ ? TOKEN_DIR : 0) |
+	       QHCA_PUT(TOKEN_GEN, (uint32_t)*gen);
+}
+
+static void fill_info(const struct qhca_fault *f, struct qhca_fault_info *info)
+{
+	put_le32(&info->token, f->token);
+	put_le32(&info->key, f->key);
+	put_le32(&info->flags, f->flags);
+	put_le32(&info->bytes_done, f->done);
+	put_le64(&info->addr, f->addr);
+	put_le64(&info->length, f->len);
+}
+
+void qhca_fault_coalesce(struct qhca_hca *hca)
+{
+	qhca_count(hca, QHCA_CNT_faults_coalesced);
+}
+
+/*
+ * The target of a response is that of the oldest request there is, and a gather
+ * that waits is of a later one: it gives way, or it could fault each time the
+ * requester goes back, and hide the older fault for ever.
+ */
+static bool gives_way(const struct qhca_qp *qp, enum qhca_fault_cause cause)
+{
+	return cause == QHCA_FAULT_SCATTER &&
+	       qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_REQ]) ==
+		       QHCA_FAULT_GATHER;
+}
+
+/* The same access as the one that software has said is not to be had? */
+static bool known_bad(const struct qhca_hca *hca, const struct qhca_qp *qp,
+		      enum qhca_fault_dir dir)
+{
+	const struct qhca_fault *f = &qp->fault[dir];
+
+	return dir == QHCA_FAULT_DIR_RESP && qp->f_state & QHCA_FS_RESP_BAD &&
+	       f->addr == hca->mem.fault.addr && f->key == hca->mem.fault.key;
+}
+
+enum qhca_fault_raised qhca_fault_raise(struct qhca_hca *hca,
+					struct qhca_qp *qp,
+					enum qhca_fault_cause cause,
+					uint32_t before, uint64_t want)
+{
+	uint32_t flags = causes[cause].flags;
+	enum qhca_fault_dir dir = flags & QHCA_FAULT_REQUESTER ?
+				  QHCA_FAULT_DIR_REQ : QHCA_FAULT_DIR_RESP;
+	uint64_t done = hca->mem.fault.done, left = want - done;
+	struct qhca_fault *f = &qp->fault[dir];
+	struct qhca_fault_info info;
+
+	qhca_qp_dirty(hca, qp);
+	if (qhca_fault_waits(qp, dir)) {
+		if (!gives_way(qp, cause)) {
+			qhca_fault_coalesce(hca);
+			return QHCA_FAULT_AGAIN;
+		}
+		qhca_count(hca, QHCA_CNT_faults_forgotten);
+	}
+	if (known_bad(hca, qp, dir))
+		return QHCA_FAULT_BAD;
+	qp->f_state &= dir == QHCA_FAULT_DIR_REQ ? ~QHCA_FS_REQ_BAD :
+						   ~QHCA_FS_RESP_BAD;
+	/* of an R_Key all the message needs is known, of segments the next */
+	if (!(flags & QHCA_FAULT_RDMA) && left > hca->mem.fault.len)
+		left = hca->mem.fault.len;
+	*f = (struct qhca_fault){
+		.addr = hca->mem.fault.addr,
+		.len = left,
+		.time = hca->now,
+		.token = new_token(hca, qp->qpn, dir),
+		.key = hca->mem.fault.key,
+		.flags = flags | QHCA_PUT(QHCA_FAULT_CAUSE, (uint32_t)cause),
+		.done = before + (uint32_t)done,
+		.psn = cause == QHCA_FAULT_GATHER ? qp->s_psn : qp->s_una,
+	};
+	qp->f_state |= 1u << dir;
+	qhca_count(hca, QHCA_CNT_page_faults1);
+	qhca_count(hca, causes[cause].counter);
+	qhca_trace(hca, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
+	fill_info(f, &info);
+	qhca_event_fault(hca, qp->qpn, dir, &info);
+	return QHCA_FAULT_NEW;
+}
+
+void qhca_fault_forget(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	for (unsigned int dir = 0; dir < QHCA_NUM_FAULT_DIRS; dir++)
+		if (qhca_fault_waits(qp, dir))
+			qhca_count(hca, QHCA_CNT_faults_forgotten);
+	qp->f_state = 0;
+}
+
+bool qhca_fault_info(struct qhca_hca *hca, uint32_t qpn,
+		     enum qhca_fault_dir dir, struct qhca_fault_info *info)
+{
+	struct qhca_qp qp;
+
+	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live ||
+	    !qhca_ctx_read(hca, &hca->qps.cache, qpn, &qp) ||
+	    !qhca_fault_waits(&qp, dir))
+		return false;
+	fill_info(&qp.fault[dir], info);
+	return true;
+}
+
+uint8_t qhca_fault_timer(const struct qhca_qp *qp, bool again)
+{
+	uint8_t code = again ? QHCA_FAULT_TIMER_OLD : QHCA_FAULT_TIMER_NEW;
+	uint8_t least = qp->sw.min_rnr_timer;
+
+	return !least || least > code ? least : code;	/* 0 is the longest */
+}
+
+bool qhca_fault_unsolicited(const struct qhca_hca *hca)
+{
+	return hca->features & QHCA_FEAT_UNSOLICITED_ACK &&
+	       !(hca->init_flags & QHCA_INIT_NO_UNSOL_ACK);
+}
+
+/* ---- resume */
+
+static void count_latency(struct qhca_hca *hca, uint64_t ns)
+{
+	enum qhca_counter bin = QHCA_CNT_fault_us_16;
+	uint64_t limit = 16000;
+
+	for (; bin < QHCA_CNT_fault_us_more && ns > limit; limit *= 4)
+		bin++;
+	qhca_count(hca, bin);
+}
+
+static void resume_responder(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
+{
+	uint8_t was = qp->f_state;
+	enum qhca_fault_cause cause =
+		qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_RESP]);
+
+	qp->f_state &= ~(QHCA_FS_RESP | QHCA_FS_READ | QHCA_FS_NAKED);
+	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
+	if (!ok && !qhca_qp_is_reliable(qp)) {
+		/* the packet is gone; the next that wants the page meets it */
+		qp->f_state |= QHCA_FS_RESP_BAD;
+		return;
+	}
+	if (!ok) {
+		if (cause == QHCA_FAULT_RDMA_R)
+			qhca_reply_fault_failed(hca, qp);
+		else
+			qhca_request_fault_failed(hca, qp, cause);
+		return;
+	}
+	if (was & QHCA_FS_NAKED && qhca_fault_unsolicited(hca))
+		qp->r_flags |= QHCA_RF_UNSOLICITED;
+}
+
+static void resume_requester(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
+{
+	const struct qhca_fault *f = &qp->fault[QHCA_FAULT_DIR_REQ];
+
+	qp->f_state &= ~(QHCA_FS_REQ | QHCA_FS_SCATTER);
+	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
+	if (!ok && qhca_fault_cause(f) == QHCA_FAULT_SCATTER) {
+		qhca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+		return;
+	}
+	if (!ok && qp->state != QHCA_QPS_SQE)
+		qp->f_state |= QHCA_FS_REQ_BAD;
+	qhca_requester_rearm(hca, qp);
+}
+
+enum qhca_cmd_status qhca_cmd_fault_resume(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	enum qhca_fault_dir dir = ctx->index & TOKEN_DIR ? QHCA_FAULT_DIR_REQ :
+							   QHCA_FAULT_DIR_RESP;
+	bool ok = ctx->param == QHCA_RESUME_OK;
+	struct qhca_qp *qp;
+	uint64_t ns;
+
+	if (!ok && ctx->param != QHCA_RESUME_FAIL)
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+	qp = qhca_qp_get(hca, ctx->index & TOKEN_QPN);
+	if (!qp)
+		return QHCA_CMD_BAD_INDEX;
+	if (!qhca_fault_waits(qp, dir) || qp->fault[dir].token != ctx->index)
+		return QHCA_CMD_BAD_INDEX;
+	ns = hca->now - qp->fault[dir].time;
+	count_latency(hca, ns);
+	qhca_count(hca, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
+	qhca_trace(hca, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
+	qhca_qp_dirty(hca, qp);
+	if (dir == QHCA_FAULT_DIR_REQ)
+		resume_requester(hca, qp, ok);
+	else
+		resume_responder(hca, qp, ok);
+	return QHCA_CMD_OK;
+}

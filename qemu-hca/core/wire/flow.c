@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <stdlib.h>
+
+#include "transport/transport.h"
+
+#define IPV4_HLEN	20
+#define IPV6_HLEN	40
+#define IPV4_OFFSET	0x1fff		/* of a fragment */
+#define PROTO_TCP	6
+#define PROTO_UDP	17
+
+#define NO_RULE		QHCA_MAX_FLOWS
+#define NO_QP		UINT32_MAX
+
+bool qhca_flows_create(struct qhca_hca *hca)
+{
+	size_t n = hca->cfg.max_flows + 1u;
+
+	hca->flows.rule = calloc(n, sizeof(*hca->flows.rule));
+	hca->flows.order = calloc(n, sizeof(*hca->flows.order));
+	return hca->flows.rule && hca->flows.order;
+}
+
+void qhca_flows_destroy(struct qhca_hca *hca)
+{
+	free(hca->flows.rule);
+	free(hca->flows.order);
+	memset(&hca->flows, 0, sizeof(hca->flows));
+}
+
+void qhca_flows_reset(struct qhca_hca *hca)
+{
+	struct qhca_flows *f = &hca->flows;
+
+	memset(f->rule, 0, hca->cfg.max_flows * sizeof(*f->rule));
+	memset(f->of_type, 0, sizeof(f->of_type));
+	f->num = 0;
+}
+
+/* ---- what a frame is */
+
+struct seen {
+	struct qhca_flow_key key;
+	uint8_t layers;
+};
+
+/* @p: the transport header, if the packet has one in this frame. */
+static void see_ports(struct seen *s, const uint8_t *p, size_t room)
+{
+	if (room < 4)
+		return;
+	if (s->key.proto == PROTO_UDP)
+		s->layers |= QHCA_FLOW_UDP;
+	else if (s->key.proto == PROTO_TCP)
+		s->layers |= QHCA_FLOW_TCP;
+	else
+		return;
+	memcpy(s->key.sport, p, 2);
+	memcpy(s->key.dport, p + 2, 2);
+}
+
+static void see_ipv4(struct seen *s, const uint8_t *ip, size_t room)
+{
+	size_t ihl;
+
+	if (room < IPV4_HLEN || ip[0] >> 4 != 4)
+		return;
+	ihl = (size_t)(ip[0] & 15) * 4;
+	if (ihl < IPV4_HLEN || ihl > room)
+		return;
+	s->layers |= QHCA_FLOW_IPV4;
+	s->key.tos = ip[1];
+	s->key.ttl = ip[8];
+	s->key.proto = ip[9];
+	memcpy(s->key.src_ip, ip + 12, 4);
+	memcpy(s->key.dst_ip, ip + 16, 4);
+	if (!(get_be16(ip + 6) & IPV4_OFFSET))
+		see_ports(s, ip + ihl, room - ihl);
+}
+
+static void see_ipv6(struct seen *s, const uint8_t *ip, size_t room)
+{
+	if (room < IPV6_HLEN || ip[0] >> 4 != 6)
+		return;
+	s->layers |= QHCA_FLOW_IPV6;
+	s->key.tos = (uint8_t)(get_be16(ip) >> 4);
+	put_be32(s->key.flow_label, get_be32(ip) & 0xfffff);
+	s->key.proto = ip[6];
+	s->key.ttl = ip[7];
+	memcpy(s->key.src_ip, ip + 8, 16);
+	memcpy(s->key.dst_ip, ip + 24, 16);
+	see_ports(s, ip + IPV6_HLEN, room - IPV6_HLEN);
+}
+
+/* @len is at least that of an Ethernet header. */
+static void see(const uint8_t *frame, size_t len, struct seen *s)
+{
+	size_t off = QHCA_ETH_HLEN;
+	uint16_t type = get_be16(frame + 12);
+
+	memset(s, 0, sizeof(*s));
+	memcpy(s->key.dmac, frame, 6);
+	memcpy(s->key.smac, frame + 6, 6);
+	if (type == QHCA_ETHERTYPE_VLAN && len >= off + QHCA_VLAN_HLEN) {
+		s->layers |= QHCA_FLOW_VLAN;
+		memcpy(s->key.vlan, frame + 14, 2);
+		type = get_be16(frame + 16);
+		off += QHCA_VLAN_HLEN;
+	}
+	put_be16(s->key.ethertype, type);
+	if (type == QHCA_ETHERTYPE_IPV4)
+		see_ipv4(s, frame + off, len - off);
+	else if (type == QHCA_ETHERTYPE_IPV6)
+		see_ipv6(s, frame + off, len - off);
+}
+
+/* As words: each frame is compared with each rule. */
+static bool matches(const struct qhca_flow_rule *r, const struct seen *s)
+{
+	const uint8_t *want = (const uint8_t *)&r->key;
+	const uint8_t *mask = (const uint8_t *)&r->mask;
+	const uint8_t *is = (const uint8_t *)&s->key;
+	uint64_t w, m, v;
+
+	if (r->layers & ~s->layers)
+		return false;
+	for (size_t i = 0; i < sizeof(r->key); i += sizeof(w)) {
+		memcpy(&w, want + i, sizeof(w));
+		memcpy(&m, mask + i, sizeof(m));
+		memcpy(&v, is + i, sizeof(v));
+		if ((v ^ w) & m)
+			return false;
+	}
+	return true;
+}
+
+/* ---- who gets it */
+
+static const struct qhca_flow_rule *rule_at(const struct qhca_flows *f,
+					    uint32_t i)
+{
+	return &f->rule[f->order[i]];
+}
+
+/* To all rules whose types are among @types (bits); a QP may end the device. */
+static void give_copies(struct qhca_hca *hca, unsigned int types,
+			const uint8_t *frame, size_t len)
+{
+	const struct qhca_flows *f = &hca->flows;
+
+	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++)
+		if (types >> rule_at(f, i)->type & 1)
+			qhca_raw_rx(hca, rule_at(f, i)->qpn, frame, len);
+}
+
+void qhca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+{
+	give_copies(hca, 1u << QHCA_FLOW_SNIFFER, frame, len);
+}
+
+void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+{
+	unsigned int types = 1u << QHCA_FLOW_ALL_DEFAULT;
+
+	if (frame[0] & 1)
+		types |= 1u << QHCA_FLOW_MC_DEFAULT;
+	give_copies(hca, types, frame, len);
+}
+
+bool qhca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+{
+	const struct qhca_flows *f = &hca->flows;
+	struct seen s;
+
+	if (!f->of_type[QHCA_FLOW_NORMAL])
+		return false;
+	see(frame, len, &s);
+	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++) {
+		const struct qhca_flow_rule *r = rule_at(f, i);
+
+		if (r->type != QHCA_FLOW_NORMAL || !matches(r, &s))
+			continue;
+		qhca_raw_rx(hca, r->qpn, frame, len);
+		if (!(r->flags & QHCA_FLOW_F_DONT_TRAP))
+			return true;
+	}
+	return false;
+}
+
+bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+{
+	const struct qhca_flows *f = &hca->flows;
+	struct seen s;
+
+	if (!f->of_type[QHCA_FLOW_NORMAL])
+		return false;
+	see(frame, len, &s);
+	for (uint32_t i = 0; i < f->num; i++)
+		if (rule_at(f, i)->type == QHCA_FLOW_NORMAL &&
+		    matches(rule_at(f, i), &s))
+			return true;
+	return false;
+}
+
+/* ---- commands */
+
+/* Is rule @a asked before rule @b? */
+static bool before(const struct qhca_flows *f, uint16_t a, uint16_t b)
+{
+	return f->rule[a].priority != f->rule[b].priority ?
+	       f->rule[a].priority < f->rule[b].priority : a < b;
+}
+
+static void add(struct qhca_flows *f, uint16_t index)
+{
+	uint32_t at = f->num++;
+
+	for (; at && before(f, index, f->order[at - 1]); at--)
+		f->order[at] = f->order[at - 1];
+	f->order[at] = index;
+	f->of_type[f->rule[index].type]++;
+	f->rule[index].used = true;
+}
+
+/* Forget rule @index, or NO_RULE, and those of @qpn, or NO_QP. */
+static void forget(struct qhca_flows *f, uint32_t index, uint32_t qpn)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < f->num; i++) {
+		struct qhca_flow_rule *r = &f->rule[f->order[i]];
+
+		if (f->order[i] != index && r->qpn != qpn) {
+			f->order[left++] = f->order[i];
+			continue;
+		}
+		f->of_type[r->type]--;
+		r->used = false;
+	}
+	f->num = left;
+}
+
+void qhca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn)
+{
+	forget(&hca->flows, NO_RULE, qpn);
+}
+
+enum qhca_cmd_status qhca_cmd_create_flow(struct qhca_hca *hca,
+					  struct qhca_cmd_ctx *ctx)
+{
+	const struct qhca_flow *in = (const void *)ctx->in;
+	struct qhca_flow_rule *r = &hca->flows.rule[ctx->index];
+	uint32_t qpn = get_le32(&in->qpn);
+
+	if (r->used)
+		return QHCA_CMD_IN_USE;
+	if (in->type >= QHCA_FLOW_NUM_TYPES)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, type));
+	if (in->layers & ~QHCA_FLOW_LAYERS)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, layers));
+	if (in->flags & ~QHCA_FLOW_F_DONT_TRAP)
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
+	if (!qhca_qp_is_raw(hca, qpn))
+		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
+	*r = (struct qhca_flow_rule){
+		.key = in->key, .mask = in->mask, .qpn = qpn,
+		.priority = get_le16(&in->priority), .type = in->type,
+		.layers = in->layers, .flags = in->flags,
+	};
+	add(&hca->flows, (uint16_t)ctx->index);
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_destroy_flow(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	if (!hca->flows.rule[ctx->index].used)
+		return QHCA_CMD_BAD_STATE;
+	forget(&hca->flows, ctx->index, NO_QP);
+	return QHCA_CMD_OK;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The edge between the transport and the wire: headers of packets out, and to
+ * which QP a packet in belongs.
+ */
+#include "transport/transport.h"
+
+#include "wire/icrc.h"
+
+#define NO_VLAN		0xffff
+#define VLAN_ID		0x0fff
+#define DEFAULT_TTL	64
+#define MTU_OVERHEAD	96	/* IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC */
+
+/* ---- out */
+
+/* As Linux derives it, so that peers and networks see the same entropy. */
+static uint16_t udp_sport(const struct qhca_av *av, uint32_t qpn,
+			  uint32_t dest_qpn)
+{
+	uint32_t label = get_le32(&av->flow_label) & 0xfffff;
+	uint16_t sport = get_le16(&av->udp_sport);
+	uint64_t v;
+
+	if (sport)
+		return sport;
+	if (!label) {
+		v = (uint64_t)qpn * dest_qpn;
+		label = (v ^ v >> 20 ^ v >> 40) & 0xfffff;
+	}
+	return ((label & 0x3fff) ^ label >> 14) | 0xc000;
+}
+
+bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path)
+{
+	const struct qhca_gid *gid = qhca_gid_get(hca, av->sgid_index);
+
+	if (!gid || qhca_gid_is_ipv4(gid->gid) != qhca_gid_is_ipv4(av->dgid))
+		return false;
+	memcpy(path->dmac, av->dmac, 6);
+	memcpy(path->smac, gid->smac, 6);
+	memcpy(path->sgid, gid->gid, 16);
+	memcpy(path->dgid, av->dgid, 16);
+	path->vlan = gid->vlan;
+	path->sl = av->sl;
+	path->traffic_class = av->traffic_class;
+	path->hop_limit = av->hop_limit ? av->hop_limit : DEFAULT_TTL;
+	path->flow_label = get_le32(&av->flow_label) & 0xfffff;
+	path->sport = udp_sport(av, qpn, dest_qpn);
+	return true;
+}
+
+bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
+		      const struct qhca_pkt *pkt, uint32_t qpn,
+		      struct qhca_frame *f)
+{
+	size_t udp_len = qhca_pkt_header_len(pkt->opcode) + pkt->payload_len +
+			 qhca_pkt_pad(pkt->payload_len) + QHCA_ICRC_LEN;
+
+	f->data = qhca_tx_begin(hca, qhca_path_header_len(path) + udp_len);
+	if (!f->data)
+		return false;
+	f->bth_off = qhca_path_build(path, f->data, udp_len, &f->ip_off);
+	f->ip_len = f->bth_off - f->ip_off - QHCA_UDP_HLEN;
+	f->payload = f->data + f->bth_off +
+		     qhca_pkt_build(pkt, f->data + f->bth_off);
+	f->payload_len = pkt->payload_len;
+	f->qpn = qpn;
+	f->psn = pkt->psn;
+	f->opcode = pkt->opcode;
+	return true;
+}
+
+void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f)
+{
+	uint32_t pad = qhca_pkt_pad(f->payload_len);
+	uint8_t *end = f->payload + f->payload_len + pad;
+	size_t len = end - (f->data + f->bth_off);
+
+	memset(end - pad, 0, pad);
+	if (hca->cfg.rxe_flush && f->opcode == (QHCA_SVC_RC | QHCA_OP_FLUSH))
+		put_le32(end, qhca_icrc_rxe_flush(f->data + f->ip_off,
+						  f->ip_len, len));
+	else
+		put_le32(end, qhca_icrc(f->data + f->ip_off, f->ip_len, len));
+	qhca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
+		   end + QHCA_ICRC_LEN - f->data);
+	qhca_tx_end(hca, end + QHCA_ICRC_LEN - f->data);
+}
+
+uint32_t qhca_port_mtu(const struct qhca_hca *hca)
+{
+	uint32_t mtu = 4096;
+
+	while (mtu > 256 && mtu + MTU_OVERHEAD > hca->port.eth_mtu)
+		mtu /= 2;
+	return mtu;
+}
+
+/* ---- in */
+
+static void drop(struct qhca_hca *hca, uint32_t qpn, enum qhca_counter why)
+{
+	qhca_count(hca, why);
+	qhca_trace(hca, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
+}
+
+static bool icrc_right(const struct qhca_hca *hca,
+		       const struct qhca_rx_info *info)
+{
+	const uint8_t *ip = info->frame + info->ip_off;
+	const uint8_t *bth = info->frame + info->bth_off;
+	size_t ip_len = info->udp_off - info->ip_off;
+	size_t len = info->bth_len - QHCA_ICRC_LEN;
+	uint32_t icrc = get_le32(bth + len);
+
+	if (qhca_icrc(ip, ip_len, len) == icrc)
+		return true;
+	return hca->cfg.rxe_flush &&
+	       bth[0] == (QHCA_SVC_RC | QHCA_OP_FLUSH) &&
+	       qhca_icrc_rxe_flush(ip, ip_len, len) == icrc;
+}
+
+static uint16_t vlan_id(uint16_t tci)
+{
+	return tci == NO_VLAN ? 0 : tci & VLAN_ID;
+}
+
+/* A connected QP hears only its peer, at the address it was connected with. */
+static bool from_peer(struct qhca_hca *hca, const struct qhca_qp *qp,
+		      const struct qhca_rx_info *info)
+{
+	const struct qhca_gid *gid = qhca_gid_get(hca, qp->sw.av.sgid_index);
+
+	return gid && !info->multicast &&
+	       !memcmp(info->sgid, qp->sw.av.dgid, 16) &&
+	       !memcmp(info->dgid, gid->gid, 16) &&
+	       vlan_id(info->vlan) ==
+	       (gid->vlan == QHCA_VLAN_NONE ? 0 : gid->vlan);
+}
+
+/* What each state takes: Documentation/hardware.rst, What a state does. */
+static bool state_takes(uint8_t state, bool response)
+{
+	const uint8_t requests = 1u << QHCA_QPS_RTR | 1u << QHCA_QPS_RTS |
+				 1u << QHCA_QPS_SQD | 1u << QHCA_QPS_SQE;
+	const uint8_t responses = 1u << QHCA_QPS_RTS | 1u << QHCA_QPS_SQD;
+
+	return (response ? responses : requests) >> state & 1;
+}
+
+static void comm_est(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	if (qp->state != QHCA_QPS_RTR || qp->r_flags & QHCA_RF_COMM_EST)
+		return;
+	qp->r_flags |= QHCA_RF_COMM_EST;
+	qhca_qp_dirty(hca, qp);
+	qhca_event(hca, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
+}
+
+static void deliver_connected(struct qhca_hca *hca, uint32_t qpn,
+			      const struct qhca_pkt *pkt,
+			      const struct qhca_rx_info *info)
+{
+	struct qhca_qp *qp = qhca_qp_get(hca, qpn);
+
+	if (!qp)
+		return;
+	if (!from_peer(hca, qp, info)) {
+		drop(hca, qpn, QHCA_CNT_rx_dropped);
+		return;
+	}
+	if (pkt->what & QHCA_OPF_RESPONSE) {
+		qhca_response_rx(hca, qp, pkt);
+		return;
+	}
+	comm_est(hca, qp);
+	if (qp->type == QHCA_QPT_UC)
+		qhca_uc_rx(hca, qp, pkt);
+	else
+		qhca_request_rx(hca, qp, pkt);
+}
+
+/* Checks that need no context, by what the chip knows of the QPN. */
+static bool admit(struct qhca_hca *hca, uint32_t qpn,
+		  const struct qhca_pkt *pkt)
+{
+	static const uint8_t service[] = {
+		[QHCA_QPT_RC] = QHCA_SVC_RC, [QHCA_QPT_UC] = QHCA_SVC_UC,
+		[QHCA_QPT_UD] = QHCA_SVC_UD, [QHCA_QPT_GSI] = QHCA_SVC_UD,
+		[QHCA_QPT_XRC_INI] = QHCA_SVC_XRC,
+		[QHCA_QPT_XRC_TGT] = QHCA_SVC_XRC,
+		[QHCA_QPT_RAW] = QHCA_SVC_NONE,
+	};
+	const struct qhca_qpslot *slot = &hca->qps.slot[qpn];
+	bool response = pkt->what & QHCA_OPF_RESPONSE;
+	enum qhca_counter why = QHCA_NUM_COUNTERS;
+
+	if (service[slot->type] != pkt->service ||
+	    (slot->type == QHCA_QPT_XRC_INI && !response) ||
+	    (slot->type == QHCA_QPT_XRC_TGT && response))
+		why = QHCA_CNT_rx_dropped;
+	else if (!state_takes(slot->state, response))
+		why = QHCA_CNT_rx_bad_state;
+	else if ((pkt->pkey & 0x7fff) != (QHCA_PKEY_DEFAULT & 0x7fff))
+		why = QHCA_CNT_rx_bad_pkey;
+	if (why == QHCA_NUM_COUNTERS)
+		return true;
+	if (why == QHCA_CNT_rx_bad_pkey)
+		hca->port.pkey_violations++;
+	drop(hca, qpn, why);
+	return false;
+}
+
+static void deliver_datagram(struct qhca_hca *hca, uint32_t qpn,
+			     const struct qhca_pkt *pkt,
+			     const struct qhca_rx_info *info)
+{
+	struct qhca_qp *qp = qhca_qp_get(hca, qpn);
+
+	if (qp)
+		qhca_datagram_rx(hca, qp, pkt, info);
+}
+
+struct multicast {
+	const struct qhca_pkt *pkt;
+	const struct qhca_rx_info *info;
+};
+
+static bool deliver_member(struct qhca_hca *hca, uint32_t qpn, void *arg)
+{
+	const struct multicast *m = arg;
+
+	if (qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
+	    admit(hca, qpn, m->pkt))
+		deliver_datagram(hca, qpn, m->pkt, m->info);
+	return !qhca_is_dead(hca);
+}
+
+static void deliver_multicast(struct qhca_hca *hca, const struct qhca_pkt *pkt,
+			      const struct qhca_rx_info *info)
+{
+	struct multicast m = { .pkt = pkt, .info = info };
+
+	if (pkt->dest_qpn != QHCA_QPN_MCAST || pkt->service != QHCA_SVC_UD)
+		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_dropped);
+	else if (!qhca_mcast_for_each(hca, info->dgid, deliver_member, &m))
+		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_no_qp);
+}
+
+void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info)
+{
+	struct qhca_pkt pkt;
+	uint32_t qpn;
+
+	if (!qhca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {
+		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_malformed);
+		return;
+	}
+	if (!icrc_right(hca, info)) {
+		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
+		return;
+	}
+	qpn = pkt.dest_qpn;
+	qhca_count(hca, QHCA_CNT_rx_packets);
+	qhca_count_n(hca, QHCA_CNT_rx_bytes, info->len);
+	qhca_trace(hca, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);
+	if (info->multicast) {
+		deliver_multicast(hca, &pkt, info);
+		return;
+	}
+	if (!qpn || qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live) {
+		drop(hca, qpn, QHCA_CNT_rx_no_qp);
+		return;
+	}
+	if (!admit(hca, qpn, &pkt))
+		return;
+	if (pkt.service == QHCA_SVC_UD)
+		deliver_datagram(hca, qpn, &pkt, info);
+	else
+		deliver_connected(hca, qpn, &pkt, info);
+}
