@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "receive.h"
 
 /* ------------------------------------------------------------------------
  * Configuration

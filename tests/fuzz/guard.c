@@ -9,6 +9,7 @@
 #include "alloc.h"
 #include "wire/icrc.h"
 #include "wire/pkt.h"
+#include "wire/roce.h"
 
 /*
  * DMA of one call: a WQE costs a handful, an acknowledgement may complete a

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "receive.h"
+
 #include "frames.h"
 
 static struct host *with_gids(void)

@@ -186,3 +186,37 @@ uint64_t qhca_inject_deadline(const struct qhca_inject *inj)
 			first = inj->slot[i].due;
 	return first;
 }
+
+#define FATE(kind)	(1u << QHCA_INJECT_##kind)
+
+unsigned int qhca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
+			       size_t payload, bool rx)
+{
+	struct qhca_inject *inj = &hca->inject;
+	uint32_t fate = qhca_inject_decide(inj);
+
+	if (fate & FATE(DROP)) {
+		qhca_count(hca, QHCA_CNT_inject_dropped);
+		return 0;
+	}
+	if (fate & FATE(CORRUPT)) {
+		qhca_inject_flip(inj, frame, payload, len);
+		qhca_count(hca, QHCA_CNT_inject_corrupted);
+	}
+	if (fate & FATE(DUPLICATE) &&
+	    qhca_inject_hold(inj, frame, len, rx, false, hca->now))
+		qhca_count(hca, QHCA_CNT_inject_duplicated);
+	if (fate & FATE(DELAY) &&
+	    qhca_inject_hold(inj, frame, len, rx, false,
+			     hca->now + inj->cfg.delay_ns)) {
+		qhca_count(hca, QHCA_CNT_inject_delayed);
+		return 0;
+	}
+	if (fate & FATE(REORDER) &&
+	    qhca_inject_hold(inj, frame, len, rx, true,
+			     hca->now + QHCA_INJECT_REORDER_NS)) {
+		qhca_count(hca, QHCA_CNT_inject_reordered);
+		return 0;
+	}
+	return 1;
+}

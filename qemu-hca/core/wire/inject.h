@@ -58,6 +58,14 @@ struct qhca_inject_frame *qhca_inject_due(struct qhca_inject *inj, uint64_t now)
 const uint8_t *qhca_inject_data(const struct qhca_inject *inj,
 				const struct qhca_inject_frame *f);
 void qhca_inject_drop(struct qhca_inject *inj, struct qhca_inject_frame *f);
+
+/*
+ * What the injector does to a frame of @len bytes at @frame, writable:
+ * returns how often it goes on now.  @payload is where corruption may begin.
+ */
+unsigned int qhca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
+			       size_t payload, bool rx);
+
 uint64_t qhca_inject_deadline(const struct qhca_inject *inj);
 
 #endif /* QHCA_CORE_INJECT_H */

@@ -2,72 +2,12 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "receive.h"
 
 #define IP_PROTO_UDP	17
 #define IPV4_HLEN	20
 #define IPV6_HLEN	40
 #define IPV4_FRAGMENT	0x3fff		/* more-fragments and offset */
-
-bool qhca_wire_create(struct qhca_hca *hca)
-{
-	struct qhca_wire *w = &hca->wire;
-
-	w->scratch = malloc(QHCA_MAX_FRAME);
-	w->rx_scratch = malloc(QHCA_MAX_FRAME);
-	w->loop = malloc((size_t)QHCA_LOOP_FRAMES * QHCA_MAX_FRAME);
-	return w->scratch && w->rx_scratch && w->loop;
-}
-
-void qhca_wire_destroy(struct qhca_hca *hca)
-{
-	free(hca->wire.scratch);
-	free(hca->wire.rx_scratch);
-	free(hca->wire.loop);
-	memset(&hca->wire, 0, sizeof(hca->wire));
-}
-
-void qhca_wire_reset(struct qhca_hca *hca)
-{
-	hca->wire.tx_frame = NULL;
-	hca->wire.loop_ci = hca->wire.loop_pi;
-	hca->wire.tx_no_loop = false;
-	/* a host without room says so again; one that has lost what it held may not */
-	hca->wire.tx_blocked = false;
-}
-
-/* ------------------------------------------------------------------------
- * Internet checksum
- */
-static uint32_t fold16(uint64_t sum)
-{
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint32_t)sum;
-}
-
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
-{
-	uint64_t native = 0;
-	uint32_t word, folded;
-
-	/* the sum does not care about byte order until it is folded */
-	for (; len >= 4; p += 4, len -= 4) {
-		memcpy(&word, p, sizeof(word));
-		native += word;
-	}
-	word = 0;
-	memcpy(&word, p, len);
-	native += word;
-	folded = fold16(native);
-	if (!QHCA_BIG_ENDIAN)
-		folded = qhca_swap16((uint16_t)folded);
-	return sum + folded;
-}
-
-uint16_t qhca_csum_fold(uint32_t sum)
-{
-	return (uint16_t)~fold16(sum);
-}
 
 /* ------------------------------------------------------------------------
  * Steering (hardware.rst, "Packets received")
@@ -209,44 +149,6 @@ static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 	}
 }
 
-#define FATE(kind)	(1u << QHCA_INJECT_##kind)
-
-/*
- * What the injector does to a frame of @len bytes at @frame, writable:
- * returns how often it goes on now.  @payload is where corruption may begin.
- */
-static unsigned int inject(struct qhca_hca *hca, uint8_t *frame, size_t len,
-			   size_t payload, bool rx)
-{
-	struct qhca_inject *inj = &hca->inject;
-	uint32_t fate = qhca_inject_decide(inj);
-
-	if (fate & FATE(DROP)) {
-		qhca_count(hca, QHCA_CNT_inject_dropped);
-		return 0;
-	}
-	if (fate & FATE(CORRUPT)) {
-		qhca_inject_flip(inj, frame, payload, len);
-		qhca_count(hca, QHCA_CNT_inject_corrupted);
-	}
-	if (fate & FATE(DUPLICATE) &&
-	    qhca_inject_hold(inj, frame, len, rx, false, hca->now))
-		qhca_count(hca, QHCA_CNT_inject_duplicated);
-	if (fate & FATE(DELAY) &&
-	    qhca_inject_hold(inj, frame, len, rx, false,
-			     hca->now + inj->cfg.delay_ns)) {
-		qhca_count(hca, QHCA_CNT_inject_delayed);
-		return 0;
-	}
-	if (fate & FATE(REORDER) &&
-	    qhca_inject_hold(inj, frame, len, rx, true,
-			     hca->now + QHCA_INJECT_REORDER_NS)) {
-		qhca_count(hca, QHCA_CNT_inject_reordered);
-		return 0;
-	}
-	return 1;
-}
-
 /* A frame from the wire or looped back, through the injector. */
 static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
@@ -259,7 +161,7 @@ static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 		return;
 	}
 	memcpy(w->rx_scratch, frame, len);
-	if (!inject(hca, w->rx_scratch, info.len, info.bth_off, true))
+	if (!qhca_inject_apply(hca, w->rx_scratch, info.len, info.bth_off, true))
 		return;
 	deliver(hca, w->rx_scratch, len);
 	qhca_inject_passed(&hca->inject, true, hca->now);
@@ -290,141 +192,8 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 }
 
 /* ------------------------------------------------------------------------
- * Sending
- */
-static bool loop_full(const struct qhca_wire *w)
-{
-	return w->loop_pi - w->loop_ci == QHCA_LOOP_FRAMES;
-}
-
-static void loop_push(struct qhca_hca *hca, const uint8_t *frame, size_t len)
-{
-	struct qhca_wire *w = &hca->wire;
-	uint32_t slot = w->loop_pi % QHCA_LOOP_FRAMES;
-
-	if (loop_full(w))
-		return;			/* lost as on a wire */
-	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
-	w->loop_len[slot] = (uint32_t)len;
-	w->loop_pi++;
-	qhca_count(hca, QHCA_CNT_loopback_packets);
-}
-
-uint8_t *qhca_tx_begin(struct qhca_hca *hca, size_t max_len)
-{
-	struct qhca_wire *w = &hca->wire;
-
-	w->tx_frame = NULL;
-	if (max_len > QHCA_MAX_FRAME || loop_full(w))
-		return NULL;
-	w->tx_scratch = !hca->link_up;
-	if (w->tx_scratch) {
-		w->tx_frame = w->scratch;
-	} else if (!w->tx_blocked) {
-		w->tx_frame = hca->ops.tx_reserve(hca->host, max_len);
-		w->tx_blocked = !w->tx_frame;
-	}
-	w->tx_room = max_len;
-	return w->tx_frame;
-}
-
-/* Where the frame at @frame goes: to us, to the link, or both. */
-static bool loops_only(struct qhca_hca *hca, const uint8_t *frame)
-{
-	return !(frame[0] & 1) && qhca_mac_is_ours(hca, frame);
-}
-
-static bool loops_too(const struct qhca_hca *hca, const uint8_t *frame)
-{
-	return frame[0] & 1 && hca->port.num_members && !hca->wire.tx_no_loop;
-}
-
-/* Commit the frame last reserved, or loop it back. */
-static void emit(struct qhca_hca *hca, const uint8_t *frame, size_t len)
-{
-	if (loops_only(hca, frame)) {
-		loop_push(hca, frame, len);
-		return;
-	}
-	if (loops_too(hca, frame))
-		loop_push(hca, frame, len);
-	if (!hca->wire.tx_scratch)
-		hca->ops.tx_commit(hca->host, len);
-}
-
-/* Where the BTH begins in a frame of our own making. */
-static size_t own_bth_offset(const uint8_t *frame)
-{
-	size_t off = QHCA_ETH_HLEN;
-	uint16_t ethertype = get_be16(frame + 12);
-
-	if (ethertype == QHCA_ETHERTYPE_VLAN) {
-		ethertype = get_be16(frame + 16);
-		off += QHCA_VLAN_HLEN;
-	}
-	return off + QHCA_UDP_HLEN +
-	       (ethertype == QHCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
-}
-
-void qhca_tx_end(struct qhca_hca *hca, size_t len)
-{
-	struct qhca_wire *w = &hca->wire;
-	uint8_t *frame = w->tx_frame;
-
-	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < QHCA_ETH_HLEN)
-		return;
-	qhca_count(hca, QHCA_CNT_tx_packets);
-	qhca_count_n(hca, QHCA_CNT_tx_bytes, len);
-	if (!qhca_inject_active(&hca->inject, false)) {
-		emit(hca, frame, len);
-	} else if (inject(hca, frame, len, own_bth_offset(frame), false)) {
-		emit(hca, frame, len);
-		qhca_inject_passed(&hca->inject, false, hca->now);
-	}
-	w->tx_no_loop = false;
-}
-
-void qhca_tx_raw(struct qhca_hca *hca, size_t len)
-{
-	struct qhca_wire *w = &hca->wire;
-	uint8_t *frame = w->tx_frame;
-	bool stays;
-
-	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < QHCA_ETH_HLEN)
-		return;
-	stays = loops_only(hca, frame);
-	qhca_count(hca, QHCA_CNT_raw_tx_packets);
-	if (stays || qhca_flow_wants(hca, frame, len))
-		loop_push(hca, frame, len);
-	if (!stays && !w->tx_scratch)
-		hca->ops.tx_commit(hca->host, len);
-}
-
-void qhca_tx_ready(struct qhca_hca *hca, uint64_t now)
-{
-	if (!hca->entered)
-		hca->now = now;
-	hca->wire.tx_blocked = false;
-}
-
-/* ------------------------------------------------------------------------
  * Frames that wait here
  */
-
-/* Send a frame that the injector held; false: no room now. */
-static bool release_tx(struct qhca_hca *hca, const struct qhca_inject_frame *f)
-{
-	uint8_t *frame = qhca_tx_begin(hca, f->len);
-
-	if (!frame)
-		return false;
-	memcpy(frame, qhca_inject_data(&hca->inject, f), f->len);
-	hca->wire.tx_frame = NULL;
-	emit(hca, frame, f->len);
-	return true;
-}
 
 static bool release_one(struct qhca_hca *hca)
 {
@@ -433,7 +202,7 @@ static bool release_one(struct qhca_hca *hca)
 	if (!f)
 		return false;
 	if (!f->rx) {
-		if (!release_tx(hca, f))
+		if (!qhca_tx_release(hca, f))
 			return false;
 		qhca_inject_drop(&hca->inject, f);
 		return true;

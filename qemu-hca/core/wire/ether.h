@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Lengths and types of the headers below RoCE, and the Internet checksum.
+ */
+#ifndef QHCA_CORE_ETHER_H
+#define QHCA_CORE_ETHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define QHCA_ETH_HLEN		14
+#define QHCA_VLAN_HLEN		4
+#define QHCA_UDP_HLEN		8
+#define QHCA_MIN_FRAME		60	/* bytes without FCS: shorter are padded */
+#define QHCA_ETHERTYPE_VLAN	0x8100
+#define QHCA_ETHERTYPE_IPV4	0x0800
+#define QHCA_ETHERTYPE_IPV6	0x86dd
+#define QHCA_MIN_ROCE_LEN	16	/* BTH and ICRC */
+
+/* One's complement sum (not inverted) of @len bytes, carried on from @sum. */
+uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+uint16_t qhca_csum_fold(uint32_t sum);	/* folded and inverted */
+
+#endif /* QHCA_CORE_ETHER_H */
