@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "deliver.h"
 #include "receive.h"
 
 #define IP_PROTO_UDP	17

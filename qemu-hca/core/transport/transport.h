@@ -7,7 +7,6 @@
  *   flush.c       completions of queues in error
  *   sched.c       turns and timers
  *   linger.c      staying at send queues
- *   roce.c        packets in: to which QP; packets out: headers
  *   requester.c   send queues: packets out
  *   response.c    RC send queue: acknowledgements in
  *   responder.c   RC requests in
@@ -25,6 +24,7 @@
 #define QHCA_CORE_TRANSPORT_H
 
 #include "hca.h"
+#include "wire/frame.h"
 #include "wire/pkt.h"
 #include "wire/psn.h"
 #include "wire/roce.h"
@@ -116,36 +116,6 @@ bool qhca_srq_xrc_again(struct qhca_hca *hca, uint32_t token, uint32_t xrcd,
 /* Complete WQEs with WR_FLUSH_ERR; returns how many.  *more: some are left. */
 unsigned int qhca_qp_flush(struct qhca_hca *hca, struct qhca_qp *qp,
 			   unsigned int budget, bool *more);
-
-/* ---- roce.c */
-
-struct qhca_frame {
-	uint8_t *data;			/* Ethernet header first */
-	uint8_t *payload;
-	size_t ip_off;
-	size_t ip_len;
-	size_t bth_off;
-	uint32_t payload_len;
-	uint32_t qpn, psn;		/* for the trace */
-	uint8_t opcode;
-};
-
-/* false: the source GID is not valid. */
-bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
-		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path);
-/*
- * Begin a packet of QP @qpn: all headers written, @f->payload is for the caller
- * to fill with @pkt->payload_len bytes.  false: no room on the link now.  What
- * is begun and not ended is forgotten.
- */
-bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
-		      const struct qhca_pkt *pkt, uint32_t qpn,
-		      struct qhca_frame *f);
-/* Pad, ICRC, send. */
-void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f);
-
-/* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
-uint32_t qhca_port_mtu(const struct qhca_hca *hca);
 
 static inline uint8_t qhca_service(const struct qhca_qp *qp)
 {

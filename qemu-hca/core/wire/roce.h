@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Entry of the transport: a RoCEv2 packet that arrived.
+ * A RoCEv2 packet that arrived, as the layers below see it.
  */
 #ifndef QHCA_CORE_ROCE_H
 #define QHCA_CORE_ROCE_H
@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct qhca_hca;
 
 #define QHCA_ROCE_UDP_PORT	4791
 
@@ -33,7 +31,5 @@ struct qhca_rx_info {
 	uint8_t sgid[16];		/* sender, network order */
 	uint8_t dgid[16];
 };
-
-void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info);
 
 #endif /* QHCA_CORE_ROCE_H */

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * RoCEv2 frames out: headers, padding, the invariant CRC.
+ */
+#include "wire/frame.h"
+
+#include "hca.h"
+#include "wire/icrc.h"
+
+#define DEFAULT_TTL	64
+#define MTU_OVERHEAD	96	/* IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC */
+
+/* As Linux derives it, so that peers and networks see the same entropy. */
+static uint16_t udp_sport(const struct qhca_av *av, uint32_t qpn,
+			  uint32_t dest_qpn)
+{
+	uint32_t label = get_le32(&av->flow_label) & 0xfffff;
+	uint16_t sport = get_le16(&av->udp_sport);
+	uint64_t v;
+
+	if (sport)
+		return sport;
+	if (!label) {
+		v = (uint64_t)qpn * dest_qpn;
+		label = (v ^ v >> 20 ^ v >> 40) & 0xfffff;
+	}
+	return ((label & 0x3fff) ^ label >> 14) | 0xc000;
+}
+
+bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path)
+{
+	const struct qhca_gid *gid = qhca_gid_get(hca, av->sgid_index);
+
+	if (!gid || qhca_gid_is_ipv4(gid->gid) != qhca_gid_is_ipv4(av->dgid))
+		return false;
+	memcpy(path->dmac, av->dmac, 6);
+	memcpy(path->smac, gid->smac, 6);
+	memcpy(path->sgid, gid->gid, 16);
+	memcpy(path->dgid, av->dgid, 16);
+	path->vlan = gid->vlan;
+	path->sl = av->sl;
+	path->traffic_class = av->traffic_class;
+	path->hop_limit = av->hop_limit ? av->hop_limit : DEFAULT_TTL;
+	path->flow_label = get_le32(&av->flow_label) & 0xfffff;
+	path->sport = udp_sport(av, qpn, dest_qpn);
+	return true;
+}
+
+bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
+		      const struct qhca_pkt *pkt, uint32_t qpn,
+		      struct qhca_frame *f)
+{
+	size_t udp_len = qhca_pkt_header_len(pkt->opcode) + pkt->payload_len +
+			 qhca_pkt_pad(pkt->payload_len) + QHCA_ICRC_LEN;
+
+	f->data = qhca_tx_begin(hca, qhca_path_header_len(path) + udp_len);
+	if (!f->data)
+		return false;
+	f->bth_off = qhca_path_build(path, f->data, udp_len, &f->ip_off);
+	f->ip_len = f->bth_off - f->ip_off - QHCA_UDP_HLEN;
+	f->payload = f->data + f->bth_off +
+		     qhca_pkt_build(pkt, f->data + f->bth_off);
+	f->payload_len = pkt->payload_len;
+	f->qpn = qpn;
+	f->psn = pkt->psn;
+	f->opcode = pkt->opcode;
+	return true;
+}
+
+void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f)
+{
+	uint32_t pad = qhca_pkt_pad(f->payload_len);
+	uint8_t *end = f->payload + f->payload_len + pad;
+	size_t len = end - (f->data + f->bth_off);
+
+	memset(end - pad, 0, pad);
+	if (hca->cfg.rxe_flush && f->opcode == (QHCA_SVC_RC | QHCA_OP_FLUSH))
+		put_le32(end, qhca_icrc_rxe_flush(f->data + f->ip_off,
+						  f->ip_len, len));
+	else
+		put_le32(end, qhca_icrc(f->data + f->ip_off, f->ip_len, len));
+	qhca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
+		   end + QHCA_ICRC_LEN - f->data);
+	qhca_tx_end(hca, end + QHCA_ICRC_LEN - f->data);
+}
+
+uint32_t qhca_port_mtu(const struct qhca_hca *hca)
+{
+	uint32_t mtu = 4096;
+
+	while (mtu > 256 && mtu + MTU_OVERHEAD > hca->port.eth_mtu)
+		mtu /= 2;
+	return mtu;
+}

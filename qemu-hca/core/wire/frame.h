@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * RoCEv2 frames out: headers, padding, the invariant CRC.
+ */
+#ifndef QHCA_CORE_FRAME_H
+#define QHCA_CORE_FRAME_H
+
+#include "qhca.h"
+#include "wire/pkt.h"
+
+struct qhca_frame {
+	uint8_t *data;			/* Ethernet header first */
+	uint8_t *payload;
+	size_t ip_off;
+	size_t ip_len;
+	size_t bth_off;
+	uint32_t payload_len;
+	uint32_t qpn, psn;		/* for the trace */
+	uint8_t opcode;
+};
+
+/* false: the source GID is not valid. */
+bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path);
+/*
+ * Begin a packet of QP @qpn: all headers written, @f->payload is for the caller
+ * to fill with @pkt->payload_len bytes.  false: no room on the link now.  What
+ * is begun and not ended is forgotten.
+ */
+bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
+		      const struct qhca_pkt *pkt, uint32_t qpn,
+		      struct qhca_frame *f);
+/* Pad, ICRC, send. */
+void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f);
+
+/* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
+uint32_t qhca_port_mtu(const struct qhca_hca *hca);
+
+#endif /* QHCA_CORE_FRAME_H */
