@@ -7,6 +7,7 @@
 
 #include "hca.h"
 #include "receive.h"
+#include "transport/serve.h"
 
 /* ------------------------------------------------------------------------
  * Configuration

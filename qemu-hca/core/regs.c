@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
+#include "transport/serve.h"
 
 void qhca_regs_reset(struct qhca_hca *hca)
 {

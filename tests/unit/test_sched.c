@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "transport/serve.h"
+
 #include "host.h"
 
 #define QPNS	64

@@ -305,6 +305,7 @@ void qhca_qps_fini(struct qhca_hca *hca)
 
 	qhca_ctxcache_fini(&qps->cache);
 	qhca_sched_fini(hca);
+	qhca_linger_init(hca);
 	free(qps->slot);
 	qps->slot = NULL;
 	qps->num_slots = 0;

@@ -155,6 +155,7 @@ enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
 		.db_page = qp->db_page,
 	};
 	qhca_sched_forget(hca, cmd->index);
+	qhca_linger_forget(hca, cmd->index);
 	hca->qps.live++;
 	return qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
@@ -182,6 +183,7 @@ static void reset(struct qhca_hca *hca, struct qhca_qp *qp)
 	release_srq_wqe(hca, qp);
 	qhca_fault_forget(hca, qp);
 	qhca_sched_forget(hca, qp->qpn);
+	qhca_linger_forget(hca, qp->qpn);
 	/* RESET writes it for certain: software may have reused the buffer */
 	qp->s_flags |= QHCA_SF_ACTIVE;
 	qhca_qp_set_active(hca, qp, false);
@@ -214,6 +216,7 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 	qhca_fault_forget(hca, qp);
 	unref(hca, qp);
 	qhca_sched_forget(hca, cmd->index);
+	qhca_linger_forget(hca, cmd->index);
 	qhca_mcast_drop_qp(hca, cmd->index);
 	qhca_flow_drop_qp(hca, cmd->index);
 	qhca_event_forget_qp(hca, cmd->index);

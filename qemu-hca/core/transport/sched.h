@@ -39,25 +39,16 @@ struct qhca_sched {
 bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots);
 void qhca_sched_fini(struct qhca_hca *hca);
 
-/* A write to QHCA_DB_SQ.  O(1), no DMA; counts what it ignores. */
-void qhca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
-			 uint32_t pi);
-
-/* Serve due timers and queued QPs; returns packets (or like work) spent. */
-unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget);
-
-/*
- * Is a QP queued or its timer due (and could it run: nothing runs while the wire is
- * blocked)?
- */
-bool qhca_sched_pending(const struct qhca_hca *hca);
-/* Of the timer (or end of lingering) due first, ns; QHCA_NEVER. */
-uint64_t qhca_sched_deadline(const struct qhca_hca *hca);
-
 /* ---- for the transport */
 void qhca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work);
 void qhca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline);
 void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn);
+/* When the timer at place @pos of the heap is due. */
+uint64_t qhca_sched_due(const struct qhca_hca *hca, uint32_t pos);
+/* As many of those that are due as there can be turns in a round. */
+void qhca_sched_expire(struct qhca_hca *hca, unsigned int budget);
+/* The QP whose turn it is. */
+uint32_t qhca_sched_pop(struct qhca_hca *hca);
 /* The QP is gone, or as new: no timer, no work, nothing known of it. */
 void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn);
 

@@ -5,7 +5,8 @@
  *   qp.c          contexts in memory and in host order, state, completions
  *   qp_cmd.c      commands on QPs, transitions
  *   flush.c       completions of queues in error
- *   sched.c       turns and timers
+ *   sched.c       list of QPs with work, timers
+ *   serve.c       what a QP does when it is its turn
  *   linger.c      staying at send queues
  *   requester.c   send queues: packets out
  *   response.c    RC send queue: acknowledgements in

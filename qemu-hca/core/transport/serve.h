@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a QP does when it is its turn.
+ */
+#ifndef QHCA_CORE_SERVE_H
+#define QHCA_CORE_SERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct qhca_hca;
+
+/* A write to QHCA_DB_SQ.  O(1), no DMA; counts what it ignores. */
+void qhca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
+			 uint32_t pi);
+
+/* Serve due timers and queued QPs; returns packets (or like work) spent. */
+unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget);
+
+/*
+ * Is a QP queued or its timer due (and could it run: nothing runs while the wire is
+ * blocked)?
+ */
+bool qhca_sched_pending(const struct qhca_hca *hca);
+/* Of the timer (or end of lingering) due first, ns; QHCA_NEVER. */
+uint64_t qhca_sched_deadline(const struct qhca_hca *hca);
+
+#endif /* QHCA_CORE_SERVE_H */
