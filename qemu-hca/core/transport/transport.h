@@ -2,7 +2,8 @@
 /*
  * What the files of the transport share with each other and nobody else.
  *
- *   qp.c          contexts in memory and in host order, state, completions
+ *   context.c     contexts in memory and in host order
+ *   qp.c          state, record, completions, receive WQEs
  *   qp_cmd.c      commands on QPs, transitions
  *   flush.c       completions of queues in error
  *   sched.c       list of QPs with work, timers
@@ -39,10 +40,13 @@
 #define QHCA_GSI_QKEY		0x80010000u
 #define QHCA_QKEY_CONTROLLED	0x80000000u	/* use the QP's own (IBTA 10.2.5) */
 
-/* ---- qp.c */
+/* ---- context.c */
 
 /* Decode the software part of @qp->sw, checking all of it; false: not sane. */
 bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp);
+
+/* ---- qp.c */
+
 void qhca_qp_set_state(struct qhca_hca *hca, struct qhca_qp *qp,
 		       enum qhca_qp_state state);
 /* To ERR: timers stop, both queues will be flushed. */

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * QP contexts: between memory and host order, and the table of QPs.
+ *
+ * A context that comes back from memory is not trusted: everything that is
+ * used as an index, a length or a state is checked here once, so that the rest
+ * need not.
+ */
+#include "transport/transport.h"
+
+#include <stdlib.h>
+
+/* ---- the software part */
+
+/* A ring of 2^log_depth entries of 2^log_stride bytes at @offset. */
+static bool ring_fits(const struct qhca_qbuf *qb, uint32_t offset,
+		      unsigned int log_depth, unsigned int log_stride)
+{
+	uint32_t stride = 1u << log_stride;
+
+	return !(offset & (stride - 1)) &&
+	       qhca_qbuf_holds(qb, offset, (uint64_t)stride << log_depth);
+}
+
+static bool sq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	const struct qhca_qpc_sw *sw = &qp->sw;
+
+	qp->sq_depth = 0;
+	if (!(qp->flags & QHCA_QP_HAS_SQ))
+		return true;
+	if (sw->sq_log_depth > hca->cfg.log_max_wq_depth ||
+	    sw->sq_log_stride < QHCA_MIN_LOG_WQE_STRIDE ||
+	    sw->sq_log_stride > QHCA_MAX_LOG_WQE_STRIDE ||
+	    sw->sq_max_sge > QHCA_MAX_SGE ||
+	    qp->max_inline > QHCA_MAX_INLINE)
+		return false;
+	qp->sq_depth = 1u << sw->sq_log_depth;
+	return ring_fits(&qp->buf, qp->sq_offset, sw->sq_log_depth,
+			 sw->sq_log_stride);
+}
+
+static bool rq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	const struct qhca_qpc_sw *sw = &qp->sw;
+
+	qp->rq_depth = 0;
+	if (!(qp->flags & QHCA_QP_HAS_RQ))
+		return true;
+	if (qp->flags & QHCA_QP_SRQ ||
+	    sw->rq_log_depth > hca->cfg.log_max_wq_depth ||
+	    sw->rq_log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
+	    sw->rq_log_stride > QHCA_MAX_LOG_RWQE_STRIDE ||
+	    sw->rq_max_sge > QHCA_MAX_SGE)
+		return false;
+	qp->rq_depth = 1u << sw->rq_log_depth;
+	return qp->rq_threshold <= qp->rq_depth &&
+	       ring_fits(&qp->buf, qp->rq_offset, sw->rq_log_depth,
+			 sw->rq_log_stride);
+}
+
+/* Attributes that MODIFY_QP sets; zero before it has set them. */
+static bool attrs_sane(struct qhca_qp *qp)
+{
+	const struct qhca_qpc_sw *sw = &qp->sw;
+
+	if (sw->path_mtu > QHCA_MTU_4096 || sw->timeout > 31 ||
+	    sw->retry_cnt > 7 || sw->rnr_retry > 7 || sw->min_rnr_timer > 31 ||
+	    sw->max_rd_atomic > QHCA_MAX_RD_ATOMIC ||
+	    sw->max_dest_rd_atomic > QHCA_MAX_RD_ATOMIC || sw->pkey_index)
+		return false;
+	qp->mtu = sw->path_mtu ? 128u << sw->path_mtu : 256;
+	return !(qp->dest_qpn & ~QHCA_QPN_MASK) &&
+	       !(get_le32(&sw->sq_psn) & ~QHCA_PSN_MASK) &&
+	       !(get_le32(&sw->rq_psn) & ~QHCA_PSN_MASK);
+}
+
+bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	const struct qhca_qpc_sw *sw = &qp->sw;
+
+	qhca_qbuf_decode(&qp->buf, &sw->buf);
+	qp->handle = get_le64(&sw->handle);
+	qp->sq_offset = get_le32(&sw->sq_offset);
+	qp->rq_offset = get_le32(&sw->rq_offset);
+	qp->rec_offset = get_le32(&sw->rec_offset);
+	qp->flags = get_le16(&sw->flags);
+	qp->type = sw->type;
+	qp->pd = get_le32(&sw->pd);
+	qp->db_page = get_le32(&sw->db_page);
+	qp->send_cqn = get_le32(&sw->send_cqn);
+	qp->recv_cqn = get_le32(&sw->recv_cqn);
+	qp->srqn = get_le32(&sw->srqn);
+	qp->xrcd = get_le32(&sw->xrcd);
+	qp->rq_threshold = get_le32(&sw->rq_threshold);
+	qp->qkey = get_le32(&sw->qkey);
+	qp->dest_qpn = get_le32(&sw->dest_qpn);
+	qp->access = get_le32(&sw->access);
+	qp->max_inline = get_le16(&sw->max_inline);
+
+	return qp->type <= QHCA_QPT_RAW && qhca_qbuf_valid(&qp->buf) &&
+	       !(qp->rec_offset % sizeof(struct qhca_qp_record)) &&
+	       qhca_qbuf_holds(&qp->buf, qp->rec_offset,
+			       sizeof(struct qhca_qp_record)) &&
+	       qp->db_page < hca->cfg.num_db_pages &&
+	       sq_sane(hca, qp) && rq_sane(hca, qp) && attrs_sane(qp);
+}
+
+/* ---- the hardware part */
+
+#define load_8(p)	(*(p))
+#define load_16(p)	get_le16(p)
+#define load_32(p)	get_le32(p)
+#define load_64(p)	get_le64(p)
+#define store_8(p, v)	(*(p) = (v))
+#define store_16(p, v)	put_le16(p, v)
+#define store_32(p, v)	put_le32(p, v)
+#define store_64(p, v)	put_le64(p, v)
+
+static void decode_resource(const struct qhca_resource_hw *from,
+			    struct qhca_resource *r)
+{
+	uint32_t psn = get_le32(&from->psn), start = get_le32(&from->start);
+
+	r->addr = get_le64(&from->addr);
+	r->value = get_le64(&from->value);
+	r->srq = 0;
+	r->rkey = get_le32(&from->rkey);
+	r->psn = psn & QHCA_PSN_MASK;
+	r->start = start & QHCA_PSN_MASK;
+	r->next = get_le32(&from->next) & QHCA_PSN_MASK;
+	r->type = psn >> 24;
+	r->flags = start >> 24;
+	if (r->type == QHCA_RES_READ) {
+		r->srq = r->value >> 32;
+		r->value &= UINT32_MAX;
+	}
+}
+
+static void encode_resource(const struct qhca_resource *r,
+			    struct qhca_resource_hw *to)
+{
+	put_le64(&to->addr, r->addr);
+	put_le64(&to->value, r->value | (uint64_t)r->srq << 32);
+	put_le32(&to->rkey, r->rkey);
+	put_le32(&to->psn, r->psn | (uint32_t)r->type << 24);
+	put_le32(&to->start, r->start | (uint32_t)r->flags << 24);
+	put_le32(&to->next, r->next);
+}
+
+static void decode_fault(const struct qhca_fault_hw *from,
+			 struct qhca_fault *f)
+{
+	f->addr = get_le64(&from->addr);
+	f->len = get_le64(&from->len);
+	f->time = get_le64(&from->time);
+	f->token = get_le32(&from->token);
+	f->key = get_le32(&from->key);
+	f->flags = get_le32(&from->flags);
+	f->done = get_le32(&from->done);
+	f->psn = get_le32(&from->psn) & QHCA_PSN_MASK;
+}
+
+static void encode_fault(const struct qhca_fault *f,
+			 struct qhca_fault_hw *to)
+{
+	put_le64(&to->addr, f->addr);
+	put_le64(&to->len, f->len);
+	put_le64(&to->time, f->time);
+	put_le32(&to->token, f->token);
+	put_le32(&to->key, f->key);
+	put_le32(&to->flags, f->flags);
+	put_le32(&to->done, f->done);
+	put_le32(&to->psn, f->psn);
+}
+
+static bool requester_sane(const struct qhca_qp *qp)
+{
+	uint32_t posted = qp->sq_pi - qp->sq_ci;
+	uint32_t begun = qp->sq_max - qp->sq_ci;
+
+	return posted <= qp->sq_depth && begun <= posted &&
+	       qp->sq_cur - qp->sq_ci <= begun &&
+	       !((qp->s_psn | qp->s_una | qp->s_max | qp->s_cur_psn |
+		  qp->s_ci_psn | qp->s_asked) & ~QHCA_PSN_MASK) &&
+	       ((qp->s_max - qp->s_una) & QHCA_PSN_MASK) <= QHCA_PSN_HALF &&
+	       ((qp->s_psn - qp->s_una) & QHCA_PSN_MASK) <=
+	       ((qp->s_max - qp->s_una) & QHCA_PSN_MASK) &&
+	       qp->s_reads <= QHCA_MAX_RD_ATOMIC && qp->s_retry <= 7 &&
+	       qp->s_rnr <= 7;
+}
+
+/* Does PSN @psn lie in the range of @r, its end included? */
+static bool res_psn_sane(const struct qhca_qp *qp,
+			 const struct qhca_resource *r, uint32_t psn)
+{
+	uint32_t packets = r->type == QHCA_RES_READ ?
+			   qhca_packets(r->value, qp->mtu) : 1;
+
+	return ((psn - r->psn) & QHCA_PSN_MASK) <= packets;
+}
+
+static bool responder_sane(const struct qhca_qp *qp)
+{
+	unsigned int pending = 0;
+
+	if (qp->rq_pi - qp->rq_ci > qp->rq_depth ||
+	    (qp->r_psn | qp->r_msn | qp->r_ack_psn | qp->r_nak_psn) &
+	    ~QHCA_PSN_MASK || qp->r_op > QHCA_RMSG_WRITE ||
+	    qp->res_head >= QHCA_MAX_RD_ATOMIC)
+		return false;
+	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
+		const struct qhca_resource *r = &qp->res[i];
+
+		if (r->type > QHCA_RES_PLACE ||
+		    (r->type == QHCA_RES_READ && r->value > QHCA_MAX_MSG_SIZE))
+			return false;
+		if (!(r->flags & QHCA_RES_F_PENDING))
+			continue;
+		if (!r->type || !res_psn_sane(qp, r, r->start) ||
+		    !res_psn_sane(qp, r, r->next))
+			return false;
+		pending++;
+	}
+	return pending == qp->res_pending;
+}
+
+static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
+		   void *ctx)
+{
+	const struct qhca_qpc *c = image;
+	const struct qhca_qpc_hw *hw = (const void *)c->hw;
+	struct qhca_qp *qp = ctx;
+
+	memset(qp, 0, sizeof(*qp));
+	qp->qpn = index;
+	memcpy(&qp->sw, &c->sw, sizeof(qp->sw));
+	if (!qhca_qp_load_sw(hca, qp))
+		return false;
+#define DECODE(bits, name) qp->name = load_##bits(&hw->name);
+	QHCA_QPC_HW_FIELDS(DECODE)
+#undef DECODE
+	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
+		decode_resource(&hw->res[i], &qp->res[i]);
+	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+		decode_fault(&hw->fault[i], &qp->fault[i]);
+
+	/* what the chip knows by itself decides */
+	return qp->state == hca->qps.slot[index].state &&
+	       qp->type == hca->qps.slot[index].type &&
+	       !(qp->f_state & ~QHCA_FS_ALL) &&
+	       requester_sane(qp) && responder_sane(qp);
+}
+
+static void encode(const void *ctx, void *image)
+{
+	const struct qhca_qp *qp = ctx;
+	struct qhca_qpc *c = image;
+	struct qhca_qpc_hw *hw = (void *)c->hw;
+
+	memset(c, 0, sizeof(*c));
+	memcpy(&c->sw, &qp->sw, sizeof(c->sw));
+#define ENCODE(bits, name) store_##bits(&hw->name, qp->name);
+	QHCA_QPC_HW_FIELDS(ENCODE)
+#undef ENCODE
+	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
+		encode_resource(&qp->res[i], &hw->res[i]);
+	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+		encode_fault(&qp->fault[i], &hw->fault[i]);
+}
+
+static const struct qhca_ctx_ops qp_ctx_ops = {
+	.size = sizeof(struct qhca_qp),
+	.decode = decode,
+	.encode = encode,
+};
+
+/* ---- the table of QPs */
+
+bool qhca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+{
+	struct qhca_qps *qps = &hca->qps;
+
+	qhca_qps_fini(hca);
+	qps->num_slots = 1u << hca->cfg.log_max_qp;
+	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
+	if (!qps->slot || !qhca_sched_init(hca, qps->num_slots) ||
+	    !qhca_ctxcache_init(hca, &qps->cache, QHCA_CACHE_QD, QHCA_TABLE_QP,
+				&qp_ctx_ops, geometry)) {
+		qhca_qps_fini(hca);
+		return false;
+	}
+	return true;
+}
+
+void qhca_qps_fini(struct qhca_hca *hca)
+{
+	struct qhca_qps *qps = &hca->qps;
+
+	qhca_ctxcache_fini(&qps->cache);
+	qhca_sched_fini(hca);
+	qhca_linger_init(hca);
+	free(qps->slot);
+	qps->slot = NULL;
+	qps->num_slots = 0;
+	qps->live = 0;
+}
+
+struct qhca_qp *qhca_qp_get(struct qhca_hca *hca, uint32_t qpn)
+{
+	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
+		return NULL;
+	return qhca_ctx_get(hca, &hca->qps.cache, qpn);
+}
+
+void qhca_qp_dirty(struct qhca_hca *hca, struct qhca_qp *qp)
+{
+	qhca_ctx_dirty(&hca->qps.cache, qp);
+}
+
+bool qhca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn)
+{
+	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
+	       hca->qps.slot[qpn].type == QHCA_QPT_UD;
+}
+
+bool qhca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn)
+{
+	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
+	       hca->qps.slot[qpn].type == QHCA_QPT_RAW;
+}
+
+bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
+		  struct qhca_qp_info *info)
+{
+	struct qhca_qp qp;
+
+	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
+		return false;
+	memset(info, 0, sizeof(*info));
+	info->qpn = qpn;
+	info->type = hca->qps.slot[qpn].type;
+	info->state = hca->qps.slot[qpn].state;
+	info->cached = qhca_ctx_peek(&hca->qps.cache, qpn);
+	if (!qhca_ctx_read(hca, &hca->qps.cache, qpn, &qp))
+		return true;
+	info->dest_qpn = qp.dest_qpn;
+	info->sq_pi = qp.sq_pi;
+	info->sq_ci = qp.sq_ci;
+	info->rq_pi = qp.rq_pi;
+	info->rq_ci = qp.rq_ci;
+	info->sq_psn = qp.s_psn;
+	info->una_psn = qp.s_una;
+	info->rq_psn = qp.r_psn;
+	return true;
+}
