@@ -24,6 +24,14 @@
 #define QHCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
 #define QHCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
 
+/*
+ * Token: QPN in bits 0-22, direction in bit 23, generation in bits 24-31, which
+ * is never 0.
+ */
+#define QHCA_FAULT_TOKEN_QPN	0x007fffffu
+#define QHCA_FAULT_TOKEN_DIR	0x00800000u
+#define QHCA_FAULT_TOKEN_GEN	0xff000000u
+
 static inline bool qhca_fault_waits(const struct qhca_qp *qp,
 				    enum qhca_fault_dir dir)
 {

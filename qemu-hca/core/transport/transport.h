@@ -18,6 +18,7 @@
  *   raw.c         raw packet QPs: frames in
  *   flow.c        which frames are for them
  *   fault.c       page faults of all of them
+ *   resume.c      ... and how they end
  *
  * One QP is worked on at a time; its struct qhca_qp stays good because
  * nothing below looks up another QP while it is in use.
