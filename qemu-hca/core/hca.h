@@ -30,6 +30,7 @@
 #include "mem/table.h"
 #include "cmd.h"
 #include "regs.h"
+#include "mem/pt.h"
 #include "mem/mem.h"
 #include "mem/pool.h"
 #include "mem/key.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Protection table entries: decoded, checked, read from and written to the
- * table in host memory.
+ * Protection table entries: decoded, checked, encoded.
  */
 #ifndef QHCA_CORE_PTE_H
 #define QHCA_CORE_PTE_H
@@ -71,18 +70,5 @@ enum qhca_mem_status qhca_pte_refuse(struct qhca_hca *hca, uint32_t key,
 				     enum qhca_mem_reason reason);
 enum qhca_mem_status qhca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
 					 enum qhca_mem_reason reason);
-
-/* Where the entry of @key lies.  OK or PROT. */
-enum qhca_mem_status qhca_pte_address(struct qhca_hca *hca, uint32_t key,
-				      uint64_t *addr);
-/* The entry as it is in memory, not free and well formed.  OK, PROT, DMA. */
-enum qhca_mem_status qhca_pte_read(struct qhca_hca *hca, uint32_t key,
-				   struct qhca_pte_host *pte);
-/* Write a changed entry back, ctrl last, and forget the cached one. */
-enum qhca_mem_status qhca_pte_write(struct qhca_hca *hca, uint32_t key,
-				    const struct qhca_pte_host *pte);
-
-/* Forget the protection cache's line of an index. */
-void qhca_pt_drop(struct qhca_hca *hca, uint32_t index);
 
 #endif /* QHCA_CORE_PTE_H */
