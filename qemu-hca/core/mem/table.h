@@ -85,9 +85,4 @@ enum qhca_walk qhca_at_walk(struct qhca_hca *hca,
 			    const struct qhca_at_root *root, uint64_t offset,
 			    uint64_t *entry, uint64_t *reads);
 
-enum qhca_cmd_status qhca_cmd_map_chunks(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
-
 #endif /* QHCA_CORE_TABLE_H */

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * MAP_CHUNKS and UNMAP_CHUNKS: memory of tables comes and goes.
+ */
+#include "chunk.h"
+
+#include "hca.h"
+
+struct chunk_args {
+	enum qhca_table table;
+	uint32_t first, count;
+};
+
+static enum qhca_cmd_status chunk_args(const struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx,
+				       struct chunk_args *args)
+{
+	uint32_t table = ctx->param & 0xff, chunks;
+
+	args->count = ctx->param >> 8;
+	args->first = ctx->index;
+	if (table >= QHCA_NUM_TABLES || args->count == 0 ||
+	    args->count > QHCA_MAX_CHUNKS)
+		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+	args->table = (enum qhca_table)table;
+	chunks = qhca_table_chunks(hca, args->table);
+	if (args->first >= chunks || args->count > chunks - args->first)
+		return QHCA_CMD_BAD_INDEX;
+	return QHCA_CMD_OK;
+}
+
+enum qhca_cmd_status qhca_cmd_map_chunks(struct qhca_hca *hca,
+					 struct qhca_cmd_ctx *ctx)
+{
+	struct chunk_args args;
+	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
+	uint64_t *chunk;
+	uint32_t i;
+
+	if (status)
+		return status;
+	if (ctx->in_len != args.count * 8)
+		return QHCA_CMD_BAD_LEN;
+	chunk = &hca->tables.map[args.table].chunk[args.first];
+	for (i = 0; i < args.count; i++)
+		if (get_le64(ctx->in + i * 8) & 4095)
+			return qhca_cmd_bad(ctx, i * 8);
+	for (i = 0; i < args.count; i++)
+		if (chunk[i])
+			return QHCA_CMD_IN_USE;
+	for (i = 0; i < args.count; i++)
+		chunk[i] = get_le64(ctx->in + i * 8) | 1;
+	return QHCA_CMD_OK;
+}
+
+static bool object_live(const struct qhca_hca *hca, enum qhca_table table,
+			uint32_t index)
+{
+	switch (table) {
+	case QHCA_TABLE_QP:
+		return index < hca->qps.num_slots && hca->qps.slot[index].live;
+	case QHCA_TABLE_SRQ:
+		return index < hca->srqs.num_slots && hca->srqs.slot[index].live;
+	case QHCA_TABLE_CQ:
+		return qhca_cq_exists(hca, index);
+	case QHCA_TABLE_EQ:
+		return qhca_eq_live(hca, index);
+	default:
+		return false;		/* protection entries are never held */
+	}
+}
+
+/* Entries of a table that one call of UNMAP_CHUNKS looks at. */
+#define UNMAP_SLICE	QHCA_CACHE_SLICE
+
+/* The chunks are free if no object in them lives; commands alone make objects. */
+static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
+				      struct qhca_cmd_ctx *ctx,
+				      enum qhca_table table, uint32_t end)
+{
+	uint32_t stop = end - ctx->next > UNMAP_SLICE ?
+			ctx->next + UNMAP_SLICE : end;
+
+	for (; ctx->next < stop; ctx->next++)
+		if (object_live(hca, table, ctx->next))
+			return QHCA_CMD_IN_USE;
+	return stop == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+}
+
+/*
+ * Lines of protection entries that are not mapped any more, so that none is filled
+ * again meanwhile: each where it would be, or all if that is less to look at.
+ */
+static enum qhca_cmd_status drop_lines(struct qhca_hca *hca,
+				       struct qhca_cmd_ctx *ctx,
+				       uint32_t first, uint32_t end)
+{
+	const struct qhca_cache_inval all = { .all = true };
+	struct qhca_cache *pt = &hca->mem.pt;
+	bool few = end - first <= pt->geometry.sets;
+	uint32_t looked;
+
+	if (ctx->step == 1) {
+		ctx->step = 2;
+		ctx->next = first;
+		qhca_pool_key_drop(hca, first, end - 1);
+		if (!few)
+			qhca_cache_sweep_begin(pt, &ctx->sweep, &all);
+	}
+	if (!few)
+		return qhca_cache_sweep(pt, &ctx->sweep) ? QHCA_CMD_OK :
+							   QHCA_CMD_AGAIN;
+	for (looked = 0; looked < UNMAP_SLICE && ctx->next < end;
+	     looked += pt->geometry.blocks)
+		qhca_pt_drop(hca, ctx->next++);
+	return ctx->next == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+}
+
+enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
+					   struct qhca_cmd_ctx *ctx)
+{
+	struct chunk_args args;
+	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
+	uint64_t *chunk;
+	uint32_t i, per_chunk, first, end;
+
+	if (status)
+		return status;
+	chunk = &hca->tables.map[args.table].chunk[args.first];
+	per_chunk = qhca_table_chunk_entries(hca, args.table);
+	first = args.first * per_chunk;
+	end = first + args.count * per_chunk;
+	for (i = 0; ctx->step == 0 && i < args.count; i++)
+		if (!chunk[i])
+			return QHCA_CMD_NOT_MAPPED;
+	if (ctx->step == 0) {
+		ctx->step = 1;
+		ctx->next = first;
+	}
+	if (args.table != QHCA_TABLE_PT)
+		status = find_live(hca, ctx, args.table, end);
+	if (status)
+		return status;
+	memset(chunk, 0, args.count * sizeof(*chunk));
+	return args.table == QHCA_TABLE_PT ? drop_lines(hca, ctx, first, end) :
+					     QHCA_CMD_OK;
+}
