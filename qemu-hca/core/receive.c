@@ -3,6 +3,7 @@
 
 #include "hca.h"
 #include "deliver.h"
+#include "flow_rx.h"
 #include "receive.h"
 
 #define IP_PROTO_UDP	17

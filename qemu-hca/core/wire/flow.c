@@ -39,13 +39,8 @@ void qhca_flows_reset(struct qhca_hca *hca)
 
 /* ---- what a frame is */
 
-struct seen {
-	struct qhca_flow_key key;
-	uint8_t layers;
-};
-
 /* @p: the transport header, if the packet has one in this frame. */
-static void see_ports(struct seen *s, const uint8_t *p, size_t room)
+static void see_ports(struct qhca_flow_seen *s, const uint8_t *p, size_t room)
 {
 	if (room < 4)
 		return;
@@ -59,7 +54,7 @@ static void see_ports(struct seen *s, const uint8_t *p, size_t room)
 	memcpy(s->key.dport, p + 2, 2);
 }
 
-static void see_ipv4(struct seen *s, const uint8_t *ip, size_t room)
+static void see_ipv4(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
 {
 	size_t ihl;
 
@@ -78,7 +73,7 @@ static void see_ipv4(struct seen *s, const uint8_t *ip, size_t room)
 		see_ports(s, ip + ihl, room - ihl);
 }
 
-static void see_ipv6(struct seen *s, const uint8_t *ip, size_t room)
+static void see_ipv6(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
 {
 	if (room < IPV6_HLEN || ip[0] >> 4 != 6)
 		return;
@@ -92,8 +87,7 @@ static void see_ipv6(struct seen *s, const uint8_t *ip, size_t room)
 	see_ports(s, ip + IPV6_HLEN, room - IPV6_HLEN);
 }
 
-/* @len is at least that of an Ethernet header. */
-static void see(const uint8_t *frame, size_t len, struct seen *s)
+void qhca_flow_see(const uint8_t *frame, size_t len, struct qhca_flow_seen *s)
 {
 	size_t off = QHCA_ETH_HLEN;
 	uint16_t type = get_be16(frame + 12);
@@ -115,7 +109,8 @@ static void see(const uint8_t *frame, size_t len, struct seen *s)
 }
 
 /* As words: each frame is compared with each rule. */
-static bool matches(const struct qhca_flow_rule *r, const struct seen *s)
+bool qhca_flow_matches(const struct qhca_flow_rule *r,
+		       const struct qhca_flow_seen *s)
 {
 	const uint8_t *want = (const uint8_t *)&r->key;
 	const uint8_t *mask = (const uint8_t *)&r->mask;
@@ -134,70 +129,22 @@ static bool matches(const struct qhca_flow_rule *r, const struct seen *s)
 	return true;
 }
 
-/* ---- who gets it */
-
-static const struct qhca_flow_rule *rule_at(const struct qhca_flows *f,
-					    uint32_t i)
+const struct qhca_flow_rule *qhca_flow_at(const struct qhca_flows *f, uint32_t i)
 {
 	return &f->rule[f->order[i]];
-}
-
-/* To all rules whose types are among @types (bits); a QP may end the device. */
-static void give_copies(struct qhca_hca *hca, unsigned int types,
-			const uint8_t *frame, size_t len)
-{
-	const struct qhca_flows *f = &hca->flows;
-
-	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++)
-		if (types >> rule_at(f, i)->type & 1)
-			qhca_raw_rx(hca, rule_at(f, i)->qpn, frame, len);
-}
-
-void qhca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len)
-{
-	give_copies(hca, 1u << QHCA_FLOW_SNIFFER, frame, len);
-}
-
-void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len)
-{
-	unsigned int types = 1u << QHCA_FLOW_ALL_DEFAULT;
-
-	if (frame[0] & 1)
-		types |= 1u << QHCA_FLOW_MC_DEFAULT;
-	give_copies(hca, types, frame, len);
-}
-
-bool qhca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len)
-{
-	const struct qhca_flows *f = &hca->flows;
-	struct seen s;
-
-	if (!f->of_type[QHCA_FLOW_NORMAL])
-		return false;
-	see(frame, len, &s);
-	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++) {
-		const struct qhca_flow_rule *r = rule_at(f, i);
-
-		if (r->type != QHCA_FLOW_NORMAL || !matches(r, &s))
-			continue;
-		qhca_raw_rx(hca, r->qpn, frame, len);
-		if (!(r->flags & QHCA_FLOW_F_DONT_TRAP))
-			return true;
-	}
-	return false;
 }
 
 bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
 	const struct qhca_flows *f = &hca->flows;
-	struct seen s;
+	struct qhca_flow_seen s;
 
 	if (!f->of_type[QHCA_FLOW_NORMAL])
 		return false;
-	see(frame, len, &s);
+	qhca_flow_see(frame, len, &s);
 	for (uint32_t i = 0; i < f->num; i++)
-		if (rule_at(f, i)->type == QHCA_FLOW_NORMAL &&
-		    matches(rule_at(f, i), &s))
+		if (qhca_flow_at(f, i)->type == QHCA_FLOW_NORMAL &&
+		    qhca_flow_matches(qhca_flow_at(f, i), &s))
 			return true;
 	return false;
 }

@@ -31,17 +31,22 @@ struct qhca_flows {
 	uint32_t of_type[QHCA_FLOW_NUM_TYPES];
 };
 
+/* What a frame is. */
+struct qhca_flow_seen {
+	struct qhca_flow_key key;
+	uint8_t layers;
+};
+
 bool qhca_flows_create(struct qhca_hca *hca);	/* false: no memory */
 void qhca_flows_destroy(struct qhca_hca *hca);
 /* Reset and TEARDOWN_HCA: all rules go. */
 void qhca_flows_reset(struct qhca_hca *hca);
-
-/* Give a copy of the frame to each sniffer. */
-void qhca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len);
-/* Give the frame to whom NORMAL rules name; true: it is theirs alone. */
-bool qhca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len);
-/* Nobody else wants the frame: to whom the default rules name. */
-void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+/* Take a frame apart.  @len is at least that of an Ethernet header. */
+void qhca_flow_see(const uint8_t *frame, size_t len, struct qhca_flow_seen *s);
+bool qhca_flow_matches(const struct qhca_flow_rule *r,
+		       const struct qhca_flow_seen *s);
+/* The rule that is asked in place @i. */
+const struct qhca_flow_rule *qhca_flow_at(const struct qhca_flows *f, uint32_t i);
 /* Is there a NORMAL rule for a frame of our own? */
 bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* A QP is being destroyed: forget its rules. */
