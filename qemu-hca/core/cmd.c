@@ -5,6 +5,7 @@
  */
 #include "chunk.h"
 #include "hca.h"
+#include "mode.h"
 
 /* What the index of a command numbers, to check its range. */
 enum index_kind {

@@ -96,8 +96,9 @@ struct qhca_hca {
 #define QHCA_LATE_FATAL		0x08u
 
 /*
- * Every function of qhca.h that changes anything begins and ends with these.
- * false: the host has called from a callback, and nothing may be done.
+ * Every function of qhca.h that changes anything begins with this and ends with
+ * hca_leave() (life.h).  false: the host has called from a callback, and
+ * nothing may be done.
  */
 static inline bool hca_enter(struct qhca_hca *hca, uint64_t now)
 {
@@ -107,8 +108,6 @@ static inline bool hca_enter(struct qhca_hca *hca, uint64_t now)
 	hca->now = now;
 	return true;
 }
-
-void hca_leave(struct qhca_hca *hca);
 
 static inline void qhca_count(struct qhca_hca *hca, enum qhca_counter id)
 {
@@ -130,9 +129,6 @@ static inline void qhca_trace(struct qhca_hca *hca, enum qhca_trace_id id,
 
 /* Dead until reset; posts QHCA_EVENT_DEVICE_FATAL if EQ 0 still can. */
 void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info);
-
-/* qhca_reset() from inside. */
-void qhca_reset_now(struct qhca_hca *hca);
 
 /* ... or about to be reset: every loop looks at this. */
 static inline bool qhca_is_dead(const struct qhca_hca *hca)

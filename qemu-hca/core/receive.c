@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "life.h"
 #include "deliver.h"
 #include "flow_rx.h"
 #include "receive.h"

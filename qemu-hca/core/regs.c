@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
+#include "life.h"
 #include "transport/serve.h"
-
-void qhca_regs_reset(struct qhca_hca *hca)
-{
-	hca->regs.clock_hi = 0;
-	hca->control = 0;
-	hca->status = QHCA_STATUS_READY;
-	hca->fatal_info = 0;
-}
 
 static uint32_t read_clock(struct qhca_hca *hca)
 {

@@ -12,9 +12,4 @@ struct qhca_regs {
 	uint32_t clock_hi;		/* latched by reading CLOCK_LO */
 };
 
-void qhca_regs_reset(struct qhca_hca *hca);
-
-/* INIT_HCA undone: no queue, table, cache or object is left (hca.c). */
-void qhca_teardown(struct qhca_hca *hca);
-
 #endif /* QHCA_CORE_REGS_H */

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the host's monitor, tests and tools see.
+ */
+#include "hca.h"
+#include "life.h"
+
+uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id)
+{
+	return (unsigned int)id < QHCA_NUM_COUNTERS ? hca->counter[id] : 0;
+}
+
+const char *qhca_counter_name(enum qhca_counter id)
+{
+#define COUNTER_NAME(name) #name,
+	static const char * const names[] = { QHCA_COUNTERS(COUNTER_NAME) };
+#undef COUNTER_NAME
+
+	return (unsigned int)id < QHCA_NUM_COUNTERS ? names[id] : NULL;
+}
+
+void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids)
+{
+	hca->trace_mask = hca->ops.trace ? enabled_ids : 0;
+}
+
+void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->enabled = hca->status & QHCA_STATUS_ENABLED;
+	info->fatal = qhca_is_dead(hca);
+	info->link_up = hca->link_up;
+	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, hca->status);
+	memcpy(info->mac, hca->port.mac, sizeof(info->mac));
+	info->eth_mtu = hca->port.eth_mtu;
+	info->num_gids_valid = hca->port.num_gids_valid;
+}
+
+void qhca_for_each_qp(struct qhca_hca *hca,
+		      void (*fn)(void *arg, const struct qhca_qp_info *info),
+		      void *arg)
+{
+	struct qhca_qp_info info;
+	uint32_t qpn;
+
+	/* reading contexts is DMA, and nothing may change meanwhile */
+	if (!hca_enter(hca, hca->now))
+		return;
+	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
+		if (hca->qps.slot[qpn].live && qhca_qp_info(hca, qpn, &info))
+			fn(arg, &info);
+	hca_leave(hca);
+}
+
+static const struct qhca_cache *cache_of(const struct qhca_hca *hca,
+					 enum qhca_cache_id id)
+{
+	switch (id) {
+	case QHCA_CACHE_PT:
+		return &hca->mem.pt;
+	case QHCA_CACHE_AT:
+		return &hca->mem.at;
+	case QHCA_CACHE_QD:
+		return &hca->qps.cache.cache;
+	case QHCA_CACHE_CQ:
+		return &hca->cqs.cache.cache;
+	case QHCA_CACHE_SRQ:
+		return &hca->srqs.cache.cache;
+	default:
+		return NULL;
+	}
+}
+
+void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
+		      struct qhca_cache_info *info)
+{
+	const struct qhca_cache *c = cache_of(hca, id);
+
+	memset(info, 0, sizeof(*info));
+	if (!c)
+		return;
+	info->geometry = c->geometry;
+	info->valid = c->valid;
+}
+
+struct line_walk {
+	enum qhca_cache_id id;
+	bool (*fn)(void *arg, const struct qhca_cache_line *line);
+	void *arg;
+};
+
+static void show_translation(struct qhca_cache_line *line, uint64_t entry)
+{
+	line->addr = entry & QHCA_ATE_ADDR;
+	line->writable = entry & QHCA_ATE_WRITE;
+}
+
+static void show_protection(struct qhca_cache_line *line,
+			    const struct qhca_pte_host *pte)
+{
+	line->key = line->index << 8 | pte->octet;
+	line->pd = pte->pd;
+	line->access = pte->access;
+	line->start = pte->start;
+	line->length = pte->length;
+	line->type = pte->type;
+}
+
+static bool show_line(void *arg, uint32_t set, uint32_t block,
+		      const struct qhca_cache_tagline *tagline,
+		      const void *payload)
+{
+	const struct line_walk *walk = arg;
+	struct qhca_cache_line line = {
+		.set = set, .block = block, .gvmi = tagline->tag.gvmi,
+		.index = tagline->tag.index, .page = tagline->tag.page,
+		.dirty = tagline->dirty, .sticky = tagline->sticky,
+	};
+
+	if (walk->id == QHCA_CACHE_AT)
+		show_translation(&line, *(const uint64_t *)payload);
+	else if (walk->id == QHCA_CACHE_PT)
+		show_protection(&line, payload);
+	return walk->fn(walk->arg, &line);
+}
+
+void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
+			      uint32_t first_set,
+			      bool (*fn)(void *arg,
+					 const struct qhca_cache_line *line),
+			      void *arg)
+{
+	struct line_walk walk = { .id = id, .fn = fn, .arg = arg };
+	const struct qhca_cache *c = cache_of(hca, id);
+
+	if (c)
+		qhca_cache_for_each(c, first_set, show_line, &walk);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who works when.
+ *
+ * Each kind of work gets a share of a round, and rounds follow each other
+ * until the budget is spent or nobody has work.  Who is first changes with
+ * every round, so that a budget of one does not starve anyone.
+ */
+#include "hca.h"
+#include "life.h"
+#include "receive.h"
+#include "transport/serve.h"
+
+static const struct {
+	unsigned int (*run)(struct qhca_hca *hca, unsigned int budget);
+	unsigned int share;		/* packets a round */
+} workers[] = {
+	{ qhca_cmdq_run, 2 },
+	{ qhca_wire_run, 32 },
+	{ qhca_sched_run, 64 },
+	{ qhca_eth_run, 16 },
+};
+#define NUM_WORKERS	(sizeof(workers) / sizeof(workers[0]))
+
+static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
+{
+	unsigned int spent = 0, share, did, i;
+
+	for (i = 0; i < NUM_WORKERS && spent < budget; i++) {
+		unsigned int w = (hca->turn + i) % NUM_WORKERS;
+
+		share = workers[w].share;
+		if (share > budget - spent)
+			share = budget - spent;
+		did = workers[w].run(hca, share);
+		spent += did < share ? did : share;
+		if (qhca_is_dead(hca))
+			break;
+	}
+	hca->turn = (hca->turn + 1) % NUM_WORKERS;
+	return spent;
+}
+
+static bool work_left(const struct qhca_hca *hca)
+{
+	if (qhca_is_dead(hca))
+		return false;
+	if (qhca_cmdq_pending(hca) || qhca_wire_pending(hca) ||
+	    qhca_eqs_pending(hca))
+		return true;
+	return !hca->wire.tx_blocked &&
+	       (qhca_eth_pending(hca) || qhca_sched_pending(hca));
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t next_deadline(const struct qhca_hca *hca)
+{
+	uint64_t due = QHCA_NEVER, held;
+
+	if (qhca_is_dead(hca))
+		return QHCA_NEVER;
+	due = earliest(due, qhca_sched_deadline(hca));
+	if (qhca_stalled(hca) && (hca->sched.first || qhca_wire_looped(hca)))
+		due = earliest(due, hca->cost.until);
+	due = earliest(due, qhca_cqs_deadline(hca));
+	due = earliest(due, qhca_eqs_deadline(hca));
+	held = qhca_inject_deadline(&hca->inject);
+	/* a frame that is due and waits for the link needs no timer */
+	if (!(hca->wire.tx_blocked && held <= hca->now))
+		due = earliest(due, held);
+	return due;
+}
+
+struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
+				unsigned int budget)
+{
+	struct qhca_run_result result = { .more = true, .deadline = now };
+	unsigned int spent = 0, did;
+
+	if (!hca_enter(hca, now))
+		return result;
+	while (!qhca_is_dead(hca)) {
+		qhca_cqs_run(hca);
+		qhca_eqs_run(hca);
+		if (spent >= budget)
+			break;
+		did = run_round(hca, budget - spent);
+		if (!did)
+			break;
+		spent += did;
+	}
+	hca_leave(hca);
+	result.more = work_left(hca);
+	result.deadline = next_deadline(hca);
+	return result;
+}
