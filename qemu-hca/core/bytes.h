@@ -2,64 +2,64 @@
 /*
  * Loads and stores of little- and big-endian words at any alignment.
  */
-#ifndef QHCA_CORE_BYTES_H
-#define QHCA_CORE_BYTES_H
+#ifndef HCA_CORE_BYTES_H
+#define HCA_CORE_BYTES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define QHCA_BIG_ENDIAN 1
+#define HCA_BIG_ENDIAN 1
 #else
-#define QHCA_BIG_ENDIAN 0
+#define HCA_BIG_ENDIAN 0
 #endif
 
-static inline uint16_t qhca_swap16(uint16_t v)
+static inline uint16_t hca_swap16(uint16_t v)
 {
 	return (uint16_t)(v << 8 | v >> 8);
 }
 
-static inline uint32_t qhca_swap32(uint32_t v)
+static inline uint32_t hca_swap32(uint32_t v)
 {
 	return v << 24 | (v & 0xff00u) << 8 | (v >> 8 & 0xff00u) | v >> 24;
 }
 
-static inline uint64_t qhca_swap64(uint64_t v)
+static inline uint64_t hca_swap64(uint64_t v)
 {
-	return (uint64_t)qhca_swap32((uint32_t)v) << 32 |
-	       qhca_swap32((uint32_t)(v >> 32));
+	return (uint64_t)hca_swap32((uint32_t)v) << 32 |
+	       hca_swap32((uint32_t)(v >> 32));
 }
 
-#define QHCA_DEFINE_BYTES(bits)						\
+#define HCA_DEFINE_BYTES(bits)						\
 static inline uint##bits##_t get_le##bits(const void *p)		\
 {									\
 	uint##bits##_t v;						\
 									\
 	memcpy(&v, p, sizeof(v));					\
-	return QHCA_BIG_ENDIAN ? qhca_swap##bits(v) : v;		\
+	return HCA_BIG_ENDIAN ? hca_swap##bits(v) : v;			\
 }									\
 static inline uint##bits##_t get_be##bits(const void *p)		\
 {									\
 	uint##bits##_t v;						\
 									\
 	memcpy(&v, p, sizeof(v));					\
-	return QHCA_BIG_ENDIAN ? v : qhca_swap##bits(v);		\
+	return HCA_BIG_ENDIAN ? v : hca_swap##bits(v);			\
 }									\
 static inline void put_le##bits(void *p, uint##bits##_t v)		\
 {									\
-	v = QHCA_BIG_ENDIAN ? qhca_swap##bits(v) : v;			\
+	v = HCA_BIG_ENDIAN ? hca_swap##bits(v) : v;			\
 	memcpy(p, &v, sizeof(v));					\
 }									\
 static inline void put_be##bits(void *p, uint##bits##_t v)		\
 {									\
-	v = QHCA_BIG_ENDIAN ? v : qhca_swap##bits(v);			\
+	v = HCA_BIG_ENDIAN ? v : hca_swap##bits(v);			\
 	memcpy(p, &v, sizeof(v));					\
 }
 
-QHCA_DEFINE_BYTES(16)
-QHCA_DEFINE_BYTES(32)
-QHCA_DEFINE_BYTES(64)
+HCA_DEFINE_BYTES(16)
+HCA_DEFINE_BYTES(32)
+HCA_DEFINE_BYTES(64)
 
 /* 24-bit network-order fields of the transport headers. */
 static inline uint32_t get_be24(const void *p)
@@ -79,10 +79,10 @@ static inline void put_be24(void *p, uint32_t v)
 }
 
 /* Does [start, start + len) lie inside [base, base + size)?  Overflow-safe. */
-static inline bool qhca_range_inside(uint64_t start, uint64_t len,
-				     uint64_t base, uint64_t size)
+static inline bool hca_range_inside(uint64_t start, uint64_t len,
+				    uint64_t base, uint64_t size)
 {
 	return start >= base && len <= size && start - base <= size - len;
 }
 
-#endif /* QHCA_CORE_BYTES_H */
+#endif /* HCA_CORE_BYTES_H */

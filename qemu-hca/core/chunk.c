@@ -12,7 +12,7 @@ struct chunk_args {
 };
 
 static enum qhca_cmd_status chunk_args(const struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx,
+				       struct hca_cmd_ctx *ctx,
 				       struct chunk_args *args)
 {
 	uint32_t table = ctx->param & 0xff, chunks;
@@ -21,16 +21,16 @@ static enum qhca_cmd_status chunk_args(const struct qhca_hca *hca,
 	args->first = ctx->index;
 	if (table >= QHCA_NUM_TABLES || args->count == 0 ||
 	    args->count > QHCA_MAX_CHUNKS)
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	args->table = (enum qhca_table)table;
-	chunks = qhca_table_chunks(hca, args->table);
+	chunks = hca_table_chunks(hca, args->table);
 	if (args->first >= chunks || args->count > chunks - args->first)
 		return QHCA_CMD_BAD_INDEX;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_map_chunks(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx)
 {
 	struct chunk_args args;
 	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
@@ -44,7 +44,7 @@ enum qhca_cmd_status qhca_cmd_map_chunks(struct qhca_hca *hca,
 	chunk = &hca->tables.map[args.table].chunk[args.first];
 	for (i = 0; i < args.count; i++)
 		if (get_le64(ctx->in + i * 8) & 4095)
-			return qhca_cmd_bad(ctx, i * 8);
+			return hca_cmd_bad(ctx, i * 8);
 	for (i = 0; i < args.count; i++)
 		if (chunk[i])
 			return QHCA_CMD_IN_USE;
@@ -62,20 +62,20 @@ static bool object_live(const struct qhca_hca *hca, enum qhca_table table,
 	case QHCA_TABLE_SRQ:
 		return index < hca->srqs.num_slots && hca->srqs.slot[index].live;
 	case QHCA_TABLE_CQ:
-		return qhca_cq_exists(hca, index);
+		return hca_cq_exists(hca, index);
 	case QHCA_TABLE_EQ:
-		return qhca_eq_live(hca, index);
+		return hca_eq_live(hca, index);
 	default:
 		return false;		/* protection entries are never held */
 	}
 }
 
 /* Entries of a table that one call of UNMAP_CHUNKS looks at. */
-#define UNMAP_SLICE	QHCA_CACHE_SLICE
+#define UNMAP_SLICE	HCA_CACHE_SLICE
 
 /* The chunks are free if no object in them lives; commands alone make objects. */
 static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
-				      struct qhca_cmd_ctx *ctx,
+				      struct hca_cmd_ctx *ctx,
 				      enum qhca_table table, uint32_t end)
 {
 	uint32_t stop = end - ctx->next > UNMAP_SLICE ?
@@ -84,7 +84,7 @@ static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
 	for (; ctx->next < stop; ctx->next++)
 		if (object_live(hca, table, ctx->next))
 			return QHCA_CMD_IN_USE;
-	return stop == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+	return stop == end ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
 /*
@@ -92,32 +92,32 @@ static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
  * again meanwhile: each where it would be, or all if that is less to look at.
  */
 static enum qhca_cmd_status drop_lines(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx,
+				       struct hca_cmd_ctx *ctx,
 				       uint32_t first, uint32_t end)
 {
-	const struct qhca_cache_inval all = { .all = true };
-	struct qhca_cache *pt = &hca->mem.pt;
+	const struct hca_cache_inval all = { .all = true };
+	struct hca_cache *pt = &hca->mem.pt;
 	bool few = end - first <= pt->geometry.sets;
 	uint32_t looked;
 
 	if (ctx->step == 1) {
 		ctx->step = 2;
 		ctx->next = first;
-		qhca_pool_key_drop(hca, first, end - 1);
+		hca_pool_key_drop(hca, first, end - 1);
 		if (!few)
-			qhca_cache_sweep_begin(pt, &ctx->sweep, &all);
+			hca_cache_sweep_begin(pt, &ctx->sweep, &all);
 	}
 	if (!few)
-		return qhca_cache_sweep(pt, &ctx->sweep) ? QHCA_CMD_OK :
-							   QHCA_CMD_AGAIN;
+		return hca_cache_sweep(pt, &ctx->sweep) ? QHCA_CMD_OK :
+							  HCA_CMD_AGAIN;
 	for (looked = 0; looked < UNMAP_SLICE && ctx->next < end;
 	     looked += pt->geometry.blocks)
-		qhca_pt_drop(hca, ctx->next++);
-	return ctx->next == end ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+		hca_pt_drop(hca, ctx->next++);
+	return ctx->next == end ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
-enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_unmap_chunks(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
 	struct chunk_args args;
 	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
@@ -127,7 +127,7 @@ enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
 	if (status)
 		return status;
 	chunk = &hca->tables.map[args.table].chunk[args.first];
-	per_chunk = qhca_table_chunk_entries(hca, args.table);
+	per_chunk = hca_table_chunk_entries(hca, args.table);
 	first = args.first * per_chunk;
 	end = first + args.count * per_chunk;
 	for (i = 0; ctx->step == 0 && i < args.count; i++)

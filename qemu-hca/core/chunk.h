@@ -2,14 +2,14 @@
 /*
  * MAP_CHUNKS and UNMAP_CHUNKS: memory of tables comes and goes.
  */
-#ifndef QHCA_CORE_CHUNK_H
-#define QHCA_CORE_CHUNK_H
+#ifndef HCA_CORE_CHUNK_H
+#define HCA_CORE_CHUNK_H
 
 #include "cmd.h"
 
-enum qhca_cmd_status qhca_cmd_map_chunks(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_unmap_chunks(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_unmap_chunks(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_CHUNK_H */
+#endif /* HCA_CORE_CHUNK_H */

@@ -18,7 +18,7 @@ enum index_kind {
 
 struct command {
 	const char *name;
-	qhca_cmd_fn fn;			/* NULL: reserved */
+	hca_cmd_fn fn;			/* NULL: reserved */
 	uint64_t feature;		/* needed, or 0 */
 	uint16_t in, out;		/* bytes of the mailboxes, or VARIABLE */
 	uint8_t index;			/* enum index_kind */
@@ -29,7 +29,7 @@ struct command {
  * Commands of the HCA
  */
 static enum qhca_cmd_status cmd_nop(struct qhca_hca *hca,
-				    struct qhca_cmd_ctx *ctx)
+				    struct hca_cmd_ctx *ctx)
 {
 	(void)hca;
 	(void)ctx;
@@ -53,16 +53,16 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	caps->log_max_wq_depth = cfg->log_max_wq_depth;
 	caps->log_max_cq_depth = cfg->log_max_cq_depth;
 	caps->log_max_eq_depth = cfg->log_max_eq_depth;
-	caps->log_max_wqe_stride = QHCA_MAX_LOG_WQE_STRIDE;
-	caps->log_max_rwqe_stride = QHCA_MAX_LOG_RWQE_STRIDE;
-	caps->log_max_eth_ring = QHCA_LIMIT_LOG_ETH_RING;
-	caps->max_eth_queues = QHCA_NUM_ETH_QUEUES;
+	caps->log_max_wqe_stride = HCA_MAX_LOG_WQE_STRIDE;
+	caps->log_max_rwqe_stride = HCA_MAX_LOG_RWQE_STRIDE;
+	caps->log_max_eth_ring = HCA_LIMIT_LOG_ETH_RING;
+	caps->max_eth_queues = HCA_NUM_ETH_QUEUES;
 	caps->max_mtu = QHCA_MTU_4096;
-	caps->max_rd_atomic = QHCA_MAX_RD_ATOMIC;
+	caps->max_rd_atomic = HCA_MAX_RD_ATOMIC;
 	caps->num_vectors = (uint8_t)cfg->num_vectors;
 	caps->num_ports = 1;
-	put_le16(&caps->max_sge, QHCA_MAX_SGE);
-	put_le16(&caps->max_inline, QHCA_MAX_INLINE);
+	put_le16(&caps->max_sge, HCA_MAX_SGE);
+	put_le16(&caps->max_inline, HCA_MAX_INLINE);
 	put_le16(&caps->max_gids, cfg->num_gids);
 	put_le16(&caps->max_mcast_members, cfg->max_mcast_members);
 	put_le16(&caps->max_flows, cfg->max_flows);
@@ -70,20 +70,20 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	put_le32(&caps->num_counters, QHCA_NUM_COUNTERS);
 	put_le16(&caps->max_pool_blocks, cfg->max_pool_blocks);
 	put_le16(&caps->max_pool_keys, cfg->max_pool_keys);
-	put_le16(&caps->max_eth_mtu, QHCA_LIMIT_ETH_MTU);
+	put_le16(&caps->max_eth_mtu, HCA_LIMIT_ETH_MTU);
 	put_le32(&caps->max_msg_size_log, 31);
 }
 
-void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps)
+void hca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps)
 {
-	uint64_t shifts = (2ull << QHCA_MAX_PAGE_SHIFT) -
-			  (1ull << QHCA_MIN_PAGE_SHIFT);
+	uint64_t shifts = (2ull << HCA_MAX_PAGE_SHIFT) -
+			  (1ull << HCA_MIN_PAGE_SHIFT);
 	unsigned int i;
 
 	memset(caps, 0, sizeof(*caps));
 	caps_sizes(&hca->cfg, caps);
 	put_le64(&caps->features, hca->features);
-	put_le64(&caps->max_mr_size, 1ull << QHCA_MAX_LOG_MR_SIZE);
+	put_le64(&caps->max_mr_size, 1ull << HCA_MAX_LOG_MR_SIZE);
 	put_le64(&caps->page_sizes, shifts);
 	put_le64(&caps->devmem_size, hca->cfg.devmem_size);
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
@@ -91,20 +91,20 @@ void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps)
 		caps_geometry(&caps->cache_default[i],
 			      &hca->cfg.cache_default[i]);
 	}
-	put_le32(&caps->first_user_qpn, QHCA_FIRST_USER_QPN);
+	put_le32(&caps->first_user_qpn, HCA_FIRST_USER_QPN);
 	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
 	put_le64(&caps->clock_hz, 1000000000ull);
 }
 
 static enum qhca_cmd_status cmd_query_caps(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+					   struct hca_cmd_ctx *ctx)
 {
-	qhca_caps_fill(hca, (void *)ctx->out);
+	hca_caps_fill(hca, (void *)ctx->out);
 	return QHCA_CMD_OK;
 }
 
 static enum qhca_cmd_status init_tables_check(const struct qhca_hca *hca,
-					      struct qhca_cmd_ctx *ctx)
+					      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
 	const uint8_t log_max[QHCA_NUM_TABLES] = {
@@ -117,15 +117,15 @@ static enum qhca_cmd_status init_tables_check(const struct qhca_hca *hca,
 	unsigned int i;
 
 	for (i = 0; i < QHCA_NUM_TABLES; i++)
-		if (!qhca_table_check((enum qhca_table)i, &in->table[i],
-				      log_max[i]))
-			return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
-							  table[i]));
+		if (!hca_table_check((enum qhca_table)i, &in->table[i],
+				     log_max[i]))
+			return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
+							 table[i]));
 	return QHCA_CMD_OK;
 }
 
 static enum qhca_cmd_status init_caches_check(const struct qhca_hca *hca,
-					      struct qhca_cmd_ctx *ctx,
+					      struct hca_cmd_ctx *ctx,
 					      struct qhca_geometry *geometry)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
@@ -136,15 +136,15 @@ static enum qhca_cmd_status init_caches_check(const struct qhca_hca *hca,
 		geometry[i].blocks = get_le16(&in->cache[i].blocks);
 		if (geometry[i].sets == 0 && geometry[i].blocks == 0)
 			geometry[i] = hca->cfg.cache_default[i];
-		if (!qhca_geometry_valid(&geometry[i], &hca->cfg.cache_max[i]))
-			return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
-							  cache[i]));
+		if (!hca_geometry_valid(&geometry[i], &hca->cfg.cache_max[i]))
+			return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
+							 cache[i]));
 	}
 	return QHCA_CMD_OK;
 }
 
 static enum qhca_cmd_status init_check(const struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx,
+				       struct hca_cmd_ctx *ctx,
 				       struct qhca_geometry *geometry)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
@@ -158,12 +158,12 @@ static enum qhca_cmd_status init_check(const struct qhca_hca *hca,
 	if (flags & ~(QHCA_INIT_STRICT_LKEY | QHCA_INIT_NO_UNSOL_ACK) ||
 	    (flags & QHCA_INIT_STRICT_LKEY &&
 	     !(hca->features & QHCA_FEAT_STRICT_LKEY)))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_init_hca, flags));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca, flags));
 	return QHCA_CMD_OK;
 }
 
 static enum qhca_cmd_status cmd_init_hca(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx)
+					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
 	struct qhca_geometry geometry[QHCA_NUM_CACHES];
@@ -175,13 +175,13 @@ static enum qhca_cmd_status cmd_init_hca(struct qhca_hca *hca,
 	if (hca->initialised)
 		return QHCA_CMD_BAD_STATE;
 	for (i = 0; i < QHCA_NUM_TABLES; i++)
-		qhca_table_init(hca, (enum qhca_table)i, &in->table[i]);
-	if (!qhca_mem_init(hca, geometry[QHCA_CACHE_PT],
-			   geometry[QHCA_CACHE_AT]) ||
-	    !qhca_cqs_init(hca, geometry[QHCA_CACHE_CQ]) ||
-	    !qhca_qps_init(hca, geometry[QHCA_CACHE_QD]) ||
-	    !qhca_srqs_init(hca, geometry[QHCA_CACHE_SRQ])) {
-		qhca_teardown(hca);
+		hca_table_init(hca, (enum qhca_table)i, &in->table[i]);
+	if (!hca_mem_init(hca, geometry[QHCA_CACHE_PT],
+			  geometry[QHCA_CACHE_AT]) ||
+	    !hca_cqs_init(hca, geometry[QHCA_CACHE_CQ]) ||
+	    !hca_qps_init(hca, geometry[QHCA_CACHE_QD]) ||
+	    !hca_srqs_init(hca, geometry[QHCA_CACHE_SRQ])) {
+		hca_teardown(hca);
 		return QHCA_CMD_NO_RESOURCE;
 	}
 	hca->init_flags = get_le32(&in->flags);
@@ -190,15 +190,15 @@ static enum qhca_cmd_status cmd_init_hca(struct qhca_hca *hca,
 }
 
 static enum qhca_cmd_status cmd_teardown_hca(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx)
+					     struct hca_cmd_ctx *ctx)
 {
 	(void)ctx;
-	qhca_teardown(hca);
+	hca_teardown(hca);
 	return QHCA_CMD_OK;
 }
 
 static enum qhca_cmd_status cmd_query_counters(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx)
+					       struct hca_cmd_ctx *ctx)
 {
 	uint32_t i, n = ctx->out_len / 8;
 
@@ -224,62 +224,62 @@ static const struct command commands[] = {
 	CMD_EARLY(QUERY_CAPS, cmd_query_caps, 0, SIZE(qhca_caps), INDEX_NONE),
 	CMD_EARLY(INIT_HCA, cmd_init_hca, SIZE(qhca_init_hca), 0, INDEX_NONE),
 	CMD(TEARDOWN_HCA, cmd_teardown_hca, 0, 0, 0, INDEX_NONE),
-	CMD(MAP_CHUNKS, qhca_cmd_map_chunks, 0, VARIABLE, 0, INDEX_NONE),
-	CMD(UNMAP_CHUNKS, qhca_cmd_unmap_chunks, 0, 0, 0, INDEX_NONE),
+	CMD(MAP_CHUNKS, hca_cmd_map_chunks, 0, VARIABLE, 0, INDEX_NONE),
+	CMD(UNMAP_CHUNKS, hca_cmd_unmap_chunks, 0, 0, 0, INDEX_NONE),
 	CMD_EARLY(QUERY_COUNTERS, cmd_query_counters, 0, VARIABLE,
 		  INDEX_COUNTER),
 
-	CMD_EARLY(QUERY_PORT, qhca_cmd_query_port, 0, SIZE(qhca_port),
+	CMD_EARLY(QUERY_PORT, hca_cmd_query_port, 0, SIZE(qhca_port),
 		  INDEX_NONE),
-	CMD(SET_PORT, qhca_cmd_set_port, 0, SIZE(qhca_port_config), 0,
+	CMD(SET_PORT, hca_cmd_set_port, 0, SIZE(qhca_port_config), 0,
 	    INDEX_NONE),
-	CMD(SET_GID, qhca_cmd_set_gid, 0, SIZE(qhca_gid_entry), 0, INDEX_GID),
-	CMD(SET_MCAST, qhca_cmd_set_mcast, 0, SIZE(qhca_mcast_list), 0,
+	CMD(SET_GID, hca_cmd_set_gid, 0, SIZE(qhca_gid_entry), 0, INDEX_GID),
+	CMD(SET_MCAST, hca_cmd_set_mcast, 0, SIZE(qhca_mcast_list), 0,
 	    INDEX_NONE),
-	CMD(CREATE_ETHQ, qhca_cmd_create_ethq, 0, SIZE(qhca_ethq_config), 0,
+	CMD(CREATE_ETHQ, hca_cmd_create_ethq, 0, SIZE(qhca_ethq_config), 0,
 	    INDEX_ETHQ),
-	CMD(DESTROY_ETHQ, qhca_cmd_destroy_ethq, 0, 0, 0, INDEX_ETHQ),
+	CMD(DESTROY_ETHQ, hca_cmd_destroy_ethq, 0, 0, 0, INDEX_ETHQ),
 
-	CMD(CREATE_EQ, qhca_cmd_create_eq, 0, SIZE(qhca_eqc_sw), 0, INDEX_EQ),
-	CMD(DESTROY_EQ, qhca_cmd_destroy_eq, 0, 0, 0, INDEX_EQ),
-	CMD(QUERY_EQ, qhca_cmd_query_eq, 0, 0, SIZE(qhca_eqc), INDEX_EQ),
-	CMD(CREATE_CQ, qhca_cmd_create_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
-	CMD(DESTROY_CQ, qhca_cmd_destroy_cq, 0, 0, 0, INDEX_CQ),
-	CMD(QUERY_CQ, qhca_cmd_query_cq, 0, 0, SIZE(qhca_cqc), INDEX_CQ),
-	CMD(MODIFY_CQ, qhca_cmd_modify_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
-	CMD(CREATE_SRQ, qhca_cmd_create_srq, QHCA_FEAT_SRQ, SIZE(qhca_srqc_sw),
+	CMD(CREATE_EQ, hca_cmd_create_eq, 0, SIZE(qhca_eqc_sw), 0, INDEX_EQ),
+	CMD(DESTROY_EQ, hca_cmd_destroy_eq, 0, 0, 0, INDEX_EQ),
+	CMD(QUERY_EQ, hca_cmd_query_eq, 0, 0, SIZE(qhca_eqc), INDEX_EQ),
+	CMD(CREATE_CQ, hca_cmd_create_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
+	CMD(DESTROY_CQ, hca_cmd_destroy_cq, 0, 0, 0, INDEX_CQ),
+	CMD(QUERY_CQ, hca_cmd_query_cq, 0, 0, SIZE(qhca_cqc), INDEX_CQ),
+	CMD(MODIFY_CQ, hca_cmd_modify_cq, 0, SIZE(qhca_cqc_sw), 0, INDEX_CQ),
+	CMD(CREATE_SRQ, hca_cmd_create_srq, QHCA_FEAT_SRQ, SIZE(qhca_srqc_sw),
 	    0, INDEX_SRQ),
-	CMD(DESTROY_SRQ, qhca_cmd_destroy_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
-	CMD(QUERY_SRQ, qhca_cmd_query_srq, QHCA_FEAT_SRQ, 0, SIZE(qhca_srqc),
+	CMD(DESTROY_SRQ, hca_cmd_destroy_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
+	CMD(QUERY_SRQ, hca_cmd_query_srq, QHCA_FEAT_SRQ, 0, SIZE(qhca_srqc),
 	    INDEX_SRQ),
-	CMD(MODIFY_SRQ, qhca_cmd_modify_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
-	CMD(RESIZE_SRQ, qhca_cmd_resize_srq, QHCA_FEAT_SRQ_RESIZE,
+	CMD(MODIFY_SRQ, hca_cmd_modify_srq, QHCA_FEAT_SRQ, 0, 0, INDEX_SRQ),
+	CMD(RESIZE_SRQ, hca_cmd_resize_srq, QHCA_FEAT_SRQ_RESIZE,
 	    SIZE(qhca_srqc_sw), 0, INDEX_SRQ),
-	CMD(CREATE_FLOW, qhca_cmd_create_flow, QHCA_FEAT_RAW_PACKET,
+	CMD(CREATE_FLOW, hca_cmd_create_flow, QHCA_FEAT_RAW_PACKET,
 	    SIZE(qhca_flow), 0, INDEX_FLOW),
-	CMD(DESTROY_FLOW, qhca_cmd_destroy_flow, QHCA_FEAT_RAW_PACKET, 0, 0,
+	CMD(DESTROY_FLOW, hca_cmd_destroy_flow, QHCA_FEAT_RAW_PACKET, 0, 0,
 	    INDEX_FLOW),
-	CMD(CREATE_QP, qhca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
-	CMD(DESTROY_QP, qhca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
-	CMD(QUERY_QP, qhca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),
-	CMD(MODIFY_QP, qhca_cmd_modify_qp, 0, SIZE(qhca_modify_qp), 0,
+	CMD(CREATE_QP, hca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
+	CMD(DESTROY_QP, hca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
+	CMD(QUERY_QP, hca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),
+	CMD(MODIFY_QP, hca_cmd_modify_qp, 0, SIZE(qhca_modify_qp), 0,
 	    INDEX_QP),
-	CMD(ATTACH_MCAST, qhca_cmd_attach_mcast, QHCA_FEAT_MCAST,
+	CMD(ATTACH_MCAST, hca_cmd_attach_mcast, QHCA_FEAT_MCAST,
 	    SIZE(qhca_mgid), 0, INDEX_QP),
-	CMD(DETACH_MCAST, qhca_cmd_detach_mcast, QHCA_FEAT_MCAST,
+	CMD(DETACH_MCAST, hca_cmd_detach_mcast, QHCA_FEAT_MCAST,
 	    SIZE(qhca_mgid), 0, INDEX_QP),
 
-	CMD(INVALIDATE_KEY, qhca_cmd_invalidate_key, 0, 0, 0, INDEX_PT),
-	CMD(INVALIDATE_RANGE, qhca_cmd_invalidate_range, 0, SIZE(qhca_range), 0,
+	CMD(INVALIDATE_KEY, hca_cmd_invalidate_key, 0, 0, 0, INDEX_PT),
+	CMD(INVALIDATE_RANGE, hca_cmd_invalidate_range, 0, SIZE(qhca_range), 0,
 	    INDEX_PT),
-	CMD(INVALIDATE_ALL, qhca_cmd_invalidate_all, 0, 0, 0, INDEX_NONE),
-	CMD(MAP_POOL_BLOCK, qhca_cmd_map_pool_block, QHCA_FEAT_POOL,
+	CMD(INVALIDATE_ALL, hca_cmd_invalidate_all, 0, 0, 0, INDEX_NONE),
+	CMD(MAP_POOL_BLOCK, hca_cmd_map_pool_block, QHCA_FEAT_POOL,
 	    SIZE(qhca_pool_row), 0, INDEX_POOL),
-	CMD(UNMAP_POOL_BLOCK, qhca_cmd_unmap_pool_block, QHCA_FEAT_POOL, 0, 0,
+	CMD(UNMAP_POOL_BLOCK, hca_cmd_unmap_pool_block, QHCA_FEAT_POOL, 0, 0,
 	    INDEX_POOL),
-	CMD(MAP_POOL_KEY, qhca_cmd_map_pool_key, QHCA_FEAT_POOL, 0, 0,
+	CMD(MAP_POOL_KEY, hca_cmd_map_pool_key, QHCA_FEAT_POOL, 0, 0,
 	    INDEX_PT),
-	CMD(FAULT_RESUME, qhca_cmd_fault_resume, QHCA_FEAT_ODP, 0, 0,
+	CMD(FAULT_RESUME, hca_cmd_fault_resume, QHCA_FEAT_ODP, 0, 0,
 	    INDEX_NONE),
 	CMD_RESERVED(SET_CLOCK),
 	CMD_RESERVED(SET_GVM),
@@ -295,7 +295,7 @@ static const struct command *find_command(uint16_t opcode)
 	return &commands[opcode];
 }
 
-const char *qhca_cmd_name(uint16_t opcode)
+const char *hca_cmd_name(uint16_t opcode)
 {
 	const struct command *cmd = find_command(opcode);
 
@@ -310,19 +310,19 @@ static bool index_valid(const struct qhca_hca *hca, uint8_t kind,
 {
 	switch ((enum index_kind)kind) {
 	case INDEX_PT:
-		return index < qhca_table_size(hca, QHCA_TABLE_PT);
+		return index < hca_table_size(hca, QHCA_TABLE_PT);
 	case INDEX_QP:
-		return index < qhca_table_size(hca, QHCA_TABLE_QP);
+		return index < hca_table_size(hca, QHCA_TABLE_QP);
 	case INDEX_CQ:
-		return index < qhca_table_size(hca, QHCA_TABLE_CQ);
+		return index < hca_table_size(hca, QHCA_TABLE_CQ);
 	case INDEX_SRQ:
-		return index < qhca_table_size(hca, QHCA_TABLE_SRQ);
+		return index < hca_table_size(hca, QHCA_TABLE_SRQ);
 	case INDEX_EQ:
-		return index < qhca_table_size(hca, QHCA_TABLE_EQ);
+		return index < hca_table_size(hca, QHCA_TABLE_EQ);
 	case INDEX_GID:
 		return index < hca->cfg.num_gids;
 	case INDEX_ETHQ:
-		return index < QHCA_NUM_ETH_QUEUES;
+		return index < HCA_NUM_ETH_QUEUES;
 	case INDEX_POOL:
 		return index < hca->cfg.max_pool_blocks;
 	case INDEX_FLOW:
@@ -352,7 +352,7 @@ static enum qhca_cmd_status check_permitted(const struct qhca_hca *hca,
 
 static enum qhca_cmd_status check_mailboxes(const struct command *cmd,
 					    const struct qhca_cmd_slot *slot,
-					    struct qhca_cmd_ctx *ctx)
+					    struct hca_cmd_ctx *ctx)
 {
 	if (cmd->in && (ctx->in_len > QHCA_MAILBOX_SIZE ||
 			(cmd->in != VARIABLE && ctx->in_len != cmd->in)))
@@ -363,20 +363,20 @@ static enum qhca_cmd_status check_mailboxes(const struct command *cmd,
 				   ctx->out_len < cmd->out)
 		return QHCA_CMD_BAD_LEN;
 	if (cmd->in && get_le64(&slot->in_addr) & 63)
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(in_addr));
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(in_addr));
 	if (cmd->out && get_le64(&slot->out_addr) & 63)
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(out_addr));
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(out_addr));
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status dma_error(struct qhca_cmd_ctx *ctx, uint32_t which)
+static enum qhca_cmd_status dma_error(struct hca_cmd_ctx *ctx, uint32_t which)
 {
 	ctx->syndrome = which;
 	return QHCA_CMD_DMA_ERR;
 }
 
 static uint32_t out_len_of(const struct command *cmd,
-			   const struct qhca_cmd_ctx *ctx)
+			   const struct hca_cmd_ctx *ctx)
 {
 	return cmd->out == VARIABLE ? ctx->out_len : cmd->out;
 }
@@ -384,7 +384,7 @@ static uint32_t out_len_of(const struct command *cmd,
 /* All checks before the handler's own, and the input mailbox. */
 static enum qhca_cmd_status prepare(struct qhca_hca *hca,
 				    const struct qhca_cmd_slot *slot,
-				    struct qhca_cmd_ctx *ctx)
+				    struct hca_cmd_ctx *ctx)
 {
 	const struct command *cmd = find_command(ctx->opcode);
 	enum qhca_cmd_status status = check_permitted(hca, cmd, ctx->opcode);
@@ -396,8 +396,8 @@ static enum qhca_cmd_status prepare(struct qhca_hca *hca,
 	if (status)
 		return status;
 	if (cmd->in && ctx->in_len &&
-	    qhca_dma_read(hca, get_le64(&slot->in_addr), hca->cmdq.in,
-			  ctx->in_len))
+	    hca_dma_read(hca, get_le64(&slot->in_addr), hca->cmdq.in,
+			 ctx->in_len))
 		return dma_error(ctx, 1);
 	memset(hca->cmdq.out, 0, out_len_of(cmd, ctx));
 	return QHCA_CMD_OK;
@@ -405,12 +405,12 @@ static enum qhca_cmd_status prepare(struct qhca_hca *hca,
 
 static enum qhca_cmd_status write_output(struct qhca_hca *hca,
 					 const struct qhca_cmd_slot *slot,
-					 struct qhca_cmd_ctx *ctx)
+					 struct hca_cmd_ctx *ctx)
 {
 	uint32_t len = out_len_of(find_command(ctx->opcode), ctx);
 
-	if (len && !qhca_is_dead(hca) &&
-	    qhca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out, len))
+	if (len && !hca_is_dead(hca) &&
+	    hca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out, len))
 		return dma_error(ctx, 2);
 	return QHCA_CMD_OK;
 }
@@ -418,14 +418,14 @@ static enum qhca_cmd_status write_output(struct qhca_hca *hca,
 /* ------------------------------------------------------------------------
  * The queue
  */
-void qhca_cmdq_reset(struct qhca_hca *hca)
+void hca_cmdq_reset(struct qhca_hca *hca)
 {
 	hca->cmdq.base = 0;
 	hca->cmdq.log_slots = 0;
-	qhca_cmdq_stop(hca);
+	hca_cmdq_stop(hca);
 }
 
-void qhca_cmdq_stop(struct qhca_hca *hca)
+void hca_cmdq_stop(struct qhca_hca *hca)
 {
 	hca->cmdq.pending = 0;
 	hca->cmdq.head = 0;
@@ -433,24 +433,24 @@ void qhca_cmdq_stop(struct qhca_hca *hca)
 	hca->cmdq.running = false;
 }
 
-void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
+void hca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 	uint32_t slot;
 
 	if (!(hca->status & QHCA_STATUS_ENABLED))
 		return;
-	for (slot = 0; slot < QHCA_NUM_CMD_SLOTS; slot++) {
+	for (slot = 0; slot < HCA_NUM_CMD_SLOTS; slot++) {
 		if (!(slots >> slot & 1))
 			continue;
 		if (slot >= 1u << q->log_slots) {
-			qhca_count(hca, QHCA_CNT_doorbells_ignored);
+			hca_count(hca, QHCA_CNT_doorbells_ignored);
 			continue;
 		}
 		if (q->pending >> slot & 1)
 			continue;
 		q->pending |= 1u << slot;
-		q->order[(q->head + q->count++) % QHCA_NUM_CMD_SLOTS] =
+		q->order[(q->head + q->count++) % HCA_NUM_CMD_SLOTS] =
 			(uint8_t)slot;
 	}
 }
@@ -459,9 +459,9 @@ void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
  * A command between two slices, or the oldest slot; that waits while its last
  * event has not been delivered.
  */
-bool qhca_cmdq_pending(const struct qhca_hca *hca)
+bool hca_cmdq_pending(const struct qhca_hca *hca)
 {
-	const struct qhca_cmdq *q = &hca->cmdq;
+	const struct hca_cmdq *q = &hca->cmdq;
 
 	if (q->running)
 		return true;
@@ -471,7 +471,7 @@ bool qhca_cmdq_pending(const struct qhca_hca *hca)
 /* out_param, syndrome and, last, status: one write. */
 static void complete(struct qhca_hca *hca, uint32_t index,
 		     const struct qhca_cmd_slot *slot,
-		     const struct qhca_cmd_ctx *ctx,
+		     const struct hca_cmd_ctx *ctx,
 		     enum qhca_cmd_status status)
 {
 	const size_t first = offsetof(struct qhca_cmd_slot, out_param);
@@ -480,41 +480,41 @@ static void complete(struct qhca_hca *hca, uint32_t index,
 	put_le64(&done.out_param, ctx->out_param);
 	put_le32(&done.syndrome, ctx->syndrome);
 	put_le32(&done.status, status);
-	if (qhca_dma_write_release(hca, hca->cmdq.base +
-				   index * sizeof(done) + first,
-				   (const uint8_t *)&done + first,
-				   sizeof(done) - first)) {
-		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+	if (hca_dma_write_release(hca, hca->cmdq.base +
+				  index * sizeof(done) + first,
+				  (const uint8_t *)&done + first,
+				  sizeof(done) - first)) {
+		hca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
 		return;
 	}
 	if (get_le32(&slot->flags) & QHCA_CMD_F_EVENT)
-		qhca_event_cmd(hca, index, get_le16(&slot->token),
-			       (uint8_t)status, ctx->syndrome);
+		hca_event_cmd(hca, index, get_le16(&slot->token),
+			      (uint8_t)status, ctx->syndrome);
 }
 
 static void finish(struct qhca_hca *hca, enum qhca_cmd_status status)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
-	const struct qhca_cmd_ctx *ctx = &q->ctx;
+	struct hca_cmdq *q = &hca->cmdq;
+	const struct hca_cmd_ctx *ctx = &q->ctx;
 
-	qhca_count(hca, QHCA_CNT_commands);
+	hca_count(hca, QHCA_CNT_commands);
 	if (status)
-		qhca_count(hca, QHCA_CNT_command_errors);
-	qhca_trace(hca, QHCA_TRACE_CMD, ctx->opcode, ctx->index, ctx->param,
-		   status);
-	if (!qhca_is_dead(hca))
+		hca_count(hca, QHCA_CNT_command_errors);
+	hca_trace(hca, QHCA_TRACE_CMD, ctx->opcode, ctx->index, ctx->param,
+		  status);
+	if (!hca_is_dead(hca))
 		complete(hca, q->current, &q->slot, ctx, status);
 }
 
 /* The handler's next slice, which may be its only one. */
 static void run_slice(struct qhca_hca *hca)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 	enum qhca_cmd_status status;
 
 	status = find_command(q->ctx.opcode)->fn(hca, &q->ctx);
-	q->running = status == QHCA_CMD_AGAIN && !qhca_is_dead(hca);
-	if (status == QHCA_CMD_AGAIN)
+	q->running = status == HCA_CMD_AGAIN && !hca_is_dead(hca);
+	if (status == HCA_CMD_AGAIN)
 		return;
 	if (!status)
 		status = write_output(hca, &q->slot, &q->ctx);
@@ -523,21 +523,21 @@ static void run_slice(struct qhca_hca *hca)
 
 static void run_slot(struct qhca_hca *hca, uint32_t index)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 	struct qhca_cmd_slot *slot = &q->slot;
 	enum qhca_cmd_status status;
 
-	if (qhca_dma_read(hca, q->base + index * sizeof(*slot), slot,
-			  sizeof(*slot))) {
-		qhca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+	if (hca_dma_read(hca, q->base + index * sizeof(*slot), slot,
+			 sizeof(*slot))) {
+		hca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
 		return;
 	}
 	if (!(get_le32(&slot->status) & QHCA_CMD_OWN)) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	q->current = index;
-	q->ctx = (struct qhca_cmd_ctx){
+	q->ctx = (struct hca_cmd_ctx){
 		.opcode = get_le16(&slot->opcode),
 		.index = get_le32(&slot->index),
 		.param = get_le32(&slot->param),
@@ -551,30 +551,30 @@ static void run_slot(struct qhca_hca *hca, uint32_t index)
 		run_slice(hca);
 }
 
-void qhca_cmdq_disable(struct qhca_hca *hca)
+void hca_cmdq_disable(struct qhca_hca *hca)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 
-	while (q->running && !qhca_is_dead(hca))
+	while (q->running && !hca_is_dead(hca))
 		run_slice(hca);
-	qhca_cmdq_stop(hca);
+	hca_cmdq_stop(hca);
 }
 
-unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 	unsigned int done = 0;
 	uint32_t slot;
 
-	for (; done < budget && !qhca_is_dead(hca); done++) {
+	for (; done < budget && !hca_is_dead(hca); done++) {
 		if (q->running) {
 			run_slice(hca);
 			continue;
 		}
-		if (!qhca_cmdq_pending(hca))
+		if (!hca_cmdq_pending(hca))
 			break;
 		slot = q->order[q->head];
-		q->head = (q->head + 1) % QHCA_NUM_CMD_SLOTS;
+		q->head = (q->head + 1) % HCA_NUM_CMD_SLOTS;
 		q->count--;
 		q->pending &= ~(1u << slot);
 		run_slot(hca, slot);

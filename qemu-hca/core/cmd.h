@@ -2,20 +2,20 @@
 /*
  * The command queue, and the limits that QUERY_CAPS tells and commands enforce.
  */
-#ifndef QHCA_CORE_CMD_H
-#define QHCA_CORE_CMD_H
+#ifndef HCA_CORE_CMD_H
+#define HCA_CORE_CMD_H
 
 #include "mem/cache.h"
 #include "qhca.h"
 
-#define QHCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)
+#define HCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)
 
 /* Limits that are not in struct qhca_config; those of work queues are in wq.h. */
-#define QHCA_LIMIT_LOG_ETH_RING		12
-#define QHCA_LIMIT_ETH_MTU		9000	/* bytes of payload */
+#define HCA_LIMIT_LOG_ETH_RING		12
+#define HCA_LIMIT_ETH_MTU		9000	/* bytes of payload */
 
 /**
- * struct qhca_cmd_ctx - a command being executed.  All of it is the engine's
+ * struct hca_cmd_ctx - a command being executed.  All of it is the engine's
  * own copy.
  * @in:  input mailbox, exactly as long as the table of commands says
  * @out: output mailbox, zeroed; the length the table says is written back
@@ -23,7 +23,7 @@
  * @syndrome: the handler's choice; for BAD_STATE the present state
  * @step, @next, @sweep: the handler's, zero at first: where its next slice begins
  */
-struct qhca_cmd_ctx {
+struct hca_cmd_ctx {
 	uint16_t opcode;
 	uint32_t index, param;
 	const uint8_t *in;
@@ -34,7 +34,7 @@ struct qhca_cmd_ctx {
 	uint32_t syndrome;
 	uint32_t step;
 	uint32_t next;
-	struct qhca_cache_sweep sweep;
+	struct hca_cache_sweep sweep;
 };
 
 /*
@@ -42,21 +42,21 @@ struct qhca_cmd_ctx {
  * for its next slice, after packets and events had theirs.  No other command runs
  * meanwhile, so only traffic changes what the handler has seen.
  */
-#define QHCA_CMD_AGAIN	((enum qhca_cmd_status)0x100)
+#define HCA_CMD_AGAIN	((enum qhca_cmd_status)0x100)
 
-typedef enum qhca_cmd_status (*qhca_cmd_fn)(struct qhca_hca *hca,
-					    struct qhca_cmd_ctx *ctx);
+typedef enum qhca_cmd_status (*hca_cmd_fn)(struct qhca_hca *hca,
+					   struct hca_cmd_ctx *ctx);
 
-struct qhca_cmdq {
+struct hca_cmdq {
 	uint64_t base;
 	uint32_t log_slots;
 	uint32_t pending;		/* slots rung and not yet executed */
-	uint8_t order[QHCA_NUM_CMD_SLOTS]; /* these, oldest first: a ring */
+	uint8_t order[HCA_NUM_CMD_SLOTS]; /* these, oldest first: a ring */
 	uint32_t head, count;
 	bool running;			/* the command below is between two slices */
 	uint32_t current;		/* its slot's number */
 	struct qhca_cmd_slot slot;
-	struct qhca_cmd_ctx ctx;
+	struct hca_cmd_ctx ctx;
 	uint8_t in[QHCA_MAILBOX_SIZE];
 	uint8_t out[QHCA_MAILBOX_SIZE];
 };
@@ -65,35 +65,35 @@ struct qhca_cmdq {
  * BAD_PARAM with the offset of the field in the input mailbox as the syndrome.
  * A person reads it; software does not.
  */
-static inline enum qhca_cmd_status qhca_cmd_bad(struct qhca_cmd_ctx *ctx,
-						size_t offset)
+static inline enum qhca_cmd_status hca_cmd_bad(struct hca_cmd_ctx *ctx,
+					       size_t offset)
 {
 	ctx->syndrome = (uint32_t)offset;
 	return QHCA_CMD_BAD_PARAM;
 }
 
 /* ... and the offset of a field of the slot. */
-#define QHCA_SYN_SLOT(field) \
+#define HCA_SYN_SLOT(field) \
 	(0x10000u + offsetof(struct qhca_cmd_slot, field))
 
-void qhca_cmdq_reset(struct qhca_hca *hca);
+void hca_cmdq_reset(struct qhca_hca *hca);
 /* Forget what was rung and not executed, and a command between two slices. */
-void qhca_cmdq_stop(struct qhca_hca *hca);
+void hca_cmdq_stop(struct qhca_hca *hca);
 /* The same, but such a command is finished first. */
-void qhca_cmdq_disable(struct qhca_hca *hca);
+void hca_cmdq_disable(struct qhca_hca *hca);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */
-void qhca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots);
-bool qhca_cmdq_pending(const struct qhca_hca *hca);
+void hca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots);
+bool hca_cmdq_pending(const struct qhca_hca *hca);
 /* Execute at most @budget commands or slices of one; returns how many. */
-unsigned int qhca_cmdq_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_cmdq_run(struct qhca_hca *hca, unsigned int budget);
 
 /* Name of an opcode for humans, or NULL. */
-const char *qhca_cmd_name(uint16_t opcode);
+const char *hca_cmd_name(uint16_t opcode);
 
 /* What QUERY_CAPS answers. */
-void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps);
+void hca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps);
 /* Features that the engine has. */
-#define QHCA_ENGINE_FEATURES \
+#define HCA_ENGINE_FEATURES \
 	(QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | QHCA_FEAT_ATOMIC | \
 	 QHCA_FEAT_SRQ | QHCA_FEAT_MW1 | QHCA_FEAT_MW2B | QHCA_FEAT_FAST_REG | \
 	 QHCA_FEAT_RESERVED_LKEY | QHCA_FEAT_STRICT_LKEY | QHCA_FEAT_POOL | \
@@ -103,4 +103,4 @@ void qhca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps);
 	 QHCA_FEAT_SRQ_RESIZE | QHCA_FEAT_ATOMIC_WRITE | QHCA_FEAT_FLUSH | \
 	 QHCA_FEAT_RAW_PACKET)
 
-#endif /* QHCA_CORE_CMD_H */
+#endif /* HCA_CORE_CMD_H */

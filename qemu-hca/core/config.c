@@ -73,12 +73,12 @@ static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 		{ "log-max-qp", cfg->log_max_qp, 2, 23 },
 		{ "log-max-cq", cfg->log_max_cq, 1, 24 },
 		{ "log-max-srq", cfg->log_max_srq, 1, 24 },
-		{ "log-max-eq", cfg->log_max_eq, 1, QHCA_MAX_LOG_EQ },
+		{ "log-max-eq", cfg->log_max_eq, 1, HCA_MAX_LOG_EQ },
 		{ "log-max-wq-depth", cfg->log_max_wq_depth, 1, 16 },
 		{ "log-max-cq-depth", cfg->log_max_cq_depth, 1, 24 },
 		{ "log-max-eq-depth", cfg->log_max_eq_depth, 1, 20 },
 		{ "vectors", cfg->num_vectors, 1, QHCA_MAX_VECTORS },
-		{ "gids", cfg->num_gids, 1, QHCA_MAX_GIDS },
+		{ "gids", cfg->num_gids, 1, HCA_MAX_GIDS },
 		{ "doorbell-pages", cfg->num_db_pages, 1, 1u << 20 },
 		{ "flows", cfg->max_flows, 0, QHCA_MAX_FLOWS },
 		{ "link-speed", cfg->link_speed, 1,
@@ -102,15 +102,15 @@ static bool caches_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 		const struct qhca_geometry *max = &cfg->cache_max[i];
 		const struct qhca_geometry *geometry = &cfg->cache_default[i];
 
-		if (!qhca_geometry_valid(max, NULL)) {
+		if (!hca_geometry_valid(max, NULL)) {
 			snprintf(err, err_len,
 				 "%s-cache-max-sets=%u and %s-cache-max-blocks=%u are not powers of two within %u x %u and %u lines",
 				 name[i], max->sets, name[i], max->blocks,
-				 QHCA_CACHE_MAX_SETS, QHCA_CACHE_MAX_BLOCKS,
-				 QHCA_CACHE_MAX_LINES);
+				 HCA_CACHE_MAX_SETS, HCA_CACHE_MAX_BLOCKS,
+				 HCA_CACHE_MAX_LINES);
 			return false;
 		}
-		if (!qhca_geometry_valid(geometry, max)) {
+		if (!hca_geometry_valid(geometry, max)) {
 			snprintf(err, err_len,
 				 "%s-cache-sets=%u and %s-cache-blocks=%u are not powers of two within the maximum, %u x %u",
 				 name[i], geometry->sets, name[i],
@@ -121,7 +121,7 @@ static bool caches_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 	return true;
 }
 
-bool qhca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
+bool hca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 {
 	static const uint8_t zero[6];
 
@@ -136,9 +136,9 @@ bool qhca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 	return sizes_ok(cfg, err, err_len) && caches_ok(cfg, err, err_len);
 }
 
-uint64_t qhca_config_features(const struct qhca_config *cfg)
+uint64_t hca_config_features(const struct qhca_config *cfg)
 {
-	uint64_t features = cfg->features & QHCA_ENGINE_FEATURES;
+	uint64_t features = cfg->features & HCA_ENGINE_FEATURES;
 
 	if (!cfg->devmem_size)
 		features &= ~QHCA_FEAT_DEVMEM;

@@ -2,14 +2,14 @@
 /*
  * Limits and cache geometries of an HCA.
  */
-#ifndef QHCA_CORE_CONFIG_H
-#define QHCA_CORE_CONFIG_H
+#ifndef HCA_CORE_CONFIG_H
+#define HCA_CORE_CONFIG_H
 
 #include "qhca.h"
 
 /* false, with a sentence in @err: not acceptable. */
-bool qhca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len);
+bool hca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len);
 /* The features that an HCA of these limits has. */
-uint64_t qhca_config_features(const struct qhca_config *cfg);
+uint64_t hca_config_features(const struct qhca_config *cfg);
 
-#endif /* QHCA_CORE_CONFIG_H */
+#endif /* HCA_CORE_CONFIG_H */

@@ -13,24 +13,24 @@
 
 static void drop(struct qhca_hca *hca, uint32_t qpn, enum qhca_counter why)
 {
-	qhca_count(hca, why);
-	qhca_trace(hca, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
+	hca_count(hca, why);
+	hca_trace(hca, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
 }
 
 static bool icrc_right(const struct qhca_hca *hca,
-		       const struct qhca_rx_info *info)
+		       const struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	const uint8_t *bth = info->frame + info->bth_off;
 	size_t ip_len = info->udp_off - info->ip_off;
-	size_t len = info->bth_len - QHCA_ICRC_LEN;
+	size_t len = info->bth_len - HCA_ICRC_LEN;
 	uint32_t icrc = get_le32(bth + len);
 
-	if (qhca_icrc(ip, ip_len, len) == icrc)
+	if (hca_icrc(ip, ip_len, len) == icrc)
 		return true;
 	return hca->cfg.rxe_flush &&
-	       bth[0] == (QHCA_SVC_RC | QHCA_OP_FLUSH) &&
-	       qhca_icrc_rxe_flush(ip, ip_len, len) == icrc;
+	       bth[0] == (HCA_SVC_RC | HCA_OP_FLUSH) &&
+	       hca_icrc_rxe_flush(ip, ip_len, len) == icrc;
 }
 
 static uint16_t vlan_id(uint16_t tci)
@@ -39,16 +39,16 @@ static uint16_t vlan_id(uint16_t tci)
 }
 
 /* A connected QP hears only its peer, at the address it was connected with. */
-static bool from_peer(struct qhca_hca *hca, const struct qhca_qp *qp,
-		      const struct qhca_rx_info *info)
+static bool from_peer(struct qhca_hca *hca, const struct hca_qp *qp,
+		      const struct hca_rx_info *info)
 {
-	const struct qhca_gid *gid = qhca_gid_get(hca, qp->sw.av.sgid_index);
+	const struct hca_gid *gid = hca_gid_get(hca, qp->sw.av.sgid_index);
 
 	return gid && !info->multicast &&
 	       !memcmp(info->sgid, qp->sw.av.dgid, 16) &&
 	       !memcmp(info->dgid, gid->gid, 16) &&
 	       vlan_id(info->vlan) ==
-	       (gid->vlan == QHCA_VLAN_NONE ? 0 : gid->vlan);
+	       (gid->vlan == HCA_VLAN_NONE ? 0 : gid->vlan);
 }
 
 /* What each state takes: Documentation/hardware.rst, What a state does. */
@@ -61,20 +61,20 @@ static bool state_takes(uint8_t state, bool response)
 	return (response ? responses : requests) >> state & 1;
 }
 
-static void comm_est(struct qhca_hca *hca, struct qhca_qp *qp)
+static void comm_est(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	if (qp->state != QHCA_QPS_RTR || qp->r_flags & QHCA_RF_COMM_EST)
+	if (qp->state != QHCA_QPS_RTR || qp->r_flags & HCA_RF_COMM_EST)
 		return;
-	qp->r_flags |= QHCA_RF_COMM_EST;
-	qhca_qp_dirty(hca, qp);
-	qhca_event(hca, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
+	qp->r_flags |= HCA_RF_COMM_EST;
+	hca_qp_dirty(hca, qp);
+	hca_event(hca, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
 }
 
 static void deliver_connected(struct qhca_hca *hca, uint32_t qpn,
-			      const struct qhca_pkt *pkt,
-			      const struct qhca_rx_info *info)
+			      const struct hca_pkt *pkt,
+			      const struct hca_rx_info *info)
 {
-	struct qhca_qp *qp = qhca_qp_get(hca, qpn);
+	struct hca_qp *qp = hca_qp_get(hca, qpn);
 
 	if (!qp)
 		return;
@@ -82,30 +82,30 @@ static void deliver_connected(struct qhca_hca *hca, uint32_t qpn,
 		drop(hca, qpn, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (pkt->what & QHCA_OPF_RESPONSE) {
-		qhca_response_rx(hca, qp, pkt);
+	if (pkt->what & HCA_OPF_RESPONSE) {
+		hca_response_rx(hca, qp, pkt);
 		return;
 	}
 	comm_est(hca, qp);
 	if (qp->type == QHCA_QPT_UC)
-		qhca_uc_rx(hca, qp, pkt);
+		hca_uc_rx(hca, qp, pkt);
 	else
-		qhca_request_rx(hca, qp, pkt);
+		hca_request_rx(hca, qp, pkt);
 }
 
 /* Checks that need no context, by what the chip knows of the QPN. */
 static bool admit(struct qhca_hca *hca, uint32_t qpn,
-		  const struct qhca_pkt *pkt)
+		  const struct hca_pkt *pkt)
 {
 	static const uint8_t service[] = {
-		[QHCA_QPT_RC] = QHCA_SVC_RC, [QHCA_QPT_UC] = QHCA_SVC_UC,
-		[QHCA_QPT_UD] = QHCA_SVC_UD, [QHCA_QPT_GSI] = QHCA_SVC_UD,
-		[QHCA_QPT_XRC_INI] = QHCA_SVC_XRC,
-		[QHCA_QPT_XRC_TGT] = QHCA_SVC_XRC,
-		[QHCA_QPT_RAW] = QHCA_SVC_NONE,
+		[QHCA_QPT_RC] = HCA_SVC_RC, [QHCA_QPT_UC] = HCA_SVC_UC,
+		[QHCA_QPT_UD] = HCA_SVC_UD, [QHCA_QPT_GSI] = HCA_SVC_UD,
+		[QHCA_QPT_XRC_INI] = HCA_SVC_XRC,
+		[QHCA_QPT_XRC_TGT] = HCA_SVC_XRC,
+		[QHCA_QPT_RAW] = HCA_SVC_NONE,
 	};
-	const struct qhca_qpslot *slot = &hca->qps.slot[qpn];
-	bool response = pkt->what & QHCA_OPF_RESPONSE;
+	const struct hca_qpslot *slot = &hca->qps.slot[qpn];
+	bool response = pkt->what & HCA_OPF_RESPONSE;
 	enum qhca_counter why = QHCA_NUM_COUNTERS;
 
 	if (service[slot->type] != pkt->service ||
@@ -114,7 +114,7 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 		why = QHCA_CNT_rx_dropped;
 	else if (!state_takes(slot->state, response))
 		why = QHCA_CNT_rx_bad_state;
-	else if ((pkt->pkey & 0x7fff) != (QHCA_PKEY_DEFAULT & 0x7fff))
+	else if ((pkt->pkey & 0x7fff) != (HCA_PKEY_DEFAULT & 0x7fff))
 		why = QHCA_CNT_rx_bad_pkey;
 	if (why == QHCA_NUM_COUNTERS)
 		return true;
@@ -125,18 +125,18 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 }
 
 static void deliver_datagram(struct qhca_hca *hca, uint32_t qpn,
-			     const struct qhca_pkt *pkt,
-			     const struct qhca_rx_info *info)
+			     const struct hca_pkt *pkt,
+			     const struct hca_rx_info *info)
 {
-	struct qhca_qp *qp = qhca_qp_get(hca, qpn);
+	struct hca_qp *qp = hca_qp_get(hca, qpn);
 
 	if (qp)
-		qhca_datagram_rx(hca, qp, pkt, info);
+		hca_datagram_rx(hca, qp, pkt, info);
 }
 
 struct multicast {
-	const struct qhca_pkt *pkt;
-	const struct qhca_rx_info *info;
+	const struct hca_pkt *pkt;
+	const struct hca_rx_info *info;
 };
 
 static bool deliver_member(struct qhca_hca *hca, uint32_t qpn, void *arg)
@@ -146,26 +146,26 @@ static bool deliver_member(struct qhca_hca *hca, uint32_t qpn, void *arg)
 	if (qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
 	    admit(hca, qpn, m->pkt))
 		deliver_datagram(hca, qpn, m->pkt, m->info);
-	return !qhca_is_dead(hca);
+	return !hca_is_dead(hca);
 }
 
-static void deliver_multicast(struct qhca_hca *hca, const struct qhca_pkt *pkt,
-			      const struct qhca_rx_info *info)
+static void deliver_multicast(struct qhca_hca *hca, const struct hca_pkt *pkt,
+			      const struct hca_rx_info *info)
 {
 	struct multicast m = { .pkt = pkt, .info = info };
 
-	if (pkt->dest_qpn != QHCA_QPN_MCAST || pkt->service != QHCA_SVC_UD)
+	if (pkt->dest_qpn != HCA_QPN_MCAST || pkt->service != HCA_SVC_UD)
 		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_dropped);
-	else if (!qhca_mcast_for_each(hca, info->dgid, deliver_member, &m))
+	else if (!hca_mcast_for_each(hca, info->dgid, deliver_member, &m))
 		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_no_qp);
 }
 
-void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info)
+void hca_roce_rx(struct qhca_hca *hca, const struct hca_rx_info *info)
 {
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 	uint32_t qpn;
 
-	if (!qhca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {
+	if (!hca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {
 		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_malformed);
 		return;
 	}
@@ -174,9 +174,9 @@ void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info)
 		return;
 	}
 	qpn = pkt.dest_qpn;
-	qhca_count(hca, QHCA_CNT_rx_packets);
-	qhca_count_n(hca, QHCA_CNT_rx_bytes, info->len);
-	qhca_trace(hca, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);
+	hca_count(hca, QHCA_CNT_rx_packets);
+	hca_count_n(hca, QHCA_CNT_rx_bytes, info->len);
+	hca_trace(hca, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);
 	if (info->multicast) {
 		deliver_multicast(hca, &pkt, info);
 		return;
@@ -187,7 +187,7 @@ void qhca_roce_rx(struct qhca_hca *hca, const struct qhca_rx_info *info)
 	}
 	if (!admit(hca, qpn, &pkt))
 		return;
-	if (pkt.service == QHCA_SVC_UD)
+	if (pkt.service == HCA_SVC_UD)
 		deliver_datagram(hca, qpn, &pkt, info);
 	else
 		deliver_connected(hca, qpn, &pkt, info);

@@ -10,19 +10,19 @@
 static void give_copies(struct qhca_hca *hca, unsigned int types,
 			const uint8_t *frame, size_t len)
 {
-	const struct qhca_flows *f = &hca->flows;
+	const struct hca_flows *f = &hca->flows;
 
-	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++)
-		if (types >> qhca_flow_at(f, i)->type & 1)
-			qhca_raw_rx(hca, qhca_flow_at(f, i)->qpn, frame, len);
+	for (uint32_t i = 0; i < f->num && !hca_is_dead(hca); i++)
+		if (types >> hca_flow_at(f, i)->type & 1)
+			hca_raw_rx(hca, hca_flow_at(f, i)->qpn, frame, len);
 }
 
-void qhca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+void hca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
 	give_copies(hca, 1u << QHCA_FLOW_SNIFFER, frame, len);
 }
 
-void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+void hca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
 	unsigned int types = 1u << QHCA_FLOW_ALL_DEFAULT;
 
@@ -31,20 +31,20 @@ void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 	give_copies(hca, types, frame, len);
 }
 
-bool qhca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool hca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	const struct qhca_flows *f = &hca->flows;
-	struct qhca_flow_seen s;
+	const struct hca_flows *f = &hca->flows;
+	struct hca_flow_seen s;
 
 	if (!f->of_type[QHCA_FLOW_NORMAL])
 		return false;
-	qhca_flow_see(frame, len, &s);
-	for (uint32_t i = 0; i < f->num && !qhca_is_dead(hca); i++) {
-		const struct qhca_flow_rule *r = qhca_flow_at(f, i);
+	hca_flow_see(frame, len, &s);
+	for (uint32_t i = 0; i < f->num && !hca_is_dead(hca); i++) {
+		const struct hca_flow_rule *r = hca_flow_at(f, i);
 
-		if (r->type != QHCA_FLOW_NORMAL || !qhca_flow_matches(r, &s))
+		if (r->type != QHCA_FLOW_NORMAL || !hca_flow_matches(r, &s))
 			continue;
-		qhca_raw_rx(hca, r->qpn, frame, len);
+		hca_raw_rx(hca, r->qpn, frame, len);
 		if (!(r->flags & QHCA_FLOW_F_DONT_TRAP))
 			return true;
 	}

@@ -2,8 +2,8 @@
 /*
  * Frames that flow rules give to raw packet QPs.
  */
-#ifndef QHCA_CORE_FLOW_RX_H
-#define QHCA_CORE_FLOW_RX_H
+#ifndef HCA_CORE_FLOW_RX_H
+#define HCA_CORE_FLOW_RX_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,10 +12,10 @@
 struct qhca_hca;
 
 /* Give a copy of the frame to each sniffer. */
-void qhca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+void hca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* Give the frame to whom NORMAL rules name; true: it is theirs alone. */
-bool qhca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* Nobody else wants the frame: to whom the default rules name. */
-void qhca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+void hca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 
-#endif /* QHCA_CORE_FLOW_RX_H */
+#endif /* HCA_CORE_FLOW_RX_H */

@@ -19,8 +19,8 @@
  *   requester.c responder.c datagram.c   transport
  *   fault.c                 page faults: who waits, events, resume
  */
-#ifndef QHCA_CORE_HCA_H
-#define QHCA_CORE_HCA_H
+#ifndef HCA_CORE_HCA_H
+#define HCA_CORE_HCA_H
 
 #include "qhca.h"
 #include "bytes.h"
@@ -68,32 +68,32 @@ struct qhca_hca {
 	uint64_t features;		/* QHCA_FEAT_* of this function */
 	unsigned int turn;		/* whose work qhca_run() does first */
 	bool entered;			/* a call of the host's is being served */
-	uint8_t late;			/* QHCA_LATE_*: what came meanwhile */
+	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
 
-	struct qhca_regs regs;
-	struct qhca_cmdq cmdq;
-	struct qhca_tables tables;
-	struct qhca_mem mem;		/* protection and translation caches */
-	struct qhca_pool pool;		/* pool bank */
-	struct qhca_eqs eqs;
-	struct qhca_cqs cqs;
-	struct qhca_srqs srqs;
-	struct qhca_qps qps;
-	struct qhca_sched sched;
-	struct qhca_linger linger;	/* at send queues that ran dry */
-	struct qhca_cost cost;		/* of misses, and the stall */
-	struct qhca_wire wire;
-	struct qhca_inject inject;
-	struct qhca_eth eth;
-	struct qhca_flows flows;
-	struct qhca_ports port;
+	struct hca_regs regs;
+	struct hca_cmdq cmdq;
+	struct hca_tables tables;
+	struct hca_mem mem;		/* protection and translation caches */
+	struct hca_pool pool;		/* pool bank */
+	struct hca_eqs eqs;
+	struct hca_cqs cqs;
+	struct hca_srqs srqs;
+	struct hca_qps qps;
+	struct hca_sched sched;
+	struct hca_linger linger;	/* at send queues that ran dry */
+	struct hca_cost cost;		/* of misses, and the stall */
+	struct hca_wire wire;
+	struct hca_inject inject;
+	struct hca_eth eth;
+	struct hca_flows flows;
+	struct hca_ports port;
 };
 
 /* What the host asked for in a callback, to be done when the call returns. */
-#define QHCA_LATE_RESET		0x01u
-#define QHCA_LATE_LINK		0x02u	/* to UP, or not */
-#define QHCA_LATE_UP		0x04u
-#define QHCA_LATE_FATAL		0x08u
+#define HCA_LATE_RESET		0x01u
+#define HCA_LATE_LINK		0x02u	/* to UP, or not */
+#define HCA_LATE_UP		0x04u
+#define HCA_LATE_FATAL		0x08u
 
 /*
  * Every function of qhca.h that changes anything begins with this and ends with
@@ -109,50 +109,50 @@ static inline bool hca_enter(struct qhca_hca *hca, uint64_t now)
 	return true;
 }
 
-static inline void qhca_count(struct qhca_hca *hca, enum qhca_counter id)
+static inline void hca_count(struct qhca_hca *hca, enum qhca_counter id)
 {
 	hca->counter[id]++;
 }
 
-static inline void qhca_count_n(struct qhca_hca *hca, enum qhca_counter id,
-				uint64_t n)
+static inline void hca_count_n(struct qhca_hca *hca, enum qhca_counter id,
+			       uint64_t n)
 {
 	hca->counter[id] += n;
 }
 
-static inline void qhca_trace(struct qhca_hca *hca, enum qhca_trace_id id,
-			      uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static inline void hca_trace(struct qhca_hca *hca, enum qhca_trace_id id,
+			     uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	if (hca->trace_mask >> id & 1)
 		hca->ops.trace(hca->host, id, a, b, c, d);
 }
 
 /* Dead until reset; posts QHCA_EVENT_DEVICE_FATAL if EQ 0 still can. */
-void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info);
+void hca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info);
 
 /* ... or about to be reset: every loop looks at this. */
-static inline bool qhca_is_dead(const struct qhca_hca *hca)
+static inline bool hca_is_dead(const struct qhca_hca *hca)
 {
-	return hca->status & QHCA_STATUS_FATAL || hca->late & QHCA_LATE_RESET;
+	return hca->status & QHCA_STATUS_FATAL || hca->late & HCA_LATE_RESET;
 }
 
-static inline int qhca_dma_read(struct qhca_hca *hca, uint64_t addr, void *buf,
-				size_t len)
+static inline int hca_dma_read(struct qhca_hca *hca, uint64_t addr, void *buf,
+			       size_t len)
 {
 	return hca->ops.dma_read(hca->host, hca->cfg.gvmi, addr, buf, len);
 }
 
-static inline int qhca_dma_write(struct qhca_hca *hca, uint64_t addr,
-				 const void *buf, size_t len)
+static inline int hca_dma_write(struct qhca_hca *hca, uint64_t addr,
+				const void *buf, size_t len)
 {
 	return hca->ops.dma_write(hca->host, hca->cfg.gvmi, addr, buf, len);
 }
 
-static inline int qhca_dma_write_release(struct qhca_hca *hca, uint64_t addr,
-					 const void *buf, size_t len)
+static inline int hca_dma_write_release(struct qhca_hca *hca, uint64_t addr,
+					const void *buf, size_t len)
 {
 	return hca->ops.dma_write_release(hca->host, hca->cfg.gvmi, addr, buf,
 					  len);
 }
 
-#endif /* QHCA_CORE_HCA_H */
+#endif /* HCA_CORE_HCA_H */

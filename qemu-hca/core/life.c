@@ -17,7 +17,7 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 {
 	struct qhca_hca *hca;
 
-	if (!qhca_config_ok(cfg, err, err_len))
+	if (!hca_config_ok(cfg, err, err_len))
 		return NULL;
 	hca = calloc(1, sizeof(*hca));
 	if (!hca) {
@@ -27,11 +27,11 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 	hca->cfg = *cfg;
 	hca->ops = *ops;
 	hca->host = host;
-	hca->features = qhca_config_features(cfg);
-	if (!qhca_pool_create(hca) || !qhca_eqs_create(hca) ||
-	    !qhca_cqs_create(hca) || !qhca_ports_create(hca) ||
-	    !qhca_flows_create(hca) || !qhca_wire_create(hca) ||
-	    !qhca_inject_create(hca)) {
+	hca->features = hca_config_features(cfg);
+	if (!hca_pool_create(hca) || !hca_eqs_create(hca) ||
+	    !hca_cqs_create(hca) || !hca_ports_create(hca) ||
+	    !hca_flows_create(hca) || !hca_wire_create(hca) ||
+	    !hca_inject_create(hca)) {
 		qhca_destroy(hca);
 		snprintf(err, err_len, "out of memory");
 		return NULL;
@@ -44,16 +44,16 @@ void qhca_destroy(struct qhca_hca *hca)
 {
 	if (!hca)
 		return;
-	qhca_qps_fini(hca);
-	qhca_srqs_fini(hca);
-	qhca_cqs_destroy(hca);
-	qhca_eqs_destroy(hca);
-	qhca_mem_fini(hca);
-	qhca_pool_destroy(hca);
-	qhca_ports_destroy(hca);
-	qhca_flows_destroy(hca);
-	qhca_wire_destroy(hca);
-	qhca_inject_destroy(hca);
+	hca_qps_fini(hca);
+	hca_srqs_fini(hca);
+	hca_cqs_destroy(hca);
+	hca_eqs_destroy(hca);
+	hca_mem_fini(hca);
+	hca_pool_destroy(hca);
+	hca_ports_destroy(hca);
+	hca_flows_destroy(hca);
+	hca_wire_destroy(hca);
+	hca_inject_destroy(hca);
 	free(hca);
 }
 
@@ -71,18 +71,18 @@ static void reset_now(struct qhca_hca *hca)
 	hca->late = 0;
 	hca->reset_time = hca->now;
 	hca->turn = 0;
-	qhca_teardown(hca);
-	qhca_ports_reset(hca);
-	qhca_cmdq_reset(hca);
+	hca_teardown(hca);
+	hca_ports_reset(hca);
+	hca_cmdq_reset(hca);
 	reset_registers(hca);
 	memset(hca->counter, 0, sizeof(hca->counter));
-	qhca_trace(hca, QHCA_TRACE_RESET, 0, 0, 0, 0);
+	hca_trace(hca, QHCA_TRACE_RESET, 0, 0, 0, 0);
 }
 
 void qhca_reset(struct qhca_hca *hca, uint64_t now)
 {
 	if (!hca_enter(hca, now)) {
-		hca->late |= QHCA_LATE_RESET;
+		hca->late |= HCA_LATE_RESET;
 		return;
 	}
 	reset_now(hca);
@@ -96,7 +96,7 @@ static void change_link(struct qhca_hca *hca, bool up)
 	hca->link_up = up;
 	if (!up)
 		hca->wire.tx_blocked = false;	/* frames are dropped now */
-	qhca_event(hca, QHCA_EVENT_PORT_CHANGE, 1, qhca_link_word(hca));
+	hca_event(hca, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
 }
 
 /* The effects of these may call the host, and it us, again. */
@@ -106,14 +106,14 @@ void hca_leave(struct qhca_hca *hca)
 
 	while ((late = hca->late)) {
 		hca->late = 0;
-		if (late & QHCA_LATE_LINK && late & QHCA_LATE_RESET)
-			hca->link_up = late & QHCA_LATE_UP;
-		else if (late & QHCA_LATE_LINK)
-			change_link(hca, late & QHCA_LATE_UP);
-		if (late & QHCA_LATE_RESET)
+		if (late & HCA_LATE_LINK && late & HCA_LATE_RESET)
+			hca->link_up = late & HCA_LATE_UP;
+		else if (late & HCA_LATE_LINK)
+			change_link(hca, late & HCA_LATE_UP);
+		if (late & HCA_LATE_RESET)
 			reset_now(hca);
-		else if (late & QHCA_LATE_FATAL)
-			qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
+		else if (late & HCA_LATE_FATAL)
+			hca_fatal(hca, QHCA_FATAL_INJECTED, 0);
 	}
 	hca->entered = false;
 }
@@ -123,33 +123,33 @@ bool qhca_is_entered(const struct qhca_hca *hca)
 	return hca->entered;
 }
 
-void qhca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
+void hca_fatal(struct qhca_hca *hca, enum qhca_fatal cause, uint32_t info)
 {
-	if (qhca_is_dead(hca))
+	if (hca_is_dead(hca))
 		return;
 	hca->status |= QHCA_STATUS_FATAL |
 		       QHCA_PUT(QHCA_STATUS_FATAL_CAUSE, (uint32_t)cause);
 	hca->fatal_info = info;
-	qhca_cmdq_stop(hca);
-	qhca_trace(hca, QHCA_TRACE_FATAL, cause, info, 0, 0);
-	qhca_event_fatal(hca, cause, info);
+	hca_cmdq_stop(hca);
+	hca_trace(hca, QHCA_TRACE_FATAL, cause, info, 0, 0);
+	hca_event_fatal(hca, cause, info);
 }
 
 void qhca_inject_fatal(struct qhca_hca *hca)
 {
 	if (!hca_enter(hca, hca->now)) {
-		hca->late |= QHCA_LATE_FATAL;
+		hca->late |= HCA_LATE_FATAL;
 		return;
 	}
-	qhca_fatal(hca, QHCA_FATAL_INJECTED, 0);
+	hca_fatal(hca, QHCA_FATAL_INJECTED, 0);
 	hca_leave(hca);
 }
 
 void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now)
 {
 	if (!hca_enter(hca, now)) {
-		hca->late &= (uint8_t)~QHCA_LATE_UP;
-		hca->late |= QHCA_LATE_LINK | (up ? QHCA_LATE_UP : 0);
+		hca->late &= (uint8_t)~HCA_LATE_UP;
+		hca->late |= HCA_LATE_LINK | (up ? HCA_LATE_UP : 0);
 		return;
 	}
 	change_link(hca, up);

@@ -2,12 +2,12 @@
 /*
  * The life of an HCA: the end of each call.
  */
-#ifndef QHCA_CORE_LIFE_H
-#define QHCA_CORE_LIFE_H
+#ifndef HCA_CORE_LIFE_H
+#define HCA_CORE_LIFE_H
 
 struct qhca_hca;
 
 /* The end of a call: what came meanwhile takes effect. */
 void hca_leave(struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_LIFE_H */
+#endif /* HCA_CORE_LIFE_H */

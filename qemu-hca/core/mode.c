@@ -6,21 +6,21 @@
 
 #include "hca.h"
 
-void qhca_teardown(struct qhca_hca *hca)
+void hca_teardown(struct qhca_hca *hca)
 {
-	qhca_qps_fini(hca);
-	qhca_srqs_fini(hca);
-	qhca_cqs_fini(hca);
-	qhca_eqs_reset(hca);
-	qhca_mem_fini(hca);
-	qhca_pool_reset(hca);
-	qhca_tables_reset(hca);
-	qhca_eth_reset(hca);
-	qhca_ports_teardown(hca);
-	qhca_flows_reset(hca);
-	qhca_wire_reset(hca);
-	qhca_inject_reset(hca);
-	qhca_cost_forget(hca);
+	hca_qps_fini(hca);
+	hca_srqs_fini(hca);
+	hca_cqs_fini(hca);
+	hca_eqs_reset(hca);
+	hca_mem_fini(hca);
+	hca_pool_reset(hca);
+	hca_tables_reset(hca);
+	hca_eth_reset(hca);
+	hca_ports_teardown(hca);
+	hca_flows_reset(hca);
+	hca_wire_reset(hca);
+	hca_inject_reset(hca);
+	hca_cost_forget(hca);
 	hca->initialised = false;
 	hca->init_flags = 0;
 }

@@ -2,12 +2,12 @@
 /*
  * TEARDOWN_HCA: what INIT_HCA and later commands made is forgotten.
  */
-#ifndef QHCA_CORE_MODE_H
-#define QHCA_CORE_MODE_H
+#ifndef HCA_CORE_MODE_H
+#define HCA_CORE_MODE_H
 
 struct qhca_hca;
 
 /* INIT_HCA undone: no queue, table, cache or object is left. */
-void qhca_teardown(struct qhca_hca *hca);
+void hca_teardown(struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_MODE_H */
+#endif /* HCA_CORE_MODE_H */

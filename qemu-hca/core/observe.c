@@ -28,7 +28,7 @@ void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->enabled = hca->status & QHCA_STATUS_ENABLED;
-	info->fatal = qhca_is_dead(hca);
+	info->fatal = hca_is_dead(hca);
 	info->link_up = hca->link_up;
 	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, hca->status);
 	memcpy(info->mac, hca->port.mac, sizeof(info->mac));
@@ -47,13 +47,13 @@ void qhca_for_each_qp(struct qhca_hca *hca,
 	if (!hca_enter(hca, hca->now))
 		return;
 	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
-		if (hca->qps.slot[qpn].live && qhca_qp_info(hca, qpn, &info))
+		if (hca->qps.slot[qpn].live && hca_qp_info(hca, qpn, &info))
 			fn(arg, &info);
 	hca_leave(hca);
 }
 
-static const struct qhca_cache *cache_of(const struct qhca_hca *hca,
-					 enum qhca_cache_id id)
+static const struct hca_cache *cache_of(const struct qhca_hca *hca,
+					enum qhca_cache_id id)
 {
 	switch (id) {
 	case QHCA_CACHE_PT:
@@ -74,7 +74,7 @@ static const struct qhca_cache *cache_of(const struct qhca_hca *hca,
 void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
 		      struct qhca_cache_info *info)
 {
-	const struct qhca_cache *c = cache_of(hca, id);
+	const struct hca_cache *c = cache_of(hca, id);
 
 	memset(info, 0, sizeof(*info));
 	if (!c)
@@ -96,7 +96,7 @@ static void show_translation(struct qhca_cache_line *line, uint64_t entry)
 }
 
 static void show_protection(struct qhca_cache_line *line,
-			    const struct qhca_pte_host *pte)
+			    const struct hca_pte_host *pte)
 {
 	line->key = line->index << 8 | pte->octet;
 	line->pd = pte->pd;
@@ -107,7 +107,7 @@ static void show_protection(struct qhca_cache_line *line,
 }
 
 static bool show_line(void *arg, uint32_t set, uint32_t block,
-		      const struct qhca_cache_tagline *tagline,
+		      const struct hca_cache_tagline *tagline,
 		      const void *payload)
 {
 	const struct line_walk *walk = arg;
@@ -131,8 +131,8 @@ void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
 			      void *arg)
 {
 	struct line_walk walk = { .id = id, .fn = fn, .arg = arg };
-	const struct qhca_cache *c = cache_of(hca, id);
+	const struct hca_cache *c = cache_of(hca, id);
 
 	if (c)
-		qhca_cache_for_each(c, first_set, show_line, &walk);
+		hca_cache_for_each(c, first_set, show_line, &walk);
 }

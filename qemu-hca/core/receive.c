@@ -26,21 +26,21 @@ static void map_ipv4(uint8_t gid[16], const uint8_t *addr)
 }
 
 /* Is the IP packet at ip_off UDP to the RoCE port?  Fills in what it learns. */
-static bool parse_ip(struct qhca_rx_info *info, uint16_t ethertype)
+static bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	size_t room = info->len - info->ip_off;
 
-	if (ethertype == QHCA_ETHERTYPE_IPV4) {
-		if (room < IPV4_HLEN + QHCA_UDP_HLEN || ip[0] != 0x45 ||
+	if (ethertype == HCA_ETHERTYPE_IPV4) {
+		if (room < IPV4_HLEN + HCA_UDP_HLEN || ip[0] != 0x45 ||
 		    ip[9] != IP_PROTO_UDP || get_be16(ip + 6) & IPV4_FRAGMENT)
 			return false;
 		info->ip_version = 4;
 		info->udp_off = (uint16_t)(info->ip_off + IPV4_HLEN);
 		map_ipv4(info->sgid, ip + 12);
 		map_ipv4(info->dgid, ip + 16);
-	} else if (ethertype == QHCA_ETHERTYPE_IPV6) {
-		if (room < IPV6_HLEN + QHCA_UDP_HLEN || ip[0] >> 4 != 6 ||
+	} else if (ethertype == HCA_ETHERTYPE_IPV6) {
+		if (room < IPV6_HLEN + HCA_UDP_HLEN || ip[0] >> 4 != 6 ||
 		    ip[6] != IP_PROTO_UDP)
 			return false;
 		info->ip_version = 6;
@@ -50,38 +50,38 @@ static bool parse_ip(struct qhca_rx_info *info, uint16_t ethertype)
 	} else {
 		return false;
 	}
-	info->bth_off = (uint16_t)(info->udp_off + QHCA_UDP_HLEN);
+	info->bth_off = (uint16_t)(info->udp_off + HCA_UDP_HLEN);
 	return get_be16(info->frame + info->udp_off + 2) ==
-	       QHCA_ROCE_UDP_PORT;
+	       HCA_ROCE_UDP_PORT;
 }
 
 /* Does the packet come to one of our GIDs, or to members of a group? */
-static bool is_for_us(struct qhca_hca *hca, struct qhca_rx_info *info)
+static bool is_for_us(struct qhca_hca *hca, struct hca_rx_info *info)
 {
-	uint16_t vid = info->vlan == QHCA_VLAN_NONE ? 0 : info->vlan & 0xfff;
+	uint16_t vid = info->vlan == HCA_VLAN_NONE ? 0 : info->vlan & 0xfff;
 
 	if (info->frame[0] & 1) {
 		info->multicast = true;
 		info->sgid_index = -1;
-		return qhca_mcast_any(hca, info->dgid);
+		return hca_mcast_any(hca, info->dgid);
 	}
-	if (!qhca_mac_is_ours(hca, info->frame))
+	if (!hca_mac_is_ours(hca, info->frame))
 		return false;
 	info->multicast = false;
-	info->sgid_index = (int16_t)qhca_gid_find(hca, info->dgid, vid ? vid :
-						  QHCA_VLAN_NONE);
+	info->sgid_index = (int16_t)hca_gid_find(hca, info->dgid, vid ? vid :
+						 HCA_VLAN_NONE);
 	return info->sgid_index >= 0;
 }
 
 /* Lengths agree, and the IPv4 header is sound.  Cuts padding off. */
-static bool lengths_agree(struct qhca_rx_info *info)
+static bool lengths_agree(struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	uint32_t udp_len = get_be16(info->frame + info->udp_off + 4);
 	uint32_t ip_payload;
 
 	if (info->ip_version == 4) {
-		if (qhca_csum_fold(qhca_csum_add(0, ip, IPV4_HLEN)))
+		if (hca_csum_fold(hca_csum_add(0, ip, IPV4_HLEN)))
 			return false;
 		if (get_be16(ip + 2) < IPV4_HLEN)
 			return false;
@@ -90,35 +90,35 @@ static bool lengths_agree(struct qhca_rx_info *info)
 		ip_payload = get_be16(ip + 4);
 	}
 	if (udp_len != ip_payload ||
-	    udp_len < QHCA_UDP_HLEN + QHCA_MIN_ROCE_LEN ||
+	    udp_len < HCA_UDP_HLEN + HCA_MIN_ROCE_LEN ||
 	    info->udp_off + udp_len > info->len)
 		return false;
 	info->len = info->udp_off + udp_len;
-	info->bth_len = (uint16_t)(udp_len - QHCA_UDP_HLEN);
+	info->bth_len = (uint16_t)(udp_len - HCA_UDP_HLEN);
 	return true;
 }
 
-enum qhca_steer qhca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
-				size_t len, struct qhca_rx_info *info)
+enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
+			      size_t len, struct hca_rx_info *info)
 {
 	uint16_t ethertype;
 
 	if (!hca->initialised ||
-	    len < QHCA_ETH_HLEN + IPV4_HLEN + QHCA_UDP_HLEN)
-		return QHCA_STEER_ETH;
+	    len < HCA_ETH_HLEN + IPV4_HLEN + HCA_UDP_HLEN)
+		return HCA_STEER_ETH;
 	info->frame = frame;
 	info->len = len;
-	info->vlan = QHCA_VLAN_NONE;
-	info->ip_off = QHCA_ETH_HLEN;
+	info->vlan = HCA_VLAN_NONE;
+	info->ip_off = HCA_ETH_HLEN;
 	ethertype = get_be16(frame + 12);
-	if (ethertype == QHCA_ETHERTYPE_VLAN) {
+	if (ethertype == HCA_ETHERTYPE_VLAN) {
 		info->vlan = get_be16(frame + 14);
-		info->ip_off += QHCA_VLAN_HLEN;
+		info->ip_off += HCA_VLAN_HLEN;
 		ethertype = get_be16(frame + 16);
 	}
 	if (!parse_ip(info, ethertype) || !is_for_us(hca, info))
-		return QHCA_STEER_ETH;
-	return lengths_agree(info) ? QHCA_STEER_ROCE : QHCA_STEER_DROP;
+		return HCA_STEER_ETH;
+	return lengths_agree(info) ? HCA_STEER_ROCE : HCA_STEER_DROP;
 }
 
 /* ------------------------------------------------------------------------
@@ -126,27 +126,27 @@ enum qhca_steer qhca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
  */
 static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 
 	if (hca->flows.of_type[QHCA_FLOW_SNIFFER]) {
-		qhca_flow_sniff(hca, frame, len);
-		if (qhca_is_dead(hca))
+		hca_flow_sniff(hca, frame, len);
+		if (hca_is_dead(hca))
 			return;
 	}
-	switch (qhca_wire_steer(hca, frame, len, &info)) {
-	case QHCA_STEER_ROCE:
-		qhca_roce_rx(hca, &info);
+	switch (hca_wire_steer(hca, frame, len, &info)) {
+	case HCA_STEER_ROCE:
+		hca_roce_rx(hca, &info);
 		break;
-	case QHCA_STEER_DROP:
-		qhca_count(hca, QHCA_CNT_rx_malformed);
+	case HCA_STEER_DROP:
+		hca_count(hca, QHCA_CNT_rx_malformed);
 		break;
-	case QHCA_STEER_ETH:
+	case HCA_STEER_ETH:
 		if (!hca->flows.num) {
-			qhca_eth_rx(hca, frame, len);
-		} else if (!qhca_flow_steer(hca, frame, len) &&
-			   !qhca_is_dead(hca) &&
-			   !qhca_eth_rx(hca, frame, len)) {
-			qhca_flow_default(hca, frame, len);
+			hca_eth_rx(hca, frame, len);
+		} else if (!hca_flow_steer(hca, frame, len) &&
+			   !hca_is_dead(hca) &&
+			   !hca_eth_rx(hca, frame, len)) {
+			hca_flow_default(hca, frame, len);
 		}
 		break;
 	}
@@ -155,30 +155,30 @@ static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 /* A frame from the wire or looped back, through the injector. */
 static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	struct qhca_wire *w = &hca->wire;
-	struct qhca_rx_info info;
+	struct hca_wire *w = &hca->wire;
+	struct hca_rx_info info;
 
-	if (!qhca_inject_active(&hca->inject, true) ||
-	    qhca_wire_steer(hca, frame, len, &info) != QHCA_STEER_ROCE) {
+	if (!hca_inject_active(&hca->inject, true) ||
+	    hca_wire_steer(hca, frame, len, &info) != HCA_STEER_ROCE) {
 		deliver(hca, frame, len);
 		return;
 	}
 	memcpy(w->rx_scratch, frame, len);
-	if (!qhca_inject_apply(hca, w->rx_scratch, info.len, info.bth_off, true))
+	if (!hca_inject_apply(hca, w->rx_scratch, info.len, info.bth_off, true))
 		return;
 	deliver(hca, w->rx_scratch, len);
-	qhca_inject_passed(&hca->inject, true, hca->now);
+	hca_inject_passed(&hca->inject, true, hca->now);
 }
 
 static void receive_checked(struct qhca_hca *hca, const uint8_t *frame,
 			    size_t len)
 {
-	if (len > QHCA_MAX_FRAME || len < QHCA_ETH_HLEN) {
-		qhca_count(hca, QHCA_CNT_rx_dropped);
+	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
+		hca_count(hca, QHCA_CNT_rx_dropped);
 		return;
 	}
 	if (!memcmp(frame + 6, hca->port.mac, sizeof(hca->port.mac)))
-		qhca_count(hca, QHCA_CNT_rx_own_mac);
+		hca_count(hca, QHCA_CNT_rx_own_mac);
 	receive(hca, frame, len);
 }
 
@@ -186,10 +186,10 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		   uint64_t now)
 {
 	if (!hca_enter(hca, now)) {
-		qhca_count(hca, QHCA_CNT_rx_dropped);
+		hca_count(hca, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!qhca_is_dead(hca))
+	if (!hca_is_dead(hca))
 		receive_checked(hca, frame, len);
 	hca_leave(hca);
 }
@@ -200,26 +200,26 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 
 static bool release_one(struct qhca_hca *hca)
 {
-	struct qhca_inject_frame *f = qhca_inject_due(&hca->inject, hca->now);
+	struct hca_inject_frame *f = hca_inject_due(&hca->inject, hca->now);
 
 	if (!f)
 		return false;
 	if (!f->rx) {
-		if (!qhca_tx_release(hca, f))
+		if (!hca_tx_release(hca, f))
 			return false;
-		qhca_inject_drop(&hca->inject, f);
+		hca_inject_drop(&hca->inject, f);
 		return true;
 	}
 	/* handling a frame may hold others: free the slot only afterwards */
-	deliver(hca, qhca_inject_data(&hca->inject, f), f->len);
-	qhca_inject_drop(&hca->inject, f);
+	deliver(hca, hca_inject_data(&hca->inject, f), f->len);
+	hca_inject_drop(&hca->inject, f);
 	return true;
 }
 
 static void loop_one(struct qhca_hca *hca)
 {
-	struct qhca_wire *w = &hca->wire;
-	uint32_t slot = w->loop_ci % QHCA_LOOP_FRAMES;
+	struct hca_wire *w = &hca->wire;
+	uint32_t slot = w->loop_ci % HCA_LOOP_FRAMES;
 
 	/* handled in place: answers to it take other slots */
 	receive(hca, w->loop + (size_t)slot * QHCA_MAX_FRAME,
@@ -227,12 +227,12 @@ static void loop_one(struct qhca_hca *hca)
 	w->loop_ci++;
 }
 
-unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_wire_run(struct qhca_hca *hca, unsigned int budget)
 {
 	unsigned int done = 0;
 
-	while (done < budget && !qhca_is_dead(hca)) {
-		if (qhca_wire_pending(hca))
+	while (done < budget && !hca_is_dead(hca)) {
+		if (hca_wire_pending(hca))
 			loop_one(hca);
 		else if (!hca->inject.held || !release_one(hca))
 			break;
@@ -241,12 +241,12 @@ unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget)
 	return done;
 }
 
-bool qhca_wire_looped(const struct qhca_hca *hca)
+bool hca_wire_looped(const struct qhca_hca *hca)
 {
 	return hca->wire.loop_ci != hca->wire.loop_pi;
 }
 
-bool qhca_wire_pending(const struct qhca_hca *hca)
+bool hca_wire_pending(const struct qhca_hca *hca)
 {
-	return qhca_wire_looped(hca) && !qhca_stalled(hca);
+	return hca_wire_looped(hca) && !hca_stalled(hca);
 }

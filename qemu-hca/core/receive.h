@@ -3,29 +3,29 @@
  * Frames in: steering to the transport or to Ethernet, and the frames that wait
  * in the device, looped back or held by the injector.
  */
-#ifndef QHCA_CORE_RECEIVE_H
-#define QHCA_CORE_RECEIVE_H
+#ifndef HCA_CORE_RECEIVE_H
+#define HCA_CORE_RECEIVE_H
 
 #include "qhca.h"
 #include "wire/roce.h"
 
 /* Deliver looped-back frames and those the injector releases; returns how many. */
-unsigned int qhca_wire_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_wire_run(struct qhca_hca *hca, unsigned int budget);
 /* Is there a looped-back frame; could one be delivered now? */
-bool qhca_wire_looped(const struct qhca_hca *hca);
-bool qhca_wire_pending(const struct qhca_hca *hca);
+bool hca_wire_looped(const struct qhca_hca *hca);
+bool hca_wire_pending(const struct qhca_hca *hca);
 
 /*
  * Steer a frame.  On ROCE @info is complete: Ethernet, IP and UDP headers, their
  * lengths and the IPv4 header checksum are right, it is no fragment, and MAC,
  * VLAN and GID (or a multicast membership) are ours.
  */
-enum qhca_steer {
-	QHCA_STEER_ETH,			/* to the Ethernet receive queue */
-	QHCA_STEER_ROCE,
-	QHCA_STEER_DROP,		/* RDMA and malformed */
+enum hca_steer {
+	HCA_STEER_ETH,			/* to the Ethernet receive queue */
+	HCA_STEER_ROCE,
+	HCA_STEER_DROP,			/* RDMA and malformed */
 };
-enum qhca_steer qhca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
-				size_t len, struct qhca_rx_info *info);
+enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
+			      size_t len, struct hca_rx_info *info);
 
-#endif /* QHCA_CORE_RECEIVE_H */
+#endif /* HCA_CORE_RECEIVE_H */

@@ -45,7 +45,7 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
 	case QHCA_REG_CLOCK_HI:
 		return hca->regs.clock_hi;
 	case QHCA_REG_LINK:
-		return qhca_link_word(hca);
+		return hca_link_word(hca);
 	default:
 		return 0;
 	}
@@ -54,9 +54,9 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
 static void enable(struct qhca_hca *hca)
 {
 	if (hca->cmdq.log_slots > QHCA_MAX_LOG_CMD_SLOTS)
-		qhca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 0);
+		hca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 0);
 	else if (hca->cmdq.base & 4095)
-		qhca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 1);
+		hca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 1);
 	else
 		hca->status |= QHCA_STATUS_ENABLED;
 }
@@ -71,13 +71,13 @@ static void write_control(struct qhca_hca *hca, uint32_t value)
 		enable(hca);
 	} else if (!on && was) {
 		hca->status &= ~QHCA_STATUS_ENABLED;
-		qhca_cmdq_disable(hca);
+		hca_cmdq_disable(hca);
 	}
 }
 
 static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
 {
-	struct qhca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &hca->cmdq;
 
 	if (hca->status & QHCA_STATUS_ENABLED)
 		return;
@@ -92,7 +92,7 @@ static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
 static void write_register(struct qhca_hca *hca, uint32_t offset,
 			   uint32_t value)
 {
-	if (qhca_is_dead(hca))
+	if (hca_is_dead(hca))
 		return;
 	switch (offset) {
 	case QHCA_REG_CONTROL:
@@ -104,7 +104,7 @@ static void write_register(struct qhca_hca *hca, uint32_t offset,
 		write_cmdq(hca, offset, value);
 		break;
 	case QHCA_REG_CMDQ_DOORBELL:
-		qhca_cmdq_doorbell(hca, value);
+		hca_cmdq_doorbell(hca, value);
 		break;
 	default:
 		break;			/* read-only, or no register */
@@ -129,7 +129,7 @@ void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
 static bool doorbell_known(const struct qhca_hca *hca, uint32_t page,
 			   uint32_t offset)
 {
-	if (qhca_is_dead(hca) || !hca->initialised ||
+	if (hca_is_dead(hca) || !hca->initialised ||
 	    page >= hca->cfg.num_db_pages)
 		return false;
 	switch (offset) {
@@ -151,25 +151,25 @@ void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
 	uint64_t ignored = hca->counter[QHCA_CNT_doorbells_ignored];
 
 	if (!hca_enter(hca, now)) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
-	qhca_trace(hca, QHCA_TRACE_DOORBELL, page, offset, value, 0);
+	hca_trace(hca, QHCA_TRACE_DOORBELL, page, offset, value, 0);
 	if (!doorbell_known(hca, page, offset))
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 	else if (offset == QHCA_DB_SQ)
-		qhca_sched_doorbell(hca, page, (uint32_t)value & QHCA_DB_NUMBER,
-				    (uint32_t)(value >> 32));
+		hca_sched_doorbell(hca, page, (uint32_t)value & QHCA_DB_NUMBER,
+				   (uint32_t)(value >> 32));
 	else if (offset == QHCA_DB_CQ_ARM)
-		qhca_cq_doorbell(hca, page, value);
+		hca_cq_doorbell(hca, page, value);
 	else if (offset == QHCA_DB_EQ_ARM)
-		qhca_eq_doorbell(hca, value);
+		hca_eq_doorbell(hca, value);
 	else if (offset == QHCA_DB_ETH_TX)
-		qhca_eth_tx_doorbell(hca, value);
+		hca_eth_tx_doorbell(hca, value);
 	else
-		qhca_eth_arm_doorbell(hca, value);
+		hca_eth_arm_doorbell(hca, value);
 	if (hca->counter[QHCA_CNT_doorbells_ignored] != ignored)
-		qhca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
-			   value, 0);
+		hca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
+			  value, 0);
 	hca_leave(hca);
 }

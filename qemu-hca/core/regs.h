@@ -3,13 +3,13 @@
  * Registers (BAR 0) and the dispatch of doorbells (BAR 2): qhca_reg_read(),
  * qhca_reg_write() and qhca_doorbell() of qhca.h.
  */
-#ifndef QHCA_CORE_REGS_H
-#define QHCA_CORE_REGS_H
+#ifndef HCA_CORE_REGS_H
+#define HCA_CORE_REGS_H
 
 #include "qhca.h"
 
-struct qhca_regs {
+struct hca_regs {
 	uint32_t clock_hi;		/* latched by reading CLOCK_LO */
 };
 
-#endif /* QHCA_CORE_REGS_H */
+#endif /* HCA_CORE_REGS_H */

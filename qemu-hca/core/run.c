@@ -15,10 +15,10 @@ static const struct {
 	unsigned int (*run)(struct qhca_hca *hca, unsigned int budget);
 	unsigned int share;		/* packets a round */
 } workers[] = {
-	{ qhca_cmdq_run, 2 },
-	{ qhca_wire_run, 32 },
-	{ qhca_sched_run, 64 },
-	{ qhca_eth_run, 16 },
+	{ hca_cmdq_run, 2 },
+	{ hca_wire_run, 32 },
+	{ hca_sched_run, 64 },
+	{ hca_eth_run, 16 },
 };
 #define NUM_WORKERS	(sizeof(workers) / sizeof(workers[0]))
 
@@ -34,7 +34,7 @@ static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
 			share = budget - spent;
 		did = workers[w].run(hca, share);
 		spent += did < share ? did : share;
-		if (qhca_is_dead(hca))
+		if (hca_is_dead(hca))
 			break;
 	}
 	hca->turn = (hca->turn + 1) % NUM_WORKERS;
@@ -43,13 +43,13 @@ static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
 
 static bool work_left(const struct qhca_hca *hca)
 {
-	if (qhca_is_dead(hca))
+	if (hca_is_dead(hca))
 		return false;
-	if (qhca_cmdq_pending(hca) || qhca_wire_pending(hca) ||
-	    qhca_eqs_pending(hca))
+	if (hca_cmdq_pending(hca) || hca_wire_pending(hca) ||
+	    hca_eqs_pending(hca))
 		return true;
 	return !hca->wire.tx_blocked &&
-	       (qhca_eth_pending(hca) || qhca_sched_pending(hca));
+	       (hca_eth_pending(hca) || hca_sched_pending(hca));
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -61,14 +61,14 @@ static uint64_t next_deadline(const struct qhca_hca *hca)
 {
 	uint64_t due = QHCA_NEVER, held;
 
-	if (qhca_is_dead(hca))
+	if (hca_is_dead(hca))
 		return QHCA_NEVER;
-	due = earliest(due, qhca_sched_deadline(hca));
-	if (qhca_stalled(hca) && (hca->sched.first || qhca_wire_looped(hca)))
+	due = earliest(due, hca_sched_deadline(hca));
+	if (hca_stalled(hca) && (hca->sched.first || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
-	due = earliest(due, qhca_cqs_deadline(hca));
-	due = earliest(due, qhca_eqs_deadline(hca));
-	held = qhca_inject_deadline(&hca->inject);
+	due = earliest(due, hca_cqs_deadline(hca));
+	due = earliest(due, hca_eqs_deadline(hca));
+	held = hca_inject_deadline(&hca->inject);
 	/* a frame that is due and waits for the link needs no timer */
 	if (!(hca->wire.tx_blocked && held <= hca->now))
 		due = earliest(due, held);
@@ -83,9 +83,9 @@ struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 
 	if (!hca_enter(hca, now))
 		return result;
-	while (!qhca_is_dead(hca)) {
-		qhca_cqs_run(hca);
-		qhca_eqs_run(hca);
+	while (!hca_is_dead(hca)) {
+		hca_cqs_run(hca);
+		hca_eqs_run(hca);
 		if (spent >= budget)
 			break;
 		did = run_round(hca, budget - spent);

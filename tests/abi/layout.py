@@ -106,7 +106,7 @@ class Names:
             macros = own_text(run([*base, "-dD", source]), header)
         self.header = header
         self.structs = {}
-        for found in re.finditer(r"\bstruct\s+(qhca_\w+)\s*\{", text):
+        for found in re.finditer(r"\bstruct\s+(q?hca_\w+)\s*\{", text):
             end = closing(text, found.end() - 1)
             self.structs[found[1]] = list(flatten(members(text[found.end():end])))
         self.constants = []

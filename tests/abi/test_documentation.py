@@ -121,9 +121,9 @@ def test_qp_context_hardware_part():
         pytest.skip("the engine has no qp.h")
     include = [layout.TOP / "qemu-hca" / "core", layout.INCLUDE]
     names = layout.Names("qp.h", layout.ENGINE_FLAGS, include)
-    names.structs = {"qhca_qpc_hw": names.structs["qhca_qpc_hw"]}
+    names.structs = {"hca_qpc_hw": names.structs["hca_qpc_hw"]}
     names.constants = []
     table = layout.compiled(names, layout.ENGINE_FLAGS, include)
     rows = re.findall(r"^(\d+) +\d+(?: each)? +(\w+) ", section("QP context, hardware part"), re.M)
-    documented = {f"qhca_qpc_hw.{name} at": int(at) for at, name in rows}
+    documented = {f"hca_qpc_hw.{name} at": int(at) for at, name in rows}
     assert documented == {what: at for what, at in table.items() if what.endswith(" at")}

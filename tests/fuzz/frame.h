@@ -14,8 +14,8 @@ struct frame {
 };
 
 /* All headers, a payload that counts up from @pattern, room for the ICRC. */
-void frame_build(struct frame *f, const struct qhca_path *path,
-		 const struct qhca_pkt *pkt, uint8_t pattern);
+void frame_build(struct frame *f, const struct hca_path *path,
+		 const struct hca_pkt *pkt, uint8_t pattern);
 
 #define FRAME_LENGTHS	1u
 #define FRAME_CHECKSUM	2u

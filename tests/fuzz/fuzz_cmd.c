@@ -365,7 +365,7 @@ static void spoil(struct script *s, uint8_t *to, uint32_t len)
 static void command(struct script *s)
 {
 	const struct template *t = pick_template(s);
-	uint32_t number = in_below(s->in, QHCA_NUM_CMD_SLOTS), in_len = 0;
+	uint32_t number = in_below(s->in, HCA_NUM_CMD_SLOTS), in_len = 0;
 	struct qhca_cmd_slot *slot = md_ptr(s->md, s->slots + 64 * number);
 	uint8_t *mailbox = md_ptr(s->md, s->mailbox);
 

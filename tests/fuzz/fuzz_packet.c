@@ -320,7 +320,7 @@ static struct state state_of(struct victim *v, unsigned int q)
 {
 	struct qhca_qp_info info;
 
-	if (!qhca_qp_info(v->g->hca, v->qp[q].qpn, &info))
+	if (!hca_qp_info(v->g->hca, v->qp[q].qpn, &info))
 		guard_fail("QP %u is gone", v->qp[q].qpn);
 	return (struct state){ info.rq_psn, info.una_psn, info.sq_psn };
 }
@@ -341,13 +341,13 @@ static uint8_t pick_opcode(struct in *in, unsigned int q, bool response)
 	if (how >= 250)
 		return in_u8(in);
 	if (plan[q].type == QHCA_QPT_UD || plan[q].type == QHCA_QPT_GSI)
-		return QHCA_SVC_UD | (4 + (how & 1));
+		return HCA_SVC_UD | (4 + (how & 1));
 	if (plan[q].type == QHCA_QPT_UC)
-		return QHCA_SVC_UC | uc[how % sizeof(uc)];
+		return HCA_SVC_UC | uc[how % sizeof(uc)];
 	if (is_xrc(q))
-		return QHCA_SVC_XRC | (response != (how >= 240) ?
-				       answer[how % sizeof(answer)] :
-				       rc[how % sizeof(rc)]);
+		return HCA_SVC_XRC | (response != (how >= 240) ?
+				      answer[how % sizeof(answer)] :
+				      rc[how % sizeof(rc)]);
 	return response ? answer[how % sizeof(answer)] : rc[how % sizeof(rc)];
 }
 
@@ -392,7 +392,7 @@ static uint64_t pick_address(struct in *in, uint32_t key)
 	}
 }
 
-static void pick_remote(struct victim *v, struct in *in, struct qhca_pkt *pkt)
+static void pick_remote(struct victim *v, struct in *in, struct hca_pkt *pkt)
 {
 	uint8_t how = in_u8(in);
 
@@ -402,7 +402,7 @@ static void pick_remote(struct victim *v, struct in *in, struct qhca_pkt *pkt)
 		pkt->rkey = v->key[how % NUM_KEYS];
 	else
 		pkt->rkey = (uint32_t)in_number(in);
-	if (pkt->what & QHCA_H_IETH && how & 1)
+	if (pkt->what & HCA_H_IETH && how & 1)
 		pkt->rkey = v->key[MW2B];
 	pkt->va = pick_address(in, pkt->rkey);
 	switch (in_u8(in) & 3) {
@@ -426,15 +426,15 @@ static uint32_t pick_psn(struct in *in, const struct state *s, bool response)
 	uint8_t how = in_u8(in);
 
 	if (how >= 250)
-		return in_word(in, 3) & QHCA_PSN_MASK;
+		return in_word(in, 3) & HCA_PSN_MASK;
 	if (response)
 		return how < 128 ? s->una :
-				   qhca_psn_add(s->una, how % 16 - 2u);
-	return how < 176 ? s->psn : qhca_psn_add(s->psn, how % 24 - 16u);
+				   hca_psn_add(s->una, how % 16 - 2u);
+	return how < 176 ? s->psn : hca_psn_add(s->psn, how % 24 - 16u);
 }
 
 static void pick_rest(const struct victim *v, struct in *in, unsigned int q,
-		      struct qhca_pkt *pkt)
+		      struct hca_pkt *pkt)
 {
 	static const uint8_t syndrome[] = { 0x1f, 0x60, 0x61, 0x62, 0x63, 0x20,
 					    0x21, 0x3f, 0x00, 0x40, 0x64, 0x7f };
@@ -442,8 +442,8 @@ static void pick_rest(const struct victim *v, struct in *in, unsigned int q,
 
 	pkt->solicited = how & 1;
 	pkt->ack_req = how & 6;
-	pkt->pkey = how < 248 ? QHCA_PKEY_DEFAULT : (uint16_t)in_word(in, 2);
-	pkt->qkey = plan[q].type == QHCA_QPT_GSI ? QHCA_GSI_QKEY : QKEY;
+	pkt->pkey = how < 248 ? HCA_PKEY_DEFAULT : (uint16_t)in_word(in, 2);
+	pkt->qkey = plan[q].type == QHCA_QPT_GSI ? HCA_GSI_QKEY : QKEY;
 	if (how >= 244)
 		pkt->qkey = (uint32_t)in_number(in);
 	pkt->src_qpn = PEER_QPN + q;
@@ -457,13 +457,13 @@ static void pick_rest(const struct victim *v, struct in *in, unsigned int q,
 }
 
 static void pick_path(struct victim *v, struct in *in, unsigned int q,
-		      struct qhca_pkt *pkt, struct qhca_path *path)
+		      struct hca_pkt *pkt, struct hca_path *path)
 {
 	uint8_t how = in_u8(in);
 	bool v6 = plan[q].v6 != (how >= 250);
 
-	*path = (struct qhca_path){ .vlan = 0xffff, .sl = how & 7,
-				    .hop_limit = 64, .sport = 0xc123 };
+	*path = (struct hca_path){ .vlan = 0xffff, .sl = how & 7,
+				   .hop_limit = 64, .sport = 0xc123 };
 	memcpy(path->dmac, v->md->mac, 6);
 	memcpy(path->smac, v->md->mac, 6);
 	path->smac[5] = 1;
@@ -481,7 +481,7 @@ static void pick_path(struct victim *v, struct in *in, unsigned int q,
 	if (how >= 232 && how < 244) {	/* to the group */
 		memcpy(path->dgid, v->mgid, 16);
 		path->dmac[0] = 1;
-		pkt->dest_qpn = QHCA_QPN_MCAST;
+		pkt->dest_qpn = HCA_QPN_MCAST;
 	}
 }
 
@@ -518,16 +518,16 @@ static void send_packet(struct victim *v, struct in *in, bool response)
 {
 	unsigned int q = in_below(in, NUM_QPS);
 	struct state s = state_of(v, q);
-	struct qhca_path path;
-	struct qhca_pkt pkt = { .dest_qpn = v->qp[q].qpn };
+	struct hca_path path;
+	struct hca_pkt pkt = { .dest_qpn = v->qp[q].qpn };
 	struct frame f;
 
 	pkt.opcode = pick_opcode(in, q, response);
-	pkt.what = qhca_pkt_what(pkt.opcode);
+	pkt.what = hca_pkt_what(pkt.opcode);
 	pkt.psn = pick_psn(in, &s, response);
-	if (pkt.what & QHCA_OPF_PAYLOAD)
+	if (pkt.what & HCA_OPF_PAYLOAD)
 		pkt.payload_len = pick_length(in, mtu_of(q));
-	if (pkt.what & (QHCA_H_RETH | QHCA_H_ATOMIC | QHCA_H_IETH))
+	if (pkt.what & (HCA_H_RETH | HCA_H_ATOMIC | HCA_H_IETH))
 		pick_remote(v, in, &pkt);
 	pick_rest(v, in, q, &pkt);
 	pick_path(v, in, q, &pkt, &path);
@@ -709,7 +709,7 @@ static void step(struct victim *v, struct in *in)
 			       (uint64_t)v->cq.ci << 32 |
 			       (in_u8(in) & 1) * QHCA_DB_CQ_SOLICITED);
 	}
-	if (qhca_is_dead(v->g->hca))
+	if (hca_is_dead(v->g->hca))
 		guard_fail("the wire killed the device: STATUS %#x, info %#x",
 			   v->g->hca->status, v->g->hca->fatal_info);
 }

@@ -368,8 +368,8 @@ static void pick_ud(struct script *x, struct side *s, struct qhca_wqe_ud *ud)
 	uint8_t how = in_u8(x->in);
 	struct side *to = how & 1 ? s : &x->side[s == &x->side[0]];
 
-	put_le32(&ud->dest_qpn, how & 2 ? QHCA_QPN_GSI : to->qp[UD].qpn);
-	put_le32(&ud->qkey, how & 2 ? QHCA_GSI_QKEY : QKEY);
+	put_le32(&ud->dest_qpn, how & 2 ? HCA_QPN_GSI : to->qp[UD].qpn);
+	put_le32(&ud->qkey, how & 2 ? HCA_GSI_QKEY : QKEY);
 	md_av(s->md, &ud->av, to->md->mac[5], how & 4);
 }
 
@@ -572,11 +572,11 @@ static void change_later(struct script *x, struct side *s)
 static bool tamper(struct script *x, unsigned int i, struct frame *f)
 {
 	static const uint8_t opcode[] = {
-		QHCA_OP_ACK, QHCA_OP_ATOMIC_ACK, QHCA_OP_READ_RESP_ONLY,
-		QHCA_OP_READ_RESP_FIRST, QHCA_OP_READ_RESP_MIDDLE,
-		QHCA_OP_READ_RESP_LAST, QHCA_OP_FLUSH, QHCA_OP_ATOMIC_WRITE,
+		HCA_OP_ACK, HCA_OP_ATOMIC_ACK, HCA_OP_READ_RESP_ONLY,
+		HCA_OP_READ_RESP_FIRST, HCA_OP_READ_RESP_MIDDLE,
+		HCA_OP_READ_RESP_LAST, HCA_OP_FLUSH, HCA_OP_ATOMIC_WRITE,
 	};
-	bool v6 = get_be16(f->data + 12) == QHCA_ETHERTYPE_IPV6;
+	bool v6 = get_be16(f->data + 12) == HCA_ETHERTYPE_IPV6;
 	uint8_t *bth = f->data + 14 + (v6 ? 40 : 20) + 8;
 	uint8_t how = in_u8(x->in);
 
@@ -584,7 +584,7 @@ static bool tamper(struct script *x, unsigned int i, struct frame *f)
 	if (how < 64)
 		return false;
 	if (how < 128)			/* mostly of the same length */
-		bth[0] = (bth[0] & QHCA_SVC_MASK) | IN_ONE_OF(x->in, opcode);
+		bth[0] = (bth[0] & HCA_SVC_MASK) | IN_ONE_OF(x->in, opcode);
 	else if (how < 192)
 		bth[11] = (uint8_t)(bth[11] + in_u8(x->in) % 8 - 4);
 	else
@@ -819,7 +819,7 @@ static void check_bystander(struct script *x)
 static void check_not_dead(struct script *x)
 {
 	for (unsigned int i = 0; i < 2; i++)
-		if (qhca_is_dead(x->side[i].g->hca))
+		if (hca_is_dead(x->side[i].g->hca))
 			guard_fail("a process killed the device: STATUS %#x, info %#x",
 				   x->side[i].g->hca->status,
 				   x->side[i].g->hca->fatal_info);

@@ -178,21 +178,21 @@ static void *op_reserve(void *host, size_t len)
 static void check_frame(const uint8_t *frame, size_t len)
 {
 	size_t ip = 14, udp;
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 	uint32_t bth_len;
 
 	if (get_be16(frame + 12) == 0x8100)
 		ip += 4;
 	udp = ip + (get_be16(frame + ip - 2) == 0x86dd ? 40 : 20);
-	if (len < udp + 8 + QHCA_BTH_LEN + 4 ||
-	    get_be16(frame + udp + 2) != QHCA_ROCE_UDP_PORT ||
+	if (len < udp + 8 + HCA_BTH_LEN + 4 ||
+	    get_be16(frame + udp + 2) != HCA_ROCE_UDP_PORT ||
 	    get_be16(frame + udp + 4) != len - udp)
 		guard_fail("frame of %zu bytes is no RoCE packet", len);
 	bth_len = len - udp - 8;
-	if (!qhca_pkt_parse(frame + udp + 8, bth_len, &pkt))
+	if (!hca_pkt_parse(frame + udp + 8, bth_len, &pkt))
 		guard_fail("packet sent with opcode %#x is malformed",
 			   frame[udp + 8]);
-	if (qhca_icrc(frame + ip, udp - ip, bth_len - 4) !=
+	if (hca_icrc(frame + ip, udp - ip, bth_len - 4) !=
 	    get_le32(frame + len - 4))
 		guard_fail("packet sent with a wrong ICRC");
 }
@@ -200,8 +200,8 @@ static void check_frame(const uint8_t *frame, size_t len)
 /* A raw packet QP sends what it likes, but no frame that Ethernet has not. */
 static void check_raw_frame(const struct guard *g, size_t len)
 {
-	if (len < QHCA_MIN_FRAME ||
-	    len > g->hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN)
+	if (len < HCA_MIN_FRAME ||
+	    len > g->hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN)
 		guard_fail("raw frame of %zu bytes", len);
 }
 
@@ -429,7 +429,7 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 	begin(g, budget);
 	r = qhca_run(g->hca, g->md->now, budget);
 	end(g);
-	if (qhca_is_dead(g->hca) && (r.more || r.deadline != QHCA_NEVER))
+	if (hca_is_dead(g->hca) && (r.more || r.deadline != QHCA_NEVER))
 		guard_fail("a dead device wants to work");
 	return r;
 }
@@ -584,14 +584,14 @@ static void nop(struct guard *g)
 	uint32_t held = g->hca->eqs.cmd_held, number = 0;
 
 	/* a slot whose event is held cannot be used */
-	while (held >> number & 1 && number < QHCA_NUM_CMD_SLOTS - 1)
+	while (held >> number & 1 && number < HCA_NUM_CMD_SLOTS - 1)
 		number++;
 	slot += number;
 	memset(slot, 0, sizeof(*slot));
 	put_le32(&slot->status, QHCA_CMD_OWN);
 	guard_reg_write(g, QHCA_REG_CMDQ_DOORBELL, 1u << number);
 	for (int i = 0; get_le32(&slot->status) & QHCA_CMD_OWN; i++) {
-		if (qhca_is_dead(g->hca))
+		if (hca_is_dead(g->hca))
 			return;
 		if (i == 100)
 			guard_fail("a NOP is not answered");
@@ -609,7 +609,7 @@ void guard_check_alive(struct guard *g)
 		guard_allow(g, LAST_PAGE, MD_PAGE);
 	if (g->blocked)
 		guard_unblock(g);
-	if (!qhca_is_dead(g->hca)) {
+	if (!hca_is_dead(g->hca)) {
 		own_queue(g);
 		nop(g);
 	}
@@ -621,6 +621,6 @@ void guard_check_alive(struct guard *g)
 		guard_fail("a reset leaves STATUS %#x", g->hca->status);
 	own_queue(g);
 	nop(g);
-	if (qhca_is_dead(g->hca))
+	if (hca_is_dead(g->hca))
 		guard_fail("the device dies after a reset");
 }

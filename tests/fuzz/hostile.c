@@ -191,11 +191,11 @@ void rig_fill_init(struct qhca_init_hca *in, uint16_t sets)
 
 void rig_answer(struct rig *r, struct md_qp *qp, uint8_t opcode, uint32_t psn)
 {
-	struct qhca_pkt pkt = {
+	struct hca_pkt pkt = {
 		.opcode = opcode, .dest_qpn = qp->qpn, .psn = psn,
-		.pkey = QHCA_PKEY_DEFAULT, .syndrome = QHCA_AETH_NO_CREDITS,
+		.pkey = HCA_PKEY_DEFAULT, .syndrome = HCA_AETH_NO_CREDITS,
 	};
-	struct qhca_path path = { .vlan = 0xffff, .hop_limit = 64 };
+	struct hca_path path = { .vlan = 0xffff, .hop_limit = 64 };
 	struct frame f;
 
 	memcpy(path.dmac, r->md->mac, 6);

@@ -30,7 +30,7 @@ static void sweep(const struct create *c, uint64_t buffers)
 			rig_free(&r);
 			return;
 		}
-		if (!qhca_is_dead(r.g->hca) && status != QHCA_CMD_OK)
+		if (!hca_is_dead(r.g->hca) && status != QHCA_CMD_OK)
 			/* nobody refers to it: it goes, or was never there */
 			assert_true(rig_cmd(&r, c->destroy, c->index, 0, NULL, 0) ==
 				    QHCA_CMD_BAD_STATE);
@@ -236,7 +236,7 @@ static void test_early_torn_down(void **state)
 	memset(r.g->writable, 0, sizeof(r.g->writable));
 	dma = r.g->dma;
 	ring_everything(&r);
-	rig_answer(&r, &r.qp[0], QHCA_OP_ACK, 8);
+	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
 	rig_pass_time(&r, 5000000000);
 	assert_int_equal(r.g->dma, dma);
 	guard_allow(r.g, r.md->cmdq, 64);
@@ -263,7 +263,7 @@ static void test_early_reset(void **state)
 	r.g->dma = 0;
 	ring_everything(&r);
 	guard_reg_write(r.g, QHCA_REG_CMDQ_DOORBELL, 0xffffffff);
-	rig_answer(&r, &r.qp[0], QHCA_OP_ACK, 8);
+	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
 	rig_pass_time(&r, 5000000000);
 	assert_int_equal(r.g->dma, 0);
 	rig_free(&r);

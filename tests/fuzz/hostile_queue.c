@@ -375,7 +375,7 @@ static void test_loop_shrunk(void **state)
 	rig_state(&r, 1);		/* evicts the context of the first */
 	((uint8_t *)md_ptr(r.md, r.qp[0].buf.page[0]))[2] = 0;
 	rig_pass_time(&r, 2000000);		/* to the first timeout */
-	rig_answer(&r, &r.qp[0], QHCA_OP_ACK, 7);
+	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 7);
 	assert_int_equal(rig_poll(&r), QHCA_WC_SUCCESS);
 	rig_pass_time(&r, 1000000000);
 	assert_int_equal(rig_state(&r, 0), QHCA_QPS_ERR);
@@ -485,7 +485,7 @@ static void test_ring_page_rewritten(void **state)
 	struct md_wr second = { .opcode = QHCA_WQE_SEND, .num_sge = 1,
 				.sge = &sge };
 	struct md_wr other = { .opcode = QHCA_WQE_SEND };
-	struct qhca_sgl evil = { .num = UINT32_MAX, .hint = 1u << 20 };
+	struct hca_sgl evil = { .num = UINT32_MAX, .hint = 1u << 20 };
 	struct qhca_sq_wqe *wqe;
 	struct rig r;
 
@@ -499,19 +499,19 @@ static void test_ring_page_rewritten(void **state)
 	rig_connect(&r, &r.qp[0], 0x55, 2);
 	md_post_send(r.md, &r.qp[0], &first);
 	md_post_send(r.md, &r.qp[0], &second);
-	while (r.qp[0].sq_pi <= QHCA_SUM_RING)
+	while (r.qp[0].sq_pi <= HCA_SUM_RING)
 		md_post_send(r.md, &r.qp[0], &other);
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
 	/* the first, read again, and a third of the second, remembered */
-	rig_answer(&r, &r.qp[0], QHCA_OP_ACK, 8);
+	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
 	md_post_send(r.md, &r.qp[0], &other);	/* forgotten */
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
 	wqe = md_ptr(r.md, r.qp[0].buf.page[0] + (1 << LOG_STRIDE));
 	wqe->opcode = QHCA_WQE_CMP_SWAP;
 	wqe->flags = QHCA_WQE_F_INLINE;
-	rig_answer(&r, &r.qp[0], QHCA_OP_ATOMIC_ACK, 9);
+	rig_answer(&r, &r.qp[0], HCA_OP_ATOMIC_ACK, 9);
 	guard_settle(r.g);
 	assert_int_equal(rig_state(&r, 0), QHCA_QPS_ERR);
 	rig_free(&r);
@@ -545,7 +545,7 @@ static void test_ring_page_eq(void **state)
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_EQ, 0, 0, &eq, sizeof(eq)),
 			 QHCA_CMD_OK);
 	qhca_set_link(r.g->hca, false, r.md->now);	/* an event */
-	assert_true(qhca_is_dead(r.g->hca));
+	assert_true(hca_is_dead(r.g->hca));
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE,
 				  guard_reg_read(r.g, QHCA_REG_STATUS)),
 			 QHCA_FATAL_EQ_DMA);

@@ -13,11 +13,11 @@ static bool sniff_frame(struct world *w, unsigned int from, uint8_t *frame,
 	uint8_t op = bth[0] & 31;
 
 	(void)len;
-	if (!from && (op < QHCA_OP_READ_RESP_FIRST || op > QHCA_OP_ATOMIC_ACK)) {
+	if (!from && (op < HCA_OP_READ_RESP_FIRST || op > HCA_OP_ATOMIC_ACK)) {
 		s->requests++;
 		s->request_time = w->now;
 		s->request_psn = psn;
-	} else if (from && op == QHCA_OP_ACK) {
+	} else if (from && op == HCA_OP_ACK) {
 		uint8_t syndrome = bth[12];
 
 		s->acks += !(syndrome >> 5);

@@ -190,11 +190,11 @@ static void lingering_ends(struct pair *p)
 	CHECK_EQ(active(p), 1);
 	now = p->w.now;
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);	/* is seen in the end */
-	world_run(&p->w, now + QHCA_LINGER_NS + 1000);
+	world_run(&p->w, now + HCA_LINGER_NS + 1000);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 51);
-	world_run(&p->w, now + QHCA_LINGER_END_NS);
+	world_run(&p->w, now + HCA_LINGER_END_NS);
 	CHECK_EQ(active(p), 1);
-	world_run(&p->w, now + QHCA_LINGER_END_NS + 3 * QHCA_LINGER_NS);
+	world_run(&p->w, now + HCA_LINGER_END_NS + 3 * HCA_LINGER_NS);
 	CHECK_EQ(active(p), 0);
 	p->w.filter = NULL;
 	settle(p);
@@ -329,17 +329,17 @@ static void one_at_a_time(struct pair *p)
 {
 	uint64_t alone, apart = 0, sum = 0;
 
-	p->w.link.delay = QHCA_LINGER_NS;
+	p->w.link.delay = HCA_LINGER_NS;
 	connect_pair(p);
 	alone = ping(p);
 	for (int i = 0; i < 500 && check_ok(); i++)
-		CHECK(ping(p) < alone + QHCA_LINGER_NS / 20);
+		CHECK(ping(p) < alone + HCA_LINGER_NS / 20);
 	CHECK_EQ(rings(p), 501);
 	p->w.link.delay = 5000;
 	reconnect_pair(p, 77);
 	for (int i = 0; i < 500 && check_ok(); i++) {
 		settle(p);
-		world_wait(&p->w, p->w.now + QHCA_LINGER_NS);
+		world_wait(&p->w, p->w.now + HCA_LINGER_NS);
 		apart += ping(p);
 	}
 	for (int i = 0; i < 5000 && check_ok(); i++)
@@ -394,7 +394,7 @@ static void one_answer_at_a_time(struct pair *p)
 		hear(p, &p->a, i);
 		if (!alone)
 			alone = p->w.now - began;
-		CHECK(p->w.now - began <= alone + QHCA_LINGER_NS / 20);
+		CHECK(p->w.now - began <= alone + HCA_LINGER_NS / 20);
 	}
 }
 
@@ -404,7 +404,7 @@ static void one_answer_at_a_time(struct pair *p)
  */
 static void idle_looks_end(struct pair *p)
 {
-	const struct pace pace = { 2048, 64, 3 * QHCA_LINGER_END_NS, 64 };
+	const struct pace pace = { 2048, 64, 3 * HCA_LINGER_END_NS, 64 };
 
 	connect_pair(p);
 	rounds(p, &pace);
@@ -417,8 +417,8 @@ static void idle_looks_end(struct pair *p)
 static void many_linger(struct pair *p)
 {
 	const struct pair_options o = { .type = QHCA_QPT_RC };
-	static struct end a[QHCA_LINGER_MAX + 8], b[QHCA_LINGER_MAX + 8];
-	const uint32_t n = QHCA_LINGER_MAX + 8;
+	static struct end a[HCA_LINGER_MAX + 8], b[HCA_LINGER_MAX + 8];
+	const uint32_t n = HCA_LINGER_MAX + 8;
 	uint32_t lingering = 0;
 	struct qhca_cqe cqe;
 
@@ -434,7 +434,7 @@ static void many_linger(struct pair *p)
 	for (uint32_t i = 0; i < n; i++)
 		lingering += md_buf_get32(a[i].md, &a[i].qp.buf,
 					  a[i].qp.rec_offset + 64);
-	CHECK_EQ(lingering, QHCA_LINGER_MAX);
+	CHECK_EQ(lingering, HCA_LINGER_MAX);
 	/* gone in the middle of it */
 	CHECK_EQ(md_qp_modify(a[0].md, &a[0].qp, QHCA_QPS_RESET, 0, NULL), 0);
 	for (uint32_t i = 1; i < n; i++) {

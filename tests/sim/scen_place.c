@@ -337,7 +337,7 @@ struct tamper {
 
 static void sign(uint8_t *frame, size_t len)
 {
-	put_le32(frame + len - 4, qhca_icrc(frame + 14, 20, len - 46));
+	put_le32(frame + len - 4, hca_icrc(frame + 14, 20, len - 46));
 }
 
 static bool tamper(struct world *w, unsigned int from, uint8_t *frame,
@@ -353,7 +353,7 @@ static bool tamper(struct world *w, unsigned int from, uint8_t *frame,
 		return false;
 	frame[BTH] = (frame[BTH] & 0xe0) | t->to;
 	if (t->feths)
-		put_be32(frame + BTH + QHCA_BTH_LEN, t->feth);
+		put_be32(frame + BTH + HCA_BTH_LEN, t->feth);
 	sign(frame, len);
 	return true;
 }
@@ -370,7 +370,7 @@ static void answers_lost(struct pair *p, struct tamper *t)
  */
 static void done_once(struct pair *p)
 {
-	struct tamper t = { QHCA_OP_READ_RESP_ONLY, 0, 4, 0xff, 0, false };
+	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 4, 0xff, 0, false };
 
 	connect_pair(p);
 	set_word(&p->a, 0, 1);
@@ -393,7 +393,7 @@ static void done_once(struct pair *p)
 /* The key is gone when the request comes again: it was done under it. */
 static void answered_without_key(struct pair *p)
 {
-	struct tamper t = { QHCA_OP_READ_RESP_ONLY, 0, 2, 0xff, 0, false };
+	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 2, 0xff, 0, false };
 	struct qhca_pte gone = { 0 };
 
 	connect_pair(p);
@@ -413,7 +413,7 @@ static void answered_without_key(struct pair *p)
 /* A response to what came later tells that this one's is lost. */
 static void lost_answer_is_missed(struct pair *p)
 {
-	struct tamper t = { QHCA_OP_READ_RESP_ONLY, 0, 1, 0xff, 0, false };
+	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 1, 0xff, 0, false };
 
 	p->a.conn.timeout = 20;			/* 4 s */
 	connect_pair(p);
@@ -431,8 +431,8 @@ static void lost_answer_is_missed(struct pair *p)
 /* An answer of another kind is none. */
 static void answer_of_other_kind(struct pair *p)
 {
-	struct tamper t = { QHCA_OP_READ_RESP_ONLY, 0, 1,
-			    QHCA_OP_READ_RESP_FIRST, 0, false };
+	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 1,
+			    HCA_OP_READ_RESP_FIRST, 0, false };
 
 	connect_pair(p);
 	answers_lost(p, &t);
@@ -442,7 +442,7 @@ static void answer_of_other_kind(struct pair *p)
 	p->w.filter = NULL;
 	reconnect_pair(p, 100);
 	/* an ACK alone is a reason to ask again */
-	t = (struct tamper){ QHCA_OP_READ_RESP_ONLY, 0, 1, QHCA_OP_ACK, 0,
+	t = (struct tamper){ HCA_OP_READ_RESP_ONLY, 0, 1, HCA_OP_ACK, 0,
 			     false };
 	answers_lost(p, &t);
 	flush(p);
@@ -459,7 +459,7 @@ static void foreign_flush(struct pair *p)
 	struct tamper t;
 
 	for (unsigned int i = 0; i < 5 && check_ok(); i++) {
-		t = (struct tamper){ QHCA_OP_FLUSH, 0, 1, QHCA_OP_FLUSH,
+		t = (struct tamper){ HCA_OP_FLUSH, 0, 1, HCA_OP_FLUSH,
 				     feth[i], true };
 		connect_pair(p);
 		answers_lost(p, &t);
@@ -468,7 +468,7 @@ static void foreign_flush(struct pair *p)
 		p->w.filter = NULL;
 	}
 	/* reserved bits are nobody's business */
-	t = (struct tamper){ QHCA_OP_FLUSH, 0, 1, QHCA_OP_FLUSH, 0xffffffc1,
+	t = (struct tamper){ HCA_OP_FLUSH, 0, 1, HCA_OP_FLUSH, 0xffffffc1,
 			     true };
 	connect_pair(p);
 	answers_lost(p, &t);
@@ -480,20 +480,20 @@ static void foreign_flush(struct pair *p)
 /* A WRITE of 8 bytes taken for an ATOMIC WRITE and the other way round. */
 static void retold_requests(struct pair *p)
 {
-	struct tamper t = { QHCA_OP_WRITE_ONLY, 0, 1, QHCA_OP_ATOMIC_WRITE, 0,
+	struct tamper t = { HCA_OP_WRITE_ONLY, 0, 1, HCA_OP_ATOMIC_WRITE, 0,
 			    false };
 
 	connect_pair(p);
 	answers_lost(p, &t);
 	post(p, &p->a, QHCA_WQE_WRITE, 4, 0);
 	invalid(p);
-	t = (struct tamper){ QHCA_OP_WRITE_ONLY, 0, 1, QHCA_OP_ATOMIC_WRITE, 0,
+	t = (struct tamper){ HCA_OP_WRITE_ONLY, 0, 1, HCA_OP_ATOMIC_WRITE, 0,
 			     false };
 	connect_pair(p);
 	post(p, &p->a, QHCA_WQE_WRITE, 16, 0);
 	invalid(p);
 	/* not inside a message */
-	t = (struct tamper){ QHCA_OP_WRITE_LAST, 0, 1, QHCA_OP_FLUSH, 0,
+	t = (struct tamper){ HCA_OP_WRITE_LAST, 0, 1, HCA_OP_FLUSH, 0,
 			     false };
 	connect_pair(p);
 	post(p, &p->a, QHCA_WQE_WRITE, 1024 + 20, 0);
@@ -508,10 +508,10 @@ static bool sign_right(struct world *w, unsigned int from, uint8_t *frame,
 		       size_t len)
 {
 	uint32_t *times = w->filter_arg;
-	uint32_t odd = qhca_icrc_rxe_flush(frame + 14, 20, len - 46);
+	uint32_t odd = hca_icrc_rxe_flush(frame + 14, 20, len - 46);
 
 	(void)from;
-	if ((frame[BTH] & 0x1f) != QHCA_OP_FLUSH)
+	if ((frame[BTH] & 0x1f) != HCA_OP_FLUSH)
 		return true;
 	CHECK_EQ(get_le32(frame + len - 4), odd);
 	if (++*times > 1)
@@ -541,9 +541,9 @@ static bool sign_as_rxe(struct world *w, unsigned int from, uint8_t *frame,
 	uint32_t *times = w->filter_arg;
 
 	(void)from;
-	if ((frame[BTH] & 0x1f) == QHCA_OP_FLUSH && *times && (*times)--)
+	if ((frame[BTH] & 0x1f) == HCA_OP_FLUSH && *times && (*times)--)
 		put_le32(frame + len - 4,
-			 qhca_icrc_rxe_flush(frame + 14, 20, len - 46));
+			 hca_icrc_rxe_flush(frame + 14, 20, len - 46));
 	return true;
 }
 

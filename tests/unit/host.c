@@ -194,7 +194,7 @@ enum qhca_cmd_status host_init_hca(struct host *h,
 
 void host_map_table(struct host *h, enum qhca_table table)
 {
-	uint32_t n = qhca_table_chunks(h->hca, table), i;
+	uint32_t n = hca_table_chunks(h->hca, table), i;
 	size_t size = (size_t)1 << h->hca->tables.map[table].log_chunk;
 	__le64 addr[QHCA_MAX_CHUNKS];
 

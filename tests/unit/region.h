@@ -30,7 +30,7 @@ static inline struct qhca_pte *pte_of(struct host *h, uint32_t index)
 {
 	uint64_t addr;
 
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, index, &addr));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, index, &addr));
 	return host_ptr(h, addr);
 }
 
@@ -69,10 +69,10 @@ static inline struct region make_region(struct host *h)
 	return r;
 }
 
-static inline struct qhca_mem_req req(uint64_t addr, uint64_t len, uint32_t access,
+static inline struct hca_mem_req req(uint64_t addr, uint64_t len, uint32_t access,
 			       bool remote)
 {
-	return (struct qhca_mem_req){
+	return (struct hca_mem_req){
 		.addr = addr, .len = len, .key = KEY, .pd = PD, .qpn = QPN,
 		.access = access, .remote = remote,
 	};
@@ -98,18 +98,18 @@ static inline void inval_both(struct host *h, uint32_t index)
 }
 
 /* Refused by check, write and read alike, with nothing touched: why. */
-static inline enum qhca_mem_reason refused(struct host *h, struct qhca_mem_req q)
+static inline enum hca_mem_reason refused(struct host *h, struct hca_mem_req q)
 {
 	uint64_t errors = COUNT(h, protection_errors);
 	uint64_t at = COUNT(h, at_hits) + COUNT(h, at_misses);
 	uint64_t writes = h->writes;
-	uint8_t buf[QHCA_MEM_MAX_LEN];
+	uint8_t buf[HCA_MEM_MAX_LEN];
 
 	memset(buf, 0xee, sizeof(buf));
-	h->hca->mem.reason = QHCA_PROT_NONE;
-	assert_int_equal(qhca_mem_check(h->hca, &q), QHCA_MEM_PROT);
-	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_PROT);
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_PROT);
+	h->hca->mem.reason = HCA_PROT_NONE;
+	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_PROT);
 	assert_int_equal(COUNT(h, protection_errors), errors + 3);
 	/* protection comes before translation, and nothing was touched */
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), at);

@@ -31,15 +31,15 @@ static void test_words(void **state)
 static void test_range(void **state)
 {
 	(void)state;
-	assert_true(qhca_range_inside(10, 5, 10, 5));
-	assert_true(qhca_range_inside(15, 0, 10, 5));
-	assert_false(qhca_range_inside(9, 1, 10, 5));
-	assert_false(qhca_range_inside(11, 5, 10, 5));
-	assert_false(qhca_range_inside(16, 0, 10, 5));
+	assert_true(hca_range_inside(10, 5, 10, 5));
+	assert_true(hca_range_inside(15, 0, 10, 5));
+	assert_false(hca_range_inside(9, 1, 10, 5));
+	assert_false(hca_range_inside(11, 5, 10, 5));
+	assert_false(hca_range_inside(16, 0, 10, 5));
 	/* where a sum would wrap */
-	assert_false(qhca_range_inside(UINT64_MAX, 2, 0, UINT64_MAX));
-	assert_true(qhca_range_inside(UINT64_MAX - 1, 1, 0, UINT64_MAX));
-	assert_false(qhca_range_inside(4, UINT64_MAX, 0, 8));
+	assert_false(hca_range_inside(UINT64_MAX, 2, 0, UINT64_MAX));
+	assert_true(hca_range_inside(UINT64_MAX - 1, 1, 0, UINT64_MAX));
+	assert_false(hca_range_inside(4, UINT64_MAX, 0, 8));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -6,42 +6,42 @@
 #include "host.h"
 
 struct counted {
-	struct qhca_cache c;
+	struct hca_cache c;
 	uint64_t evictions, conflicts, stale, hits, misses;
 };
 
 static struct counted *counted_new(uint16_t sets, uint16_t blocks)
 {
 	struct counted *p = calloc(1, sizeof(*p));
-	struct qhca_cache_counts counts;
+	struct hca_cache_counts counts;
 
 	assert_non_null(p);
-	counts = (struct qhca_cache_counts){
+	counts = (struct hca_cache_counts){
 		.hits = &p->hits, .misses = &p->misses,
 		.evictions = &p->evictions, .conflicts = &p->conflicts,
 		.stale_fills = &p->stale,
 	};
-	assert_true(qhca_cache_init(&p->c, (struct qhca_geometry){ sets, blocks },
-				    sizeof(uint64_t), &counts));
+	assert_true(hca_cache_init(&p->c, (struct qhca_geometry){ sets, blocks },
+				   sizeof(uint64_t), &counts));
 	return p;
 }
 
 static void counted_free(struct counted *p)
 {
-	qhca_cache_fini(&p->c);
+	hca_cache_fini(&p->c);
 	free(p);
 }
 
 /* ------------------------------------------------------------------------
  * Single properties
  */
-static bool touch(struct qhca_cache *c, uint32_t index)
+static bool touch(struct hca_cache *c, uint32_t index)
 {
-	struct qhca_tag tag = { .index = index };
+	struct hca_tag tag = { .index = index };
 
-	if (qhca_cache_lookup(c, tag))
+	if (hca_cache_lookup(c, tag))
 		return true;
-	assert_non_null(qhca_cache_install(c, tag, qhca_cache_fill_begin(c)));
+	assert_non_null(hca_cache_install(c, tag, hca_cache_fill_begin(c)));
 	return false;
 }
 
@@ -73,58 +73,58 @@ static void test_geometry(void **state)
 		{ 32, 1, false }, { 1, 16, false },
 	};
 	struct qhca_geometry g;
-	struct qhca_cache c;
+	struct hca_cache c;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		g = (struct qhca_geometry){ cases[i].s, cases[i].b };
-		assert_int_equal(qhca_geometry_valid(&g, &max), cases[i].ok);
+		assert_int_equal(hca_geometry_valid(&g, &max), cases[i].ok);
 	}
 	g = (struct qhca_geometry){ 1, 128 };
-	assert_false(qhca_geometry_valid(&g, NULL));
+	assert_false(hca_geometry_valid(&g, NULL));
 	g = (struct qhca_geometry){ 32768, 64 };
-	assert_false(qhca_geometry_valid(&g, NULL));
+	assert_false(hca_geometry_valid(&g, NULL));
 	g = (struct qhca_geometry){ 3, 1 };
-	assert_false(qhca_cache_init(&c, g, 8, NULL));
-	qhca_cache_fini(&c);
+	assert_false(hca_cache_init(&c, g, 8, NULL));
+	hca_cache_fini(&c);
 }
 
 /* A fill begun before an invalidation that covers it does not install. */
 static void test_epoch(void **state)
 {
 	struct counted *p = counted_new(4, 2);
-	struct qhca_tag tag = { .index = 9, .page = 5 };
+	struct hca_tag tag = { .index = 9, .page = 5 };
 	uint64_t epoch;
 	unsigned int i;
 
 	(void)state;
-	epoch = qhca_cache_fill_begin(&p->c);
-	qhca_cache_invalidate_index(&p->c, 0, 8);
-	qhca_cache_invalidate_index(&p->c, 1, 9);
-	qhca_cache_invalidate_range(&p->c, 0, 9, 6, 100);
-	qhca_cache_invalidate_range(&p->c, 0, 9, 0, 4);
-	assert_non_null(qhca_cache_install(&p->c, tag, epoch));
+	epoch = hca_cache_fill_begin(&p->c);
+	hca_cache_invalidate_index(&p->c, 0, 8);
+	hca_cache_invalidate_index(&p->c, 1, 9);
+	hca_cache_invalidate_range(&p->c, 0, 9, 6, 100);
+	hca_cache_invalidate_range(&p->c, 0, 9, 0, 4);
+	assert_non_null(hca_cache_install(&p->c, tag, epoch));
 	assert_int_equal(p->stale, 0);
-	qhca_cache_invalidate_range(&p->c, 0, 9, 5, 5);
-	assert_null(qhca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_range(&p->c, 0, 9, 5, 5);
+	assert_null(hca_cache_install(&p->c, tag, epoch));
 	assert_int_equal(p->stale, 1);
-	assert_null(qhca_cache_peek(&p->c, tag));
+	assert_null(hca_cache_peek(&p->c, tag));
 
-	epoch = qhca_cache_fill_begin(&p->c);
-	qhca_cache_invalidate_index(&p->c, 0, 9);
-	assert_null(qhca_cache_install(&p->c, tag, epoch));
-	epoch = qhca_cache_fill_begin(&p->c);
-	qhca_cache_invalidate_all(&p->c);
-	assert_null(qhca_cache_install(&p->c, tag, epoch));
+	epoch = hca_cache_fill_begin(&p->c);
+	hca_cache_invalidate_index(&p->c, 0, 9);
+	assert_null(hca_cache_install(&p->c, tag, epoch));
+	epoch = hca_cache_fill_begin(&p->c);
+	hca_cache_invalidate_all(&p->c);
+	assert_null(hca_cache_install(&p->c, tag, epoch));
 
 	/* what the log has forgotten may have covered it */
-	epoch = qhca_cache_fill_begin(&p->c);
-	for (i = 0; i < QHCA_CACHE_LOG_SIZE; i++)
-		qhca_cache_invalidate_index(&p->c, 0, 1);
-	assert_non_null(qhca_cache_install(&p->c, tag, epoch));
-	qhca_cache_invalidate_index(&p->c, 0, 1);
-	assert_null(qhca_cache_install(&p->c, tag, epoch));
+	epoch = hca_cache_fill_begin(&p->c);
+	for (i = 0; i < HCA_CACHE_LOG_SIZE; i++)
+		hca_cache_invalidate_index(&p->c, 0, 1);
+	assert_non_null(hca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_index(&p->c, 0, 1);
+	assert_null(hca_cache_install(&p->c, tag, epoch));
 	assert_int_equal(p->stale, 4);
 	counted_free(p);
 }
@@ -133,20 +133,20 @@ static void test_epoch(void **state)
 static void test_install_again(void **state)
 {
 	struct counted *p = counted_new(2, 4);
-	struct qhca_tag tag = { .index = 0 };
+	struct hca_tag tag = { .index = 0 };
 	void *line[4], *again;
 
 	(void)state;
 	for (tag.index = 0; tag.index < 8; tag.index += 2) {
 		touch(&p->c, tag.index);
-		line[tag.index / 2] = qhca_cache_peek(&p->c, tag);
-		qhca_cache_set_dirty(&p->c, line[tag.index / 2], true);
+		line[tag.index / 2] = hca_cache_peek(&p->c, tag);
+		hca_cache_set_dirty(&p->c, line[tag.index / 2], true);
 	}
 	for (tag.index = 0; tag.index < 8; tag.index += 2) {
-		again = qhca_cache_install(&p->c, tag,
-					   qhca_cache_fill_begin(&p->c));
+		again = hca_cache_install(&p->c, tag,
+					  hca_cache_fill_begin(&p->c));
 		assert_ptr_equal(again, line[tag.index / 2]);
-		assert_false(qhca_cache_is_dirty(&p->c, again));
+		assert_false(hca_cache_is_dirty(&p->c, again));
 	}
 	assert_int_equal(p->c.valid, 4);
 	assert_int_equal(p->evictions, 0);
@@ -156,40 +156,40 @@ static void test_install_again(void **state)
 static void test_sticky(void **state)
 {
 	struct counted *p = counted_new(1, 2);
-	struct qhca_tag a = { .index = 1 }, b = { .index = 2 },
-			c = { .index = 3 };
+	struct hca_tag a = { .index = 1 }, b = { .index = 2 },
+		       c = { .index = 3 };
 
 	(void)state;
 	touch(&p->c, 1);
 	touch(&p->c, 2);
-	qhca_cache_set_sticky(&p->c, qhca_cache_peek(&p->c, a), true);
+	hca_cache_set_sticky(&p->c, hca_cache_peek(&p->c, a), true);
 	touch(&p->c, 3);
-	assert_non_null(qhca_cache_peek(&p->c, a));
-	assert_null(qhca_cache_peek(&p->c, b));
-	qhca_cache_set_sticky(&p->c, qhca_cache_peek(&p->c, c), true);
-	assert_null(qhca_cache_install(&p->c, b, qhca_cache_fill_begin(&p->c)));
+	assert_non_null(hca_cache_peek(&p->c, a));
+	assert_null(hca_cache_peek(&p->c, b));
+	hca_cache_set_sticky(&p->c, hca_cache_peek(&p->c, c), true);
+	assert_null(hca_cache_install(&p->c, b, hca_cache_fill_begin(&p->c)));
 	/* invalidation does not mind */
-	qhca_cache_invalidate_index(&p->c, 0, 1);
-	assert_null(qhca_cache_peek(&p->c, a));
+	hca_cache_invalidate_index(&p->c, 0, 1);
+	assert_null(hca_cache_peek(&p->c, a));
 	counted_free(p);
 }
 
 static void test_peek(void **state)
 {
 	struct counted *p = counted_new(1, 2);
-	struct qhca_tag a = { .index = 1 }, none = { .index = 7 };
+	struct hca_tag a = { .index = 1 }, none = { .index = 7 };
 	uint64_t hits, misses;
 
 	(void)state;
 	touch(&p->c, 1);
 	touch(&p->c, 2);
 	hits = p->hits, misses = p->misses;
-	assert_non_null(qhca_cache_peek(&p->c, a));
-	assert_null(qhca_cache_peek(&p->c, none));
+	assert_non_null(hca_cache_peek(&p->c, a));
+	assert_null(hca_cache_peek(&p->c, none));
 	assert_int_equal(p->hits, hits);
 	assert_int_equal(p->misses, misses);
 	touch(&p->c, 3);		/* peek did not make 1 the younger */
-	assert_null(qhca_cache_peek(&p->c, a));
+	assert_null(hca_cache_peek(&p->c, a));
 	counted_free(p);
 }
 
@@ -199,7 +199,7 @@ struct walked {
 };
 
 static bool count_line(void *arg, uint32_t set, uint32_t block,
-		       const struct qhca_cache_tagline *line,
+		       const struct hca_cache_tagline *line,
 		       const void *payload)
 {
 	struct walked *w = arg;
@@ -221,16 +221,16 @@ static void test_for_each(void **state)
 	(void)state;
 	for (i = 0; i < 8; i++)
 		touch(&p->c, i);
-	qhca_cache_invalidate_index(&p->c, 0, 5);
-	qhca_cache_for_each(&p->c, 0, count_line, &w);
+	hca_cache_invalidate_index(&p->c, 0, 5);
+	hca_cache_for_each(&p->c, 0, count_line, &w);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(w.seen[i], i != 5);
 	/* from a set on, until told to stop: 2, 6, 3 */
 	w = (struct walked){ .stop_at = 3 };
-	qhca_cache_for_each(&p->c, 2, count_line, &w);
+	hca_cache_for_each(&p->c, 2, count_line, &w);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(w.seen[i], i == 2 || i == 6 || i == 3);
-	qhca_cache_for_each(&p->c, 4, count_line, &w);
+	hca_cache_for_each(&p->c, 4, count_line, &w);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(w.seen[i], i == 2 || i == 6 || i == 3);
 	counted_free(p);
@@ -258,7 +258,7 @@ static bool post(struct host *h, uint32_t cqn)
 {
 	struct qhca_cqe cqe = { 0 };
 
-	return qhca_cq_post(h->hca, cqn, &cqe);
+	return hca_cq_post(h->hca, cqn, &cqe);
 }
 
 /* With one line, each change of object writes back, and nothing is lost. */
@@ -336,7 +336,7 @@ static void test_ctx_corrupt(void **state)
 	uint64_t addr;
 
 	(void)state;
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_CQ, 0, &addr));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_CQ, 0, &addr));
 	c = host_ptr(h, addr);
 	assert_int_equal(get_le32(&c->state), 1);
 	c->sw.log_depth = 31;
@@ -351,7 +351,7 @@ static void test_ctx_read(void **state)
 {
 	struct ring cq[2];
 	struct host *h = with_cqs(2, 1, 1, cq);
-	struct qhca_cq copy;
+	struct hca_cq copy;
 	uint64_t hits, misses;
 
 	(void)state;
@@ -359,12 +359,12 @@ static void test_ctx_read(void **state)
 	post(h, 1);
 	post(h, 1);
 	hits = COUNT(h, cqc_hits), misses = COUNT(h, cqc_misses);
-	assert_true(qhca_ctx_read(h->hca, &h->hca->cqs.cache, 0, &copy));
+	assert_true(hca_ctx_read(h->hca, &h->hca->cqs.cache, 0, &copy));
 	assert_int_equal(copy.pi, 1);
-	assert_true(qhca_ctx_read(h->hca, &h->hca->cqs.cache, 1, &copy));
+	assert_true(hca_ctx_read(h->hca, &h->hca->cqs.cache, 1, &copy));
 	assert_int_equal(copy.pi, 2);
-	assert_non_null(qhca_ctx_peek(&h->hca->cqs.cache, 1));
-	assert_null(qhca_ctx_peek(&h->hca->cqs.cache, 0));
+	assert_non_null(hca_ctx_peek(&h->hca->cqs.cache, 1));
+	assert_null(hca_ctx_peek(&h->hca->cqs.cache, 0));
 	assert_int_equal(COUNT(h, cqc_hits), hits);
 	assert_int_equal(COUNT(h, cqc_misses), misses);
 	host_free(h);

@@ -13,7 +13,7 @@
 #define SEEDS	1000
 
 struct both {
-	struct qhca_cache c;
+	struct hca_cache c;
 	struct plain *plain;
 	uint64_t hits, misses, evictions, conflicts, invalidations, stale;
 	uint64_t writebacks;
@@ -22,7 +22,7 @@ struct both {
 	unsigned int lines;
 };
 
-static struct plain_name name_of(const struct qhca_tag *tag)
+static struct plain_name name_of(const struct hca_tag *tag)
 {
 	return (struct plain_name){
 		.guest = tag->gvmi, .index = tag->index, .page = tag->page,
@@ -30,7 +30,7 @@ static struct plain_name name_of(const struct qhca_tag *tag)
 }
 
 /* The cache fills before the model, whose victim is still there. */
-static void on_writeback(void *arg, const struct qhca_tag *tag, void *payload)
+static void on_writeback(void *arg, const struct hca_tag *tag, void *payload)
 {
 	struct both *b = arg;
 	const struct plain_entry *e = plain_find(b->plain, name_of(tag));
@@ -44,17 +44,17 @@ static void on_writeback(void *arg, const struct qhca_tag *tag, void *payload)
 static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
 {
 	struct both *b = calloc(1, sizeof(*b));
-	struct qhca_cache_counts counts;
+	struct hca_cache_counts counts;
 
 	assert_non_null(b);
-	counts = (struct qhca_cache_counts){
+	counts = (struct hca_cache_counts){
 		.hits = &b->hits, .misses = &b->misses,
 		.evictions = &b->evictions, .conflicts = &b->conflicts,
 		.invalidations = &b->invalidations, .stale_fills = &b->stale,
 		.writebacks = &b->writebacks,
 	};
-	assert_true(qhca_cache_init(&b->c, (struct qhca_geometry){ sets, blocks },
-				    sizeof(uint64_t), &counts));
+	assert_true(hca_cache_init(&b->c, (struct qhca_geometry){ sets, blocks },
+				   sizeof(uint64_t), &counts));
 	b->c.writeback = on_writeback;
 	b->c.arg = b;
 	b->plain = plain_new(sets, blocks);
@@ -66,7 +66,7 @@ static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
 static void both_free(struct both *b)
 {
 	plain_free(b->plain);
-	qhca_cache_fini(&b->c);
+	hca_cache_fini(&b->c);
 	free(b);
 }
 
@@ -91,18 +91,18 @@ static void compare(const struct both *b)
 }
 
 /* An access to both; the entry, or NULL where neither has room. */
-static struct plain_entry *access_both(struct both *b, const struct qhca_tag *tag,
+static struct plain_entry *access_both(struct both *b, const struct hca_tag *tag,
 				       uint64_t **payload)
 {
 	struct plain_entry *e = plain_lookup(b->plain, name_of(tag));
 
-	*payload = qhca_cache_lookup(&b->c, *tag);
+	*payload = hca_cache_lookup(&b->c, *tag);
 	assert_true(!*payload == !e);
 	if (e) {
 		assert_int_equal(**payload, e->value);
 		return e;
 	}
-	*payload = qhca_cache_install(&b->c, *tag, qhca_cache_fill_begin(&b->c));
+	*payload = hca_cache_install(&b->c, *tag, hca_cache_fill_begin(&b->c));
 	e = plain_fill(b->plain, name_of(tag));
 	assert_true(!*payload == !e);
 	if (e)
@@ -113,7 +113,7 @@ static struct plain_entry *access_both(struct both *b, const struct qhca_tag *ta
 /* ------------------------------------------------------------------------
  * Random seeds
  */
-static void random_access(struct both *b, const struct qhca_tag *tag)
+static void random_access(struct both *b, const struct hca_tag *tag)
 {
 	uint64_t *payload;
 	struct plain_entry *e = access_both(b, tag, &payload);
@@ -121,19 +121,19 @@ static void random_access(struct both *b, const struct qhca_tag *tag)
 	if (!e)
 		return;
 	if (below(b, 4) == 0) {
-		qhca_cache_set_dirty(&b->c, payload, true);
+		hca_cache_set_dirty(&b->c, payload, true);
 		e->dirty = true;
 		*payload = ++e->value;
 	}
 	if (below(b, 64) == 0) {
 		e->sticky = !e->sticky;
-		qhca_cache_set_sticky(&b->c, payload, e->sticky);
+		hca_cache_set_sticky(&b->c, payload, e->sticky);
 	}
 }
 
 static void random_step(struct both *b, bool pages)
 {
-	struct qhca_tag tag = {
+	struct hca_tag tag = {
 		.index = (uint32_t)below(b, b->lines * 3 / 2 + 2),
 		.page = pages ? below(b, 5) : 0,
 		.gvmi = (uint16_t)(below(b, 8) == 0),
@@ -143,21 +143,21 @@ static void random_step(struct both *b, bool pages)
 	switch (below(b, 100)) {
 	case 0:
 		plain_invalidate(b->plain, tag.gvmi, tag.index, 0, UINT64_MAX);
-		qhca_cache_invalidate_index(&b->c, tag.gvmi, tag.index);
+		hca_cache_invalidate_index(&b->c, tag.gvmi, tag.index);
 		break;
 	case 1:
 	case 2:
 		first = below(b, 5);
 		last = first + below(b, 80);
 		plain_invalidate(b->plain, tag.gvmi, tag.index, first, last);
-		qhca_cache_invalidate_range(&b->c, tag.gvmi, tag.index, first,
-					    last);
+		hca_cache_invalidate_range(&b->c, tag.gvmi, tag.index, first,
+					   last);
 		break;
 	case 3:
 		if (below(b, 10))
 			break;
 		plain_invalidate_all(b->plain);
-		qhca_cache_invalidate_all(&b->c);
+		hca_cache_invalidate_all(&b->c);
 		break;
 	default:
 		random_access(b, &tag);
@@ -240,12 +240,12 @@ static struct study *study_read(void)
 }
 
 /* What the device looks up: a key's entry, then its page. */
-static struct qhca_tag study_tag(const struct geometry *g,
-				 const struct pattern_access *a)
+static struct hca_tag study_tag(const struct geometry *g,
+				const struct pattern_access *a)
 {
 	const uint32_t first_key = 1234;
 
-	return (struct qhca_tag){
+	return (struct hca_tag){
 		.index = first_key + a->key,
 		.page = strcmp(g->cache, "at") ? 0 : a->page,
 	};
@@ -262,7 +262,7 @@ static void study_trace(const struct trace *t, const struct geometry *g)
 	assert_true(pattern_kind_of(t->pattern, &kind));
 	p = pattern_begin(kind, t->keys, t->pages);
 	for (i = 0; i < pattern_items(&p) + pattern_counted(&p); i++) {
-		struct qhca_tag tag;
+		struct hca_tag tag;
 
 		access = pattern_next(&p);
 		assert_in_range(access.key, 0, t->keys - 1);

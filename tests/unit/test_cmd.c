@@ -175,7 +175,7 @@ static void test_every_opcode(void **state)
 		put_le32(&slot.index, UINT32_MAX);
 		put_le32(&slot.param, UINT32_MAX);
 		done = host_cmd_slot(h, &slot, 0);
-		if (!qhca_cmd_name((uint16_t)op)) {
+		if (!hca_cmd_name((uint16_t)op)) {
 			assert_int_equal(status_of(&done),
 					 QHCA_CMD_BAD_OPCODE);
 			continue;
@@ -304,7 +304,7 @@ static void test_caps(void **state)
 	assert_true(get_le64(&caps.features) & QHCA_FEAT_RC);
 	assert_true(get_le64(&caps.page_sizes) & 1 << 12);
 	assert_false(get_le64(&caps.page_sizes) & 1 << 11);
-	assert_true(get_le64(&caps.page_sizes) & 1ull << QHCA_MAX_PAGE_SHIFT);
+	assert_true(get_le64(&caps.page_sizes) & 1ull << HCA_MAX_PAGE_SHIFT);
 	assert_true(get_le16(&caps.max_sge) >= 16);
 	assert_true(get_le16(&caps.max_inline) >= 256);
 	/* a QP's descriptor of max_sge segments fits the stride */
@@ -391,13 +391,13 @@ static void test_teardown(void **state)
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
 	assert_int_equal(plain(h, QHCA_CMD_TEARDOWN_HCA), QHCA_CMD_OK);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 2, &addr));
-	assert_null(qhca_gid_get(h->hca, 0));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &addr));
+	assert_null(hca_gid_get(h->hca, 0));
 	assert_int_equal(h->hca->port.eth_mtu, 4200);
 	assert_true(COUNT(h, commands) > 3);
 	host_init_default(h, &in);
 	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
-	assert_false(qhca_eq_live(h->hca, 0));
+	assert_false(hca_eq_live(h->hca, 0));
 	host_free(h);
 }
 
@@ -444,7 +444,7 @@ static void test_random(void **state)
 		struct ring eq = host_ring(h, 3);
 
 		host_create_eq(h, 0, &eq, 0);
-		for (i = 0; i < 300 && !qhca_is_dead(h->hca); i++) {
+		for (i = 0; i < 300 && !hca_is_dead(h->hca); i++) {
 			struct qhca_cmd_slot slot;
 			uint16_t op = (uint16_t)(host_random(&rng) % 0x50);
 			uint8_t *p = host_ptr(h, box);

@@ -44,7 +44,7 @@ static bool post(struct setup *s, uint32_t n, uint8_t status, bool solicited)
 	put_le32(&cqe.wqe, n);
 	put_le32(&cqe.flags, (solicited ? QHCA_CQE_SOLICITED : 0) |
 		 QHCA_CQE_REQUESTER);
-	return qhca_cq_post(s->h->hca, CQN, &cqe);
+	return hca_cq_post(s->h->hca, CQN, &cqe);
 }
 
 static void arm(struct setup *s, uint32_t ci, bool solicited)
@@ -100,10 +100,10 @@ static void test_post(void **state)
 	post(&s, 0, QHCA_WC_LOC_PROT_ERR, false);
 	assert_int_equal(COUNT(s.h, completions_error), 1);
 	assert_int_equal(COUNT(s.h, completions_flushed), 1);
-	assert_false(qhca_cq_exists(s.h->hca, 8));
-	assert_false(qhca_cq_post(s.h->hca, 8, &(struct qhca_cqe){ 0 }));
-	assert_false(qhca_cq_post(s.h->hca, UINT32_MAX,
-				  &(struct qhca_cqe){ 0 }));
+	assert_false(hca_cq_exists(s.h->hca, 8));
+	assert_false(hca_cq_post(s.h->hca, 8, &(struct qhca_cqe){ 0 }));
+	assert_false(hca_cq_post(s.h->hca, UINT32_MAX,
+				 &(struct qhca_cqe){ 0 }));
 	host_free(s.h);
 }
 
@@ -190,7 +190,7 @@ static void test_overrun(void **state)
 	assert_int_equal(events(&s), 1);
 	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
 	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 0)->number), CQN);
-	assert_int_equal(get_le32(&query(&s)->state), QHCA_CQ_ERROR);
+	assert_int_equal(get_le32(&query(&s)->state), HCA_CQ_ERROR);
 	host_free(s.h);
 }
 
@@ -255,7 +255,7 @@ static void test_dma_error(void **state)
 	assert_false(post(&s, 0, 0, false));
 	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
 	assert_int_equal(COUNT(s.h, cq_overruns), 0);
-	assert_false(qhca_is_dead(s.h->hca));
+	assert_false(hca_is_dead(s.h->hca));
 	host_free(s.h);
 
 	s = setup((struct options){ 2, 0, 0, 0, 0 });
@@ -496,7 +496,7 @@ static void test_moderation_many(void **state)
 		assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
 		qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
-		assert_true(qhca_cq_post(h->hca, i, &cqe));
+		assert_true(hca_cq_post(h->hca, i, &cqe));
 	}
 	for (now = 50000; now <= 450000; now += 50000) {
 		host_run_at(h, now);
@@ -540,7 +540,7 @@ static void test_moderation_bound(void **state)
 	struct qhca_init_hca init;
 	struct setup s;
 	struct qhca_cqc_sw in = { 0 };
-	unsigned int n = QHCA_CQ_MAX_TIMERS + 3, i;
+	unsigned int n = HCA_CQ_MAX_TIMERS + 3, i;
 	struct qhca_cqe cqe = { 0 };
 	struct ring ring;
 
@@ -564,7 +564,7 @@ static void test_moderation_bound(void **state)
 		assert_int_equal(host_cmd(s.h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
 		qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
-		assert_true(qhca_cq_post(s.h->hca, i, &cqe));
+		assert_true(hca_cq_post(s.h->hca, i, &cqe));
 	}
 	assert_int_equal(events(&s), 3);
 	host_set_ci(s.h, &s.eq, 3);
@@ -761,20 +761,20 @@ static void test_references(void **state)
 	(void)state;
 #define CMD(op, index) host_cmd(s.h, QHCA_CMD_##op, index, 0, NULL, 0, NULL, 0)
 	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_IN_USE);
-	assert_true(qhca_cq_ref(s.h->hca, CQN));
-	assert_true(qhca_cq_ref(s.h->hca, CQN));
-	assert_false(qhca_cq_ref(s.h->hca, CQN + 1));
+	assert_true(hca_cq_ref(s.h->hca, CQN));
+	assert_true(hca_cq_ref(s.h->hca, CQN));
+	assert_false(hca_cq_ref(s.h->hca, CQN + 1));
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
-	qhca_cq_unref(s.h->hca, CQN);
+	hca_cq_unref(s.h->hca, CQN);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
-	qhca_cq_unref(s.h->hca, CQN);
+	hca_cq_unref(s.h->hca, CQN);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_OK);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_BAD_STATE);
 	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_OK);
-	assert_true(qhca_table_entry(s.h->hca, QHCA_TABLE_CQ, CQN, &addr));
+	assert_true(hca_table_entry(s.h->hca, QHCA_TABLE_CQ, CQN, &addr));
 	in_table = host_ptr(s.h, addr);
-	assert_int_equal(get_le32(&in_table->state), QHCA_CQ_FREE);
-	assert_null(qhca_ctx_peek(&s.h->hca->cqs.cache, CQN));
+	assert_int_equal(get_le32(&in_table->state), HCA_CQ_FREE);
+	assert_null(hca_ctx_peek(&s.h->hca->cqs.cache, CQN));
 	host_free(s.h);
 }
 
@@ -786,7 +786,7 @@ static void test_destroy_forgets(void **state)
 
 	(void)state;
 	for (i = 0; i < 64; i++)
-		qhca_event(s.h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+		hca_event(s.h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
 	arm(&s, 0, false);
 	post(&s, 0, 0, false);
 	s.h->bad_first = s.cq.base;
@@ -797,7 +797,7 @@ static void test_destroy_forgets(void **state)
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_OK);
 	assert_int_equal(host_create_cq(s.h, CQN, &s.cq, 0), QHCA_CMD_OK);
 	host_set_ci(s.h, &s.eq, 64);
-	host_run_at(s.h, QHCA_EQ_POLL_NS);
+	host_run_at(s.h, HCA_EQ_POLL_NS);
 	assert_int_equal(events(&s), 64);
 	host_free(s.h);
 }
@@ -858,11 +858,11 @@ static void test_eviction(void **state)
 	qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM,
 		      CQN | QHCA_DB_CQ_SOLICITED | 1ull << 32, 0);
 	before = *query(&s);
-	assert_true(qhca_cq_post(h->hca, 1, &(struct qhca_cqe){ 0 }));
-	assert_null(qhca_ctx_peek(&h->hca->cqs.cache, CQN));
+	assert_true(hca_cq_post(h->hca, 1, &(struct qhca_cqe){ 0 }));
+	assert_null(hca_ctx_peek(&h->hca->cqs.cache, CQN));
 	after = *query(&s);
 	assert_memory_equal(&before, &after, sizeof(before));
-	assert_int_equal(get_le32(&after.arm), QHCA_ARM_SOLICITED);
+	assert_int_equal(get_le32(&after.arm), HCA_ARM_SOLICITED);
 	assert_int_equal(get_le32(&after.pi), 2);
 	host_free(h);
 }

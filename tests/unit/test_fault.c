@@ -32,33 +32,33 @@ static void test_where(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	uint64_t edge = (START & ~4095ull) + 4096;
-	struct qhca_mem_req q = req(edge - 100, 8000, 0, false);
+	struct hca_mem_req q = req(edge - 100, 8000, 0, false);
 	uint8_t buf[8000] = { 1 };
 
 	(void)state;
 	set_odp(&r);
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_OK);
 	set_page(h, &r, 1, 0);
-	qhca_cache_invalidate_all(&h->hca->mem.at);
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_FAULT);
+	hca_cache_invalidate_all(&h->hca->mem.at);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge, 7900, 100);
 	q.addr = edge + 5;
 	q.len = 10;
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_FAULT);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge + 5, 10, 0);
 	/* made present: nothing needs invalidation */
 	set_page(h, &r, 1, QHCA_ATE_PRESENT);
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_OK);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
-	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_FAULT);
 	set_page(h, &r, 1, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
-	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_OK);
 	/* without ODP it is refused */
 	set_page(h, &r, 1, 0);
 	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
-	qhca_cache_invalidate_all(&h->hca->mem.at);
-	qhca_cache_invalidate_all(&h->hca->mem.pt);
-	assert_int_equal(qhca_mem_read(h->hca, &q, buf), QHCA_MEM_PROT);
+	hca_cache_invalidate_all(&h->hca->mem.at);
+	hca_cache_invalidate_all(&h->hca->mem.pt);
+	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -68,22 +68,22 @@ static void test_all_or_nothing(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	uint64_t edge = (START & ~4095ull) + 4096, orig = 77;
-	struct qhca_mem_req q = req(edge - 100, 200, QHCA_ACCESS_REMOTE_WRITE,
-				    true);
+	struct hca_mem_req q = req(edge - 100, 200, QHCA_ACCESS_REMOTE_WRITE,
+				   true);
 	uint8_t buf[200];
 
 	(void)state;
 	set_odp(&r);
 	memset(buf, 0xab, sizeof(buf));
 	set_page(h, &r, 1, 0);
-	assert_int_equal(qhca_mem_write(h->hca, &q, buf), QHCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge, 100, 100);
 	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
 	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
 	set_page(h, &r, 0, QHCA_ATE_PRESENT);	/* may be read alone */
-	qhca_cache_invalidate_all(&h->hca->mem.at);
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_FETCH_ADD, 0,
-					 5, &orig), QHCA_MEM_FAULT);
+	hca_cache_invalidate_all(&h->hca->mem.at);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+					5, &orig), HCA_MEM_FAULT);
 	assert_int_equal(orig, 77);
 	assert_int_equal(get_le64(host_ptr(h, r.page[0] + 4088)), 0);
 	host_free(h);
@@ -94,9 +94,9 @@ static void test_protection_first(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req good = req(START, 8, QHCA_ACCESS_LOCAL_WRITE,
-				       false);
-	struct qhca_mem_req bad[6];
+	struct hca_mem_req good = req(START, 8, QHCA_ACCESS_LOCAL_WRITE,
+				      false);
+	struct hca_mem_req bad[6];
 	uint8_t buf[8];
 	unsigned int i;
 
@@ -115,10 +115,10 @@ static void test_protection_first(void **state)
 	h->watch_first = r.node;
 	h->watch_last = r.node + PAGES * 8 - 1;
 	for (i = 0; i < 6; i++)
-		assert_int_equal(qhca_mem_write(h->hca, &bad[i], buf),
-				 QHCA_MEM_PROT);
+		assert_int_equal(hca_mem_write(h->hca, &bad[i], buf),
+				 HCA_MEM_PROT);
 	assert_int_equal(h->watch_reads, 0);
-	assert_int_equal(qhca_mem_write(h->hca, &good, buf), QHCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->hca, &good, buf), HCA_MEM_FAULT);
 	assert_int_equal(h->watch_reads, 1);
 	host_free(h);
 }
@@ -130,14 +130,14 @@ static void test_timer(void **state)
 		{ 1, 14, 20 }, { 14, 14, 20 }, { 15, 15, 20 }, { 20, 20, 20 },
 		{ 21, 21, 21 }, { 31, 31, 31 }, { 0, 0, 0 },
 	};
-	struct qhca_qp qp = { 0 };
+	struct hca_qp qp = { 0 };
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		qp.sw.min_rnr_timer = cases[i].own;
-		assert_int_equal(qhca_fault_timer(&qp, false), cases[i].fresh);
-		assert_int_equal(qhca_fault_timer(&qp, true), cases[i].again);
+		assert_int_equal(hca_fault_timer(&qp, false), cases[i].fresh);
+		assert_int_equal(hca_fault_timer(&qp, true), cases[i].again);
 	}
 }
 

@@ -111,10 +111,10 @@ static void test_fairness(void **state)
 	put_le32(&slots[0].status, QHCA_CMD_OWN);
 	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	for (i = 0; i < 8 && get_le32(&slots[0].status) & QHCA_CMD_OWN; i++) {
-		while ((room = qhca_tx_begin(h->hca, 60)) != NULL) {
+		while ((room = hca_tx_begin(h->hca, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			qhca_tx_end(h->hca, 60);
+			hca_tx_end(h->hca, 60);
 		}
 		assert_true(qhca_run(h->hca, 0, 1).more);
 	}
@@ -145,10 +145,10 @@ static void test_turns(void **state)
 	put_le16(&txd->flags, QHCA_TXD_EOP);
 	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_TX, 1ull << 32, 0);
 	for (i = 0; i < 8 && h->num_sent == 0; i++) {
-		while ((room = qhca_tx_begin(h->hca, 60)) != NULL) {
+		while ((room = hca_tx_begin(h->hca, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			qhca_tx_end(h->hca, 60);
+			hca_tx_end(h->hca, 60);
 		}
 		qhca_run(h->hca, 0, 1);
 	}
@@ -222,15 +222,15 @@ static void test_reset_again(void **state)
 		cq = host_ring(h, 1);
 		assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
 		assert_int_equal(host_create_cq(h, 7, &cq, 0), QHCA_CMD_OK);
-		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
-		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 1, 0);
-		qhca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 2, 0);
+		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
+		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 1, 0);
+		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 2, 0);
 		assert_int_equal(h->hca->eqs.num_waiting, 1);
 		qhca_reset(h->hca, i);
-		assert_false(qhca_cq_exists(h->hca, 7));
+		assert_false(hca_cq_exists(h->hca, 7));
 		assert_int_equal(h->hca->init_flags, 0);
 		assert_int_equal(h->hca->turn, 0);	/* as a new one */
-		assert_int_equal(qhca_eqs_deadline(h->hca), QHCA_NEVER);
+		assert_int_equal(hca_eqs_deadline(h->hca), QHCA_NEVER);
 	}
 	host_free(h);
 }
@@ -388,11 +388,11 @@ static void test_reset_unblocks(void **state)
 
 	(void)state;
 	h->tx_full = true;
-	assert_null(qhca_tx_begin(h->hca, 60));
+	assert_null(hca_tx_begin(h->hca, 60));
 	h->tx_full = false;
-	assert_null(qhca_tx_begin(h->hca, 60));	/* until qhca_tx_ready() */
+	assert_null(hca_tx_begin(h->hca, 60));	/* until qhca_tx_ready() */
 	qhca_reset(h->hca, 0);
-	assert_non_null(qhca_tx_begin(h->hca, 60));
+	assert_non_null(hca_tx_begin(h->hca, 60));
 	host_free(h);
 }
 
@@ -435,8 +435,8 @@ static void test_cache_lines(void **state)
 	struct ring eq = host_ring(h, 2), cq = host_ring(h, 2);
 	struct qhca_cache_info info;
 	struct seen seen = { 0 };
-	struct qhca_tag tag = { .index = 5, .page = 9 };
-	struct qhca_pte_host *pte;
+	struct hca_tag tag = { .index = 5, .page = 9 };
+	struct hca_pte_host *pte;
 	uint64_t *entry;
 	int id;
 
@@ -457,11 +457,11 @@ static void test_cache_lines(void **state)
 	assert_int_equal(seen.last.index, 37);
 	assert_int_equal(seen.last.set, 37);
 	assert_int_equal(seen.last.page, 0);
-	entry = qhca_cache_install(&h->hca->mem.at, tag,
-				   qhca_cache_fill_begin(&h->hca->mem.at));
+	entry = hca_cache_install(&h->hca->mem.at, tag,
+				  hca_cache_fill_begin(&h->hca->mem.at));
 	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
-	qhca_cache_set_dirty(&h->hca->mem.at, entry, true);
-	qhca_cache_set_sticky(&h->hca->mem.at, entry, true);
+	hca_cache_set_dirty(&h->hca->mem.at, entry, true);
+	hca_cache_set_sticky(&h->hca->mem.at, entry, true);
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, 0, on_line, &seen);
 	assert_int_equal(seen.num, 2);
 	assert_int_equal(seen.last.page, 9);
@@ -469,9 +469,9 @@ static void test_cache_lines(void **state)
 	assert_true(seen.last.writable);
 	assert_true(seen.last.dirty && seen.last.sticky);
 	tag.page = 0;
-	pte = qhca_cache_install(&h->hca->mem.pt, tag,
-				 qhca_cache_fill_begin(&h->hca->mem.pt));
-	*pte = (struct qhca_pte_host){
+	pte = hca_cache_install(&h->hca->mem.pt, tag,
+				hca_cache_fill_begin(&h->hca->mem.pt));
+	*pte = (struct hca_pte_host){
 		.octet = 0x42, .type = QHCA_PTE_MR, .pd = 7, .access = 3,
 		.start = 0x1000, .length = 0x500,
 	};

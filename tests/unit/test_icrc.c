@@ -35,10 +35,10 @@ static const uint8_t rxe_flush[] = {
 
 static void check(const uint8_t *packet, size_t len)
 {
-	size_t bth = len - 20 - 8 - QHCA_ICRC_LEN;
+	size_t bth = len - 20 - 8 - HCA_ICRC_LEN;
 
-	assert_int_equal(qhca_icrc(packet, 20, bth),
-			 get_le32(packet + len - QHCA_ICRC_LEN));
+	assert_int_equal(hca_icrc(packet, 20, bth),
+			 get_le32(packet + len - HCA_ICRC_LEN));
 }
 
 static void test_captured(void **state)
@@ -51,22 +51,22 @@ static void test_captured(void **state)
 /* What Soft-RoCE has for a FLUSH, and nobody else. */
 static void test_rxe_flush(void **state)
 {
-	size_t bth = sizeof(rxe_flush) - 20 - 8 - QHCA_ICRC_LEN;
-	uint32_t icrc = get_le32(rxe_flush + sizeof(rxe_flush) - QHCA_ICRC_LEN);
+	size_t bth = sizeof(rxe_flush) - 20 - 8 - HCA_ICRC_LEN;
+	uint32_t icrc = get_le32(rxe_flush + sizeof(rxe_flush) - HCA_ICRC_LEN);
 
 	(void)state;
-	assert_int_equal(qhca_icrc_rxe_flush(rxe_flush, 20, bth), icrc);
-	assert_int_not_equal(qhca_icrc(rxe_flush, 20, bth), icrc);
+	assert_int_equal(hca_icrc_rxe_flush(rxe_flush, 20, bth), icrc);
+	assert_int_not_equal(hca_icrc(rxe_flush, 20, bth), icrc);
 }
 
 /* Does a change of octet @i of a packet with @ip_len bytes of IP matter? */
 static bool covered(uint8_t *packet, size_t len, size_t ip_len, size_t i)
 {
 	size_t bth = len - ip_len - 8;
-	uint32_t before = qhca_icrc(packet, ip_len, bth), after;
+	uint32_t before = hca_icrc(packet, ip_len, bth), after;
 
 	packet[i] ^= 0x11;
-	after = qhca_icrc(packet, ip_len, bth);
+	after = hca_icrc(packet, ip_len, bth);
 	packet[i] ^= 0x11;
 	return before != after;
 }
@@ -108,8 +108,8 @@ static void test_masked_ipv6(void **state)
 	/* of the first octet the version counts, the class does not */
 	v = packet[0];
 	packet[0] = 0x6f;
-	assert_int_equal(qhca_icrc(packet, 40, 52),
-			 (packet[0] = v, qhca_icrc(packet, 40, 52)));
+	assert_int_equal(hca_icrc(packet, 40, 52),
+			 (packet[0] = v, hca_icrc(packet, 40, 52)));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -28,18 +28,18 @@ static void test_set(void **state)
 	assert_false(qhca_inject_set(h->hca, &cfg, err, sizeof(err)));
 	assert_non_null(strstr(err, "1000001"));
 	cfg = rule(QHCA_INJECT_DELAY, 5, 0);
-	cfg.delay_ns = QHCA_INJECT_MAX_DELAY + 1;
+	cfg.delay_ns = HCA_INJECT_MAX_DELAY + 1;
 	assert_false(qhca_inject_set(h->hca, &cfg, err, sizeof(err)));
-	assert_false(qhca_inject_active(&h->hca->inject, false));
-	cfg.delay_ns = QHCA_INJECT_MAX_DELAY;
+	assert_false(hca_inject_active(&h->hca->inject, false));
+	cfg.delay_ns = HCA_INJECT_MAX_DELAY;
 	set(h, cfg);
-	assert_true(qhca_inject_active(&h->hca->inject, false));
-	assert_false(qhca_inject_active(&h->hca->inject, true));
+	assert_true(hca_inject_active(&h->hca->inject, false));
+	assert_false(hca_inject_active(&h->hca->inject, true));
 	qhca_inject_get(h->hca, &got);
 	assert_int_equal(got.rule[QHCA_INJECT_DELAY].ppm, 5);
-	assert_int_equal(got.delay_ns, QHCA_INJECT_MAX_DELAY);
+	assert_int_equal(got.delay_ns, HCA_INJECT_MAX_DELAY);
 	set(h, rule(QHCA_INJECT_DROP, 0, 0));
-	assert_false(qhca_inject_active(&h->hca->inject, false));
+	assert_false(hca_inject_active(&h->hca->inject, false));
 	host_free(h);
 }
 
@@ -51,10 +51,10 @@ static void test_nth(void **state)
 	(void)state;
 	set(h, rule(QHCA_INJECT_CORRUPT, 0, 3));
 	for (i = 1; i < 100; i++)
-		assert_int_equal(qhca_inject_decide(&h->hca->inject),
+		assert_int_equal(hca_inject_decide(&h->hca->inject),
 				 i == 3 ? 1u << QHCA_INJECT_CORRUPT : 0);
 	set(h, rule(QHCA_INJECT_CORRUPT, 0, 1));	/* from now */
-	assert_int_equal(qhca_inject_decide(&h->hca->inject),
+	assert_int_equal(hca_inject_decide(&h->hca->inject),
 			 1u << QHCA_INJECT_CORRUPT);
 	host_free(h);
 }
@@ -68,12 +68,12 @@ static void test_probability(void **state)
 	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++) {
 		set(h, rule((enum qhca_inject_kind)k, 20000, 0));
 		for (i = hits = 0; i < 100000; i++)
-			hits += qhca_inject_decide(&h->hca->inject) == 1u << k;
+			hits += hca_inject_decide(&h->hca->inject) == 1u << k;
 		assert_in_range(hits, 1800, 2200);
 	}
 	set(h, rule(QHCA_INJECT_DROP, 1000000, 0));
 	for (i = 0; i < 100; i++)
-		assert_int_equal(qhca_inject_decide(&h->hca->inject), 1);
+		assert_int_equal(hca_inject_decide(&h->hca->inject), 1);
 	host_free(h);
 }
 
@@ -88,13 +88,13 @@ static void test_seed(void **state)
 	set(a, cfg);
 	set(b, cfg);
 	for (i = 0; i < 1000; i++)
-		assert_int_equal(qhca_inject_decide(&a->hca->inject),
-				 qhca_inject_decide(&b->hca->inject));
+		assert_int_equal(hca_inject_decide(&a->hca->inject),
+				 hca_inject_decide(&b->hca->inject));
 	cfg.seed++;
 	set(b, cfg);
 	for (i = 0; i < 1000; i++)
-		differ += qhca_inject_decide(&a->hca->inject) !=
-			  qhca_inject_decide(&b->hca->inject);
+		differ += hca_inject_decide(&a->hca->inject) !=
+			  hca_inject_decide(&b->hca->inject);
 	assert_in_range(differ, 400, 600);
 	host_free(a);
 	host_free(b);
@@ -110,7 +110,7 @@ static void test_flip(void **state)
 	(void)state;
 	for (i = 0; i < 5000; i++) {
 		memset(frame, 0x55, sizeof(frame));
-		qhca_inject_flip(&h->hca->inject, frame, 42, 90);
+		hca_inject_flip(&h->hca->inject, frame, 42, 90);
 		for (k = changed = 0; k < sizeof(frame); k++) {
 			bits = frame[k] ^ 0x55;
 			if (!bits)
@@ -123,60 +123,60 @@ static void test_flip(void **state)
 		assert_int_equal(changed, 1);
 	}
 	assert_true(seen[42] && seen[89]);
-	qhca_inject_flip(&h->hca->inject, frame, 5, 5);	/* nothing to flip */
+	hca_inject_flip(&h->hca->inject, frame, 5, 5);	/* nothing to flip */
 	host_free(h);
 }
 
 static void test_store(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct qhca_inject *inj = &h->hca->inject;
-	struct qhca_inject_frame *f;
+	struct hca_inject *inj = &h->hca->inject;
+	struct hca_inject_frame *f;
 	uint8_t data[4];
 	unsigned int i;
 
 	(void)state;
-	assert_int_equal(qhca_inject_deadline(inj), QHCA_NEVER);
-	assert_null(qhca_inject_due(inj, QHCA_NEVER - 1));
-	for (i = 0; i < QHCA_INJECT_STORE; i++) {
+	assert_int_equal(hca_inject_deadline(inj), QHCA_NEVER);
+	assert_null(hca_inject_due(inj, QHCA_NEVER - 1));
+	for (i = 0; i < HCA_INJECT_STORE; i++) {
 		put_le32(data, i);
-		assert_true(qhca_inject_hold(inj, data, 4, false, false,
-					     1000 - i));
+		assert_true(hca_inject_hold(inj, data, 4, false, false,
+					    1000 - i));
 	}
-	assert_false(qhca_inject_hold(inj, data, 4, false, false, 0));
-	assert_int_equal(qhca_inject_deadline(inj), 1000 - i + 1);
-	assert_null(qhca_inject_due(inj, 1000 - i));
+	assert_false(hca_inject_hold(inj, data, 4, false, false, 0));
+	assert_int_equal(hca_inject_deadline(inj), 1000 - i + 1);
+	assert_null(hca_inject_due(inj, 1000 - i));
 	/* among those due the oldest goes first */
-	f = qhca_inject_due(inj, 1000 - i + 3);
-	assert_int_equal(get_le32(qhca_inject_data(inj, f)), i - 3);
-	for (i = 0; i < QHCA_INJECT_STORE; i++) {
-		f = qhca_inject_due(inj, 1000);
-		assert_int_equal(get_le32(qhca_inject_data(inj, f)), i);
-		qhca_inject_drop(inj, f);
+	f = hca_inject_due(inj, 1000 - i + 3);
+	assert_int_equal(get_le32(hca_inject_data(inj, f)), i - 3);
+	for (i = 0; i < HCA_INJECT_STORE; i++) {
+		f = hca_inject_due(inj, 1000);
+		assert_int_equal(get_le32(hca_inject_data(inj, f)), i);
+		hca_inject_drop(inj, f);
 	}
-	assert_null(qhca_inject_due(inj, 1000));
-	assert_false(qhca_inject_hold(inj, data, QHCA_MAX_FRAME + 1, false,
-				      false, 0));
+	assert_null(hca_inject_due(inj, 1000));
+	assert_false(hca_inject_hold(inj, data, QHCA_MAX_FRAME + 1, false,
+				     false, 0));
 	host_free(h);
 }
 
 static void test_swap(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct qhca_inject *inj = &h->hca->inject;
+	struct hca_inject *inj = &h->hca->inject;
 	uint8_t data[4] = { 0 };
 
 	(void)state;
-	assert_true(qhca_inject_hold(inj, data, 4, true, true, 5000));
-	qhca_inject_passed(inj, false, 10);	/* the other way */
-	assert_null(qhca_inject_due(inj, 10));
-	qhca_inject_passed(inj, true, 10);
-	assert_non_null(qhca_inject_due(inj, 10));
-	qhca_inject_reset(h->hca);
-	assert_null(qhca_inject_due(inj, 10000));
+	assert_true(hca_inject_hold(inj, data, 4, true, true, 5000));
+	hca_inject_passed(inj, false, 10);	/* the other way */
+	assert_null(hca_inject_due(inj, 10));
+	hca_inject_passed(inj, true, 10);
+	assert_non_null(hca_inject_due(inj, 10));
+	hca_inject_reset(h->hca);
+	assert_null(hca_inject_due(inj, 10000));
 	/* alone, it goes when its time has come */
-	assert_true(qhca_inject_hold(inj, data, 4, true, true, 5000));
-	assert_non_null(qhca_inject_due(inj, 5000));
+	assert_true(hca_inject_hold(inj, data, 4, true, true, 5000));
+	assert_non_null(hca_inject_due(inj, 5000));
 	host_free(h);
 }
 

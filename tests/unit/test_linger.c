@@ -10,7 +10,7 @@
 struct poster {
 	struct host *h;
 	struct ring cq, eq;
-	struct qhca_qp qp;
+	struct hca_qp qp;
 	uint32_t polled;		/* CQEs that software has taken */
 };
 
@@ -26,7 +26,7 @@ static struct poster poster(void)
 	assert_int_equal(host_create_eq(p.h, 0, &p.eq, 0), QHCA_CMD_OK);
 	assert_int_equal(host_create_cq(p.h, CQN, &p.cq, 0), QHCA_CMD_OK);
 	p.h->hca->now = 1000000000;
-	qhca_linger_forget(p.h->hca, QPN);
+	hca_linger_forget(p.h->hca, QPN);
 	return p;
 }
 
@@ -38,7 +38,7 @@ static void post(struct poster *p, uint32_t n)
 	p->qp.sq_pi += n;
 	p->qp.sq_cur = p->qp.sq_max = p->qp.sq_pi;
 	p->h->hca->now += 1000;
-	qhca_linger_posted(p->h->hca, &p->qp, old);
+	hca_linger_posted(p->h->hca, &p->qp, old);
 }
 
 /* The oldest request ends, with a CQE or without. */
@@ -50,8 +50,8 @@ static void end(struct poster *p, bool signaled)
 	if (!signaled)
 		return;
 	put_le32(&cqe.wqe, wqe);
-	assert_true(qhca_cq_post(p->h->hca, CQN, &cqe));
-	qhca_linger_told(p->h->hca, &p->qp, wqe);
+	assert_true(hca_cq_post(p->h->hca, CQN, &cqe));
+	hca_linger_told(p->h->hca, &p->qp, wqe);
 }
 
 static void poll(struct poster *p, uint32_t n)
@@ -63,7 +63,7 @@ static void poll(struct poster *p, uint32_t n)
 /* All has been sent: does the device stay? */
 static bool stays(struct poster *p)
 {
-	return qhca_linger_stay(p->h->hca, &p->qp);
+	return hca_linger_stay(p->h->hca, &p->qp);
 }
 
 static uint64_t first_look(const struct poster *p)
@@ -74,7 +74,7 @@ static uint64_t first_look(const struct poster *p)
 static void let_time_pass(struct poster *p, uint64_t ns)
 {
 	p->h->hca->now += ns;
-	qhca_linger_run(p->h->hca);
+	hca_linger_run(p->h->hca);
 }
 
 /* Posts one, sees its end, posts the next: the device turns away each time. */
@@ -100,7 +100,7 @@ static void test_ends_not_seen(void **state)
 	uint32_t left = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < QHCA_LINGER_WINDOW; i++) {
+	for (uint32_t i = 0; i < HCA_LINGER_WINDOW; i++) {
 		assert_int_equal(stays(&p), false);
 		post(&p, 1);
 		end(&p, true);
@@ -114,7 +114,7 @@ static void test_ends_not_seen(void **state)
 		assert_true(stays(&p));
 	}
 	/* all at once: it is forgotten, but not at once */
-	poll(&p, QHCA_LINGER_WINDOW);
+	poll(&p, HCA_LINGER_WINDOW);
 	while (stays(&p)) {
 		post(&p, 1);
 		end(&p, true);
@@ -139,7 +139,7 @@ static void test_few_cqes(void **state)
 		if (i % 64 == 63)
 			poll(&p, 1);
 	}
-	assert_int_equal(turned, QHCA_LINGER_WINDOW - 1);
+	assert_int_equal(turned, HCA_LINGER_WINDOW - 1);
 	host_free(p.h);
 }
 
@@ -175,7 +175,7 @@ static void test_answers(void **state)
 		if (i % 32 == 16)
 			poll(&p, 1);
 		else
-			qhca_linger_heard(p.h->hca, QPN);
+			hca_linger_heard(p.h->hca, QPN);
 	}
 	host_free(p.h);
 }
@@ -195,7 +195,7 @@ static void test_crossing_streams(void **state)
 		if (i % 64 == 63)
 			poll(&p, 1);
 		for (uint64_t n = host_random(&seed) % 3; n; n--)
-			qhca_linger_heard(p.h->hca, QPN);
+			hca_linger_heard(p.h->hca, QPN);
 	}
 	assert_in_range(turned, 0, 10000 / 32);
 	host_free(p.h);
@@ -212,18 +212,18 @@ static void test_looks(void **state)
 	post(&p, 32);
 	last = p.h->hca->now;
 	while (stays(&p)) {
-		assert_in_range(p.h->hca->now - last, 0, QHCA_LINGER_END_NS);
-		assert_int_equal(first_look(&p), p.h->hca->now + QHCA_LINGER_NS);
-		assert_false(qhca_sched_pending(p.h->hca));
-		let_time_pass(&p, QHCA_LINGER_NS - 1);
-		assert_false(qhca_sched_pending(p.h->hca));
+		assert_in_range(p.h->hca->now - last, 0, HCA_LINGER_END_NS);
+		assert_int_equal(first_look(&p), p.h->hca->now + HCA_LINGER_NS);
+		assert_false(hca_sched_pending(p.h->hca));
+		let_time_pass(&p, HCA_LINGER_NS - 1);
+		assert_false(hca_sched_pending(p.h->hca));
 		let_time_pass(&p, 1);
-		assert_true(qhca_sched_pending(p.h->hca));
+		assert_true(hca_sched_pending(p.h->hca));
 		assert_int_equal(first_look(&p), QHCA_NEVER);
-		qhca_sched_run(p.h->hca, 1000);
+		hca_sched_run(p.h->hca, 1000);
 	}
-	assert_in_range(p.h->hca->now - last, QHCA_LINGER_END_NS,
-			QHCA_LINGER_END_NS + QHCA_LINGER_NS);
+	assert_in_range(p.h->hca->now - last, HCA_LINGER_END_NS,
+			HCA_LINGER_END_NS + HCA_LINGER_NS);
 	host_free(p.h);
 }
 
@@ -234,7 +234,7 @@ static void test_forget(void **state)
 	(void)state;
 	post(&p, 32);
 	assert_true(stays(&p));
-	qhca_linger_forget(p.h->hca, QPN);
+	hca_linger_forget(p.h->hca, QPN);
 	assert_int_equal(p.h->hca->linger.num, 0);
 	assert_false(stays(&p));	/* though requests are under way */
 	host_free(p.h);
@@ -255,7 +255,7 @@ static void test_bad_record(void **state)
 		p.h->fail_in = i % 2;
 	}
 	p.h->fail_in = 0;
-	assert_false(qhca_is_dead(p.h->hca));
+	assert_false(hca_is_dead(p.h->hca));
 	host_free(p.h);
 }
 

@@ -9,21 +9,21 @@ static void test_data(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	uint8_t in[10000], out[10000];
-	struct qhca_mem_req w = req(START + 77, 10000, QHCA_ACCESS_REMOTE_WRITE,
-				    true);
+	struct hca_mem_req w = req(START + 77, 10000, QHCA_ACCESS_REMOTE_WRITE,
+				   true);
 	uint64_t rng = 1, i;
 
 	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (uint8_t)host_random(&rng);
-	assert_int_equal(qhca_mem_write(h->hca, &w, in), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &w, in), HCA_MEM_OK);
 	for (i = 0; i < sizeof(in); i++)
 		assert_int_equal(*byte_at(h, &r, 77 + i), in[i]);
 	assert_int_equal(*byte_at(h, &r, 76), 0);
 	assert_int_equal(*byte_at(h, &r, 77 + 10000), 0);
 	w.access = 0;
 	w.remote = false;
-	assert_int_equal(qhca_mem_read(h->hca, &w, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &w, out), HCA_MEM_OK);
 	assert_memory_equal(in, out, sizeof(in));
 	host_free(h);
 }
@@ -33,31 +33,31 @@ static void test_two_caches(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(START, 100, 0, false);
+	struct hca_mem_req q = req(START, 100, 0, false);
 	uint64_t reads, pt, at;
 	uint8_t out[100];
 
 	(void)state;
 	(void)r;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), 1);
 	assert_int_equal(COUNT(h, at_misses), 1);
 	assert_int_equal(COUNT(h, at_node_reads), 1);
 	reads = h->reads;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 1);	/* the data */
 	assert_int_equal(COUNT(h, pt_hits), 1);
 	assert_int_equal(COUNT(h, at_hits), 1);
 	/* only translation lines go: PT hit, AT miss */
 	inval(h, INDEX, QHCA_INVAL_AT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt);
 	assert_int_equal(COUNT(h, at_misses), at + 1);
 	/* and the reverse */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt + 1);
 	assert_int_equal(COUNT(h, at_misses), at);
 	host_free(h);
@@ -69,7 +69,7 @@ static void test_runs(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	uint64_t base = host_alloc(h, 3 * 4096, 4096), reads;
-	struct qhca_mem_req q = req(START, 10000, 0, false);
+	struct hca_mem_req q = req(START, 10000, 0, false);
 	uint8_t out[10000], expect[10000];
 	unsigned int i;
 
@@ -80,18 +80,18 @@ static void test_runs(void **state)
 	for (i = 0; i < sizeof(expect); i++)
 		expect[i] = (uint8_t)(i * 31 + (i >> 8));
 	memcpy(host_ptr(h, base + (START & 0xfff)), expect, sizeof(expect));
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	reads = h->reads;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 1);
 	assert_memory_equal(out, expect, sizeof(out));
 	/* pages before each other are not */
 	put_le64(host_ptr(h, r.node), (base + 4096) | QHCA_ATE_PRESENT);
 	put_le64(host_ptr(h, r.node + 8), base | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	reads = h->reads;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 3);
 	host_free(h);
 }
@@ -99,16 +99,16 @@ static void test_runs(void **state)
 static void test_zero_length(void **state)
 {
 	struct host *h = host_new_ready();
-	struct qhca_mem_req q = {
+	struct hca_mem_req q = {
 		.key = 0xffffffff, .addr = UINT64_MAX, .remote = true,
 		.access = QHCA_ACCESS_REMOTE_WRITE,
 	};
 	uint64_t reads = h->reads;
 
 	(void)state;
-	assert_int_equal(qhca_mem_check(h->hca, &q), QHCA_MEM_OK);
-	assert_int_equal(qhca_mem_read(h->hca, &q, NULL), QHCA_MEM_OK);
-	assert_int_equal(qhca_mem_write(h->hca, &q, NULL), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, NULL), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &q, NULL), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads);
 	assert_int_equal(COUNT(h, pt_misses), 0);
 	host_free(h);
@@ -119,45 +119,45 @@ static void test_protection(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req good = req(START, 8, 0, false), q;
+	struct hca_mem_req good = req(START, 8, 0, false), q;
 	uint8_t out[8];
 	int pass;
 
 	(void)state;
 	for (pass = 0; pass < 2; pass++) {
 		q = good, q.key ^= 1;
-		assert_int_equal(refused(h, q), QHCA_PROT_OCTET);
+		assert_int_equal(refused(h, q), HCA_PROT_OCTET);
 		q = good, q.pd++;
-		assert_int_equal(refused(h, q), QHCA_PROT_PD);
+		assert_int_equal(refused(h, q), HCA_PROT_PD);
 		q = good, q.addr = START - 1;
-		assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+		assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 		q = good, q.addr = START + LENGTH - 7;
-		assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+		assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 		q = good, q.addr = UINT64_MAX - 3;
-		assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
-		q = good, q.len = QHCA_MEM_MAX_LEN, q.addr += LENGTH - 100;
-		assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+		assert_int_equal(refused(h, q), HCA_PROT_RANGE);
+		q = good, q.len = HCA_MEM_MAX_LEN, q.addr += LENGTH - 100;
+		assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 		q = good, q.key = 0;
-		assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+		assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 		q = good, q.key = 0x1ff;
-		assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+		assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 		q = good, q.key = (1024 + INDEX) << 8 | OCTET;
-		assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+		assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 		q = good, q.key = (INDEX + 1) << 8 | OCTET;
-		assert_int_equal(refused(h, q), QHCA_PROT_STATE);
-		assert_int_equal(qhca_mem_read(h->hca, &good, out),
-				 QHCA_MEM_OK);
+		assert_int_equal(refused(h, q), HCA_PROT_STATE);
+		assert_int_equal(hca_mem_read(h->hca, &good, out),
+				 HCA_MEM_OK);
 	}
 	put_le32(&r.pte->access, QHCA_ACCESS_REMOTE_READ);
 	inval_both(h, INDEX);
 	q = good, q.access = QHCA_ACCESS_LOCAL_WRITE;
-	assert_int_equal(refused(h, q), QHCA_PROT_ACCESS);
+	assert_int_equal(refused(h, q), HCA_PROT_ACCESS);
 	q = good, q.remote = true, q.access = QHCA_ACCESS_REMOTE_WRITE;
-	assert_int_equal(refused(h, q), QHCA_PROT_ACCESS);
+	assert_int_equal(refused(h, q), HCA_PROT_ACCESS);
 	q = good, q.remote = true, q.access = QHCA_ACCESS_REMOTE_ATOMIC;
-	assert_int_equal(refused(h, q), QHCA_PROT_ACCESS);
+	assert_int_equal(refused(h, q), HCA_PROT_ACCESS);
 	q = good, q.remote = true, q.access = QHCA_ACCESS_REMOTE_READ;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -165,7 +165,7 @@ static void test_protection(void **state)
 static void test_no_fetch(void **state)
 {
 	struct host *h = host_new_ready();
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	uint64_t reads;
 
 	(void)state;
@@ -174,11 +174,11 @@ static void test_no_fetch(void **state)
 			 QHCA_CMD_OK);
 	reads = h->reads;
 	q.key = 1024u << 8;
-	assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 	q.key = 0xffffff00;
-	assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 	q.key = 1023u << 8;
-	assert_int_equal(refused(h, q), QHCA_PROT_NOT_MAPPED);
+	assert_int_equal(refused(h, q), HCA_PROT_NOT_MAPPED);
 	assert_int_equal(h->reads, reads);
 	assert_int_equal(COUNT(h, pt_misses), 0);
 	host_free(h);
@@ -188,13 +188,13 @@ static void test_no_fetch(void **state)
 static void test_not_negative(void **state)
 {
 	struct host *h = host_new_ready();
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	uint8_t out[8];
 
 	(void)state;
-	assert_int_equal(refused(h, q), QHCA_PROT_STATE);
+	assert_int_equal(refused(h, q), HCA_PROT_STATE);
 	make_region(h);
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -203,19 +203,19 @@ static void test_fetch_dma(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	uint8_t out[8];
 
 	(void)state;
 	(void)r;
 	h->fail_in = 1;			/* the protection entry */
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_DMA);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_DMA);
 	h->fail_in = 2;			/* the node */
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_PROT);
 	h->fail_in = 2;			/* the data (the entry is cached) */
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_DMA);
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
-	assert_false(qhca_is_dead(h->hca));
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_DMA);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_false(hca_is_dead(h->hca));
 	host_free(h);
 }
 
@@ -224,31 +224,31 @@ static void test_all_or_nothing(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(START, 8192, QHCA_ACCESS_LOCAL_WRITE, false);
+	struct hca_mem_req q = req(START, 8192, QHCA_ACCESS_LOCAL_WRITE, false);
 	uint8_t in[8192];
 
 	(void)state;
 	memset(in, 0xee, sizeof(in));
 	put_le64(host_ptr(h, r.node + 16), 0);
-	assert_int_equal(qhca_mem_write(h->hca, &q, in), QHCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, QHCA_PROT_NOT_PRESENT);
+	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, HCA_PROT_NOT_PRESENT);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	/* protection alone does not look at presence */
-	assert_int_equal(qhca_mem_check(h->hca, &q), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_OK);
 	/* a page that may only be read */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT);
-	assert_int_equal(qhca_mem_write(h->hca, &q, in), QHCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, QHCA_PROT_READ_ONLY);
+	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, HCA_PROT_READ_ONLY);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	q.access = 0;
-	assert_int_equal(qhca_mem_read(h->hca, &q, in), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, in), HCA_MEM_OK);
 	/* nor through the line that this read has left */
-	assert_int_equal(qhca_mem_write(h->hca, &q, in), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
 	/* made writable: no invalidation is needed */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT |
 		 QHCA_ATE_WRITE);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
-	assert_int_equal(qhca_mem_write(h->hca, &q, in), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -256,22 +256,22 @@ static void test_all_or_nothing(void **state)
 static void test_unmap_drops(void **state)
 {
 	struct host *h = host_new_ready();
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	uint64_t out;
 	__le64 chunk;
 
 	(void)state;
 	make_region(h);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
 				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
 			 QHCA_CMD_OK);
-	assert_int_equal(refused(h, q), QHCA_PROT_NOT_MAPPED);
+	assert_int_equal(refused(h, q), HCA_PROT_NOT_MAPPED);
 	put_le64(&chunk, host_alloc(h, 4096, 4096));
 	assert_int_equal(host_cmd(h, QHCA_CMD_MAP_CHUNKS, 0,
 				  QHCA_TABLE_PT | 1 << 8, &chunk, 8, NULL, 0),
 			 QHCA_CMD_OK);
-	assert_int_equal(refused(h, q), QHCA_PROT_STATE);
+	assert_int_equal(refused(h, q), HCA_PROT_STATE);
 	host_free(h);
 }
 
@@ -282,28 +282,28 @@ static void test_reserved(void **state)
 {
 	struct host *h = host_new_ready();
 	uint64_t at = host_alloc(h, 4096, 64), out = 0, in = 0x1234;
-	struct qhca_mem_req q = {
+	struct hca_mem_req q = {
 		.key = QHCA_RESERVED_LKEY, .addr = at, .len = 8, .pd = PD,
 		.access = QHCA_ACCESS_LOCAL_WRITE, .kernel = true,
 	};
 
 	(void)state;
-	assert_int_equal(qhca_mem_write(h->hca, &q, &in), QHCA_MEM_OK);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &q, &in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, in);
 	assert_int_equal(COUNT(h, reserved_lkey_uses), 2);
 	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 0);
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
 	/* not for a user, not as an R_Key, not with another octet */
 	q.kernel = false;
-	assert_int_equal(refused(h, q), QHCA_PROT_RESERVED_KEY);
+	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.kernel = true, q.remote = true;
-	assert_int_equal(refused(h, q), QHCA_PROT_RESERVED_KEY);
+	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.remote = false, q.key++;
-	assert_int_equal(refused(h, q), QHCA_PROT_INDEX);
+	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 	/* an address that is not memory */
 	q.key--, q.addr = 8;
-	assert_int_equal(qhca_mem_write(h->hca, &q, &in), QHCA_MEM_DMA);
+	assert_int_equal(hca_mem_write(h->hca, &q, &in), HCA_MEM_DMA);
 	host_free(h);
 }
 
@@ -311,7 +311,7 @@ static void test_reserved_strict(void **state)
 {
 	struct host *h = host_new(NULL);
 	struct qhca_init_hca in;
-	struct qhca_mem_req q = {
+	struct hca_mem_req q = {
 		.key = QHCA_RESERVED_LKEY, .len = 8, .kernel = true,
 	};
 	uint64_t out;
@@ -322,9 +322,9 @@ static void test_reserved_strict(void **state)
 	put_le32(&in.flags, QHCA_INIT_STRICT_LKEY);
 	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
 	q.addr = host_alloc(h, 64, 64);
-	assert_int_equal(refused(h, q), QHCA_PROT_RESERVED_KEY);
+	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.channel = true;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -335,14 +335,14 @@ static void test_levels_zero(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(START + 8, 8, 0, false);
+	struct hca_mem_req q = req(START + 8, 8, 0, false);
 	uint64_t out;
 
 	(void)state;
 	put_le64(&r.pte->at_base, r.page[0]);
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_MR, OCTET, 0, 0);
 	put_le64(byte_at(h, &r, 8), 0x77);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x77);
 	assert_int_equal(COUNT(h, at_misses), 0);
 	host_free(h);
@@ -352,7 +352,7 @@ static void test_dma_type(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(0, 8, 0, false);
+	struct hca_mem_req q = req(0, 8, 0, false);
 	uint64_t out;
 
 	(void)state;
@@ -362,10 +362,10 @@ static void test_dma_type(void **state)
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DMA, OCTET, 0, 0);
 	q.addr = r.page[3] + 40;
 	put_le64(host_ptr(h, q.addr), 0x99);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x99);
 	q.addr = UINT64_MAX - 3;
-	assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 	host_free(h);
 }
 
@@ -376,7 +376,7 @@ static void test_devmem(void **state)
 	struct qhca_init_hca in;
 	struct host *h;
 	struct region r;
-	struct qhca_mem_req q = req(START, 8, QHCA_ACCESS_LOCAL_WRITE, false);
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_LOCAL_WRITE, false);
 	uint64_t v = 0x4242, orig;
 
 	(void)state;
@@ -393,16 +393,16 @@ static void test_devmem(void **state)
 	put_le64(&r.pte->at_offset, 0);
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DEVMEM, OCTET, 0, 0);
 	q.addr = START + 8;
-	assert_int_equal(qhca_mem_write(h->hca, &q, &v), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->hca, &q, &v), HCA_MEM_OK);
 	assert_memory_equal(devmem + 4096 - 8, &v, 8);
 	q.addr = START + 9;		/* beyond the device's memory */
-	assert_int_equal(qhca_mem_write(h->hca, &q, &v), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->hca, &q, &v), HCA_MEM_PROT);
 	assert_int_equal(COUNT(h, devmem_uses), 1);
 	put_le64(&r.pte->start, 0);
 	inval_both(h, INDEX);
 	q.addr = 8;
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_FETCH_ADD, 0,
-					 1, &orig), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+					1, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 0x4242);
 	assert_int_equal(get_le64(devmem + 4096 - 8), 0x4243);
 	host_free(h);
@@ -412,40 +412,40 @@ static void test_atomic(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req((START + 7) & ~7ull, 8,
-				    QHCA_ACCESS_REMOTE_ATOMIC, true);
+	struct hca_mem_req q = req((START + 7) & ~7ull, 8,
+				   QHCA_ACCESS_REMOTE_ATOMIC, true);
 	uint64_t at = q.addr - START, orig, writes;
 
 	(void)state;
 	put_le64(byte_at(h, &r, at), UINT64_MAX);
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_FETCH_ADD, 0,
-					 3, &orig), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+					3, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, UINT64_MAX);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 2);
 	writes = h->writes;
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_CMP_SWAP, 3,
-					 9, &orig), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 3,
+					9, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 2);
 	assert_int_equal(h->writes, writes);
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_CMP_SWAP, 2,
-					 9, &orig), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 2,
+					9, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 2);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 9);
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_WRITE, 0, 11,
-					 NULL), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 11,
+					NULL), HCA_MEM_OK);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 11);
 	q.addr += 4;
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_WRITE, 0, 1,
-					 NULL), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 1,
+					NULL), HCA_MEM_PROT);
 	q.addr -= 4, q.len = 4;
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_WRITE, 0, 1,
-					 NULL), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 1,
+					NULL), HCA_MEM_PROT);
 	/* a page that may only be read stops it before it reads */
 	q.len = 8;
 	put_le64(host_ptr(h, r.node), r.page[0] | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);
-	assert_int_equal(qhca_mem_atomic(h->hca, &q, QHCA_ATOMIC_CMP_SWAP, 0,
-					 0, &orig), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 0,
+					0, &orig), HCA_MEM_PROT);
 	host_free(h);
 }
 

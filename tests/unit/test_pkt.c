@@ -17,12 +17,12 @@ static const uint8_t write_imm[] = {
 
 static void test_parse_write(void **state)
 {
-	struct qhca_pkt p;
+	struct hca_pkt p;
 
 	(void)state;
-	assert_true(qhca_pkt_parse(write_imm, sizeof(write_imm), &p));
-	assert_int_equal(p.service, QHCA_SVC_RC);
-	assert_int_equal(p.op, QHCA_OP_WRITE_ONLY_IMM);
+	assert_true(hca_pkt_parse(write_imm, sizeof(write_imm), &p));
+	assert_int_equal(p.service, HCA_SVC_RC);
+	assert_int_equal(p.op, HCA_OP_WRITE_ONLY_IMM);
 	assert_true(p.solicited);
 	assert_true(p.ack_req);
 	assert_int_equal(p.pkey, 0xffff);
@@ -38,12 +38,12 @@ static void test_parse_write(void **state)
 
 static void test_build_write(void **state)
 {
-	struct qhca_pkt p;
-	uint8_t out[QHCA_MAX_TRANSPORT_LEN];
+	struct hca_pkt p;
+	uint8_t out[HCA_MAX_TRANSPORT_LEN];
 
 	(void)state;
-	assert_true(qhca_pkt_parse(write_imm, sizeof(write_imm), &p));
-	assert_int_equal(qhca_pkt_build(&p, out), 32);
+	assert_true(hca_pkt_parse(write_imm, sizeof(write_imm), &p));
+	assert_int_equal(hca_pkt_build(&p, out), 32);
 	assert_memory_equal(out, write_imm, 32);
 }
 
@@ -116,72 +116,72 @@ static void test_xrc(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(f) / sizeof(*f); i++) {
 		size_t head = f[i].len - 4 - f[i].payload -
-			      qhca_pkt_pad(f[i].payload);
-		struct qhca_pkt p = { .xrc_srqn = 0 };
-		uint8_t out[QHCA_MAX_TRANSPORT_LEN];
+			      hca_pkt_pad(f[i].payload);
+		struct hca_pkt p = { .xrc_srqn = 0 };
+		uint8_t out[HCA_MAX_TRANSPORT_LEN];
 
-		assert_true(qhca_pkt_parse(f[i].frame, f[i].len, &p));
-		assert_int_equal(p.service, QHCA_SVC_XRC);
+		assert_true(hca_pkt_parse(f[i].frame, f[i].len, &p));
+		assert_int_equal(p.service, HCA_SVC_XRC);
 		assert_int_equal(p.xrc_srqn, f[i].srqn);
 		assert_int_equal(p.payload_len, f[i].payload);
 		assert_ptr_equal(p.payload, f[i].frame + head);
-		if (p.what & (QHCA_H_RETH | QHCA_H_ATOMIC)) {
+		if (p.what & (HCA_H_RETH | HCA_H_ATOMIC)) {
 			assert_int_equal(p.va, 0x0102030405060708);
 			assert_int_equal(p.rkey, 0x2a07);
 		}
 		/* and back, byte for byte */
-		assert_int_equal(qhca_pkt_build(&p, out), head);
+		assert_int_equal(hca_pkt_build(&p, out), head);
 		assert_memory_equal(out, f[i].frame, head);
 		/* one byte less than its headers */
-		assert_false(qhca_pkt_parse(f[i].frame, head + 3, &p));
+		assert_false(hca_pkt_parse(f[i].frame, head + 3, &p));
 	}
 	/* the octet before the SRQN is reserved */
 	{
 		uint8_t reserved[sizeof(xrc_send)];
-		struct qhca_pkt p;
+		struct hca_pkt p;
 
 		memcpy(reserved, xrc_send, sizeof(reserved));
 		reserved[12] = 0xff;
-		assert_true(qhca_pkt_parse(reserved, sizeof(reserved), &p));
+		assert_true(hca_pkt_parse(reserved, sizeof(reserved), &p));
 		assert_int_equal(p.xrc_srqn, 0xabcdef);
 	}
 }
 
 static void test_truncated(void **state)
 {
-	struct qhca_pkt p;
+	struct hca_pkt p;
 
 	(void)state;
 	/* headers, ICRC and pad must fit; what is left is payload */
 	for (size_t len = 16; len < sizeof(write_imm); len++)
-		assert_int_equal(qhca_pkt_parse(write_imm, len, &p),
+		assert_int_equal(hca_pkt_parse(write_imm, len, &p),
 				 len >= 32 + 4 + 3);
 }
 
 static void test_refused(void **state)
 {
-	uint8_t ack[20] = { QHCA_OP_ACK, 0, 0xff, 0xff };
-	struct qhca_pkt p;
+	uint8_t ack[20] = { HCA_OP_ACK, 0, 0xff, 0xff };
+	struct hca_pkt p;
 
 	(void)state;
-	assert_true(qhca_pkt_parse(ack, 20, &p));
+	assert_true(hca_pkt_parse(ack, 20, &p));
 	assert_int_equal(p.payload_len, 0);
 	ack[1] = 0x01;				/* transport version 1 */
-	assert_false(qhca_pkt_parse(ack, 20, &p));
+	assert_false(hca_pkt_parse(ack, 20, &p));
 	ack[1] = 0;
 	/* no payload belongs here */
 	uint8_t longer[24];
 
 	memcpy(longer, ack, 20);
-	assert_false(qhca_pkt_parse(longer, 24, &p));
+	assert_false(hca_pkt_parse(longer, 24, &p));
 	ack[0] = 0x15;				/* reserved */
-	assert_false(qhca_pkt_parse(ack, 20, &p));
+	assert_false(hca_pkt_parse(ack, 20, &p));
 	ack[0] = 0x81;				/* congestion notification */
-	assert_false(qhca_pkt_parse(ack, 20, &p));
-	ack[0] = QHCA_SVC_UC | QHCA_OP_READ_REQ;
-	assert_false(qhca_pkt_parse(ack, 20, &p));
-	ack[0] = QHCA_SVC_UD | QHCA_OP_SEND_FIRST;
-	assert_false(qhca_pkt_parse(ack, 20, &p));
+	assert_false(hca_pkt_parse(ack, 20, &p));
+	ack[0] = HCA_SVC_UC | HCA_OP_READ_REQ;
+	assert_false(hca_pkt_parse(ack, 20, &p));
+	ack[0] = HCA_SVC_UD | HCA_OP_SEND_FIRST;
+	assert_false(hca_pkt_parse(ack, 20, &p));
 }
 
 /* Bytes of headers after BTH by operation, for RC (IBTA table 38). */
@@ -202,20 +202,20 @@ static void test_lengths(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++)
-		assert_int_equal(qhca_pkt_header_len(want[i].opcode),
-				 QHCA_BTH_LEN + want[i].len);
+		assert_int_equal(hca_pkt_header_len(want[i].opcode),
+				 HCA_BTH_LEN + want[i].len);
 }
 
 /* What is built is parsed again, for each opcode there is. */
 static void test_round_trip(void **state)
 {
-	uint8_t out[QHCA_MAX_TRANSPORT_LEN + 12];
+	uint8_t out[HCA_MAX_TRANSPORT_LEN + 12];
 	uint64_t seed = 1;
 
 	(void)state;
 	for (unsigned int op = 0; op < 256; op++) {
-		struct qhca_pkt a = { .opcode = op }, b = { 0 };
-		uint32_t what = qhca_pkt_what(op);
+		struct hca_pkt a = { .opcode = op }, b = { 0 };
+		uint32_t what = hca_pkt_what(op);
 		size_t len;
 
 		if (!what)
@@ -236,30 +236,30 @@ static void test_round_trip(void **state)
 		a.qkey = host_random(&seed);
 		a.src_qpn = host_random(&seed) & 0xffffff;
 		a.xrc_srqn = host_random(&seed) & 0xffffff;
-		a.payload_len = what & QHCA_OPF_PAYLOAD ? op % 5 : 0;
-		len = qhca_pkt_build(&a, out);
-		assert_int_equal(len, qhca_pkt_header_len(op));
-		len += a.payload_len + qhca_pkt_pad(a.payload_len) + 4;
-		assert_true(qhca_pkt_parse(out, len, &b));
+		a.payload_len = what & HCA_OPF_PAYLOAD ? op % 5 : 0;
+		len = hca_pkt_build(&a, out);
+		assert_int_equal(len, hca_pkt_header_len(op));
+		len += a.payload_len + hca_pkt_pad(a.payload_len) + 4;
+		assert_true(hca_pkt_parse(out, len, &b));
 		assert_int_equal(b.opcode, op);
 		assert_int_equal(b.solicited, a.solicited);
 		assert_int_equal(b.ack_req, a.ack_req);
 		assert_int_equal(b.dest_qpn, a.dest_qpn);
 		assert_int_equal(b.psn, a.psn);
 		assert_int_equal(b.payload_len, a.payload_len);
-		if (what & (QHCA_H_RETH | QHCA_H_ATOMIC)) {
+		if (what & (HCA_H_RETH | HCA_H_ATOMIC)) {
 			assert_int_equal(b.va, a.va);
 			assert_int_equal(b.rkey, a.rkey);
 		}
-		if (what & QHCA_H_ATOMIC)
+		if (what & HCA_H_ATOMIC)
 			assert_int_equal(b.compare, a.compare);
-		if (what & QHCA_H_AETH) {
+		if (what & HCA_H_AETH) {
 			assert_int_equal(b.syndrome, a.syndrome);
 			assert_int_equal(b.msn, a.msn);
 		}
-		if (what & QHCA_H_DETH)
+		if (what & HCA_H_DETH)
 			assert_int_equal(b.src_qpn, a.src_qpn);
-		if (what & QHCA_H_XRCETH)
+		if (what & HCA_H_XRCETH)
 			assert_int_equal(b.xrc_srqn, a.xrc_srqn);
 	}
 }
@@ -274,7 +274,7 @@ static void test_ipv4_header(void **state)
 		0x26, 0x1b, 10, 0, 0, 1, 10, 0, 0, 2,
 		0xc1, 0x23, 0x12, 0xb7, 0x00, 0x34, 0x00, 0x00,
 	};
-	struct qhca_path path = {
+	struct hca_path path = {
 		.dmac = { 2, 0, 0, 0, 0, 2 }, .smac = { 2, 0, 0, 0, 0, 1 },
 		.sgid = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
 		.dgid = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
@@ -285,18 +285,18 @@ static void test_ipv4_header(void **state)
 	size_t ip_off;
 
 	(void)state;
-	assert_int_equal(qhca_path_header_len(&path), sizeof(want));
-	assert_int_equal(qhca_path_build(&path, out, 44, &ip_off),
+	assert_int_equal(hca_path_header_len(&path), sizeof(want));
+	assert_int_equal(hca_path_build(&path, out, 44, &ip_off),
 			 sizeof(want));
 	assert_int_equal(ip_off, 18);
 	assert_memory_equal(out, want, sizeof(want));
 	/* with its checksum in place a header sums to zero */
-	assert_int_equal(qhca_ipv4_checksum(out + 18), 0);
+	assert_int_equal(hca_ipv4_checksum(out + 18), 0);
 }
 
 static void test_ipv6_header(void **state)
 {
-	struct qhca_path path = {
+	struct hca_path path = {
 		.sgid = { 0xfe, 0x80, [15] = 1 }, .dgid = { 0xfe, 0x80, [15] = 2 },
 		.vlan = 0xffff, .traffic_class = 0x12, .hop_limit = 7,
 		.flow_label = 0xabcde, .sport = 0xc000,
@@ -305,7 +305,7 @@ static void test_ipv6_header(void **state)
 	size_t ip_off;
 
 	(void)state;
-	assert_int_equal(qhca_path_build(&path, out, 20, &ip_off), 62);
+	assert_int_equal(hca_path_build(&path, out, 20, &ip_off), 62);
 	assert_int_equal(ip_off, 14);
 	assert_memory_equal(out + 12, "\x86\xdd\x61\x2a\xbc\xde\x00\x1c\x11\x07",
 			    10);

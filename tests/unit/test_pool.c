@@ -40,12 +40,12 @@ static struct qhca_pte *make_key(struct host *h, uint32_t index, uint32_t row,
 	return pte;
 }
 
-static enum qhca_mem_status get(struct host *h, uint32_t index, uint64_t *out)
+static enum hca_mem_status get(struct host *h, uint32_t index, uint64_t *out)
 {
-	struct qhca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
 
 	q.key = index << 8 | OCTET;
-	return qhca_mem_read(h->hca, &q, out);
+	return hca_mem_read(h->hca, &q, out);
 }
 
 static uint64_t lookups(struct host *h)
@@ -58,14 +58,14 @@ static void test_blocks(void **state)
 {
 	struct host *h = host_new_ready();
 	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out;
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	struct qhca_pte *pte;
 
 	(void)state;
 	/* the region is longer than what the block has there */
 	pte = make_key(h, INDEX, 2, 4096, BLOCK_LEN);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, QHCA_PROT_POOL);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, HCA_PROT_POOL);
 
 	assert_int_equal(map_block(h, 2, block, BLOCK_LEN + 1),
 			 QHCA_CMD_BAD_PARAM);
@@ -79,25 +79,25 @@ static void test_blocks(void **state)
 	assert_int_equal(map_block(h, 2, block, BLOCK_LEN), QHCA_CMD_IN_USE);
 
 	put_le64(host_ptr(h, block + 4096), 0xabcd);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0xabcd);
 	assert_int_equal(COUNT(h, pool_direct_uses), 1);
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
 	q.addr = START + 4096 - 8;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
 	q.addr = START + 4096 - 7;	/* inside the region, not the block */
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
 
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_BAD_STATE);
 	q.addr = START;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
 	/* a row beyond the bank */
 	put_le32(&pte->pool_block, 4);
 	inval_both(h, INDEX);
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -106,8 +106,8 @@ static void test_permission(void **state)
 {
 	struct host *h = host_new_ready();
 	uint64_t block = host_alloc(h, BLOCK_LEN, 4096);
-	struct qhca_mem_req good = req(START, 4096, QHCA_ACCESS_REMOTE_READ,
-				       true), q;
+	struct hca_mem_req good = req(START, 4096, QHCA_ACCESS_REMOTE_READ,
+				      true), q;
 	struct qhca_pte *pte;
 
 	(void)state;
@@ -115,22 +115,22 @@ static void test_permission(void **state)
 	pte = make_key(h, INDEX, 0, 4096, 4096);
 	put_le32(&pte->access, QHCA_ACCESS_REMOTE_READ);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
-	assert_int_equal(qhca_mem_check(h->hca, &good), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->hca, &good), HCA_MEM_OK);
 	q = good;
 	q.key ^= 1;
-	assert_int_equal(refused(h, q), QHCA_PROT_OCTET);
+	assert_int_equal(refused(h, q), HCA_PROT_OCTET);
 	q = good;
 	q.addr--;
-	assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 	q = good;
 	q.len++;
-	assert_int_equal(refused(h, q), QHCA_PROT_RANGE);
+	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 	q = good;
 	q.access = QHCA_ACCESS_REMOTE_WRITE;
-	assert_int_equal(refused(h, q), QHCA_PROT_ACCESS);
+	assert_int_equal(refused(h, q), HCA_PROT_ACCESS);
 	q = good;
 	q.pd++;
-	assert_int_equal(refused(h, q), QHCA_PROT_PD);
+	assert_int_equal(refused(h, q), HCA_PROT_PD);
 	host_free(h);
 }
 
@@ -188,7 +188,7 @@ static void test_pinned(void **state)
 	before = lookups(h);
 	reads = h->reads;
 	for (i = 0; i < 50; i++) {
-		assert_int_equal(get(h, 100, &out), QHCA_MEM_OK);
+		assert_int_equal(get(h, 100, &out), HCA_MEM_OK);
 		assert_int_equal(out, 0x77);
 	}
 	assert_int_equal(lookups(h), before);
@@ -200,12 +200,12 @@ static void test_pinned(void **state)
 	r = make_region(h);
 	(void)r;
 	for (i = 0; i < 20; i++) {
-		struct qhca_mem_req q = req(START, 8, 0, false);
+		struct hca_mem_req q = req(START, 8, 0, false);
 
-		assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
-		assert_int_equal(get(h, 101, &out), QHCA_MEM_OK);
+		assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+		assert_int_equal(get(h, 101, &out), HCA_MEM_OK);
 		before = lookups(h);
-		assert_int_equal(get(h, 100, &out), QHCA_MEM_OK);
+		assert_int_equal(get(h, 100, &out), HCA_MEM_OK);
 		assert_int_equal(lookups(h), before);
 	}
 	assert_int_equal(COUNT(h, pt_hits), 0);
@@ -227,7 +227,7 @@ static void test_bank_full(void **state)
 		assert_int_equal(map_key(h, 64 + 4 * i), QHCA_CMD_OK);
 	assert_int_equal(map_key(h, 76), QHCA_CMD_NO_RESOURCE);
 	/* works all the same, through the cache */
-	assert_int_equal(get(h, 76, &out), QHCA_MEM_OK);
+	assert_int_equal(get(h, 76, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), 1);
 	/* room again, in the middle of a list */
 	pte_of(h, 68)->ctrl = 0;
@@ -235,7 +235,7 @@ static void test_bank_full(void **state)
 	assert_int_equal(map_key(h, 76), QHCA_CMD_OK);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(get(h, 64 + 4 * i, &out),
-				 i == 1 ? QHCA_MEM_PROT : QHCA_MEM_OK);
+				 i == 1 ? HCA_MEM_PROT : HCA_MEM_OK);
 	}
 	assert_int_equal(h->hca->pool.num_keys, 3);
 	host_free(h);
@@ -254,9 +254,9 @@ static void test_invalidation(void **state)
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
 	put_le32(&pte->ctrl, 0);
 	inval(h, INDEX, QHCA_INVAL_AT);		/* not the entry's */
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
 	inval(h, INDEX, QHCA_INVAL_PT);
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
 	assert_int_equal(h->hca->pool.num_keys, 0);
 
 	/* INVALIDATE_ALL: as memory has it, and still in the bank */
@@ -266,12 +266,12 @@ static void test_invalidation(void **state)
 	assert_int_equal(map_key(h, INDEX + 4), QHCA_CMD_OK);
 	put_le32(&pte->access, QHCA_ACCESS_LOCAL_WRITE);
 	pte_of(h, INDEX + 4)->ctrl = 0;
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
 				  NULL, 0, NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, QHCA_PROT_ACCESS);
-	assert_int_equal(get(h, INDEX + 4, &out), QHCA_MEM_PROT);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
+	assert_int_equal(h->hca->mem.reason, HCA_PROT_ACCESS);
+	assert_int_equal(get(h, INDEX + 4, &out), HCA_MEM_PROT);
 	assert_int_equal(h->hca->pool.num_keys, 1);
 
 	/* the chunk of the table is unmapped */
@@ -279,7 +279,7 @@ static void test_invalidation(void **state)
 				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
 			 QHCA_CMD_OK);
 	assert_int_equal(h->hca->pool.num_keys, 0);
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_PROT);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NOT_MAPPED);
 	host_free(h);
 }
@@ -304,10 +304,10 @@ static void test_bind_keeps(void **state)
 	put_le32(&w.mw_rkey, 50 << 8 | 1);
 	put_le32(&w.new_rkey, 50 << 8 | 2);
 	put_le32(&w.access, QHCA_ACCESS_REMOTE_READ);
-	assert_int_equal(qhca_mem_bind(h->hca, PD, QPN, &w), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 1);
 	before = lookups(h);
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
 	assert_int_equal(lookups(h), before);
 	host_free(h);
 }
@@ -325,7 +325,7 @@ static void test_reset(void **state)
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(h->hca->pool.num_keys, 0);
 	assert_int_equal(h->hca->pool.block[0].length, 0);
-	assert_null(qhca_pool_key(h->hca, INDEX));
+	assert_null(hca_pool_key(h->hca, INDEX));
 	host_free(h);
 }
 
@@ -349,7 +349,7 @@ static void test_no_keys(void **state)
 				   BLOCK_LEN), QHCA_CMD_OK);
 	make_key(h, INDEX, 0, 0, 4096);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NO_RESOURCE);
-	assert_int_equal(get(h, INDEX, &out), QHCA_MEM_OK);
+	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pool_bank_hits), 0);
 	host_free(h);
 }

@@ -7,10 +7,10 @@ static void test_gids(void **state)
 {
 	struct host *h = host_new_ready();
 	struct qhca_gid_entry none = { .rsvd = 0 };
-	const struct qhca_gid *gid;
+	const struct hca_gid *gid;
 
 	(void)state;
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), -1);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), -1);
 	assert_int_equal(set_gid(h, 5, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
 	assert_int_equal(set_gid(h, 3, frame_gid4, frame_mac, 100),
@@ -18,24 +18,24 @@ static void test_gids(void **state)
 	assert_int_equal(set_gid(h, 7, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
 	/* the VLAN belongs to it; of two equal ones the lower */
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 5);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, 100), 3);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, 101), -1);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid6, QHCA_VLAN_NONE), -1);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 5);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, 100), 3);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, 101), -1);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid6, HCA_VLAN_NONE), -1);
 	assert_int_equal(set_gid(h, 1, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 1);
-	gid = qhca_gid_get(h->hca, 3);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 1);
+	gid = hca_gid_get(h->hca, 3);
 	assert_non_null(gid);
 	assert_int_equal(gid->vlan, 100);
 	assert_memory_equal(gid->smac, frame_mac, 6);
-	assert_null(qhca_gid_get(h->hca, 4));
-	assert_null(qhca_gid_get(h->hca, 8));
-	assert_null(qhca_gid_get(h->hca, UINT32_MAX));
+	assert_null(hca_gid_get(h->hca, 4));
+	assert_null(hca_gid_get(h->hca, 8));
+	assert_null(hca_gid_get(h->hca, UINT32_MAX));
 	/* removed */
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 1, 0, &none,
 				  sizeof(none), NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), 5);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 5);
 	host_free(h);
 }
 
@@ -84,16 +84,16 @@ static void test_own_macs(void **state)
 	struct qhca_port_config pc = { .mac = { 2, 7, 7, 7, 7, 7 } };
 
 	(void)state;
-	assert_true(qhca_mac_is_ours(h->hca, frame_mac));
-	assert_false(qhca_mac_is_ours(h->hca, mac2));
+	assert_true(hca_mac_is_ours(h->hca, frame_mac));
+	assert_false(hca_mac_is_ours(h->hca, mac2));
 	set_gid(h, 0, frame_gid4, mac2, 0xffff);
-	assert_true(qhca_mac_is_ours(h->hca, mac2));
+	assert_true(hca_mac_is_ours(h->hca, mac2));
 	put_le32(&pc.fields, QHCA_PORT_SET_MAC);
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_PORT, 0, 0, &pc, sizeof(pc),
 				  NULL, 0), QHCA_CMD_OK);
-	assert_false(qhca_mac_is_ours(h->hca, frame_mac));
-	assert_true(qhca_mac_is_ours(h->hca, pc.mac));
-	assert_true(qhca_mac_is_ours(h->hca, mac2));
+	assert_false(hca_mac_is_ours(h->hca, frame_mac));
+	assert_true(hca_mac_is_ours(h->hca, pc.mac));
+	assert_true(hca_mac_is_ours(h->hca, mac2));
 	/* the permanent address register does not change */
 	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_MAC_LO, 0),
 			 get_le32(frame_mac));
@@ -116,9 +116,9 @@ static void test_settings(void **state)
 	put_le32(&in.fields, QHCA_PORT_SET_MTU);
 	put_le32(&in.eth_mtu, 67);
 	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
-	put_le32(&in.eth_mtu, QHCA_LIMIT_ETH_MTU + 1);
+	put_le32(&in.eth_mtu, HCA_LIMIT_ETH_MTU + 1);
 	assert_int_equal(SET(), QHCA_CMD_BAD_PARAM);
-	put_le32(&in.eth_mtu, QHCA_LIMIT_ETH_MTU);
+	put_le32(&in.eth_mtu, HCA_LIMIT_ETH_MTU);
 	assert_int_equal(SET(), QHCA_CMD_OK);
 	put_le32(&in.fields, QHCA_PORT_SET_RX);
 	put_le32(&in.rx_flags, 8);
@@ -132,12 +132,12 @@ static void test_settings(void **state)
 
 	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_PORT, 0, 0, NULL, 0, &out,
 				  sizeof(out)), QHCA_CMD_OK);
-	assert_int_equal(get_le32(&out.eth_mtu), QHCA_LIMIT_ETH_MTU);
+	assert_int_equal(get_le32(&out.eth_mtu), HCA_LIMIT_ETH_MTU);
 	assert_int_equal(get_le32(&out.link), 1 | 1000 << 8);
 	assert_memory_equal(out.mac, frame_mac, 6);
 	qhca_query_port(h->hca, &info);
 	assert_true(info.enabled && info.link_up && !info.fatal);
-	assert_int_equal(info.eth_mtu, QHCA_LIMIT_ETH_MTU);
+	assert_int_equal(info.eth_mtu, HCA_LIMIT_ETH_MTU);
 	set_gid(h, 0, frame_gid4, frame_mac, 0xffff);
 	set_gid(h, 3, frame_gid6, frame_mac, 0xffff);
 	qhca_query_port(h->hca, &info);
@@ -148,7 +148,7 @@ static void test_settings(void **state)
 	assert_int_equal(info.eth_mtu, 1500);
 	assert_int_equal(info.num_gids_valid, 0);
 	assert_int_equal(h->hca->port.rx_flags, 0);
-	assert_int_equal(qhca_gid_find(h->hca, frame_gid4, QHCA_VLAN_NONE), -1);
+	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), -1);
 	host_free(h);
 }
 
@@ -201,10 +201,10 @@ static uint64_t members(struct host *h, uint8_t group)
 {
 	uint8_t gid[16] = { 0xff, 0x0e, [15] = group };
 	uint64_t mask = 0;
-	bool any = qhca_mcast_for_each(h->hca, gid, collect, &mask);
+	bool any = hca_mcast_for_each(h->hca, gid, collect, &mask);
 
 	assert_int_equal(any, mask != 0);
-	assert_int_equal(qhca_mcast_any(h->hca, gid), mask != 0);
+	assert_int_equal(hca_mcast_any(h->hca, gid), mask != 0);
 	return mask;
 }
 
@@ -239,7 +239,7 @@ static void test_mcast(void **state)
 			 QHCA_CMD_BAD_STATE);
 	assert_int_equal(member(h, QHCA_CMD_DETACH_MCAST, 4, 2), QHCA_CMD_OK);
 	assert_int_equal(members(h, 2), 0);
-	qhca_mcast_drop_qp(h->hca, 4);
+	hca_mcast_drop_qp(h->hca, 4);
 	assert_int_equal(members(h, 1), 1 << 5);
 	assert_int_equal(members(h, 3), 0);
 	assert_int_equal(h->hca->port.num_members, 1);

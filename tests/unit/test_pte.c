@@ -5,7 +5,7 @@
 static void test_codec(void **state)
 {
 	struct qhca_pte raw, again;
-	struct qhca_pte_host pte;
+	struct hca_pte_host pte;
 	uint64_t rng = 5;
 	unsigned int i, k;
 
@@ -17,14 +17,14 @@ static void test_codec(void **state)
 			p[k] = (uint8_t)host_random(&rng);
 		put_le32(&raw.ctrl, get_le32(&raw.ctrl) & 0x1f3fffff);
 		put_le32(&raw.gvmi, get_le32(&raw.gvmi) & 0xffff);
-		qhca_pte_decode(&raw, &pte);
-		qhca_pte_encode(&pte, &again);
+		hca_pte_decode(&raw, &pte);
+		hca_pte_encode(&pte, &again);
 		assert_memory_equal(&raw, &again, sizeof(raw));
 	}
 	memset(&raw, 0, sizeof(raw));
 	put_le32(&raw.ctrl, QHCA_PTE_REMOTE_INV | 3 << 24 | 21 << 16 |
 		 0xab << 8 | 4 << 4 | 2);
-	qhca_pte_decode(&raw, &pte);
+	hca_pte_decode(&raw, &pte);
 	assert_int_equal(pte.state, QHCA_PTE_INVALIDATED);
 	assert_int_equal(pte.type, QHCA_PTE_MW2B);
 	assert_int_equal(pte.octet, 0xab);
@@ -45,20 +45,20 @@ static void test_type_features(void **state)
 	};
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_pte_host pte;
+	struct hca_pte_host pte;
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		set_ctrl(r.pte, QHCA_PTE_VALID, cases[i].type, OCTET, 12, 1);
-		qhca_pte_decode(r.pte, &pte);
-		assert_true(qhca_pte_well_formed(h->hca, &pte));
+		hca_pte_decode(r.pte, &pte);
+		assert_true(hca_pte_well_formed(h->hca, &pte));
 		h->hca->features &= ~cases[i].feature;
-		assert_false(qhca_pte_well_formed(h->hca, &pte));
+		assert_false(hca_pte_well_formed(h->hca, &pte));
 	}
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DEVMEM, OCTET, 12, 1);
-	qhca_pte_decode(r.pte, &pte);
-	assert_false(qhca_pte_well_formed(h->hca, &pte));	/* no BAR 4 */
+	hca_pte_decode(r.pte, &pte);
+	assert_false(hca_pte_well_formed(h->hca, &pte));	/* no BAR 4 */
 	host_free(h);
 }
 
@@ -91,7 +91,7 @@ static void test_malformed(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	struct qhca_pte good = *r.pte;
-	struct qhca_mem_req q = req(START, 8, 0, false);
+	struct hca_mem_req q = req(START, 8, 0, false);
 	uint8_t out[8];
 	unsigned int i;
 
@@ -104,30 +104,30 @@ static void test_malformed(void **state)
 		else
 			put_le32((uint8_t *)r.pte + cases[i].offset,
 				 (uint32_t)cases[i].value);
-		assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+		assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	}
 	for (i = 0; i < sizeof(ctrl) / sizeof(ctrl[0]); i++) {
 		*r.pte = good;
 		put_le32(&r.pte->ctrl,
 			 (get_le32(&good.ctrl) & ~mask[i]) | ctrl[i]);
-		assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+		assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	}
 	/* only regions and windows on them are ODP, and only with the feature */
 	*r.pte = good;
 	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_ODP);
 	h->hca->features &= ~QHCA_FEAT_ODP;
-	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	h->hca->features |= QHCA_FEAT_ODP;
 	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
 		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_POOL) |
 		 QHCA_PTE_ODP);
-	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
 		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_FAST_REG) |
 		 QHCA_PTE_ODP);
-	assert_int_equal(refused(h, q), QHCA_PROT_PTE);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	*r.pte = good;
-	assert_int_equal(qhca_mem_read(h->hca, &q, out), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -136,22 +136,22 @@ static void test_write(void **state)
 {
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
-	struct qhca_mem_req q = req(START, 8, 0, false);
-	struct qhca_pte_host pte;
+	struct hca_mem_req q = req(START, 8, 0, false);
+	struct hca_pte_host pte;
 	uint32_t ctrl = get_le32(&r.pte->ctrl);
 	uint64_t out;
 
 	(void)state;
-	assert_int_equal(qhca_mem_read(h->hca, &q, &out), QHCA_MEM_OK);
-	assert_int_equal(qhca_pte_read(h->hca, KEY, &pte), QHCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_pte_read(h->hca, KEY, &pte), HCA_MEM_OK);
 	pte.octet++;
 	pte.pd = 99;
 	h->fail_in = 2;
-	assert_int_equal(qhca_pte_write(h->hca, KEY, &pte), QHCA_MEM_DMA);
+	assert_int_equal(hca_pte_write(h->hca, KEY, &pte), HCA_MEM_DMA);
 	assert_int_equal(get_le32(&r.pte->pd), 99);
 	assert_int_equal(get_le32(&r.pte->ctrl), ctrl);
 	assert_int_equal(h->hca->mem.pt.valid, 0);
-	assert_int_equal(qhca_pte_write(h->hca, KEY, &pte), QHCA_MEM_OK);
+	assert_int_equal(hca_pte_write(h->hca, KEY, &pte), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->ctrl), ctrl + 0x100);
 	host_free(h);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "host.h"
 
-static struct qhca_qbuf make(uint64_t base, uint32_t length, uint8_t shift,
-			     uint8_t levels)
+static struct hca_qbuf make(uint64_t base, uint32_t length, uint8_t shift,
+			    uint8_t levels)
 {
 	struct qhca_buf image = { .page_shift = shift, .levels = levels };
-	struct qhca_qbuf qb;
+	struct hca_qbuf qb;
 
 	put_le64(&image.base, base);
 	put_le32(&image.length, length);
-	qhca_qbuf_decode(&qb, &image);
+	hca_qbuf_decode(&qb, &image);
 	return qb;
 }
 
@@ -40,21 +40,21 @@ static void test_valid(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct qhca_qbuf qb = make(cases[i].base, cases[i].length,
-					   cases[i].shift, cases[i].levels);
+		struct hca_qbuf qb = make(cases[i].base, cases[i].length,
+					  cases[i].shift, cases[i].levels);
 
-		if (qhca_qbuf_valid(&qb) != cases[i].ok)
+		if (hca_qbuf_valid(&qb) != cases[i].ok)
 			fail_msg("case %u", i);
 	}
 }
 
 static void test_encode(void **state)
 {
-	struct qhca_qbuf qb = make(0x123440, 77, 21, 2);
+	struct hca_qbuf qb = make(0x123440, 77, 21, 2);
 	struct qhca_buf image;
 
 	(void)state;
-	qhca_qbuf_encode(&qb, &image);
+	hca_qbuf_encode(&qb, &image);
 	assert_int_equal(get_le64(&image.base), 0x123440);
 	assert_int_equal(get_le32(&image.length), 77);
 	assert_int_equal(image.page_shift, 21);
@@ -65,35 +65,35 @@ static void test_contiguous(void **state)
 {
 	struct host *h = host_new(NULL);
 	uint64_t base = host_alloc(h, 256, 64);
-	struct qhca_qbuf qb = make(base, 200, 0, 0);
+	struct hca_qbuf qb = make(base, 200, 0, 0);
 	uint8_t in[16] = "fifteen octets!", out[16];
 	uint32_t v;
 
 	(void)state;
-	assert_int_equal(qhca_qbuf_write(h->hca, &qb, 184, in, 16), 0);
-	assert_int_equal(qhca_qbuf_read(h->hca, &qb, 184, out, 16), 0);
+	assert_int_equal(hca_qbuf_write(h->hca, &qb, 184, in, 16), 0);
+	assert_int_equal(hca_qbuf_read(h->hca, &qb, 184, out, 16), 0);
 	assert_memory_equal(in, out, 16);
 	assert_memory_equal(host_ptr(h, base + 184), in, 16);
 	/* bounds, also where a sum would wrap */
-	assert_int_equal(qhca_qbuf_read(h->hca, &qb, 185, out, 16), -1);
-	assert_int_equal(qhca_qbuf_write(h->hca, &qb, 201, in, 1), -1);
-	assert_int_equal(qhca_qbuf_write(h->hca, &qb, UINT32_MAX, in, 2), -1);
-	assert_int_equal(qhca_qbuf_write_release(h->hca, &qb, 192, in, 16), -1);
-	assert_int_equal(qhca_qbuf_write32(h->hca, &qb, 8, 0x12345678), 0);
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 8, &v), 0);
+	assert_int_equal(hca_qbuf_read(h->hca, &qb, 185, out, 16), -1);
+	assert_int_equal(hca_qbuf_write(h->hca, &qb, 201, in, 1), -1);
+	assert_int_equal(hca_qbuf_write(h->hca, &qb, UINT32_MAX, in, 2), -1);
+	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 192, in, 16), -1);
+	assert_int_equal(hca_qbuf_write32(h->hca, &qb, 8, 0x12345678), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), 0);
 	assert_int_equal(v, 0x12345678);
 	assert_int_equal(*(uint8_t *)host_ptr(h, base + 8), 0x78);
 	h->fail_in = 1;
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 8, &v), -1);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), -1);
 	h->fail_in = 1;
-	assert_int_equal(qhca_qbuf_write32(h->hca, &qb, 8, 1), -1);
+	assert_int_equal(hca_qbuf_write32(h->hca, &qb, 8, 1), -1);
 	host_free(h);
 }
 
 #define PAGES 6
 
 /* Pages in reverse order, the last read-only, one missing. */
-static struct qhca_qbuf paged(struct host *h, uint64_t *page)
+static struct hca_qbuf paged(struct host *h, uint64_t *page)
 {
 	uint64_t node = host_alloc(h, PAGES * 8, 64), flags;
 	unsigned int i;
@@ -115,30 +115,30 @@ static void test_pages(void **state)
 {
 	struct host *h = host_new(NULL);
 	uint64_t page[PAGES], rng = 3;
-	struct qhca_qbuf qb = paged(h, page);
+	struct hca_qbuf qb = paged(h, page);
 	uint8_t in[6000], out[6000];
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (uint8_t)host_random(&rng);
-	assert_int_equal(qhca_qbuf_write(h->hca, &qb, 3000, in, 6000), 0);
+	assert_int_equal(hca_qbuf_write(h->hca, &qb, 3000, in, 6000), 0);
 	assert_memory_equal(host_ptr(h, page[0] + 3000), in, 1096);
 	assert_memory_equal(host_ptr(h, page[1]), in + 1096, 4096);
 	assert_memory_equal(host_ptr(h, page[2]), in + 5192, 808);
-	assert_int_equal(qhca_qbuf_read(h->hca, &qb, 3000, out, 6000), 0);
+	assert_int_equal(hca_qbuf_read(h->hca, &qb, 3000, out, 6000), 0);
 	assert_memory_equal(in, out, 6000);
 	/* page 3 is absent, page 5 read-only */
-	assert_int_equal(qhca_qbuf_read(h->hca, &qb, 3 * 4096, out, 1), -1);
-	assert_int_equal(qhca_qbuf_read(h->hca, &qb, 5 * 4096, out, 8), 0);
-	assert_int_equal(qhca_qbuf_write(h->hca, &qb, 5 * 4096, in, 8), -1);
-	assert_int_equal(qhca_qbuf_write_release(h->hca, &qb, 5 * 4096, in, 8),
+	assert_int_equal(hca_qbuf_read(h->hca, &qb, 3 * 4096, out, 1), -1);
+	assert_int_equal(hca_qbuf_read(h->hca, &qb, 5 * 4096, out, 8), 0);
+	assert_int_equal(hca_qbuf_write(h->hca, &qb, 5 * 4096, in, 8), -1);
+	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 5 * 4096, in, 8),
 			 -1);
 	/* a release write is one DMA, so it stays inside a page */
-	assert_int_equal(qhca_qbuf_write_release(h->hca, &qb, 4096 - 32, in,
-						 64), -1);
-	assert_int_equal(qhca_qbuf_write_release(h->hca, &qb, 4096 - 64, in,
-						 64), 0);
+	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 4096 - 32, in,
+						64), -1);
+	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 4096 - 64, in,
+						64), 0);
 	host_free(h);
 }
 
@@ -147,22 +147,22 @@ static void test_remembers(void **state)
 {
 	struct host *h = host_new(NULL);
 	uint64_t page[PAGES], reads;
-	struct qhca_qbuf qb = paged(h, page);
+	struct hca_qbuf qb = paged(h, page);
 	uint32_t v;
 
 	(void)state;
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 0, &v), 0);
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 4096, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 0, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4096, &v), 0);
 	reads = h->reads;
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 8, &v), 0);
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 4104, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4104, &v), 0);
 	assert_int_equal(h->reads, reads + 2);
 	/* page 4 takes page 0's place; both stay right */
 	put_le32(host_ptr(h, page[0]), 0xaaaa);
 	put_le32(host_ptr(h, page[4]), 0xbbbb);
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 4 * 4096, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4 * 4096, &v), 0);
 	assert_int_equal(v, 0xbbbb);
-	assert_int_equal(qhca_qbuf_read32(h->hca, &qb, 0, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 0, &v), 0);
 	assert_int_equal(v, 0xaaaa);
 	host_free(h);
 }

@@ -145,7 +145,7 @@ static void test_reset(void **state)
 	assert_int_equal(rd(h, QHCA_REG_LINK) & QHCA_LINK_UP, 1);
 	for (i = 0; i < QHCA_NUM_COUNTERS; i++)
 		assert_int_equal(host_count(h, (enum qhca_counter)i), 0);
-	qhca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[1], 0);
 	assert_false(qhca_run(h->hca, 0, 10).more);
 	host_free(h);

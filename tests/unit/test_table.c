@@ -6,29 +6,29 @@ static void test_check(void **state)
 	struct qhca_init_table row = { .log_entries = 10, .log_chunk = 12 };
 
 	(void)state;
-	assert_true(qhca_table_check(QHCA_TABLE_PT, &row, 10));
-	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 9));
+	assert_true(hca_table_check(QHCA_TABLE_PT, &row, 10));
+	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 9));
 	row.log_entries = 0;
-	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 10));
 	row.log_entries = 10;
 	row.log_chunk = 11;
-	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 10));
 	row.log_chunk = 23;
-	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 10));
+	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 10));
 	/* 512 chunks are enough for 2^15 entries of 64 bytes in 4 KiB chunks */
 	row.log_chunk = 12;
 	row.log_entries = 15;
-	assert_true(qhca_table_check(QHCA_TABLE_PT, &row, 24));
+	assert_true(hca_table_check(QHCA_TABLE_PT, &row, 24));
 	row.log_entries = 16;
-	assert_false(qhca_table_check(QHCA_TABLE_PT, &row, 24));
+	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 24));
 	/* a context of 1 KiB is 16 times an entry */
 	row.log_entries = 11;
-	assert_true(qhca_table_check(QHCA_TABLE_QP, &row, 24));
+	assert_true(hca_table_check(QHCA_TABLE_QP, &row, 24));
 	row.log_entries = 12;
-	assert_false(qhca_table_check(QHCA_TABLE_QP, &row, 24));
+	assert_false(hca_table_check(QHCA_TABLE_QP, &row, 24));
 	/* no shift by more than a word has */
 	row.log_entries = 255;
-	assert_false(qhca_table_check(QHCA_TABLE_QP, &row, 255));
+	assert_false(hca_table_check(QHCA_TABLE_QP, &row, 255));
 }
 
 static struct host *with_tables(void)
@@ -68,22 +68,22 @@ static void test_entry(void **state)
 	uint64_t addr[2] = { 0x10000, 0x7000 }, at = 1;
 
 	(void)state;
-	assert_int_equal(qhca_table_chunks(h->hca, QHCA_TABLE_PT), 16);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_int_equal(hca_table_chunks(h->hca, QHCA_TABLE_PT), 16);
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(at, 1);
 	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 2 << 8, addr, 2),
 			 QHCA_CMD_OK);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 63, &at));
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 63, &at));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(at, 0x10000);
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 127, &at));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 127, &at));
 	assert_int_equal(at, 0x10fc0);
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 128, &at));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 128, &at));
 	assert_int_equal(at, 0x7000);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 192, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 192, &at));
 	/* beyond the table, and where the shift would wrap */
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 1024 + 64, &at));
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, UINT32_MAX, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 1024 + 64, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, UINT32_MAX, &at));
 	host_free(h);
 }
 
@@ -96,7 +96,7 @@ static void test_zero_address(void **state)
 	(void)state;
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &addr, 1),
 			 QHCA_CMD_OK);
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
 	assert_int_equal(at, 128);
 	host_free(h);
 }
@@ -127,12 +127,12 @@ static void test_map_errors(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 2),
 			 QHCA_CMD_IN_USE);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
 	assert_int_equal(unmap(h, 0, QHCA_TABLE_PT | 2 << 8),
 			 QHCA_CMD_NOT_MAPPED);
-	assert_true(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(unmap(h, 1, QHCA_TABLE_PT | 1 << 8), QHCA_CMD_OK);
-	assert_false(qhca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
 	host_free(h);
 }
 
@@ -165,7 +165,7 @@ static void put_ate(struct host *h, uint64_t node, unsigned int i, uint64_t ate)
 static void test_walk_levels(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct qhca_at_root root = { .page_shift = 12 };
+	struct hca_at_root root = { .page_shift = 12 };
 	uint64_t node[5], entry, reads, offset;
 	unsigned int level;
 
@@ -182,18 +182,18 @@ static void test_walk_levels(void **state)
 		root.base = node[level - 1];
 		root.levels = (uint8_t)level;
 		reads = 0;
-		assert_int_equal(qhca_at_walk(h->hca, &root, offset + 77,
-					      &entry, &reads), QHCA_WALK_OK);
+		assert_int_equal(hca_at_walk(h->hca, &root, offset + 77,
+					     &entry, &reads), HCA_WALK_OK);
 		assert_int_equal(entry, 0x5000 | QHCA_ATE_PRESENT |
 				 QHCA_ATE_WRITE);
 		assert_int_equal(reads, level);
 		/* a neighbour at the lowest level is absent */
-		assert_int_equal(qhca_at_walk(h->hca, &root, offset + 4096,
-					      &entry, NULL), QHCA_WALK_ABSENT);
+		assert_int_equal(hca_at_walk(h->hca, &root, offset + 4096,
+					     &entry, NULL), HCA_WALK_ABSENT);
 		/* the root's index is not masked */
-		assert_int_equal(qhca_at_walk(h->hca, &root,
-					      1ull << (12 + 9 * level), &entry,
-					      NULL), QHCA_WALK_RANGE);
+		assert_int_equal(hca_at_walk(h->hca, &root,
+					     1ull << (12 + 9 * level), &entry,
+					     NULL), HCA_WALK_RANGE);
 	}
 	host_free(h);
 }
@@ -201,15 +201,15 @@ static void test_walk_levels(void **state)
 static void test_walk_large_leaf(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct qhca_at_root root = { .page_shift = 12, .levels = 2 };
+	struct hca_at_root root = { .page_shift = 12, .levels = 2 };
 	uint64_t entry;
 
 	(void)state;
 	root.base = host_alloc(h, 512 * 8, 64);
 	/* low bits of a leaf's address are ignored */
 	put_ate(h, root.base, 1, 0x40005000 | QHCA_ATE_PRESENT | QHCA_ATE_LEAF);
-	assert_int_equal(qhca_at_walk(h->hca, &root, 0x200000 + 0x7123, &entry,
-				      NULL), QHCA_WALK_OK);
+	assert_int_equal(hca_at_walk(h->hca, &root, 0x200000 + 0x7123, &entry,
+				     NULL), HCA_WALK_OK);
 	assert_int_equal(entry, 0x40007000 | QHCA_ATE_PRESENT);
 	host_free(h);
 }
@@ -218,25 +218,25 @@ static void test_walk_large_leaf(void **state)
 static void test_walk_dma(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct qhca_at_root root = {
+	struct hca_at_root root = {
 		.base = RAM_BASE + RAM_SIZE - 64, .page_shift = 12, .levels = 1,
 	};
 	uint64_t entry;
 
 	(void)state;
-	assert_int_equal(qhca_at_walk(h->hca, &root, 7 << 12, &entry, NULL),
-			 QHCA_WALK_ABSENT);
-	assert_int_equal(qhca_at_walk(h->hca, &root, 8 << 12, &entry, NULL),
-			 QHCA_WALK_DMA);
+	assert_int_equal(hca_at_walk(h->hca, &root, 7 << 12, &entry, NULL),
+			 HCA_WALK_ABSENT);
+	assert_int_equal(hca_at_walk(h->hca, &root, 8 << 12, &entry, NULL),
+			 HCA_WALK_DMA);
 	root.levels = 0;
-	assert_int_equal(qhca_at_walk(h->hca, &root, 0, &entry, NULL),
-			 QHCA_WALK_RANGE);
+	assert_int_equal(hca_at_walk(h->hca, &root, 0, &entry, NULL),
+			 HCA_WALK_RANGE);
 	/* a loop of nodes ends with the levels */
 	root.base = host_alloc(h, 512 * 8, 64);
 	root.levels = 5;
 	put_ate(h, root.base, 0, root.base | QHCA_ATE_PRESENT);
-	assert_int_equal(qhca_at_walk(h->hca, &root, 0, &entry, NULL),
-			 QHCA_WALK_OK);
+	assert_int_equal(hca_at_walk(h->hca, &root, 0, &entry, NULL),
+			 HCA_WALK_OK);
 	host_free(h);
 }
 

@@ -30,44 +30,44 @@ static void test_csum(void **state)
 	uint32_t sum;
 
 	(void)state;
-	assert_int_equal(qhca_csum_fold(qhca_csum_add(0, rfc, 8)),
+	assert_int_equal(hca_csum_fold(hca_csum_add(0, rfc, 8)),
 			 (uint16_t)~0xddf2);
 	for (off = 0; off < sizeof(data); off++)
 		data[off] = (uint8_t)host_random(&rng);
 	for (off = 0; off < 9; off++)
 		for (len = 0; len < 200; len += off + 1)
-			assert_int_equal(qhca_csum_fold(qhca_csum_add(0,
+			assert_int_equal(hca_csum_fold(hca_csum_add(0,
 					 data + off, len)),
 					 frame_sum(data + off, len, 0));
 	/* carried on at an even offset */
 	for (cut = 0; cut <= 200; cut += 2) {
-		sum = qhca_csum_add(0, data, cut);
-		sum = qhca_csum_add(sum, data + cut, 201 - cut);
-		assert_int_equal(qhca_csum_fold(sum), frame_sum(data, 201, 0));
+		sum = hca_csum_add(0, data, cut);
+		sum = hca_csum_add(sum, data + cut, 201 - cut);
+		assert_int_equal(hca_csum_fold(sum), frame_sum(data, 201, 0));
 	}
 	memset(data, 0xff, sizeof(data));
-	assert_int_equal(qhca_csum_fold(qhca_csum_add(0, data, 300)), 0);
+	assert_int_equal(hca_csum_fold(hca_csum_add(0, data, 300)), 0);
 }
 
 /* ------------------------------------------------------------------------
  * Steering
  */
-static enum qhca_steer steer(struct host *h, const struct frame_spec *s,
-			     struct qhca_rx_info *info)
+static enum hca_steer steer(struct host *h, const struct frame_spec *s,
+			    struct hca_rx_info *info)
 {
 	static uint8_t frame[QHCA_MAX_FRAME];
 
-	return qhca_wire_steer(h->hca, frame, frame_build(frame, s), info);
+	return hca_wire_steer(h->hca, frame, frame_build(frame, s), info);
 }
 
 static void test_steer(void **state)
 {
 	struct host *h = with_gids();
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 	struct frame_spec s = frame_default(false);
 
 	(void)state;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_int_equal(info.len, 14 + 20 + 8 + 32);
 	assert_int_equal(info.ip_off, 14);
 	assert_int_equal(info.udp_off, 34);
@@ -81,24 +81,24 @@ static void test_steer(void **state)
 	assert_memory_equal(info.dgid, s.dst, 16);
 
 	s.tag = 0x6000 | 100;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_int_equal(info.vlan, 0x6064);
 	assert_int_equal(info.sgid_index, 4);
 	assert_int_equal(info.bth_off, 46);
 	s.tag = 0x6000;			/* a priority tag is no VLAN */
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_int_equal(info.sgid_index, 2);
 	s.tag = 101;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 
 	s = frame_default(true);
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_int_equal(info.ip_version, 6);
 	assert_int_equal(info.sgid_index, 3);
 	assert_int_equal(info.bth_off, 62);
 	assert_memory_equal(info.sgid, s.src, 16);
 	s.tag = 100;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	host_free(h);
 }
 
@@ -106,7 +106,7 @@ static void test_steer(void **state)
 static void test_steer_eth(void **state)
 {
 	struct host *h = with_gids();
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 	struct frame_spec s;
 	uint8_t frame[QHCA_MAX_FRAME];
 	size_t len;
@@ -116,48 +116,48 @@ static void test_steer_eth(void **state)
 	for (v6 = 0; v6 < 2; v6++) {
 		s = frame_default(v6);
 		s.dport = 4790;
-		assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 		s = frame_default(v6);
 		s.proto = 6;
-		assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 		s = frame_default(v6);
 		s.dst[15] ^= 1;
-		assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 		s = frame_default(v6);
 		s.dmac[5] ^= 1;
-		assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	}
 	/* fragments, options, two tags */
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 14 + 6, 0x2000);
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	put_be16(frame + 14 + 6, 1);
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	put_be16(frame + 14 + 6, 0);
 	frame[14] = 0x46;
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	frame[14] = 0x55;
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	s.tag = 100;
 	len = frame_build(frame, &s);
 	put_be16(frame + 16, 0x8100);
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	/* another protocol with the same octets */
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 12, 0x0806);
-	assert_int_equal(qhca_wire_steer(h->hca, frame, len, &info),
-			 QHCA_STEER_ETH);
+	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+			 HCA_STEER_ETH);
 	/* before INIT_HCA everything */
 	s = frame_default(false);
 	h->hca->initialised = false;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	h->hca->initialised = true;
 	host_free(h);
 }
@@ -166,12 +166,12 @@ static void test_steer_eth(void **state)
 static void test_steer_short(void **state)
 {
 	struct host *h = with_gids();
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 	struct frame_spec s;
 	uint8_t frame[QHCA_MAX_FRAME], *exact;
 	size_t len, cut;
 	int v6, tag;
-	enum qhca_steer got;
+	enum hca_steer got;
 
 	(void)state;
 	for (v6 = 0; v6 < 2; v6++)
@@ -183,9 +183,9 @@ static void test_steer_short(void **state)
 				exact = malloc(cut);
 				assert_non_null(exact);
 				memcpy(exact, frame, cut);
-				got = qhca_wire_steer(h->hca, exact, cut,
-						      &info);
-				assert_true(got != QHCA_STEER_ROCE);
+				got = hca_wire_steer(h->hca, exact, cut,
+						     &info);
+				assert_true(got != HCA_STEER_ROCE);
 				free(exact);
 			}
 		}
@@ -195,7 +195,7 @@ static void test_steer_short(void **state)
 static void test_steer_malformed(void **state)
 {
 	struct host *h = with_gids();
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 	struct frame_spec s = frame_default(false);
 	uint8_t good[QHCA_MAX_FRAME], f[QHCA_MAX_FRAME];
 	size_t len = frame_build(good, &s);
@@ -204,8 +204,8 @@ static void test_steer_malformed(void **state)
 #define DROPPED(change) do {						\
 	memcpy(f, good, len);						\
 	change;								\
-	assert_int_equal(qhca_wire_steer(h->hca, f, len, &info),	\
-			 QHCA_STEER_DROP);				\
+	assert_int_equal(hca_wire_steer(h->hca, f, len, &info),		\
+			 HCA_STEER_DROP);				\
 } while (0)
 #define RESUM frame_ipv4_sum(f + 14)
 	DROPPED(f[14 + 8] ^= 1);		/* header checksum */
@@ -221,8 +221,8 @@ static void test_steer_malformed(void **state)
 	put_be16(f + 38, 8 + 16);
 	put_be16(f + 16, 44);
 	RESUM;
-	assert_int_equal(qhca_wire_steer(h->hca, f, len, &info),
-			 QHCA_STEER_ROCE);
+	assert_int_equal(hca_wire_steer(h->hca, f, len, &info),
+			 HCA_STEER_ROCE);
 	assert_int_equal(info.bth_len, 16);
 	assert_int_equal(info.len, 14 + 20 + 8 + 16);
 	/* counted, and no more */
@@ -236,7 +236,7 @@ static void test_steer_malformed(void **state)
 static void test_steer_mcast(void **state)
 {
 	struct host *h = with_gids();
-	struct qhca_rx_info info;
+	struct hca_rx_info info;
 	struct frame_spec s = frame_default(false);
 	struct qhca_mgid group = { .gid = { [10] = 0xff, [11] = 0xff, 239, 1,
 					    2, 3 } };
@@ -244,20 +244,20 @@ static void test_steer_mcast(void **state)
 	(void)state;
 	memcpy(s.dst, group.gid, 16);
 	memcpy(s.dmac, (uint8_t[]){ 1, 0, 0x5e, 1, 2, 3 }, 6);
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	h->hca->qps.slot[5].live = 1;
 	h->hca->qps.slot[5].type = QHCA_QPT_UD;
 	assert_int_equal(host_cmd(h, QHCA_CMD_ATTACH_MCAST, 5, 0, &group,
 				  sizeof(group), NULL, 0), QHCA_CMD_OK);
 	h->hca->qps.slot[5].live = 0;
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_true(info.multicast);
 	assert_int_equal(info.sgid_index, -1);
 	s.tag = 55;			/* on any VLAN */
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ROCE);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	/* a group's IP address with an address of our own is neither */
 	memcpy(s.dmac, frame_mac, 6);
-	assert_int_equal(steer(h, &s, &info), QHCA_STEER_ETH);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	host_free(h);
 }
 
@@ -300,7 +300,7 @@ static void test_rx_random(void **state)
 				(uint8_t)host_random(&rng);
 		qhca_rx_frame(h->hca, frame, len, 0);
 	}
-	assert_false(qhca_is_dead(h->hca));
+	assert_false(hca_is_dead(h->hca));
 	host_run(h);
 	host_free(h);
 }
@@ -321,11 +321,11 @@ static bool send_to(struct host *h, const uint8_t *dmac, uint32_t payload,
 	len = frame_build(built, &s);
 	memcpy(built, dmac, 6);
 	built[len - 1] = mark;
-	room = qhca_tx_begin(h->hca, len + 10);	/* less than asked is fine */
+	room = hca_tx_begin(h->hca, len + 10);	/* less than asked is fine */
 	if (!room)
 		return false;
 	memcpy(room, built, len);
-	qhca_tx_end(h->hca, len);
+	hca_tx_end(h->hca, len);
 	return true;
 }
 
@@ -342,20 +342,20 @@ static void test_tx(void **state)
 
 	(void)state;
 	assert_true(send_to(h, peer, 32, 7));
-	qhca_tx_begin(h->hca, 100);
-	qhca_tx_end(h->hca, 101);	/* more than was asked for: nothing */
+	hca_tx_begin(h->hca, 100);
+	hca_tx_end(h->hca, 101);	/* more than was asked for: nothing */
 	assert_int_equal(h->num_sent, 1);
 	assert_int_equal(h->sent[0].len, 74);
 	assert_int_equal(mark_of(h, 0), 7);
 	assert_int_equal(COUNT(h, tx_packets), 1);
 	assert_int_equal(COUNT(h, tx_bytes), 74);
 	/* one begun and not ended is dropped */
-	assert_non_null(qhca_tx_begin(h->hca, 100));
+	assert_non_null(hca_tx_begin(h->hca, 100));
 	assert_true(send_to(h, peer, 32, 8));
 	assert_int_equal(h->num_sent, 2);
-	qhca_tx_end(h->hca, 50);	/* without a begin: nothing */
+	hca_tx_end(h->hca, 50);		/* without a begin: nothing */
 	assert_int_equal(h->num_sent, 2);
-	assert_null(qhca_tx_begin(h->hca, QHCA_MAX_FRAME + 1));
+	assert_null(hca_tx_begin(h->hca, QHCA_MAX_FRAME + 1));
 	host_free(h);
 }
 
@@ -398,7 +398,7 @@ static void test_loopback(void **state)
 	assert_int_equal(h->num_sent, 0);
 	assert_int_equal(COUNT(h, loopback_packets), 1);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 0);	/* not at once */
-	assert_true(qhca_wire_pending(h->hca));
+	assert_true(hca_wire_pending(h->hca));
 	host_run(h);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
 	/* the smac of a GID is ours too; the link does not matter */
@@ -409,15 +409,15 @@ static void test_loopback(void **state)
 	host_run(h);
 	qhca_set_link(h->hca, true, 0);
 	/* bounded: a full ring takes no more, whoever it is for */
-	for (i = 0; i < QHCA_LOOP_FRAMES; i++)
+	for (i = 0; i < HCA_LOOP_FRAMES; i++)
 		assert_true(send_to(h, frame_mac, 32, 1));
 	assert_false(send_to(h, frame_mac, 32, 1));
 	assert_false(send_to(h, peer, 32, 1));
 	assert_false(h->hca->wire.tx_blocked);
-	assert_int_equal(qhca_wire_run(h->hca, 10), 10);
+	assert_int_equal(hca_wire_run(h->hca, 10), 10);
 	assert_true(send_to(h, peer, 32, 1));
 	host_run(h);
-	assert_int_equal(COUNT(h, eth_rx_filtered), 2 + QHCA_LOOP_FRAMES);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 2 + HCA_LOOP_FRAMES);
 	host_free(h);
 }
 
@@ -537,9 +537,9 @@ static void test_inject_offset(void **state)
 		for (turn = 0, lowest = len; turn < 20; turn++) {
 			inject(h, QHCA_INJECT_CORRUPT, 1, false);
 			h->num_sent = 0;
-			room = qhca_tx_begin(h->hca, len);
+			room = hca_tx_begin(h->hca, len);
 			memcpy(room, built, len);
-			qhca_tx_end(h->hca, len);
+			hca_tx_end(h->hca, len);
 			for (i = 0; i < len; i++)
 				if (h->sent[0].data[i] != built[i] &&
 				    i < lowest)
@@ -560,7 +560,7 @@ static void test_inject_reorder_alone(void **state)
 	assert_true(send_to(h, peer, 32, 1));
 	host_run(h);
 	assert_int_equal(h->num_sent, 0);
-	host_run_at(h, h->now + QHCA_INJECT_REORDER_NS);
+	host_run_at(h, h->now + HCA_INJECT_REORDER_NS);
 	assert_int_equal(h->num_sent, 1);
 	host_free(h);
 }

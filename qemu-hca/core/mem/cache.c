@@ -17,33 +17,33 @@ static uint32_t log2_of(uint32_t v)
 	return log;
 }
 
-bool qhca_geometry_valid(const struct qhca_geometry *g,
-			 const struct qhca_geometry *max)
+bool hca_geometry_valid(const struct qhca_geometry *g,
+			const struct qhca_geometry *max)
 {
 	if (!power_of_two(g->sets) || !power_of_two(g->blocks))
 		return false;
-	if (g->blocks > QHCA_CACHE_MAX_BLOCKS ||
-	    (uint32_t)g->sets * g->blocks > QHCA_CACHE_MAX_LINES)
+	if (g->blocks > HCA_CACHE_MAX_BLOCKS ||
+	    (uint32_t)g->sets * g->blocks > HCA_CACHE_MAX_LINES)
 		return false;
 	return !max || (g->sets <= max->sets && g->blocks <= max->blocks);
 }
 
-static uint32_t num_lines(const struct qhca_cache *c)
+static uint32_t num_lines(const struct hca_cache *c)
 {
 	return (uint32_t)c->geometry.sets * c->geometry.blocks;
 }
 
-static void or_sink(struct qhca_cache *c, uint64_t **counter)
+static void or_sink(struct hca_cache *c, uint64_t **counter)
 {
 	if (!*counter)
 		*counter = &c->sink;
 }
 
-bool qhca_cache_init(struct qhca_cache *c, struct qhca_geometry geometry,
-		     size_t size, const struct qhca_cache_counts *counts)
+bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
+		    size_t size, const struct hca_cache_counts *counts)
 {
 	memset(c, 0, sizeof(*c));
-	if (!qhca_geometry_valid(&geometry, NULL))
+	if (!hca_geometry_valid(&geometry, NULL))
 		return false;
 	c->geometry = geometry;
 	c->set_mask = geometry.sets - 1u;
@@ -63,11 +63,11 @@ bool qhca_cache_init(struct qhca_cache *c, struct qhca_geometry geometry,
 	c->plru = calloc(geometry.sets, sizeof(*c->plru));
 	if (c->line && c->payload && c->plru)
 		return true;
-	qhca_cache_fini(c);
+	hca_cache_fini(c);
 	return false;
 }
 
-void qhca_cache_fini(struct qhca_cache *c)
+void hca_cache_fini(struct hca_cache *c)
 {
 	free(c->line);
 	free(c->payload);
@@ -77,30 +77,30 @@ void qhca_cache_fini(struct qhca_cache *c)
 
 /* ---- lines */
 
-static bool tag_equal(const struct qhca_tag *a, const struct qhca_tag *b)
+static bool tag_equal(const struct hca_tag *a, const struct hca_tag *b)
 {
 	return a->index == b->index && a->page == b->page &&
 	       a->gvmi == b->gvmi;
 }
 
-static uint32_t set_of(const struct qhca_cache *c, const struct qhca_tag *tag)
+static uint32_t set_of(const struct hca_cache *c, const struct hca_tag *tag)
 {
 	return (uint32_t)(tag->index + tag->page) & c->set_mask;
 }
 
-static void *payload_of(const struct qhca_cache *c, uint32_t slot)
+static void *payload_of(const struct hca_cache *c, uint32_t slot)
 {
 	return c->payload + (size_t)slot * c->size;
 }
 
-static uint32_t slot_of(const struct qhca_cache *c, const void *payload)
+static uint32_t slot_of(const struct hca_cache *c, const void *payload)
 {
 	return (uint32_t)((size_t)((const uint8_t *)payload - c->payload) /
 			  c->size);
 }
 
 /* Slot of @tag, or -1. */
-static int64_t find(const struct qhca_cache *c, const struct qhca_tag *tag)
+static int64_t find(const struct hca_cache *c, const struct hca_tag *tag)
 {
 	uint32_t first, block;
 
@@ -108,7 +108,7 @@ static int64_t find(const struct qhca_cache *c, const struct qhca_tag *tag)
 		return -1;
 	first = set_of(c, tag) << c->log_blocks;
 	for (block = 0; block < c->geometry.blocks; block++) {
-		const struct qhca_cache_tagline *line = &c->line[first + block];
+		const struct hca_cache_tagline *line = &c->line[first + block];
 
 		if (line->valid && tag_equal(&line->tag, tag))
 			return first + block;
@@ -120,7 +120,7 @@ static int64_t find(const struct qhca_cache *c, const struct qhca_tag *tag)
  * Tree pseudo-LRU: node 1 is the root, node n has children 2n and 2n + 1; bit
  * n of the set's word says which child was used longer ago (0: the lower).
  */
-static void plru_touch(struct qhca_cache *c, uint32_t set, uint32_t block)
+static void plru_touch(struct hca_cache *c, uint32_t set, uint32_t block)
 {
 	uint64_t bits = c->plru[set];
 	uint32_t node = 1, level;
@@ -137,7 +137,7 @@ static void plru_touch(struct qhca_cache *c, uint32_t set, uint32_t block)
 	c->plru[set] = bits;
 }
 
-static uint32_t plru_oldest(const struct qhca_cache *c, uint32_t set)
+static uint32_t plru_oldest(const struct hca_cache *c, uint32_t set)
 {
 	uint32_t node = 1, level;
 
@@ -146,16 +146,16 @@ static uint32_t plru_oldest(const struct qhca_cache *c, uint32_t set)
 	return node - c->geometry.blocks;
 }
 
-static void drop_line(struct qhca_cache *c, uint32_t slot)
+static void drop_line(struct hca_cache *c, uint32_t slot)
 {
-	struct qhca_cache_tagline *line = &c->line[slot];
+	struct hca_cache_tagline *line = &c->line[slot];
 
-	c->population[line->tag.index % QHCA_CACHE_FILTER]--;
+	c->population[line->tag.index % HCA_CACHE_FILTER]--;
 	c->valid--;
 	memset(line, 0, sizeof(*line));
 }
 
-void *qhca_cache_lookup(struct qhca_cache *c, struct qhca_tag tag)
+void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag)
 {
 	int64_t slot = find(c, &tag);
 
@@ -169,7 +169,7 @@ void *qhca_cache_lookup(struct qhca_cache *c, struct qhca_tag tag)
 	return payload_of(c, (uint32_t)slot);
 }
 
-void *qhca_cache_peek(const struct qhca_cache *c, struct qhca_tag tag)
+void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag)
 {
 	int64_t slot = find(c, &tag);
 
@@ -178,36 +178,36 @@ void *qhca_cache_peek(const struct qhca_cache *c, struct qhca_tag tag)
 
 /* ---- epochs */
 
-static bool inval_covers(const struct qhca_cache_inval *inval,
-			 const struct qhca_tag *tag)
+static bool inval_covers(const struct hca_cache_inval *inval,
+			 const struct hca_tag *tag)
 {
 	return inval->all ||
 	       (inval->index == tag->index && inval->gvmi == tag->gvmi &&
 		tag->page >= inval->first_page && tag->page <= inval->last_page);
 }
 
-static bool fill_is_stale(const struct qhca_cache *c,
-			  const struct qhca_tag *tag, uint64_t epoch)
+static bool fill_is_stale(const struct hca_cache *c,
+			  const struct hca_tag *tag, uint64_t epoch)
 {
-	if (c->epoch - epoch > QHCA_CACHE_LOG_SIZE)
+	if (c->epoch - epoch > HCA_CACHE_LOG_SIZE)
 		return true;		/* the log has forgotten: assume it */
 	for (; epoch != c->epoch; epoch++)
-		if (inval_covers(&c->log[epoch % QHCA_CACHE_LOG_SIZE], tag))
+		if (inval_covers(&c->log[epoch % HCA_CACHE_LOG_SIZE], tag))
 			return true;
 	return false;
 }
 
-static void log_inval(struct qhca_cache *c, const struct qhca_cache_inval *inval)
+static void log_inval(struct hca_cache *c, const struct hca_cache_inval *inval)
 {
-	c->log[c->epoch++ % QHCA_CACHE_LOG_SIZE] = *inval;
+	c->log[c->epoch++ % HCA_CACHE_LOG_SIZE] = *inval;
 }
 
 /* ---- fills */
 
 /* The block of @set to fill next, or -1 when all are sticky. */
-static int choose_block(const struct qhca_cache *c, uint32_t set)
+static int choose_block(const struct hca_cache *c, uint32_t set)
 {
-	const struct qhca_cache_tagline *line = &c->line[set << c->log_blocks];
+	const struct hca_cache_tagline *line = &c->line[set << c->log_blocks];
 	uint32_t blocks = c->geometry.blocks, i, oldest;
 
 	for (i = 0; i < blocks; i++)
@@ -220,9 +220,9 @@ static int choose_block(const struct qhca_cache *c, uint32_t set)
 	return -1;
 }
 
-static void evict(struct qhca_cache *c, uint32_t slot)
+static void evict(struct hca_cache *c, uint32_t slot)
 {
-	struct qhca_cache_tagline *line = &c->line[slot];
+	struct hca_cache_tagline *line = &c->line[slot];
 
 	if (!line->valid)
 		return;
@@ -236,10 +236,10 @@ static void evict(struct qhca_cache *c, uint32_t slot)
 	drop_line(c, slot);
 }
 
-void *qhca_cache_install(struct qhca_cache *c, struct qhca_tag tag,
-			 uint64_t epoch)
+void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
+			uint64_t epoch)
 {
-	struct qhca_cache_tagline *line;
+	struct hca_cache_tagline *line;
 	uint32_t set, slot;
 	int64_t found;
 	int block;
@@ -263,54 +263,54 @@ void *qhca_cache_install(struct qhca_cache *c, struct qhca_tag tag,
 		line->tag = tag;
 		line->valid = true;
 		c->valid++;
-		c->population[tag.index % QHCA_CACHE_FILTER]++;
+		c->population[tag.index % HCA_CACHE_FILTER]++;
 	}
 	line->dirty = false;
 	plru_touch(c, set, (uint32_t)block);
 	return payload_of(c, slot);
 }
 
-void qhca_cache_set_dirty(struct qhca_cache *c, const void *payload, bool on)
+void hca_cache_set_dirty(struct hca_cache *c, const void *payload, bool on)
 {
 	c->line[slot_of(c, payload)].dirty = on;
 }
 
-bool qhca_cache_is_dirty(const struct qhca_cache *c, const void *payload)
+bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload)
 {
 	return c->line[slot_of(c, payload)].dirty;
 }
 
-void qhca_cache_set_sticky(struct qhca_cache *c, const void *payload, bool on)
+void hca_cache_set_sticky(struct hca_cache *c, const void *payload, bool on)
 {
 	c->line[slot_of(c, payload)].sticky = on;
 }
 
 /* ---- invalidation */
 
-static void drop_counted(struct qhca_cache *c, uint32_t slot)
+static void drop_counted(struct hca_cache *c, uint32_t slot)
 {
 	(*c->count.invalidations)++;
 	drop_line(c, slot);
 }
 
 /* Are so few pages concerned that it is best to look where each would be? */
-static bool few_pages(const struct qhca_cache *c,
-		      const struct qhca_cache_inval *inval)
+static bool few_pages(const struct hca_cache *c,
+		      const struct hca_cache_inval *inval)
 {
 	return !inval->all && inval->first_page <= inval->last_page &&
 	       inval->last_page - inval->first_page < c->geometry.sets;
 }
 
 /* One slice over pages, each of which may be in any block of its set. */
-static bool sweep_pages(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
+static bool sweep_pages(struct hca_cache *c, struct hca_cache_sweep *sweep)
 {
-	const struct qhca_cache_inval *inval = &sweep->inval;
-	struct qhca_tag tag = { .index = inval->index, .gvmi = inval->gvmi };
+	const struct hca_cache_inval *inval = &sweep->inval;
+	struct hca_tag tag = { .index = inval->index, .gvmi = inval->gvmi };
 	uint64_t last = inval->last_page - inval->first_page;
 	uint32_t looked;
 	int64_t slot;
 
-	for (looked = 0; looked < QHCA_CACHE_SLICE && sweep->next <= last;
+	for (looked = 0; looked < HCA_CACHE_SLICE && sweep->next <= last;
 	     looked += c->geometry.blocks) {
 		tag.page = inval->first_page + sweep->next++;
 		slot = find(c, &tag);
@@ -321,13 +321,13 @@ static bool sweep_pages(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
 }
 
 /* One slice over all lines. */
-static bool sweep_lines(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
+static bool sweep_lines(struct hca_cache *c, struct hca_cache_sweep *sweep)
 {
 	uint64_t end = num_lines(c);
 	uint32_t slot;
 
-	if (end - sweep->next > QHCA_CACHE_SLICE)
-		end = sweep->next + QHCA_CACHE_SLICE;
+	if (end - sweep->next > HCA_CACHE_SLICE)
+		end = sweep->next + HCA_CACHE_SLICE;
 	for (slot = (uint32_t)sweep->next; slot < end; slot++)
 		if (c->line[slot].valid &&
 		    inval_covers(&sweep->inval, &c->line[slot].tag))
@@ -336,48 +336,48 @@ static bool sweep_lines(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
 	return end == num_lines(c);
 }
 
-void qhca_cache_sweep_begin(struct qhca_cache *c,
-			    struct qhca_cache_sweep *sweep,
-			    const struct qhca_cache_inval *inval)
+void hca_cache_sweep_begin(struct hca_cache *c,
+			   struct hca_cache_sweep *sweep,
+			   const struct hca_cache_inval *inval)
 {
 	sweep->inval = *inval;
 	sweep->next = 0;
 	log_inval(c, inval);
 }
 
-bool qhca_cache_sweep(struct qhca_cache *c, struct qhca_cache_sweep *sweep)
+bool hca_cache_sweep(struct hca_cache *c, struct hca_cache_sweep *sweep)
 {
-	const struct qhca_cache_inval *inval = &sweep->inval;
+	const struct hca_cache_inval *inval = &sweep->inval;
 
 	if (!c->line || !c->valid)
 		return true;
-	if (!inval->all && !c->population[inval->index % QHCA_CACHE_FILTER])
+	if (!inval->all && !c->population[inval->index % HCA_CACHE_FILTER])
 		return true;
 	return few_pages(c, inval) ? sweep_pages(c, sweep) :
 				     sweep_lines(c, sweep);
 }
 
-static void invalidate(struct qhca_cache *c,
-		       const struct qhca_cache_inval *inval)
+static void invalidate(struct hca_cache *c,
+		       const struct hca_cache_inval *inval)
 {
-	struct qhca_cache_sweep sweep;
+	struct hca_cache_sweep sweep;
 
-	qhca_cache_sweep_begin(c, &sweep, inval);
-	while (!qhca_cache_sweep(c, &sweep))
+	hca_cache_sweep_begin(c, &sweep, inval);
+	while (!hca_cache_sweep(c, &sweep))
 		;
 }
 
-void qhca_cache_invalidate_index(struct qhca_cache *c, uint16_t gvmi,
-				 uint32_t index)
+void hca_cache_invalidate_index(struct hca_cache *c, uint16_t gvmi,
+				uint32_t index)
 {
-	qhca_cache_invalidate_range(c, gvmi, index, 0, UINT64_MAX);
+	hca_cache_invalidate_range(c, gvmi, index, 0, UINT64_MAX);
 }
 
-void qhca_cache_invalidate_range(struct qhca_cache *c, uint16_t gvmi,
-				 uint32_t index, uint64_t first_page,
-				 uint64_t last_page)
+void hca_cache_invalidate_range(struct hca_cache *c, uint16_t gvmi,
+				uint32_t index, uint64_t first_page,
+				uint64_t last_page)
 {
-	struct qhca_cache_inval inval = {
+	struct hca_cache_inval inval = {
 		.gvmi = gvmi, .index = index,
 		.first_page = first_page, .last_page = last_page,
 	};
@@ -385,18 +385,18 @@ void qhca_cache_invalidate_range(struct qhca_cache *c, uint16_t gvmi,
 	invalidate(c, &inval);
 }
 
-void qhca_cache_invalidate_all(struct qhca_cache *c)
+void hca_cache_invalidate_all(struct hca_cache *c)
 {
-	struct qhca_cache_inval inval = { .all = true };
+	struct hca_cache_inval inval = { .all = true };
 
 	invalidate(c, &inval);
 }
 
-void qhca_cache_for_each(const struct qhca_cache *c, uint32_t first_set,
-			 bool (*fn)(void *arg, uint32_t set, uint32_t block,
-				    const struct qhca_cache_tagline *line,
-				    const void *payload),
-			 void *arg)
+void hca_cache_for_each(const struct hca_cache *c, uint32_t first_set,
+			bool (*fn)(void *arg, uint32_t set, uint32_t block,
+				   const struct hca_cache_tagline *line,
+				   const void *payload),
+			void *arg)
 {
 	uint32_t slot, lines = c->line ? num_lines(c) : 0;
 
@@ -435,46 +435,46 @@ static const struct {
 	},
 };
 
-static struct qhca_tag ctx_tag(const struct qhca_ctxcache *cc, uint32_t index)
+static struct hca_tag ctx_tag(const struct hca_ctxcache *cc, uint32_t index)
 {
-	return (struct qhca_tag){ .gvmi = cc->hca->cfg.gvmi, .index = index };
+	return (struct hca_tag){ .gvmi = cc->hca->cfg.gvmi, .index = index };
 }
 
-static uint32_t ctx_info(const struct qhca_ctxcache *cc, uint32_t index)
+static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
 {
 	return (uint32_t)cc->table << 24 | index;
 }
 
-static int ctx_write(struct qhca_ctxcache *cc, uint32_t index, const void *ctx)
+static int ctx_write(struct hca_ctxcache *cc, uint32_t index, const void *ctx)
 {
-	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
-	if (!qhca_table_entry(cc->hca, cc->table, index, &addr)) {
+	if (!hca_table_entry(cc->hca, cc->table, index, &addr)) {
 		/* no chunk is unmapped while an object in it lives */
-		qhca_fatal(cc->hca, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
+		hca_fatal(cc->hca, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
 		return -1;
 	}
 	memset(image, 0, cc->image_size);
 	cc->ops->encode(ctx, image);
-	if (qhca_dma_write(cc->hca, addr, image, cc->image_size)) {
-		qhca_fatal(cc->hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+	if (hca_dma_write(cc->hca, addr, image, cc->image_size)) {
+		hca_fatal(cc->hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;
 	}
 	return 0;
 }
 
-static void ctx_writeback(void *arg, const struct qhca_tag *tag, void *payload)
+static void ctx_writeback(void *arg, const struct hca_tag *tag, void *payload)
 {
 	ctx_write(arg, tag->index, payload);
 }
 
-bool qhca_ctxcache_init(struct qhca_hca *hca, struct qhca_ctxcache *cc,
-			enum qhca_cache_id id, enum qhca_table table,
-			const struct qhca_ctx_ops *ops,
-			struct qhca_geometry geometry)
+bool hca_ctxcache_init(struct qhca_hca *hca, struct hca_ctxcache *cc,
+		       enum qhca_cache_id id, enum qhca_table table,
+		       const struct hca_ctx_ops *ops,
+		       struct qhca_geometry geometry)
 {
-	struct qhca_cache_counts counts = {
+	struct hca_cache_counts counts = {
 		.hits = &hca->counter[ctx_counters[id].hits],
 		.misses = &hca->counter[ctx_counters[id].misses],
 		.evictions = &hca->counter[ctx_counters[id].evictions],
@@ -485,7 +485,7 @@ bool qhca_ctxcache_init(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 	};
 
 	memset(cc, 0, sizeof(*cc));
-	if (!qhca_cache_init(&cc->cache, geometry, ops->size, &counts))
+	if (!hca_cache_init(&cc->cache, geometry, ops->size, &counts))
 		return false;
 	cc->cache.writeback = ctx_writeback;
 	cc->cache.arg = cc;
@@ -497,32 +497,32 @@ bool qhca_ctxcache_init(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 	return true;
 }
 
-void qhca_ctxcache_fini(struct qhca_ctxcache *cc)
+void hca_ctxcache_fini(struct hca_ctxcache *cc)
 {
-	qhca_cache_fini(&cc->cache);
+	hca_cache_fini(&cc->cache);
 	memset(cc, 0, sizeof(*cc));
 }
 
-static void *ctx_remember(struct qhca_ctxcache *cc, uint32_t index, void *ctx)
+static void *ctx_remember(struct hca_ctxcache *cc, uint32_t index, void *ctx)
 {
 	cc->last = ctx;
 	cc->last_index = index;
 	return ctx;
 }
 
-static void ctx_drop(struct qhca_ctxcache *cc, uint32_t index)
+static void ctx_drop(struct hca_ctxcache *cc, uint32_t index)
 {
 	cc->last = NULL;
-	qhca_cache_invalidate_range(&cc->cache, cc->hca->cfg.gvmi, index, 0, 0);
+	hca_cache_invalidate_range(&cc->cache, cc->hca->cfg.gvmi, index, 0, 0);
 }
 
 /* A line for @index; NULL also when writing back its victim has failed. */
-static void *ctx_install(struct qhca_ctxcache *cc, uint32_t index,
+static void *ctx_install(struct hca_ctxcache *cc, uint32_t index,
 			 uint64_t epoch)
 {
-	void *ctx = qhca_cache_install(&cc->cache, ctx_tag(cc, index), epoch);
+	void *ctx = hca_cache_install(&cc->cache, ctx_tag(cc, index), epoch);
 
-	if (ctx && qhca_is_dead(cc->hca)) {
+	if (ctx && hca_is_dead(cc->hca)) {
 		ctx_drop(cc, index);	/* it holds the victim's context still */
 		return NULL;
 	}
@@ -530,26 +530,26 @@ static void *ctx_install(struct qhca_ctxcache *cc, uint32_t index,
 }
 
 /* Read the image of @index.  -1: not mapped, or the HCA is dead now. */
-static int ctx_fetch(struct qhca_hca *hca, struct qhca_ctxcache *cc,
+static int ctx_fetch(struct qhca_hca *hca, struct hca_ctxcache *cc,
 		     uint32_t index, uint8_t *image)
 {
 	uint64_t addr;
 
-	if (!qhca_table_entry(hca, cc->table, index, &addr))
+	if (!hca_table_entry(hca, cc->table, index, &addr))
 		return -1;
-	qhca_charge(hca, hca->cost.fetch.context_ns);
-	if (qhca_dma_read(hca, addr, image, cc->image_size)) {
-		qhca_fatal(hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+	hca_charge(hca, hca->cost.fetch.context_ns);
+	if (hca_dma_read(hca, addr, image, cc->image_size)) {
+		hca_fatal(hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;
 	}
 	return 0;
 }
 
-void *qhca_ctx_get(struct qhca_hca *hca, struct qhca_ctxcache *cc,
-		   uint32_t index)
+void *hca_ctx_get(struct qhca_hca *hca, struct hca_ctxcache *cc,
+		  uint32_t index)
 {
-	struct qhca_tag tag;
-	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	struct hca_tag tag;
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t epoch;
 	void *ctx;
 
@@ -560,12 +560,12 @@ void *qhca_ctx_get(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 	if (!cc->hca)
 		return NULL;
 	tag = ctx_tag(cc, index);
-	ctx = qhca_cache_lookup(&cc->cache, tag);
+	ctx = hca_cache_lookup(&cc->cache, tag);
 	if (ctx)
 		return ctx_remember(cc, index, ctx);
-	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
+	hca_trace(hca, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
 	cc->last = NULL;
-	epoch = qhca_cache_fill_begin(&cc->cache);
+	epoch = hca_cache_fill_begin(&cc->cache);
 	if (ctx_fetch(hca, cc, index, image))
 		return NULL;
 	ctx = ctx_install(cc, index, epoch);
@@ -573,75 +573,75 @@ void *qhca_ctx_get(struct qhca_hca *hca, struct qhca_ctxcache *cc,
 		return NULL;
 	if (!cc->ops->decode(hca, index, image, ctx)) {
 		ctx_drop(cc, index);
-		qhca_fatal(hca, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
+		hca_fatal(hca, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
 		return NULL;
 	}
 	return ctx_remember(cc, index, ctx);
 }
 
-void *qhca_ctx_new(struct qhca_hca *hca, struct qhca_ctxcache *cc,
-		   uint32_t index)
+void *hca_ctx_new(struct qhca_hca *hca, struct hca_ctxcache *cc,
+		  uint32_t index)
 {
 	uint64_t addr;
 	void *ctx;
 
-	if (!cc->hca || !qhca_table_entry(hca, cc->table, index, &addr))
+	if (!cc->hca || !hca_table_entry(hca, cc->table, index, &addr))
 		return NULL;
 	cc->last = NULL;
-	ctx = ctx_install(cc, index, qhca_cache_fill_begin(&cc->cache));
+	ctx = ctx_install(cc, index, hca_cache_fill_begin(&cc->cache));
 	if (!ctx)
 		return NULL;
 	memset(ctx, 0, cc->ops->size);
-	qhca_cache_set_dirty(&cc->cache, ctx, true);
+	hca_cache_set_dirty(&cc->cache, ctx, true);
 	return ctx_remember(cc, index, ctx);
 }
 
-void qhca_ctx_dirty(struct qhca_ctxcache *cc, void *ctx)
+void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx)
 {
-	qhca_cache_set_dirty(&cc->cache, ctx, true);
+	hca_cache_set_dirty(&cc->cache, ctx, true);
 }
 
-int qhca_ctx_flush(struct qhca_hca *hca, struct qhca_ctxcache *cc,
-		   uint32_t index, bool drop)
+int hca_ctx_flush(struct qhca_hca *hca, struct hca_ctxcache *cc,
+		  uint32_t index, bool drop)
 {
 	void *ctx;
 
 	(void)hca;
 	if (!cc->hca)
 		return 0;
-	ctx = qhca_cache_peek(&cc->cache, ctx_tag(cc, index));
+	ctx = hca_cache_peek(&cc->cache, ctx_tag(cc, index));
 	if (!ctx)
 		return 0;
-	if (qhca_cache_is_dirty(&cc->cache, ctx)) {
+	if (hca_cache_is_dirty(&cc->cache, ctx)) {
 		(*cc->cache.count.writebacks)++;
 		if (ctx_write(cc, index, ctx))
 			return -1;
-		qhca_cache_set_dirty(&cc->cache, ctx, false);
+		hca_cache_set_dirty(&cc->cache, ctx, false);
 	}
 	if (drop)
 		ctx_drop(cc, index);
 	return 0;
 }
 
-const void *qhca_ctx_peek(const struct qhca_ctxcache *cc, uint32_t index)
+const void *hca_ctx_peek(const struct hca_ctxcache *cc, uint32_t index)
 {
-	return cc->hca ? qhca_cache_peek(&cc->cache, ctx_tag(cc, index)) : NULL;
+	return cc->hca ? hca_cache_peek(&cc->cache, ctx_tag(cc, index)) : NULL;
 }
 
-bool qhca_ctx_read(struct qhca_hca *hca, const struct qhca_ctxcache *cc,
-		   uint32_t index, void *ctx)
+bool hca_ctx_read(struct qhca_hca *hca, const struct hca_ctxcache *cc,
+		  uint32_t index, void *ctx)
 {
-	const void *cached = qhca_ctx_peek(cc, index);
-	uint8_t image[QHCA_CTX_MAX_IMAGE];
+	const void *cached = hca_ctx_peek(cc, index);
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
 	if (cached) {
 		memcpy(ctx, cached, cc->ops->size);
 		return true;
 	}
-	if (!cc->hca || qhca_is_dead(hca) ||
-	    !qhca_table_entry(hca, cc->table, index, &addr) ||
-	    qhca_dma_read(hca, addr, image, cc->image_size))
+	if (!cc->hca || hca_is_dead(hca) ||
+	    !hca_table_entry(hca, cc->table, index, &addr) ||
+	    hca_dma_read(hca, addr, image, cc->image_size))
 		return false;
 	return cc->ops->decode(hca, index, image, ctx);
 }

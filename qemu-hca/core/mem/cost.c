@@ -3,27 +3,27 @@
 
 #include "hca.h"
 
-void qhca_charge(struct qhca_hca *hca, uint64_t ns)
+void hca_charge(struct qhca_hca *hca, uint64_t ns)
 {
-	struct qhca_cost *cost = &hca->cost;
+	struct hca_cost *cost = &hca->cost;
 	uint64_t from, room;
 
 	if (!ns)
 		return;
 	from = cost->until > hca->now ? cost->until : hca->now;
-	room = hca->now + QHCA_MAX_STALL - from;
+	room = hca->now + HCA_MAX_STALL - from;
 	if (ns > room)
 		ns = room;
 	cost->until = from + ns;
-	qhca_count_n(hca, QHCA_CNT_fetch_stall_ns, ns);
+	hca_count_n(hca, QHCA_CNT_fetch_stall_ns, ns);
 }
 
-bool qhca_stalled(const struct qhca_hca *hca)
+bool hca_stalled(const struct qhca_hca *hca)
 {
 	return hca->cost.until > hca->now;
 }
 
-void qhca_cost_forget(struct qhca_hca *hca)
+void hca_cost_forget(struct qhca_hca *hca)
 {
 	hca->cost.until = 0;
 }
@@ -43,10 +43,10 @@ bool qhca_fetch_cost_set(struct qhca_hca *hca,
 	size_t i;
 
 	for (i = 0; i < sizeof(cost) / sizeof(cost[0]); i++)
-		if (cost[i].ns > QHCA_MAX_FETCH_NS) {
+		if (cost[i].ns > HCA_MAX_FETCH_NS) {
 			snprintf(err, err_len,
 				 "%s=%u is over %u",
-				 cost[i].name, cost[i].ns, QHCA_MAX_FETCH_NS);
+				 cost[i].name, cost[i].ns, HCA_MAX_FETCH_NS);
 			return false;
 		}
 	hca->cost.fetch = *fetch;

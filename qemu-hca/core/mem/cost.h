@@ -10,27 +10,27 @@
  * handled when it comes, for the engine keeps none; what it is charged delays
  * the answer, and so the peer.
  *
- * A stall never reaches further than QHCA_MAX_STALL from now; what is over is
+ * A stall never reaches further than HCA_MAX_STALL from now; what is over is
  * neither charged nor counted.
  */
-#ifndef QHCA_CORE_COST_H
-#define QHCA_CORE_COST_H
+#ifndef HCA_CORE_COST_H
+#define HCA_CORE_COST_H
 
 #include "qhca.h"
 
-#define QHCA_MAX_FETCH_NS	1000000u	/* of one read */
-#define QHCA_MAX_STALL		50000000ull	/* ns */
+#define HCA_MAX_FETCH_NS	1000000u	/* of one read */
+#define HCA_MAX_STALL		50000000ull	/* ns */
 
-struct qhca_cost {
+struct hca_cost {
 	struct qhca_fetch_cost fetch;	/* outlives resets: it is the host's */
 	uint64_t until;			/* the stall's end */
 };
 
 /* Charge @ns, which is one of hca->cost.fetch or a multiple. */
-void qhca_charge(struct qhca_hca *hca, uint64_t ns);
+void hca_charge(struct qhca_hca *hca, uint64_t ns);
 /* Is the transport stalled now? */
-bool qhca_stalled(const struct qhca_hca *hca);
+bool hca_stalled(const struct qhca_hca *hca);
 /* Nothing is charged any more (teardown). */
-void qhca_cost_forget(struct qhca_hca *hca);
+void hca_cost_forget(struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_COST_H */
+#endif /* HCA_CORE_COST_H */

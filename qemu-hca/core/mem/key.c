@@ -3,13 +3,13 @@
 
 /* All translation lines that a valid entry's range can have. */
 static void at_drop(struct qhca_hca *hca, uint32_t index,
-		    const struct qhca_pte_host *pte)
+		    const struct hca_pte_host *pte)
 {
 	uint64_t last = pte->at_offset + (pte->length ? pte->length - 1 : 0);
 
-	qhca_cache_invalidate_range(&hca->mem.at, hca->cfg.gvmi, index,
-				    pte->at_offset >> pte->page_shift,
-				    last >> pte->page_shift);
+	hca_cache_invalidate_range(&hca->mem.at, hca->cfg.gvmi, index,
+				   pte->at_offset >> pte->page_shift,
+				   last >> pte->page_shift);
 }
 
 static int write_windows(struct qhca_hca *hca, uint32_t index, uint32_t count)
@@ -17,12 +17,12 @@ static int write_windows(struct qhca_hca *hca, uint32_t index, uint32_t count)
 	uint64_t addr;
 	uint8_t raw[4];
 
-	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
 		return -1;
 	put_le32(raw, count);
-	qhca_pt_drop(hca, index);
-	return qhca_dma_write(hca, addr + offsetof(struct qhca_pte, windows),
-			      raw, sizeof(raw));
+	hca_pt_drop(hca, index);
+	return hca_dma_write(hca, addr + offsetof(struct qhca_pte, windows),
+			     raw, sizeof(raw));
 }
 
 /* One window fewer on a region, which may have gone meanwhile. */
@@ -33,8 +33,8 @@ static void unbind_region(struct qhca_hca *hca, uint32_t index)
 	uint64_t addr;
 
 	if (index < QHCA_FIRST_KEY_INDEX ||
-	    !qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+	    !hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
 		return;
 	windows = get_le32(&raw.windows);
 	if (windows)
@@ -42,12 +42,12 @@ static void unbind_region(struct qhca_hca *hca, uint32_t index)
 }
 
 /* Is @key's entry one that a work request of this QP may change? */
-static enum qhca_mem_reason pte_mine(const struct qhca_pte_host *pte,
-				     uint32_t key, uint32_t pd, bool octet)
+static enum hca_mem_reason pte_mine(const struct hca_pte_host *pte,
+				    uint32_t key, uint32_t pd, bool octet)
 {
 	if (octet && pte->octet != QHCA_KEY_OCTET(key))
-		return QHCA_PROT_OCTET;
-	return pte->pd == pd ? QHCA_PROT_NONE : QHCA_PROT_PD;
+		return HCA_PROT_OCTET;
+	return pte->pd == pd ? HCA_PROT_NONE : HCA_PROT_PD;
 }
 
 /* ---- binding */
@@ -61,55 +61,55 @@ struct bind {				/* a bind request in host order */
 	uint32_t mr_lkey, mw_rkey, new_rkey, access;
 };
 
-static enum qhca_mem_reason bind_window_refusal(const struct qhca_pte_host *mw,
-						const struct bind *b,
-						uint32_t pd)
+static enum hca_mem_reason bind_window_refusal(const struct hca_pte_host *mw,
+					       const struct bind *b,
+					       uint32_t pd)
 {
-	enum qhca_mem_reason reason = pte_mine(mw, b->mw_rkey, pd, true);
+	enum hca_mem_reason reason = pte_mine(mw, b->mw_rkey, pd, true);
 
-	if (!qhca_pte_is_window(mw))
-		return QHCA_PROT_TYPE;
+	if (!hca_pte_is_window(mw))
+		return HCA_PROT_TYPE;
 	if (reason)
 		return reason;
 	if (QHCA_KEY_INDEX(b->new_rkey) != QHCA_KEY_INDEX(b->mw_rkey) ||
 	    b->access & ~WINDOW_ACCESS)
-		return QHCA_PROT_ARGUMENT;
+		return HCA_PROT_ARGUMENT;
 	if (mw->type == QHCA_PTE_MW1)
-		return b->access & QHCA_ACCESS_ZERO_BASED ? QHCA_PROT_ARGUMENT :
-							    QHCA_PROT_NONE;
+		return b->access & QHCA_ACCESS_ZERO_BASED ? HCA_PROT_ARGUMENT :
+							    HCA_PROT_NONE;
 	if (mw->state != QHCA_PTE_INVALIDATED)
-		return QHCA_PROT_STATE;
-	return b->length ? QHCA_PROT_NONE : QHCA_PROT_ARGUMENT;
+		return HCA_PROT_STATE;
+	return b->length ? HCA_PROT_NONE : HCA_PROT_ARGUMENT;
 }
 
-static enum qhca_mem_reason bind_region_refusal(const struct qhca_pte_host *mr,
-						const struct bind *b,
-						uint32_t pd)
+static enum hca_mem_reason bind_region_refusal(const struct hca_pte_host *mr,
+					       const struct bind *b,
+					       uint32_t pd)
 {
-	enum qhca_mem_reason reason = pte_mine(mr, b->mr_lkey, pd, true);
+	enum hca_mem_reason reason = pte_mine(mr, b->mr_lkey, pd, true);
 
 	if (mr->state != QHCA_PTE_VALID)
-		return QHCA_PROT_STATE;
+		return HCA_PROT_STATE;
 	if (mr->type != QHCA_PTE_MR && mr->type != QHCA_PTE_FAST_REG &&
 	    mr->type != QHCA_PTE_POOL)
-		return QHCA_PROT_TYPE;
+		return HCA_PROT_TYPE;
 	if (reason)
 		return reason;
 	if (!(mr->access & QHCA_ACCESS_MW_BIND))
-		return QHCA_PROT_ACCESS;
+		return HCA_PROT_ACCESS;
 	if (b->access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & QHCA_ACCESS_LOCAL_WRITE))
-		return QHCA_PROT_ACCESS;
+		return HCA_PROT_ACCESS;
 	/* that memory outlives power is a fact, not a right to give */
 	if (b->access & ~mr->access & QHCA_ACCESS_FLUSH_PERSISTENT)
-		return QHCA_PROT_ACCESS;
-	return qhca_range_inside(b->addr, b->length, mr->start, mr->length) ?
-	       QHCA_PROT_NONE : QHCA_PROT_RANGE;
+		return HCA_PROT_ACCESS;
+	return hca_range_inside(b->addr, b->length, mr->start, mr->length) ?
+	       HCA_PROT_NONE : HCA_PROT_RANGE;
 }
 
 /* Make @mw the window on @mr that @b asks for.  false: pool row too short. */
-static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
-		      const struct qhca_pte_host *mr, const struct bind *b,
+static bool bind_fill(const struct qhca_hca *hca, struct hca_pte_host *mw,
+		      const struct hca_pte_host *mr, const struct bind *b,
 		      uint32_t qpn)
 {
 	uint64_t base, addr;
@@ -133,7 +133,7 @@ static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
 	/* a window has no row of its own: its base is the bus address */
 	base = mr->at_base + mw->at_offset;
 	if (base < mr->at_base ||
-	    !qhca_pool_resolve(hca, mr->pool_block, base, b->length, &addr))
+	    !hca_pool_resolve(hca, mr->pool_block, base, b->length, &addr))
 		return false;
 	mw->levels = 0;
 	mw->at_base = addr - mw->at_offset;
@@ -141,32 +141,32 @@ static bool bind_fill(const struct qhca_hca *hca, struct qhca_pte_host *mw,
 }
 
 /* The new region counts the window before the window works. */
-static enum qhca_mem_status bind_new(struct qhca_hca *hca,
-				     struct qhca_pte_host *mw,
-				     const struct bind *b, uint32_t pd,
-				     uint32_t qpn)
+static enum hca_mem_status bind_new(struct qhca_hca *hca,
+				    struct hca_pte_host *mw,
+				    const struct bind *b, uint32_t pd,
+				    uint32_t qpn)
 {
-	enum qhca_mem_reason reason;
-	enum qhca_mem_status status;
-	struct qhca_pte_host mr;
+	enum hca_mem_reason reason;
+	enum hca_mem_status status;
+	struct hca_pte_host mr;
 
-	status = qhca_pte_read(hca, b->mr_lkey, &mr);
+	status = hca_pte_read(hca, b->mr_lkey, &mr);
 	if (status)
 		return status;
 	reason = bind_region_refusal(&mr, b, pd);
 	if (reason)
-		return qhca_pte_refuse(hca, b->mr_lkey, b->addr, b->length, reason);
+		return hca_pte_refuse(hca, b->mr_lkey, b->addr, b->length, reason);
 	if (!bind_fill(hca, mw, &mr, b, qpn))
-		return qhca_pte_refuse(hca, b->mr_lkey, b->addr, b->length,
-			      QHCA_PROT_POOL);
+		return hca_pte_refuse(hca, b->mr_lkey, b->addr, b->length,
+			      HCA_PROT_POOL);
 	if (write_windows(hca, mw->at_key, mr.windows + 1))
-		return QHCA_MEM_DMA;
-	return QHCA_MEM_OK;
+		return HCA_MEM_DMA;
+	return HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
-				   uint32_t qpn,
-				   const struct qhca_wqe_bind *wqe)
+enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
+				 uint32_t qpn,
+				 const struct qhca_wqe_bind *wqe)
 {
 	struct bind b = {
 		.addr = get_le64(&wqe->addr), .length = get_le64(&wqe->length),
@@ -175,16 +175,16 @@ enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 		.new_rkey = get_le32(&wqe->new_rkey),
 		.access = get_le32(&wqe->access),
 	};
-	struct qhca_pte_host mw;
-	enum qhca_mem_status status = qhca_pte_read(hca, b.mw_rkey, &mw);
-	enum qhca_mem_reason reason;
+	struct hca_pte_host mw;
+	enum hca_mem_status status = hca_pte_read(hca, b.mw_rkey, &mw);
+	enum hca_mem_reason reason;
 	uint32_t old_region;
 
 	if (status)
 		return status;
 	reason = bind_window_refusal(&mw, &b, pd);
 	if (reason)
-		return qhca_pte_refuse_key(hca, b.mw_rkey, reason);
+		return hca_pte_refuse_key(hca, b.mw_rkey, reason);
 	old_region = mw.windows ? mw.at_key : 0;
 	if (b.length) {
 		status = bind_new(hca, &mw, &b, pd, qpn);
@@ -194,7 +194,7 @@ enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 		mw.windows = 0;
 	}
 	if (!status)
-		status = qhca_pte_write(hca, b.mw_rkey, &mw);
+		status = hca_pte_write(hca, b.mw_rkey, &mw);
 	if (!status && old_region)
 		unbind_region(hca, old_region);
 	return status;
@@ -202,62 +202,62 @@ enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 
 /* ---- invalidation by work requests */
 
-static enum qhca_mem_reason inv_refusal(const struct qhca_pte_host *pte,
-					uint32_t key, uint32_t pd,
-					uint32_t qpn, bool remote)
+static enum hca_mem_reason inv_refusal(const struct hca_pte_host *pte,
+				       uint32_t key, uint32_t pd,
+				       uint32_t qpn, bool remote)
 {
-	enum qhca_mem_reason reason = pte_mine(pte, key, pd, true);
+	enum hca_mem_reason reason = pte_mine(pte, key, pd, true);
 
 	if (reason)
 		return reason;
 	if (remote && !pte->remote_inv)
-		return QHCA_PROT_ACCESS;
+		return HCA_PROT_ACCESS;
 	if (pte->type == QHCA_PTE_FAST_REG)
-		return pte->windows ? QHCA_PROT_WINDOWS : QHCA_PROT_NONE;
+		return pte->windows ? HCA_PROT_WINDOWS : HCA_PROT_NONE;
 	if (pte->type != QHCA_PTE_MW2B)
-		return QHCA_PROT_TYPE;
+		return HCA_PROT_TYPE;
 	/* an unbound window is no QP's */
 	return pte->state == QHCA_PTE_VALID && pte->qpn != qpn ?
-	       QHCA_PROT_QPN : QHCA_PROT_NONE;
+	       HCA_PROT_QPN : HCA_PROT_NONE;
 }
 
-static enum qhca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
-				       uint32_t qpn, uint32_t key, bool remote)
+static enum hca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
+				      uint32_t qpn, uint32_t key, bool remote)
 {
-	struct qhca_pte_host pte;
-	enum qhca_mem_status status = qhca_pte_read(hca, key, &pte);
-	enum qhca_mem_reason reason;
+	struct hca_pte_host pte;
+	enum hca_mem_status status = hca_pte_read(hca, key, &pte);
+	enum hca_mem_reason reason;
 	bool bound;
 
 	if (status)
 		return status;
 	reason = inv_refusal(&pte, key, pd, qpn, remote);
 	if (reason)
-		return qhca_pte_refuse_key(hca, key, reason);
+		return hca_pte_refuse_key(hca, key, reason);
 	if (pte.state == QHCA_PTE_INVALIDATED)
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	pte.state = QHCA_PTE_INVALIDATED;
 	bound = pte.type == QHCA_PTE_MW2B && pte.windows;
 	if (bound)
 		pte.windows = 0;
-	status = qhca_pte_write(hca, key, &pte);
+	status = hca_pte_write(hca, key, &pte);
 	if (status)
 		return status;
 	if (pte.type == QHCA_PTE_FAST_REG)
 		at_drop(hca, QHCA_KEY_INDEX(key), &pte);
 	if (bound)
 		unbind_region(hca, pte.at_key);
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
-					uint32_t qpn, uint32_t key)
+enum hca_mem_status hca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
+				      uint32_t qpn, uint32_t key)
 {
 	return invalidate(hca, pd, qpn, key, false);
 }
 
-enum qhca_mem_status qhca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
-					 uint32_t qpn, uint32_t rkey)
+enum hca_mem_status hca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
+				       uint32_t qpn, uint32_t rkey)
 {
 	return invalidate(hca, pd, qpn, rkey, true);
 }
@@ -273,34 +273,34 @@ struct reg {				/* a registration in host order */
 	uint8_t page_shift;
 };
 
-static enum qhca_mem_reason reg_refusal(const struct qhca_pte_host *pte,
-					const struct reg *r, uint32_t pd)
+static enum hca_mem_reason reg_refusal(const struct hca_pte_host *pte,
+				       const struct reg *r, uint32_t pd)
 {
 	uint64_t page_size, offset, room;
 
 	if (pte->type != QHCA_PTE_FAST_REG)
-		return QHCA_PROT_TYPE;
+		return HCA_PROT_TYPE;
 	if (pte->pd != pd)
-		return QHCA_PROT_PD;
+		return HCA_PROT_PD;
 	if (pte->state != QHCA_PTE_INVALIDATED)
-		return QHCA_PROT_STATE;
+		return HCA_PROT_STATE;
 	if (pte->levels < 1 || pte->levels > 2 ||
 	    pte->at_key != QHCA_KEY_INDEX(r->key))
-		return QHCA_PROT_PTE;
+		return HCA_PROT_PTE;
 	if (r->num_pages == 0 || r->num_pages > pte->pool_block ||
-	    r->num_pages > QHCA_FAST_REG_MAX_PAGES ||
+	    r->num_pages > HCA_FAST_REG_MAX_PAGES ||
 	    (pte->levels == 1 && r->num_pages > 1u << QHCA_AT_BITS) ||
-	    r->page_shift < QHCA_MIN_PAGE_SHIFT ||
-	    r->page_shift > QHCA_MAX_PAGE_SHIFT || r->access & ~REG_ACCESS)
-		return QHCA_PROT_ARGUMENT;
+	    r->page_shift < HCA_MIN_PAGE_SHIFT ||
+	    r->page_shift > HCA_MAX_PAGE_SHIFT || r->access & ~REG_ACCESS)
+		return HCA_PROT_ARGUMENT;
 	page_size = 1ull << r->page_shift;
 	offset = r->iova & (page_size - 1);
 	room = page_size * r->num_pages;	/* at most 2^(39 + 12) */
-	return r->length <= room - offset ? QHCA_PROT_NONE : QHCA_PROT_RANGE;
+	return r->length <= room - offset ? HCA_PROT_NONE : HCA_PROT_RANGE;
 }
 
 /* Bus address of leaf entry @i and how many follow it in the same node. */
-static int reg_leaf(struct qhca_hca *hca, const struct qhca_pte_host *pte,
+static int reg_leaf(struct qhca_hca *hca, const struct hca_pte_host *pte,
 		    uint32_t i, uint64_t *addr, uint32_t *room)
 {
 	uint32_t slot = i & ((1u << QHCA_AT_BITS) - 1);
@@ -308,10 +308,10 @@ static int reg_leaf(struct qhca_hca *hca, const struct qhca_pte_host *pte,
 	uint8_t raw[8];
 
 	if (pte->levels == 2) {
-		if (qhca_dma_read(hca, node + 8ull * (i >> QHCA_AT_BITS), raw,
-				  sizeof(raw)))
+		if (hca_dma_read(hca, node + 8ull * (i >> QHCA_AT_BITS), raw,
+				 sizeof(raw)))
 			return -1;
-		qhca_count(hca, QHCA_CNT_at_node_reads);
+		hca_count(hca, QHCA_CNT_at_node_reads);
 		node = get_le64(raw);
 		if (!(node & QHCA_ATE_PRESENT))
 			return -1;
@@ -323,9 +323,9 @@ static int reg_leaf(struct qhca_hca *hca, const struct qhca_pte_host *pte,
 }
 
 /* Copy the page list into the leaf nodes. */
-static enum qhca_mem_status reg_copy(struct qhca_hca *hca,
-				     const struct qhca_pte_host *pte,
-				     const struct reg *r)
+static enum hca_mem_status reg_copy(struct qhca_hca *hca,
+				    const struct hca_pte_host *pte,
+				    const struct reg *r)
 {
 	uint64_t page_mask = ~((1ull << r->page_shift) - 1), addr;
 	uint8_t list[REG_BATCH * 8];
@@ -333,26 +333,26 @@ static enum qhca_mem_status reg_copy(struct qhca_hca *hca,
 
 	for (i = 0; i < r->num_pages; i += n) {
 		if (reg_leaf(hca, pte, i, &addr, &room))
-			return QHCA_MEM_DMA;
+			return HCA_MEM_DMA;
 		n = r->num_pages - i;
 		n = n < room ? n : room;
 		n = n < REG_BATCH ? n : REG_BATCH;
-		if (qhca_dma_read(hca, r->pages + 8ull * i, list, n * 8))
-			return QHCA_MEM_DMA;
+		if (hca_dma_read(hca, r->pages + 8ull * i, list, n * 8))
+			return HCA_MEM_DMA;
 		for (j = 0; j < n; j++)
 			put_le64(list + j * 8,
 				 (get_le64(list + j * 8) & page_mask) |
 				 QHCA_ATE_PRESENT | QHCA_ATE_LEAF |
 				 QHCA_ATE_WRITE);
-		if (qhca_dma_write(hca, addr, list, n * 8))
-			return QHCA_MEM_DMA;
+		if (hca_dma_write(hca, addr, list, n * 8))
+			return HCA_MEM_DMA;
 	}
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
-				  uint32_t qpn, bool kernel,
-				  const struct qhca_wqe_reg *wqe)
+enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
+				uint32_t qpn, bool kernel,
+				const struct qhca_wqe_reg *wqe)
 {
 	struct reg r = {
 		.iova = get_le64(&wqe->iova), .length = get_le64(&wqe->length),
@@ -361,19 +361,19 @@ enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
 		.num_pages = get_le32(&wqe->num_pages),
 		.page_shift = wqe->page_shift,
 	};
-	enum qhca_mem_reason reason;
-	enum qhca_mem_status status;
-	struct qhca_pte_host pte;
+	enum hca_mem_reason reason;
+	enum hca_mem_status status;
+	struct hca_pte_host pte;
 
 	(void)qpn;
 	if (!kernel)
-		return qhca_pte_refuse_key(hca, r.key, QHCA_PROT_TYPE);
-	status = qhca_pte_read(hca, r.key, &pte);
+		return hca_pte_refuse_key(hca, r.key, HCA_PROT_TYPE);
+	status = hca_pte_read(hca, r.key, &pte);
 	if (status)
 		return status;
 	reason = reg_refusal(&pte, &r, pd);
 	if (reason)
-		return qhca_pte_refuse(hca, r.key, r.iova, r.length, reason);
+		return hca_pte_refuse(hca, r.key, r.iova, r.length, reason);
 	status = reg_copy(hca, &pte, &r);
 	if (status)
 		return status;
@@ -385,7 +385,7 @@ enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
 	pte.length = r.length;
 	pte.at_offset = r.iova & ((1ull << r.page_shift) - 1);
 	at_drop(hca, QHCA_KEY_INDEX(r.key), &pte);
-	return qhca_pte_write(hca, r.key, &pte);
+	return hca_pte_write(hca, r.key, &pte);
 }
 
 /* ------------------------------------------------------------------------
@@ -398,73 +398,73 @@ enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
  */
 static void inval_window(struct qhca_hca *hca, uint32_t index)
 {
-	struct qhca_pte_host pte;
+	struct hca_pte_host pte;
 	struct qhca_pte raw;
 	uint64_t addr;
 
-	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
 		return;
-	qhca_pte_decode(&raw, &pte);
-	if (!qhca_pte_is_window(&pte) || pte.windows != 1 ||
+	hca_pte_decode(&raw, &pte);
+	if (!hca_pte_is_window(&pte) || pte.windows != 1 ||
 	    write_windows(hca, index, 0))
 		return;
 	unbind_region(hca, pte.at_key);
 }
 
-static struct qhca_cache_inval inval_of(const struct qhca_hca *hca,
-					uint32_t index, uint64_t first_page,
-					uint64_t last_page)
+static struct hca_cache_inval inval_of(const struct qhca_hca *hca,
+				       uint32_t index, uint64_t first_page,
+				       uint64_t last_page)
 {
-	return (struct qhca_cache_inval){
+	return (struct hca_cache_inval){
 		.gvmi = hca->cfg.gvmi, .index = index,
 		.first_page = first_page, .last_page = last_page,
 	};
 }
 
 /* The next slice of the sweep of @c that @ctx is at; the last is followed by OK. */
-static enum qhca_cmd_status sweep(struct qhca_cache *c,
-				  struct qhca_cmd_ctx *ctx)
+static enum qhca_cmd_status sweep(struct hca_cache *c,
+				  struct hca_cmd_ctx *ctx)
 {
-	return qhca_cache_sweep(c, &ctx->sweep) ? QHCA_CMD_OK : QHCA_CMD_AGAIN;
+	return hca_cache_sweep(c, &ctx->sweep) ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
-enum qhca_cmd_status qhca_cmd_invalidate_key(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_invalidate_key(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx)
 {
-	struct qhca_cache_inval all = inval_of(hca, ctx->index, 0, UINT64_MAX);
+	struct hca_cache_inval all = inval_of(hca, ctx->index, 0, UINT64_MAX);
 
 	if (ctx->step)
 		return sweep(&hca->mem.at, ctx);
 	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
-	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
+	hca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
 	if (ctx->param & QHCA_INVAL_PT) {
-		qhca_pool_key_drop(hca, ctx->index, ctx->index);
-		qhca_pt_drop(hca, ctx->index);
+		hca_pool_key_drop(hca, ctx->index, ctx->index);
+		hca_pt_drop(hca, ctx->index);
 		inval_window(hca, ctx->index);
 	}
 	if (!(ctx->param & QHCA_INVAL_AT))
 		return QHCA_CMD_OK;
 	ctx->step = 1;
-	qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
+	hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
 	return sweep(&hca->mem.at, ctx);
 }
 
 /* The lines of the pages that @range touches; of all if that is not known. */
-static struct qhca_cache_inval range_lines(struct qhca_hca *hca, uint32_t index,
-					   uint64_t start, uint64_t length)
+static struct hca_cache_inval range_lines(struct qhca_hca *hca, uint32_t index,
+					  uint64_t start, uint64_t length)
 {
-	struct qhca_pte_host pte;
+	struct hca_pte_host pte;
 	struct qhca_pte raw;
 	uint64_t addr, first;
 
-	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
 		return inval_of(hca, index, 0, UINT64_MAX);
-	qhca_pte_decode(&raw, &pte);
+	hca_pte_decode(&raw, &pte);
 	first = start + pte.at_offset;
 	if (pte.state != QHCA_PTE_VALID || first < start ||
 	    first + (length - 1) < first)
@@ -473,66 +473,66 @@ static struct qhca_cache_inval range_lines(struct qhca_hca *hca, uint32_t index,
 			(first + length - 1) >> pte.page_shift);
 }
 
-enum qhca_cmd_status qhca_cmd_invalidate_range(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_invalidate_range(struct qhca_hca *hca,
+					      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_range *range = (const void *)ctx->in;
 	uint64_t start = get_le64(&range->start);
 	uint64_t length = get_le64(&range->length);
-	struct qhca_cache_inval lines;
+	struct hca_cache_inval lines;
 
 	if (ctx->step)
 		return sweep(&hca->mem.at, ctx);
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
 	if (length == 0 || start + (length - 1) < start)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_range, length));
-	qhca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
-		   length);
+		return hca_cmd_bad(ctx, offsetof(struct qhca_range, length));
+	hca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
+		  length);
 	lines = range_lines(hca, ctx->index, start, length);
 	ctx->step = 1;
-	qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &lines);
+	hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &lines);
 	return sweep(&hca->mem.at, ctx);
 }
 
 /* INVALIDATE_ALL: protection lines, pinned keys, translation lines. */
 enum { ALL_CHECK, ALL_PT, ALL_POOL, ALL_AT };
 
-static void all_next(struct qhca_hca *hca, struct qhca_cmd_ctx *ctx)
+static void all_next(struct qhca_hca *hca, struct hca_cmd_ctx *ctx)
 {
-	const struct qhca_cache_inval all = { .all = true };
+	const struct hca_cache_inval all = { .all = true };
 
 	ctx->step = ctx->step == ALL_CHECK && !(ctx->param & QHCA_INVAL_PT) ?
 		    ALL_AT : ctx->step + 1;
 	if (ctx->step == ALL_PT)
-		qhca_cache_sweep_begin(&hca->mem.pt, &ctx->sweep, &all);
+		hca_cache_sweep_begin(&hca->mem.pt, &ctx->sweep, &all);
 	else if (ctx->step == ALL_AT && ctx->param & QHCA_INVAL_AT)
-		qhca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
+		hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
 }
 
-static bool all_slice(struct qhca_hca *hca, struct qhca_cmd_ctx *ctx)
+static bool all_slice(struct qhca_hca *hca, struct hca_cmd_ctx *ctx)
 {
 	switch (ctx->step) {
 	case ALL_PT:
-		return qhca_cache_sweep(&hca->mem.pt, &ctx->sweep);
+		return hca_cache_sweep(&hca->mem.pt, &ctx->sweep);
 	case ALL_POOL:
-		return qhca_pool_refresh(hca, &ctx->next);
+		return hca_pool_refresh(hca, &ctx->next);
 	default:
-		return qhca_cache_sweep(&hca->mem.at, &ctx->sweep);
+		return hca_cache_sweep(&hca->mem.at, &ctx->sweep);
 	}
 }
 
-enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_invalidate_all(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx)
 {
 	uint32_t last = ctx->param & QHCA_INVAL_AT ? ALL_AT : ALL_POOL;
 
 	if (ctx->step == ALL_CHECK) {
 		if (!ctx->param ||
 		    ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
-			return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
-		qhca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param,
-			   0, 0);
+			return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
+		hca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param,
+			  0, 0);
 		all_next(hca, ctx);
 	}
 	while (all_slice(hca, ctx)) {
@@ -540,5 +540,5 @@ enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
 			return QHCA_CMD_OK;
 		all_next(hca, ctx);
 	}
-	return QHCA_CMD_AGAIN;
+	return HCA_CMD_AGAIN;
 }

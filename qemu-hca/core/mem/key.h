@@ -22,7 +22,7 @@
  *  Fast registration
  *  - Software allocates the nodes when it makes the FAST_REG PTE: at_base and
  *    levels (1 or 2), at_key its own index, pool_block = entries the
- *    leaf nodes can hold (at most QHCA_FAST_REG_MAX_PAGES); with 2 levels the root's
+ *    leaf nodes can hold (at most HCA_FAST_REG_MAX_PAGES); with 2 levels the root's
  *    entries are already filled and present, each leaf node but the last of 512.
  *  - REG_MR (kernel QPs only; state must be INVALIDATED) reads num_pages page
  *    addresses, each aligned to its page size, writes them to the leaf nodes as PRESENT |
@@ -33,33 +33,33 @@
  *    INVALIDATED, written to memory; the region's AT lines are dropped.  Done
  *    twice with the same octet it is not an error.
  */
-#ifndef QHCA_CORE_KEY_H
-#define QHCA_CORE_KEY_H
+#ifndef HCA_CORE_KEY_H
+#define HCA_CORE_KEY_H
 
 #include "qhca.h"
 #include "cmd.h"
 #include "mem/pte.h"
 
-#define QHCA_FAST_REG_MAX_PAGES	4096u
+#define HCA_FAST_REG_MAX_PAGES	4096u
 
 /* Work requests on keys.  OK, PROT (refused, nothing changed) or DMA. */
-enum qhca_mem_status qhca_mem_bind(struct qhca_hca *hca, uint32_t pd,
-				   uint32_t qpn,
-				   const struct qhca_wqe_bind *wqe);
-enum qhca_mem_status qhca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
-					uint32_t qpn, uint32_t key);
-enum qhca_mem_status qhca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
-					 uint32_t qpn, uint32_t rkey);
+enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
+				 uint32_t qpn,
+				 const struct qhca_wqe_bind *wqe);
+enum hca_mem_status hca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
+				      uint32_t qpn, uint32_t key);
+enum hca_mem_status hca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
+				       uint32_t qpn, uint32_t rkey);
 /* @kernel: of the QP.  Page lists hold bus addresses: refused to anyone else. */
-enum qhca_mem_status qhca_mem_reg(struct qhca_hca *hca, uint32_t pd,
-				  uint32_t qpn, bool kernel,
-				  const struct qhca_wqe_reg *wqe);
+enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
+				uint32_t qpn, bool kernel,
+				const struct qhca_wqe_reg *wqe);
 
-enum qhca_cmd_status qhca_cmd_invalidate_key(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_invalidate_range(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_invalidate_all(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_invalidate_key(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_invalidate_range(struct qhca_hca *hca,
+					      struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_invalidate_all(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_KEY_H */
+#endif /* HCA_CORE_KEY_H */

@@ -9,19 +9,19 @@
  */
 #include "hca.h"
 
-/* Pages that QHCA_MEM_MAX_LEN bytes can touch. */
-#define MAX_RUNS	(QHCA_MEM_MAX_LEN / 4096 + 1)
+/* Pages that HCA_MEM_MAX_LEN bytes can touch. */
+#define MAX_RUNS	(HCA_MEM_MAX_LEN / 4096 + 1)
 
 struct run {				/* bus-contiguous piece of an access */
 	uint64_t addr;
 	uint64_t len;
 };
 
-bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
-		   struct qhca_geometry at)
+bool hca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
+		  struct qhca_geometry at)
 {
 	uint64_t *count = hca->counter;
-	struct qhca_cache_counts pt_counts = {
+	struct hca_cache_counts pt_counts = {
 		.hits = &count[QHCA_CNT_pt_hits],
 		.misses = &count[QHCA_CNT_pt_misses],
 		.evictions = &count[QHCA_CNT_pt_evictions],
@@ -29,7 +29,7 @@ bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
 		.invalidations = &count[QHCA_CNT_pt_invalidations],
 		.stale_fills = &count[QHCA_CNT_pt_stale_fills],
 	};
-	struct qhca_cache_counts at_counts = {
+	struct hca_cache_counts at_counts = {
 		.hits = &count[QHCA_CNT_at_hits],
 		.misses = &count[QHCA_CNT_at_misses],
 		.evictions = &count[QHCA_CNT_at_evictions],
@@ -38,80 +38,80 @@ bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
 		.stale_fills = &count[QHCA_CNT_at_stale_fills],
 	};
 
-	return qhca_cache_init(&hca->mem.pt, pt, sizeof(struct qhca_pte_host),
-			       &pt_counts) &&
-	       qhca_cache_init(&hca->mem.at, at, sizeof(uint64_t), &at_counts);
+	return hca_cache_init(&hca->mem.pt, pt, sizeof(struct hca_pte_host),
+			      &pt_counts) &&
+	       hca_cache_init(&hca->mem.at, at, sizeof(uint64_t), &at_counts);
 }
 
-void qhca_mem_fini(struct qhca_hca *hca)
+void hca_mem_fini(struct qhca_hca *hca)
 {
-	qhca_cache_fini(&hca->mem.pt);
-	qhca_cache_fini(&hca->mem.at);
+	hca_cache_fini(&hca->mem.pt);
+	hca_cache_fini(&hca->mem.at);
 }
 
 /* ------------------------------------------------------------------------
  * Protection
  */
-static struct qhca_tag qhca_pt_tag(const struct qhca_hca *hca, uint32_t index)
+static struct hca_tag hca_pt_tag(const struct qhca_hca *hca, uint32_t index)
 {
-	return (struct qhca_tag){ .gvmi = hca->cfg.gvmi, .index = index };
+	return (struct hca_tag){ .gvmi = hca->cfg.gvmi, .index = index };
 }
 
 /* A miss: read, and install what is VALID.  *@pte is the line or @copy. */
-static enum qhca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
-				     struct qhca_pte_host *copy,
-				     const struct qhca_pte_host **pte)
+static enum hca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
+				    struct hca_pte_host *copy,
+				    const struct hca_pte_host **pte)
 {
-	uint64_t epoch = qhca_cache_fill_begin(&hca->mem.pt);
+	uint64_t epoch = hca_cache_fill_begin(&hca->mem.pt);
 	uint32_t index = QHCA_KEY_INDEX(key);
-	enum qhca_mem_status status;
-	struct qhca_pte_host *line;
+	enum hca_mem_status status;
+	struct hca_pte_host *line;
 
-	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
-	qhca_charge(hca, hca->cost.fetch.pt_ns);
-	status = qhca_pte_read(hca, key, copy);
+	hca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
+	hca_charge(hca, hca->cost.fetch.pt_ns);
+	status = hca_pte_read(hca, key, copy);
 	if (status)
 		return status;
 	*pte = copy;
 	if (copy->state != QHCA_PTE_VALID)
-		return QHCA_MEM_OK;
-	line = qhca_cache_install(&hca->mem.pt, qhca_pt_tag(hca, index), epoch);
+		return HCA_MEM_OK;
+	line = hca_cache_install(&hca->mem.pt, hca_pt_tag(hca, index), epoch);
 	if (line) {
 		*line = *copy;
 		*pte = line;
 	}
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
 /*
  * The entry of @key from the pool bank or through the protection cache.  *@pte
  * is good until the next lookup.
  */
-static enum qhca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
-				    struct qhca_pte_host *copy,
-				    const struct qhca_pte_host **pte)
+static enum hca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
+				   struct hca_pte_host *copy,
+				   const struct hca_pte_host **pte)
 {
 	uint32_t index = QHCA_KEY_INDEX(key);
-	enum qhca_mem_status status;
+	enum hca_mem_status status;
 	uint64_t addr;
 
-	*pte = qhca_pool_key(hca, index);
+	*pte = hca_pool_key(hca, index);
 	if (*pte) {
-		qhca_count(hca, QHCA_CNT_pool_bank_hits);
-		return QHCA_MEM_OK;
+		hca_count(hca, QHCA_CNT_pool_bank_hits);
+		return HCA_MEM_OK;
 	}
 	if (index >= QHCA_FIRST_KEY_INDEX &&
-	    index < qhca_table_size(hca, QHCA_TABLE_PT) &&
-	    qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr)) {
-		*pte = qhca_cache_lookup(&hca->mem.pt, qhca_pt_tag(hca, index));
-		return *pte ? QHCA_MEM_OK : pte_fill(hca, key, copy, pte);
+	    index < hca_table_size(hca, QHCA_TABLE_PT) &&
+	    hca_table_entry(hca, QHCA_TABLE_PT, index, &addr)) {
+		*pte = hca_cache_lookup(&hca->mem.pt, hca_pt_tag(hca, index));
+		return *pte ? HCA_MEM_OK : pte_fill(hca, key, copy, pte);
 	}
-	status = qhca_pte_address(hca, key, &addr);	/* says why */
-	return status ? status : QHCA_MEM_PROT;
+	status = hca_pte_address(hca, key, &addr);	/* says why */
+	return status ? status : HCA_MEM_PROT;
 }
 
 static bool reserved_allowed(const struct qhca_hca *hca,
-			     const struct qhca_mem_req *req)
+			     const struct hca_mem_req *req)
 {
 	if (!(hca->features & QHCA_FEAT_RESERVED_LKEY) || req->remote ||
 	    !req->kernel)
@@ -119,67 +119,67 @@ static bool reserved_allowed(const struct qhca_hca *hca,
 	return req->channel || !(hca->init_flags & QHCA_INIT_STRICT_LKEY);
 }
 
-static enum qhca_mem_reason pte_refusal(const struct qhca_pte_host *pte,
-					const struct qhca_mem_req *req)
+static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
+				       const struct hca_mem_req *req)
 {
 	if (pte->state != QHCA_PTE_VALID)
-		return QHCA_PROT_STATE;
+		return HCA_PROT_STATE;
 	if (pte->octet != QHCA_KEY_OCTET(req->key))
-		return QHCA_PROT_OCTET;
+		return HCA_PROT_OCTET;
 	if (pte->pd != req->pd)
-		return QHCA_PROT_PD;
+		return HCA_PROT_PD;
 	if (pte->type == QHCA_PTE_MW2B && pte->qpn != req->qpn)
-		return QHCA_PROT_QPN;
-	if (qhca_pte_is_window(pte) && !req->remote)
-		return QHCA_PROT_TYPE;
+		return HCA_PROT_QPN;
+	if (hca_pte_is_window(pte) && !req->remote)
+		return HCA_PROT_TYPE;
 	if (req->access & ~pte->access)
-		return QHCA_PROT_ACCESS;
+		return HCA_PROT_ACCESS;
 	if (!req->whole &&
-	    !qhca_range_inside(req->addr, req->len, pte->start, pte->length))
-		return QHCA_PROT_RANGE;
-	return QHCA_PROT_NONE;
+	    !hca_range_inside(req->addr, req->len, pte->start, pte->length))
+		return HCA_PROT_RANGE;
+	return HCA_PROT_NONE;
 }
 
 /* All of protection; *@pte is NULL for the reserved L_Key. */
-static enum qhca_mem_status protect(struct qhca_hca *hca,
-				    const struct qhca_mem_req *req,
-				    struct qhca_pte_host *copy,
-				    const struct qhca_pte_host **pte)
+static enum hca_mem_status protect(struct qhca_hca *hca,
+				   const struct hca_mem_req *req,
+				   struct hca_pte_host *copy,
+				   const struct hca_pte_host **pte)
 {
-	enum qhca_mem_reason reason;
-	enum qhca_mem_status status;
+	enum hca_mem_reason reason;
+	enum hca_mem_status status;
 
 	*pte = NULL;
 	if (req->key == QHCA_RESERVED_LKEY) {
 		if (!reserved_allowed(hca, req))
-			return qhca_pte_refuse(hca, req->key, req->addr, req->len,
-				      QHCA_PROT_RESERVED_KEY);
-		qhca_count(hca, QHCA_CNT_reserved_lkey_uses);
-		return QHCA_MEM_OK;
+			return hca_pte_refuse(hca, req->key, req->addr, req->len,
+				      HCA_PROT_RESERVED_KEY);
+		hca_count(hca, QHCA_CNT_reserved_lkey_uses);
+		return HCA_MEM_OK;
 	}
 	status = pte_get(hca, req->key, copy, pte);
 	if (status)
 		return status;
 	reason = pte_refusal(*pte, req);
 	if (reason)
-		return qhca_pte_refuse(hca, req->key, req->addr, req->len, reason);
-	return QHCA_MEM_OK;
+		return hca_pte_refuse(hca, req->key, req->addr, req->len, reason);
+	return HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_check(struct qhca_hca *hca,
-				    const struct qhca_mem_req *req)
+enum hca_mem_status hca_mem_check(struct qhca_hca *hca,
+				  const struct hca_mem_req *req)
 {
-	const struct qhca_pte_host *pte;
-	struct qhca_pte_host copy;
+	const struct hca_pte_host *pte;
+	struct hca_pte_host copy;
 
-	return req->len ? protect(hca, req, &copy, &pte) : QHCA_MEM_OK;
+	return req->len ? protect(hca, req, &copy, &pte) : HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_check_key(struct qhca_hca *hca,
-					const struct qhca_mem_req *req)
+enum hca_mem_status hca_mem_check_key(struct qhca_hca *hca,
+				      const struct hca_mem_req *req)
 {
-	const struct qhca_pte_host *pte;
-	struct qhca_pte_host copy;
+	const struct hca_pte_host *pte;
+	struct hca_pte_host copy;
 
 	return protect(hca, req, &copy, &pte);
 }
@@ -188,19 +188,19 @@ enum qhca_mem_status qhca_mem_check_key(struct qhca_hca *hca,
  * Translation
  */
 struct access {
-	const struct qhca_mem_req *req;
-	const struct qhca_pte_host *pte;
+	const struct hca_mem_req *req;
+	const struct hca_pte_host *pte;
 	bool write;
 	uint8_t *devmem;		/* not NULL: in device memory, no runs */
 	unsigned int num_runs;
 	struct run run[MAX_RUNS];
 };
 
-static enum qhca_mem_status refuse_access(struct qhca_hca *hca,
-					  const struct access *a,
-					  enum qhca_mem_reason reason)
+static enum hca_mem_status refuse_access(struct qhca_hca *hca,
+					 const struct access *a,
+					 enum hca_mem_reason reason)
 {
-	return qhca_pte_refuse(hca, a->req->key, a->req->addr, a->req->len, reason);
+	return hca_pte_refuse(hca, a->req->key, a->req->addr, a->req->len, reason);
 }
 
 static void add_run(struct access *a, uint64_t addr, uint64_t len)
@@ -214,8 +214,8 @@ static void add_run(struct access *a, uint64_t addr, uint64_t len)
 }
 
 /* Not there: a page fault if the region may fault, else refused. */
-static enum qhca_mem_status absent(struct qhca_hca *hca, const struct access *a,
-				   uint64_t done, enum qhca_mem_reason reason)
+static enum hca_mem_status absent(struct qhca_hca *hca, const struct access *a,
+				  uint64_t done, enum hca_mem_reason reason)
 {
 	if (!a->pte->odp)
 		return refuse_access(hca, a, reason);
@@ -223,57 +223,57 @@ static enum qhca_mem_status absent(struct qhca_hca *hca, const struct access *a,
 	hca->mem.fault.len = a->req->len - done;
 	hca->mem.fault.done = done;
 	hca->mem.fault.key = a->req->key;
-	return QHCA_MEM_FAULT;
+	return HCA_MEM_FAULT;
 }
 
-static enum qhca_mem_status at_fill(struct qhca_hca *hca,
-				    const struct access *a, uint64_t offset,
-				    uint64_t done, uint64_t *entry)
+static enum hca_mem_status at_fill(struct qhca_hca *hca,
+				   const struct access *a, uint64_t offset,
+				   uint64_t done, uint64_t *entry)
 {
-	const struct qhca_pte_host *pte = a->pte;
-	struct qhca_at_root root = {
+	const struct hca_pte_host *pte = a->pte;
+	struct hca_at_root root = {
 		.base = pte->at_base, .page_shift = pte->page_shift,
 		.levels = pte->levels,
 	};
-	struct qhca_tag tag = {
+	struct hca_tag tag = {
 		.page = offset >> pte->page_shift, .index = pte->at_key,
 		.gvmi = hca->cfg.gvmi,
 	};
-	uint64_t epoch = qhca_cache_fill_begin(&hca->mem.at);
+	uint64_t epoch = hca_cache_fill_begin(&hca->mem.at);
 	uint64_t *reads = &hca->counter[QHCA_CNT_at_node_reads];
 	uint64_t before = *reads, *line;
-	enum qhca_walk walk;
+	enum hca_walk walk;
 
-	qhca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
-		   tag.page, 0);
-	walk = qhca_at_walk(hca, &root, offset, entry, reads);
-	qhca_charge(hca, (*reads - before) * hca->cost.fetch.at_ns);
+	hca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
+		  tag.page, 0);
+	walk = hca_at_walk(hca, &root, offset, entry, reads);
+	hca_charge(hca, (*reads - before) * hca->cost.fetch.at_ns);
 	switch (walk) {
-	case QHCA_WALK_OK:
+	case HCA_WALK_OK:
 		break;
-	case QHCA_WALK_ABSENT:
-		return absent(hca, a, done, QHCA_PROT_NOT_PRESENT);
+	case HCA_WALK_ABSENT:
+		return absent(hca, a, done, HCA_PROT_NOT_PRESENT);
 	default:			/* beyond the root, or a node unreadable */
-		return refuse_access(hca, a, QHCA_PROT_NOT_PRESENT);
+		return refuse_access(hca, a, HCA_PROT_NOT_PRESENT);
 	}
-	line = qhca_cache_install(&hca->mem.at, tag, epoch);
+	line = hca_cache_install(&hca->mem.at, tag, epoch);
 	if (line)
 		*line = *entry;
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
 /* Translation of one page through the cache; @done bytes precede it. */
-static enum qhca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
-				   uint64_t offset, uint64_t done,
-				   uint64_t *entry)
+static enum hca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
+				  uint64_t offset, uint64_t done,
+				  uint64_t *entry)
 {
-	const struct qhca_pte_host *pte = a->pte;
-	enum qhca_mem_status status;
-	struct qhca_tag tag = {
+	const struct hca_pte_host *pte = a->pte;
+	enum hca_mem_status status;
+	struct hca_tag tag = {
 		.page = offset >> pte->page_shift, .index = pte->at_key,
 		.gvmi = hca->cfg.gvmi,
 	};
-	const uint64_t *line = qhca_cache_lookup(&hca->mem.at, tag);
+	const uint64_t *line = hca_cache_lookup(&hca->mem.at, tag);
 
 	/*
 	 * Entries that become present or writable need no invalidation: a
@@ -281,22 +281,22 @@ static enum qhca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
 	 */
 	if (line && (!a->write || *line & QHCA_ATE_WRITE)) {
 		*entry = *line;
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 	status = at_fill(hca, a, offset, done, entry);
 	if (status)
 		return status;
 	if (a->write && !(*entry & QHCA_ATE_WRITE))
-		return absent(hca, a, done, QHCA_PROT_READ_ONLY);
-	return QHCA_MEM_OK;
+		return absent(hca, a, done, HCA_PROT_READ_ONLY);
+	return HCA_MEM_OK;
 }
 
-static enum qhca_mem_status translate_pages(struct qhca_hca *hca,
-					    struct access *a, uint64_t offset)
+static enum hca_mem_status translate_pages(struct qhca_hca *hca,
+					   struct access *a, uint64_t offset)
 {
 	uint64_t page_size = 1ull << a->pte->page_shift;
 	uint64_t done = 0, in_page, here, entry;
-	enum qhca_mem_status status;
+	enum hca_mem_status status;
 
 	while (done < a->req->len) {
 		status = at_get(hca, a, offset + done, done, &entry);
@@ -309,45 +309,45 @@ static enum qhca_mem_status translate_pages(struct qhca_hca *hca,
 		add_run(a, (entry & QHCA_ATE_ADDR) + in_page, here);
 		done += here;
 	}
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
-static enum qhca_mem_status translate_pool(struct qhca_hca *hca,
-					   struct access *a, uint64_t offset)
+static enum hca_mem_status translate_pool(struct qhca_hca *hca,
+					  struct access *a, uint64_t offset)
 {
-	const struct qhca_pte_host *pte = a->pte;
+	const struct hca_pte_host *pte = a->pte;
 	uint64_t at = pte->at_base + offset, addr;
 
 	if (at < offset ||
-	    !qhca_pool_resolve(hca, pte->pool_block, at, a->req->len, &addr))
-		return refuse_access(hca, a, QHCA_PROT_POOL);
-	qhca_count(hca, QHCA_CNT_pool_direct_uses);
+	    !hca_pool_resolve(hca, pte->pool_block, at, a->req->len, &addr))
+		return refuse_access(hca, a, HCA_PROT_POOL);
+	hca_count(hca, QHCA_CNT_pool_direct_uses);
 	add_run(a, addr, a->req->len);
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
-static enum qhca_mem_status translate_devmem(struct qhca_hca *hca,
-					     struct access *a, uint64_t offset)
+static enum hca_mem_status translate_devmem(struct qhca_hca *hca,
+					    struct access *a, uint64_t offset)
 {
 	uint64_t at = a->pte->at_base + offset;
 
 	if (at < offset ||
-	    !qhca_range_inside(at, a->req->len, 0, hca->cfg.devmem_size))
-		return refuse_access(hca, a, QHCA_PROT_RANGE);
-	qhca_count(hca, QHCA_CNT_devmem_uses);
+	    !hca_range_inside(at, a->req->len, 0, hca->cfg.devmem_size))
+		return refuse_access(hca, a, HCA_PROT_RANGE);
+	hca_count(hca, QHCA_CNT_devmem_uses);
 	a->devmem = (uint8_t *)hca->cfg.devmem + at;
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
 /* Find every page of a protected access before any byte is moved. */
-static enum qhca_mem_status translate(struct qhca_hca *hca, struct access *a)
+static enum hca_mem_status translate(struct qhca_hca *hca, struct access *a)
 {
-	const struct qhca_pte_host *pte = a->pte;
+	const struct hca_pte_host *pte = a->pte;
 	uint64_t offset;
 
 	if (!pte || pte->type == QHCA_PTE_DMA) {
 		add_run(a, a->req->addr, a->req->len);
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 	offset = a->req->addr - pte->start + pte->at_offset;
 	if (pte->type == QHCA_PTE_POOL)
@@ -357,120 +357,120 @@ static enum qhca_mem_status translate(struct qhca_hca *hca, struct access *a)
 	if (pte->levels)
 		return translate_pages(hca, a, offset);
 	add_run(a, pte->at_base + offset, a->req->len);
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
 /* ------------------------------------------------------------------------
  * Data
  */
-static enum qhca_mem_status begin(struct qhca_hca *hca, struct access *a,
-				  struct qhca_pte_host *copy)
+static enum hca_mem_status begin(struct qhca_hca *hca, struct access *a,
+				 struct hca_pte_host *copy)
 {
-	enum qhca_mem_status status;
+	enum hca_mem_status status;
 
-	if (a->req->len > QHCA_MEM_MAX_LEN)
-		return refuse_access(hca, a, QHCA_PROT_ARGUMENT);
+	if (a->req->len > HCA_MEM_MAX_LEN)
+		return refuse_access(hca, a, HCA_PROT_ARGUMENT);
 	status = protect(hca, a->req, copy, &a->pte);
 	return status ? status : translate(hca, a);
 }
 
-static enum qhca_mem_status copy_in(struct qhca_hca *hca,
-				    const struct access *a, uint8_t *to)
+static enum hca_mem_status copy_in(struct qhca_hca *hca,
+				   const struct access *a, uint8_t *to)
 {
 	unsigned int i;
 
 	if (a->devmem) {
 		memcpy(to, a->devmem, (size_t)a->req->len);
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 	for (i = 0; i < a->num_runs; to += a->run[i].len, i++)
-		if (qhca_dma_read(hca, a->run[i].addr, to,
-				  (size_t)a->run[i].len))
-			return QHCA_MEM_DMA;
-	return QHCA_MEM_OK;
+		if (hca_dma_read(hca, a->run[i].addr, to,
+				 (size_t)a->run[i].len))
+			return HCA_MEM_DMA;
+	return HCA_MEM_OK;
 }
 
-static enum qhca_mem_status copy_out(struct qhca_hca *hca,
-				     const struct access *a,
-				     const uint8_t *from)
+static enum hca_mem_status copy_out(struct qhca_hca *hca,
+				    const struct access *a,
+				    const uint8_t *from)
 {
 	unsigned int i;
 
 	if (a->devmem) {
 		memcpy(a->devmem, from, (size_t)a->req->len);
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 	for (i = 0; i < a->num_runs; from += a->run[i].len, i++)
-		if (qhca_dma_write(hca, a->run[i].addr, from,
-				   (size_t)a->run[i].len))
-			return QHCA_MEM_DMA;
-	return QHCA_MEM_OK;
+		if (hca_dma_write(hca, a->run[i].addr, from,
+				  (size_t)a->run[i].len))
+			return HCA_MEM_DMA;
+	return HCA_MEM_OK;
 }
 
 /* 8 bytes, aligned, and so in one run. */
-static enum qhca_mem_status store_atomic(struct qhca_hca *hca,
-					 const struct access *a,
-					 const uint8_t *raw)
+static enum hca_mem_status store_atomic(struct qhca_hca *hca,
+					const struct access *a,
+					const uint8_t *raw)
 {
 	if (a->devmem)
 		return copy_out(hca, a, raw);
-	return qhca_dma_write_release(hca, a->run[0].addr, raw, 8) ?
-	       QHCA_MEM_DMA : QHCA_MEM_OK;
+	return hca_dma_write_release(hca, a->run[0].addr, raw, 8) ?
+	       HCA_MEM_DMA : HCA_MEM_OK;
 }
 
-enum qhca_mem_status qhca_mem_read(struct qhca_hca *hca,
-				   const struct qhca_mem_req *req, void *buf)
+enum hca_mem_status hca_mem_read(struct qhca_hca *hca,
+				 const struct hca_mem_req *req, void *buf)
 {
 	struct access a = { .req = req };
-	struct qhca_pte_host copy;
-	enum qhca_mem_status status;
+	struct hca_pte_host copy;
+	enum hca_mem_status status;
 
 	if (!req->len)
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	status = begin(hca, &a, &copy);
 	return status ? status : copy_in(hca, &a, buf);
 }
 
-enum qhca_mem_status qhca_mem_write(struct qhca_hca *hca,
-				    const struct qhca_mem_req *req,
-				    const void *buf)
+enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
+				  const struct hca_mem_req *req,
+				  const void *buf)
 {
 	struct access a = { .req = req, .write = true };
-	struct qhca_pte_host copy;
-	enum qhca_mem_status status;
+	struct hca_pte_host copy;
+	enum hca_mem_status status;
 
 	if (!req->len)
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	status = begin(hca, &a, &copy);
 	return status ? status : copy_out(hca, &a, buf);
 }
 
-enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
-				     const struct qhca_mem_req *req,
-				     enum qhca_mem_atomic_op op,
-				     uint64_t compare, uint64_t swap_add,
-				     uint64_t *orig)
+enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
+				   const struct hca_mem_req *req,
+				   enum hca_mem_atomic_op op,
+				   uint64_t compare, uint64_t swap_add,
+				   uint64_t *orig)
 {
 	struct access a = { .req = req, .write = true };
-	struct qhca_pte_host copy;
-	enum qhca_mem_status status;
+	struct hca_pte_host copy;
+	enum hca_mem_status status;
 	uint64_t old, new_value = swap_add;
 	uint8_t raw[8] = { 0 };
 
 	if (req->len != sizeof(raw) || req->addr % sizeof(raw))
-		return refuse_access(hca, &a, QHCA_PROT_ARGUMENT);
+		return refuse_access(hca, &a, HCA_PROT_ARGUMENT);
 	status = begin(hca, &a, &copy);
-	if (!status && op != QHCA_ATOMIC_WRITE)
+	if (!status && op != HCA_ATOMIC_WRITE)
 		status = copy_in(hca, &a, raw);
 	if (status)
 		return status;
 	old = get_le64(raw);
 	if (orig)
 		*orig = old;
-	if (op == QHCA_ATOMIC_FETCH_ADD)
+	if (op == HCA_ATOMIC_FETCH_ADD)
 		new_value = old + swap_add;
-	else if (op == QHCA_ATOMIC_CMP_SWAP && old != compare)
-		return QHCA_MEM_OK;
+	else if (op == HCA_ATOMIC_CMP_SWAP && old != compare)
+		return HCA_MEM_OK;
 	put_le64(raw, new_value);
 	return store_atomic(hca, &a, raw);
 }

@@ -31,8 +31,8 @@
  *    INVALIDATE_RANGE takes bytes relative to the region's `start`; the device
  *    adds the PTE's at_offset.
  */
-#ifndef QHCA_CORE_MEM_H
-#define QHCA_CORE_MEM_H
+#ifndef HCA_CORE_MEM_H
+#define HCA_CORE_MEM_H
 
 #include "qhca.h"
 #include "mem/cache.h"
@@ -40,22 +40,22 @@
 #include "mem/pte.h"
 
 /* Longest read or write in one call: payload of any packet fits. */
-#define QHCA_MEM_MAX_LEN	12288u
+#define HCA_MEM_MAX_LEN		12288u
 
-struct qhca_mem {
-	struct qhca_cache pt;		/* struct qhca_pte_host */
-	struct qhca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
+struct hca_mem {
+	struct hca_cache pt;		/* struct hca_pte_host */
+	struct hca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
 	struct {
 		uint64_t addr;		/* first address that is not present */
 		uint64_t len;		/* bytes wanted from there */
 		uint64_t done;		/* bytes of the access before it */
 		uint32_t key;
-	} fault;			/* of the last QHCA_MEM_FAULT */
-	enum qhca_mem_reason reason;	/* of the last QHCA_MEM_PROT */
+	} fault;			/* of the last HCA_MEM_FAULT */
+	enum hca_mem_reason reason;	/* of the last HCA_MEM_PROT */
 };
 
 /**
- * struct qhca_mem_req - one access to one range of one region or window.
+ * struct hca_mem_req - one access to one range of one region or window.
  * @access: QHCA_ACCESS_* needed; 0: local read
  * @remote: @key is an R_Key
  * @kernel: the QP may use the reserved L_Key
@@ -63,7 +63,7 @@ struct qhca_mem {
  * @qpn:    the QP for which this is done (type 2B windows)
  * @whole:  all of the region or window is meant, whatever @addr and @len say
  */
-struct qhca_mem_req {
+struct hca_mem_req {
 	uint64_t addr, len;
 	uint32_t key;
 	uint32_t pd;
@@ -72,44 +72,44 @@ struct qhca_mem_req {
 	bool remote, kernel, channel, whole;
 };
 
-enum qhca_mem_atomic_op {
-	QHCA_ATOMIC_CMP_SWAP, QHCA_ATOMIC_FETCH_ADD, QHCA_ATOMIC_WRITE,
+enum hca_mem_atomic_op {
+	HCA_ATOMIC_CMP_SWAP, HCA_ATOMIC_FETCH_ADD, HCA_ATOMIC_WRITE,
 };
 
 /* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
-bool qhca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
-		   struct qhca_geometry at);
-void qhca_mem_fini(struct qhca_hca *hca);
+bool hca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
+		  struct qhca_geometry at);
+void hca_mem_fini(struct qhca_hca *hca);
 
 /*
  * Protection of the whole range, nothing moved, presence not looked at.  In
  * this and all below a length of 0 is always OK and looks up nothing.
  */
-enum qhca_mem_status qhca_mem_check(struct qhca_hca *hca,
-				    const struct qhca_mem_req *req);
+enum hca_mem_status hca_mem_check(struct qhca_hca *hca,
+				  const struct hca_mem_req *req);
 /* The same, but the key is looked up even if the length is 0. */
-enum qhca_mem_status qhca_mem_check_key(struct qhca_hca *hca,
-					const struct qhca_mem_req *req);
+enum hca_mem_status hca_mem_check_key(struct qhca_hca *hca,
+				      const struct hca_mem_req *req);
 /*
- * Copy between memory and @buf (req->len bytes, at most QHCA_MEM_MAX_LEN).  All or
- * nothing as to protection and presence; after QHCA_MEM_DMA a part may have
+ * Copy between memory and @buf (req->len bytes, at most HCA_MEM_MAX_LEN).  All or
+ * nothing as to protection and presence; after HCA_MEM_DMA a part may have
  * been written.
  */
-enum qhca_mem_status qhca_mem_read(struct qhca_hca *hca,
-				   const struct qhca_mem_req *req, void *buf);
-enum qhca_mem_status qhca_mem_write(struct qhca_hca *hca,
-				    const struct qhca_mem_req *req,
-				    const void *buf);
+enum hca_mem_status hca_mem_read(struct qhca_hca *hca,
+				 const struct hca_mem_req *req, void *buf);
+enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
+				  const struct hca_mem_req *req,
+				  const void *buf);
 /*
  * req->len is 8 and req->addr 8-byte aligned (else PROT).  Operands and @orig
  * in host order; memory holds little-endian.  WRITE stores @swap_add; @orig may
  * be NULL for it.  Atomic towards other operations of this HCA; a value is
  * stored at once, after everything written before.
  */
-enum qhca_mem_status qhca_mem_atomic(struct qhca_hca *hca,
-				     const struct qhca_mem_req *req,
-				     enum qhca_mem_atomic_op op,
-				     uint64_t compare, uint64_t swap_add,
-				     uint64_t *orig);
+enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
+				   const struct hca_mem_req *req,
+				   enum hca_mem_atomic_op op,
+				   uint64_t compare, uint64_t swap_add,
+				   uint64_t *orig);
 
-#endif /* QHCA_CORE_MEM_H */
+#endif /* HCA_CORE_MEM_H */

@@ -5,15 +5,15 @@
 
 #define REFRESH_SLICE	64u	/* keys that one call reads the entries of */
 
-struct qhca_pool_key {
-	struct qhca_pte_host pte;
+struct hca_pool_key {
+	struct hca_pte_host pte;
 	uint32_t index;			/* of the key; 0: this place is free */
-	uint32_t next;			/* in the list, as in qhca_pool.bucket */
+	uint32_t next;			/* in the list, as in hca_pool.bucket */
 };
 
-bool qhca_pool_create(struct qhca_hca *hca)
+bool hca_pool_create(struct qhca_hca *hca)
 {
-	struct qhca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &hca->pool;
 
 	pool->mask = 0;
 	while (pool->mask + 1 < hca->cfg.max_pool_keys)
@@ -25,7 +25,7 @@ bool qhca_pool_create(struct qhca_hca *hca)
 	return pool->block && pool->key && pool->bucket;
 }
 
-void qhca_pool_destroy(struct qhca_hca *hca)
+void hca_pool_destroy(struct qhca_hca *hca)
 {
 	free(hca->pool.block);
 	free(hca->pool.key);
@@ -33,9 +33,9 @@ void qhca_pool_destroy(struct qhca_hca *hca)
 	memset(&hca->pool, 0, sizeof(hca->pool));
 }
 
-void qhca_pool_reset(struct qhca_hca *hca)
+void hca_pool_reset(struct qhca_hca *hca)
 {
-	struct qhca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &hca->pool;
 	uint32_t i, max = hca->cfg.max_pool_keys;
 
 	memset(pool->block, 0,
@@ -49,15 +49,15 @@ void qhca_pool_reset(struct qhca_hca *hca)
 	pool->num_keys = 0;
 }
 
-bool qhca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
-		       uint64_t offset, uint64_t len, uint64_t *addr)
+bool hca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+		      uint64_t offset, uint64_t len, uint64_t *addr)
 {
-	const struct qhca_pool_block *row;
+	const struct hca_pool_block *row;
 
 	if (block >= hca->cfg.max_pool_blocks)
 		return false;
 	row = &hca->pool.block[block];
-	if (!row->length || !qhca_range_inside(offset, len, 0, row->length))
+	if (!row->length || !hca_range_inside(offset, len, 0, row->length))
 		return false;
 	*addr = row->addr + offset;
 	return true;
@@ -68,7 +68,7 @@ bool qhca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
  */
 
 /* Where the number of the key with @index stands, or of the list's end. */
-static uint32_t *find(const struct qhca_pool *pool, uint32_t index)
+static uint32_t *find(const struct hca_pool *pool, uint32_t index)
 {
 	uint32_t *at = &pool->bucket[index & pool->mask];
 
@@ -77,8 +77,8 @@ static uint32_t *find(const struct qhca_pool *pool, uint32_t index)
 	return at;
 }
 
-const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
-					  uint32_t index)
+const struct hca_pte_host *hca_pool_key(const struct qhca_hca *hca,
+					uint32_t index)
 {
 	uint32_t number;
 
@@ -88,7 +88,7 @@ const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
 	return number ? &hca->pool.key[number - 1].pte : NULL;
 }
 
-static void drop_one(struct qhca_pool *pool, uint32_t index)
+static void drop_one(struct hca_pool *pool, uint32_t index)
 {
 	uint32_t *at = find(pool, index), number = *at;
 
@@ -101,9 +101,9 @@ static void drop_one(struct qhca_pool *pool, uint32_t index)
 	pool->num_keys--;
 }
 
-void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
+void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
 {
-	struct qhca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &hca->pool;
 	uint32_t i, next, number;
 
 	if (!pool->num_keys)
@@ -123,31 +123,31 @@ void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
 
 /* The key's entry as it is in memory: valid, and of pool memory. */
 static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
-				       struct qhca_pte_host *pte)
+				       struct hca_pte_host *pte)
 {
 	struct qhca_pte raw;
 	uint64_t addr;
 
-	if (!qhca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	if (qhca_dma_read(hca, addr, &raw, sizeof(raw)))
+	if (hca_dma_read(hca, addr, &raw, sizeof(raw)))
 		return QHCA_CMD_DMA_ERR;
-	qhca_pte_decode(&raw, pte);
+	hca_pte_decode(&raw, pte);
 	if (pte->state != QHCA_PTE_VALID || pte->type != QHCA_PTE_POOL ||
-	    !qhca_pte_well_formed(hca, pte))
+	    !hca_pte_well_formed(hca, pte))
 		return QHCA_CMD_BAD_STATE;
 	return QHCA_CMD_OK;
 }
 
-bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next)
+bool hca_pool_refresh(struct qhca_hca *hca, uint32_t *next)
 {
-	struct qhca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &hca->pool;
 	uint32_t end = *next + REFRESH_SLICE;
-	struct qhca_pte_host pte;
+	struct hca_pte_host pte;
 
 	for (; *next < hca->cfg.max_pool_keys && *next < end && pool->num_keys;
 	     (*next)++) {
-		struct qhca_pool_key *key = &pool->key[*next];
+		struct hca_pool_key *key = &pool->key[*next];
 
 		if (!key->index)
 			continue;
@@ -162,17 +162,17 @@ bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next)
 /* ------------------------------------------------------------------------
  * Commands
  */
-enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_map_pool_block(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_pool_row *row = (const void *)ctx->in;
 	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
-	struct qhca_pool_block *block = &hca->pool.block[ctx->index];
+	struct hca_pool_block *block = &hca->pool.block[ctx->index];
 
 	if (addr & 4095)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
 	if (length == 0 || length & 4095 || addr + (length - 1) < addr)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
 	if (block->length)
 		return QHCA_CMD_IN_USE;
 	block->addr = addr;
@@ -180,10 +180,10 @@ enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
+					      struct hca_cmd_ctx *ctx)
 {
-	struct qhca_pool_block *block = &hca->pool.block[ctx->index];
+	struct hca_pool_block *block = &hca->pool.block[ctx->index];
 
 	if (!block->length)
 		return QHCA_CMD_BAD_STATE;
@@ -192,13 +192,13 @@ enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_map_pool_key(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
-	struct qhca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &hca->pool;
 	enum qhca_cmd_status status;
-	struct qhca_pte_host pte;
-	struct qhca_pool_key *key;
+	struct hca_pte_host pte;
+	struct hca_pool_key *key;
 	uint32_t *at, number;
 	uint64_t addr;
 
@@ -209,9 +209,9 @@ enum qhca_cmd_status qhca_cmd_map_pool_key(struct qhca_hca *hca,
 		return status;
 	/* well formed: the sum of offset and length does not wrap */
 	if (pte.at_base + pte.at_offset < pte.at_base ||
-	    !qhca_pool_resolve(hca, pte.pool_block, pte.at_base + pte.at_offset,
-			       pte.length, &addr))
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(index));
+	    !hca_pool_resolve(hca, pte.pool_block, pte.at_base + pte.at_offset,
+			      pte.length, &addr))
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(index));
 
 	at = find(pool, ctx->index);
 	number = *at ? *at : pool->free;

@@ -12,21 +12,21 @@
  * A POOL key that is not in the bank works through the protection cache like
  * any other.
  */
-#ifndef QHCA_CORE_POOL_H
-#define QHCA_CORE_POOL_H
+#ifndef HCA_CORE_POOL_H
+#define HCA_CORE_POOL_H
 
 #include "qhca.h"
 #include "cmd.h"
 #include "mem/pte.h"
 
-struct qhca_pool_block {
+struct hca_pool_block {
 	uint64_t addr, length;		/* length 0: an empty row */
 };
 
-struct qhca_pool_key;
+struct hca_pool_key;
 
 /**
- * struct qhca_pool - the bank.
+ * struct hca_pool - the bank.
  * @block:    [cfg.max_pool_blocks]
  * @key:      [cfg.max_pool_keys], in the list of a bucket or of free ones
  * @bucket:   [mask + 1]: 1 + number of a list's first key, 0: empty
@@ -34,42 +34,42 @@ struct qhca_pool_key;
  * @free:     1 + number of the first free key, 0: none
  * @num_keys: keys in use
  */
-struct qhca_pool {
-	struct qhca_pool_block *block;
-	struct qhca_pool_key *key;
+struct hca_pool {
+	struct hca_pool_block *block;
+	struct hca_pool_key *key;
 	uint32_t *bucket;
 	uint32_t mask;
 	uint32_t free;
 	uint32_t num_keys;
 };
 
-bool qhca_pool_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_pool_destroy(struct qhca_hca *hca);
-void qhca_pool_reset(struct qhca_hca *hca);	/* empty both parts */
+bool hca_pool_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_pool_destroy(struct qhca_hca *hca);
+void hca_pool_reset(struct qhca_hca *hca);	/* empty both parts */
 
 /*
  * Bus address of byte @offset of a block, if @len bytes from there lie in it;
  * false: the row is empty, too short, or beyond the bank.
  */
-bool qhca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
-		       uint64_t offset, uint64_t len, uint64_t *addr);
+bool hca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+		      uint64_t offset, uint64_t len, uint64_t *addr);
 
 /* The bank's copy of a key's entry, or NULL; good until a command runs. */
-const struct qhca_pte_host *qhca_pool_key(const struct qhca_hca *hca,
-					  uint32_t index);
+const struct hca_pte_host *hca_pool_key(const struct qhca_hca *hca,
+					uint32_t index);
 /* Forget the copies of first ... last. */
-void qhca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
+void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
 /*
  * Take copies anew from the table, a few from place *@next on; those that are no
  * pool keys any more go.  true: these were the last.
  */
-bool qhca_pool_refresh(struct qhca_hca *hca, uint32_t *next);
+bool hca_pool_refresh(struct qhca_hca *hca, uint32_t *next);
 
-enum qhca_cmd_status qhca_cmd_map_pool_block(struct qhca_hca *hca,
-					     struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_unmap_pool_block(struct qhca_hca *hca,
-					       struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_map_pool_key(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_map_pool_block(struct qhca_hca *hca,
+					    struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
+					      struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_POOL_H */
+#endif /* HCA_CORE_POOL_H */

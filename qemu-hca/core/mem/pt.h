@@ -3,22 +3,22 @@
  * The protection table in host memory: where an entry lies, reading and writing
  * one, forgetting the cached copy.
  */
-#ifndef QHCA_CORE_PT_H
-#define QHCA_CORE_PT_H
+#ifndef HCA_CORE_PT_H
+#define HCA_CORE_PT_H
 
 #include "mem/pte.h"
 
 /* Where the entry of @key lies.  OK or PROT. */
-enum qhca_mem_status qhca_pte_address(struct qhca_hca *hca, uint32_t key,
-				      uint64_t *addr);
+enum hca_mem_status hca_pte_address(struct qhca_hca *hca, uint32_t key,
+				    uint64_t *addr);
 /* The entry as it is in memory, not free and well formed.  OK, PROT, DMA. */
-enum qhca_mem_status qhca_pte_read(struct qhca_hca *hca, uint32_t key,
-				   struct qhca_pte_host *pte);
+enum hca_mem_status hca_pte_read(struct qhca_hca *hca, uint32_t key,
+				 struct hca_pte_host *pte);
 /* Write a changed entry back, ctrl last, and forget the cached one. */
-enum qhca_mem_status qhca_pte_write(struct qhca_hca *hca, uint32_t key,
-				    const struct qhca_pte_host *pte);
+enum hca_mem_status hca_pte_write(struct qhca_hca *hca, uint32_t key,
+				  const struct hca_pte_host *pte);
 
 /* Forget the protection cache's line of an index. */
-void qhca_pt_drop(struct qhca_hca *hca, uint32_t index);
+void hca_pt_drop(struct qhca_hca *hca, uint32_t index);
 
-#endif /* QHCA_CORE_PT_H */
+#endif /* HCA_CORE_PT_H */

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
 
-enum qhca_mem_status qhca_pte_refuse(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_refuse(struct qhca_hca *hca, uint32_t key,
 				   uint64_t addr, uint64_t len,
-				   enum qhca_mem_reason reason)
+				   enum hca_mem_reason reason)
 {
 	hca->mem.reason = reason;
-	qhca_count(hca, QHCA_CNT_protection_errors);
-	qhca_trace(hca, QHCA_TRACE_PROTECTION, key, addr, len, reason);
-	return QHCA_MEM_PROT;
+	hca_count(hca, QHCA_CNT_protection_errors);
+	hca_trace(hca, QHCA_TRACE_PROTECTION, key, addr, len, reason);
+	return HCA_MEM_PROT;
 }
 
-enum qhca_mem_status qhca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
-				       enum qhca_mem_reason reason)
+enum hca_mem_status hca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
+				       enum hca_mem_reason reason)
 {
-	return qhca_pte_refuse(hca, key, 0, 0, reason);
+	return hca_pte_refuse(hca, key, 0, 0, reason);
 }
 
-void qhca_pte_decode(const struct qhca_pte *raw, struct qhca_pte_host *pte)
+void hca_pte_decode(const struct qhca_pte *raw, struct hca_pte_host *pte)
 {
 	uint32_t ctrl = get_le32(&raw->ctrl);
 
@@ -42,7 +42,7 @@ void qhca_pte_decode(const struct qhca_pte *raw, struct qhca_pte_host *pte)
 	pte->remote_inv = ctrl & QHCA_PTE_REMOTE_INV;
 }
 
-void qhca_pte_encode(const struct qhca_pte_host *pte, struct qhca_pte *raw)
+void hca_pte_encode(const struct hca_pte_host *pte, struct qhca_pte *raw)
 {
 	memset(raw, 0, sizeof(*raw));
 	put_le32(&raw->ctrl,
@@ -83,14 +83,14 @@ static bool type_exists(const struct qhca_hca *hca, unsigned int type)
 	return !(need[type] & ~hca->features);
 }
 
-static bool translated(const struct qhca_pte_host *pte)
+static bool translated(const struct hca_pte_host *pte)
 {
 	return pte->type == QHCA_PTE_MR || pte->type == QHCA_PTE_FAST_REG ||
-	       qhca_pte_is_window(pte);
+	       hca_pte_is_window(pte);
 }
 
-bool qhca_pte_well_formed(const struct qhca_hca *hca,
-			    const struct qhca_pte_host *pte)
+bool hca_pte_well_formed(const struct qhca_hca *hca,
+			    const struct hca_pte_host *pte)
 {
 	if (pte->state > QHCA_PTE_INVALIDATED || !type_exists(hca, pte->type))
 		return false;
@@ -108,6 +108,6 @@ bool qhca_pte_well_formed(const struct qhca_hca *hca,
 	if (!translated(pte) || pte->levels == 0)
 		return true;
 	return pte->levels <= QHCA_MAX_AT_LEVELS && !(pte->at_base & 63) &&
-	       pte->page_shift >= QHCA_MIN_PAGE_SHIFT &&
-	       pte->page_shift <= QHCA_MAX_PAGE_SHIFT;
+	       pte->page_shift >= HCA_MIN_PAGE_SHIFT &&
+	       pte->page_shift <= HCA_MAX_PAGE_SHIFT;
 }

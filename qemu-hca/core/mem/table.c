@@ -15,8 +15,8 @@ _Static_assert(sizeof(struct qhca_cqc) == 1 << 7, "CQ context");
 _Static_assert(sizeof(struct qhca_srqc) == 1 << 7, "SRQ context");
 _Static_assert(sizeof(struct qhca_eqc) == 1 << 7, "EQ context");
 
-bool qhca_table_check(enum qhca_table id, const struct qhca_init_table *row,
-		      unsigned int log_max)
+bool hca_table_check(enum qhca_table id, const struct qhca_init_table *row,
+		     unsigned int log_max)
 {
 	unsigned int log_bytes = row->log_entries + log_entry_size[id];
 
@@ -30,10 +30,10 @@ bool qhca_table_check(enum qhca_table id, const struct qhca_init_table *row,
 	       1ull << (log_bytes - row->log_chunk) <= QHCA_MAX_CHUNKS;
 }
 
-void qhca_table_init(struct qhca_hca *hca, enum qhca_table id,
-		     const struct qhca_init_table *row)
+void hca_table_init(struct qhca_hca *hca, enum qhca_table id,
+		    const struct qhca_init_table *row)
 {
-	struct qhca_table_map *map = &hca->tables.map[id];
+	struct hca_table_map *map = &hca->tables.map[id];
 
 	memset(map, 0, sizeof(*map));
 	map->log_entries = row->log_entries;
@@ -42,21 +42,21 @@ void qhca_table_init(struct qhca_hca *hca, enum qhca_table id,
 	map->present = true;
 }
 
-void qhca_tables_reset(struct qhca_hca *hca)
+void hca_tables_reset(struct qhca_hca *hca)
 {
 	memset(&hca->tables, 0, sizeof(hca->tables));
 }
 
-uint32_t qhca_table_size(const struct qhca_hca *hca, enum qhca_table id)
+uint32_t hca_table_size(const struct qhca_hca *hca, enum qhca_table id)
 {
-	const struct qhca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &hca->tables.map[id];
 
 	return map->present ? 1u << map->log_entries : 0;
 }
 
-uint32_t qhca_table_chunks(const struct qhca_hca *hca, enum qhca_table id)
+uint32_t hca_table_chunks(const struct qhca_hca *hca, enum qhca_table id)
 {
-	const struct qhca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &hca->tables.map[id];
 	unsigned int log_bytes = map->log_entries + map->log_entry;
 
 	if (!map->present)
@@ -64,18 +64,18 @@ uint32_t qhca_table_chunks(const struct qhca_hca *hca, enum qhca_table id)
 	return log_bytes <= map->log_chunk ? 1 : 1u << (log_bytes - map->log_chunk);
 }
 
-uint32_t qhca_table_chunk_entries(const struct qhca_hca *hca,
-				  enum qhca_table id)
+uint32_t hca_table_chunk_entries(const struct qhca_hca *hca,
+				 enum qhca_table id)
 {
-	const struct qhca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &hca->tables.map[id];
 
 	return map->present ? 1u << (map->log_chunk - map->log_entry) : 0;
 }
 
-bool qhca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
-		      uint32_t index, uint64_t *addr)
+bool hca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
+		     uint32_t index, uint64_t *addr)
 {
-	const struct qhca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &hca->tables.map[id];
 	uint64_t offset = (uint64_t)index << map->log_entry;
 	uint64_t chunk;
 
@@ -88,17 +88,17 @@ bool qhca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
 	return true;
 }
 
-enum qhca_cmd_status qhca_cmd_missing(const struct qhca_hca *hca,
-				      enum qhca_table id, uint32_t index)
+enum qhca_cmd_status hca_cmd_missing(const struct qhca_hca *hca,
+				     enum qhca_table id, uint32_t index)
 {
 	uint64_t addr;
 
-	return qhca_table_entry(hca, id, index, &addr) ? QHCA_CMD_BAD_STATE :
-							 QHCA_CMD_NOT_MAPPED;
+	return hca_table_entry(hca, id, index, &addr) ? QHCA_CMD_BAD_STATE :
+							QHCA_CMD_NOT_MAPPED;
 }
 
 /* Index into the node at @level, counted from 1 at the leaves. */
-static bool at_index(const struct qhca_at_root *root, unsigned int level,
+static bool at_index(const struct hca_at_root *root, unsigned int level,
 		     uint64_t offset, uint64_t *index)
 {
 	unsigned int shift = root->page_shift + QHCA_AT_BITS * (level - 1);
@@ -111,7 +111,7 @@ static bool at_index(const struct qhca_at_root *root, unsigned int level,
 }
 
 /* The part of a leaf at @level that holds the page of @offset. */
-static uint64_t at_leaf(const struct qhca_at_root *root, unsigned int level,
+static uint64_t at_leaf(const struct hca_at_root *root, unsigned int level,
 			uint64_t offset, uint64_t ate)
 {
 	unsigned int shift = root->page_shift + QHCA_AT_BITS * (level - 1);
@@ -122,9 +122,9 @@ static uint64_t at_leaf(const struct qhca_at_root *root, unsigned int level,
 	       QHCA_ATE_PRESENT | (ate & QHCA_ATE_WRITE);
 }
 
-enum qhca_walk qhca_at_walk(struct qhca_hca *hca,
-			    const struct qhca_at_root *root, uint64_t offset,
-			    uint64_t *entry, uint64_t *reads)
+enum hca_walk hca_at_walk(struct qhca_hca *hca,
+			  const struct hca_at_root *root, uint64_t offset,
+			  uint64_t *entry, uint64_t *reads)
 {
 	uint64_t node = root->base, index, ate;
 	unsigned int level;
@@ -132,19 +132,19 @@ enum qhca_walk qhca_at_walk(struct qhca_hca *hca,
 
 	for (level = root->levels; level > 0; level--) {
 		if (!at_index(root, level, offset, &index))
-			return QHCA_WALK_RANGE;
-		if (qhca_dma_read(hca, node + index * 8, raw, sizeof(raw)))
-			return QHCA_WALK_DMA;
+			return HCA_WALK_RANGE;
+		if (hca_dma_read(hca, node + index * 8, raw, sizeof(raw)))
+			return HCA_WALK_DMA;
 		if (reads)
 			(*reads)++;
 		ate = get_le64(raw);
 		if (!(ate & QHCA_ATE_PRESENT))
-			return QHCA_WALK_ABSENT;
+			return HCA_WALK_ABSENT;
 		if (level == 1 || ate & QHCA_ATE_LEAF) {
 			*entry = at_leaf(root, level, offset, ate);
-			return QHCA_WALK_OK;
+			return HCA_WALK_OK;
 		}
 		node = ate & QHCA_ATE_NODE;
 	}
-	return QHCA_WALK_RANGE;
+	return HCA_WALK_RANGE;
 }

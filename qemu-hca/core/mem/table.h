@@ -7,13 +7,13 @@
  * 2^log_chunk bytes.  Software maps a chunk before it uses an index in it
  * (MAP_CHUNKS), so a table costs memory only where it is used.
  */
-#ifndef QHCA_CORE_TABLE_H
-#define QHCA_CORE_TABLE_H
+#ifndef HCA_CORE_TABLE_H
+#define HCA_CORE_TABLE_H
 
 #include "qhca.h"
 #include "cmd.h"
 
-struct qhca_table_map {
+struct hca_table_map {
 	uint8_t log_entries;
 	uint8_t log_chunk;		/* bytes */
 	uint8_t log_entry;		/* bytes of one entry */
@@ -21,58 +21,58 @@ struct qhca_table_map {
 	uint64_t chunk[QHCA_MAX_CHUNKS]; /* bus address | 1; 0: not mapped */
 };
 
-struct qhca_tables {
-	struct qhca_table_map map[QHCA_NUM_TABLES];
+struct hca_tables {
+	struct hca_table_map map[QHCA_NUM_TABLES];
 };
 
 /* Page sizes of regions and queue buffers: QUERY_CAPS, 2^n bytes. */
-#define QHCA_MIN_PAGE_SHIFT	12
-#define QHCA_MAX_PAGE_SHIFT	39
+#define HCA_MIN_PAGE_SHIFT	12
+#define HCA_MAX_PAGE_SHIFT	39
 /* Largest region: what five levels of 4 KiB pages reach. */
-#define QHCA_MAX_LOG_MR_SIZE	57
+#define HCA_MAX_LOG_MR_SIZE	57
 
 /* Check one row of INIT_HCA against @log_max entries; false: not acceptable. */
-bool qhca_table_check(enum qhca_table id, const struct qhca_init_table *row,
-		      unsigned int log_max);
-/* Take the size of a table that qhca_table_check() accepted; nothing mapped. */
-void qhca_table_init(struct qhca_hca *hca, enum qhca_table id,
-		     const struct qhca_init_table *row);
-void qhca_tables_reset(struct qhca_hca *hca);
+bool hca_table_check(enum qhca_table id, const struct qhca_init_table *row,
+		     unsigned int log_max);
+/* Take the size of a table that hca_table_check() accepted; nothing mapped. */
+void hca_table_init(struct qhca_hca *hca, enum qhca_table id,
+		    const struct qhca_init_table *row);
+void hca_tables_reset(struct qhca_hca *hca);
 
 /* Entries of a table, 0 before INIT_HCA. */
-uint32_t qhca_table_size(const struct qhca_hca *hca, enum qhca_table id);
+uint32_t hca_table_size(const struct qhca_hca *hca, enum qhca_table id);
 
 /* Its chunk registers, and the entries that one chunk holds. */
-uint32_t qhca_table_chunks(const struct qhca_hca *hca, enum qhca_table id);
-uint32_t qhca_table_chunk_entries(const struct qhca_hca *hca,
-				  enum qhca_table id);
+uint32_t hca_table_chunks(const struct qhca_hca *hca, enum qhca_table id);
+uint32_t hca_table_chunk_entries(const struct qhca_hca *hca,
+				 enum qhca_table id);
 
 /*
  * Bus address of an entry.  false: @index is beyond the table, or its chunk is
  * not mapped; @addr is untouched then.
  */
-bool qhca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
-		      uint32_t index, uint64_t *addr);
+bool hca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
+		     uint32_t index, uint64_t *addr);
 
 /* Why there is no live object @index: NOT_MAPPED, or BAD_STATE. */
-enum qhca_cmd_status qhca_cmd_missing(const struct qhca_hca *hca,
-				      enum qhca_table id, uint32_t index);
+enum qhca_cmd_status hca_cmd_missing(const struct qhca_hca *hca,
+				     enum qhca_table id, uint32_t index);
 
 /**
- * struct qhca_at_root - an address translation tree (qhca_hw.h, QHCA_ATE_*).
+ * struct hca_at_root - an address translation tree (qhca_hw.h, QHCA_ATE_*).
  * @base: root node; with 0 levels the bus address of offset 0
  */
-struct qhca_at_root {
+struct hca_at_root {
 	uint64_t base;
 	uint8_t page_shift;
 	uint8_t levels;
 };
 
-enum qhca_walk {
-	QHCA_WALK_OK,
-	QHCA_WALK_ABSENT,		/* a node or leaf is not present */
-	QHCA_WALK_RANGE,		/* offset beyond what the root can index */
-	QHCA_WALK_DMA,
+enum hca_walk {
+	HCA_WALK_OK,
+	HCA_WALK_ABSENT,		/* a node or leaf is not present */
+	HCA_WALK_RANGE,			/* offset beyond what the root can index */
+	HCA_WALK_DMA,
 };
 
 /*
@@ -81,8 +81,8 @@ enum qhca_walk {
  * a large leaf is resolved to the part that holds the page.  At most
  * QHCA_MAX_AT_LEVELS reads, counted in @reads when not NULL.
  */
-enum qhca_walk qhca_at_walk(struct qhca_hca *hca,
-			    const struct qhca_at_root *root, uint64_t offset,
-			    uint64_t *entry, uint64_t *reads);
+enum hca_walk hca_at_walk(struct qhca_hca *hca,
+			  const struct hca_at_root *root, uint64_t offset,
+			  uint64_t *entry, uint64_t *reads);
 
-#endif /* QHCA_CORE_TABLE_H */
+#endif /* HCA_CORE_TABLE_H */

@@ -10,14 +10,14 @@
  */
 #define HW_LAST_SOL	0		/* words of qhca_cqc.rsvd */
 
-static uint32_t depth_of(const struct qhca_cq *cq)
+static uint32_t depth_of(const struct hca_cq *cq)
 {
 	return 1u << cq->log_depth;
 }
 
-static void sw_decode(const struct qhca_cqc_sw *sw, struct qhca_cq *cq)
+static void sw_decode(const struct qhca_cqc_sw *sw, struct hca_cq *cq)
 {
-	qhca_qbuf_decode(&cq->buf, &sw->buf);
+	hca_qbuf_decode(&cq->buf, &sw->buf);
 	cq->rec_offset = get_le32(&sw->rec_offset);
 	cq->eqn = get_le32(&sw->eqn);
 	cq->db_page = get_le32(&sw->db_page);
@@ -30,11 +30,11 @@ static void sw_decode(const struct qhca_cqc_sw *sw, struct qhca_cq *cq)
 
 static void cqc_encode(const void *ctx, void *image)
 {
-	const struct qhca_cq *cq = ctx;
+	const struct hca_cq *cq = ctx;
 	struct qhca_cqc *c = image;
 
 	memset(c, 0, sizeof(*c));
-	qhca_qbuf_encode(&cq->buf, &c->sw.buf);
+	hca_qbuf_encode(&cq->buf, &c->sw.buf);
 	put_le32(&c->sw.rec_offset, cq->rec_offset);
 	put_le32(&c->sw.eqn, cq->eqn);
 	put_le32(&c->sw.db_page, cq->db_page);
@@ -53,23 +53,23 @@ static void cqc_encode(const void *ctx, void *image)
 }
 
 /* The offending field of a software part, or -1: none. */
-static int sw_fault(const struct qhca_hca *hca, const struct qhca_cq *cq)
+static int sw_fault(const struct qhca_hca *hca, const struct hca_cq *cq)
 {
 	if (cq->log_depth > hca->cfg.log_max_cq_depth)
 		return offsetof(struct qhca_cqc_sw, log_depth);
-	if (!qhca_qbuf_valid(&cq->buf) ||
-	    !qhca_qbuf_holds(&cq->buf, 0,
-			     (uint64_t)CQE_SIZE << cq->log_depth))
+	if (!hca_qbuf_valid(&cq->buf) ||
+	    !hca_qbuf_holds(&cq->buf, 0,
+			    (uint64_t)CQE_SIZE << cq->log_depth))
 		return offsetof(struct qhca_cqc_sw, buf);
 	if (cq->rec_offset % sizeof(struct qhca_cq_record) ||
-	    !qhca_qbuf_holds(&cq->buf, cq->rec_offset,
-			     sizeof(struct qhca_cq_record)))
+	    !hca_qbuf_holds(&cq->buf, cq->rec_offset,
+			    sizeof(struct qhca_cq_record)))
 		return offsetof(struct qhca_cqc_sw, rec_offset);
 	if (cq->threshold > depth_of(cq))
 		return offsetof(struct qhca_cqc_sw, threshold);
 	if (cq->db_page >= hca->cfg.num_db_pages)
 		return offsetof(struct qhca_cqc_sw, db_page);
-	if (cq->eqn >= qhca_table_size(hca, QHCA_TABLE_EQ))
+	if (cq->eqn >= hca_table_size(hca, QHCA_TABLE_EQ))
 		return offsetof(struct qhca_cqc_sw, eqn);
 	if (cq->flags & ~QHCA_CQ_IGNORE_OVERRUN)
 		return offsetof(struct qhca_cqc_sw, flags);
@@ -84,7 +84,7 @@ static bool cqc_decode(struct qhca_hca *hca, uint32_t index, const void *image,
 		       void *ctx)
 {
 	const struct qhca_cqc *c = image;
-	struct qhca_cq *cq = ctx;
+	struct hca_cq *cq = ctx;
 	uint32_t state = get_le32(&c->state), arm = get_le32(&c->arm);
 
 	(void)index;
@@ -97,42 +97,42 @@ static bool cqc_decode(struct qhca_hca *hca, uint32_t index, const void *image,
 	cq->pending = get_le32(&c->pending);
 	cq->last_sol = get_le32(&c->rsvd[HW_LAST_SOL]);
 	return sw_fault(hca, cq) < 0 && cq->pi - cq->ci <= depth_of(cq) &&
-	       (state == QHCA_CQ_LIVE || state == QHCA_CQ_ERROR) &&
-	       arm <= QHCA_ARM_SOLICITED;
+	       (state == HCA_CQ_LIVE || state == HCA_CQ_ERROR) &&
+	       arm <= HCA_ARM_SOLICITED;
 }
 
-static const struct qhca_ctx_ops cq_ops = {
-	.size = sizeof(struct qhca_cq),
+static const struct hca_ctx_ops cq_ops = {
+	.size = sizeof(struct hca_cq),
 	.decode = cqc_decode,
 	.encode = cqc_encode,
 };
 
-bool qhca_cqs_create(struct qhca_hca *hca)
+bool hca_cqs_create(struct qhca_hca *hca)
 {
 	hca->cqs.slot = calloc((size_t)1 << hca->cfg.log_max_cq,
 			       sizeof(*hca->cqs.slot));
 	return hca->cqs.slot;
 }
 
-void qhca_cqs_destroy(struct qhca_hca *hca)
+void hca_cqs_destroy(struct qhca_hca *hca)
 {
-	qhca_ctxcache_fini(&hca->cqs.cache);
+	hca_ctxcache_fini(&hca->cqs.cache);
 	free(hca->cqs.slot);
 	hca->cqs.slot = NULL;
 }
 
-bool qhca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
 {
 	hca->cqs.num_timers = 0;
 	hca->cqs.first_due = QHCA_NEVER;
-	hca->cqs.num = qhca_table_size(hca, QHCA_TABLE_CQ);
-	return qhca_ctxcache_init(hca, &hca->cqs.cache, QHCA_CACHE_CQ,
-				  QHCA_TABLE_CQ, &cq_ops, geometry);
+	hca->cqs.num = hca_table_size(hca, QHCA_TABLE_CQ);
+	return hca_ctxcache_init(hca, &hca->cqs.cache, QHCA_CACHE_CQ,
+				 QHCA_TABLE_CQ, &cq_ops, geometry);
 }
 
-void qhca_cqs_fini(struct qhca_hca *hca)
+void hca_cqs_fini(struct qhca_hca *hca)
 {
-	qhca_ctxcache_fini(&hca->cqs.cache);
+	hca_ctxcache_fini(&hca->cqs.cache);
 	if (hca->cqs.slot && hca->cqs.num)
 		memset(hca->cqs.slot, 0, hca->cqs.num * sizeof(*hca->cqs.slot));
 	hca->cqs.num = 0;
@@ -140,90 +140,90 @@ void qhca_cqs_fini(struct qhca_hca *hca)
 	hca->cqs.first_due = QHCA_NEVER;
 }
 
-bool qhca_cq_exists(const struct qhca_hca *hca, uint32_t cqn)
+bool hca_cq_exists(const struct qhca_hca *hca, uint32_t cqn)
 {
 	return cqn < hca->cqs.num && hca->cqs.slot[cqn].live;
 }
 
-bool qhca_cq_ref(struct qhca_hca *hca, uint32_t cqn)
+bool hca_cq_ref(struct qhca_hca *hca, uint32_t cqn)
 {
-	if (!qhca_cq_exists(hca, cqn))
+	if (!hca_cq_exists(hca, cqn))
 		return false;
 	hca->cqs.slot[cqn].refs++;
 	return true;
 }
 
-void qhca_cq_unref(struct qhca_hca *hca, uint32_t cqn)
+void hca_cq_unref(struct qhca_hca *hca, uint32_t cqn)
 {
-	if (qhca_cq_exists(hca, cqn) && hca->cqs.slot[cqn].refs)
+	if (hca_cq_exists(hca, cqn) && hca->cqs.slot[cqn].refs)
 		hca->cqs.slot[cqn].refs--;
 }
 
-static struct qhca_cq *cq_get(struct qhca_hca *hca, uint32_t cqn)
+static struct hca_cq *cq_get(struct qhca_hca *hca, uint32_t cqn)
 {
-	if (!qhca_cq_exists(hca, cqn))
+	if (!hca_cq_exists(hca, cqn))
 		return NULL;
-	return qhca_ctx_get(hca, &hca->cqs.cache, cqn);
+	return hca_ctx_get(hca, &hca->cqs.cache, cqn);
 }
 
-static void dirty(struct qhca_hca *hca, struct qhca_cq *cq)
+static void dirty(struct qhca_hca *hca, struct hca_cq *cq)
 {
-	qhca_ctx_dirty(&hca->cqs.cache, cq);
+	hca_ctx_dirty(&hca->cqs.cache, cq);
 }
 
 /* ------------------------------------------------------------------------
  * Arming and moderation
  */
-static int tell_armed(struct qhca_hca *hca, struct qhca_cq *cq)
+static int tell_armed(struct qhca_hca *hca, struct hca_cq *cq)
 {
-	return qhca_qbuf_write32(hca, &cq->buf, cq->rec_offset +
-				 offsetof(struct qhca_cq_record, armed),
-				 cq->arm);
+	return hca_qbuf_write32(hca, &cq->buf, cq->rec_offset +
+				offsetof(struct qhca_cq_record, armed),
+				cq->arm);
 }
 
-static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
+static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
 		     uint32_t cause);
 
 /* Raise the event that was armed. */
-static void fire(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq)
+static void fire(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq)
 {
-	bool was_armed = cq->arm != QHCA_ARM_NONE;
+	bool was_armed = cq->arm != HCA_ARM_NONE;
 
-	cq->arm = QHCA_ARM_NONE;
+	cq->arm = HCA_ARM_NONE;
 	cq->pending = 0;
 	cq->events++;
 	dirty(hca, cq);
-	if (was_armed && tell_armed(hca, cq) && cq->state == QHCA_CQ_LIVE)
-		cq_error(hca, cqn, cq, QHCA_CQ_ERR_DMA);
-	qhca_event_completion(hca, cq->eqn, cqn, cq->pi);
+	if (was_armed && tell_armed(hca, cq) && cq->state == HCA_CQ_LIVE)
+		cq_error(hca, cqn, cq, HCA_CQ_ERR_DMA);
+	hca_event_completion(hca, cq->eqn, cqn, cq->pi);
 }
 
 /*
  * The CQ is of no more use: one error event, and a completion event for who
  * sleeps on it.
  */
-static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
+static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
 		     uint32_t cause)
 {
-	cq->state = QHCA_CQ_ERROR;
+	cq->state = HCA_CQ_ERROR;
 	dirty(hca, cq);
-	if (cause == QHCA_CQ_ERR_OVERRUN)
-		qhca_count(hca, QHCA_CNT_cq_overruns);
-	qhca_event(hca, QHCA_EVENT_CQ_ERROR, cqn, cause);
+	if (cause == HCA_CQ_ERR_OVERRUN)
+		hca_count(hca, QHCA_CNT_cq_overruns);
+	hca_event(hca, QHCA_EVENT_CQ_ERROR, cqn, cause);
 	if (cq->arm)
 		fire(hca, cqn, cq);
 }
 
 /* Wait for moder_usec; false: no timer is free. */
 static bool timer_start(struct qhca_hca *hca, uint32_t cqn,
-			const struct qhca_cq *cq)
+			const struct hca_cq *cq)
 {
-	struct qhca_cqs *cqs = &hca->cqs;
+	struct hca_cqs *cqs = &hca->cqs;
 	uint64_t due = hca->now + cq->moder_usec * 1000ull;
 
 	if (cqs->slot[cqn].timer)
 		return true;
-	if (cqs->num_timers == QHCA_CQ_MAX_TIMERS)
+	if (cqs->num_timers == HCA_CQ_MAX_TIMERS)
 		return false;
 	cqs->timer[cqs->num_timers].due = due;
 	cqs->timer[cqs->num_timers++].cqn = cqn;
@@ -233,7 +233,7 @@ static bool timer_start(struct qhca_hca *hca, uint32_t cqn,
 	return true;
 }
 
-static void timer_remove(struct qhca_cqs *cqs, uint32_t i)
+static void timer_remove(struct hca_cqs *cqs, uint32_t i)
 {
 	cqs->slot[cqs->timer[i].cqn].timer = false;
 	cqs->timer[i] = cqs->timer[--cqs->num_timers];
@@ -242,7 +242,7 @@ static void timer_remove(struct qhca_cqs *cqs, uint32_t i)
 /* first_due may stay too early: the run after it finds the true one. */
 static void timer_stop(struct qhca_hca *hca, uint32_t cqn)
 {
-	struct qhca_cqs *cqs = &hca->cqs;
+	struct hca_cqs *cqs = &hca->cqs;
 	uint32_t i;
 
 	for (i = 0; cqs->slot[cqn].timer && i < cqs->num_timers; i++)
@@ -251,7 +251,7 @@ static void timer_stop(struct qhca_hca *hca, uint32_t cqn)
 }
 
 /* @due qualifying completions more wait for the armed event. */
-static void event_due(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
+static void event_due(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
 		      uint32_t due)
 {
 	bool moderated = cq->moder_usec && cq->moder_count != 1;
@@ -265,7 +265,7 @@ static void event_due(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
 }
 
 /* Has software yet to see a completion that qualifies?  How many. */
-static uint32_t unseen(const struct qhca_cq *cq, uint32_t ci, bool solicited)
+static uint32_t unseen(const struct hca_cq *cq, uint32_t ci, bool solicited)
 {
 	uint32_t written = cq->pi - ci, sol = cq->last_sol - ci;
 
@@ -276,7 +276,7 @@ static uint32_t unseen(const struct qhca_cq *cq, uint32_t ci, bool solicited)
 	return sol > 0 && sol <= written ? 1 : 0;
 }
 
-static bool take_ci(struct qhca_cq *cq, uint32_t ci)
+static bool take_ci(struct hca_cq *cq, uint32_t ci)
 {
 	if (ci == cq->ci || ci - cq->ci > cq->pi - cq->ci)
 		return false;
@@ -284,41 +284,41 @@ static bool take_ci(struct qhca_cq *cq, uint32_t ci)
 	return true;
 }
 
-static void arm(struct qhca_hca *hca, uint32_t cqn, struct qhca_cq *cq,
+static void arm(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
 		uint32_t ci, bool solicited)
 {
-	uint8_t kind = solicited ? QHCA_ARM_SOLICITED : QHCA_ARM_NEXT;
+	uint8_t kind = solicited ? HCA_ARM_SOLICITED : HCA_ARM_NEXT;
 	uint32_t due;
 
-	if (cq->arm != QHCA_ARM_NEXT)
+	if (cq->arm != HCA_ARM_NEXT)
 		cq->arm = kind;
 	cq->pending = 0;
 	dirty(hca, cq);
-	due = unseen(cq, ci, cq->arm == QHCA_ARM_SOLICITED);
+	due = unseen(cq, ci, cq->arm == HCA_ARM_SOLICITED);
 	if (due)
 		event_due(hca, cqn, cq, due);
-	if (cq->arm && tell_armed(hca, cq) && cq->state == QHCA_CQ_LIVE)
-		cq_error(hca, cqn, cq, QHCA_CQ_ERR_DMA);
+	if (cq->arm && tell_armed(hca, cq) && cq->state == HCA_CQ_LIVE)
+		cq_error(hca, cqn, cq, HCA_CQ_ERR_DMA);
 }
 
-void qhca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value)
+void hca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value)
 {
 	uint32_t cqn = (uint32_t)value & QHCA_DB_NUMBER;
-	struct qhca_cq *cq = cq_get(hca, cqn);
+	struct hca_cq *cq = cq_get(hca, cqn);
 
 	if (!cq || cq->db_page != page) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
-	qhca_count(hca, QHCA_CNT_cq_arms);
+	hca_count(hca, QHCA_CNT_cq_arms);
 	arm(hca, cqn, cq, (uint32_t)(value >> 32), value & QHCA_DB_CQ_SOLICITED);
 }
 
-void qhca_cqs_run(struct qhca_hca *hca)
+void hca_cqs_run(struct qhca_hca *hca)
 {
-	struct qhca_cqs *cqs = &hca->cqs;
+	struct hca_cqs *cqs = &hca->cqs;
 	uint64_t first = QHCA_NEVER;
-	struct qhca_cq *cq;
+	struct hca_cq *cq;
 	uint32_t i = 0, cqn;
 
 	if (hca->now < cqs->first_due)
@@ -339,7 +339,7 @@ void qhca_cqs_run(struct qhca_hca *hca)
 	cqs->first_due = first;
 }
 
-uint64_t qhca_cqs_deadline(const struct qhca_hca *hca)
+uint64_t hca_cqs_deadline(const struct qhca_hca *hca)
 {
 	return hca->cqs.first_due;
 }
@@ -349,23 +349,23 @@ uint64_t qhca_cqs_deadline(const struct qhca_hca *hca)
  */
 
 /* Fetch the consumer index anew.  -1: the record is unreachable. */
-static int refetch(struct qhca_hca *hca, struct qhca_cq *cq)
+static int refetch(struct qhca_hca *hca, struct hca_cq *cq)
 {
 	uint32_t ci;
 
-	if (qhca_qbuf_read32(hca, &cq->buf, cq->rec_offset, &ci))
+	if (hca_qbuf_read32(hca, &cq->buf, cq->rec_offset, &ci))
 		return -1;
-	qhca_count(hca, QHCA_CNT_refetches);
-	qhca_count(hca, QHCA_CNT_cq_refetches);
+	hca_count(hca, QHCA_CNT_refetches);
+	hca_count(hca, QHCA_CNT_cq_refetches);
 	if (take_ci(cq, ci))
 		dirty(hca, cq);
 	else
-		qhca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(hca, QHCA_CNT_refetches_unchanged);
 	return 0;
 }
 
 /* Room for one entry; 0, or the cause of a CQ error. */
-static uint32_t make_room(struct qhca_hca *hca, struct qhca_cq *cq)
+static uint32_t make_room(struct qhca_hca *hca, struct hca_cq *cq)
 {
 	uint32_t used = cq->pi - cq->ci;
 
@@ -376,14 +376,14 @@ static uint32_t make_room(struct qhca_hca *hca, struct qhca_cq *cq)
 	}
 	if (used > cq->threshold || used == depth_of(cq)) {
 		if (used == depth_of(cq))
-			qhca_count(hca, QHCA_CNT_refetches_before_overrun);
+			hca_count(hca, QHCA_CNT_refetches_before_overrun);
 		if (refetch(hca, cq))
-			return QHCA_CQ_ERR_DMA;
+			return HCA_CQ_ERR_DMA;
 	}
-	return cq->pi - cq->ci < depth_of(cq) ? 0 : QHCA_CQ_ERR_OVERRUN;
+	return cq->pi - cq->ci < depth_of(cq) ? 0 : HCA_CQ_ERR_OVERRUN;
 }
 
-static int write_cqe(struct qhca_hca *hca, struct qhca_cq *cq,
+static int write_cqe(struct qhca_hca *hca, struct hca_cq *cq,
 		     struct qhca_cqe *cqe)
 {
 	uint32_t slot = cq->pi & (depth_of(cq) - 1);
@@ -393,8 +393,8 @@ static int write_cqe(struct qhca_hca *hca, struct qhca_cq *cq,
 		flags |= QHCA_PHASE;
 	put_le32(&cqe->flags, flags);
 	put_le64(&cqe->timestamp, hca->now - hca->reset_time);
-	if (qhca_qbuf_write_release(hca, &cq->buf, slot * CQE_SIZE, cqe,
-				    sizeof(*cqe)))
+	if (hca_qbuf_write_release(hca, &cq->buf, slot * CQE_SIZE, cqe,
+				   sizeof(*cqe)))
 		return -1;
 	cq->pi++;
 	dirty(hca, cq);
@@ -404,27 +404,27 @@ static int write_cqe(struct qhca_hca *hca, struct qhca_cq *cq,
 static void count_cqe(struct qhca_hca *hca, uint32_t cqn,
 		      const struct qhca_cqe *cqe)
 {
-	qhca_count(hca, QHCA_CNT_completions);
+	hca_count(hca, QHCA_CNT_completions);
 	if (cqe->status == QHCA_WC_WR_FLUSH_ERR)
-		qhca_count(hca, QHCA_CNT_completions_flushed);
+		hca_count(hca, QHCA_CNT_completions_flushed);
 	else if (cqe->status)
-		qhca_count(hca, QHCA_CNT_completions_error);
-	qhca_trace(hca, QHCA_TRACE_COMPLETION, cqn, get_le32(&cqe->qpn),
-		   cqe->opcode, cqe->status);
+		hca_count(hca, QHCA_CNT_completions_error);
+	hca_trace(hca, QHCA_TRACE_COMPLETION, cqn, get_le32(&cqe->qpn),
+		  cqe->opcode, cqe->status);
 }
 
-bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe)
+bool hca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe)
 {
 	bool solicited = cqe->status ||
 			 get_le32(&cqe->flags) & QHCA_CQE_SOLICITED;
-	struct qhca_cq *cq = cq_get(hca, cqn);
+	struct hca_cq *cq = cq_get(hca, cqn);
 	uint32_t cause;
 
-	if (!cq || cq->state != QHCA_CQ_LIVE)
+	if (!cq || cq->state != HCA_CQ_LIVE)
 		return false;
 	cause = make_room(hca, cq);
 	if (!cause && write_cqe(hca, cq, cqe))
-		cause = QHCA_CQ_ERR_DMA;
+		cause = HCA_CQ_ERR_DMA;
 	if (cause) {
 		cq_error(hca, cqn, cq, cause);
 		return false;
@@ -432,91 +432,91 @@ bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe)
 	count_cqe(hca, cqn, cqe);
 	if (solicited)
 		cq->last_sol = cq->pi;
-	if (cq->arm == QHCA_ARM_NEXT ||
-	    (cq->arm == QHCA_ARM_SOLICITED && solicited))
+	if (cq->arm == HCA_ARM_NEXT ||
+	    (cq->arm == HCA_ARM_SOLICITED && solicited))
 		event_due(hca, cqn, cq, 1);
 	return true;
 }
 
-bool qhca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi)
+bool hca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi)
 {
-	const struct qhca_cq *cq = qhca_ctx_peek(&hca->cqs.cache, cqn);
+	const struct hca_cq *cq = hca_ctx_peek(&hca->cqs.cache, cqn);
 
 	if (cq)
 		*pi = cq->pi;
 	return cq;
 }
 
-bool qhca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci)
+bool hca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci)
 {
 	/* all that changes of it is which translations it remembers */
-	struct qhca_cq *cq = (void *)qhca_ctx_peek(&hca->cqs.cache, cqn);
+	struct hca_cq *cq = (void *)hca_ctx_peek(&hca->cqs.cache, cqn);
 
-	return cq && !qhca_qbuf_read32(hca, &cq->buf, cq->rec_offset, ci);
+	return cq && !hca_qbuf_read32(hca, &cq->buf, cq->rec_offset, ci);
 }
 
 /* ------------------------------------------------------------------------
  * Commands
  */
-enum qhca_cmd_status qhca_cmd_create_cq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_create_cq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx)
 {
-	struct qhca_cq new_cq = { .state = QHCA_CQ_LIVE }, *cq;
+	struct hca_cq new_cq = { .state = HCA_CQ_LIVE }, *cq;
 	uint64_t addr;
 	int bad;
 
 	sw_decode((const void *)ctx->in, &new_cq);
 	bad = sw_fault(hca, &new_cq);
 	if (bad >= 0)
-		return qhca_cmd_bad(ctx, (size_t)bad);
-	if (!qhca_table_entry(hca, QHCA_TABLE_CQ, ctx->index, &addr))
+		return hca_cmd_bad(ctx, (size_t)bad);
+	if (!hca_table_entry(hca, QHCA_TABLE_CQ, ctx->index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	if (qhca_cq_exists(hca, ctx->index))
+	if (hca_cq_exists(hca, ctx->index))
 		return QHCA_CMD_IN_USE;
-	if (!qhca_eq_live(hca, new_cq.eqn))
+	if (!hca_eq_live(hca, new_cq.eqn))
 		return QHCA_CMD_BAD_STATE;
-	cq = qhca_ctx_new(hca, &hca->cqs.cache, ctx->index);
+	cq = hca_ctx_new(hca, &hca->cqs.cache, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
 	*cq = new_cq;
 	hca->cqs.slot[ctx->index].live = true;
 	hca->cqs.slot[ctx->index].refs = 0;
-	qhca_eq_ref(hca, new_cq.eqn);
-	qhca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
+	hca_eq_ref(hca, new_cq.eqn);
+	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_destroy_cq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_destroy_cq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx)
 {
-	struct qhca_cq *cq;
+	struct hca_cq *cq;
 
-	if (!qhca_cq_exists(hca, ctx->index))
-		return qhca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
+	if (!hca_cq_exists(hca, ctx->index))
+		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
 	if (hca->cqs.slot[ctx->index].refs)
 		return QHCA_CMD_IN_USE;
 	cq = cq_get(hca, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
 	timer_stop(hca, ctx->index);
-	qhca_event_forget_cq(hca, ctx->index);
-	qhca_eq_unref(hca, cq->eqn);
+	hca_event_forget_cq(hca, ctx->index);
+	hca_eq_unref(hca, cq->eqn);
 	hca->cqs.slot[ctx->index].live = false;
-	cq->state = QHCA_CQ_FREE;
+	cq->state = HCA_CQ_FREE;
 	dirty(hca, cq);
-	qhca_ctx_flush(hca, &hca->cqs.cache, ctx->index, true);
+	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, true);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_query_cq(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_query_cq(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx)
 {
-	struct qhca_cq *cq;
+	struct hca_cq *cq;
 
-	if (!qhca_cq_exists(hca, ctx->index))
-		return qhca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
+	if (!hca_cq_exists(hca, ctx->index))
+		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
 	cq = cq_get(hca, ctx->index);
-	if (!cq || qhca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false))
+	if (!cq || hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false))
 		return QHCA_CMD_DMA_ERR;
 	cqc_encode(cq, ctx->out);
 	return QHCA_CMD_OK;
@@ -524,15 +524,15 @@ enum qhca_cmd_status qhca_cmd_query_cq(struct qhca_hca *hca,
 
 /* What MODIFY_CQ would make of @cq; OK or what is wrong with it. */
 static enum qhca_cmd_status modified(const struct qhca_hca *hca,
-				     struct qhca_cmd_ctx *ctx,
-				     struct qhca_cq *cq)
+				     struct hca_cmd_ctx *ctx,
+				     struct hca_cq *cq)
 {
 	const struct qhca_cqc_sw *sw = (const void *)ctx->in;
 	int bad;
 
 	if (!ctx->param ||
 	    ctx->param & ~(QHCA_CQ_ATTR_MODERATION | QHCA_CQ_ATTR_RESIZE))
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	if ((ctx->param & QHCA_CQ_ATTR_MODERATION &&
 	     !(hca->features & QHCA_FEAT_CQ_MODERATION)) ||
 	    (ctx->param & QHCA_CQ_ATTR_RESIZE &&
@@ -543,13 +543,13 @@ static enum qhca_cmd_status modified(const struct qhca_hca *hca,
 		cq->moder_usec = get_le16(&sw->moder_usec);
 	}
 	if (ctx->param & QHCA_CQ_ATTR_RESIZE) {
-		qhca_qbuf_decode(&cq->buf, &sw->buf);
+		hca_qbuf_decode(&cq->buf, &sw->buf);
 		cq->rec_offset = get_le32(&sw->rec_offset);
 		cq->log_depth = sw->log_depth;
 		cq->threshold = get_le32(&sw->threshold);
 	}
 	bad = sw_fault(hca, cq);
-	return bad < 0 ? QHCA_CMD_OK : qhca_cmd_bad(ctx, (size_t)bad);
+	return bad < 0 ? QHCA_CMD_OK : hca_cmd_bad(ctx, (size_t)bad);
 }
 
 /*
@@ -557,14 +557,14 @@ static enum qhca_cmd_status modified(const struct qhca_hca *hca,
  * slot 0 and has phase 1, beyond any index of the old ring.
  */
 static enum qhca_cmd_status switch_ring(struct qhca_hca *hca, uint32_t cqn,
-					struct qhca_cq *old,
-					struct qhca_cq *new_cq)
+					struct hca_cq *old,
+					struct hca_cq *new_cq)
 {
 	struct qhca_cqe marker = { .opcode = QHCA_CQE_RESIZED };
 	uint32_t twice = 2u << new_cq->log_depth, next;
 
 	if (refetch(hca, old)) {
-		cq_error(hca, cqn, old, QHCA_CQ_ERR_DMA);
+		cq_error(hca, cqn, old, HCA_CQ_ERR_DMA);
 		return QHCA_CMD_BAD_STATE;
 	}
 	if (old->pi - old->ci == depth_of(old))
@@ -572,7 +572,7 @@ static enum qhca_cmd_status switch_ring(struct qhca_hca *hca, uint32_t cqn,
 	next = (old->pi + 1 + twice - 1) & ~(twice - 1);
 	put_le32(&marker.wqe, next);
 	if (write_cqe(hca, old, &marker)) {
-		cq_error(hca, cqn, old, QHCA_CQ_ERR_DMA);
+		cq_error(hca, cqn, old, HCA_CQ_ERR_DMA);
 		return QHCA_CMD_BAD_STATE;
 	}
 	new_cq->pi = next;
@@ -581,14 +581,14 @@ static enum qhca_cmd_status switch_ring(struct qhca_hca *hca, uint32_t cqn,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_modify_cq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_modify_cq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx)
 {
 	enum qhca_cmd_status status;
-	struct qhca_cq *cq, new_cq;
+	struct hca_cq *cq, new_cq;
 
-	if (!qhca_cq_exists(hca, ctx->index))
-		return qhca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
+	if (!hca_cq_exists(hca, ctx->index))
+		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
 	cq = cq_get(hca, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
@@ -597,7 +597,7 @@ enum qhca_cmd_status qhca_cmd_modify_cq(struct qhca_hca *hca,
 	if (status)
 		return status;
 	ctx->syndrome = cq->state;
-	if (cq->state != QHCA_CQ_LIVE)
+	if (cq->state != HCA_CQ_LIVE)
 		return QHCA_CMD_BAD_STATE;
 	if (ctx->param & QHCA_CQ_ATTR_RESIZE) {
 		status = switch_ring(hca, ctx->index, cq, &new_cq);
@@ -610,10 +610,10 @@ enum qhca_cmd_status qhca_cmd_modify_cq(struct qhca_hca *hca,
 	dirty(hca, cq);
 	if (ctx->param & QHCA_CQ_ATTR_RESIZE) {
 		if (tell_armed(hca, cq))
-			cq_error(hca, ctx->index, cq, QHCA_CQ_ERR_DMA);
-		else if (cq->arm == QHCA_ARM_NEXT)	/* the marker */
+			cq_error(hca, ctx->index, cq, HCA_CQ_ERR_DMA);
+		else if (cq->arm == HCA_ARM_NEXT)	/* the marker */
 			event_due(hca, ctx->index, cq, 1);
 	}
-	qhca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
+	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
 	return QHCA_CMD_OK;
 }

@@ -15,7 +15,7 @@
  *
  * Moderation: with moder_usec > 0 and moder_count != 1 a due event waits until
  * moder_count completions are due (0: no count) or moder_usec have passed
- * since the first.  At most QHCA_CQ_MAX_TIMERS wait; a further one does not.
+ * since the first.  At most HCA_CQ_MAX_TIMERS wait; a further one does not.
  *
  * Resize (MODIFY_CQ with QHCA_CQ_ATTR_RESIZE; buf, rec_offset and log_depth
  * apply): the device writes one CQE of opcode QHCA_CQE_RESIZED at pi of the old
@@ -29,70 +29,70 @@
  * room for the marker: QHCA_CMD_BAD_STATE, so software sizes a ring with one slot
  * to spare.
  */
-#ifndef QHCA_CORE_CQ_H
-#define QHCA_CORE_CQ_H
+#ifndef HCA_CORE_CQ_H
+#define HCA_CORE_CQ_H
 
 #include "qhca.h"
 #include "mem/cache.h"
 #include "cmd.h"
 #include "queue/qbuf.h"
 
-#define QHCA_CQ_MAX_TIMERS	256
+#define HCA_CQ_MAX_TIMERS	256
 
-enum qhca_cq_state { QHCA_CQ_FREE = 0, QHCA_CQ_LIVE = 1, QHCA_CQ_ERROR = 2 };
-enum qhca_cq_arm { QHCA_ARM_NONE = 0, QHCA_ARM_NEXT = 1, QHCA_ARM_SOLICITED = 2 };
+enum hca_cq_state { HCA_CQ_FREE = 0, HCA_CQ_LIVE = 1, HCA_CQ_ERROR = 2 };
+enum hca_cq_arm { HCA_ARM_NONE = 0, HCA_ARM_NEXT = 1, HCA_ARM_SOLICITED = 2 };
 
 /* detail of QHCA_EVENT_CQ_ERROR */
-#define QHCA_CQ_ERR_OVERRUN	1u
-#define QHCA_CQ_ERR_DMA		2u
+#define HCA_CQ_ERR_OVERRUN	1u
+#define HCA_CQ_ERR_DMA		2u
 
-struct qhca_cq {			/* decoded struct qhca_cqc */
-	struct qhca_qbuf buf;
+struct hca_cq {				/* decoded struct qhca_cqc */
+	struct hca_qbuf buf;
 	uint32_t rec_offset, eqn, db_page, threshold;
 	uint32_t pi, ci;
 	uint32_t last_sol;		/* index after the last solicited CQE */
 	uint32_t events, pending;	/* pending: due, held by moderation */
 	uint16_t moder_count, moder_usec;
 	uint8_t log_depth, flags;
-	uint8_t state;			/* enum qhca_cq_state */
-	uint8_t arm;			/* enum qhca_cq_arm */
+	uint8_t state;			/* enum hca_cq_state */
+	uint8_t arm;			/* enum hca_cq_arm */
 };
 
-struct qhca_cq_slot {			/* on chip, for each number */
+struct hca_cq_slot {			/* on chip, for each number */
 	uint32_t refs;			/* queues that complete here */
 	bool live;
-	bool timer;			/* is among qhca_cqs.timer */
+	bool timer;			/* is among hca_cqs.timer */
 };
 
-struct qhca_cqs {
-	struct qhca_ctxcache cache;	/* struct qhca_cq */
-	struct qhca_cq_slot *slot;	/* [1 << cfg.log_max_cq] */
+struct hca_cqs {
+	struct hca_ctxcache cache;	/* struct hca_cq */
+	struct hca_cq_slot *slot;	/* [1 << cfg.log_max_cq] */
 	uint32_t num;			/* usable, by INIT_HCA */
 	struct {
 		uint64_t due;
 		uint32_t cqn;
-	} timer[QHCA_CQ_MAX_TIMERS];	/* moderation, unordered */
+	} timer[HCA_CQ_MAX_TIMERS];	/* moderation, unordered */
 	uint32_t num_timers;
 	uint64_t first_due;		/* lower bound; QHCA_NEVER: none */
 };
 
-bool qhca_cqs_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_cqs_destroy(struct qhca_hca *hca);
+bool hca_cqs_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_cqs_destroy(struct qhca_hca *hca);
 /* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
-bool qhca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void qhca_cqs_fini(struct qhca_hca *hca);
+bool hca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
+void hca_cqs_fini(struct qhca_hca *hca);
 
-bool qhca_cq_exists(const struct qhca_hca *hca, uint32_t cqn);
+bool hca_cq_exists(const struct qhca_hca *hca, uint32_t cqn);
 /* One more queue completes to @cqn; false: no such CQ. */
-bool qhca_cq_ref(struct qhca_hca *hca, uint32_t cqn);
-void qhca_cq_unref(struct qhca_hca *hca, uint32_t cqn);
+bool hca_cq_ref(struct qhca_hca *hca, uint32_t cqn);
+void hca_cq_unref(struct qhca_hca *hca, uint32_t cqn);
 
 /*
  * Write a completion.  @cqe is little-endian, all but the timestamp and the
  * phase, which this fills in.  It is solicited if QHCA_CQE_SOLICITED is set or status
  * is not success.  false: no such CQ, or it is or now went into error.
  */
-bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
+bool hca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
 
 /*
  * How far the device has written and software has taken entries, without
@@ -100,22 +100,22 @@ bool qhca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
  * reads the record.  false: the descriptor is not at hand, or the record cannot
  * be read.
  */
-bool qhca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi);
-bool qhca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci);
+bool hca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi);
+bool hca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci);
 
 /* QHCA_DB_CQ_ARM through doorbell page @page. */
-void qhca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value);
+void hca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value);
 /* Moderation timers that are due. */
-void qhca_cqs_run(struct qhca_hca *hca);
-uint64_t qhca_cqs_deadline(const struct qhca_hca *hca);
+void hca_cqs_run(struct qhca_hca *hca);
+uint64_t hca_cqs_deadline(const struct qhca_hca *hca);
 
-enum qhca_cmd_status qhca_cmd_create_cq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_destroy_cq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_query_cq(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_modify_cq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_create_cq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_destroy_cq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_query_cq(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_modify_cq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_CQ_H */
+#endif /* HCA_CORE_CQ_H */

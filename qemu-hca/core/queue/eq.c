@@ -22,7 +22,7 @@ struct origin {
 static bool origin_of(const struct qhca_hca *hca, enum qhca_event type,
 		      uint32_t number, struct origin *o)
 {
-	const struct qhca_eqs *eqs = &hca->eqs;
+	const struct hca_eqs *eqs = &hca->eqs;
 	uint32_t base, end, first;
 
 	if (type >= QHCA_EVENT_QP_FATAL && type <= QHCA_EVENT_PATH_MIG_ERROR) {
@@ -51,7 +51,7 @@ static bool origin_of(const struct qhca_hca *hca, enum qhca_event type,
 }
 
 /* The reverse: type and number of @kind at @node. */
-static uint8_t origin_type(const struct qhca_eqs *eqs, uint32_t node,
+static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
 			   uint8_t kind, uint32_t *number)
 {
 	static const uint8_t first[] = {
@@ -69,9 +69,9 @@ static uint8_t origin_type(const struct qhca_eqs *eqs, uint32_t node,
 	return (uint8_t)(first[i] + kind);
 }
 
-bool qhca_eqs_create(struct qhca_hca *hca)
+bool hca_eqs_create(struct qhca_hca *hca)
 {
-	struct qhca_eqs *eqs = &hca->eqs;
+	struct hca_eqs *eqs = &hca->eqs;
 
 	eqs->base_srq = 1u << hca->cfg.log_max_qp;
 	eqs->base_cq = eqs->base_srq + (1u << hca->cfg.log_max_srq);
@@ -83,7 +83,7 @@ bool qhca_eqs_create(struct qhca_hca *hca)
 	return eqs->eq && eqs->held;
 }
 
-void qhca_eqs_destroy(struct qhca_hca *hca)
+void hca_eqs_destroy(struct qhca_hca *hca)
 {
 	free(hca->eqs.eq);
 	free(hca->eqs.held);
@@ -91,7 +91,7 @@ void qhca_eqs_destroy(struct qhca_hca *hca)
 	hca->eqs.held = NULL;
 }
 
-void qhca_eqs_reset(struct qhca_hca *hca)
+void hca_eqs_reset(struct qhca_hca *hca)
 {
 	memset(hca->eqs.eq, 0,
 	       sizeof(*hca->eqs.eq) << hca->cfg.log_max_eq);
@@ -107,22 +107,22 @@ void qhca_eqs_reset(struct qhca_hca *hca)
 
 static uint32_t num_eqs(const struct qhca_hca *hca)
 {
-	return qhca_table_size(hca, QHCA_TABLE_EQ);
+	return hca_table_size(hca, QHCA_TABLE_EQ);
 }
 
-bool qhca_eq_live(const struct qhca_hca *hca, uint32_t eqn)
+bool hca_eq_live(const struct qhca_hca *hca, uint32_t eqn)
 {
 	return eqn < num_eqs(hca) && hca->eqs.eq[eqn].live;
 }
 
-void qhca_eq_ref(struct qhca_hca *hca, uint32_t eqn)
+void hca_eq_ref(struct qhca_hca *hca, uint32_t eqn)
 {
 	hca->eqs.eq[eqn].refs++;
 }
 
-void qhca_eq_unref(struct qhca_hca *hca, uint32_t eqn)
+void hca_eq_unref(struct qhca_hca *hca, uint32_t eqn)
 {
-	if (qhca_eq_live(hca, eqn) && hca->eqs.eq[eqn].refs)
+	if (hca_eq_live(hca, eqn) && hca->eqs.eq[eqn].refs)
 		hca->eqs.eq[eqn].refs--;
 }
 
@@ -131,17 +131,17 @@ void qhca_eq_unref(struct qhca_hca *hca, uint32_t eqn)
  */
 static void interrupt(struct qhca_hca *hca, unsigned int vector)
 {
-	qhca_count(hca, QHCA_CNT_interrupts);
+	hca_count(hca, QHCA_CNT_interrupts);
 	hca->ops.raise_irq(hca->host, vector);
 }
 
-static uint32_t depth_of(const struct qhca_eq *eq)
+static uint32_t depth_of(const struct hca_eq *eq)
 {
 	return 1u << eq->log_depth;
 }
 
 /* Take over a consumer index if it is sane: between the old one and pi. */
-static bool take_ci(struct qhca_eq *eq, uint32_t ci)
+static bool take_ci(struct hca_eq *eq, uint32_t ci)
 {
 	if (ci == eq->ci || ci - eq->ci > eq->pi - eq->ci)
 		return false;
@@ -150,23 +150,23 @@ static bool take_ci(struct qhca_eq *eq, uint32_t ci)
 }
 
 /* -1: the EQ is unreachable and the HCA dead. */
-static int refetch(struct qhca_hca *hca, struct qhca_eq *eq)
+static int refetch(struct qhca_hca *hca, struct hca_eq *eq)
 {
 	uint32_t ci;
 
-	if (qhca_qbuf_read32(hca, &eq->buf, eq->rec_offset, &ci)) {
-		qhca_fatal(hca, QHCA_FATAL_EQ_DMA,
-			   (uint32_t)(eq - hca->eqs.eq));
+	if (hca_qbuf_read32(hca, &eq->buf, eq->rec_offset, &ci)) {
+		hca_fatal(hca, QHCA_FATAL_EQ_DMA,
+			  (uint32_t)(eq - hca->eqs.eq));
 		return -1;
 	}
-	qhca_count(hca, QHCA_CNT_refetches);
+	hca_count(hca, QHCA_CNT_refetches);
 	if (!take_ci(eq, ci))
-		qhca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(hca, QHCA_CNT_refetches_unchanged);
 	return 0;
 }
 
 /* Is there room for an entry?  Looks at the record before it says no. */
-static bool has_room(struct qhca_hca *hca, struct qhca_eq *eq)
+static bool has_room(struct qhca_hca *hca, struct hca_eq *eq)
 {
 	if (eq->pi - eq->ci < depth_of(eq))
 		return true;
@@ -174,31 +174,31 @@ static bool has_room(struct qhca_hca *hca, struct qhca_eq *eq)
 }
 
 /* Write an entry for which there is room; phase is filled in. */
-static int put_eqe(struct qhca_hca *hca, struct qhca_eq *eq,
+static int put_eqe(struct qhca_hca *hca, struct hca_eq *eq,
 		   struct qhca_eqe *eqe)
 {
 	uint32_t slot = eq->pi & (depth_of(eq) - 1);
 
 	put_le32(&eqe->phase, eq->pi >> eq->log_depth & 1 ? 0 : QHCA_PHASE);
-	if (qhca_qbuf_write_release(hca, &eq->buf, slot * EQE_SIZE, eqe,
-				    sizeof(*eqe)))
+	if (hca_qbuf_write_release(hca, &eq->buf, slot * EQE_SIZE, eqe,
+				   sizeof(*eqe)))
 		return -1;
 	eq->pi++;
 	return 0;
 }
 
-static void write_eqe(struct qhca_hca *hca, struct qhca_eq *eq,
+static void write_eqe(struct qhca_hca *hca, struct hca_eq *eq,
 		      struct qhca_eqe *eqe)
 {
 	uint32_t eqn = (uint32_t)(eq - hca->eqs.eq);
 
 	if (put_eqe(hca, eq, eqe)) {
-		qhca_fatal(hca, QHCA_FATAL_EQ_DMA, eqn);
+		hca_fatal(hca, QHCA_FATAL_EQ_DMA, eqn);
 		return;
 	}
-	qhca_count(hca, QHCA_CNT_events);
-	qhca_trace(hca, QHCA_TRACE_EVENT, eqn, eqe->type,
-		   get_le32(&eqe->number), 0);
+	hca_count(hca, QHCA_CNT_events);
+	hca_trace(hca, QHCA_TRACE_EVENT, eqn, eqe->type,
+		  get_le32(&eqe->number), 0);
 	if (eq->armed) {
 		eq->armed = false;
 		interrupt(hca, eq->vector);
@@ -208,18 +208,18 @@ static void write_eqe(struct qhca_hca *hca, struct qhca_eq *eq,
 /* ------------------------------------------------------------------------
  * Held events
  */
-static bool waits(const struct qhca_hca *hca, const struct qhca_eq *eq)
+static bool waits(const struct qhca_hca *hca, const struct hca_eq *eq)
 {
-	return eq->held_head != QHCA_HELD_NONE ||
+	return eq->held_head != HCA_HELD_NONE ||
 	       (eq == &hca->eqs.eq[QHCA_EQN_ASYNC] && hca->eqs.cmd_held);
 }
 
-static void count_held(struct qhca_hca *hca, struct qhca_eq *eq)
+static void count_held(struct qhca_hca *hca, struct hca_eq *eq)
 {
 	eq->overruns++;
-	qhca_count(hca, QHCA_CNT_events_held);
+	hca_count(hca, QHCA_CNT_events_held);
 	if (hca->eqs.num_waiting++ == 0)
-		hca->eqs.next_poll = hca->now + QHCA_EQ_POLL_NS;
+		hca->eqs.next_poll = hca->now + HCA_EQ_POLL_NS;
 }
 
 /*
@@ -237,18 +237,18 @@ static void recount(struct qhca_hca *hca, bool more)
 	if (!n)
 		hca->eqs.next_poll = QHCA_NEVER;
 	else
-		hca->eqs.next_poll = hca->now + (more ? 0 : QHCA_EQ_POLL_NS);
+		hca->eqs.next_poll = hca->now + (more ? 0 : HCA_EQ_POLL_NS);
 }
 
-static void link_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
+static void link_node(struct qhca_hca *hca, struct hca_eq *eq, uint32_t node)
 {
-	struct qhca_held *held = hca->eqs.held;
+	struct hca_held *held = hca->eqs.held;
 
 	held[node].linked = true;
 	held[node].eqn = (uint16_t)(eq - hca->eqs.eq);
-	held[node].next = QHCA_HELD_NONE;
+	held[node].next = HCA_HELD_NONE;
 	held[node].prev = eq->held_tail;
-	if (eq->held_head == QHCA_HELD_NONE)
+	if (eq->held_head == HCA_HELD_NONE)
 		eq->held_head = node;
 	else
 		held[eq->held_tail].next = node;
@@ -256,15 +256,15 @@ static void link_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
 	hca->eqs.num_linked++;
 }
 
-static void unlink_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
+static void unlink_node(struct qhca_hca *hca, struct hca_eq *eq, uint32_t node)
 {
-	struct qhca_held *held = hca->eqs.held, *h = &held[node];
+	struct hca_held *held = hca->eqs.held, *h = &held[node];
 
-	if (h->prev == QHCA_HELD_NONE)
+	if (h->prev == HCA_HELD_NONE)
 		eq->held_head = h->next;
 	else
 		held[h->prev].next = h->next;
-	if (h->next == QHCA_HELD_NONE)
+	if (h->next == HCA_HELD_NONE)
 		eq->held_tail = h->prev;
 	else
 		held[h->next].prev = h->prev;
@@ -272,10 +272,10 @@ static void unlink_node(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t node)
 	hca->eqs.num_linked--;
 }
 
-static void hold(struct qhca_hca *hca, struct qhca_eq *eq,
+static void hold(struct qhca_hca *hca, struct hca_eq *eq,
 		 const struct origin *o, uint32_t detail)
 {
-	struct qhca_held *h = &hca->eqs.held[o->node];
+	struct hca_held *h = &hca->eqs.held[o->node];
 	unsigned int i;
 
 	count_held(hca, eq);
@@ -306,8 +306,8 @@ static bool fill_held(struct qhca_hca *hca, uint32_t node, uint8_t kind,
 
 	if (node < hca->eqs.base_srq && kind >= KIND_FAULT) {
 		fill_eqe(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
-		return qhca_fault_info(hca, node, kind - KIND_FAULT,
-				       &eqe->fault);
+		return hca_fault_info(hca, node, kind - KIND_FAULT,
+				      &eqe->fault);
 	}
 	type = origin_type(&hca->eqs, node, kind, &number);
 	fill_eqe(eqe, type, number, detail);
@@ -315,11 +315,11 @@ static bool fill_held(struct qhca_hca *hca, uint32_t node, uint8_t kind,
 }
 
 /* Take the oldest held event of @eq, of which there is one; false: as above. */
-static bool take_held(struct qhca_hca *hca, struct qhca_eq *eq,
+static bool take_held(struct qhca_hca *hca, struct hca_eq *eq,
 		      struct qhca_eqe *eqe)
 {
 	uint32_t node = eq->held_head;
-	struct qhca_held *h = &hca->eqs.held[node];
+	struct hca_held *h = &hca->eqs.held[node];
 	uint32_t detail = h->detail;
 	uint8_t kind = h->order & 15;
 
@@ -331,13 +331,13 @@ static bool take_held(struct qhca_hca *hca, struct qhca_eq *eq,
 
 static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
 {
-	struct qhca_eqs *eqs = &hca->eqs;
+	struct hca_eqs *eqs = &hca->eqs;
 	uint32_t slot;
 
-	for (slot = 0; slot < QHCA_NUM_CMD_SLOTS; slot++)
+	for (slot = 0; slot < HCA_NUM_CMD_SLOTS; slot++)
 		if (eqs->cmd_held >> slot & 1)
 			break;
-	if (slot == QHCA_NUM_CMD_SLOTS)
+	if (slot == HCA_NUM_CMD_SLOTS)
 		return false;
 	eqs->cmd_held &= ~(1u << slot);
 	fill_eqe(eqe, QHCA_EVENT_CMD, slot, eqs->cmd[slot].detail);
@@ -350,12 +350,12 @@ static bool take_held_cmd(struct qhca_hca *hca, struct qhca_eqe *eqe)
  * Write what @eq holds, as far as there is room, and at most *@budget events, from
  * which it takes what it looked at.
  */
-static void drain(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t *budget)
+static void drain(struct qhca_hca *hca, struct hca_eq *eq, uint32_t *budget)
 {
 	bool async = eq == &hca->eqs.eq[QHCA_EQN_ASYNC];
 	struct qhca_eqe eqe;
 
-	for (; *budget && waits(hca, eq) && !qhca_is_dead(hca) &&
+	for (; *budget && waits(hca, eq) && !hca_is_dead(hca) &&
 	       has_room(hca, eq); --*budget)
 		if ((async && take_held_cmd(hca, &eqe)) ||
 		    take_held(hca, eq, &eqe))
@@ -363,15 +363,15 @@ static void drain(struct qhca_hca *hca, struct qhca_eq *eq, uint32_t *budget)
 }
 
 /* The queues take turns at being first, since the budget is that of all. */
-void qhca_eqs_run(struct qhca_hca *hca)
+void hca_eqs_run(struct qhca_hca *hca)
 {
-	struct qhca_eqs *eqs = &hca->eqs;
-	uint32_t budget = QHCA_EQ_DRAIN, n = num_eqs(hca), i;
+	struct hca_eqs *eqs = &hca->eqs;
+	uint32_t budget = HCA_EQ_DRAIN, n = num_eqs(hca), i;
 
 	if (eqs->num_waiting == 0 || hca->now < eqs->next_poll)
 		return;
-	for (i = 0; i < n && budget && !qhca_is_dead(hca); i++) {
-		struct qhca_eq *eq = &eqs->eq[(eqs->turn + i) % n];
+	for (i = 0; i < n && budget && !hca_is_dead(hca); i++) {
+		struct hca_eq *eq = &eqs->eq[(eqs->turn + i) % n];
 
 		if (eq->live)
 			drain(hca, eq, &budget);
@@ -381,12 +381,12 @@ void qhca_eqs_run(struct qhca_hca *hca)
 	recount(hca, !budget);
 }
 
-bool qhca_eqs_pending(const struct qhca_hca *hca)
+bool hca_eqs_pending(const struct qhca_hca *hca)
 {
 	return hca->eqs.num_waiting && hca->eqs.next_poll <= hca->now;
 }
 
-uint64_t qhca_eqs_deadline(const struct qhca_hca *hca)
+uint64_t hca_eqs_deadline(const struct qhca_hca *hca)
 {
 	return hca->eqs.num_waiting ? hca->eqs.next_poll : QHCA_NEVER;
 }
@@ -394,23 +394,23 @@ uint64_t qhca_eqs_deadline(const struct qhca_hca *hca)
 /* Drop what an object has waiting. */
 static void forget(struct qhca_hca *hca, uint32_t node, uint32_t end)
 {
-	struct qhca_held *held = hca->eqs.held;
+	struct hca_held *held = hca->eqs.held;
 
 	if (node < end && held[node].linked)
 		unlink_node(hca, &hca->eqs.eq[held[node].eqn], node);
 }
 
-void qhca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn)
+void hca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn)
 {
 	forget(hca, qpn, hca->eqs.base_srq);
 }
 
-void qhca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn)
+void hca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn)
 {
 	forget(hca, hca->eqs.base_srq + srqn, hca->eqs.base_cq);
 }
 
-void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn)
+void hca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn)
 {
 	forget(hca, hca->eqs.base_cq + cqn, hca->eqs.base_comp);
 	forget(hca, hca->eqs.base_comp + cqn, hca->eqs.base_misc);
@@ -427,9 +427,9 @@ static void post_eqe(struct qhca_hca *hca, uint32_t eqn, struct qhca_eqe *eqe,
 		     const struct origin *o)
 {
 	uint32_t budget = DRAIN_FIRST;
-	struct qhca_eq *eq;
+	struct hca_eq *eq;
 
-	if (qhca_is_dead(hca) || !qhca_eq_live(hca, eqn))
+	if (hca_is_dead(hca) || !hca_eq_live(hca, eqn))
 		return;
 	eq = &hca->eqs.eq[eqn];
 	if (waits(hca, eq))
@@ -451,15 +451,15 @@ static void post(struct qhca_hca *hca, uint32_t eqn, enum qhca_event type,
 		 origin_of(hca, type, number, &o) ? &o : NULL);
 }
 
-void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
-		uint32_t detail)
+void hca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
+	       uint32_t detail)
 {
 	post(hca, QHCA_EQN_ASYNC, type, number, detail);
 }
 
 static bool is_held(const struct qhca_hca *hca, const struct origin *o)
 {
-	const struct qhca_held *h = &hca->eqs.held[o->node];
+	const struct hca_held *h = &hca->eqs.held[o->node];
 
 	for (unsigned int i = 0; i < h->count; i++)
 		if ((h->order >> 4 * i & 15) == o->kind)
@@ -467,8 +467,8 @@ static bool is_held(const struct qhca_hca *hca, const struct origin *o)
 	return false;
 }
 
-void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
-		      const struct qhca_fault_info *info)
+void hca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+		     const struct qhca_fault_info *info)
 {
 	const struct origin o = {
 		.node = qpn, .kind = (uint8_t)(KIND_FAULT + dir),
@@ -483,20 +483,20 @@ void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
 	post_eqe(hca, QHCA_EQN_ASYNC, &eqe, &o);
 }
 
-void qhca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
-			   uint32_t pi)
+void hca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
+			  uint32_t pi)
 {
 	post(hca, eqn, QHCA_EVENT_COMPLETION, cqn, pi);
 }
 
-void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
-		    uint8_t status, uint32_t detail)
+void hca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
+		   uint8_t status, uint32_t detail)
 {
-	struct qhca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
+	struct hca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
 	uint32_t budget = DRAIN_FIRST;
 	struct qhca_eqe eqe;
 
-	if (qhca_is_dead(hca) || !qhca_eq_live(hca, QHCA_EQN_ASYNC))
+	if (hca_is_dead(hca) || !hca_eq_live(hca, QHCA_EQN_ASYNC))
 		return;
 	if (waits(hca, eq))
 		drain(hca, eq, &budget);
@@ -514,13 +514,13 @@ void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
 	count_held(hca, eq);
 }
 
-void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
-		      uint32_t info)
+void hca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
+		     uint32_t info)
 {
-	struct qhca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
+	struct hca_eq *eq = &hca->eqs.eq[QHCA_EQN_ASYNC];
 	struct qhca_eqe eqe;
 
-	if (!qhca_eq_live(hca, QHCA_EQN_ASYNC)) {
+	if (!hca_eq_live(hca, QHCA_EQN_ASYNC)) {
 		interrupt(hca, 0);
 		return;
 	}
@@ -528,7 +528,7 @@ void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
 	    has_room(hca, eq)) {
 		fill_eqe(&eqe, QHCA_EVENT_DEVICE_FATAL, cause, info);
 		if (!put_eqe(hca, eq, &eqe))
-			qhca_count(hca, QHCA_CNT_events);
+			hca_count(hca, QHCA_CNT_events);
 	}
 	eq->armed = false;
 	interrupt(hca, eq->vector);
@@ -537,35 +537,35 @@ void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
 /* ------------------------------------------------------------------------
  * Doorbell and commands
  */
-void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
+void hca_eq_doorbell(struct qhca_hca *hca, uint64_t value)
 {
 	uint32_t eqn = (uint32_t)value & QHCA_DB_NUMBER;
-	uint32_t ci = (uint32_t)(value >> 32), budget = QHCA_EQ_DRAIN;
-	struct qhca_eq *eq;
+	uint32_t ci = (uint32_t)(value >> 32), budget = HCA_EQ_DRAIN;
+	struct hca_eq *eq;
 
-	if (!qhca_eq_live(hca, eqn)) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+	if (!hca_eq_live(hca, eqn)) {
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
-	qhca_count(hca, QHCA_CNT_eq_arms);
+	hca_count(hca, QHCA_CNT_eq_arms);
 	eq = &hca->eqs.eq[eqn];
 	take_ci(eq, ci);
 	if (waits(hca, eq)) {
 		/* Other queues may be due at once; that must not be put off. */
-		bool due = qhca_eqs_pending(hca);
+		bool due = hca_eqs_pending(hca);
 
 		drain(hca, eq, &budget);
 		recount(hca, due || !budget);
 	}
 	eq->armed = eq->pi == ci;
-	if (!eq->armed && !qhca_is_dead(hca))
+	if (!eq->armed && !hca_is_dead(hca))
 		interrupt(hca, eq->vector);
 }
 
-static void eqc_encode(const struct qhca_eq *eq, struct qhca_eqc *image)
+static void eqc_encode(const struct hca_eq *eq, struct qhca_eqc *image)
 {
 	memset(image, 0, sizeof(*image));
-	qhca_qbuf_encode(&eq->buf, &image->sw.buf);
+	hca_qbuf_encode(&eq->buf, &image->sw.buf);
 	put_le32(&image->sw.rec_offset, eq->rec_offset);
 	image->sw.log_depth = eq->log_depth;
 	put_le16(&image->sw.vector, eq->vector);
@@ -583,50 +583,50 @@ static void eqc_write(struct qhca_hca *hca, uint32_t eqn)
 	uint64_t addr;
 
 	eqc_encode(&hca->eqs.eq[eqn], &image);
-	if (qhca_table_entry(hca, QHCA_TABLE_EQ, eqn, &addr) &&
-	    qhca_dma_write(hca, addr, &image, sizeof(image)))
-		qhca_fatal(hca, QHCA_FATAL_TABLE_DMA,
-			   (uint32_t)QHCA_TABLE_EQ << 24 | eqn);
+	if (hca_table_entry(hca, QHCA_TABLE_EQ, eqn, &addr) &&
+	    hca_dma_write(hca, addr, &image, sizeof(image)))
+		hca_fatal(hca, QHCA_FATAL_TABLE_DMA,
+			  (uint32_t)QHCA_TABLE_EQ << 24 | eqn);
 }
 
 static enum qhca_cmd_status eq_check(const struct qhca_hca *hca,
-				     struct qhca_cmd_ctx *ctx,
-				     const struct qhca_eq *eq)
+				     struct hca_cmd_ctx *ctx,
+				     const struct hca_eq *eq)
 {
 	if (eq->log_depth > hca->cfg.log_max_eq_depth)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, log_depth));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, log_depth));
 	if (eq->vector >= hca->cfg.num_vectors)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, vector));
-	if (!qhca_qbuf_valid(&eq->buf) ||
-	    !qhca_qbuf_holds(&eq->buf, 0,
-			     (uint64_t)EQE_SIZE << eq->log_depth))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, buf));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, vector));
+	if (!hca_qbuf_valid(&eq->buf) ||
+	    !hca_qbuf_holds(&eq->buf, 0,
+			    (uint64_t)EQE_SIZE << eq->log_depth))
+		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, buf));
 	if (eq->rec_offset % sizeof(struct qhca_eq_record) ||
-	    !qhca_qbuf_holds(&eq->buf, eq->rec_offset,
-			     sizeof(struct qhca_eq_record)))
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_eqc_sw, rec_offset));
+	    !hca_qbuf_holds(&eq->buf, eq->rec_offset,
+			    sizeof(struct qhca_eq_record)))
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_eqc_sw, rec_offset));
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_create_eq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_eqc_sw *sw = (const void *)ctx->in;
-	struct qhca_eq eq = {
+	struct hca_eq eq = {
 		.rec_offset = get_le32(&sw->rec_offset),
 		.vector = get_le16(&sw->vector), .log_depth = sw->log_depth,
-		.held_head = QHCA_HELD_NONE, .held_tail = QHCA_HELD_NONE,
+		.held_head = HCA_HELD_NONE, .held_tail = HCA_HELD_NONE,
 		.live = true,
 	};
 	enum qhca_cmd_status status;
 	uint64_t addr;
 
-	qhca_qbuf_decode(&eq.buf, &sw->buf);
+	hca_qbuf_decode(&eq.buf, &sw->buf);
 	status = eq_check(hca, ctx, &eq);
 	if (status)
 		return status;
-	if (!qhca_table_entry(hca, QHCA_TABLE_EQ, ctx->index, &addr))
+	if (!hca_table_entry(hca, QHCA_TABLE_EQ, ctx->index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
 	if (hca->eqs.eq[ctx->index].live)
 		return QHCA_CMD_IN_USE;
@@ -638,24 +638,24 @@ enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
 /* Nodes that one call of DESTROY_EQ empties. */
 #define DESTROY_SLICE	1024u
 
-enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_destroy_eq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx)
 {
-	struct qhca_eq *eq = &hca->eqs.eq[ctx->index];
+	struct hca_eq *eq = &hca->eqs.eq[ctx->index];
 	unsigned int i;
 
 	if (ctx->step == 0) {
 		if (!eq->live)
-			return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
+			return hca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
 		if (eq->refs)
 			return QHCA_CMD_IN_USE;
 		eq->live = false;	/* nothing is held any more */
 		ctx->step = 1;
 	}
-	for (i = 0; i < DESTROY_SLICE && eq->held_head != QHCA_HELD_NONE; i++)
+	for (i = 0; i < DESTROY_SLICE && eq->held_head != HCA_HELD_NONE; i++)
 		unlink_node(hca, eq, eq->held_head);
-	if (eq->held_head != QHCA_HELD_NONE)
-		return QHCA_CMD_AGAIN;
+	if (eq->held_head != HCA_HELD_NONE)
+		return HCA_CMD_AGAIN;
 	if (ctx->index == QHCA_EQN_ASYNC)
 		hca->eqs.cmd_held = 0;
 	recount(hca, false);
@@ -663,13 +663,13 @@ enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_query_eq(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_query_eq(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx)
 {
 	struct qhca_eqc image;
 
 	if (!hca->eqs.eq[ctx->index].live)
-		return qhca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
+		return hca_cmd_missing(hca, QHCA_TABLE_EQ, ctx->index);
 	eqc_write(hca, ctx->index);
 	eqc_encode(&hca->eqs.eq[ctx->index], &image);
 	memcpy(ctx->out, &image, sizeof(image));

@@ -11,28 +11,28 @@
  * of the same object coalesces.  A command's
  * event is held in its slot; the slot's next command with an event waits for it.
  * Held events are written when the record's ci shows room: looked at when
- * the queue is armed, and every QHCA_EQ_POLL_NS meanwhile.  One call writes at most
- * QHCA_EQ_DRAIN of them, since a queue may be as deep as there are objects; the
+ * the queue is armed, and every HCA_EQ_POLL_NS meanwhile.  One call writes at most
+ * HCA_EQ_DRAIN of them, since a queue may be as deep as there are objects; the
  * next calls of qhca_run() write the rest.
  *
  * Interrupts: an armed queue raises its vector with the next entry written and
  * is then no longer armed.  The arm doorbell carries ci; if entries were
  * written beyond it the interrupt is raised at once.
  */
-#ifndef QHCA_CORE_EQ_H
-#define QHCA_CORE_EQ_H
+#ifndef HCA_CORE_EQ_H
+#define HCA_CORE_EQ_H
 
 #include "qhca.h"
 #include "cmd.h"
 #include "queue/qbuf.h"
 
-#define QHCA_MAX_LOG_EQ		8
-#define QHCA_EQ_POLL_NS		100000u
-#define QHCA_EQ_DRAIN		64u
+#define HCA_MAX_LOG_EQ		8
+#define HCA_EQ_POLL_NS		100000u
+#define HCA_EQ_DRAIN		64u
 
-#define QHCA_HELD_NONE		UINT32_MAX
+#define HCA_HELD_NONE		UINT32_MAX
 
-struct qhca_held {			/* events of one object, waiting */
+struct hca_held {			/* events of one object, waiting */
 	uint32_t next, prev;		/* in its queue's list */
 	uint32_t detail;		/* of the latest */
 	uint32_t order;			/* a nibble for each kind, first lowest: a QP
@@ -42,80 +42,80 @@ struct qhca_held {			/* events of one object, waiting */
 	bool linked;
 };
 
-struct qhca_eq {
-	struct qhca_qbuf buf;
+struct hca_eq {
+	struct hca_qbuf buf;
 	uint32_t rec_offset;
 	uint32_t pi, ci;
 	uint32_t overruns;		/* times an event had to be held */
 	uint32_t refs;			/* CQs that report here */
-	uint32_t held_head, held_tail;	/* nodes, QHCA_HELD_NONE: none */
+	uint32_t held_head, held_tail;	/* nodes, HCA_HELD_NONE: none */
 	uint16_t vector;
 	uint8_t log_depth;
 	bool live, armed;
 };
 
-struct qhca_eqs {
-	struct qhca_eq *eq;		/* [1 << cfg.log_max_eq] */
-	struct qhca_held *held;		/* QPs, SRQs, CQ errors, completions, rest */
+struct hca_eqs {
+	struct hca_eq *eq;		/* [1 << cfg.log_max_eq] */
+	struct hca_held *held;		/* QPs, SRQs, CQ errors, completions, rest */
 	uint32_t base_srq, base_cq, base_comp, base_misc, num_nodes;
 	uint32_t cmd_held;		/* command slots whose event is held */
 	struct {
 		uint32_t detail;
 		uint16_t token;
 		uint8_t status;
-	} cmd[QHCA_NUM_CMD_SLOTS];
+	} cmd[HCA_NUM_CMD_SLOTS];
 	uint32_t num_linked;		/* nodes that hold something */
 	uint32_t num_waiting;		/* not 0 while anything is held */
 	uint32_t turn;			/* whose held events are written first */
 	uint64_t next_poll;
 };
 
-bool qhca_eqs_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_eqs_destroy(struct qhca_hca *hca);
-void qhca_eqs_reset(struct qhca_hca *hca);
+bool hca_eqs_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_eqs_destroy(struct qhca_hca *hca);
+void hca_eqs_reset(struct qhca_hca *hca);
 
 /*
  * Asynchronous event to EQ 0; held, never lost; forgotten only when there is
  * no EQ 0.  @number is a QPN, CQN, SRQN or port as @type says.
  */
-void qhca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
-		uint32_t detail);
+void hca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
+	       uint32_t detail);
 /*
- * Page fault of @qpn's direction @dir (enum qhca_fault_dir) to EQ 0.  Held, it
+ * Page fault of @qpn's direction @dir (enum hca_fault_dir) to EQ 0.  Held, it
  * is filled in later from the QP's context.
  */
-void qhca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
-		      const struct qhca_fault_info *info);
+void hca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+		     const struct qhca_fault_info *info);
 /* Command @slot has been completed with QHCA_CMD_F_EVENT. */
-void qhca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
-		    uint8_t status, uint32_t detail);
+void hca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
+		   uint8_t status, uint32_t detail);
 /* Completion event of a CQ to EQ @eqn. */
-void qhca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
-			   uint32_t pi);
+void hca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
+			  uint32_t pi);
 /* The last event before silence; raises EQ 0's vector armed or not. */
-void qhca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
-		      uint32_t info);
+void hca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
+		     uint32_t info);
 /* A number is being destroyed: forget what it has waiting. */
-void qhca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn);
-void qhca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn);
-void qhca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn);
+void hca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn);
+void hca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn);
+void hca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn);
 
-bool qhca_eq_live(const struct qhca_hca *hca, uint32_t eqn);
-void qhca_eq_ref(struct qhca_hca *hca, uint32_t eqn);
-void qhca_eq_unref(struct qhca_hca *hca, uint32_t eqn);
+bool hca_eq_live(const struct qhca_hca *hca, uint32_t eqn);
+void hca_eq_ref(struct qhca_hca *hca, uint32_t eqn);
+void hca_eq_unref(struct qhca_hca *hca, uint32_t eqn);
 
-void qhca_eq_doorbell(struct qhca_hca *hca, uint64_t value);
+void hca_eq_doorbell(struct qhca_hca *hca, uint64_t value);
 /* Write held events for which there is room by now. */
-void qhca_eqs_run(struct qhca_hca *hca);
-uint64_t qhca_eqs_deadline(const struct qhca_hca *hca);
+void hca_eqs_run(struct qhca_hca *hca);
+uint64_t hca_eqs_deadline(const struct qhca_hca *hca);
 /* Are there more of those than one call writes? */
-bool qhca_eqs_pending(const struct qhca_hca *hca);
+bool hca_eqs_pending(const struct qhca_hca *hca);
 
-enum qhca_cmd_status qhca_cmd_create_eq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_destroy_eq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_query_eq(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_create_eq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_destroy_eq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_query_eq(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_EQ_H */
+#endif /* HCA_CORE_EQ_H */

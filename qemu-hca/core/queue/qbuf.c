@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
 
-void qhca_qbuf_decode(struct qhca_qbuf *qb, const struct qhca_buf *image)
+void hca_qbuf_decode(struct hca_qbuf *qb, const struct qhca_buf *image)
 {
 	memset(qb, 0, sizeof(*qb));
 	qb->base = get_le64(&image->base);
@@ -10,7 +10,7 @@ void qhca_qbuf_decode(struct qhca_qbuf *qb, const struct qhca_buf *image)
 	qb->levels = image->levels;
 }
 
-void qhca_qbuf_encode(const struct qhca_qbuf *qb, struct qhca_buf *image)
+void hca_qbuf_encode(const struct hca_qbuf *qb, struct qhca_buf *image)
 {
 	memset(image, 0, sizeof(*image));
 	put_le64(&image->base, qb->base);
@@ -19,7 +19,7 @@ void qhca_qbuf_encode(const struct qhca_qbuf *qb, struct qhca_buf *image)
 	image->levels = qb->levels;
 }
 
-bool qhca_qbuf_valid(const struct qhca_qbuf *qb)
+bool hca_qbuf_valid(const struct hca_qbuf *qb)
 {
 	unsigned int reach;
 
@@ -28,20 +28,20 @@ bool qhca_qbuf_valid(const struct qhca_qbuf *qb)
 	if (qb->levels == 0)
 		return qb->base <= UINT64_MAX - qb->length;
 	if (qb->levels > QHCA_MAX_AT_LEVELS ||
-	    qb->page_shift < QHCA_MIN_PAGE_SHIFT ||
-	    qb->page_shift > QHCA_MAX_PAGE_SHIFT)
+	    qb->page_shift < HCA_MIN_PAGE_SHIFT ||
+	    qb->page_shift > HCA_MAX_PAGE_SHIFT)
 		return false;
 	reach = qb->page_shift + QHCA_AT_BITS * qb->levels;
 	return reach >= 32 || qb->length <= 1ull << reach;
 }
 
 /* Translation of a page of the buffer; 0: none. */
-static uint64_t qbuf_page(struct qhca_hca *hca, struct qhca_qbuf *qb,
+static uint64_t qbuf_page(struct qhca_hca *hca, struct hca_qbuf *qb,
 			  uint32_t offset)
 {
 	uint32_t page = (uint32_t)((uint64_t)offset >> qb->page_shift);
-	unsigned int way = page % QHCA_QBUF_WAYS;
-	struct qhca_at_root root = {
+	unsigned int way = page % HCA_QBUF_WAYS;
+	struct hca_at_root root = {
 		.base = qb->base, .page_shift = qb->page_shift,
 		.levels = qb->levels,
 	};
@@ -49,7 +49,7 @@ static uint64_t qbuf_page(struct qhca_hca *hca, struct qhca_qbuf *qb,
 
 	if (qb->page[way] == page && qb->entry[way])
 		return qb->entry[way];
-	if (qhca_at_walk(hca, &root, offset, &entry, NULL) != QHCA_WALK_OK)
+	if (hca_at_walk(hca, &root, offset, &entry, NULL) != HCA_WALK_OK)
 		return 0;
 	qb->page[way] = page;
 	qb->entry[way] = entry;
@@ -60,12 +60,12 @@ static uint64_t qbuf_page(struct qhca_hca *hca, struct qhca_qbuf *qb,
  * Bus address of @offset and how many of @len bytes follow it there.  -1: out
  * of bounds, not present, or not writable though @write.
  */
-static int qbuf_map(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
+static int qbuf_map(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
 		    size_t len, bool write, uint64_t *addr, size_t *here)
 {
 	uint64_t entry, in_page, room;
 
-	if (!qhca_qbuf_holds(qb, offset, len))
+	if (!hca_qbuf_holds(qb, offset, len))
 		return -1;
 	if (qb->levels == 0) {
 		*addr = qb->base + offset;
@@ -82,8 +82,8 @@ static int qbuf_map(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
 	return 0;
 }
 
-int qhca_qbuf_read(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
-		   void *buf, size_t len)
+int hca_qbuf_read(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+		  void *buf, size_t len)
 {
 	uint8_t *to = buf;
 	uint64_t addr;
@@ -91,13 +91,13 @@ int qhca_qbuf_read(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
 
 	for (; len > 0; len -= here, to += here, offset += (uint32_t)here)
 		if (qbuf_map(hca, qb, offset, len, false, &addr, &here) ||
-		    qhca_dma_read(hca, addr, to, here))
+		    hca_dma_read(hca, addr, to, here))
 			return -1;
 	return 0;
 }
 
-int qhca_qbuf_write(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
-		    const void *buf, size_t len)
+int hca_qbuf_write(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+		   const void *buf, size_t len)
 {
 	const uint8_t *from = buf;
 	uint64_t addr;
@@ -105,38 +105,38 @@ int qhca_qbuf_write(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
 
 	for (; len > 0; len -= here, from += here, offset += (uint32_t)here)
 		if (qbuf_map(hca, qb, offset, len, true, &addr, &here) ||
-		    qhca_dma_write(hca, addr, from, here))
+		    hca_dma_write(hca, addr, from, here))
 			return -1;
 	return 0;
 }
 
-int qhca_qbuf_write_release(struct qhca_hca *hca, struct qhca_qbuf *qb,
-			    uint32_t offset, const void *buf, size_t len)
+int hca_qbuf_write_release(struct qhca_hca *hca, struct hca_qbuf *qb,
+			   uint32_t offset, const void *buf, size_t len)
 {
 	uint64_t addr;
 	size_t here;
 
 	if (qbuf_map(hca, qb, offset, len, true, &addr, &here) || here != len)
 		return -1;
-	return qhca_dma_write_release(hca, addr, buf, len);
+	return hca_dma_write_release(hca, addr, buf, len);
 }
 
-int qhca_qbuf_read32(struct qhca_hca *hca, struct qhca_qbuf *qb,
-		     uint32_t offset, uint32_t *v)
+int hca_qbuf_read32(struct qhca_hca *hca, struct hca_qbuf *qb,
+		    uint32_t offset, uint32_t *v)
 {
 	uint8_t raw[4];
 
-	if (qhca_qbuf_read(hca, qb, offset, raw, sizeof(raw)))
+	if (hca_qbuf_read(hca, qb, offset, raw, sizeof(raw)))
 		return -1;
 	*v = get_le32(raw);
 	return 0;
 }
 
-int qhca_qbuf_write32(struct qhca_hca *hca, struct qhca_qbuf *qb,
-		      uint32_t offset, uint32_t v)
+int hca_qbuf_write32(struct qhca_hca *hca, struct hca_qbuf *qb,
+		     uint32_t offset, uint32_t v)
 {
 	uint8_t raw[4];
 
 	put_le32(raw, v);
-	return qhca_qbuf_write_release(hca, qb, offset, raw, sizeof(raw));
+	return hca_qbuf_write_release(hca, qb, offset, raw, sizeof(raw));
 }

@@ -4,32 +4,32 @@
  * through translation nodes.  Pinned, so never a page fault; a few
  * translations are remembered beside the descriptor.
  */
-#ifndef QHCA_CORE_QBUF_H
-#define QHCA_CORE_QBUF_H
+#ifndef HCA_CORE_QBUF_H
+#define HCA_CORE_QBUF_H
 
 #include "qhca.h"
 
-#define QHCA_QBUF_WAYS		4
+#define HCA_QBUF_WAYS		4
 
-struct qhca_qbuf {
+struct hca_qbuf {
 	uint64_t base;
 	uint32_t length;		/* bytes */
 	uint8_t page_shift;
 	uint8_t levels;
 	/* translations: page number (direct-mapped by its low bits) to entry */
-	uint32_t page[QHCA_QBUF_WAYS];
-	uint64_t entry[QHCA_QBUF_WAYS];	/* page address | QHCA_ATE_*; 0: none */
+	uint32_t page[HCA_QBUF_WAYS];
+	uint64_t entry[HCA_QBUF_WAYS];	/* page address | QHCA_ATE_*; 0: none */
 };
 
 /* Decode; forgets translations. */
-void qhca_qbuf_decode(struct qhca_qbuf *qb, const struct qhca_buf *image);
-void qhca_qbuf_encode(const struct qhca_qbuf *qb, struct qhca_buf *image);
+void hca_qbuf_decode(struct hca_qbuf *qb, const struct qhca_buf *image);
+void hca_qbuf_encode(const struct hca_qbuf *qb, struct qhca_buf *image);
 
 /* Levels, page shift, alignment and length make sense together. */
-bool qhca_qbuf_valid(const struct qhca_qbuf *qb);
+bool hca_qbuf_valid(const struct hca_qbuf *qb);
 /* ... and [offset, offset + len) lies inside. */
-static inline bool qhca_qbuf_holds(const struct qhca_qbuf *qb, uint64_t offset,
-				   uint64_t len)
+static inline bool hca_qbuf_holds(const struct hca_qbuf *qb, uint64_t offset,
+				  uint64_t len)
 {
 	return offset <= qb->length && len <= qb->length - offset;
 }
@@ -39,16 +39,16 @@ static inline bool qhca_qbuf_holds(const struct qhca_qbuf *qb, uint64_t offset,
  * writable, DMA error.  Reads and writes may cross pages and are then not
  * atomic; a release write must not (64-byte aligned entries never do).
  */
-int qhca_qbuf_read(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
-		   void *buf, size_t len);
-int qhca_qbuf_write(struct qhca_hca *hca, struct qhca_qbuf *qb, uint32_t offset,
-		    const void *buf, size_t len);
-int qhca_qbuf_write_release(struct qhca_hca *hca, struct qhca_qbuf *qb,
-			    uint32_t offset, const void *buf, size_t len);
+int hca_qbuf_read(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+		  void *buf, size_t len);
+int hca_qbuf_write(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+		   const void *buf, size_t len);
+int hca_qbuf_write_release(struct qhca_hca *hca, struct hca_qbuf *qb,
+			   uint32_t offset, const void *buf, size_t len);
 /* One aligned little-endian word, host order in @v; atomic; the write releases. */
-int qhca_qbuf_read32(struct qhca_hca *hca, struct qhca_qbuf *qb,
-		     uint32_t offset, uint32_t *v);
-int qhca_qbuf_write32(struct qhca_hca *hca, struct qhca_qbuf *qb,
-		      uint32_t offset, uint32_t v);
+int hca_qbuf_read32(struct qhca_hca *hca, struct hca_qbuf *qb,
+		    uint32_t offset, uint32_t *v);
+int hca_qbuf_write32(struct qhca_hca *hca, struct hca_qbuf *qb,
+		     uint32_t offset, uint32_t v);
 
-#endif /* QHCA_CORE_QBUF_H */
+#endif /* HCA_CORE_QBUF_H */

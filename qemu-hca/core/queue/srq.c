@@ -8,12 +8,12 @@
 /* `next` of a receive WQE has 16 bits. */
 #define MAX_LOG_DEPTH	16
 
-static bool load_sw(struct qhca_hca *hca, struct qhca_srq *srq)
+static bool load_sw(struct qhca_hca *hca, struct hca_srq *srq)
 {
 	const struct qhca_srqc_sw *sw = &srq->sw;
 	uint64_t bytes;
 
-	qhca_qbuf_decode(&srq->buf, &sw->buf);
+	hca_qbuf_decode(&srq->buf, &sw->buf);
 	srq->handle = get_le64(&sw->handle);
 	srq->rec_offset = get_le32(&sw->rec_offset);
 	srq->pd = get_le32(&sw->pd);
@@ -27,8 +27,8 @@ static bool load_sw(struct qhca_hca *hca, struct qhca_srq *srq)
 	if (sw->log_depth < 1 || sw->log_depth > MAX_LOG_DEPTH ||
 	    sw->log_depth > hca->cfg.log_max_wq_depth ||
 	    sw->log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
-	    sw->log_stride > QHCA_MAX_LOG_RWQE_STRIDE ||
-	    srq->max_sge > QHCA_MAX_SGE ||
+	    sw->log_stride > HCA_MAX_LOG_RWQE_STRIDE ||
+	    srq->max_sge > HCA_MAX_SGE ||
 	    16u + 16u * srq->max_sge > 1u << sw->log_stride ||
 	    sw->flags & ~(QHCA_SRQ_XRC | QHCA_SRQ_KERNEL))
 		return false;
@@ -36,18 +36,18 @@ static bool load_sw(struct qhca_hca *hca, struct qhca_srq *srq)
 	srq->depth = 1u << sw->log_depth;
 	bytes = (uint64_t)srq->depth << sw->log_stride;
 	return srq->limit <= srq->depth && srq->threshold <= srq->depth &&
-	       qhca_qbuf_valid(&srq->buf) &&
-	       qhca_qbuf_holds(&srq->buf, 0, bytes) &&
+	       hca_qbuf_valid(&srq->buf) &&
+	       hca_qbuf_holds(&srq->buf, 0, bytes) &&
 	       !(srq->rec_offset % sizeof(struct qhca_srq_record)) &&
-	       qhca_qbuf_holds(&srq->buf, srq->rec_offset,
-			       sizeof(struct qhca_srq_record));
+	       hca_qbuf_holds(&srq->buf, srq->rec_offset,
+			      sizeof(struct qhca_srq_record));
 }
 
 static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 		   void *ctx)
 {
 	const struct qhca_srqc *c = image;
-	struct qhca_srq *srq = ctx;
+	struct hca_srq *srq = ctx;
 
 	memset(srq, 0, sizeof(*srq));
 	srq->srqn = index;
@@ -58,13 +58,13 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 	srq->head = get_le32(&c->head);
 	srq->taken = get_le32(&c->taken);
 	srq->pi = get_le32(&c->pi);
-	return (srq->state == QHCA_SRQ_LIVE || srq->state == QHCA_SRQ_ERROR) &&
+	return (srq->state == HCA_SRQ_LIVE || srq->state == HCA_SRQ_ERROR) &&
 	       srq->head < srq->depth && srq->pi - srq->taken <= srq->depth;
 }
 
 static void encode(const void *ctx, void *image)
 {
-	const struct qhca_srq *srq = ctx;
+	const struct hca_srq *srq = ctx;
 	struct qhca_srqc *c = image;
 
 	memset(c, 0, sizeof(*c));
@@ -76,33 +76,33 @@ static void encode(const void *ctx, void *image)
 	put_le32(&c->pi, srq->pi);
 }
 
-static const struct qhca_ctx_ops srq_ctx_ops = {
-	.size = sizeof(struct qhca_srq),
+static const struct hca_ctx_ops srq_ctx_ops = {
+	.size = sizeof(struct hca_srq),
 	.decode = decode,
 	.encode = encode,
 };
 
-bool qhca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
 {
-	struct qhca_srqs *srqs = &hca->srqs;
+	struct hca_srqs *srqs = &hca->srqs;
 
-	qhca_srqs_fini(hca);
+	hca_srqs_fini(hca);
 	srqs->num_slots = 1u << hca->cfg.log_max_srq;
 	srqs->slot = calloc(srqs->num_slots, sizeof(*srqs->slot));
 	if (!srqs->slot ||
-	    !qhca_ctxcache_init(hca, &srqs->cache, QHCA_CACHE_SRQ,
-				QHCA_TABLE_SRQ, &srq_ctx_ops, geometry)) {
-		qhca_srqs_fini(hca);
+	    !hca_ctxcache_init(hca, &srqs->cache, QHCA_CACHE_SRQ,
+			       QHCA_TABLE_SRQ, &srq_ctx_ops, geometry)) {
+		hca_srqs_fini(hca);
 		return false;
 	}
 	return true;
 }
 
-void qhca_srqs_fini(struct qhca_hca *hca)
+void hca_srqs_fini(struct qhca_hca *hca)
 {
-	struct qhca_srqs *srqs = &hca->srqs;
+	struct hca_srqs *srqs = &hca->srqs;
 
-	qhca_ctxcache_fini(&srqs->cache);
+	hca_ctxcache_fini(&srqs->cache);
 	free(srqs->slot);
 	srqs->slot = NULL;
 	srqs->num_slots = 0;
@@ -114,13 +114,13 @@ static bool live(const struct qhca_hca *hca, uint32_t srqn)
 	return srqn < hca->srqs.num_slots && hca->srqs.slot[srqn].live;
 }
 
-static struct qhca_srq *get(struct qhca_hca *hca, uint32_t srqn)
+static struct hca_srq *get(struct qhca_hca *hca, uint32_t srqn)
 {
 	return live(hca, srqn) ?
-	       qhca_ctx_get(hca, &hca->srqs.cache, srqn) : NULL;
+	       hca_ctx_get(hca, &hca->srqs.cache, srqn) : NULL;
 }
 
-bool qhca_srq_ref(struct qhca_hca *hca, uint32_t srqn)
+bool hca_srq_ref(struct qhca_hca *hca, uint32_t srqn)
 {
 	if (!live(hca, srqn) || hca->srqs.slot[srqn].xrc)
 		return false;
@@ -128,7 +128,7 @@ bool qhca_srq_ref(struct qhca_hca *hca, uint32_t srqn)
 	return true;
 }
 
-void qhca_srq_unref(struct qhca_hca *hca, uint32_t srqn)
+void hca_srq_unref(struct qhca_hca *hca, uint32_t srqn)
 {
 	if (live(hca, srqn) && hca->srqs.slot[srqn].users)
 		hca->srqs.slot[srqn].users--;
@@ -137,37 +137,37 @@ void qhca_srq_unref(struct qhca_hca *hca, uint32_t srqn)
 /* ---- taking entries */
 
 /* The list is broken or out of reach: nobody gets anything from it again. */
-static enum qhca_take fail(struct qhca_hca *hca, struct qhca_srq *srq)
+static enum hca_take fail(struct qhca_hca *hca, struct hca_srq *srq)
 {
-	if (srq->state != QHCA_SRQ_ERROR) {
-		srq->state = QHCA_SRQ_ERROR;
-		qhca_ctx_dirty(&hca->srqs.cache, srq);
-		qhca_event(hca, QHCA_EVENT_SRQ_ERROR, srq->srqn, 0);
+	if (srq->state != HCA_SRQ_ERROR) {
+		srq->state = HCA_SRQ_ERROR;
+		hca_ctx_dirty(&hca->srqs.cache, srq);
+		hca_event(hca, QHCA_EVENT_SRQ_ERROR, srq->srqn, 0);
 	}
-	return QHCA_TAKE_ERROR;
+	return HCA_TAKE_ERROR;
 }
 
-static bool refetch(struct qhca_hca *hca, struct qhca_srq *srq)
+static bool refetch(struct qhca_hca *hca, struct hca_srq *srq)
 {
 	uint32_t pi;
 
-	qhca_count(hca, QHCA_CNT_refetches);
-	qhca_count(hca, QHCA_CNT_srq_refetches);
-	if (qhca_qbuf_read32(hca, &srq->buf, srq->rec_offset + REC_PI, &pi))
+	hca_count(hca, QHCA_CNT_refetches);
+	hca_count(hca, QHCA_CNT_srq_refetches);
+	if (hca_qbuf_read32(hca, &srq->buf, srq->rec_offset + REC_PI, &pi))
 		return false;
 	/* a pointer that is not sane counts as one that did not move */
 	if (pi == srq->pi || pi - srq->taken > srq->depth ||
 	    pi - srq->pi > srq->depth) {
-		qhca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(hca, QHCA_CNT_refetches_unchanged);
 		return true;
 	}
 	srq->pi = pi;
-	qhca_ctx_dirty(&hca->srqs.cache, srq);
+	hca_ctx_dirty(&hca->srqs.cache, srq);
 	return true;
 }
 
 /* Raise the limit event, once, if what is left is under the limit. */
-static bool check_limit(struct qhca_hca *hca, struct qhca_srq *srq)
+static bool check_limit(struct qhca_hca *hca, struct hca_srq *srq)
 {
 	if (!srq->limit || srq->pi - srq->taken >= srq->limit)
 		return true;
@@ -176,47 +176,47 @@ static bool check_limit(struct qhca_hca *hca, struct qhca_srq *srq)
 		return false;
 	if (srq->pi - srq->taken < srq->limit) {
 		srq->limit = 0;
-		qhca_ctx_dirty(&hca->srqs.cache, srq);
-		qhca_event(hca, QHCA_EVENT_SRQ_LIMIT, srq->srqn, 0);
+		hca_ctx_dirty(&hca->srqs.cache, srq);
+		hca_event(hca, QHCA_EVENT_SRQ_LIMIT, srq->srqn, 0);
 	}
 	return true;
 }
 
-enum qhca_take qhca_srq_take(struct qhca_hca *hca, uint32_t srqn,
-			     struct qhca_rwqe *w)
+enum hca_take hca_srq_take(struct qhca_hca *hca, uint32_t srqn,
+			   struct hca_rwqe *w)
 {
-	struct qhca_srq *srq = get(hca, srqn);
+	struct hca_srq *srq = get(hca, srqn);
 	uint32_t left;
 
-	if (!srq || srq->state != QHCA_SRQ_LIVE)
-		return QHCA_TAKE_ERROR;
+	if (!srq || srq->state != HCA_SRQ_LIVE)
+		return HCA_TAKE_ERROR;
 	left = srq->pi - srq->taken;
 	if (!left)
-		qhca_count(hca, QHCA_CNT_refetches_before_rnr);
+		hca_count(hca, QHCA_CNT_refetches_before_rnr);
 	if ((!left || left < srq->threshold) && !refetch(hca, srq))
 		return fail(hca, srq);
 	if (srq->pi == srq->taken)
-		return QHCA_TAKE_EMPTY;
-	if (qhca_rwqe_fetch_srq(hca, srq, srq->head, w) ||
+		return HCA_TAKE_EMPTY;
+	if (hca_rwqe_fetch_srq(hca, srq, srq->head, w) ||
 	    w->next >= srq->depth)
 		return fail(hca, srq);
 
 	srq->head = w->next;
 	srq->taken++;
-	qhca_ctx_dirty(&hca->srqs.cache, srq);
-	return check_limit(hca, srq) ? QHCA_TAKE_OK : fail(hca, srq);
+	hca_ctx_dirty(&hca->srqs.cache, srq);
+	return check_limit(hca, srq) ? HCA_TAKE_OK : fail(hca, srq);
 }
 
-enum qhca_take qhca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
-			       uint32_t slot, struct qhca_rwqe *w)
+enum hca_take hca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
+			     uint32_t slot, struct hca_rwqe *w)
 {
-	struct qhca_srq *srq = get(hca, srqn);
+	struct hca_srq *srq = get(hca, srqn);
 
 	if (!srq)
-		return QHCA_TAKE_ERROR;
-	if (slot >= srq->depth || qhca_rwqe_fetch_srq(hca, srq, slot, w))
+		return HCA_TAKE_ERROR;
+	if (slot >= srq->depth || hca_rwqe_fetch_srq(hca, srq, slot, w))
 		return fail(hca, srq);
-	return QHCA_TAKE_OK;
+	return HCA_TAKE_OK;
 }
 
 /* ---- XRC */
@@ -229,10 +229,10 @@ static uint32_t token(const struct qhca_hca *hca, uint32_t srqn)
 	return srqn | (uint32_t)hca->srqs.slot[srqn].generation << TOKEN_GEN;
 }
 
-bool qhca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
-		  struct qhca_xsrq *x)
+bool hca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
+		 struct hca_xsrq *x)
 {
-	const struct qhca_srq *srq;
+	const struct hca_srq *srq;
 
 	/* what is not for XRC is found without its context */
 	if (!live(hca, srqn) || !hca->srqs.slot[srqn].xrc)
@@ -240,20 +240,20 @@ bool qhca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
 	srq = get(hca, srqn);
 	if (!srq || srq->xrcd != xrcd)
 		return false;
-	*x = (struct qhca_xsrq){
+	*x = (struct hca_xsrq){
 		.token = token(hca, srqn), .srqn = srqn, .pd = srq->pd,
 		.cqn = srq->cqn, .handle = srq->handle,
 	};
 	return true;
 }
 
-bool qhca_srq_xrc_again(struct qhca_hca *hca, uint32_t tok, uint32_t xrcd,
-			struct qhca_xsrq *x)
+bool hca_srq_xrc_again(struct qhca_hca *hca, uint32_t tok, uint32_t xrcd,
+		       struct hca_xsrq *x)
 {
 	uint32_t srqn = tok & TOKEN_SRQN;
 
 	return live(hca, srqn) && token(hca, srqn) == tok &&
-	       qhca_srq_xrc(hca, srqn, xrcd, x);
+	       hca_srq_xrc(hca, srqn, xrcd, x);
 }
 
 /* ---- commands */
@@ -265,9 +265,9 @@ static enum qhca_cmd_status check_index(struct qhca_hca *hca, uint32_t srqn)
 
 	if (!(hca->features & QHCA_FEAT_SRQ))
 		return QHCA_CMD_UNSUPPORTED;
-	if (srqn >= qhca_table_size(hca, QHCA_TABLE_SRQ))
+	if (srqn >= hca_table_size(hca, QHCA_TABLE_SRQ))
 		return QHCA_CMD_BAD_INDEX;
-	if (!qhca_table_entry(hca, QHCA_TABLE_SRQ, srqn, &addr))
+	if (!hca_table_entry(hca, QHCA_TABLE_SRQ, srqn, &addr))
 		return QHCA_CMD_NOT_MAPPED;
 	return live(hca, srqn) ? QHCA_CMD_OK : QHCA_CMD_BAD_STATE;
 }
@@ -275,34 +275,34 @@ static enum qhca_cmd_status check_index(struct qhca_hca *hca, uint32_t srqn)
 static enum qhca_cmd_status try_create(struct qhca_hca *hca, uint32_t srqn,
 				       const struct qhca_srqc_sw *sw)
 {
-	struct qhca_srq tmp = { .srqn = srqn, .sw = *sw }, *srq;
+	struct hca_srq tmp = { .srqn = srqn, .sw = *sw }, *srq;
 	bool xrc = sw->flags & QHCA_SRQ_XRC;
 
 	if (!load_sw(hca, &tmp))
 		return QHCA_CMD_BAD_PARAM;
 	if (xrc && !(hca->features & QHCA_FEAT_XRC))
 		return QHCA_CMD_UNSUPPORTED;
-	if (xrc && !qhca_cq_ref(hca, tmp.cqn))
+	if (xrc && !hca_cq_ref(hca, tmp.cqn))
 		return QHCA_CMD_BAD_PARAM;
-	srq = qhca_ctx_new(hca, &hca->srqs.cache, srqn);
+	srq = hca_ctx_new(hca, &hca->srqs.cache, srqn);
 	if (!srq) {
 		if (xrc)
-			qhca_cq_unref(hca, tmp.cqn);
+			hca_cq_unref(hca, tmp.cqn);
 		return QHCA_CMD_NOT_MAPPED;
 	}
 	*srq = tmp;
-	srq->state = QHCA_SRQ_LIVE;
-	hca->srqs.slot[srqn] = (struct qhca_srqslot){
+	srq->state = HCA_SRQ_LIVE;
+	hca->srqs.slot[srqn] = (struct hca_srqslot){
 		.live = true, .xrc = xrc,
 		.generation = hca->srqs.slot[srqn].generation + 1,
 	};
 	hca->srqs.live++;
-	return qhca_ctx_flush(hca, &hca->srqs.cache, srqn, false) ?
+	return hca_ctx_flush(hca, &hca->srqs.cache, srqn, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_create_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_create_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status = check_index(hca, cmd->index);
 	struct qhca_srqc_sw sw;
@@ -315,11 +315,11 @@ enum qhca_cmd_status qhca_cmd_create_srq(struct qhca_hca *hca,
 	return try_create(hca, cmd->index, &sw);
 }
 
-enum qhca_cmd_status qhca_cmd_destroy_srq(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_destroy_srq(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status = check_index(hca, cmd->index);
-	struct qhca_srq *srq;
+	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
@@ -329,48 +329,48 @@ enum qhca_cmd_status qhca_cmd_destroy_srq(struct qhca_hca *hca,
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
 	if (srq->flags & QHCA_SRQ_XRC)
-		qhca_cq_unref(hca, srq->cqn);
-	srq->state = QHCA_SRQ_FREE;
-	qhca_ctx_dirty(&hca->srqs.cache, srq);
+		hca_cq_unref(hca, srq->cqn);
+	srq->state = HCA_SRQ_FREE;
+	hca_ctx_dirty(&hca->srqs.cache, srq);
 	hca->srqs.slot[cmd->index].live = false;
 	hca->srqs.live--;
-	qhca_event_forget_srq(hca, cmd->index);
-	return qhca_ctx_flush(hca, &hca->srqs.cache, cmd->index, true) ?
+	hca_event_forget_srq(hca, cmd->index);
+	return hca_ctx_flush(hca, &hca->srqs.cache, cmd->index, true) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_query_srq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_query_srq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status = check_index(hca, cmd->index);
-	struct qhca_srq *srq;
+	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
 	srq = get(hca, cmd->index);
-	if (!srq || qhca_ctx_flush(hca, &hca->srqs.cache, cmd->index, false))
+	if (!srq || hca_ctx_flush(hca, &hca->srqs.cache, cmd->index, false))
 		return QHCA_CMD_DMA_ERR;
 	encode(srq, cmd->out);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_modify_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status = check_index(hca, cmd->index);
-	struct qhca_srq *srq;
+	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
 	srq = get(hca, cmd->index);
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
-	if (srq->state != QHCA_SRQ_LIVE)
+	if (srq->state != HCA_SRQ_LIVE)
 		return QHCA_CMD_BAD_STATE;
 	if (cmd->param > srq->depth)
 		return QHCA_CMD_BAD_PARAM;
 	srq->limit = cmd->param;
-	qhca_ctx_dirty(&hca->srqs.cache, srq);
+	hca_ctx_dirty(&hca->srqs.cache, srq);
 	if (!check_limit(hca, srq))
 		fail(hca, srq);
 	return QHCA_CMD_OK;
@@ -380,19 +380,19 @@ enum qhca_cmd_status qhca_cmd_modify_srq(struct qhca_hca *hca,
  * The ring moves to a larger buffer that software has filled with the same
  * slots; where the device stands in the list stays as it is.
  */
-enum qhca_cmd_status qhca_cmd_resize_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_resize_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status = check_index(hca, cmd->index);
 	const struct qhca_srqc_sw *in = (const void *)cmd->in;
-	struct qhca_srq tmp, *srq;
+	struct hca_srq tmp, *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
 	srq = get(hca, cmd->index);
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
-	if (srq->state != QHCA_SRQ_LIVE)
+	if (srq->state != HCA_SRQ_LIVE)
 		return QHCA_CMD_BAD_STATE;
 
 	tmp = *srq;
@@ -404,6 +404,6 @@ enum qhca_cmd_status qhca_cmd_resize_srq(struct qhca_hca *hca,
 	if (in->log_depth < srq->sw.log_depth || !load_sw(hca, &tmp))
 		return QHCA_CMD_BAD_PARAM;
 	*srq = tmp;
-	qhca_ctx_dirty(&hca->srqs.cache, srq);
+	hca_ctx_dirty(&hca->srqs.cache, srq);
 	return QHCA_CMD_OK;
 }

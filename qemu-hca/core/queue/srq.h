@@ -2,8 +2,8 @@
 /*
  * Shared receive queues: contexts, commands, taking an entry.
  */
-#ifndef QHCA_CORE_SRQ_H
-#define QHCA_CORE_SRQ_H
+#ifndef HCA_CORE_SRQ_H
+#define HCA_CORE_SRQ_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,14 +14,14 @@
 #include "queue/qbuf.h"
 #include "queue/wq.h"
 
-enum qhca_srq_state {
-	QHCA_SRQ_FREE = 0, QHCA_SRQ_LIVE = 1, QHCA_SRQ_ERROR = 2,
+enum hca_srq_state {
+	HCA_SRQ_FREE = 0, HCA_SRQ_LIVE = 1, HCA_SRQ_ERROR = 2,
 };
 
-struct qhca_srq {
+struct hca_srq {
 	uint32_t srqn;
 	struct qhca_srqc_sw sw;		/* as given */
-	struct qhca_qbuf buf;
+	struct hca_qbuf buf;
 	uint64_t handle;
 	uint32_t rec_offset, pd, cqn, xrcd, limit, threshold;
 	uint32_t depth;
@@ -30,40 +30,40 @@ struct qhca_srq {
 };
 
 /* On-chip state of each SRQN. */
-struct qhca_srqslot {
+struct hca_srqslot {
 	uint32_t users;			/* QPs that refer to it */
 	bool live;
 	bool xrc;
 	uint8_t generation;		/* SRQs there have been of this number */
 };
 
-struct qhca_srqs {
-	struct qhca_ctxcache cache;
-	struct qhca_srqslot *slot;	/* 2^log_max_srq */
+struct hca_srqs {
+	struct hca_ctxcache cache;
+	struct hca_srqslot *slot;	/* 2^log_max_srq */
 	uint32_t num_slots;
 	uint32_t live;
 };
 
-/* As qhca_qps_init() and qhca_qps_fini(). */
-bool qhca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void qhca_srqs_fini(struct qhca_hca *hca);
+/* As hca_qps_init() and hca_qps_fini(). */
+bool hca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
+void hca_srqs_fini(struct qhca_hca *hca);
 
-enum qhca_cmd_status qhca_cmd_create_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_modify_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_resize_srq(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_query_srq(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_destroy_srq(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_create_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_resize_srq(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_query_srq(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_destroy_srq(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *cmd);
 
 /*
  * QPs that refer to an SRQ: DESTROY_SRQ answers IN_USE while there are any.
  * ref: false if there is no such SRQ, or it is one for XRC, which no QP owns.
  */
-bool qhca_srq_ref(struct qhca_hca *hca, uint32_t srqn);
-void qhca_srq_unref(struct qhca_hca *hca, uint32_t srqn);
+bool hca_srq_ref(struct qhca_hca *hca, uint32_t srqn);
+void hca_srq_unref(struct qhca_hca *hca, uint32_t srqn);
 
-#endif /* QHCA_CORE_SRQ_H */
+#endif /* HCA_CORE_SRQ_H */

@@ -13,24 +13,24 @@
 #define T_CONNECTED	(T_RC | T(UC))
 #define T_ALL		(T_CONNECTED | T(UD) | T(GSI))
 
-static const struct qhca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
-	[QHCA_WQE_SEND]		= { QHCA_WK_SEND, T_ALL | T(RAW), 0 },
-	[QHCA_WQE_SEND_IMM]	= { QHCA_WK_SEND | QHCA_WK_IMM, T_ALL, 0 },
-	[QHCA_WQE_SEND_INV]	= { QHCA_WK_SEND | QHCA_WK_INV, T_RC, 0 },
-	[QHCA_WQE_WRITE]	= { QHCA_WK_WRITE, T_CONNECTED, 0 },
-	[QHCA_WQE_WRITE_IMM]	= { QHCA_WK_WRITE | QHCA_WK_IMM, T_CONNECTED, 0 },
-	[QHCA_WQE_READ]		= { QHCA_WK_READ, T_RC, 0 },
-	[QHCA_WQE_CMP_SWAP]	= { QHCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
-	[QHCA_WQE_FETCH_ADD]	= { QHCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
-	[QHCA_WQE_BIND_MW]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
-	[QHCA_WQE_LOCAL_INV]	= { QHCA_WK_LOCAL, T_CONNECTED, 0 },
-	[QHCA_WQE_REG_MR]	= { QHCA_WK_LOCAL, T_CONNECTED, QHCA_FEAT_FAST_REG },
-	[QHCA_WQE_ATOMIC_WRITE]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_ATOMIC_WRITE },
-	[QHCA_WQE_FLUSH]	= { QHCA_WK_PLACE, T_RC, QHCA_FEAT_FLUSH },
-	[QHCA_WQE_NOP]		= { QHCA_WK_LOCAL, T_ALL | T(RAW), 0 },
+static const struct hca_wqe_info wqe_table[QHCA_WQE_NUM_OPCODES] = {
+	[QHCA_WQE_SEND]		= { HCA_WK_SEND, T_ALL | T(RAW), 0 },
+	[QHCA_WQE_SEND_IMM]	= { HCA_WK_SEND | HCA_WK_IMM, T_ALL, 0 },
+	[QHCA_WQE_SEND_INV]	= { HCA_WK_SEND | HCA_WK_INV, T_RC, 0 },
+	[QHCA_WQE_WRITE]	= { HCA_WK_WRITE, T_CONNECTED, 0 },
+	[QHCA_WQE_WRITE_IMM]	= { HCA_WK_WRITE | HCA_WK_IMM, T_CONNECTED, 0 },
+	[QHCA_WQE_READ]		= { HCA_WK_READ, T_RC, 0 },
+	[QHCA_WQE_CMP_SWAP]	= { HCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
+	[QHCA_WQE_FETCH_ADD]	= { HCA_WK_ATOMIC, T_RC, QHCA_FEAT_ATOMIC },
+	[QHCA_WQE_BIND_MW]	= { HCA_WK_LOCAL, T_CONNECTED, 0 },
+	[QHCA_WQE_LOCAL_INV]	= { HCA_WK_LOCAL, T_CONNECTED, 0 },
+	[QHCA_WQE_REG_MR]	= { HCA_WK_LOCAL, T_CONNECTED, QHCA_FEAT_FAST_REG },
+	[QHCA_WQE_ATOMIC_WRITE]	= { HCA_WK_PLACE, T_RC, QHCA_FEAT_ATOMIC_WRITE },
+	[QHCA_WQE_FLUSH]	= { HCA_WK_PLACE, T_RC, QHCA_FEAT_FLUSH },
+	[QHCA_WQE_NOP]		= { HCA_WK_LOCAL, T_ALL | T(RAW), 0 },
 };
 
-static void sgl_load(struct qhca_sgl *sgl, const uint8_t *raw, uint32_t num)
+static void sgl_load(struct hca_sgl *sgl, const uint8_t *raw, uint32_t num)
 {
 	uint64_t length = 0;
 
@@ -47,24 +47,24 @@ static void sgl_load(struct qhca_sgl *sgl, const uint8_t *raw, uint32_t num)
 }
 
 /* Copy [offset, offset + len) between @buf and the segments. */
-static enum qhca_mem_status sgl_copy(struct qhca_hca *hca, struct qhca_sgl *sgl,
-				     struct qhca_mem_req *req, uint64_t offset,
-				     uint8_t *buf, uint32_t len)
+static enum hca_mem_status sgl_copy(struct qhca_hca *hca, struct hca_sgl *sgl,
+				    struct hca_mem_req *req, uint64_t offset,
+				    uint8_t *buf, uint32_t len)
 {
 	bool write = req->access & QHCA_ACCESS_LOCAL_WRITE;
 	uint64_t first = offset;
-	enum qhca_mem_status status;
+	enum hca_mem_status status;
 
 	if (offset < sgl->base) {
 		sgl->hint = 0;
 		sgl->base = 0;
 	}
 	while (len) {
-		const struct qhca_seg *seg = &sgl->seg[sgl->hint];
+		const struct hca_seg *seg = &sgl->seg[sgl->hint];
 		uint64_t skip = offset - sgl->base;
 
 		if (sgl->hint >= sgl->num)
-			return QHCA_MEM_PROT;
+			return HCA_MEM_PROT;
 		if (skip >= seg->length) {
 			sgl->base += seg->length;
 			sgl->hint++;
@@ -73,44 +73,44 @@ static enum qhca_mem_status sgl_copy(struct qhca_hca *hca, struct qhca_sgl *sgl,
 		req->addr = seg->addr + skip;
 		req->key = seg->lkey;
 		req->len = seg->length - skip < len ? seg->length - skip : len;
-		status = write ? qhca_mem_write(hca, req, buf) :
-				 qhca_mem_read(hca, req, buf);
-		if (status == QHCA_MEM_FAULT) {
+		status = write ? hca_mem_write(hca, req, buf) :
+				 hca_mem_read(hca, req, buf);
+		if (status == HCA_MEM_FAULT) {
 			/* of the part of the message; to the segment's end */
 			hca->mem.fault.len = seg->addr + seg->length -
 					     hca->mem.fault.addr;
 			hca->mem.fault.done += offset - first;
 		}
-		if (status != QHCA_MEM_OK)
+		if (status != HCA_MEM_OK)
 			return status;
 		buf += req->len;
 		offset += req->len;
 		len -= req->len;
 	}
-	return QHCA_MEM_OK;
+	return HCA_MEM_OK;
 }
 
 /* ---- send queue */
 
 /* Segments or inline data; false: the ring cannot be read. */
-static bool fetch_tail(struct qhca_hca *hca, struct qhca_qp *qp,
+static bool fetch_tail(struct qhca_hca *hca, struct hca_qp *qp,
 		       uint32_t offset, uint8_t *raw, uint32_t have,
 		       uint32_t need)
 {
-	return need <= have || !qhca_qbuf_read(hca, &qp->buf, offset + have,
-					       raw + have, need - have);
+	return need <= have || !hca_qbuf_read(hca, &qp->buf, offset + have,
+					      raw + have, need - have);
 }
 
 /* Bytes after the header that the WQE says it has; UINT32_MAX: too many. */
-static uint32_t tail_len(const struct qhca_qp *qp, const struct qhca_swqe *w)
+static uint32_t tail_len(const struct hca_qp *qp, const struct hca_swqe *w)
 {
 	uint32_t inline_len = get_le32(&w->wire.inline_len);
 	uint32_t stride = 1u << qp->sw.sq_log_stride;
 
-	if (w->kind & QHCA_WK_LOCAL)
+	if (w->kind & HCA_WK_LOCAL)
 		return 0;
 	if (w->flags & QHCA_WQE_F_INLINE) {
-		if (!qhca_swqe_has_data(w) || inline_len > qp->max_inline ||
+		if (!hca_swqe_has_data(w) || inline_len > qp->max_inline ||
 		    inline_len > stride - HEADER)
 			return UINT32_MAX;
 		return inline_len;
@@ -123,24 +123,24 @@ static uint32_t tail_len(const struct qhca_qp *qp, const struct qhca_swqe *w)
 	return w->wire.num_sge * SEG;
 }
 
-static uint8_t check_length(struct qhca_hca *hca, const struct qhca_qp *qp,
-			    const struct qhca_swqe *w, uint64_t length)
+static uint8_t check_length(struct qhca_hca *hca, const struct hca_qp *qp,
+			    const struct hca_swqe *w, uint64_t length)
 {
-	if ((w->kind & QHCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
+	if ((w->kind & HCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
 	    length != 8)
 		return QHCA_WC_LOC_LEN_ERR;
-	if (qhca_qp_is_datagram(qp) && w->kind & QHCA_WK_SEND &&
-	    length > qhca_port_mtu(hca))
+	if (hca_qp_is_datagram(qp) && w->kind & HCA_WK_SEND &&
+	    length > hca_port_mtu(hca))
 		return QHCA_WC_LOC_LEN_ERR;
 	if (qp->type == QHCA_QPT_RAW &&
-	    (length < QHCA_ETH_HLEN ||
-	     length > hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN))
+	    (length < HCA_ETH_HLEN ||
+	     length > hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN))
 		return QHCA_WC_LOC_LEN_ERR;
-	return length > QHCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
+	return length > HCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
 }
 
 /* A FLUSH has no bytes of its own: the length is of what it flushes. */
-static uint8_t flush_load(struct qhca_swqe *w)
+static uint8_t flush_load(struct hca_swqe *w)
 {
 	const struct qhca_wqe_flush *flush = &w->wire.flush;
 
@@ -152,13 +152,13 @@ static uint8_t flush_load(struct qhca_swqe *w)
 	return 0;
 }
 
-static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
-			 struct qhca_swqe *w, const uint8_t *raw, uint32_t tail)
+static uint8_t swqe_load(struct qhca_hca *hca, struct hca_qp *qp,
+			 struct hca_swqe *w, const uint8_t *raw, uint32_t tail)
 {
 	uint64_t length;
 	uint8_t error;
 
-	if (w->kind & QHCA_WK_LOCAL)
+	if (w->kind & HCA_WK_LOCAL)
 		return 0;
 	if (w->opcode == QHCA_WQE_FLUSH)
 		return flush_load(w);
@@ -173,14 +173,14 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (error)
 		return error;
 	w->length = length;
-	w->packets = qhca_qp_is_framed(qp) ? 1 :
-		     qhca_packets(length, qp->mtu);
+	w->packets = hca_qp_is_framed(qp) ? 1 :
+		     hca_packets(length, qp->mtu);
 	return 0;
 }
 
 /* May this QP use the opcode, as hardware.rst's table of send opcodes says? */
-static bool opcode_allowed(const struct qhca_hca *hca, const struct qhca_qp *qp,
-			   uint8_t opcode, const struct qhca_wqe_info *info)
+static bool opcode_allowed(const struct qhca_hca *hca, const struct hca_qp *qp,
+			   uint8_t opcode, const struct hca_wqe_info *info)
 {
 	const uint64_t windows = QHCA_FEAT_MW1 | QHCA_FEAT_MW2B;
 
@@ -193,19 +193,19 @@ static bool opcode_allowed(const struct qhca_hca *hca, const struct qhca_qp *qp,
 	return true;
 }
 
-int qhca_swqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
-		    struct qhca_swqe *w)
+int hca_swqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+		   struct hca_swqe *w)
 {
 	uint32_t stride = 1u << qp->sw.sq_log_stride;
 	uint32_t offset = qp->sq_offset +
 			  ((num & (qp->sq_depth - 1)) << qp->sw.sq_log_stride);
 	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
-	const struct qhca_wqe_info *info;
-	uint8_t raw[HEADER + QHCA_MAX_SGE * SEG];
+	const struct hca_wqe_info *info;
+	uint8_t raw[HEADER + HCA_MAX_SGE * SEG];
 	uint32_t tail;
 
 	w->valid = false;
-	if (qhca_qbuf_read(hca, &qp->buf, offset, raw, have))
+	if (hca_qbuf_read(hca, &qp->buf, offset, raw, have))
 		return -1;
 	memcpy(&w->wire, raw, sizeof(w->wire));
 	w->num = num;
@@ -240,41 +240,41 @@ int qhca_swqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
 	return 0;
 }
 
-static void swqe_req(const struct qhca_qp *qp, const struct qhca_swqe *w,
-		     struct qhca_mem_req *req, uint32_t access)
+static void swqe_req(const struct hca_qp *qp, const struct hca_swqe *w,
+		     struct hca_mem_req *req, uint32_t access)
 {
-	*req = (struct qhca_mem_req){
+	*req = (struct hca_mem_req){
 		.pd = qp->pd,
 		.access = access,
 		.qpn = qp->qpn,
 		.kernel = qp->flags & QHCA_QP_KERNEL,
-		.channel = w->kind & QHCA_WK_SEND,
+		.channel = w->kind & HCA_WK_SEND,
 	};
 }
 
-enum qhca_mem_status qhca_swqe_gather(struct qhca_hca *hca,
-				      const struct qhca_qp *qp,
-				      struct qhca_swqe *w, uint32_t offset,
-				      void *buf, uint32_t len)
+enum hca_mem_status hca_swqe_gather(struct qhca_hca *hca,
+				    const struct hca_qp *qp,
+				    struct hca_swqe *w, uint32_t offset,
+				    void *buf, uint32_t len)
 {
-	struct qhca_mem_req req;
+	struct hca_mem_req req;
 
 	if (w->flags & QHCA_WQE_F_INLINE) {
 		if (offset > sizeof(w->data) || len > sizeof(w->data) - offset)
-			return QHCA_MEM_PROT;
+			return HCA_MEM_PROT;
 		memcpy(buf, w->data + offset, len);
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 	swqe_req(qp, w, &req, 0);
 	return sgl_copy(hca, &w->sgl, &req, offset, buf, len);
 }
 
-enum qhca_mem_status qhca_swqe_scatter(struct qhca_hca *hca,
-				       const struct qhca_qp *qp,
-				       struct qhca_swqe *w, uint32_t offset,
-				       const void *data, uint32_t len)
+enum hca_mem_status hca_swqe_scatter(struct qhca_hca *hca,
+				     const struct hca_qp *qp,
+				     struct hca_swqe *w, uint32_t offset,
+				     const void *data, uint32_t len)
 {
-	struct qhca_mem_req req;
+	struct hca_mem_req req;
 
 	swqe_req(qp, w, &req, QHCA_ACCESS_LOCAL_WRITE);
 	return sgl_copy(hca, &w->sgl, &req, offset, (uint8_t *)data, len);
@@ -282,16 +282,16 @@ enum qhca_mem_status qhca_swqe_scatter(struct qhca_hca *hca,
 
 /* ---- receive queues */
 
-static int rwqe_fetch(struct qhca_hca *hca, struct qhca_qbuf *qb,
+static int rwqe_fetch(struct qhca_hca *hca, struct hca_qbuf *qb,
 		      uint32_t offset, uint32_t log_stride, uint32_t max_sge,
-		      struct qhca_rwqe *w)
+		      struct hca_rwqe *w)
 {
 	uint32_t stride = 1u << log_stride, num_sge, need;
 	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
-	uint8_t raw[RHEADER + QHCA_MAX_SGE * SEG];
+	uint8_t raw[RHEADER + HCA_MAX_SGE * SEG];
 
 	w->valid = false;
-	if (qhca_qbuf_read(hca, qb, offset, raw, have))
+	if (hca_qbuf_read(hca, qb, offset, raw, have))
 		return -1;
 	w->wr_id = get_le64(raw);
 	num_sge = get_le16(raw + 8);
@@ -300,13 +300,13 @@ static int rwqe_fetch(struct qhca_hca *hca, struct qhca_qbuf *qb,
 	w->sgl.num = 0;
 	w->sgl.length = 0;
 	w->valid = true;
-	if (num_sge > max_sge || num_sge > QHCA_MAX_SGE) {
+	if (num_sge > max_sge || num_sge > HCA_MAX_SGE) {
 		w->error = QHCA_WC_LOC_QP_OP_ERR;
 		return 0;
 	}
 	need = RHEADER + num_sge * SEG;
 	if (need > have &&
-	    qhca_qbuf_read(hca, qb, offset + have, raw + have, need - have)) {
+	    hca_qbuf_read(hca, qb, offset + have, raw + have, need - have)) {
 		w->valid = false;
 		return -1;
 	}
@@ -314,8 +314,8 @@ static int rwqe_fetch(struct qhca_hca *hca, struct qhca_qbuf *qb,
 	return 0;
 }
 
-int qhca_rwqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
-		    struct qhca_rwqe *w)
+int hca_rwqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+		   struct hca_rwqe *w)
 {
 	uint32_t slot = num & (qp->rq_depth - 1);
 
@@ -327,8 +327,8 @@ int qhca_rwqe_fetch(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t num,
 			  qp->sw.rq_log_stride, qp->sw.rq_max_sge, w);
 }
 
-int qhca_rwqe_fetch_srq(struct qhca_hca *hca, struct qhca_srq *srq,
-			uint32_t slot, struct qhca_rwqe *w)
+int hca_rwqe_fetch_srq(struct qhca_hca *hca, struct hca_srq *srq,
+		       uint32_t slot, struct hca_rwqe *w)
 {
 	w->num = slot;
 	w->pd = srq->pd;
@@ -337,12 +337,12 @@ int qhca_rwqe_fetch_srq(struct qhca_hca *hca, struct qhca_srq *srq,
 			  srq->log_stride, srq->max_sge, w);
 }
 
-enum qhca_mem_status qhca_rwqe_scatter(struct qhca_hca *hca,
-				       const struct qhca_qp *qp,
-				       struct qhca_rwqe *w, uint32_t offset,
-				       const void *data, uint32_t len)
+enum hca_mem_status hca_rwqe_scatter(struct qhca_hca *hca,
+				     const struct hca_qp *qp,
+				     struct hca_rwqe *w, uint32_t offset,
+				     const void *data, uint32_t len)
 {
-	struct qhca_mem_req req = {
+	struct hca_mem_req req = {
 		.pd = w->pd,
 		.access = QHCA_ACCESS_LOCAL_WRITE,
 		.qpn = qp->qpn,

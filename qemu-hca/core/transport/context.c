@@ -13,16 +13,16 @@
 /* ---- the software part */
 
 /* A ring of 2^log_depth entries of 2^log_stride bytes at @offset. */
-static bool ring_fits(const struct qhca_qbuf *qb, uint32_t offset,
+static bool ring_fits(const struct hca_qbuf *qb, uint32_t offset,
 		      unsigned int log_depth, unsigned int log_stride)
 {
 	uint32_t stride = 1u << log_stride;
 
 	return !(offset & (stride - 1)) &&
-	       qhca_qbuf_holds(qb, offset, (uint64_t)stride << log_depth);
+	       hca_qbuf_holds(qb, offset, (uint64_t)stride << log_depth);
 }
 
-static bool sq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
+static bool sq_sane(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
@@ -31,16 +31,16 @@ static bool sq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
 		return true;
 	if (sw->sq_log_depth > hca->cfg.log_max_wq_depth ||
 	    sw->sq_log_stride < QHCA_MIN_LOG_WQE_STRIDE ||
-	    sw->sq_log_stride > QHCA_MAX_LOG_WQE_STRIDE ||
-	    sw->sq_max_sge > QHCA_MAX_SGE ||
-	    qp->max_inline > QHCA_MAX_INLINE)
+	    sw->sq_log_stride > HCA_MAX_LOG_WQE_STRIDE ||
+	    sw->sq_max_sge > HCA_MAX_SGE ||
+	    qp->max_inline > HCA_MAX_INLINE)
 		return false;
 	qp->sq_depth = 1u << sw->sq_log_depth;
 	return ring_fits(&qp->buf, qp->sq_offset, sw->sq_log_depth,
 			 sw->sq_log_stride);
 }
 
-static bool rq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
+static bool rq_sane(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
@@ -50,8 +50,8 @@ static bool rq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
 	if (qp->flags & QHCA_QP_SRQ ||
 	    sw->rq_log_depth > hca->cfg.log_max_wq_depth ||
 	    sw->rq_log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
-	    sw->rq_log_stride > QHCA_MAX_LOG_RWQE_STRIDE ||
-	    sw->rq_max_sge > QHCA_MAX_SGE)
+	    sw->rq_log_stride > HCA_MAX_LOG_RWQE_STRIDE ||
+	    sw->rq_max_sge > HCA_MAX_SGE)
 		return false;
 	qp->rq_depth = 1u << sw->rq_log_depth;
 	return qp->rq_threshold <= qp->rq_depth &&
@@ -60,26 +60,26 @@ static bool rq_sane(struct qhca_hca *hca, struct qhca_qp *qp)
 }
 
 /* Attributes that MODIFY_QP sets; zero before it has set them. */
-static bool attrs_sane(struct qhca_qp *qp)
+static bool attrs_sane(struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
 	if (sw->path_mtu > QHCA_MTU_4096 || sw->timeout > 31 ||
 	    sw->retry_cnt > 7 || sw->rnr_retry > 7 || sw->min_rnr_timer > 31 ||
-	    sw->max_rd_atomic > QHCA_MAX_RD_ATOMIC ||
-	    sw->max_dest_rd_atomic > QHCA_MAX_RD_ATOMIC || sw->pkey_index)
+	    sw->max_rd_atomic > HCA_MAX_RD_ATOMIC ||
+	    sw->max_dest_rd_atomic > HCA_MAX_RD_ATOMIC || sw->pkey_index)
 		return false;
 	qp->mtu = sw->path_mtu ? 128u << sw->path_mtu : 256;
-	return !(qp->dest_qpn & ~QHCA_QPN_MASK) &&
-	       !(get_le32(&sw->sq_psn) & ~QHCA_PSN_MASK) &&
-	       !(get_le32(&sw->rq_psn) & ~QHCA_PSN_MASK);
+	return !(qp->dest_qpn & ~HCA_QPN_MASK) &&
+	       !(get_le32(&sw->sq_psn) & ~HCA_PSN_MASK) &&
+	       !(get_le32(&sw->rq_psn) & ~HCA_PSN_MASK);
 }
 
-bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp)
+bool hca_qp_load_sw(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
-	qhca_qbuf_decode(&qp->buf, &sw->buf);
+	hca_qbuf_decode(&qp->buf, &sw->buf);
 	qp->handle = get_le64(&sw->handle);
 	qp->sq_offset = get_le32(&sw->sq_offset);
 	qp->rq_offset = get_le32(&sw->rq_offset);
@@ -98,10 +98,10 @@ bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp)
 	qp->access = get_le32(&sw->access);
 	qp->max_inline = get_le16(&sw->max_inline);
 
-	return qp->type <= QHCA_QPT_RAW && qhca_qbuf_valid(&qp->buf) &&
+	return qp->type <= QHCA_QPT_RAW && hca_qbuf_valid(&qp->buf) &&
 	       !(qp->rec_offset % sizeof(struct qhca_qp_record)) &&
-	       qhca_qbuf_holds(&qp->buf, qp->rec_offset,
-			       sizeof(struct qhca_qp_record)) &&
+	       hca_qbuf_holds(&qp->buf, qp->rec_offset,
+			      sizeof(struct qhca_qp_record)) &&
 	       qp->db_page < hca->cfg.num_db_pages &&
 	       sq_sane(hca, qp) && rq_sane(hca, qp) && attrs_sane(qp);
 }
@@ -117,8 +117,8 @@ bool qhca_qp_load_sw(struct qhca_hca *hca, struct qhca_qp *qp)
 #define store_32(p, v)	put_le32(p, v)
 #define store_64(p, v)	put_le64(p, v)
 
-static void decode_resource(const struct qhca_resource_hw *from,
-			    struct qhca_resource *r)
+static void decode_resource(const struct hca_resource_hw *from,
+			    struct hca_resource *r)
 {
 	uint32_t psn = get_le32(&from->psn), start = get_le32(&from->start);
 
@@ -126,19 +126,19 @@ static void decode_resource(const struct qhca_resource_hw *from,
 	r->value = get_le64(&from->value);
 	r->srq = 0;
 	r->rkey = get_le32(&from->rkey);
-	r->psn = psn & QHCA_PSN_MASK;
-	r->start = start & QHCA_PSN_MASK;
-	r->next = get_le32(&from->next) & QHCA_PSN_MASK;
+	r->psn = psn & HCA_PSN_MASK;
+	r->start = start & HCA_PSN_MASK;
+	r->next = get_le32(&from->next) & HCA_PSN_MASK;
 	r->type = psn >> 24;
 	r->flags = start >> 24;
-	if (r->type == QHCA_RES_READ) {
+	if (r->type == HCA_RES_READ) {
 		r->srq = r->value >> 32;
 		r->value &= UINT32_MAX;
 	}
 }
 
-static void encode_resource(const struct qhca_resource *r,
-			    struct qhca_resource_hw *to)
+static void encode_resource(const struct hca_resource *r,
+			    struct hca_resource_hw *to)
 {
 	put_le64(&to->addr, r->addr);
 	put_le64(&to->value, r->value | (uint64_t)r->srq << 32);
@@ -148,8 +148,8 @@ static void encode_resource(const struct qhca_resource *r,
 	put_le32(&to->next, r->next);
 }
 
-static void decode_fault(const struct qhca_fault_hw *from,
-			 struct qhca_fault *f)
+static void decode_fault(const struct hca_fault_hw *from,
+			 struct hca_fault *f)
 {
 	f->addr = get_le64(&from->addr);
 	f->len = get_le64(&from->len);
@@ -158,11 +158,11 @@ static void decode_fault(const struct qhca_fault_hw *from,
 	f->key = get_le32(&from->key);
 	f->flags = get_le32(&from->flags);
 	f->done = get_le32(&from->done);
-	f->psn = get_le32(&from->psn) & QHCA_PSN_MASK;
+	f->psn = get_le32(&from->psn) & HCA_PSN_MASK;
 }
 
-static void encode_fault(const struct qhca_fault *f,
-			 struct qhca_fault_hw *to)
+static void encode_fault(const struct hca_fault *f,
+			 struct hca_fault_hw *to)
 {
 	put_le64(&to->addr, f->addr);
 	put_le64(&to->len, f->len);
@@ -174,7 +174,7 @@ static void encode_fault(const struct qhca_fault *f,
 	put_le32(&to->psn, f->psn);
 }
 
-static bool requester_sane(const struct qhca_qp *qp)
+static bool requester_sane(const struct hca_qp *qp)
 {
 	uint32_t posted = qp->sq_pi - qp->sq_ci;
 	uint32_t begun = qp->sq_max - qp->sq_ci;
@@ -182,40 +182,40 @@ static bool requester_sane(const struct qhca_qp *qp)
 	return posted <= qp->sq_depth && begun <= posted &&
 	       qp->sq_cur - qp->sq_ci <= begun &&
 	       !((qp->s_psn | qp->s_una | qp->s_max | qp->s_cur_psn |
-		  qp->s_ci_psn | qp->s_asked) & ~QHCA_PSN_MASK) &&
-	       ((qp->s_max - qp->s_una) & QHCA_PSN_MASK) <= QHCA_PSN_HALF &&
-	       ((qp->s_psn - qp->s_una) & QHCA_PSN_MASK) <=
-	       ((qp->s_max - qp->s_una) & QHCA_PSN_MASK) &&
-	       qp->s_reads <= QHCA_MAX_RD_ATOMIC && qp->s_retry <= 7 &&
+		  qp->s_ci_psn | qp->s_asked) & ~HCA_PSN_MASK) &&
+	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK) <= HCA_PSN_HALF &&
+	       ((qp->s_psn - qp->s_una) & HCA_PSN_MASK) <=
+	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK) &&
+	       qp->s_reads <= HCA_MAX_RD_ATOMIC && qp->s_retry <= 7 &&
 	       qp->s_rnr <= 7;
 }
 
 /* Does PSN @psn lie in the range of @r, its end included? */
-static bool res_psn_sane(const struct qhca_qp *qp,
-			 const struct qhca_resource *r, uint32_t psn)
+static bool res_psn_sane(const struct hca_qp *qp,
+			 const struct hca_resource *r, uint32_t psn)
 {
-	uint32_t packets = r->type == QHCA_RES_READ ?
-			   qhca_packets(r->value, qp->mtu) : 1;
+	uint32_t packets = r->type == HCA_RES_READ ?
+			   hca_packets(r->value, qp->mtu) : 1;
 
-	return ((psn - r->psn) & QHCA_PSN_MASK) <= packets;
+	return ((psn - r->psn) & HCA_PSN_MASK) <= packets;
 }
 
-static bool responder_sane(const struct qhca_qp *qp)
+static bool responder_sane(const struct hca_qp *qp)
 {
 	unsigned int pending = 0;
 
 	if (qp->rq_pi - qp->rq_ci > qp->rq_depth ||
 	    (qp->r_psn | qp->r_msn | qp->r_ack_psn | qp->r_nak_psn) &
-	    ~QHCA_PSN_MASK || qp->r_op > QHCA_RMSG_WRITE ||
-	    qp->res_head >= QHCA_MAX_RD_ATOMIC)
+	    ~HCA_PSN_MASK || qp->r_op > HCA_RMSG_WRITE ||
+	    qp->res_head >= HCA_MAX_RD_ATOMIC)
 		return false;
-	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
-		const struct qhca_resource *r = &qp->res[i];
+	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
+		const struct hca_resource *r = &qp->res[i];
 
-		if (r->type > QHCA_RES_PLACE ||
-		    (r->type == QHCA_RES_READ && r->value > QHCA_MAX_MSG_SIZE))
+		if (r->type > HCA_RES_PLACE ||
+		    (r->type == HCA_RES_READ && r->value > HCA_MAX_MSG_SIZE))
 			return false;
-		if (!(r->flags & QHCA_RES_F_PENDING))
+		if (!(r->flags & HCA_RES_F_PENDING))
 			continue;
 		if (!r->type || !res_psn_sane(qp, r, r->start) ||
 		    !res_psn_sane(qp, r, r->next))
@@ -229,111 +229,111 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 		   void *ctx)
 {
 	const struct qhca_qpc *c = image;
-	const struct qhca_qpc_hw *hw = (const void *)c->hw;
-	struct qhca_qp *qp = ctx;
+	const struct hca_qpc_hw *hw = (const void *)c->hw;
+	struct hca_qp *qp = ctx;
 
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = index;
 	memcpy(&qp->sw, &c->sw, sizeof(qp->sw));
-	if (!qhca_qp_load_sw(hca, qp))
+	if (!hca_qp_load_sw(hca, qp))
 		return false;
 #define DECODE(bits, name) qp->name = load_##bits(&hw->name);
-	QHCA_QPC_HW_FIELDS(DECODE)
+	HCA_QPC_HW_FIELDS(DECODE)
 #undef DECODE
-	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
+	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
 		decode_resource(&hw->res[i], &qp->res[i]);
-	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+	for (unsigned int i = 0; i < HCA_NUM_FAULT_DIRS; i++)
 		decode_fault(&hw->fault[i], &qp->fault[i]);
 
 	/* what the chip knows by itself decides */
 	return qp->state == hca->qps.slot[index].state &&
 	       qp->type == hca->qps.slot[index].type &&
-	       !(qp->f_state & ~QHCA_FS_ALL) &&
+	       !(qp->f_state & ~HCA_FS_ALL) &&
 	       requester_sane(qp) && responder_sane(qp);
 }
 
 static void encode(const void *ctx, void *image)
 {
-	const struct qhca_qp *qp = ctx;
+	const struct hca_qp *qp = ctx;
 	struct qhca_qpc *c = image;
-	struct qhca_qpc_hw *hw = (void *)c->hw;
+	struct hca_qpc_hw *hw = (void *)c->hw;
 
 	memset(c, 0, sizeof(*c));
 	memcpy(&c->sw, &qp->sw, sizeof(c->sw));
 #define ENCODE(bits, name) store_##bits(&hw->name, qp->name);
-	QHCA_QPC_HW_FIELDS(ENCODE)
+	HCA_QPC_HW_FIELDS(ENCODE)
 #undef ENCODE
-	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
+	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
 		encode_resource(&qp->res[i], &hw->res[i]);
-	for (unsigned int i = 0; i < QHCA_NUM_FAULT_DIRS; i++)
+	for (unsigned int i = 0; i < HCA_NUM_FAULT_DIRS; i++)
 		encode_fault(&qp->fault[i], &hw->fault[i]);
 }
 
-static const struct qhca_ctx_ops qp_ctx_ops = {
-	.size = sizeof(struct qhca_qp),
+static const struct hca_ctx_ops qp_ctx_ops = {
+	.size = sizeof(struct hca_qp),
 	.decode = decode,
 	.encode = encode,
 };
 
 /* ---- the table of QPs */
 
-bool qhca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry)
 {
-	struct qhca_qps *qps = &hca->qps;
+	struct hca_qps *qps = &hca->qps;
 
-	qhca_qps_fini(hca);
+	hca_qps_fini(hca);
 	qps->num_slots = 1u << hca->cfg.log_max_qp;
 	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
-	if (!qps->slot || !qhca_sched_init(hca, qps->num_slots) ||
-	    !qhca_ctxcache_init(hca, &qps->cache, QHCA_CACHE_QD, QHCA_TABLE_QP,
-				&qp_ctx_ops, geometry)) {
-		qhca_qps_fini(hca);
+	if (!qps->slot || !hca_sched_init(hca, qps->num_slots) ||
+	    !hca_ctxcache_init(hca, &qps->cache, QHCA_CACHE_QD, QHCA_TABLE_QP,
+			       &qp_ctx_ops, geometry)) {
+		hca_qps_fini(hca);
 		return false;
 	}
 	return true;
 }
 
-void qhca_qps_fini(struct qhca_hca *hca)
+void hca_qps_fini(struct qhca_hca *hca)
 {
-	struct qhca_qps *qps = &hca->qps;
+	struct hca_qps *qps = &hca->qps;
 
-	qhca_ctxcache_fini(&qps->cache);
-	qhca_sched_fini(hca);
-	qhca_linger_init(hca);
+	hca_ctxcache_fini(&qps->cache);
+	hca_sched_fini(hca);
+	hca_linger_init(hca);
 	free(qps->slot);
 	qps->slot = NULL;
 	qps->num_slots = 0;
 	qps->live = 0;
 }
 
-struct qhca_qp *qhca_qp_get(struct qhca_hca *hca, uint32_t qpn)
+struct hca_qp *hca_qp_get(struct qhca_hca *hca, uint32_t qpn)
 {
 	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
 		return NULL;
-	return qhca_ctx_get(hca, &hca->qps.cache, qpn);
+	return hca_ctx_get(hca, &hca->qps.cache, qpn);
 }
 
-void qhca_qp_dirty(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_qp_dirty(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	qhca_ctx_dirty(&hca->qps.cache, qp);
+	hca_ctx_dirty(&hca->qps.cache, qp);
 }
 
-bool qhca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn)
+bool hca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn)
 {
 	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
 	       hca->qps.slot[qpn].type == QHCA_QPT_UD;
 }
 
-bool qhca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn)
+bool hca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn)
 {
 	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
 	       hca->qps.slot[qpn].type == QHCA_QPT_RAW;
 }
 
-bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
-		  struct qhca_qp_info *info)
+bool hca_qp_info(struct qhca_hca *hca, uint32_t qpn,
+		 struct qhca_qp_info *info)
 {
-	struct qhca_qp qp;
+	struct hca_qp qp;
 
 	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
 		return false;
@@ -341,8 +341,8 @@ bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
 	info->qpn = qpn;
 	info->type = hca->qps.slot[qpn].type;
 	info->state = hca->qps.slot[qpn].state;
-	info->cached = qhca_ctx_peek(&hca->qps.cache, qpn);
-	if (!qhca_ctx_read(hca, &hca->qps.cache, qpn, &qp))
+	info->cached = hca_ctx_peek(&hca->qps.cache, qpn);
+	if (!hca_ctx_read(hca, &hca->qps.cache, qpn, &qp))
 		return true;
 	info->dest_qpn = qp.dest_qpn;
 	info->sq_pi = qp.sq_pi;

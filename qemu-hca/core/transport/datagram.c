@@ -8,28 +8,28 @@
 #define GRH_LEN		40
 #define IPV4_LEN	20
 
-bool qhca_datagram_address(struct qhca_hca *hca, const struct qhca_qp *qp,
-			   const struct qhca_swqe *w, struct qhca_path *path,
-			   struct qhca_pkt *pkt)
+bool hca_datagram_address(struct qhca_hca *hca, const struct hca_qp *qp,
+			  const struct hca_swqe *w, struct hca_path *path,
+			  struct hca_pkt *pkt)
 {
 	const struct qhca_wqe_ud *ud = &w->wire.ud;
 
-	pkt->dest_qpn = get_le32(&ud->dest_qpn) & QHCA_QPN_MASK;
+	pkt->dest_qpn = get_le32(&ud->dest_qpn) & HCA_QPN_MASK;
 	pkt->qkey = get_le32(&ud->qkey);
-	if (pkt->qkey & QHCA_QKEY_CONTROLLED)
+	if (pkt->qkey & HCA_QKEY_CONTROLLED)
 		pkt->qkey = qp->qkey;
 	pkt->src_qpn = qp->qpn;
-	return qhca_path_of_av(hca, &ud->av, qp->qpn, pkt->dest_qpn, path);
+	return hca_path_of_av(hca, &ud->av, qp->qpn, pkt->dest_qpn, path);
 }
 
-static bool qkey_right(const struct qhca_qp *qp, const struct qhca_pkt *pkt)
+static bool qkey_right(const struct hca_qp *qp, const struct hca_pkt *pkt)
 {
-	return pkt->qkey == (qp->type == QHCA_QPT_GSI ? QHCA_GSI_QKEY :
+	return pkt->qkey == (qp->type == QHCA_QPT_GSI ? HCA_GSI_QKEY :
 							qp->qkey);
 }
 
 /* The header before the payload: IPv6's, or IPv4's in the last 20 octets. */
-static void fill_grh(const struct qhca_rx_info *info, uint8_t grh[GRH_LEN])
+static void fill_grh(const struct hca_rx_info *info, uint8_t grh[GRH_LEN])
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 
@@ -40,18 +40,18 @@ static void fill_grh(const struct qhca_rx_info *info, uint8_t grh[GRH_LEN])
 		memcpy(grh + GRH_LEN - IPV4_LEN, ip, IPV4_LEN);
 }
 
-static void fail(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t status)
+static void fail(struct qhca_hca *hca, struct hca_qp *qp, uint8_t status)
 {
 	struct qhca_cqe cqe = { .status = status, .opcode = QHCA_CQE_RECV };
 
-	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
-	qhca_complete_recv(hca, qp, &cqe);
-	qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	put_le16(&cqe.vlan, HCA_VLAN_NONE);
+	hca_complete_recv(hca, qp, &cqe);
+	hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 }
 
-static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
-		     const struct qhca_pkt *pkt,
-		     const struct qhca_rx_info *info)
+static void complete(struct qhca_hca *hca, struct hca_qp *qp,
+		     const struct hca_pkt *pkt,
+		     const struct hca_rx_info *info)
 {
 	struct qhca_cqe cqe = {
 		.opcode = QHCA_CQE_RECV, .net_type = info->ip_version,
@@ -62,35 +62,35 @@ static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
 	put_le32(&cqe.src_qpn, pkt->src_qpn);
 	memcpy(cqe.smac, info->frame + 6, 6);
 	put_le16(&cqe.vlan, info->vlan);
-	if (info->vlan != QHCA_VLAN_NONE) {
+	if (info->vlan != HCA_VLAN_NONE) {
 		flags |= QHCA_CQE_VLAN;
 		cqe.sl = info->vlan >> 13;
 	}
-	if (pkt->what & QHCA_H_IMM) {
+	if (pkt->what & HCA_H_IMM) {
 		memcpy(&cqe.imm, pkt->imm, 4);
 		flags |= QHCA_CQE_IMM;
 	}
 	if (pkt->solicited)
 		flags |= QHCA_CQE_SOLICITED;
 	put_le32(&cqe.flags, flags);
-	qhca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(hca, qp, &cqe);
 }
 
-bool qhca_datagram_take(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t len,
-			enum qhca_counter dropped)
+bool hca_datagram_take(struct qhca_hca *hca, struct hca_qp *qp, uint32_t len,
+		       enum qhca_counter dropped)
 {
-	enum qhca_take take = qhca_take_rwqe(hca, qp);
+	enum hca_take take = hca_take_rwqe(hca, qp);
 
-	if (take == QHCA_TAKE_ERROR) {
-		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	if (take == HCA_TAKE_ERROR) {
+		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return false;
 	}
-	if (take == QHCA_TAKE_OK && qp->rwqe.error) {
+	if (take == HCA_TAKE_OK && qp->rwqe.error) {
 		fail(hca, qp, qp->rwqe.error);
 		return false;
 	}
-	if (take == QHCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
-		qhca_count(hca, dropped);
+	if (take == HCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
+		hca_count(hca, dropped);
 		return false;
 	}
 	return true;
@@ -100,40 +100,40 @@ bool qhca_datagram_take(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t len,
  * Memory of a receive buffer that is refused ends the QP; if it is not present
  * the datagram is dropped and the WQE left for the next.
  */
-bool qhca_datagram_scatter(struct qhca_hca *hca, struct qhca_qp *qp,
-			   uint32_t offset, const void *data, uint32_t len)
+bool hca_datagram_scatter(struct qhca_hca *hca, struct hca_qp *qp,
+			  uint32_t offset, const void *data, uint32_t len)
 {
-	enum qhca_mem_status status = qhca_rwqe_scatter(hca, qp, &qp->rwqe,
-							offset, data, len);
+	enum hca_mem_status status = hca_rwqe_scatter(hca, qp, &qp->rwqe,
+						      offset, data, len);
 
-	if (status == QHCA_MEM_OK)
+	if (status == HCA_MEM_OK)
 		return true;
-	if (status == QHCA_MEM_FAULT &&
-	    qhca_fault_raise(hca, qp, QHCA_FAULT_RECV, offset, len) !=
-	    QHCA_FAULT_BAD)
-		qhca_count(hca, QHCA_CNT_fault_dropped);
+	if (status == HCA_MEM_FAULT &&
+	    hca_fault_raise(hca, qp, QHCA_FAULT_RECV, offset, len) !=
+	    HCA_FAULT_BAD)
+		hca_count(hca, QHCA_CNT_fault_dropped);
 	else
 		fail(hca, qp, QHCA_WC_LOC_PROT_ERR);
 	return false;
 }
 
-void qhca_datagram_rx(struct qhca_hca *hca, struct qhca_qp *qp,
-		      const struct qhca_pkt *pkt,
-		      const struct qhca_rx_info *info)
+void hca_datagram_rx(struct qhca_hca *hca, struct hca_qp *qp,
+		     const struct hca_pkt *pkt,
+		     const struct hca_rx_info *info)
 {
 	uint8_t grh[GRH_LEN];
 
 	if (!qkey_right(qp, pkt)) {
 		hca->port.qkey_violations++;
-		qhca_count(hca, QHCA_CNT_rx_bad_qkey);
+		hca_count(hca, QHCA_CNT_rx_bad_qkey);
 		return;
 	}
-	if (!qhca_datagram_take(hca, qp, GRH_LEN + pkt->payload_len,
-				QHCA_CNT_ud_dropped))
+	if (!hca_datagram_take(hca, qp, GRH_LEN + pkt->payload_len,
+			       QHCA_CNT_ud_dropped))
 		return;
 	fill_grh(info, grh);
-	if (qhca_datagram_scatter(hca, qp, 0, grh, GRH_LEN) &&
-	    qhca_datagram_scatter(hca, qp, GRH_LEN, pkt->payload,
-				  pkt->payload_len))
+	if (hca_datagram_scatter(hca, qp, 0, grh, GRH_LEN) &&
+	    hca_datagram_scatter(hca, qp, GRH_LEN, pkt->payload,
+				 pkt->payload_len))
 		complete(hca, qp, pkt, info);
 }

@@ -17,17 +17,17 @@ static const struct {
 };
 
 static uint32_t new_token(struct qhca_hca *hca, uint32_t qpn,
-			  enum qhca_fault_dir dir)
+			  enum hca_fault_dir dir)
 {
 	uint8_t *gen = &hca->qps.slot[qpn].fault_gen;
 
 	if (!++*gen)
 		++*gen;
-	return qpn | (dir == QHCA_FAULT_DIR_REQ ? QHCA_FAULT_TOKEN_DIR : 0) |
-	       QHCA_PUT(QHCA_FAULT_TOKEN_GEN, (uint32_t)*gen);
+	return qpn | (dir == HCA_FAULT_DIR_REQ ? HCA_FAULT_TOKEN_DIR : 0) |
+	       QHCA_PUT(HCA_FAULT_TOKEN_GEN, (uint32_t)*gen);
 }
 
-static void fill_info(const struct qhca_fault *f, struct qhca_fault_info *info)
+static void fill_info(const struct hca_fault *f, struct qhca_fault_info *info)
 {
 	put_le32(&info->token, f->token);
 	put_le32(&info->key, f->key);
@@ -37,9 +37,9 @@ static void fill_info(const struct qhca_fault *f, struct qhca_fault_info *info)
 	put_le64(&info->length, f->len);
 }
 
-void qhca_fault_coalesce(struct qhca_hca *hca)
+void hca_fault_coalesce(struct qhca_hca *hca)
 {
-	qhca_count(hca, QHCA_CNT_faults_coalesced);
+	hca_count(hca, QHCA_CNT_faults_coalesced);
 }
 
 /*
@@ -47,51 +47,51 @@ void qhca_fault_coalesce(struct qhca_hca *hca)
  * that waits is of a later one: it gives way, or it could fault each time the
  * requester goes back, and hide the older fault for ever.
  */
-static bool gives_way(const struct qhca_qp *qp, enum qhca_fault_cause cause)
+static bool gives_way(const struct hca_qp *qp, enum qhca_fault_cause cause)
 {
 	return cause == QHCA_FAULT_SCATTER &&
-	       qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_REQ]) ==
+	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_REQ]) ==
 		       QHCA_FAULT_GATHER;
 }
 
 /* The same access as the one that software has said is not to be had? */
-static bool known_bad(const struct qhca_hca *hca, const struct qhca_qp *qp,
-		      enum qhca_fault_dir dir)
+static bool known_bad(const struct qhca_hca *hca, const struct hca_qp *qp,
+		      enum hca_fault_dir dir)
 {
-	const struct qhca_fault *f = &qp->fault[dir];
+	const struct hca_fault *f = &qp->fault[dir];
 
-	return dir == QHCA_FAULT_DIR_RESP && qp->f_state & QHCA_FS_RESP_BAD &&
+	return dir == HCA_FAULT_DIR_RESP && qp->f_state & HCA_FS_RESP_BAD &&
 	       f->addr == hca->mem.fault.addr && f->key == hca->mem.fault.key;
 }
 
-enum qhca_fault_raised qhca_fault_raise(struct qhca_hca *hca,
-					struct qhca_qp *qp,
-					enum qhca_fault_cause cause,
-					uint32_t before, uint64_t want)
+enum hca_fault_raised hca_fault_raise(struct qhca_hca *hca,
+				      struct hca_qp *qp,
+				      enum qhca_fault_cause cause,
+				      uint32_t before, uint64_t want)
 {
 	uint32_t flags = causes[cause].flags;
-	enum qhca_fault_dir dir = flags & QHCA_FAULT_REQUESTER ?
-				  QHCA_FAULT_DIR_REQ : QHCA_FAULT_DIR_RESP;
+	enum hca_fault_dir dir = flags & QHCA_FAULT_REQUESTER ?
+				 HCA_FAULT_DIR_REQ : HCA_FAULT_DIR_RESP;
 	uint64_t done = hca->mem.fault.done, left = want - done;
-	struct qhca_fault *f = &qp->fault[dir];
+	struct hca_fault *f = &qp->fault[dir];
 	struct qhca_fault_info info;
 
-	qhca_qp_dirty(hca, qp);
-	if (qhca_fault_waits(qp, dir)) {
+	hca_qp_dirty(hca, qp);
+	if (hca_fault_waits(qp, dir)) {
 		if (!gives_way(qp, cause)) {
-			qhca_fault_coalesce(hca);
-			return QHCA_FAULT_AGAIN;
+			hca_fault_coalesce(hca);
+			return HCA_FAULT_AGAIN;
 		}
-		qhca_count(hca, QHCA_CNT_faults_forgotten);
+		hca_count(hca, QHCA_CNT_faults_forgotten);
 	}
 	if (known_bad(hca, qp, dir))
-		return QHCA_FAULT_BAD;
-	qp->f_state &= dir == QHCA_FAULT_DIR_REQ ? ~QHCA_FS_REQ_BAD :
-						   ~QHCA_FS_RESP_BAD;
+		return HCA_FAULT_BAD;
+	qp->f_state &= dir == HCA_FAULT_DIR_REQ ? ~HCA_FS_REQ_BAD :
+						  ~HCA_FS_RESP_BAD;
 	/* of an R_Key all the message needs is known, of segments the next */
 	if (!(flags & QHCA_FAULT_RDMA) && left > hca->mem.fault.len)
 		left = hca->mem.fault.len;
-	*f = (struct qhca_fault){
+	*f = (struct hca_fault){
 		.addr = hca->mem.fault.addr,
 		.len = left,
 		.time = hca->now,
@@ -102,44 +102,44 @@ enum qhca_fault_raised qhca_fault_raise(struct qhca_hca *hca,
 		.psn = cause == QHCA_FAULT_GATHER ? qp->s_psn : qp->s_una,
 	};
 	qp->f_state |= 1u << dir;
-	qhca_count(hca, QHCA_CNT_page_faults1);
-	qhca_count(hca, causes[cause].counter);
-	qhca_trace(hca, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
+	hca_count(hca, QHCA_CNT_page_faults1);
+	hca_count(hca, causes[cause].counter);
+	hca_trace(hca, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
 	fill_info(f, &info);
-	qhca_event_fault(hca, qp->qpn, dir, &info);
-	return QHCA_FAULT_NEW;
+	hca_event_fault(hca, qp->qpn, dir, &info);
+	return HCA_FAULT_NEW;
 }
 
-void qhca_fault_forget(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_fault_forget(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	for (unsigned int dir = 0; dir < QHCA_NUM_FAULT_DIRS; dir++)
-		if (qhca_fault_waits(qp, dir))
-			qhca_count(hca, QHCA_CNT_faults_forgotten);
+	for (unsigned int dir = 0; dir < HCA_NUM_FAULT_DIRS; dir++)
+		if (hca_fault_waits(qp, dir))
+			hca_count(hca, QHCA_CNT_faults_forgotten);
 	qp->f_state = 0;
 }
 
-bool qhca_fault_info(struct qhca_hca *hca, uint32_t qpn,
-		     enum qhca_fault_dir dir, struct qhca_fault_info *info)
+bool hca_fault_info(struct qhca_hca *hca, uint32_t qpn,
+		    enum hca_fault_dir dir, struct qhca_fault_info *info)
 {
-	struct qhca_qp qp;
+	struct hca_qp qp;
 
 	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live ||
-	    !qhca_ctx_read(hca, &hca->qps.cache, qpn, &qp) ||
-	    !qhca_fault_waits(&qp, dir))
+	    !hca_ctx_read(hca, &hca->qps.cache, qpn, &qp) ||
+	    !hca_fault_waits(&qp, dir))
 		return false;
 	fill_info(&qp.fault[dir], info);
 	return true;
 }
 
-uint8_t qhca_fault_timer(const struct qhca_qp *qp, bool again)
+uint8_t hca_fault_timer(const struct hca_qp *qp, bool again)
 {
-	uint8_t code = again ? QHCA_FAULT_TIMER_OLD : QHCA_FAULT_TIMER_NEW;
+	uint8_t code = again ? HCA_FAULT_TIMER_OLD : HCA_FAULT_TIMER_NEW;
 	uint8_t least = qp->sw.min_rnr_timer;
 
 	return !least || least > code ? least : code;	/* 0 is the longest */
 }
 
-bool qhca_fault_unsolicited(const struct qhca_hca *hca)
+bool hca_fault_unsolicited(const struct qhca_hca *hca)
 {
 	return hca->features & QHCA_FEAT_UNSOLICITED_ACK &&
 	       !(hca->init_flags & QHCA_INIT_NO_UNSOL_ACK);

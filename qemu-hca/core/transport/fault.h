@@ -11,8 +11,8 @@
  * A token is the direction, the QPN and a generation that goes on when the QPN
  * is used again: a resume that comes late finds no such fault.
  */
-#ifndef QHCA_CORE_FAULT_H
-#define QHCA_CORE_FAULT_H
+#ifndef HCA_CORE_FAULT_H
+#define HCA_CORE_FAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,63 +21,63 @@
 #include "transport/qp.h"
 
 /* RNR timers of a fault: when it is new, and when a repetition still meets it. */
-#define QHCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
-#define QHCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
+#define HCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
+#define HCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
 
 /*
  * Token: QPN in bits 0-22, direction in bit 23, generation in bits 24-31, which
  * is never 0.
  */
-#define QHCA_FAULT_TOKEN_QPN	0x007fffffu
-#define QHCA_FAULT_TOKEN_DIR	0x00800000u
-#define QHCA_FAULT_TOKEN_GEN	0xff000000u
+#define HCA_FAULT_TOKEN_QPN	0x007fffffu
+#define HCA_FAULT_TOKEN_DIR	0x00800000u
+#define HCA_FAULT_TOKEN_GEN	0xff000000u
 
-static inline bool qhca_fault_waits(const struct qhca_qp *qp,
-				    enum qhca_fault_dir dir)
+static inline bool hca_fault_waits(const struct hca_qp *qp,
+				   enum hca_fault_dir dir)
 {
 	return qp->f_state >> dir & 1;
 }
 
 static inline enum qhca_fault_cause
-qhca_fault_cause(const struct qhca_fault *f)
+hca_fault_cause(const struct hca_fault *f)
 {
 	return (enum qhca_fault_cause)QHCA_GET(QHCA_FAULT_CAUSE, f->flags);
 }
 
-enum qhca_fault_raised {
-	QHCA_FAULT_NEW,			/* the direction waits, with an event */
-	QHCA_FAULT_AGAIN,		/* it waited already; counted */
-	QHCA_FAULT_BAD,			/* software said that there is no such page */
+enum hca_fault_raised {
+	HCA_FAULT_NEW,			/* the direction waits, with an event */
+	HCA_FAULT_AGAIN,		/* it waited already; counted */
+	HCA_FAULT_BAD,			/* software said that there is no such page */
 };
 /*
  * An access of @qp met what hca->mem.fault says.  @before: bytes of the message
  * before the access; @want: bytes of the message from the start of the access
  * on, which bound the length in the event.
  */
-enum qhca_fault_raised qhca_fault_raise(struct qhca_hca *hca,
-					struct qhca_qp *qp,
-					enum qhca_fault_cause cause,
-					uint32_t before, uint64_t want);
+enum hca_fault_raised hca_fault_raise(struct qhca_hca *hca,
+				      struct hca_qp *qp,
+				      enum qhca_fault_cause cause,
+				      uint32_t before, uint64_t want);
 /* Another access met the fault outstanding. */
-void qhca_fault_coalesce(struct qhca_hca *hca);
+void hca_fault_coalesce(struct qhca_hca *hca);
 
 /* The QP leaves for RESET or ERR or goes away: nobody waits for it. */
-void qhca_fault_forget(struct qhca_hca *hca, struct qhca_qp *qp);
+void hca_fault_forget(struct qhca_hca *hca, struct hca_qp *qp);
 
 /*
  * What the event of @qpn and @dir says, read without disturbing the cache.
  * false: that fault is no longer outstanding.
  */
-bool qhca_fault_info(struct qhca_hca *hca, uint32_t qpn,
-		     enum qhca_fault_dir dir, struct qhca_fault_info *info);
+bool hca_fault_info(struct qhca_hca *hca, uint32_t qpn,
+		    enum hca_fault_dir dir, struct qhca_fault_info *info);
 
 /* The RNR NAK timer of a fault; @again: for a repetition of the request. */
-uint8_t qhca_fault_timer(const struct qhca_qp *qp, bool again);
+uint8_t hca_fault_timer(const struct hca_qp *qp, bool again);
 
 /* May unsolicited ACKs be sent and honoured? */
-bool qhca_fault_unsolicited(const struct qhca_hca *hca);
+bool hca_fault_unsolicited(const struct qhca_hca *hca);
 
-enum qhca_cmd_status qhca_cmd_fault_resume(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_fault_resume(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_FAULT_H */
+#endif /* HCA_CORE_FAULT_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "hca.h"
 
-void qhca_linger_init(struct qhca_hca *hca)
+void hca_linger_init(struct qhca_hca *hca)
 {
-	hca->linger = (struct qhca_linger){ .first_due = QHCA_NEVER };
+	hca->linger = (struct hca_linger){ .first_due = QHCA_NEVER };
 }
 
-static struct qhca_linger_qp *known_of(struct qhca_hca *hca, uint32_t qpn)
+static struct hca_linger_qp *known_of(struct qhca_hca *hca, uint32_t qpn)
 {
 	return &hca->qps.slot[qpn].linger;
 }
@@ -19,7 +19,7 @@ static uint32_t microseconds(const struct qhca_hca *hca)
 /* ---- who posts */
 
 static bool moved_within(const struct qhca_hca *hca,
-			 const struct qhca_linger_qp *l, uint32_t ns)
+			 const struct hca_linger_qp *l, uint32_t ns)
 {
 	return microseconds(hca) - l->moved <= ns / 1000;
 }
@@ -30,21 +30,21 @@ static void count(uint8_t *n)
 		(*n)++;
 }
 
-static void saw(struct qhca_linger_qp *l, uint32_t upto)
+static void saw(struct hca_linger_qp *l, uint32_t upto)
 {
 	if ((int32_t)(upto - l->seen) > 0)
 		l->seen = upto;
 }
 
 /* Has software seen more, by its own index of the CQ? */
-static void look_at_cq(struct qhca_hca *hca, const struct qhca_qp *qp,
-		       struct qhca_linger_qp *l)
+static void look_at_cq(struct qhca_hca *hca, const struct hca_qp *qp,
+		       struct hca_linger_qp *l)
 {
 	uint32_t ci;
 
 	if (!l->telling)
 		return;
-	if (!qhca_cq_taken(hca, qp->send_cqn, &ci)) {
+	if (!hca_cq_taken(hca, qp->send_cqn, &ci)) {
 		/* nothing is known: as if it had */
 		saw(l, qp->sq_ci);
 	} else if ((int32_t)(ci - l->told_cqe) >= 0) {
@@ -54,22 +54,22 @@ static void look_at_cq(struct qhca_hca *hca, const struct qhca_qp *qp,
 }
 
 /* ... or by messages of the peer's, which come before each post? */
-static void look_at_rhythm(struct qhca_linger_qp *l, uint32_t old)
+static void look_at_rhythm(struct hca_linger_qp *l, uint32_t old)
 {
 	if (!l->heard || l->heard != l->heard_before)
 		l->answers = 0;
 	else
 		count(&l->answers);
-	if (l->answers >= QHCA_LINGER_SURE)
+	if (l->answers >= HCA_LINGER_SURE)
 		saw(l, old);
 	l->heard_before = l->heard;
 	l->heard = 0;
 }
 
-void qhca_linger_posted(struct qhca_hca *hca, const struct qhca_qp *qp,
-			uint32_t old)
+void hca_linger_posted(struct qhca_hca *hca, const struct hca_qp *qp,
+		       uint32_t old)
 {
-	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
+	struct hca_linger_qp *l = known_of(hca, qp->qpn);
 	uint32_t unseen;
 
 	look_at_cq(hca, qp, l);
@@ -82,18 +82,18 @@ void qhca_linger_posted(struct qhca_hca *hca, const struct qhca_qp *qp,
 	l->moved = microseconds(hca);
 }
 
-void qhca_linger_told(struct qhca_hca *hca, const struct qhca_qp *qp,
-		      uint32_t wqe)
+void hca_linger_told(struct qhca_hca *hca, const struct hca_qp *qp,
+		     uint32_t wqe)
 {
-	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
+	struct hca_linger_qp *l = known_of(hca, qp->qpn);
 
 	if (l->telling)		/* one at a time: what is seen may lag */
 		return;
-	l->telling = qhca_cq_written(hca, qp->send_cqn, &l->told_cqe);
+	l->telling = hca_cq_written(hca, qp->send_cqn, &l->told_cqe);
 	l->told = wqe + 1;
 }
 
-void qhca_linger_heard(struct qhca_hca *hca, uint32_t qpn)
+void hca_linger_heard(struct qhca_hca *hca, uint32_t qpn)
 {
 	count(&known_of(hca, qpn)->heard);
 }
@@ -102,7 +102,7 @@ void qhca_linger_heard(struct qhca_hca *hca, uint32_t qpn)
 
 static void leave_place(struct qhca_hca *hca, uint32_t i)
 {
-	struct qhca_linger *at = &hca->linger;
+	struct hca_linger *at = &hca->linger;
 
 	known_of(hca, at->qp[i].qpn)->on = false;
 	at->qp[i] = at->qp[--at->num];
@@ -116,34 +116,34 @@ static void leave(struct qhca_hca *hca, uint32_t qpn)
 			leave_place(hca, i);
 }
 
-void qhca_linger_forget(struct qhca_hca *hca, uint32_t qpn)
+void hca_linger_forget(struct qhca_hca *hca, uint32_t qpn)
 {
 	leave(hca, qpn);
-	*known_of(hca, qpn) = (struct qhca_linger_qp){
+	*known_of(hca, qpn) = (struct hca_linger_qp){
 		/* its first request is not one of many */
-		.moved = microseconds(hca) - QHCA_LINGER_END_NS / 1000 - 1,
+		.moved = microseconds(hca) - HCA_LINGER_END_NS / 1000 - 1,
 	};
 }
 
-static bool is_worth_it(struct qhca_hca *hca, const struct qhca_qp *qp)
+static bool is_worth_it(struct qhca_hca *hca, const struct hca_qp *qp)
 {
-	const struct qhca_linger_qp *l = known_of(hca, qp->qpn);
+	const struct hca_linger_qp *l = known_of(hca, qp->qpn);
 	uint32_t under_way = qp->sq_max - qp->sq_ci;
 
-	if (!qhca_qp_is_reliable(qp) ||
-	    !moved_within(hca, l, QHCA_LINGER_END_NS))
+	if (!hca_qp_is_reliable(qp) ||
+	    !moved_within(hca, l, HCA_LINGER_END_NS))
 		return false;
-	return under_way > 1 || l->window >= QHCA_LINGER_WINDOW;
+	return under_way > 1 || l->window >= HCA_LINGER_WINDOW;
 }
 
-bool qhca_linger_stay(struct qhca_hca *hca, const struct qhca_qp *qp)
+bool hca_linger_stay(struct qhca_hca *hca, const struct hca_qp *qp)
 {
-	struct qhca_linger_qp *l = known_of(hca, qp->qpn);
-	struct qhca_linger *at = &hca->linger;
-	uint64_t due = hca->now + QHCA_LINGER_NS;
+	struct hca_linger_qp *l = known_of(hca, qp->qpn);
+	struct hca_linger *at = &hca->linger;
+	uint64_t due = hca->now + HCA_LINGER_NS;
 
 	leave(hca, qp->qpn);
-	if (at->num == QHCA_LINGER_MAX || !is_worth_it(hca, qp))
+	if (at->num == HCA_LINGER_MAX || !is_worth_it(hca, qp))
 		return false;
 	at->qp[at->num].due = due;
 	at->qp[at->num++].qpn = qp->qpn;
@@ -153,9 +153,9 @@ bool qhca_linger_stay(struct qhca_hca *hca, const struct qhca_qp *qp)
 	return true;
 }
 
-void qhca_linger_run(struct qhca_hca *hca)
+void hca_linger_run(struct qhca_hca *hca)
 {
-	struct qhca_linger *at = &hca->linger;
+	struct hca_linger *at = &hca->linger;
 	uint64_t first = QHCA_NEVER;
 	uint32_t i = 0;
 
@@ -163,7 +163,7 @@ void qhca_linger_run(struct qhca_hca *hca)
 		return;
 	while (i < at->num) {
 		if (at->qp[i].due <= hca->now) {
-			qhca_sched_work(hca, at->qp[i].qpn, QHCA_WORK_SEND);
+			hca_sched_work(hca, at->qp[i].qpn, HCA_WORK_SEND);
 			leave_place(hca, i);
 			continue;
 		}

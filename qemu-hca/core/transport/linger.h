@@ -3,8 +3,8 @@
  * Staying at a send queue that has run dry.
  *
  * Whoever posts meanwhile need not ring: sq_active stays set.  The queue is
- * looked at with each acknowledgement, and every QHCA_LINGER_NS, until
- * QHCA_LINGER_END_NS after requests were last found.  A request that is posted
+ * looked at with each acknowledgement, and every HCA_LINGER_NS, until
+ * HCA_LINGER_END_NS after requests were last found.  A request that is posted
  * meanwhile waits for the next look: no loss to software that posts on without
  * waiting for ends, but all the more to software that posts one, waits for its
  * end and posts the next.  Which of the two it is tells its *window*: how many
@@ -15,13 +15,13 @@
  * consumer index that it stores in the CQ's record; requests without a CQE end
  * with the next that has one.  A message of the peer's may tell of ends as
  * well.  It is taken to do so where as many of them as the time before came
- * between two posts, and at least one, QHCA_LINGER_SURE times in succession:
+ * between two posts, and at least one, HCA_LINGER_SURE times in succession:
  * two streams that cross do not keep such a rhythm.
  *
  * The device lingers
  *
  *  - while two or more requests are under way;
- *  - while one or none is, if the window is QHCA_LINGER_WINDOW or more.
+ *  - while one or none is, if the window is HCA_LINGER_WINDOW or more.
  *
  * Only on reliable QPs: others are done with a request when it is sent, and
  * nothing makes the device look again.
@@ -31,70 +31,70 @@
  * that tell of ends: software that waits for these, and asks for no CQEs, may
  * wait for a look each time.
  */
-#ifndef QHCA_CORE_LINGER_H
-#define QHCA_CORE_LINGER_H
+#ifndef HCA_CORE_LINGER_H
+#define HCA_CORE_LINGER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct qhca_hca;
-struct qhca_qp;
+struct hca_qp;
 
-#define QHCA_LINGER_MAX		64u	/* QPs at a time */
-#define QHCA_LINGER_NS		50000u	/* from look to look */
-#define QHCA_LINGER_END_NS	1000000u
-#define QHCA_LINGER_WINDOW	8u
-#define QHCA_LINGER_SURE	4u
+#define HCA_LINGER_MAX		64u	/* QPs at a time */
+#define HCA_LINGER_NS		50000u	/* from look to look */
+#define HCA_LINGER_END_NS	1000000u
+#define HCA_LINGER_WINDOW	8u
+#define HCA_LINGER_SURE		4u
 
-/* What is known of who posts to a QP; in its qhca_qpslot. */
-struct qhca_linger_qp {
+/* What is known of who posts to a QP; in its hca_qpslot. */
+struct hca_linger_qp {
 	uint32_t moved;			/* us, when sq_pi moved */
 	uint32_t seen;			/* software has seen all before this WQE */
 	uint32_t told;			/* ... and then before this one, */
 	uint32_t told_cqe;		/* with the CQE before this index, */
 	bool telling;			/* if this is set */
-	bool on;			/* is among qhca_linger.qp */
+	bool on;			/* is among hca_linger.qp */
 	uint8_t window;			/* requests; does not count further */
 	uint8_t heard, heard_before;	/* messages since sq_pi moved, and before */
 	uint8_t answers;		/* in succession: as many, and not none */
 };
 
 /* Where the device lingers. */
-struct qhca_linger {
+struct hca_linger {
 	struct {
 		uint64_t due;		/* ns, of the next look */
 		uint32_t qpn;
-	} qp[QHCA_LINGER_MAX];		/* unordered */
+	} qp[HCA_LINGER_MAX];		/* unordered */
 	uint32_t num;
 	uint64_t first_due;		/* or before it; QHCA_NEVER: none */
 };
 
 /* Nowhere, as after reset. */
-void qhca_linger_init(struct qhca_hca *hca);
+void hca_linger_init(struct qhca_hca *hca);
 
 /*
- * What happens to a QP.  O(QHCA_LINGER_MAX); only the first makes DMA: it reads
+ * What happens to a QP.  O(HCA_LINGER_MAX); only the first makes DMA: it reads
  * the record of the send CQ, if the CQ's descriptor is at hand.
  */
 
 /* sq_pi has moved, from @old: by a doorbell, or by a look at the record. */
-void qhca_linger_posted(struct qhca_hca *hca, const struct qhca_qp *qp,
-			uint32_t old);
+void hca_linger_posted(struct qhca_hca *hca, const struct hca_qp *qp,
+		       uint32_t old);
 /* A CQE for the send queue was written: WQE @wqe and those before have ended. */
-void qhca_linger_told(struct qhca_hca *hca, const struct qhca_qp *qp,
-		      uint32_t wqe);
+void hca_linger_told(struct qhca_hca *hca, const struct hca_qp *qp,
+		     uint32_t wqe);
 /* A message of the peer's came, or a part of it. */
-void qhca_linger_heard(struct qhca_hca *hca, uint32_t qpn);
+void hca_linger_heard(struct qhca_hca *hca, uint32_t qpn);
 /* The QP is gone, or as new. */
-void qhca_linger_forget(struct qhca_hca *hca, uint32_t qpn);
+void hca_linger_forget(struct qhca_hca *hca, uint32_t qpn);
 
 /*
  * The send queue of @qp has run dry.  true: stay, sq_active remains set and
- * qhca_linger_run() will schedule the QP; false: turn away.
+ * hca_linger_run() will schedule the QP; false: turn away.
  */
-bool qhca_linger_stay(struct qhca_hca *hca, const struct qhca_qp *qp);
+bool hca_linger_stay(struct qhca_hca *hca, const struct hca_qp *qp);
 
 /* Schedule the QPs whose next look is due. */
-void qhca_linger_run(struct qhca_hca *hca);
+void hca_linger_run(struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_LINGER_H */
+#endif /* HCA_CORE_LINGER_H */

@@ -3,16 +3,16 @@
  * Queue pairs: contexts, states, commands.
  *
  * All state of a QP lies in its context (struct qhca_qpc in host memory),
- * cached in the queue descriptor cache as struct qhca_qp.  What struct qhca_qp
+ * cached in the queue descriptor cache as struct hca_qp.  What struct hca_qp
  * holds beyond the context is only a copy of rings, and may vanish with the
  * line at any time: every part of the transport re-reads what it misses.
  *
- * Outside contexts there is one struct qhca_qpslot for each possible QPN,
+ * Outside contexts there is one struct hca_qpslot for each possible QPN,
  * allocated once, so that doorbells, timers and the scheduler touch no host
  * memory and the device does not grow with the number of QPs.
  */
-#ifndef QHCA_CORE_QP_H
-#define QHCA_CORE_QP_H
+#ifndef HCA_CORE_QP_H
+#define HCA_CORE_QP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,10 +24,10 @@
 #include "queue/qbuf.h"
 #include "queue/wq.h"
 
-#define QHCA_QPN_GSI		1
-#define QHCA_FIRST_USER_QPN	2
-#define QHCA_QPN_MASK		0xffffffu
-#define QHCA_QPN_MCAST		0xffffffu
+#define HCA_QPN_GSI		1
+#define HCA_FIRST_USER_QPN	2
+#define HCA_QPN_MASK		0xffffffu
+#define HCA_QPN_MCAST		0xffffffu
 
 /* ---- hardware part of the context */
 
@@ -35,20 +35,20 @@
  * A responder resource: a READ, atomic, ATOMIC WRITE or FLUSH that was accepted,
  * kept to be answered in order and answered again (IBTA 9.7.5.1.1, 9.7.4.1).
  */
-struct qhca_resource_hw {
+struct hca_resource_hw {
 	__le64 addr;			/* remote address of the first byte */
 	__le64 value;			/* atomic: original; READ: length in bytes,
 					   XRC: the SRQ in the upper half */
 	__le32 rkey;
-	__le32 psn;			/* first PSN; QHCA_RES_* in the top octet */
+	__le32 psn;			/* first PSN; HCA_RES_* in the top octet */
 	__le32 start;			/* first PSN of the (re-)request served,
-					   QHCA_RES_F_* in the top octet */
+					   HCA_RES_F_* in the top octet */
 	__le32 next;			/* next response PSN to send */
 };
-QHCA_ASSERT_SIZE(struct qhca_resource_hw, 32);
+QHCA_ASSERT_SIZE(struct hca_resource_hw, 32);
 
 /* A page fault that one direction of the QP waits for (fault.h). */
-struct qhca_fault_hw {
+struct hca_fault_hw {
 	__le64 addr;			/* first address that is not present */
 	__le64 len;			/* bytes wanted from there */
 	__le64 time;			/* ns, when it was raised */
@@ -59,24 +59,24 @@ struct qhca_fault_hw {
 	__le32 psn;			/* requester: the first PSN that waits */
 	__le32 rsvd;
 };
-QHCA_ASSERT_SIZE(struct qhca_fault_hw, 48);
+QHCA_ASSERT_SIZE(struct hca_fault_hw, 48);
 
-enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
-		      QHCA_NUM_FAULT_DIRS };
+enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
+		     HCA_NUM_FAULT_DIRS };
 
-#define QHCA_RES_NONE		0u
-#define QHCA_RES_READ		1u
-#define QHCA_RES_ATOMIC		2u
-#define QHCA_RES_PLACE		3u	/* ATOMIC WRITE, FLUSH */
-#define QHCA_RES_F_PENDING	1u	/* an answer is to be sent */
-#define QHCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
-#define QHCA_RES_F_BAD		4u	/* ... and its page is not to be had */
+#define HCA_RES_NONE		0u
+#define HCA_RES_READ		1u
+#define HCA_RES_ATOMIC		2u
+#define HCA_RES_PLACE		3u	/* ATOMIC WRITE, FLUSH */
+#define HCA_RES_F_PENDING	1u	/* an answer is to be sent */
+#define HCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
+#define HCA_RES_F_BAD		4u	/* ... and its page is not to be had */
 
 /*
  * Fields of the hardware part, once: X(bits, name).  Widest first, so that
  * the packed order has natural alignment.
  */
-#define QHCA_QPC_HW_FIELDS(X) \
+#define HCA_QPC_HW_FIELDS(X) \
 	X(64, r_addr)		/* WRITE in progress: next address */ \
 	X(64, rsvd64a) \
 	X(64, rsvd64b) \
@@ -100,113 +100,113 @@ enum qhca_fault_dir { QHCA_FAULT_DIR_RESP, QHCA_FAULT_DIR_REQ,
 	X(32, r_left)		/* WRITE in progress: bytes to come */ \
 	X(32, r_rkey)		/* WRITE in progress */ \
 	X(32, r_slot)		/* receive WQE in progress: number or slot */ \
-	X(32, r_srq)		/* XRC: SRQ of the message (qhca_xsrq.token) */ \
+	X(32, r_srq)		/* XRC: SRQ of the message (hca_xsrq.token) */ \
 	X(32, rsvd32a) \
 	X(32, rsvd32b) \
 	X(32, rsvd32c) \
-	X(16, s_flags)		/* QHCA_SF_* */ \
-	X(16, r_flags)		/* QHCA_RF_* */ \
+	X(16, s_flags)		/* HCA_SF_* */ \
+	X(16, r_flags)		/* HCA_RF_* */ \
 	X(8, state)		/* enum qhca_qp_state */ \
 	X(8, s_reads)		/* requests outstanding that have a response */ \
 	X(8, s_retry)		/* retries left */ \
 	X(8, s_rnr)		/* RNR retries left */ \
-	X(8, r_op)		/* message in progress: enum qhca_rmsg */ \
+	X(8, r_op)		/* message in progress: enum hca_rmsg */ \
 	X(8, r_syndrome)	/* of the pending NAK (AETH) */ \
 	X(8, r_unacked)		/* packets since the last acknowledgement */ \
 	X(8, res_head)		/* slot the next resource takes */ \
 	X(8, res_pending)	/* resources with an answer to send */ \
 	X(8, rsvd8b) \
-	X(8, f_state)		/* suspended directions: QHCA_FS_* */ \
+	X(8, f_state)		/* suspended directions: HCA_FS_* */ \
 	X(8, rsvd8)
 
-struct qhca_qpc_hw {
-#define QHCA_LE_8(name)		__u8 name;
-#define QHCA_LE_16(name)	__le16 name;
-#define QHCA_LE_32(name)	__le32 name;
-#define QHCA_LE_64(name)	__le64 name;
-#define QHCA_LE_FIELD(bits, name) QHCA_LE_##bits(name)
-	QHCA_QPC_HW_FIELDS(QHCA_LE_FIELD)
-#undef QHCA_LE_FIELD
-#undef QHCA_LE_8
-#undef QHCA_LE_16
-#undef QHCA_LE_32
-#undef QHCA_LE_64
-	struct qhca_resource_hw res[QHCA_MAX_RD_ATOMIC];
-	struct qhca_fault_hw fault[QHCA_NUM_FAULT_DIRS];
-	__u8 rsvd[QHCA_QPC_HW_SIZE - 24 - 96 - 16 - 32 * QHCA_MAX_RD_ATOMIC -
-		  48 * QHCA_NUM_FAULT_DIRS];
+struct hca_qpc_hw {
+#define HCA_LE_8(name)		__u8 name;
+#define HCA_LE_16(name)		__le16 name;
+#define HCA_LE_32(name)		__le32 name;
+#define HCA_LE_64(name)		__le64 name;
+#define HCA_LE_FIELD(bits, name) HCA_LE_##bits(name)
+	HCA_QPC_HW_FIELDS(HCA_LE_FIELD)
+#undef HCA_LE_FIELD
+#undef HCA_LE_8
+#undef HCA_LE_16
+#undef HCA_LE_32
+#undef HCA_LE_64
+	struct hca_resource_hw res[HCA_MAX_RD_ATOMIC];
+	struct hca_fault_hw fault[HCA_NUM_FAULT_DIRS];
+	__u8 rsvd[QHCA_QPC_HW_SIZE - 24 - 96 - 16 - 32 * HCA_MAX_RD_ATOMIC -
+		  48 * HCA_NUM_FAULT_DIRS];
 };
-QHCA_ASSERT_SIZE(struct qhca_qpc_hw, QHCA_QPC_HW_SIZE);
+QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 
 /* s_flags: requester */
-#define QHCA_SF_ACTIVE		0x0001u	/* record.sq_active is set */
-#define QHCA_SF_RNR_WAIT	0x0002u	/* timer runs: wait after an RNR NAK */
-#define QHCA_SF_ACK_WAIT	0x0004u	/* timer runs: local ACK timeout */
-#define QHCA_SF_WENT_BACK	0x0008u	/* for a NAK; once until progress */
-#define QHCA_SF_DRAINING	0x0010u	/* SQD, not drained yet */
-#define QHCA_SF_SQD_EVENT	0x0020u	/* SQD: event when drained */
+#define HCA_SF_ACTIVE		0x0001u	/* record.sq_active is set */
+#define HCA_SF_RNR_WAIT		0x0002u	/* timer runs: wait after an RNR NAK */
+#define HCA_SF_ACK_WAIT		0x0004u	/* timer runs: local ACK timeout */
+#define HCA_SF_WENT_BACK	0x0008u	/* for a NAK; once until progress */
+#define HCA_SF_DRAINING		0x0010u	/* SQD, not drained yet */
+#define HCA_SF_SQD_EVENT	0x0020u	/* SQD: event when drained */
 
 /* r_flags: responder */
-#define QHCA_RF_ACK		0x0001u	/* an ACK is due */
-#define QHCA_RF_NAK		0x0002u	/* a NAK is due */
-#define QHCA_RF_NAK_SENT	0x0004u	/* sequence error: one NAK a gap */
-#define QHCA_RF_RWQE		0x0008u	/* r_slot holds a receive WQE */
-#define QHCA_RF_COMM_EST	0x0010u	/* event was raised */
-#define QHCA_RF_LAST_WQE	0x0020u	/* event was raised */
-#define QHCA_RF_DROP		0x0040u	/* UC: drop up to the next first packet */
-#define QHCA_RF_DEAD		0x0080u	/* after a fatal NAK: take no request */
-#define QHCA_RF_UNSOLICITED	0x0100u	/* an ACK is due: a fault is resolved */
+#define HCA_RF_ACK		0x0001u	/* an ACK is due */
+#define HCA_RF_NAK		0x0002u	/* a NAK is due */
+#define HCA_RF_NAK_SENT		0x0004u	/* sequence error: one NAK a gap */
+#define HCA_RF_RWQE		0x0008u	/* r_slot holds a receive WQE */
+#define HCA_RF_COMM_EST		0x0010u	/* event was raised */
+#define HCA_RF_LAST_WQE		0x0020u	/* event was raised */
+#define HCA_RF_DROP		0x0040u	/* UC: drop up to the next first packet */
+#define HCA_RF_DEAD		0x0080u	/* after a fatal NAK: take no request */
+#define HCA_RF_UNSOLICITED	0x0100u	/* an ACK is due: a fault is resolved */
 
-/* f_state: one bit for each enum qhca_fault_dir that waits, and how */
-#define QHCA_FS_RESP		0x01u
-#define QHCA_FS_REQ		0x02u
-#define QHCA_FS_READ		0x04u	/* RESP: no READ response goes out */
-#define QHCA_FS_NAKED		0x08u	/* RESP: the peer had RNR NAKs for it */
-#define QHCA_FS_SCATTER		0x10u	/* REQ: no response is taken */
-#define QHCA_FS_RESP_BAD	0x20u	/* unreliable: the fault was resumed as failed */
-#define QHCA_FS_REQ_BAD		0x40u	/* the packet at fault.psn ends in error */
-#define QHCA_FS_ALL		0x7fu
+/* f_state: one bit for each enum hca_fault_dir that waits, and how */
+#define HCA_FS_RESP		0x01u
+#define HCA_FS_REQ		0x02u
+#define HCA_FS_READ		0x04u	/* RESP: no READ response goes out */
+#define HCA_FS_NAKED		0x08u	/* RESP: the peer had RNR NAKs for it */
+#define HCA_FS_SCATTER		0x10u	/* REQ: no response is taken */
+#define HCA_FS_RESP_BAD		0x20u	/* unreliable: the fault was resumed as failed */
+#define HCA_FS_REQ_BAD		0x40u	/* the packet at fault.psn ends in error */
+#define HCA_FS_ALL		0x7fu
 
-enum qhca_rmsg {			/* r_op */
-	QHCA_RMSG_NONE = 0, QHCA_RMSG_SEND = 1, QHCA_RMSG_WRITE = 2,
+enum hca_rmsg {				/* r_op */
+	HCA_RMSG_NONE = 0, HCA_RMSG_SEND = 1, HCA_RMSG_WRITE = 2,
 };
 
 /* ---- host order working copy */
 
-struct qhca_resource {
+struct hca_resource {
 	uint64_t addr;
 	uint64_t value;			/* atomic: original; READ: length */
-	uint32_t srq;			/* XRC READ: qhca_xsrq.token */
+	uint32_t srq;			/* XRC READ: hca_xsrq.token */
 	uint32_t rkey;
 	uint32_t psn;			/* first of the original request */
 	uint32_t start, next;		/* of the request being answered */
-	uint8_t type;			/* QHCA_RES_* */
-	uint8_t flags;			/* QHCA_RES_F_* */
+	uint8_t type;			/* HCA_RES_* */
+	uint8_t flags;			/* HCA_RES_F_* */
 };
 
-struct qhca_fault {
+struct hca_fault {
 	uint64_t addr, len;
 	uint64_t time;			/* ns */
 	uint32_t token, key, flags, done, psn;
 };
 
 /* What an acknowledgement needs to know about a send WQE. */
-struct qhca_swqe_sum {
+struct hca_swqe_sum {
 	uint32_t num;
 	uint32_t length;
 	uint64_t wr_id;
 	uint32_t packets;		/* PSNs it uses; 0: local operation */
 	uint8_t opcode;
 	uint8_t flags;
-	uint8_t kind;			/* QHCA_WK_* */
+	uint8_t kind;			/* HCA_WK_* */
 	bool valid;
 };
-#define QHCA_SUM_RING	64		/* power of two */
+#define HCA_SUM_RING	64		/* power of two */
 
-struct qhca_qp {
+struct hca_qp {
 	uint32_t qpn;
 	struct qhca_qpc_sw sw;		/* as given; fields below are decoded */
-	struct qhca_qbuf buf;
+	struct hca_qbuf buf;
 	uint64_t handle;
 	uint32_t sq_offset, rq_offset, rec_offset;
 	uint32_t sq_depth, rq_depth;	/* WQEs; 0: none */
@@ -219,22 +219,22 @@ struct qhca_qp {
 	uint8_t type;			/* enum qhca_qp_type */
 
 	/* the hardware part */
-#define QHCA_HOST_FIELD(bits, name) uint##bits##_t name;
-	QHCA_QPC_HW_FIELDS(QHCA_HOST_FIELD)
-#undef QHCA_HOST_FIELD
-	struct qhca_resource res[QHCA_MAX_RD_ATOMIC];
-	struct qhca_fault fault[QHCA_NUM_FAULT_DIRS];	/* while in f_state */
+#define HCA_HOST_FIELD(bits, name) uint##bits##_t name;
+	HCA_QPC_HW_FIELDS(HCA_HOST_FIELD)
+#undef HCA_HOST_FIELD
+	struct hca_resource res[HCA_MAX_RD_ATOMIC];
+	struct hca_fault fault[HCA_NUM_FAULT_DIRS];	/* while in f_state */
 
 	/* copies of ring entries, lost on eviction */
-	struct qhca_swqe cur;		/* at the cursor */
-	struct qhca_swqe ahead;		/* the one behind it, read early */
-	struct qhca_swqe ack;		/* being answered (READ, ATOMIC) */
-	struct qhca_rwqe rwqe;		/* receive in progress */
-	struct qhca_swqe_sum sum[QHCA_SUM_RING];
+	struct hca_swqe cur;		/* at the cursor */
+	struct hca_swqe ahead;		/* the one behind it, read early */
+	struct hca_swqe ack;		/* being answered (READ, ATOMIC) */
+	struct hca_rwqe rwqe;		/* receive in progress */
+	struct hca_swqe_sum sum[HCA_SUM_RING];
 };
 
 /* ---- on-chip state of each QPN */
-struct qhca_qpslot {
+struct hca_qpslot {
 	uint64_t deadline;		/* ns, while heap_pos is not 0 */
 	uint32_t heap_pos;		/* 1-based place in the timer heap */
 	uint32_t next;			/* scheduler's list */
@@ -243,20 +243,20 @@ struct qhca_qpslot {
 	uint8_t live;			/* exists */
 	uint8_t type;			/* enum qhca_qp_type */
 	uint8_t state;			/* enum qhca_qp_state */
-	uint8_t work;			/* QHCA_WORK_* */
+	uint8_t work;			/* HCA_WORK_* */
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
 	uint8_t rsvd[2];
-	struct qhca_linger_qp linger;
+	struct hca_linger_qp linger;
 };
-QHCA_ASSERT_SIZE(struct qhca_qpslot, 56);
+QHCA_ASSERT_SIZE(struct hca_qpslot, 56);
 
-struct qhca_qps {
-	struct qhca_ctxcache cache;
-	struct qhca_qpslot *slot;	/* [num_slots] */
+struct hca_qps {
+	struct hca_ctxcache cache;
+	struct hca_qpslot *slot;	/* [num_slots] */
 	uint32_t num_slots;
 	uint32_t live;			/* QPs that exist */
-	struct qhca_qp scratch;		/* of one command */
+	struct hca_qp scratch;		/* of one command */
 };
 
 /*
@@ -264,60 +264,60 @@ struct qhca_qps {
  * and the table of 2^cfg.log_max_qp slots.  init: false when memory is short.
  * Both may be called in any order any number of times.
  */
-bool qhca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void qhca_qps_fini(struct qhca_hca *hca);
+bool hca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry);
+void hca_qps_fini(struct qhca_hca *hca);
 
-enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_modify_qp(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_query_qp(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *cmd);
-enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_create_qp(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_modify_qp(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_query_qp(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *cmd);
+enum qhca_cmd_status hca_cmd_destroy_qp(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd);
 
 /* May the QP join multicast groups: does it exist, and is it UD? */
-bool qhca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn);
+bool hca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn);
 
 /* Does the QP exist, and is it a raw packet QP? */
-bool qhca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn);
+bool hca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn);
 
 /* false: no such QP.  Does not disturb the cache. */
-bool qhca_qp_info(struct qhca_hca *hca, uint32_t qpn,
-		  struct qhca_qp_info *info);
+bool hca_qp_info(struct qhca_hca *hca, uint32_t qpn,
+		 struct qhca_qp_info *info);
 
-static inline bool qhca_qp_is_datagram(const struct qhca_qp *qp)
+static inline bool hca_qp_is_datagram(const struct hca_qp *qp)
 {
 	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
 }
 
 /* Is a message one frame, whatever its length? */
-static inline bool qhca_qp_is_framed(const struct qhca_qp *qp)
+static inline bool hca_qp_is_framed(const struct hca_qp *qp)
 {
-	return qhca_qp_is_datagram(qp) || qp->type == QHCA_QPT_RAW;
+	return hca_qp_is_datagram(qp) || qp->type == QHCA_QPT_RAW;
 }
 
 /* Does the QP take its receive WQEs from SRQs? */
-static inline bool qhca_qp_uses_srq(const struct qhca_qp *qp)
+static inline bool hca_qp_uses_srq(const struct hca_qp *qp)
 {
 	return qp->flags & QHCA_QP_SRQ || qp->type == QHCA_QPT_XRC_TGT;
 }
 
-static inline bool qhca_qp_is_xrc(const struct qhca_qp *qp)
+static inline bool hca_qp_is_xrc(const struct hca_qp *qp)
 {
 	return qp->type == QHCA_QPT_XRC_INI || qp->type == QHCA_QPT_XRC_TGT;
 }
 
-static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+static inline bool hca_qp_is_reliable(const struct hca_qp *qp)
 {
-	return qp->type == QHCA_QPT_RC || qhca_qp_is_xrc(qp);
+	return qp->type == QHCA_QPT_RC || hca_qp_is_xrc(qp);
 }
 
 /*
  * NULL: no such QP, or its context cannot be had (the QP then is dead and the
  * HCA told).  Valid until the next get of another QP.
  */
-struct qhca_qp *qhca_qp_get(struct qhca_hca *hca, uint32_t qpn);
-void qhca_qp_dirty(struct qhca_hca *hca, struct qhca_qp *qp);
+struct hca_qp *hca_qp_get(struct qhca_hca *hca, uint32_t qpn);
+void hca_qp_dirty(struct qhca_hca *hca, struct hca_qp *qp);
 
-#endif /* QHCA_CORE_QP_H */
+#endif /* HCA_CORE_QP_H */

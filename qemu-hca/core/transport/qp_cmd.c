@@ -15,10 +15,10 @@ static enum qhca_cmd_status check_index(struct qhca_hca *hca, uint32_t qpn,
 {
 	uint64_t addr;
 
-	if (!qpn || qpn >= qhca_table_size(hca, QHCA_TABLE_QP) ||
+	if (!qpn || qpn >= hca_table_size(hca, QHCA_TABLE_QP) ||
 	    qpn >= hca->qps.num_slots)
 		return QHCA_CMD_BAD_INDEX;
-	if (!qhca_table_entry(hca, QHCA_TABLE_QP, qpn, &addr))
+	if (!hca_table_entry(hca, QHCA_TABLE_QP, qpn, &addr))
 		return QHCA_CMD_NOT_MAPPED;
 	*live = hca->qps.slot[qpn].live;
 	return QHCA_CMD_OK;
@@ -37,7 +37,7 @@ static uint64_t type_feature(unsigned int type)
 	return type <= QHCA_QPT_RAW ? feature[type] : 0;
 }
 
-static bool xrc_flags_sane(const struct qhca_qp *qp)
+static bool xrc_flags_sane(const struct hca_qp *qp)
 {
 	if (qp->type == QHCA_QPT_XRC_INI)
 		return !(qp->flags & (QHCA_QP_HAS_RQ | QHCA_QP_SRQ));
@@ -47,12 +47,12 @@ static bool xrc_flags_sane(const struct qhca_qp *qp)
 	return true;
 }
 
-/* What CREATE_QP asks beyond what qhca_qp_load_sw() asks of any context. */
-static bool create_sane(const struct qhca_qp *qp)
+/* What CREATE_QP asks beyond what hca_qp_load_sw() asks of any context. */
+static bool create_sane(const struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
-	if ((qp->qpn == QHCA_QPN_GSI) != (qp->type == QHCA_QPT_GSI))
+	if ((qp->qpn == HCA_QPN_GSI) != (qp->type == QHCA_QPT_GSI))
 		return false;
 	if (qp->flags & QHCA_QP_HAS_SQ &&
 	    (64u + 16u * sw->sq_max_sge > 1u << sw->sq_log_stride ||
@@ -62,7 +62,7 @@ static bool create_sane(const struct qhca_qp *qp)
 	    16u + 16u * sw->rq_max_sge > 1u << sw->rq_log_stride)
 		return false;
 	return sw->state == QHCA_QPS_RESET && xrc_flags_sane(qp) &&
-	       (qp->qpn == QHCA_QPN_GSI || qp->qpn >= QHCA_FIRST_USER_QPN);
+	       (qp->qpn == HCA_QPN_GSI || qp->qpn >= HCA_FIRST_USER_QPN);
 }
 
 /* Attributes that MODIFY_QP sets start out as zero. */
@@ -76,43 +76,43 @@ static void clear_attrs(struct qhca_qpc_sw *sw)
 	memset(sw->rsvd, 0, sizeof(sw->rsvd));
 }
 
-static void unref(struct qhca_hca *hca, const struct qhca_qp *qp)
+static void unref(struct qhca_hca *hca, const struct hca_qp *qp)
 {
 	if (qp->flags & QHCA_QP_HAS_SQ)
-		qhca_cq_unref(hca, qp->send_cqn);
-	if (!qhca_qp_is_xrc(qp))
-		qhca_cq_unref(hca, qp->recv_cqn);
+		hca_cq_unref(hca, qp->send_cqn);
+	if (!hca_qp_is_xrc(qp))
+		hca_cq_unref(hca, qp->recv_cqn);
 	if (qp->flags & QHCA_QP_SRQ)
-		qhca_srq_unref(hca, qp->srqn);
+		hca_srq_unref(hca, qp->srqn);
 }
 
-static bool ref(struct qhca_hca *hca, const struct qhca_qp *qp)
+static bool ref(struct qhca_hca *hca, const struct hca_qp *qp)
 {
 	bool send = qp->flags & QHCA_QP_HAS_SQ;
-	bool recv = !qhca_qp_is_xrc(qp);
+	bool recv = !hca_qp_is_xrc(qp);
 
-	if (send && !qhca_cq_ref(hca, qp->send_cqn))
+	if (send && !hca_cq_ref(hca, qp->send_cqn))
 		return false;
-	if (recv && !qhca_cq_ref(hca, qp->recv_cqn))
+	if (recv && !hca_cq_ref(hca, qp->recv_cqn))
 		goto err_send;
-	if (qp->flags & QHCA_QP_SRQ && !qhca_srq_ref(hca, qp->srqn))
+	if (qp->flags & QHCA_QP_SRQ && !hca_srq_ref(hca, qp->srqn))
 		goto err_recv;
 	return true;
 
 err_recv:
 	if (recv)
-		qhca_cq_unref(hca, qp->recv_cqn);
+		hca_cq_unref(hca, qp->recv_cqn);
 err_send:
 	if (send)
-		qhca_cq_unref(hca, qp->send_cqn);
+		hca_cq_unref(hca, qp->send_cqn);
 	return false;
 }
 
-enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_create_qp(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd)
 {
-	struct qhca_qp *qp, *tmp = &hca->qps.scratch;
-	struct qhca_qpslot *slot;
+	struct hca_qp *qp, *tmp = &hca->qps.scratch;
+	struct hca_qpslot *slot;
 	enum qhca_cmd_status status;
 	uint64_t feature;
 	bool live;
@@ -124,7 +124,7 @@ enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
 	tmp->qpn = cmd->index;
 	memcpy(&tmp->sw, cmd->in, sizeof(tmp->sw));
 	clear_attrs(&tmp->sw);
-	if (!qhca_qp_load_sw(hca, tmp) || !create_sane(tmp))
+	if (!hca_qp_load_sw(hca, tmp) || !create_sane(tmp))
 		return QHCA_CMD_BAD_PARAM;
 	feature = type_feature(tmp->type);
 	if (tmp->flags & QHCA_QP_SRQ)
@@ -138,70 +138,70 @@ enum qhca_cmd_status qhca_cmd_create_qp(struct qhca_hca *hca,
 	if (!ref(hca, tmp))
 		return QHCA_CMD_BAD_STATE;
 
-	qp = qhca_ctx_new(hca, &hca->qps.cache, cmd->index);
+	qp = hca_ctx_new(hca, &hca->qps.cache, cmd->index);
 	if (!qp) {
 		unref(hca, tmp);
 		return QHCA_CMD_NOT_MAPPED;
 	}
 	*qp = *tmp;
 	slot = &hca->qps.slot[cmd->index];
-	*slot = (struct qhca_qpslot){
+	*slot = (struct hca_qpslot){
 		.next = slot->next,
-		.work = slot->work & QHCA_WORK_QUEUED,
+		.work = slot->work & HCA_WORK_QUEUED,
 		.fault_gen = slot->fault_gen,
 		.live = 1,
 		.type = qp->type,
 		.has_sq = !!(qp->flags & QHCA_QP_HAS_SQ),
 		.db_page = qp->db_page,
 	};
-	qhca_sched_forget(hca, cmd->index);
-	qhca_linger_forget(hca, cmd->index);
+	hca_sched_forget(hca, cmd->index);
+	hca_linger_forget(hca, cmd->index);
 	hca->qps.live++;
-	return qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
+	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
 /* A WQE taken from an SRQ is nobody else's: give it back with a CQE. */
-static void release_srq_wqe(struct qhca_hca *hca, struct qhca_qp *qp)
+static void release_srq_wqe(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	struct qhca_cqe cqe = {
 		.status = QHCA_WC_WR_FLUSH_ERR, .opcode = QHCA_CQE_RECV,
 	};
 
-	if (!qhca_qp_uses_srq(qp) || !(qp->r_flags & QHCA_RF_RWQE) ||
-	    qhca_take_rwqe(hca, qp) != QHCA_TAKE_OK)
+	if (!hca_qp_uses_srq(qp) || !(qp->r_flags & HCA_RF_RWQE) ||
+	    hca_take_rwqe(hca, qp) != HCA_TAKE_OK)
 		return;
-	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
-	qhca_complete_recv(hca, qp, &cqe);
+	put_le16(&cqe.vlan, HCA_VLAN_NONE);
+	hca_complete_recv(hca, qp, &cqe);
 }
 
 /* Forget everything but the software part. */
-static void reset(struct qhca_hca *hca, struct qhca_qp *qp)
+static void reset(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	struct qhca_qp *tmp = &hca->qps.scratch;
+	struct hca_qp *tmp = &hca->qps.scratch;
 
 	release_srq_wqe(hca, qp);
-	qhca_fault_forget(hca, qp);
-	qhca_sched_forget(hca, qp->qpn);
-	qhca_linger_forget(hca, qp->qpn);
+	hca_fault_forget(hca, qp);
+	hca_sched_forget(hca, qp->qpn);
+	hca_linger_forget(hca, qp->qpn);
 	/* RESET writes it for certain: software may have reused the buffer */
-	qp->s_flags |= QHCA_SF_ACTIVE;
-	qhca_qp_set_active(hca, qp, false);
-	qhca_qp_set_state(hca, qp, QHCA_QPS_RESET);
+	qp->s_flags |= HCA_SF_ACTIVE;
+	hca_qp_set_active(hca, qp, false);
+	hca_qp_set_state(hca, qp, QHCA_QPS_RESET);
 	memset(tmp, 0, sizeof(*tmp));
 	tmp->qpn = qp->qpn;
 	tmp->sw = qp->sw;
-	qhca_qp_load_sw(hca, tmp);	/* was accepted before */
+	hca_qp_load_sw(hca, tmp);	/* was accepted before */
 	*qp = *tmp;
-	qhca_qp_dirty(hca, qp);
+	hca_qp_dirty(hca, qp);
 }
 
-enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_destroy_qp(struct qhca_hca *hca,
+					struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status;
-	struct qhca_qpslot *slot;
-	struct qhca_qp *qp;
+	struct hca_qpslot *slot;
+	struct hca_qp *qp;
 	bool live;
 
 	status = check_index(hca, cmd->index, &live);
@@ -209,17 +209,17 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 		return status;
 	if (!live)
 		return QHCA_CMD_BAD_STATE;
-	qp = qhca_qp_get(hca, cmd->index);
+	qp = hca_qp_get(hca, cmd->index);
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
 	release_srq_wqe(hca, qp);
-	qhca_fault_forget(hca, qp);
+	hca_fault_forget(hca, qp);
 	unref(hca, qp);
-	qhca_sched_forget(hca, cmd->index);
-	qhca_linger_forget(hca, cmd->index);
-	qhca_mcast_drop_qp(hca, cmd->index);
-	qhca_flow_drop_qp(hca, cmd->index);
-	qhca_event_forget_qp(hca, cmd->index);
+	hca_sched_forget(hca, cmd->index);
+	hca_linger_forget(hca, cmd->index);
+	hca_mcast_drop_qp(hca, cmd->index);
+	hca_flow_drop_qp(hca, cmd->index);
+	hca_event_forget_qp(hca, cmd->index);
 	slot = &hca->qps.slot[cmd->index];
 	slot->live = 0;
 	slot->state = QHCA_QPS_RESET;
@@ -227,17 +227,17 @@ enum qhca_cmd_status qhca_cmd_destroy_qp(struct qhca_hca *hca,
 
 	/* an image of all zero is one that no decode accepts: free */
 	memset(qp, 0, sizeof(*qp));
-	qhca_qp_dirty(hca, qp);
-	return qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, true) ?
+	hca_qp_dirty(hca, qp);
+	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, true) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_query_qp(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_query_qp(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *cmd)
 {
 	struct qhca_query_qp *out = (void *)cmd->out;
 	enum qhca_cmd_status status;
-	struct qhca_qp *qp;
+	struct hca_qp *qp;
 	bool live;
 
 	status = check_index(hca, cmd->index, &live);
@@ -245,16 +245,16 @@ enum qhca_cmd_status qhca_cmd_query_qp(struct qhca_hca *hca,
 		return status;
 	if (!live)
 		return QHCA_CMD_BAD_STATE;
-	qp = qhca_qp_get(hca, cmd->index);
-	if (!qp || qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, false))
+	qp = hca_qp_get(hca, cmd->index);
+	if (!qp || hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false))
 		return QHCA_CMD_DMA_ERR;
 	if (qp->state == QHCA_QPS_ERR)
-		qhca_sched_work(hca, cmd->index, QHCA_WORK_FLUSH);
+		hca_sched_work(hca, cmd->index, HCA_WORK_FLUSH);
 	memcpy(&out->ctx, &qp->sw, sizeof(out->ctx));
 	out->ctx.state = qp->state;
 	put_le32(&out->sq_psn, qp->s_psn);
 	put_le32(&out->rq_psn, qp->r_psn);
-	out->sq_draining = !!(qp->s_flags & QHCA_SF_DRAINING);
+	out->sq_draining = !!(qp->s_flags & HCA_SF_DRAINING);
 	put_le32(&out->sq_pi, qp->sq_pi);
 	put_le32(&out->sq_ci, qp->sq_ci);
 	put_le32(&out->rq_pi, qp->rq_pi);
@@ -344,11 +344,11 @@ static const struct transition *find_transition(uint8_t type, uint8_t from,
 static bool av_sane(struct qhca_hca *hca, const struct qhca_av *av)
 {
 	static const uint8_t zero[16];
-	const struct qhca_gid *gid = qhca_gid_get(hca, av->sgid_index);
+	const struct hca_gid *gid = hca_gid_get(hca, av->sgid_index);
 
 	return gid && memcmp(av->dgid, zero, 16) &&
 	       memcmp(av->dmac, zero, 6) && !(av->dmac[0] & 1) &&
-	       qhca_gid_is_ipv4(av->dgid) == qhca_gid_is_ipv4(gid->gid) &&
+	       hca_gid_is_ipv4(av->dgid) == hca_gid_is_ipv4(gid->gid) &&
 	       av->sl < 16 && get_le32(&av->flow_label) < 1u << 20;
 }
 
@@ -391,7 +391,7 @@ static enum qhca_cmd_status check_attrs(struct qhca_hca *hca,
 	}
 	if (mask & A(PATH_MTU) &&
 	    (sw->path_mtu < QHCA_MTU_256 || sw->path_mtu > QHCA_MTU_4096 ||
-	     128u << sw->path_mtu > qhca_port_mtu(hca))) {
+	     128u << sw->path_mtu > hca_port_mtu(hca))) {
 		*syndrome = IN(path_mtu);
 		return QHCA_CMD_BAD_PARAM;
 	}
@@ -400,13 +400,13 @@ static enum qhca_cmd_status check_attrs(struct qhca_hca *hca,
 
 /* ---- entering a state */
 
-static void enter_rtr(struct qhca_qp *qp)
+static void enter_rtr(struct hca_qp *qp)
 {
 	qp->r_psn = get_le32(&qp->sw.rq_psn);
-	qp->r_flags &= ~QHCA_RF_COMM_EST;
+	qp->r_flags &= ~HCA_RF_COMM_EST;
 }
 
-static void enter_rts(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t from)
+static void enter_rts(struct qhca_hca *hca, struct hca_qp *qp, uint8_t from)
 {
 	if (from == QHCA_QPS_RTR) {
 		qp->s_psn = qp->s_una = qp->s_max = qp->s_asked =
@@ -414,26 +414,26 @@ static void enter_rts(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t from)
 	}
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
-	qp->s_flags &= ~QHCA_SF_DRAINING;
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND | QHCA_WORK_LOOK);
+	qp->s_flags &= ~HCA_SF_DRAINING;
+	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND | HCA_WORK_LOOK);
 }
 
-static void enter_sqd(struct qhca_hca *hca, struct qhca_qp *qp)
+static void enter_sqd(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	/* nothing can be under way */
 	if (!qp->sq_depth) {
 		if (qp->flags & QHCA_QP_SQD_EVENT)
-			qhca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
+			hca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
 		return;
 	}
 	/* posts from now on ring, and find nobody at work */
-	qhca_qp_set_active(hca, qp, false);
-	qp->s_flags |= QHCA_SF_DRAINING;
+	hca_qp_set_active(hca, qp, false);
+	qp->s_flags |= HCA_SF_DRAINING;
 	/* what was sent last may not have asked for an acknowledgement */
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
 }
 
-static void enter(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t to)
+static void enter(struct qhca_hca *hca, struct hca_qp *qp, uint8_t to)
 {
 	uint8_t from = qp->state;
 
@@ -443,8 +443,8 @@ static void enter(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t to)
 		return;
 	case QHCA_QPS_ERR:
 		if (from == QHCA_QPS_ERR)
-			qhca_sched_work(hca, qp->qpn, QHCA_WORK_FLUSH);
-		qhca_qp_error(hca, qp);
+			hca_sched_work(hca, qp->qpn, HCA_WORK_FLUSH);
+		hca_qp_error(hca, qp);
 		return;
 	case QHCA_QPS_RTR:
 		enter_rtr(qp);
@@ -461,10 +461,10 @@ static void enter(struct qhca_hca *hca, struct qhca_qp *qp, uint8_t to)
 		break;
 	}
 	if (from != to)
-		qhca_qp_set_state(hca, qp, to);
+		hca_qp_set_state(hca, qp, to);
 }
 
-static enum qhca_cmd_status check_transition(const struct qhca_qp *qp,
+static enum qhca_cmd_status check_transition(const struct hca_qp *qp,
 					     const struct qhca_modify_qp *in,
 					     uint8_t to, uint32_t *mask)
 {
@@ -489,15 +489,15 @@ static enum qhca_cmd_status check_transition(const struct qhca_qp *qp,
 	    *mask & ~(t->required | t->permitted))
 		return QHCA_CMD_BAD_PARAM;
 	if (to == S(SQD) && qp->state == S(SQD) &&
-	    qp->s_flags & QHCA_SF_DRAINING)
+	    qp->s_flags & HCA_SF_DRAINING)
 		return QHCA_CMD_BAD_STATE;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_modify_qp(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *cmd)
+enum qhca_cmd_status hca_cmd_modify_qp(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *cmd)
 {
-	struct qhca_qp *qp, *tmp = &hca->qps.scratch;
+	struct hca_qp *qp, *tmp = &hca->qps.scratch;
 	struct qhca_modify_qp in;
 	enum qhca_cmd_status status;
 	uint32_t mask;
@@ -514,7 +514,7 @@ enum qhca_cmd_status qhca_cmd_modify_qp(struct qhca_hca *hca,
 	status = check_attrs(hca, &in.ctx, mask, &cmd->syndrome);
 	if (status != QHCA_CMD_OK)
 		return status;
-	qp = qhca_qp_get(hca, cmd->index);
+	qp = hca_qp_get(hca, cmd->index);
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
 	to = mask & A(STATE) ? in.ctx.state : qp->state;
@@ -528,12 +528,12 @@ enum qhca_cmd_status qhca_cmd_modify_qp(struct qhca_hca *hca,
 	tmp->sw = qp->sw;
 	tmp->qpn = qp->qpn;
 	merge_attrs(&tmp->sw, &in.ctx, mask);
-	if (!qhca_qp_load_sw(hca, tmp))
+	if (!hca_qp_load_sw(hca, tmp))
 		return QHCA_CMD_BAD_PARAM;
 	qp->sw = tmp->sw;
-	qhca_qp_load_sw(hca, qp);
-	qhca_qp_dirty(hca, qp);
+	hca_qp_load_sw(hca, qp);
+	hca_qp_dirty(hca, qp);
 	enter(hca, qp, to);
-	return qhca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
+	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }

@@ -5,28 +5,28 @@
  */
 #include "transport/transport.h"
 
-void qhca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
-		 size_t len)
+void hca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
+		size_t len)
 {
 	const uint8_t ready = 1u << QHCA_QPS_RTR | 1u << QHCA_QPS_RTS |
 			      1u << QHCA_QPS_SQD | 1u << QHCA_QPS_SQE;
 	struct qhca_cqe cqe = { .opcode = QHCA_CQE_RECV };
-	struct qhca_qp *qp;
+	struct hca_qp *qp;
 
 	/* a QP that is not ready costs no look at its context */
 	if (!(ready >> hca->qps.slot[qpn].state & 1)) {
-		qhca_count(hca, QHCA_CNT_raw_rx_dropped);
+		hca_count(hca, QHCA_CNT_raw_rx_dropped);
 		return;
 	}
-	qp = qhca_qp_get(hca, qpn);
+	qp = hca_qp_get(hca, qpn);
 	if (!qp ||
-	    !qhca_datagram_take(hca, qp, (uint32_t)len,
-				QHCA_CNT_raw_rx_dropped) ||
-	    !qhca_datagram_scatter(hca, qp, 0, frame, (uint32_t)len))
+	    !hca_datagram_take(hca, qp, (uint32_t)len,
+			       QHCA_CNT_raw_rx_dropped) ||
+	    !hca_datagram_scatter(hca, qp, 0, frame, (uint32_t)len))
 		return;
-	qhca_count(hca, QHCA_CNT_raw_rx_packets);
+	hca_count(hca, QHCA_CNT_raw_rx_packets);
 	put_le32(&cqe.byte_len, (uint32_t)len);
 	memcpy(cqe.smac, frame + 6, 6);
-	put_le16(&cqe.vlan, QHCA_VLAN_NONE);
-	qhca_complete_recv(hca, qp, &cqe);
+	put_le16(&cqe.vlan, HCA_VLAN_NONE);
+	hca_complete_recv(hca, qp, &cqe);
 }

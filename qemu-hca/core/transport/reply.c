@@ -8,49 +8,49 @@
 #include "transport/transport.h"
 
 struct reply {
-	struct qhca_path path;
+	struct hca_path path;
 	bool path_ok;			/* else packets are lost at once */
 };
 
 /* The resource to answer next, or NULL. */
-static struct qhca_resource *owed(struct qhca_qp *qp)
+static struct hca_resource *owed(struct hca_qp *qp)
 {
 	if (!qp->res_pending)
 		return NULL;
-	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++) {
-		unsigned int slot = (qp->res_head + i) % QHCA_MAX_RD_ATOMIC;
+	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
+		unsigned int slot = (qp->res_head + i) % HCA_MAX_RD_ATOMIC;
 
-		if (qp->res[slot].flags & QHCA_RES_F_PENDING)
+		if (qp->res[slot].flags & HCA_RES_F_PENDING)
 			return &qp->res[slot];
 	}
 	return NULL;
 }
 
-static void settled(struct qhca_qp *qp, struct qhca_resource *r)
+static void settled(struct hca_qp *qp, struct hca_resource *r)
 {
 	r->flags = 0;
 	qp->res_pending--;
 }
 
 /* Nothing more will be answered but the NAK of @syndrome with @psn. */
-static void fail(struct qhca_qp *qp, uint8_t syndrome, uint32_t psn)
+static void fail(struct hca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
-	for (unsigned int i = 0; i < QHCA_MAX_RD_ATOMIC; i++)
+	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
 		qp->res[i].flags = 0;
 	qp->res_pending = 0;
-	qp->r_flags |= QHCA_RF_NAK | QHCA_RF_NAK_SENT | QHCA_RF_DEAD;
-	qp->r_flags &= ~QHCA_RF_ACK;
+	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT | HCA_RF_DEAD;
+	qp->r_flags &= ~HCA_RF_ACK;
 	qp->r_syndrome = syndrome;
 	qp->r_nak_psn = psn;
 }
 
-static void headers(const struct qhca_qp *qp, uint8_t op, uint32_t psn,
-		    uint8_t syndrome, struct qhca_pkt *pkt)
+static void headers(const struct hca_qp *qp, uint8_t op, uint32_t psn,
+		    uint8_t syndrome, struct hca_pkt *pkt)
 {
-	pkt->opcode = qhca_service(qp) | op;
+	pkt->opcode = hca_service(qp) | op;
 	pkt->solicited = false;
 	pkt->ack_req = false;
-	pkt->pkey = QHCA_PKEY_DEFAULT;
+	pkt->pkey = HCA_PKEY_DEFAULT;
 	pkt->dest_qpn = qp->dest_qpn;
 	pkt->psn = psn;
 	pkt->syndrome = syndrome;
@@ -59,57 +59,57 @@ static void headers(const struct qhca_qp *qp, uint8_t op, uint32_t psn,
 }
 
 /* A packet without payload; false: link full. */
-static bool put(struct qhca_hca *hca, const struct qhca_qp *qp,
-		const struct reply *to, const struct qhca_pkt *pkt)
+static bool put(struct qhca_hca *hca, const struct hca_qp *qp,
+		const struct reply *to, const struct hca_pkt *pkt)
 {
-	struct qhca_frame f;
+	struct hca_frame f;
 
 	if (!to->path_ok)
 		return true;
-	if (!qhca_frame_begin(hca, &to->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(hca, &to->path, pkt, qp->qpn, &f))
 		return false;
-	qhca_frame_end(hca, &f);
+	hca_frame_end(hca, &f);
 	return true;
 }
 
-static bool put_ack(struct qhca_hca *hca, struct qhca_qp *qp,
+static bool put_ack(struct qhca_hca *hca, struct hca_qp *qp,
 		    const struct reply *to)
 {
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 
-	headers(qp, QHCA_OP_ACK, qp->r_ack_psn,
-		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	headers(qp, HCA_OP_ACK, qp->r_ack_psn,
+		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (!put(hca, qp, to, &pkt))
 		return false;
-	qp->r_flags &= ~QHCA_RF_ACK;
-	qhca_count(hca, QHCA_CNT_tx_acks);
+	qp->r_flags &= ~HCA_RF_ACK;
+	hca_count(hca, QHCA_CNT_tx_acks);
 	return true;
 }
 
 /* The page is there: a hint to go on, behind everything else that is owed. */
-static bool put_unsolicited(struct qhca_hca *hca, struct qhca_qp *qp,
+static bool put_unsolicited(struct qhca_hca *hca, struct hca_qp *qp,
 			    const struct reply *to)
 {
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 
-	headers(qp, QHCA_OP_ACK, qhca_psn_add(qp->r_psn, QHCA_PSN_MASK),
-		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	headers(qp, HCA_OP_ACK, hca_psn_add(qp->r_psn, HCA_PSN_MASK),
+		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (!put(hca, qp, to, &pkt))
 		return false;
-	qp->r_flags &= ~QHCA_RF_UNSOLICITED;
-	qhca_count(hca, QHCA_CNT_tx_unsolicited_acks);
+	qp->r_flags &= ~HCA_RF_UNSOLICITED;
+	hca_count(hca, QHCA_CNT_tx_unsolicited_acks);
 	return true;
 }
 
 /* An atomic's old value; of ATOMIC WRITE and FLUSH, that they are done. */
-static bool put_result(struct qhca_hca *hca, struct qhca_qp *qp,
-		       const struct reply *to, struct qhca_resource *r)
+static bool put_result(struct qhca_hca *hca, struct hca_qp *qp,
+		       const struct reply *to, struct hca_resource *r)
 {
-	uint8_t op = r->type == QHCA_RES_ATOMIC ? QHCA_OP_ATOMIC_ACK :
-						  QHCA_OP_READ_RESP_ONLY;
-	struct qhca_pkt pkt;
+	uint8_t op = r->type == HCA_RES_ATOMIC ? HCA_OP_ATOMIC_ACK :
+						 HCA_OP_READ_RESP_ONLY;
+	struct hca_pkt pkt;
 
-	headers(qp, op, r->psn, QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	headers(qp, op, r->psn, HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	pkt.orig = r->value;
 	if (!put(hca, qp, to, &pkt))
 		return false;
@@ -120,8 +120,8 @@ static bool put_result(struct qhca_hca *hca, struct qhca_qp *qp,
 static uint8_t read_op(bool first, bool last)
 {
 	if (first)
-		return last ? QHCA_OP_READ_RESP_ONLY : QHCA_OP_READ_RESP_FIRST;
-	return last ? QHCA_OP_READ_RESP_LAST : QHCA_OP_READ_RESP_MIDDLE;
+		return last ? HCA_OP_READ_RESP_ONLY : HCA_OP_READ_RESP_FIRST;
+	return last ? HCA_OP_READ_RESP_LAST : HCA_OP_READ_RESP_MIDDLE;
 }
 
 /*
@@ -129,53 +129,53 @@ static uint8_t read_op(bool first, bool last)
  * of what came before it may have merged with one of what came after, which
  * has to wait.
  */
-static void read_fault(struct qhca_hca *hca, struct qhca_qp *qp,
-		       const struct reply *to, const struct qhca_resource *r,
+static void read_fault(struct qhca_hca *hca, struct hca_qp *qp,
+		       const struct reply *to, const struct hca_resource *r,
 		       uint64_t offset)
 {
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 
-	qhca_fault_raise(hca, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
-			 r->value - offset);
-	qp->f_state |= QHCA_FS_READ;
-	if (!(qp->r_flags & QHCA_RF_ACK) || r->next != r->psn)
+	hca_fault_raise(hca, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
+			r->value - offset);
+	qp->f_state |= HCA_FS_READ;
+	if (!(qp->r_flags & HCA_RF_ACK) || r->next != r->psn)
 		return;
-	headers(qp, QHCA_OP_ACK, qhca_psn_add(r->psn, QHCA_PSN_MASK),
-		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
+		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (put(hca, qp, to, &pkt))	/* else its peer will ask again */
-		qhca_count(hca, QHCA_CNT_tx_acks);
+		hca_count(hca, QHCA_CNT_tx_acks);
 }
 
-void qhca_reply_fault_failed(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_reply_fault_failed(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	const struct qhca_fault *f = &qp->fault[QHCA_FAULT_DIR_RESP];
-	struct qhca_resource *r = owed(qp);
+	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_RESP];
+	struct hca_resource *r = owed(qp);
 
 	/* another one now, if a duplicate came for it: it is asked again */
-	if (!r || r->type != QHCA_RES_READ || r->rkey != f->key ||
+	if (!r || r->type != HCA_RES_READ || r->rkey != f->key ||
 	    f->addr - r->addr >= r->value)
 		return;
-	if (r->flags & QHCA_RES_F_REPLAY)
-		r->flags |= QHCA_RES_F_BAD;
+	if (r->flags & HCA_RES_F_REPLAY)
+		r->flags |= HCA_RES_F_BAD;
 	else
-		fail(qp, QHCA_NAK_ACCESS, r->next);
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
+		fail(qp, HCA_NAK_ACCESS, r->next);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
 }
 
 static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
 {
 	switch (syndrome) {
-	case QHCA_NAK_SEQ:
-		qhca_count(hca, QHCA_CNT_tx_nak_seq);
+	case HCA_NAK_SEQ:
+		hca_count(hca, QHCA_CNT_tx_nak_seq);
 		break;
-	case QHCA_NAK_INVALID:
-		qhca_count(hca, QHCA_CNT_tx_nak_invalid);
+	case HCA_NAK_INVALID:
+		hca_count(hca, QHCA_CNT_tx_nak_invalid);
 		break;
-	case QHCA_NAK_ACCESS:
-		qhca_count(hca, QHCA_CNT_tx_nak_access);
+	case HCA_NAK_ACCESS:
+		hca_count(hca, QHCA_CNT_tx_nak_access);
 		break;
-	case QHCA_NAK_OP:
-		qhca_count(hca, QHCA_CNT_tx_nak_op);
+	case HCA_NAK_OP:
+		hca_count(hca, QHCA_CNT_tx_nak_op);
 		break;
 	default:			/* RNR: counted by cause */
 		break;
@@ -187,135 +187,135 @@ static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
  * the end of the key's use, so it is no reason to end the QP: if the peer still
  * wants the data he is told, else he ignores the NAK as one that is late.
  */
-static bool put_refusal(struct qhca_hca *hca, struct qhca_qp *qp,
-			const struct reply *to, struct qhca_resource *r)
+static bool put_refusal(struct qhca_hca *hca, struct hca_qp *qp,
+			const struct reply *to, struct hca_resource *r)
 {
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 
-	headers(qp, QHCA_OP_ACK, r->next, QHCA_NAK_ACCESS, &pkt);
+	headers(qp, HCA_OP_ACK, r->next, HCA_NAK_ACCESS, &pkt);
 	if (!put(hca, qp, to, &pkt))
 		return false;
-	count_nak(hca, QHCA_NAK_ACCESS);
-	qhca_trace(hca, QHCA_TRACE_NAK, qp->qpn, QHCA_NAK_ACCESS, r->next, 0);
+	count_nak(hca, HCA_NAK_ACCESS);
+	hca_trace(hca, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
 	settled(qp, r);
 	return true;
 }
 
 /* Protection domain of a READ's data; false: that of an XRC SRQ that is gone. */
-static bool read_pd(struct qhca_hca *hca, const struct qhca_qp *qp,
-		    const struct qhca_resource *r, uint32_t *pd)
+static bool read_pd(struct qhca_hca *hca, const struct hca_qp *qp,
+		    const struct hca_resource *r, uint32_t *pd)
 {
-	struct qhca_xsrq x = { .pd = qp->pd };
+	struct hca_xsrq x = { .pd = qp->pd };
 
 	if (qp->type == QHCA_QPT_XRC_TGT &&
-	    !qhca_srq_xrc_again(hca, r->srq, qp->xrcd, &x))
+	    !hca_srq_xrc_again(hca, r->srq, qp->xrcd, &x))
 		return false;
 	*pd = x.pd;
 	return true;
 }
 
 /* One packet of a READ response. */
-static bool put_read(struct qhca_hca *hca, struct qhca_qp *qp,
-		     const struct reply *to, struct qhca_resource *r)
+static bool put_read(struct qhca_hca *hca, struct hca_qp *qp,
+		     const struct reply *to, struct hca_resource *r)
 {
-	uint32_t index = (r->next - r->psn) & QHCA_PSN_MASK;
-	uint32_t packets = qhca_packets(r->value, qp->mtu);
+	uint32_t index = (r->next - r->psn) & HCA_PSN_MASK;
+	uint32_t packets = hca_packets(r->value, qp->mtu);
 	uint64_t offset = (uint64_t)index * qp->mtu;
 	bool last = index + 1 >= packets;
-	struct qhca_mem_req req = {
+	struct hca_mem_req req = {
 		.addr = r->addr + offset, .key = r->rkey,
 		.access = QHCA_ACCESS_REMOTE_READ, .qpn = qp->qpn,
 		.remote = true,
 	};
-	enum qhca_mem_status status;
-	struct qhca_frame f;
-	struct qhca_pkt pkt;
+	enum hca_mem_status status;
+	struct hca_frame f;
+	struct hca_pkt pkt;
 
-	if (r->flags & QHCA_RES_F_BAD)
+	if (r->flags & HCA_RES_F_BAD)
 		return put_refusal(hca, qp, to, r);
 	headers(qp, read_op(r->next == r->start, last), r->next,
-		QHCA_AETH_ACK | QHCA_AETH_NO_CREDITS, &pkt);
+		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (offset < r->value)
 		pkt.payload_len = last ? r->value - offset : qp->mtu;
 	req.len = pkt.payload_len;
 	if (!read_pd(hca, qp, r, &req.pd)) {
-		if (r->flags & QHCA_RES_F_REPLAY)
+		if (r->flags & HCA_RES_F_REPLAY)
 			return put_refusal(hca, qp, to, r);
-		fail(qp, QHCA_NAK_ACCESS, r->next);
+		fail(qp, HCA_NAK_ACCESS, r->next);
 		return true;
 	}
 	if (to->path_ok) {
-		if (!qhca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
+		if (!hca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
 			return false;
-		status = qhca_mem_read(hca, &req, f.payload);
-		if (r->flags & QHCA_RES_F_REPLAY && status == QHCA_MEM_PROT)
+		status = hca_mem_read(hca, &req, f.payload);
+		if (r->flags & HCA_RES_F_REPLAY && status == HCA_MEM_PROT)
 			return put_refusal(hca, qp, to, r);
-		if (status == QHCA_MEM_FAULT) {
+		if (status == HCA_MEM_FAULT) {
 			read_fault(hca, qp, to, r, offset);
 			return true;
 		}
-		if (status != QHCA_MEM_OK) {
-			fail(qp, status == QHCA_MEM_PROT ? QHCA_NAK_ACCESS :
-							   QHCA_NAK_OP,
+		if (status != HCA_MEM_OK) {
+			fail(qp, status == HCA_MEM_PROT ? HCA_NAK_ACCESS :
+							  HCA_NAK_OP,
 			     r->next);
 			return true;
 		}
-		qhca_frame_end(hca, &f);
+		hca_frame_end(hca, &f);
 	}
-	r->next = qhca_psn_add(r->next, 1);
+	r->next = hca_psn_add(r->next, 1);
 	if (last)
 		settled(qp, r);
 	return true;
 }
 
-static bool put_nak(struct qhca_hca *hca, struct qhca_qp *qp,
+static bool put_nak(struct qhca_hca *hca, struct hca_qp *qp,
 		    const struct reply *to)
 {
 	uint8_t syndrome = qp->r_syndrome;
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 
-	headers(qp, QHCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
+	headers(qp, HCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
 	if (!put(hca, qp, to, &pkt))
 		return false;
 	count_nak(hca, syndrome);
-	qhca_trace(hca, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
+	hca_trace(hca, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
 	/* a NAK acknowledges what is before it */
-	qp->r_flags &= ~(QHCA_RF_NAK | QHCA_RF_ACK);
-	if (qp->r_flags & QHCA_RF_DEAD)
-		qhca_qp_error_event(hca, qp,
-				    syndrome == QHCA_NAK_ACCESS ?
-				    QHCA_EVENT_QP_ACCESS_ERROR :
-				    syndrome == QHCA_NAK_OP ?
-				    QHCA_EVENT_QP_FATAL :
-				    QHCA_EVENT_QP_REQ_ERROR);
+	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_ACK);
+	if (qp->r_flags & HCA_RF_DEAD)
+		hca_qp_error_event(hca, qp,
+				   syndrome == HCA_NAK_ACCESS ?
+				   QHCA_EVENT_QP_ACCESS_ERROR :
+				   syndrome == HCA_NAK_OP ?
+				   QHCA_EVENT_QP_FATAL :
+				   QHCA_EVENT_QP_REQ_ERROR);
 	return true;
 }
 
-bool qhca_reply_run(struct qhca_hca *hca, struct qhca_qp *qp,
-		    unsigned int budget, unsigned int *spent)
+bool hca_reply_run(struct qhca_hca *hca, struct hca_qp *qp,
+		   unsigned int budget, unsigned int *spent)
 {
 	unsigned int sent = 0;
 	bool ok = true, idle = false;
 	struct reply to;
 
-	to.path_ok = qhca_path_of_av(hca, &qp->sw.av, qp->qpn, qp->dest_qpn,
-				     &to.path);
-	qhca_qp_dirty(hca, qp);
+	to.path_ok = hca_path_of_av(hca, &qp->sw.av, qp->qpn, qp->dest_qpn,
+				    &to.path);
+	hca_qp_dirty(hca, qp);
 	while (sent < budget && ok) {
-		struct qhca_resource *r = owed(qp);
+		struct hca_resource *r = owed(qp);
 
-		if (qp->r_flags & QHCA_RF_ACK &&
-		    (!r || qhca_psn_before(qp->r_ack_psn, r->next)))
+		if (qp->r_flags & HCA_RF_ACK &&
+		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))
 			ok = put_ack(hca, qp, &to);
-		else if (r && qp->f_state & QHCA_FS_READ)
+		else if (r && qp->f_state & HCA_FS_READ)
 			idle = true;	/* until FAULT_RESUME */
-		else if (r && r->type == QHCA_RES_READ)
+		else if (r && r->type == HCA_RES_READ)
 			ok = put_read(hca, qp, &to, r);
 		else if (r)
 			ok = put_result(hca, qp, &to, r);
-		else if (qp->r_flags & QHCA_RF_NAK)
+		else if (qp->r_flags & HCA_RF_NAK)
 			ok = put_nak(hca, qp, &to);
-		else if (qp->r_flags & QHCA_RF_UNSOLICITED)
+		else if (qp->r_flags & HCA_RF_UNSOLICITED)
 			ok = put_unsolicited(hca, qp, &to);
 		else
 			idle = true;
@@ -325,6 +325,6 @@ bool qhca_reply_run(struct qhca_hca *hca, struct qhca_qp *qp,
 	}
 	*spent += sent;
 	return idle || (ok && !qp->res_pending &&
-			!(qp->r_flags & (QHCA_RF_ACK | QHCA_RF_NAK |
-					 QHCA_RF_UNSOLICITED)));
+			!(qp->r_flags & (HCA_RF_ACK | HCA_RF_NAK |
+					 HCA_RF_UNSOLICITED)));
 }

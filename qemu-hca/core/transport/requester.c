@@ -17,66 +17,66 @@
 #include "transport/transport.h"
 
 struct sender {
-	struct qhca_path path;
+	struct hca_path path;
 	bool path_ok;			/* else packets are lost at once */
 	unsigned int spent;
 };
 
 enum step { STEP_GO, STEP_IDLE, STEP_WAIT, STEP_BLOCKED };
 
-bool qhca_requester_may_run(const struct qhca_qp *qp)
+bool hca_requester_may_run(const struct hca_qp *qp)
 {
 	return (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
-	       qp->sq_depth && !(qp->s_flags & QHCA_SF_RNR_WAIT);
+	       qp->sq_depth && !(qp->s_flags & HCA_SF_RNR_WAIT);
 }
 
 /* The first WQE that must not be started. */
-static uint32_t send_limit(const struct qhca_qp *qp)
+static uint32_t send_limit(const struct hca_qp *qp)
 {
 	return qp->state == QHCA_QPS_SQD ? qp->sq_max : qp->sq_pi;
 }
 
-void qhca_requester_rewind(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_requester_rewind(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	qp->sq_cur = qp->sq_ci;
 	qp->s_cur_psn = qp->s_ci_psn;
 	qp->s_psn = qp->s_una;
 	qp->s_asked = qp->s_una;
 	qp->s_reads = 0;
-	qhca_qp_dirty(hca, qp);
+	hca_qp_dirty(hca, qp);
 }
 
 /* ---- page faults */
 
 /* Is the packet of PSN @psn behind one that waits for a page? */
-static bool fault_holds(const struct qhca_qp *qp, uint32_t psn)
+static bool fault_holds(const struct hca_qp *qp, uint32_t psn)
 {
-	return qhca_fault_waits(qp, QHCA_FAULT_DIR_REQ) &&
-	       !qhca_psn_before(psn, qp->fault[QHCA_FAULT_DIR_REQ].psn);
+	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
+	       !hca_psn_before(psn, qp->fault[HCA_FAULT_DIR_REQ].psn);
 }
 
 /*
  * While a packet waits for a page the ACK timer runs for those before it, if
  * one of them has asked for an ACK: a message cut short there has not.
  */
-static bool fault_calms(const struct qhca_qp *qp)
+static bool fault_calms(const struct hca_qp *qp)
 {
-	return qhca_fault_waits(qp, QHCA_FAULT_DIR_REQ) &&
+	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
 	       (fault_holds(qp, qp->s_una) ||
-		!qhca_psn_before(qp->s_una, qp->s_asked));
+		!hca_psn_before(qp->s_una, qp->s_asked));
 }
 
-void qhca_requester_park(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_requester_park(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	qp->f_state |= QHCA_FS_SCATTER;
-	qhca_requester_rewind(hca, qp);
-	qhca_requester_rearm(hca, qp);
+	qp->f_state |= HCA_FS_SCATTER;
+	hca_requester_rewind(hca, qp);
+	hca_requester_rearm(hca, qp);
 }
 
 /* ---- timer */
 
 /* Local ACK timeout in ns (IBTA 9.7.6.1.3): within [T, 4T], later each time. */
-static uint64_t ack_timeout(const struct qhca_qp *qp)
+static uint64_t ack_timeout(const struct hca_qp *qp)
 {
 	unsigned int n = qp->sw.timeout < 8 ? 8 : qp->sw.timeout;
 	unsigned int used = qp->sw.retry_cnt - qp->s_retry;
@@ -84,30 +84,30 @@ static uint64_t ack_timeout(const struct qhca_qp *qp)
 	return (4096ull << n) << (used < 2 ? used : 2);
 }
 
-void qhca_requester_rearm(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_requester_rearm(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	if (!qhca_qp_is_reliable(qp) || qp->s_flags & QHCA_SF_RNR_WAIT)
+	if (!hca_qp_is_reliable(qp) || qp->s_flags & HCA_SF_RNR_WAIT)
 		return;
 	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
-		if (qp->s_flags & QHCA_SF_ACK_WAIT)
-			qhca_sched_timer_stop(hca, qp->qpn);
-		qp->s_flags &= ~QHCA_SF_ACK_WAIT;
+		if (qp->s_flags & HCA_SF_ACK_WAIT)
+			hca_sched_timer_stop(hca, qp->qpn);
+		qp->s_flags &= ~HCA_SF_ACK_WAIT;
 		return;
 	}
-	qp->s_flags |= QHCA_SF_ACK_WAIT;
-	qhca_sched_timer(hca, qp->qpn, hca->now + ack_timeout(qp));
+	qp->s_flags |= HCA_SF_ACK_WAIT;
+	hca_sched_timer(hca, qp->qpn, hca->now + ack_timeout(qp));
 }
 
 /* ---- completion */
 
-static struct qhca_swqe_sum *summary_slot(struct qhca_qp *qp, uint32_t num)
+static struct hca_swqe_sum *summary_slot(struct hca_qp *qp, uint32_t num)
 {
-	return &qp->sum[num % QHCA_SUM_RING];
+	return &qp->sum[num % HCA_SUM_RING];
 }
 
-static void summarise(struct qhca_qp *qp, const struct qhca_swqe *w)
+static void summarise(struct hca_qp *qp, const struct hca_swqe *w)
 {
-	*summary_slot(qp, w->num) = (struct qhca_swqe_sum){
+	*summary_slot(qp, w->num) = (struct hca_swqe_sum){
 		.num = w->num,
 		.length = w->length,
 		.wr_id = w->wr_id,
@@ -120,25 +120,25 @@ static void summarise(struct qhca_qp *qp, const struct qhca_swqe *w)
 }
 
 /* NULL: the ring cannot be read. */
-static const struct qhca_swqe_sum *summary(struct qhca_hca *hca,
-					   struct qhca_qp *qp, uint32_t num)
+static const struct hca_swqe_sum *summary(struct qhca_hca *hca,
+					  struct hca_qp *qp, uint32_t num)
 {
-	struct qhca_swqe_sum *sum = summary_slot(qp, num);
+	struct hca_swqe_sum *sum = summary_slot(qp, num);
 
 	if (!sum->valid || sum->num != num) {
 		if ((!qp->ack.valid || qp->ack.num != num) &&
-		    qhca_swqe_fetch(hca, qp, num, &qp->ack))
+		    hca_swqe_fetch(hca, qp, num, &qp->ack))
 			return NULL;
 		summarise(qp, &qp->ack);
 	}
 	return sum;
 }
 
-void qhca_requester_fail(struct qhca_hca *hca, struct qhca_qp *qp,
-			 uint8_t status, uint32_t syndrome)
+void hca_requester_fail(struct qhca_hca *hca, struct hca_qp *qp,
+			uint8_t status, uint32_t syndrome)
 {
-	const struct qhca_swqe_sum *sum = NULL;
-	struct qhca_send_wc wc = {
+	const struct hca_swqe_sum *sum = NULL;
+	struct hca_send_wc wc = {
 		.wqe = qp->sq_ci, .status = status, .syndrome = syndrome,
 	};
 
@@ -146,7 +146,7 @@ void qhca_requester_fail(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (qp->sq_ci != qp->sq_pi)
 		sum = summary(hca, qp, qp->sq_ci);
 	if (!sum) {
-		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return;
 	}
 	wc.wr_id = sum->wr_id;
@@ -156,23 +156,23 @@ void qhca_requester_fail(struct qhca_hca *hca, struct qhca_qp *qp,
 	qp->s_una = qp->s_psn = qp->s_cur_psn = qp->s_ci_psn = qp->s_asked =
 		qp->s_max;
 	qp->s_reads = 0;
-	qp->f_state &= ~QHCA_FS_REQ_BAD;
-	qhca_qp_dirty(hca, qp);
-	qhca_complete_send(hca, qp, &wc);
-	if (qhca_qp_is_reliable(qp)) {
-		qhca_qp_error(hca, qp);
+	qp->f_state &= ~HCA_FS_REQ_BAD;
+	hca_qp_dirty(hca, qp);
+	hca_complete_send(hca, qp, &wc);
+	if (hca_qp_is_reliable(qp)) {
+		hca_qp_error(hca, qp);
 	} else if (qp->state != QHCA_QPS_ERR) {
-		qhca_qp_set_state(hca, qp, QHCA_QPS_SQE);
-		qhca_qp_set_active(hca, qp, false);
-		qhca_sched_work(hca, qp->qpn, QHCA_WORK_FLUSH);
+		hca_qp_set_state(hca, qp, QHCA_QPS_SQE);
+		hca_qp_set_active(hca, qp, false);
+		hca_sched_work(hca, qp->qpn, HCA_WORK_FLUSH);
 	}
 }
 
 /* WQE sq_ci is done. */
-static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
-		     const struct qhca_swqe_sum *sum)
+static void complete(struct qhca_hca *hca, struct hca_qp *qp,
+		     const struct hca_swqe_sum *sum)
 {
-	struct qhca_send_wc wc = {
+	struct hca_send_wc wc = {
 		.wr_id = sum->wr_id,
 		.wqe = sum->num,
 		.byte_len = sum->length,
@@ -181,35 +181,35 @@ static void complete(struct qhca_hca *hca, struct qhca_qp *qp,
 	bool signaled = sum->flags & QHCA_WQE_F_SIGNALED ||
 			qp->flags & QHCA_QP_SIG_ALL;
 
-	if (sum->kind & QHCA_WK_RESPONSE &&
+	if (sum->kind & HCA_WK_RESPONSE &&
 	    (int32_t)(qp->sq_cur - sum->num) > 0 && qp->s_reads)
 		qp->s_reads--;
-	qp->s_ci_psn = qhca_psn_add(qp->s_ci_psn, sum->packets);
+	qp->s_ci_psn = hca_psn_add(qp->s_ci_psn, sum->packets);
 	qp->sq_ci++;
 	if (signaled)
-		qhca_complete_send(hca, qp, &wc);
+		hca_complete_send(hca, qp, &wc);
 }
 
-void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
-			   uint32_t upto)
+void hca_requester_retire(struct qhca_hca *hca, struct hca_qp *qp,
+			  uint32_t upto)
 {
 	uint32_t old_una = qp->s_una;
 
-	qhca_qp_dirty(hca, qp);
+	hca_qp_dirty(hca, qp);
 	while (qp->sq_ci != qp->sq_max && qp->state != QHCA_QPS_ERR) {
-		const struct qhca_swqe_sum *sum = summary(hca, qp, qp->sq_ci);
+		const struct hca_swqe_sum *sum = summary(hca, qp, qp->sq_ci);
 		uint32_t end;
 
 		if (!sum) {
-			qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+			hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 			return;
 		}
-		end = qhca_psn_add(qp->s_ci_psn, sum->packets);
+		end = hca_psn_add(qp->s_ci_psn, sum->packets);
 		/* a READ, atomic, ... is acknowledged by its response alone */
-		if (sum->packets && !(sum->kind & QHCA_WK_RESPONSE)) {
-			uint32_t to = qhca_psn_before(upto, end) ? upto : end;
+		if (sum->packets && !(sum->kind & HCA_WK_RESPONSE)) {
+			uint32_t to = hca_psn_before(upto, end) ? upto : end;
 
-			if (qhca_psn_before(qp->s_una, to))
+			if (hca_psn_before(qp->s_una, to))
 				qp->s_una = to;
 		}
 		if (qp->s_una != end)
@@ -218,14 +218,14 @@ void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
 	}
 	/* an acknowledgement of what was to be sent again */
 	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 ||
-	    qhca_psn_before(qp->s_psn, qp->s_una))
-		qhca_requester_rewind(hca, qp);
-	if (qhca_psn_before(qp->s_asked, qp->s_una))
+	    hca_psn_before(qp->s_psn, qp->s_una))
+		hca_requester_rewind(hca, qp);
+	if (hca_psn_before(qp->s_asked, qp->s_una))
 		qp->s_asked = qp->s_una;
 	if (qp->s_una != old_una) {
 		qp->s_retry = qp->sw.retry_cnt;
 		qp->s_rnr = qp->sw.rnr_retry;
-		qp->s_flags &= ~QHCA_SF_WENT_BACK;
+		qp->s_flags &= ~HCA_SF_WENT_BACK;
 	}
 }
 
@@ -238,35 +238,35 @@ void qhca_requester_retire(struct qhca_hca *hca, struct qhca_qp *qp,
  * Send the newest packet before the WQE at the cursor again, since a last packet
  * that is sent again asks for an acknowledgement, and that covers all before it.
  */
-static void ask_again(struct qhca_hca *hca, struct qhca_qp *qp)
+static void ask_again(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	for (unsigned int i = 0; i < ASK_BACK && qp->sq_cur != qp->sq_ci; i++) {
-		const struct qhca_swqe_sum *sum =
+		const struct hca_swqe_sum *sum =
 			summary(hca, qp, qp->sq_cur - 1);
 
 		if (!sum)
 			break;		/* the fetch after the rewind reports it */
 		qp->sq_cur--;
-		qp->s_cur_psn = qhca_psn_sub(qp->s_cur_psn, sum->packets);
+		qp->s_cur_psn = hca_psn_sub(qp->s_cur_psn, sum->packets);
 		if (!sum->packets)
 			continue;
-		qp->s_psn = qhca_psn_add(qp->s_cur_psn, sum->packets - 1);
-		qhca_qp_dirty(hca, qp);
+		qp->s_psn = hca_psn_add(qp->s_cur_psn, sum->packets - 1);
+		hca_qp_dirty(hca, qp);
 		return;
 	}
-	qhca_requester_rewind(hca, qp);
+	hca_requester_rewind(hca, qp);
 }
 
 /*
  * The WQE at the cursor waits until all packets before it are acknowledged.  If
  * none of those asks for that, the newest of them does now.
  */
-static enum step wait_for_acks(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step wait_for_acks(struct qhca_hca *hca, struct hca_qp *qp,
 			       enum step otherwise)
 {
-	if (qhca_qp_is_reliable(qp) &&
-	    qhca_psn_before(qp->s_una, qp->s_cur_psn) &&
-	    qhca_psn_before(qp->s_asked, qp->s_cur_psn)) {
+	if (hca_qp_is_reliable(qp) &&
+	    hca_psn_before(qp->s_una, qp->s_cur_psn) &&
+	    hca_psn_before(qp->s_asked, qp->s_cur_psn)) {
 		ask_again(hca, qp);
 		return STEP_GO;
 	}
@@ -274,7 +274,7 @@ static enum step wait_for_acks(struct qhca_hca *hca, struct qhca_qp *qp,
 }
 
 /* An error of the WQE at the cursor is told when all before it are done. */
-static enum step local_error(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step local_error(struct qhca_hca *hca, struct hca_qp *qp,
 			     uint8_t status)
 {
 	if (qp->sq_cur != qp->sq_ci)
@@ -282,89 +282,89 @@ static enum step local_error(struct qhca_hca *hca, struct qhca_qp *qp,
 	/* whatever is left before it has no PSN: done */
 	if (qp->sq_max == qp->sq_cur)
 		qp->sq_max++;
-	qhca_requester_fail(hca, qp, status, 0);
+	hca_requester_fail(hca, qp, status, 0);
 	return STEP_IDLE;
 }
 
-static enum qhca_mem_status execute(struct qhca_hca *hca, struct qhca_qp *qp,
-				    const struct qhca_swqe *w)
+static enum hca_mem_status execute(struct qhca_hca *hca, struct hca_qp *qp,
+				   const struct hca_swqe *w)
 {
 	switch (w->opcode) {
 	case QHCA_WQE_BIND_MW:
-		return qhca_mem_bind(hca, qp->pd, qp->qpn, &w->wire.bind);
+		return hca_mem_bind(hca, qp->pd, qp->qpn, &w->wire.bind);
 	case QHCA_WQE_LOCAL_INV:
-		return qhca_mem_local_inv(hca, qp->pd, qp->qpn,
-					  get_le32(&w->wire.imm));
+		return hca_mem_local_inv(hca, qp->pd, qp->qpn,
+					 get_le32(&w->wire.imm));
 	case QHCA_WQE_REG_MR:
-		return qhca_mem_reg(hca, qp->pd, qp->qpn,
-				    qp->flags & QHCA_QP_KERNEL, &w->wire.reg);
+		return hca_mem_reg(hca, qp->pd, qp->qpn,
+				   qp->flags & QHCA_QP_KERNEL, &w->wire.reg);
 	default:
-		return QHCA_MEM_OK;
+		return HCA_MEM_OK;
 	}
 }
 
-static enum step local_op(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step local_op(struct qhca_hca *hca, struct hca_qp *qp,
 			  struct sender *s)
 {
-	const struct qhca_swqe *w = &qp->cur;
+	const struct hca_swqe *w = &qp->cur;
 
 	if (qp->sq_cur == qp->sq_max) {		/* not done before */
-		if (qp->sq_cur - qp->sq_ci >= QHCA_SEND_WQES)
+		if (qp->sq_cur - qp->sq_ci >= HCA_SEND_WQES)
 			return wait_for_acks(hca, qp, STEP_WAIT);
 		if (w->opcode == QHCA_WQE_LOCAL_INV && qp->sq_cur != qp->sq_ci)
 			return wait_for_acks(hca, qp, STEP_WAIT);
 		if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads)
 			return STEP_WAIT;
-		if (execute(hca, qp, w) != QHCA_MEM_OK)
+		if (execute(hca, qp, w) != HCA_MEM_OK)
 			return local_error(hca, qp, QHCA_WC_MW_BIND_ERR);
 		qp->sq_max++;
 	}
 	summarise(qp, w);
 	qp->sq_cur++;
 	s->spent++;
-	qhca_requester_retire(hca, qp, qp->s_una);
+	hca_requester_retire(hca, qp, qp->s_una);
 	return STEP_GO;
 }
 
 /* ---- packets */
 
-static uint8_t wire_op(const struct qhca_swqe *w, bool first, bool last)
+static uint8_t wire_op(const struct hca_swqe *w, bool first, bool last)
 {
 	static const uint8_t send[] = {
-		QHCA_OP_SEND_MIDDLE, QHCA_OP_SEND_LAST,
-		QHCA_OP_SEND_FIRST, QHCA_OP_SEND_ONLY,
+		HCA_OP_SEND_MIDDLE, HCA_OP_SEND_LAST,
+		HCA_OP_SEND_FIRST, HCA_OP_SEND_ONLY,
 	};
 	static const uint8_t write[] = {
-		QHCA_OP_WRITE_MIDDLE, QHCA_OP_WRITE_LAST,
-		QHCA_OP_WRITE_FIRST, QHCA_OP_WRITE_ONLY,
+		HCA_OP_WRITE_MIDDLE, HCA_OP_WRITE_LAST,
+		HCA_OP_WRITE_FIRST, HCA_OP_WRITE_ONLY,
 	};
 	unsigned int place = first << 1 | last;
 
 	switch (w->opcode) {
 	case QHCA_WQE_READ:
-		return QHCA_OP_READ_REQ;
+		return HCA_OP_READ_REQ;
 	case QHCA_WQE_CMP_SWAP:
-		return QHCA_OP_CMP_SWAP;
+		return HCA_OP_CMP_SWAP;
 	case QHCA_WQE_FETCH_ADD:
-		return QHCA_OP_FETCH_ADD;
+		return HCA_OP_FETCH_ADD;
 	case QHCA_WQE_ATOMIC_WRITE:
-		return QHCA_OP_ATOMIC_WRITE;
+		return HCA_OP_ATOMIC_WRITE;
 	case QHCA_WQE_FLUSH:
-		return QHCA_OP_FLUSH;
+		return HCA_OP_FLUSH;
 	case QHCA_WQE_SEND_INV:
 		if (last)
-			return first ? QHCA_OP_SEND_ONLY_INV :
-				       QHCA_OP_SEND_LAST_INV;
+			return first ? HCA_OP_SEND_ONLY_INV :
+				       HCA_OP_SEND_LAST_INV;
 		return send[place];
 	default:
 		/* the immediate's opcode follows the plain one */
-		return (w->kind & QHCA_WK_SEND ? send : write)[place] +
-		       (last && w->kind & QHCA_WK_IMM);
+		return (w->kind & HCA_WK_SEND ? send : write)[place] +
+		       (last && w->kind & HCA_WK_IMM);
 	}
 }
 
-static void fill_headers(const struct qhca_swqe *w, uint64_t offset,
-			 struct qhca_pkt *pkt)
+static void fill_headers(const struct hca_swqe *w, uint64_t offset,
+			 struct hca_pkt *pkt)
 {
 	memcpy(pkt->imm, &w->wire.imm, 4);
 	switch (w->opcode) {
@@ -383,8 +383,8 @@ static void fill_headers(const struct qhca_swqe *w, uint64_t offset,
 		pkt->va = get_le64(&w->wire.flush.raddr);
 		pkt->rkey = get_le32(&w->wire.flush.rkey);
 		pkt->dma_len = w->length;
-		pkt->feth = QHCA_PUT(QHCA_FETH_TYPE, w->wire.flush.type) |
-			    QHCA_PUT(QHCA_FETH_LEVEL, w->wire.flush.level);
+		pkt->feth = QHCA_PUT(HCA_FETH_TYPE, w->wire.flush.type) |
+			    QHCA_PUT(HCA_FETH_LEVEL, w->wire.flush.level);
 		break;
 	case QHCA_WQE_CMP_SWAP:
 	case QHCA_WQE_FETCH_ADD:
@@ -403,85 +403,85 @@ static void fill_headers(const struct qhca_swqe *w, uint64_t offset,
  * has to ask for an acknowledgement: it would have to be sent again otherwise.
  * It asks before any WQE that has no packets, since LOCAL_INV may follow that.
  */
-static bool next_may_wait(struct qhca_hca *hca, struct qhca_qp *qp)
+static bool next_may_wait(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	struct qhca_swqe *w = &qp->ahead;
+	struct hca_swqe *w = &qp->ahead;
 	uint32_t num = qp->sq_cur + 1;
 
-	if ((!w->valid || w->num != num) && qhca_swqe_fetch(hca, qp, num, w))
+	if ((!w->valid || w->num != num) && hca_swqe_fetch(hca, qp, num, w))
 		return false;		/* its turn will come */
-	return w->error || w->kind & QHCA_WK_LOCAL;
+	return w->error || w->kind & HCA_WK_LOCAL;
 }
 
 /* Must the packet ask for an acknowledgement? */
-static bool ask(struct qhca_hca *hca, struct qhca_qp *qp,
-		const struct qhca_swqe *w, bool last)
+static bool ask(struct qhca_hca *hca, struct hca_qp *qp,
+		const struct hca_swqe *w, bool last)
 {
-	if (w->kind & QHCA_WK_RESPONSE)
+	if (w->kind & HCA_WK_RESPONSE)
 		return true;
 	if (last && (w->flags & QHCA_WQE_F_SIGNALED ||
 		     qp->flags & QHCA_QP_SIG_ALL ||
 		     qp->sq_cur + 1 == send_limit(qp) ||
-		     qhca_psn_before(qp->s_psn, qp->s_max)))
+		     hca_psn_before(qp->s_psn, qp->s_max)))
 		return true;
-	if (qhca_psn_diff(qp->s_psn, qp->s_asked) >= QHCA_ACK_EVERY - 1)
+	if (hca_psn_diff(qp->s_psn, qp->s_asked) >= HCA_ACK_EVERY - 1)
 		return true;
 	return last && next_may_wait(hca, qp);
 }
 
 /* May the packet at the cursor go now? */
-static enum step may_send(struct qhca_hca *hca, struct qhca_qp *qp)
+static enum step may_send(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	const struct qhca_swqe *w = &qp->cur;
-	uint32_t flying = (qp->s_psn - qp->s_una) & QHCA_PSN_MASK;
+	const struct hca_swqe *w = &qp->cur;
+	uint32_t flying = (qp->s_psn - qp->s_una) & HCA_PSN_MASK;
 
-	if (!qhca_qp_is_reliable(qp))
+	if (!hca_qp_is_reliable(qp))
 		return STEP_GO;
 	if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads &&
 	    qp->s_psn == qp->s_cur_psn)
 		return STEP_WAIT;
-	if (!(w->kind & QHCA_WK_RESPONSE))
-		return flying < QHCA_SEND_WINDOW ? STEP_GO : STEP_WAIT;
+	if (!(w->kind & HCA_WK_RESPONSE))
+		return flying < HCA_SEND_WINDOW ? STEP_GO : STEP_WAIT;
 	if (!qp->sw.max_rd_atomic)
 		return local_error(hca, qp, QHCA_WC_LOC_QP_OP_ERR);
 	if (qp->s_reads >= qp->sw.max_rd_atomic ||
-	    flying + w->packets > QHCA_PSN_HALF)
+	    flying + w->packets > HCA_PSN_HALF)
 		return STEP_WAIT;
 	return STEP_GO;
 }
 
 /* The packet of @psns PSNs at the cursor has been sent. */
-static void advance(struct qhca_hca *hca, struct qhca_qp *qp, uint32_t psns,
+static void advance(struct qhca_hca *hca, struct hca_qp *qp, uint32_t psns,
 		    bool last, bool asked)
 {
-	if (qhca_psn_before(qp->s_psn, qp->s_max))
-		qhca_count(hca, QHCA_CNT_retransmitted_packets);
+	if (hca_psn_before(qp->s_psn, qp->s_max))
+		hca_count(hca, QHCA_CNT_retransmitted_packets);
 	if (qp->sq_max == qp->sq_cur) {
 		summarise(qp, &qp->cur);
 		qp->sq_max++;
 	}
-	qp->s_psn = qhca_psn_add(qp->s_psn, psns);
+	qp->s_psn = hca_psn_add(qp->s_psn, psns);
 	if (asked)
 		qp->s_asked = qp->s_psn;
-	if (((qp->s_psn - qp->s_una) & QHCA_PSN_MASK) >
-	    ((qp->s_max - qp->s_una) & QHCA_PSN_MASK))
+	if (((qp->s_psn - qp->s_una) & HCA_PSN_MASK) >
+	    ((qp->s_max - qp->s_una) & HCA_PSN_MASK))
 		qp->s_max = qp->s_psn;
 	if (last) {
-		if (qp->cur.kind & QHCA_WK_RESPONSE)
+		if (qp->cur.kind & HCA_WK_RESPONSE)
 			qp->s_reads++;
 		qp->sq_cur++;
 		qp->s_cur_psn = qp->s_psn;
 	}
-	qhca_qp_dirty(hca, qp);
+	hca_qp_dirty(hca, qp);
 }
 
 /* Payload that is not present: the packet waits, and what is behind it. */
-static enum step gather_fault(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step gather_fault(struct qhca_hca *hca, struct hca_qp *qp,
 			      uint32_t offset)
 {
-	qhca_fault_raise(hca, qp, QHCA_FAULT_GATHER, offset,
-			 qp->cur.length - offset);
-	qhca_requester_rearm(hca, qp);
+	hca_fault_raise(hca, qp, QHCA_FAULT_GATHER, offset,
+			qp->cur.length - offset);
+	hca_requester_rearm(hca, qp);
 	return STEP_WAIT;
 }
 
@@ -489,93 +489,93 @@ static enum step gather_fault(struct qhca_hca *hca, struct qhca_qp *qp,
  * The packet at the cursor is the one whose page is not to be had.  An
  * acknowledgement may have made it unnecessary meanwhile.
  */
-static bool fault_bad(struct qhca_qp *qp)
+static bool fault_bad(struct hca_qp *qp)
 {
-	uint32_t psn = qp->fault[QHCA_FAULT_DIR_REQ].psn;
+	uint32_t psn = qp->fault[HCA_FAULT_DIR_REQ].psn;
 
-	if (!(qp->f_state & QHCA_FS_REQ_BAD) || qhca_psn_before(qp->s_psn, psn))
+	if (!(qp->f_state & HCA_FS_REQ_BAD) || hca_psn_before(qp->s_psn, psn))
 		return false;
 	if (qp->s_psn == psn)
 		return true;
-	qp->f_state &= ~QHCA_FS_REQ_BAD;
+	qp->f_state &= ~HCA_FS_REQ_BAD;
 	return false;
 }
 
-static enum step put_packet(struct qhca_hca *hca, struct qhca_qp *qp,
-			    struct sender *s, const struct qhca_pkt *pkt,
+static enum step put_packet(struct qhca_hca *hca, struct hca_qp *qp,
+			    struct sender *s, const struct hca_pkt *pkt,
 			    uint32_t offset)
 {
-	enum qhca_mem_status status;
-	struct qhca_frame f;
+	enum hca_mem_status status;
+	struct hca_frame f;
 
 	if (!s->path_ok)
 		return STEP_GO;
-	if (!qhca_frame_begin(hca, &s->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(hca, &s->path, pkt, qp->qpn, &f))
 		return STEP_BLOCKED;
-	status = qhca_swqe_gather(hca, qp, &qp->cur, offset, f.payload,
-				  pkt->payload_len);
-	if (status == QHCA_MEM_FAULT)
+	status = hca_swqe_gather(hca, qp, &qp->cur, offset, f.payload,
+				 pkt->payload_len);
+	if (status == HCA_MEM_FAULT)
 		return gather_fault(hca, qp, offset);
-	if (status != QHCA_MEM_OK)
+	if (status != HCA_MEM_OK)
 		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
 	hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
-	qhca_frame_end(hca, &f);
+	hca_frame_end(hca, &f);
 	return STEP_GO;
 }
 
 /* A whole frame of a raw packet QP. */
-static enum step send_frame(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step send_frame(struct qhca_hca *hca, struct hca_qp *qp,
 			    struct sender *s)
 {
 	uint32_t len = qp->cur.length;
-	uint32_t pad = len < QHCA_MIN_FRAME ? QHCA_MIN_FRAME - len : 0;
-	uint8_t *frame = qhca_tx_begin(hca, len + pad);
-	enum qhca_mem_status status;
+	uint32_t pad = len < HCA_MIN_FRAME ? HCA_MIN_FRAME - len : 0;
+	uint8_t *frame = hca_tx_begin(hca, len + pad);
+	enum hca_mem_status status;
 
 	if (!frame)
 		return STEP_BLOCKED;
-	status = qhca_swqe_gather(hca, qp, &qp->cur, 0, frame, len);
-	if (status == QHCA_MEM_FAULT)
+	status = hca_swqe_gather(hca, qp, &qp->cur, 0, frame, len);
+	if (status == HCA_MEM_FAULT)
 		return gather_fault(hca, qp, 0);
-	if (status != QHCA_MEM_OK)
+	if (status != HCA_MEM_OK)
 		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
 	memset(frame + len, 0, pad);
-	qhca_tx_raw(hca, len + pad);
+	hca_tx_raw(hca, len + pad);
 	s->spent++;
 	advance(hca, qp, 1, true, false);
-	qhca_requester_retire(hca, qp, qp->s_psn);
+	hca_requester_retire(hca, qp, qp->s_psn);
 	return STEP_GO;
 }
 
-static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step send_packet(struct qhca_hca *hca, struct hca_qp *qp,
 			     struct sender *s)
 {
-	const struct qhca_swqe *w = &qp->cur;
-	uint32_t index = (qp->s_psn - qp->s_cur_psn) & QHCA_PSN_MASK;
-	bool response = w->kind & QHCA_WK_RESPONSE;
+	const struct hca_swqe *w = &qp->cur;
+	uint32_t index = (qp->s_psn - qp->s_cur_psn) & HCA_PSN_MASK;
+	bool response = w->kind & HCA_WK_RESPONSE;
 	bool last = response || index + 1 == w->packets;
 	uint64_t offset = (uint64_t)index * qp->mtu;
 	uint32_t old_cur = qp->sq_cur;
-	struct qhca_pkt pkt;
+	struct hca_pkt pkt;
 	enum step step;
 
 	if (index >= w->packets) {	/* the ring changed under us */
-		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}
-	pkt.opcode = qhca_service(qp) | wire_op(w, !index, last);
+	pkt.opcode = hca_service(qp) | wire_op(w, !index, last);
 	pkt.solicited = last && w->flags & QHCA_WQE_F_SOLICITED &&
-			(w->kind & QHCA_WK_SEND || w->kind & QHCA_WK_IMM);
-	pkt.ack_req = qhca_qp_is_reliable(qp) && ask(hca, qp, w, last);
-	pkt.pkey = QHCA_PKEY_DEFAULT;
+			(w->kind & HCA_WK_SEND || w->kind & HCA_WK_IMM);
+	pkt.ack_req = hca_qp_is_reliable(qp) && ask(hca, qp, w, last);
+	pkt.pkey = HCA_PKEY_DEFAULT;
 	pkt.dest_qpn = qp->dest_qpn;
 	pkt.psn = qp->s_psn;
 	pkt.xrc_srqn = get_le32(&w->wire.xrc_srqn);
-	pkt.payload_len = !qhca_swqe_has_data(w) ? 0 :
+	pkt.payload_len = !hca_swqe_has_data(w) ? 0 :
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
-	if (qhca_qp_is_datagram(qp)) {
-		s->path_ok = qhca_datagram_address(hca, qp, w, &s->path, &pkt);
+	if (hca_qp_is_datagram(qp)) {
+		s->path_ok = hca_datagram_address(hca, qp, w, &s->path, &pkt);
 		if (!s->path_ok)
 			return local_error(hca, qp, QHCA_WC_LOC_QP_OP_ERR);
 	}
@@ -585,41 +585,41 @@ static enum step send_packet(struct qhca_hca *hca, struct qhca_qp *qp,
 		return step;	/* not sent, or the cursor went back */
 	s->spent++;
 	advance(hca, qp, response ? w->packets - index : 1, last, pkt.ack_req);
-	if (!qhca_qp_is_reliable(qp))
-		qhca_requester_retire(hca, qp, qp->s_psn);
-	else if (!(qp->s_flags & QHCA_SF_ACK_WAIT))
-		qhca_requester_rearm(hca, qp);
+	if (!hca_qp_is_reliable(qp))
+		hca_requester_retire(hca, qp, qp->s_psn);
+	else if (!(qp->s_flags & HCA_SF_ACK_WAIT))
+		hca_requester_rearm(hca, qp);
 	return STEP_GO;
 }
 
 /* The WQE at the cursor, which may have been read already. */
-static int load_cur(struct qhca_hca *hca, struct qhca_qp *qp)
+static int load_cur(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	if (!qp->ahead.valid || qp->ahead.num != qp->sq_cur)
-		return qhca_swqe_fetch(hca, qp, qp->sq_cur, &qp->cur);
+		return hca_swqe_fetch(hca, qp, qp->sq_cur, &qp->cur);
 	qp->cur = qp->ahead;
 	return 0;
 }
 
-static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
+static enum step do_step(struct qhca_hca *hca, struct hca_qp *qp,
 			 struct sender *s)
 {
-	struct qhca_swqe *w = &qp->cur;
+	struct hca_swqe *w = &qp->cur;
 	enum step step;
 
-	if (!qhca_requester_may_run(qp))
+	if (!hca_requester_may_run(qp))
 		return STEP_IDLE;
 	if (fault_holds(qp, qp->s_psn))
 		return STEP_WAIT;
 	if (qp->sq_cur == send_limit(qp))
 		return wait_for_acks(hca, qp, STEP_IDLE);
 	if ((!w->valid || w->num != qp->sq_cur) && load_cur(hca, qp)) {
-		qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}
 	if (w->error)
 		return local_error(hca, qp, w->error);
-	if (w->kind & QHCA_WK_LOCAL)
+	if (w->kind & HCA_WK_LOCAL)
 		return local_op(hca, qp, s);
 	if (fault_bad(qp))
 		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
@@ -632,32 +632,32 @@ static enum step do_step(struct qhca_hca *hca, struct qhca_qp *qp,
 	return send_packet(hca, qp, s);
 }
 
-static void check_drained(struct qhca_hca *hca, struct qhca_qp *qp)
+static void check_drained(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_SQD ||
-	    !(qp->s_flags & QHCA_SF_DRAINING) || qp->sq_ci != qp->sq_max)
+	    !(qp->s_flags & HCA_SF_DRAINING) || qp->sq_ci != qp->sq_max)
 		return;
-	qp->s_flags &= ~QHCA_SF_DRAINING;
-	qhca_qp_dirty(hca, qp);
+	qp->s_flags &= ~HCA_SF_DRAINING;
+	hca_qp_dirty(hca, qp);
 	if (qp->flags & QHCA_QP_SQD_EVENT)
-		qhca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
+		hca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
 }
 
-enum qhca_send_stop qhca_requester_run(struct qhca_hca *hca,
-				       struct qhca_qp *qp, unsigned int budget,
-				       unsigned int *spent)
+enum hca_send_stop hca_requester_run(struct qhca_hca *hca,
+				     struct hca_qp *qp, unsigned int budget,
+				     unsigned int *spent)
 {
-	static const enum qhca_send_stop stop[] = {
-		[STEP_GO] = QHCA_SEND_BUDGET, [STEP_IDLE] = QHCA_SEND_IDLE,
-		[STEP_WAIT] = QHCA_SEND_WAIT,
-		[STEP_BLOCKED] = QHCA_SEND_BLOCKED,
+	static const enum hca_send_stop stop[] = {
+		[STEP_GO] = HCA_SEND_BUDGET, [STEP_IDLE] = HCA_SEND_IDLE,
+		[STEP_WAIT] = HCA_SEND_WAIT,
+		[STEP_BLOCKED] = HCA_SEND_BLOCKED,
 	};
 	struct sender s = { .spent = 0 };
 	enum step step = STEP_GO;
 
-	if (!qhca_qp_is_framed(qp))
-		s.path_ok = qhca_path_of_av(hca, &qp->sw.av, qp->qpn,
-					    qp->dest_qpn, &s.path);
+	if (!hca_qp_is_framed(qp))
+		s.path_ok = hca_path_of_av(hca, &qp->sw.av, qp->qpn,
+					   qp->dest_qpn, &s.path);
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(hca, qp, &s);
 	check_drained(hca, qp);
@@ -668,46 +668,46 @@ enum qhca_send_stop qhca_requester_run(struct qhca_hca *hca,
 /* ---- the timer fired */
 
 static bool link_was_blocked(const struct qhca_hca *hca,
-			     const struct qhca_qp *qp)
+			     const struct hca_qp *qp)
 {
 	return hca->sched.unblocked &&
 	       hca->now - hca->sched.unblocked < ack_timeout(qp);
 }
 
-void qhca_requester_timer(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_requester_timer(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	if (!qhca_requester_may_run(qp) &&
-	    !(qp->s_flags & QHCA_SF_RNR_WAIT))
+	if (!hca_requester_may_run(qp) &&
+	    !(qp->s_flags & HCA_SF_RNR_WAIT))
 		return;
-	qhca_qp_dirty(hca, qp);
-	if (qp->s_flags & QHCA_SF_RNR_WAIT) {
-		qp->s_flags &= ~QHCA_SF_RNR_WAIT;
-		qhca_requester_rewind(hca, qp);
-		qhca_requester_rearm(hca, qp);
+	hca_qp_dirty(hca, qp);
+	if (qp->s_flags & HCA_SF_RNR_WAIT) {
+		qp->s_flags &= ~HCA_SF_RNR_WAIT;
+		hca_requester_rewind(hca, qp);
+		hca_requester_rearm(hca, qp);
 		return;
 	}
-	if (!(qp->s_flags & QHCA_SF_ACK_WAIT))
+	if (!(qp->s_flags & HCA_SF_ACK_WAIT))
 		return;
-	qp->s_flags &= ~(QHCA_SF_ACK_WAIT | QHCA_SF_WENT_BACK);
+	qp->s_flags &= ~(HCA_SF_ACK_WAIT | HCA_SF_WENT_BACK);
 	/* what could not be sent cannot have been answered */
 	if (link_was_blocked(hca, qp)) {
-		qhca_requester_rearm(hca, qp);
+		hca_requester_rearm(hca, qp);
 		return;
 	}
-	qhca_count(hca, QHCA_CNT_ack_timeouts);
-	qhca_trace(hca, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
-	qhca_requester_retry(hca, qp);
+	hca_count(hca, QHCA_CNT_ack_timeouts);
+	hca_trace(hca, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
+	hca_requester_retry(hca, qp);
 }
 
-void qhca_requester_retry(struct qhca_hca *hca, struct qhca_qp *qp)
+void hca_requester_retry(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	if (!qp->s_retry) {
-		qhca_count(hca, QHCA_CNT_retry_exceeded);
-		qhca_requester_fail(hca, qp, QHCA_WC_RETRY_EXC_ERR, 0);
+		hca_count(hca, QHCA_CNT_retry_exceeded);
+		hca_requester_fail(hca, qp, QHCA_WC_RETRY_EXC_ERR, 0);
 		return;
 	}
 	qp->s_retry--;
-	qhca_requester_rewind(hca, qp);
-	qhca_requester_rearm(hca, qp);
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
+	hca_requester_rewind(hca, qp);
+	hca_requester_rearm(hca, qp);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
 }

@@ -13,38 +13,38 @@ static const uint32_t rnr_timer[32] = {
 };
 
 /* After s_una may have moved: timers, and whatever waited for it. */
-static void progressed(struct qhca_hca *hca, struct qhca_qp *qp)
+static void progressed(struct qhca_hca *hca, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
 		return;
-	qhca_requester_rearm(hca, qp);
-	if (qp->sq_cur != qp->sq_pi || qp->s_flags & QHCA_SF_ACTIVE ||
+	hca_requester_rearm(hca, qp);
+	if (qp->sq_cur != qp->sq_pi || qp->s_flags & HCA_SF_ACTIVE ||
 	    qp->state == QHCA_QPS_SQD)
-		qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
+		hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
 }
 
 /*
  * Something from s_una on got lost: go back, but once until s_una moves or the
  * timer fires, since whatever is on its way still may say so again.
  */
-static void go_back(struct qhca_hca *hca, struct qhca_qp *qp)
+static void go_back(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	if (qp->s_flags & QHCA_SF_WENT_BACK)
+	if (qp->s_flags & HCA_SF_WENT_BACK)
 		return;
-	qp->s_flags |= QHCA_SF_WENT_BACK;
-	qhca_requester_retry(hca, qp);
+	qp->s_flags |= HCA_SF_WENT_BACK;
+	hca_requester_retry(hca, qp);
 }
 
 /*
  * All PSNs before @upto were executed.  false: not so for this requester, who
  * still misses the response of a READ, atomic, ... among them.
  */
-static bool acknowledge(struct qhca_hca *hca, struct qhca_qp *qp,
+static bool acknowledge(struct qhca_hca *hca, struct hca_qp *qp,
 			uint32_t upto)
 {
 	uint32_t una = qp->s_una;
 
-	qhca_requester_retire(hca, qp, upto);
+	hca_requester_retire(hca, qp, upto);
 	if (qp->s_una != una)
 		progressed(hca, qp);
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
@@ -55,145 +55,145 @@ static bool acknowledge(struct qhca_hca *hca, struct qhca_qp *qp,
 	return false;
 }
 
-static void rnr_nak(struct qhca_hca *hca, struct qhca_qp *qp,
-		    const struct qhca_pkt *pkt)
+static void rnr_nak(struct qhca_hca *hca, struct hca_qp *qp,
+		    const struct hca_pkt *pkt)
 {
-	uint64_t wait = rnr_timer[pkt->syndrome & QHCA_AETH_VALUE] * 10000ull;
+	uint64_t wait = rnr_timer[pkt->syndrome & HCA_AETH_VALUE] * 10000ull;
 
-	qhca_count(hca, QHCA_CNT_rx_rnr);
+	hca_count(hca, QHCA_CNT_rx_rnr);
 	if (!acknowledge(hca, qp, pkt->psn) ||
-	    qp->s_flags & QHCA_SF_RNR_WAIT)
+	    qp->s_flags & HCA_SF_RNR_WAIT)
 		return;
 	/* The responder has answered: a lost answer before was no silence. */
 	qp->s_retry = qp->sw.retry_cnt;
 	if (qp->sw.rnr_retry != 7) {
 		if (!qp->s_rnr) {
-			qhca_count(hca, QHCA_CNT_rnr_retry_exceeded);
-			qhca_requester_fail(hca, qp, QHCA_WC_RNR_RETRY_EXC_ERR,
-					    pkt->syndrome);
+			hca_count(hca, QHCA_CNT_rnr_retry_exceeded);
+			hca_requester_fail(hca, qp, QHCA_WC_RNR_RETRY_EXC_ERR,
+					   pkt->syndrome);
 			return;
 		}
 		qp->s_rnr--;
 	}
-	qp->s_flags |= QHCA_SF_RNR_WAIT;
-	qp->s_flags &= ~QHCA_SF_ACK_WAIT;
-	qhca_qp_dirty(hca, qp);
-	qhca_sched_timer(hca, qp->qpn, hca->now + wait);
+	qp->s_flags |= HCA_SF_RNR_WAIT;
+	qp->s_flags &= ~HCA_SF_ACK_WAIT;
+	hca_qp_dirty(hca, qp);
+	hca_sched_timer(hca, qp->qpn, hca->now + wait);
 }
 
-static void nak(struct qhca_hca *hca, struct qhca_qp *qp,
-		const struct qhca_pkt *pkt)
+static void nak(struct qhca_hca *hca, struct hca_qp *qp,
+		const struct hca_pkt *pkt)
 {
 	static const struct {
 		enum qhca_counter counter;
 		uint8_t status;
 	} fatal[] = {
-		[QHCA_NAK_INVALID & QHCA_AETH_VALUE] =
+		[HCA_NAK_INVALID & HCA_AETH_VALUE] =
 			{ QHCA_CNT_rx_nak_invalid, QHCA_WC_REM_INV_REQ_ERR },
-		[QHCA_NAK_ACCESS & QHCA_AETH_VALUE] =
+		[HCA_NAK_ACCESS & HCA_AETH_VALUE] =
 			{ QHCA_CNT_rx_nak_access, QHCA_WC_REM_ACCESS_ERR },
-		[QHCA_NAK_OP & QHCA_AETH_VALUE] =
+		[HCA_NAK_OP & HCA_AETH_VALUE] =
 			{ QHCA_CNT_rx_nak_op, QHCA_WC_REM_OP_ERR },
 	};
-	uint8_t code = pkt->syndrome & QHCA_AETH_VALUE;
+	uint8_t code = pkt->syndrome & HCA_AETH_VALUE;
 	uint8_t status = QHCA_WC_BAD_RESP_ERR;
 
 	if (!acknowledge(hca, qp, pkt->psn))
 		return;
-	if (pkt->syndrome == QHCA_NAK_SEQ) {
-		qhca_count(hca, QHCA_CNT_rx_nak_seq);
+	if (pkt->syndrome == HCA_NAK_SEQ) {
+		hca_count(hca, QHCA_CNT_rx_nak_seq);
 		go_back(hca, qp);
 		return;
 	}
 	if (code < sizeof(fatal) / sizeof(*fatal) && fatal[code].status) {
-		qhca_count(hca, fatal[code].counter);
+		hca_count(hca, fatal[code].counter);
 		status = fatal[code].status;
 	}
-	qhca_requester_fail(hca, qp, status, pkt->syndrome);
+	hca_requester_fail(hca, qp, status, pkt->syndrome);
 }
 
-static void aeth(struct qhca_hca *hca, struct qhca_qp *qp,
-		 const struct qhca_pkt *pkt)
+static void aeth(struct qhca_hca *hca, struct hca_qp *qp,
+		 const struct hca_pkt *pkt)
 {
 	uint8_t syndrome = pkt->syndrome & 0x7f;
 
 	if (syndrome >> 5)
-		qhca_trace(hca, QHCA_TRACE_RX_NAK, qp->qpn, syndrome, pkt->psn,
-			   0);
-	switch (syndrome & QHCA_AETH_TYPE) {
-	case QHCA_AETH_ACK:
-		qhca_count(hca, QHCA_CNT_rx_acks);
-		acknowledge(hca, qp, qhca_psn_add(pkt->psn, 1));
+		hca_trace(hca, QHCA_TRACE_RX_NAK, qp->qpn, syndrome, pkt->psn,
+			  0);
+	switch (syndrome & HCA_AETH_TYPE) {
+	case HCA_AETH_ACK:
+		hca_count(hca, QHCA_CNT_rx_acks);
+		acknowledge(hca, qp, hca_psn_add(pkt->psn, 1));
 		break;
-	case QHCA_AETH_RNR:
+	case HCA_AETH_RNR:
 		rnr_nak(hca, qp, pkt);
 		break;
-	case QHCA_AETH_NAK:
+	case HCA_AETH_NAK:
 		nak(hca, qp, pkt);
 		break;
 	default:
 		if (acknowledge(hca, qp, pkt->psn))
-			qhca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR,
-					    syndrome);
+			hca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR,
+					   syndrome);
 		break;
 	}
 }
 
 /* The WQE that answers are for: sq_ci, read again if it is not at hand. */
-static struct qhca_swqe *answered(struct qhca_hca *hca, struct qhca_qp *qp)
+static struct hca_swqe *answered(struct qhca_hca *hca, struct hca_qp *qp)
 {
-	struct qhca_swqe *w = &qp->ack;
+	struct hca_swqe *w = &qp->ack;
 
 	if ((!w->valid || w->num != qp->sq_ci) &&
-	    qhca_swqe_fetch(hca, qp, qp->sq_ci, w))
+	    hca_swqe_fetch(hca, qp, qp->sq_ci, w))
 		w->error = QHCA_WC_LOC_QP_OP_ERR;
 	/* what is malformed was not sent: the ring changed under us */
 	if (!w->error)
 		return w;
-	qhca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
 	return NULL;
 }
 
 /* Is @pkt what PSN s_una of READ @w must be answered with? */
-static bool read_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
-		      const struct qhca_pkt *pkt, uint32_t *offset)
+static bool read_fits(const struct hca_qp *qp, const struct hca_swqe *w,
+		      const struct hca_pkt *pkt, uint32_t *offset)
 {
-	uint32_t index = (qp->s_una - qp->s_ci_psn) & QHCA_PSN_MASK;
+	uint32_t index = (qp->s_una - qp->s_ci_psn) & HCA_PSN_MASK;
 	bool last = index + 1 == w->packets;
 
-	if (!(w->kind & QHCA_WK_READ) || index >= w->packets ||
-	    last != !!(pkt->what & QHCA_OPF_LAST))
+	if (!(w->kind & HCA_WK_READ) || index >= w->packets ||
+	    last != !!(pkt->what & HCA_OPF_LAST))
 		return false;
 	*offset = index * qp->mtu;
 	return pkt->payload_len == (last ? w->length - *offset : qp->mtu);
 }
 
 /* Is @pkt the answer to @w?  *@offset: of a READ, where its bytes go. */
-static bool answer_fits(const struct qhca_qp *qp, const struct qhca_swqe *w,
-			const struct qhca_pkt *pkt, uint32_t *offset)
+static bool answer_fits(const struct hca_qp *qp, const struct hca_swqe *w,
+			const struct hca_pkt *pkt, uint32_t *offset)
 {
-	if (pkt->op == QHCA_OP_ATOMIC_ACK)
-		return w->kind & QHCA_WK_ATOMIC;
-	if (w->kind & QHCA_WK_PLACE)
-		return pkt->op == QHCA_OP_READ_RESP_ONLY && !pkt->payload_len;
+	if (pkt->op == HCA_OP_ATOMIC_ACK)
+		return w->kind & HCA_WK_ATOMIC;
+	if (w->kind & HCA_WK_PLACE)
+		return pkt->op == HCA_OP_READ_RESP_ONLY && !pkt->payload_len;
 	return read_fits(qp, w, pkt, offset);
 }
 
 /* The bytes of the answer, if it has any, to where the WQE wants them. */
-static enum qhca_mem_status scatter(struct qhca_hca *hca,
-				    const struct qhca_qp *qp,
-				    struct qhca_swqe *w,
-				    const struct qhca_pkt *pkt, uint32_t offset)
+static enum hca_mem_status scatter(struct qhca_hca *hca,
+				   const struct hca_qp *qp,
+				   struct hca_swqe *w,
+				   const struct hca_pkt *pkt, uint32_t offset)
 {
 	uint8_t value[8];
 
-	if (w->kind & QHCA_WK_PLACE)
-		return QHCA_MEM_OK;
-	if (pkt->op != QHCA_OP_ATOMIC_ACK)
-		return qhca_swqe_scatter(hca, qp, w, offset, pkt->payload,
-					 pkt->payload_len);
+	if (w->kind & HCA_WK_PLACE)
+		return HCA_MEM_OK;
+	if (pkt->op != HCA_OP_ATOMIC_ACK)
+		return hca_swqe_scatter(hca, qp, w, offset, pkt->payload,
+					pkt->payload_len);
 	put_le64(value, pkt->orig);
-	return qhca_swqe_scatter(hca, qp, w, 0, value, sizeof(value));
+	return hca_swqe_scatter(hca, qp, w, 0, value, sizeof(value));
 }
 
 /*
@@ -202,47 +202,47 @@ static enum qhca_mem_status scatter(struct qhca_hca *hca,
  * vain: those of one response may otherwise be used up, a lost frame at a
  * time, while pages come and go.
  */
-static void scatter_fault(struct qhca_hca *hca, struct qhca_qp *qp,
-			  const struct qhca_swqe *w, uint32_t offset)
+static void scatter_fault(struct qhca_hca *hca, struct hca_qp *qp,
+			  const struct hca_swqe *w, uint32_t offset)
 {
 	qp->s_retry = qp->sw.retry_cnt;
-	qhca_fault_raise(hca, qp, QHCA_FAULT_SCATTER, offset,
-			 w->length - offset);
-	qhca_requester_park(hca, qp);
+	hca_fault_raise(hca, qp, QHCA_FAULT_SCATTER, offset,
+			w->length - offset);
+	hca_requester_park(hca, qp);
 }
 
 /* Is @pkt the responder's word that it will not answer what is waited for? */
-static bool is_refusal(const struct qhca_qp *qp, const struct qhca_pkt *pkt)
+static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
 {
-	return pkt->op == QHCA_OP_ACK && pkt->psn == qp->s_una &&
-	       (pkt->syndrome & QHCA_AETH_TYPE) != QHCA_AETH_ACK;
+	return pkt->op == HCA_OP_ACK && pkt->psn == qp->s_una &&
+	       (pkt->syndrome & HCA_AETH_TYPE) != HCA_AETH_ACK;
 }
 
 /*
  * An ACK of what is acknowledged already ends an RNR wait: the responder's page
  * is there (hardware.rst, Unsolicited ACK).
  */
-static void unsolicited_ack(struct qhca_hca *hca, struct qhca_qp *qp,
-			    const struct qhca_pkt *pkt)
+static void unsolicited_ack(struct qhca_hca *hca, struct hca_qp *qp,
+			    const struct hca_pkt *pkt)
 {
-	if (!(qp->s_flags & QHCA_SF_RNR_WAIT) ||
-	    !qhca_fault_unsolicited(hca) || pkt->op != QHCA_OP_ACK ||
-	    (pkt->syndrome & QHCA_AETH_TYPE) != QHCA_AETH_ACK ||
-	    qhca_psn_add(pkt->psn, 1) != qp->s_una)
+	if (!(qp->s_flags & HCA_SF_RNR_WAIT) ||
+	    !hca_fault_unsolicited(hca) || pkt->op != HCA_OP_ACK ||
+	    (pkt->syndrome & HCA_AETH_TYPE) != HCA_AETH_ACK ||
+	    hca_psn_add(pkt->psn, 1) != qp->s_una)
 		return;
-	qhca_count(hca, QHCA_CNT_rx_unsolicited_acks);
-	qp->s_flags &= ~QHCA_SF_RNR_WAIT;
-	qhca_sched_timer_stop(hca, qp->qpn);
-	qhca_requester_rewind(hca, qp);
-	qhca_requester_rearm(hca, qp);
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
+	hca_count(hca, QHCA_CNT_rx_unsolicited_acks);
+	qp->s_flags &= ~HCA_SF_RNR_WAIT;
+	hca_sched_timer_stop(hca, qp->qpn);
+	hca_requester_rewind(hca, qp);
+	hca_requester_rearm(hca, qp);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
 }
 
-static void data(struct qhca_hca *hca, struct qhca_qp *qp,
-		 const struct qhca_pkt *pkt)
+static void data(struct qhca_hca *hca, struct hca_qp *qp,
+		 const struct hca_pkt *pkt)
 {
-	enum qhca_mem_status status;
-	struct qhca_swqe *w;
+	enum hca_mem_status status;
+	struct hca_swqe *w;
 	uint32_t offset = 0;
 
 	/* a response answers all that came before it */
@@ -252,40 +252,40 @@ static void data(struct qhca_hca *hca, struct qhca_qp *qp,
 	if (!w)
 		return;
 	if (!answer_fits(qp, w, pkt, &offset)) {
-		qhca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR, 0);
+		hca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR, 0);
 		return;
 	}
 	status = scatter(hca, qp, w, pkt, offset);
-	if (status == QHCA_MEM_FAULT) {
+	if (status == HCA_MEM_FAULT) {
 		scatter_fault(hca, qp, w, offset);
 		return;
 	}
-	if (status != QHCA_MEM_OK) {
-		qhca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+	if (status != HCA_MEM_OK) {
+		hca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
 		return;
 	}
-	qp->s_una = qhca_psn_add(qp->s_una, 1);
+	qp->s_una = hca_psn_add(qp->s_una, 1);
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
-	qp->s_flags &= ~QHCA_SF_WENT_BACK;
-	qhca_requester_retire(hca, qp, qp->s_una);
+	qp->s_flags &= ~HCA_SF_WENT_BACK;
+	hca_requester_retire(hca, qp, qp->s_una);
 	progressed(hca, qp);
 }
 
-void qhca_response_rx(struct qhca_hca *hca, struct qhca_qp *qp,
-		      const struct qhca_pkt *pkt)
+void hca_response_rx(struct qhca_hca *hca, struct hca_qp *qp,
+		     const struct hca_pkt *pkt)
 {
-	if (!qhca_qp_is_reliable(qp) || !qp->sq_depth)
+	if (!hca_qp_is_reliable(qp) || !qp->sq_depth)
 		return;
-	if (!qhca_psn_in(pkt->psn, qp->s_una, qp->s_max)) {
+	if (!hca_psn_in(pkt->psn, qp->s_una, qp->s_max)) {
 		unsolicited_ack(hca, qp, pkt);
 		return;
 	}
-	if (qp->f_state & QHCA_FS_SCATTER && !is_refusal(qp, pkt)) {
-		qhca_fault_coalesce(hca);
+	if (qp->f_state & HCA_FS_SCATTER && !is_refusal(qp, pkt)) {
+		hca_fault_coalesce(hca);
 		return;
 	}
-	if (pkt->op == QHCA_OP_ACK)
+	if (pkt->op == HCA_OP_ACK)
 		aeth(hca, qp, pkt);
 	else
 		data(hca, qp, pkt);

@@ -11,70 +11,70 @@ static void count_latency(struct qhca_hca *hca, uint64_t ns)
 
 	for (; bin < QHCA_CNT_fault_us_more && ns > limit; limit *= 4)
 		bin++;
-	qhca_count(hca, bin);
+	hca_count(hca, bin);
 }
 
-static void resume_responder(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
+static void resume_responder(struct qhca_hca *hca, struct hca_qp *qp, bool ok)
 {
 	uint8_t was = qp->f_state;
 	enum qhca_fault_cause cause =
-		qhca_fault_cause(&qp->fault[QHCA_FAULT_DIR_RESP]);
+		hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]);
 
-	qp->f_state &= ~(QHCA_FS_RESP | QHCA_FS_READ | QHCA_FS_NAKED);
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_RESPOND);
-	if (!ok && !qhca_qp_is_reliable(qp)) {
+	qp->f_state &= ~(HCA_FS_RESP | HCA_FS_READ | HCA_FS_NAKED);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	if (!ok && !hca_qp_is_reliable(qp)) {
 		/* the packet is gone; the next that wants the page meets it */
-		qp->f_state |= QHCA_FS_RESP_BAD;
+		qp->f_state |= HCA_FS_RESP_BAD;
 		return;
 	}
 	if (!ok) {
 		if (cause == QHCA_FAULT_RDMA_R)
-			qhca_reply_fault_failed(hca, qp);
+			hca_reply_fault_failed(hca, qp);
 		else
-			qhca_request_fault_failed(hca, qp, cause);
+			hca_request_fault_failed(hca, qp, cause);
 		return;
 	}
-	if (was & QHCA_FS_NAKED && qhca_fault_unsolicited(hca))
-		qp->r_flags |= QHCA_RF_UNSOLICITED;
+	if (was & HCA_FS_NAKED && hca_fault_unsolicited(hca))
+		qp->r_flags |= HCA_RF_UNSOLICITED;
 }
 
-static void resume_requester(struct qhca_hca *hca, struct qhca_qp *qp, bool ok)
+static void resume_requester(struct qhca_hca *hca, struct hca_qp *qp, bool ok)
 {
-	const struct qhca_fault *f = &qp->fault[QHCA_FAULT_DIR_REQ];
+	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_REQ];
 
-	qp->f_state &= ~(QHCA_FS_REQ | QHCA_FS_SCATTER);
-	qhca_sched_work(hca, qp->qpn, QHCA_WORK_SEND);
-	if (!ok && qhca_fault_cause(f) == QHCA_FAULT_SCATTER) {
-		qhca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+	qp->f_state &= ~(HCA_FS_REQ | HCA_FS_SCATTER);
+	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+	if (!ok && hca_fault_cause(f) == QHCA_FAULT_SCATTER) {
+		hca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
 		return;
 	}
 	if (!ok && qp->state != QHCA_QPS_SQE)
-		qp->f_state |= QHCA_FS_REQ_BAD;
-	qhca_requester_rearm(hca, qp);
+		qp->f_state |= HCA_FS_REQ_BAD;
+	hca_requester_rearm(hca, qp);
 }
 
-enum qhca_cmd_status qhca_cmd_fault_resume(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_fault_resume(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
-	enum qhca_fault_dir dir = ctx->index & QHCA_FAULT_TOKEN_DIR ? QHCA_FAULT_DIR_REQ :
-							   QHCA_FAULT_DIR_RESP;
+	enum hca_fault_dir dir = ctx->index & HCA_FAULT_TOKEN_DIR ? HCA_FAULT_DIR_REQ :
+							   HCA_FAULT_DIR_RESP;
 	bool ok = ctx->param == QHCA_RESUME_OK;
-	struct qhca_qp *qp;
+	struct hca_qp *qp;
 	uint64_t ns;
 
 	if (!ok && ctx->param != QHCA_RESUME_FAIL)
-		return qhca_cmd_bad(ctx, QHCA_SYN_SLOT(param));
-	qp = qhca_qp_get(hca, ctx->index & QHCA_FAULT_TOKEN_QPN);
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
+	qp = hca_qp_get(hca, ctx->index & HCA_FAULT_TOKEN_QPN);
 	if (!qp)
 		return QHCA_CMD_BAD_INDEX;
-	if (!qhca_fault_waits(qp, dir) || qp->fault[dir].token != ctx->index)
+	if (!hca_fault_waits(qp, dir) || qp->fault[dir].token != ctx->index)
 		return QHCA_CMD_BAD_INDEX;
 	ns = hca->now - qp->fault[dir].time;
 	count_latency(hca, ns);
-	qhca_count(hca, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
-	qhca_trace(hca, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
-	qhca_qp_dirty(hca, qp);
-	if (dir == QHCA_FAULT_DIR_REQ)
+	hca_count(hca, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
+	hca_trace(hca, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
+	hca_qp_dirty(hca, qp);
+	if (dir == HCA_FAULT_DIR_REQ)
 		resume_requester(hca, qp, ok);
 	else
 		resume_responder(hca, qp, ok);

@@ -3,27 +3,27 @@
 
 #include <stdlib.h>
 
-bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots)
+bool hca_sched_init(struct qhca_hca *hca, uint32_t num_slots)
 {
-	struct qhca_sched *s = &hca->sched;
+	struct hca_sched *s = &hca->sched;
 
-	qhca_sched_fini(hca);
+	hca_sched_fini(hca);
 	s->heap = calloc(num_slots + 1, sizeof(*s->heap));
 	s->heap_cap = num_slots;
 	return s->heap;
 }
 
-void qhca_sched_fini(struct qhca_hca *hca)
+void hca_sched_fini(struct qhca_hca *hca)
 {
 	free(hca->sched.heap);
-	hca->sched = (struct qhca_sched){ 0 };
+	hca->sched = (struct hca_sched){ 0 };
 }
 
-/* ---- list of QPs with work: FIFO, through qhca_qpslot.next */
+/* ---- list of QPs with work: FIFO, through hca_qpslot.next */
 
 static void push(struct qhca_hca *hca, uint32_t qpn)
 {
-	struct qhca_sched *s = &hca->sched;
+	struct hca_sched *s = &hca->sched;
 
 	hca->qps.slot[qpn].next = 0;
 	if (s->last)
@@ -34,9 +34,9 @@ static void push(struct qhca_hca *hca, uint32_t qpn)
 	s->queued++;
 }
 
-uint32_t qhca_sched_pop(struct qhca_hca *hca)
+uint32_t hca_sched_pop(struct qhca_hca *hca)
 {
-	struct qhca_sched *s = &hca->sched;
+	struct hca_sched *s = &hca->sched;
 	uint32_t qpn = s->first;
 
 	s->first = hca->qps.slot[qpn].next;
@@ -46,18 +46,18 @@ uint32_t qhca_sched_pop(struct qhca_hca *hca)
 	return qpn;
 }
 
-void qhca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work)
+void hca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work)
 {
-	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
+	struct hca_qpslot *slot = &hca->qps.slot[qpn];
 
-	if (!(slot->work & QHCA_WORK_QUEUED))
+	if (!(slot->work & HCA_WORK_QUEUED))
 		push(hca, qpn);
-	slot->work |= work | QHCA_WORK_QUEUED;
+	slot->work |= work | HCA_WORK_QUEUED;
 }
 
 /* ---- timers: a binary heap of QPNs by deadline, 1-based */
 
-uint64_t qhca_sched_due(const struct qhca_hca *hca, uint32_t pos)
+uint64_t hca_sched_due(const struct qhca_hca *hca, uint32_t pos)
 {
 	return hca->qps.slot[hca->sched.heap[pos]].deadline;
 }
@@ -73,14 +73,14 @@ static void sift_up(struct qhca_hca *hca, uint32_t pos)
 	uint32_t qpn = hca->sched.heap[pos];
 	uint64_t deadline = hca->qps.slot[qpn].deadline;
 
-	for (; pos > 1 && qhca_sched_due(hca, pos / 2) > deadline; pos /= 2)
+	for (; pos > 1 && hca_sched_due(hca, pos / 2) > deadline; pos /= 2)
 		place(hca, pos, hca->sched.heap[pos / 2]);
 	place(hca, pos, qpn);
 }
 
 static void sift_down(struct qhca_hca *hca, uint32_t pos)
 {
-	struct qhca_sched *s = &hca->sched;
+	struct hca_sched *s = &hca->sched;
 	uint32_t qpn = s->heap[pos];
 	uint64_t deadline = hca->qps.slot[qpn].deadline;
 
@@ -90,9 +90,9 @@ static void sift_down(struct qhca_hca *hca, uint32_t pos)
 		if (child > s->heap_len)
 			break;
 		if (child < s->heap_len &&
-		    qhca_sched_due(hca, child + 1) < qhca_sched_due(hca, child))
+		    hca_sched_due(hca, child + 1) < hca_sched_due(hca, child))
 			child++;
-		if (qhca_sched_due(hca, child) >= deadline)
+		if (hca_sched_due(hca, child) >= deadline)
 			break;
 		place(hca, pos, s->heap[child]);
 		pos = child;
@@ -100,10 +100,10 @@ static void sift_down(struct qhca_hca *hca, uint32_t pos)
 	place(hca, pos, qpn);
 }
 
-void qhca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline)
+void hca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline)
 {
-	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
-	struct qhca_sched *s = &hca->sched;
+	struct hca_qpslot *slot = &hca->qps.slot[qpn];
+	struct hca_sched *s = &hca->sched;
 	uint64_t old = slot->deadline;
 
 	slot->deadline = deadline;
@@ -117,10 +117,10 @@ void qhca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline)
 	}
 }
 
-void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
+void hca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
 {
-	struct qhca_qpslot *slot = &hca->qps.slot[qpn];
-	struct qhca_sched *s = &hca->sched;
+	struct hca_qpslot *slot = &hca->qps.slot[qpn];
+	struct hca_sched *s = &hca->sched;
 	uint32_t pos = slot->heap_pos, last;
 
 	if (!pos)
@@ -134,21 +134,21 @@ void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn)
 	sift_down(hca, hca->qps.slot[last].heap_pos);
 }
 
-void qhca_sched_expire(struct qhca_hca *hca, unsigned int budget)
+void hca_sched_expire(struct qhca_hca *hca, unsigned int budget)
 {
-	struct qhca_sched *s = &hca->sched;
+	struct hca_sched *s = &hca->sched;
 
-	for (; budget && s->heap_len && qhca_sched_due(hca, 1) <= hca->now;
+	for (; budget && s->heap_len && hca_sched_due(hca, 1) <= hca->now;
 	     budget--) {
 		uint32_t qpn = s->heap[1];
 
-		qhca_sched_timer_stop(hca, qpn);
-		qhca_sched_work(hca, qpn, QHCA_WORK_TIMER);
+		hca_sched_timer_stop(hca, qpn);
+		hca_sched_work(hca, qpn, HCA_WORK_TIMER);
 	}
 }
 
-void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
+void hca_sched_forget(struct qhca_hca *hca, uint32_t qpn)
 {
-	qhca_sched_timer_stop(hca, qpn);
-	hca->qps.slot[qpn].work &= QHCA_WORK_QUEUED;
+	hca_sched_timer_stop(hca, qpn);
+	hca->qps.slot[qpn].work &= HCA_WORK_QUEUED;
 }

@@ -7,26 +7,26 @@
  * RNR wait; a QP has one at a time) sit in a binary heap over the same table.
  * Where one runs dry the device may stay for a while: linger.h.
  */
-#ifndef QHCA_CORE_SCHED_H
-#define QHCA_CORE_SCHED_H
+#ifndef HCA_CORE_SCHED_H
+#define HCA_CORE_SCHED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct qhca_hca;
 
-/* qhca_qpslot.work */
-#define QHCA_WORK_SEND		0x01u	/* send queue: doorbell, ACK, timer */
-#define QHCA_WORK_RESPOND	0x02u	/* read responses, ACK or NAK due */
-#define QHCA_WORK_FLUSH		0x04u	/* in error: flush both queues */
-#define QHCA_WORK_DOORBELL	0x08u	/* db_pi is news */
-#define QHCA_WORK_TIMER		0x10u	/* the timer fired */
-#define QHCA_WORK_LOOK		0x20u	/* read sq_pi from the record */
-#define QHCA_WORK_QUEUED	0x80u	/* is in the list */
+/* hca_qpslot.work */
+#define HCA_WORK_SEND		0x01u	/* send queue: doorbell, ACK, timer */
+#define HCA_WORK_RESPOND	0x02u	/* read responses, ACK or NAK due */
+#define HCA_WORK_FLUSH		0x04u	/* in error: flush both queues */
+#define HCA_WORK_DOORBELL	0x08u	/* db_pi is news */
+#define HCA_WORK_TIMER		0x10u	/* the timer fired */
+#define HCA_WORK_LOOK		0x20u	/* read sq_pi from the record */
+#define HCA_WORK_QUEUED		0x80u	/* is in the list */
 
-#define QHCA_SCHED_QUANTUM	32	/* packets a turn */
+#define HCA_SCHED_QUANTUM	32	/* packets a turn */
 
-struct qhca_sched {
+struct hca_sched {
 	uint32_t *heap;			/* QPNs; heap[1] is due first */
 	uint32_t heap_len;
 	uint32_t heap_cap;
@@ -36,20 +36,20 @@ struct qhca_sched {
 	bool was_blocked;
 };
 
-bool qhca_sched_init(struct qhca_hca *hca, uint32_t num_slots);
-void qhca_sched_fini(struct qhca_hca *hca);
+bool hca_sched_init(struct qhca_hca *hca, uint32_t num_slots);
+void hca_sched_fini(struct qhca_hca *hca);
 
 /* ---- for the transport */
-void qhca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work);
-void qhca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline);
-void qhca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn);
+void hca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work);
+void hca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline);
+void hca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn);
 /* When the timer at place @pos of the heap is due. */
-uint64_t qhca_sched_due(const struct qhca_hca *hca, uint32_t pos);
+uint64_t hca_sched_due(const struct qhca_hca *hca, uint32_t pos);
 /* As many of those that are due as there can be turns in a round. */
-void qhca_sched_expire(struct qhca_hca *hca, unsigned int budget);
+void hca_sched_expire(struct qhca_hca *hca, unsigned int budget);
 /* The QP whose turn it is. */
-uint32_t qhca_sched_pop(struct qhca_hca *hca);
+uint32_t hca_sched_pop(struct qhca_hca *hca);
 /* The QP is gone, or as new: no timer, no work, nothing known of it. */
-void qhca_sched_forget(struct qhca_hca *hca, uint32_t qpn);
+void hca_sched_forget(struct qhca_hca *hca, uint32_t qpn);
 
-#endif /* QHCA_CORE_SCHED_H */
+#endif /* HCA_CORE_SCHED_H */

@@ -2,8 +2,8 @@
 /*
  * What a QP does when it is its turn.
  */
-#ifndef QHCA_CORE_SERVE_H
-#define QHCA_CORE_SERVE_H
+#ifndef HCA_CORE_SERVE_H
+#define HCA_CORE_SERVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,18 +11,18 @@
 struct qhca_hca;
 
 /* A write to QHCA_DB_SQ.  O(1), no DMA; counts what it ignores. */
-void qhca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
-			 uint32_t pi);
+void hca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
+			uint32_t pi);
 
 /* Serve due timers and queued QPs; returns packets (or like work) spent. */
-unsigned int qhca_sched_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_sched_run(struct qhca_hca *hca, unsigned int budget);
 
 /*
  * Is a QP queued or its timer due (and could it run: nothing runs while the wire is
  * blocked)?
  */
-bool qhca_sched_pending(const struct qhca_hca *hca);
+bool hca_sched_pending(const struct qhca_hca *hca);
 /* Of the timer (or end of lingering) due first, ns; QHCA_NEVER. */
-uint64_t qhca_sched_deadline(const struct qhca_hca *hca);
+uint64_t hca_sched_deadline(const struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_SERVE_H */
+#endif /* HCA_CORE_SERVE_H */

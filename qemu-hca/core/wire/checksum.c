@@ -12,7 +12,7 @@ static uint32_t fold16(uint64_t sum)
 	return (uint32_t)sum;
 }
 
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
+uint32_t hca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 {
 	uint64_t native = 0;
 	uint32_t word, folded;
@@ -26,12 +26,12 @@ uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 	memcpy(&word, p, len);
 	native += word;
 	folded = fold16(native);
-	if (!QHCA_BIG_ENDIAN)
-		folded = qhca_swap16((uint16_t)folded);
+	if (!HCA_BIG_ENDIAN)
+		folded = hca_swap16((uint16_t)folded);
 	return sum + folded;
 }
 
-uint16_t qhca_csum_fold(uint32_t sum)
+uint16_t hca_csum_fold(uint32_t sum)
 {
 	return (uint16_t)~fold16(sum);
 }

@@ -5,22 +5,22 @@
 #define RXD_SIZE	((uint32_t)sizeof(struct qhca_eth_rxd))
 #define RXC_SIZE	((uint32_t)sizeof(struct qhca_eth_rxc))
 
-void qhca_eth_reset(struct qhca_hca *hca)
+void hca_eth_reset(struct qhca_hca *hca)
 {
 	memset(&hca->eth, 0, sizeof(hca->eth));
 }
 
-static struct qhca_ethq *queue_get(struct qhca_hca *hca, uint64_t number)
+static struct hca_ethq *queue_get(struct qhca_hca *hca, uint64_t number)
 {
-	if (number >= QHCA_NUM_ETH_QUEUES || !hca->eth.queue[number].live)
+	if (number >= HCA_NUM_ETH_QUEUES || !hca->eth.queue[number].live)
 		return NULL;
 	return &hca->eth.queue[number];
 }
 
-static void interrupt(struct qhca_hca *hca, struct qhca_ethq *q)
+static void interrupt(struct qhca_hca *hca, struct hca_ethq *q)
 {
 	q->armed = false;
-	qhca_count(hca, QHCA_CNT_interrupts);
+	hca_count(hca, QHCA_CNT_interrupts);
 	hca->ops.raise_irq(hca->host, q->vector);
 }
 
@@ -44,13 +44,13 @@ enum take {
 	TAKE_STOP,			/* the ring cannot be read */
 };
 
-static int read_txd(struct qhca_hca *hca, const struct qhca_ethq *q,
+static int read_txd(struct qhca_hca *hca, const struct hca_ethq *q,
 		    uint32_t index, struct qhca_eth_txd *txd)
 {
 	uint32_t slot = index & ((1u << q->log_tx) - 1);
 
-	return qhca_dma_read(hca, q->tx_base + slot * TXD_SIZE, txd,
-			     sizeof(*txd));
+	return hca_dma_read(hca, q->tx_base + slot * TXD_SIZE, txd,
+			    sizeof(*txd));
 }
 
 static void frame_first(struct frame *f, const struct qhca_eth_txd *txd)
@@ -62,7 +62,7 @@ static void frame_first(struct frame *f, const struct qhca_eth_txd *txd)
 }
 
 /* Gather the descriptors of the frame at tx_ci, up to its EOP. */
-static enum take take_frame(struct qhca_hca *hca, const struct qhca_ethq *q,
+static enum take take_frame(struct qhca_hca *hca, const struct hca_ethq *q,
 			    struct frame *f)
 {
 	struct qhca_eth_txd txd;
@@ -90,7 +90,7 @@ static enum take take_frame(struct qhca_hca *hca, const struct qhca_ethq *q,
 }
 
 /* Drop descriptors up to and including the next EOP, as far as posted. */
-static void skip_frame(struct qhca_hca *hca, struct qhca_ethq *q)
+static void skip_frame(struct qhca_hca *hca, struct hca_ethq *q)
 {
 	struct qhca_eth_txd txd;
 	unsigned int n;
@@ -111,8 +111,8 @@ static void skip_frame(struct qhca_hca *hca, struct qhca_ethq *q)
 
 static bool frame_valid(const struct qhca_hca *hca, const struct frame *f)
 {
-	if (f->len < QHCA_ETH_HLEN ||
-	    f->len > hca->port.eth_mtu + QHCA_ETH_HLEN + QHCA_VLAN_HLEN ||
+	if (f->len < HCA_ETH_HLEN ||
+	    f->len > hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN ||
 	    f->flags & QHCA_TXD_TSO)
 		return false;
 	return !(f->flags & QHCA_TXD_CSUM) ||
@@ -126,7 +126,7 @@ static int gather(struct qhca_hca *hca, const struct frame *f, uint8_t *p)
 
 	for (i = 0; i < f->num; p += f->frag[i].len, i++)
 		if (f->frag[i].len &&
-		    qhca_dma_read(hca, f->frag[i].addr, p, f->frag[i].len))
+		    hca_dma_read(hca, f->frag[i].addr, p, f->frag[i].len))
 			return -1;
 	return 0;
 }
@@ -139,8 +139,8 @@ static void complete_csum(const struct qhca_hca *hca, const struct frame *f,
 	if (!(f->flags & QHCA_TXD_CSUM) ||
 	    !(hca->features & QHCA_FEAT_ETH_CSUM))
 		return;
-	sum = qhca_csum_fold(qhca_csum_add(0, p + f->csum_start,
-					   f->len - f->csum_start));
+	sum = hca_csum_fold(hca_csum_add(0, p + f->csum_start,
+					 f->len - f->csum_start));
 	put_be16(p + f->csum_start + f->csum_offset, sum ? sum : 0xffff);
 }
 
@@ -152,7 +152,7 @@ static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
 		 size_t *len)
 {
 	bool tag = f->flags & QHCA_TXD_VLAN;
-	uint8_t *p = room + (tag ? QHCA_VLAN_HLEN : 0);
+	uint8_t *p = room + (tag ? HCA_VLAN_HLEN : 0);
 
 	if (gather(hca, f, p))
 		return -1;
@@ -160,13 +160,13 @@ static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
 	*len = f->len;
 	if (tag) {
 		memmove(room, p, 12);
-		put_be16(room + 12, QHCA_ETHERTYPE_VLAN);
+		put_be16(room + 12, HCA_ETHERTYPE_VLAN);
 		put_be16(room + 14, f->vlan);
-		*len += QHCA_VLAN_HLEN;
+		*len += HCA_VLAN_HLEN;
 	}
-	if (*len < QHCA_MIN_FRAME) {
-		memset(room + *len, 0, QHCA_MIN_FRAME - *len);
-		*len = QHCA_MIN_FRAME;
+	if (*len < HCA_MIN_FRAME) {
+		memset(room + *len, 0, HCA_MIN_FRAME - *len);
+		*len = HCA_MIN_FRAME;
 	}
 	return 0;
 }
@@ -177,16 +177,16 @@ static void send_frame(struct qhca_hca *hca, const struct frame *f,
 	size_t len;
 
 	if (build(hca, f, room, &len)) {
-		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+		hca_count(hca, QHCA_CNT_eth_tx_errors);
 		return;
 	}
 	hca->ops.tx_commit(hca->host, len);
-	qhca_count(hca, QHCA_CNT_eth_tx_packets);
-	qhca_count_n(hca, QHCA_CNT_eth_tx_bytes, len);
+	hca_count(hca, QHCA_CNT_eth_tx_packets);
+	hca_count_n(hca, QHCA_CNT_eth_tx_bytes, len);
 }
 
 /* The transmit side is dead until the queue is destroyed. */
-static bool stop(struct qhca_ethq *q)
+static bool stop(struct hca_ethq *q)
 {
 	q->stopped = true;
 	return false;
@@ -194,13 +194,13 @@ static bool stop(struct qhca_ethq *q)
 
 static size_t room_for(const struct frame *f)
 {
-	size_t len = f->len + QHCA_VLAN_HLEN;
+	size_t len = f->len + HCA_VLAN_HLEN;
 
-	return len < QHCA_MIN_FRAME ? QHCA_MIN_FRAME : len;
+	return len < HCA_MIN_FRAME ? HCA_MIN_FRAME : len;
 }
 
 /* Take one frame from the ring; false: nothing to do now. */
-static bool tx_one(struct qhca_hca *hca, struct qhca_ethq *q)
+static bool tx_one(struct qhca_hca *hca, struct hca_ethq *q)
 {
 	struct frame f;
 	uint8_t *room;
@@ -218,14 +218,14 @@ static bool tx_one(struct qhca_hca *hca, struct qhca_ethq *q)
 	case TAKE_STOP:
 		return stop(q);
 	case TAKE_BAD:
-		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+		hca_count(hca, QHCA_CNT_eth_tx_errors);
 		skip_frame(hca, q);
 		return true;
 	case TAKE_OK:
 		break;
 	}
 	if (!frame_valid(hca, &f)) {
-		qhca_count(hca, QHCA_CNT_eth_tx_errors);
+		hca_count(hca, QHCA_CNT_eth_tx_errors);
 	} else if (hca->link_up) {
 		room = hca->ops.tx_reserve(hca->host, room_for(&f));
 		if (!room) {
@@ -239,28 +239,28 @@ static bool tx_one(struct qhca_hca *hca, struct qhca_ethq *q)
 }
 
 /* Publish tx_ci, then interrupt who waits for it. */
-static void tx_tell(struct qhca_hca *hca, struct qhca_ethq *q)
+static void tx_tell(struct qhca_hca *hca, struct hca_ethq *q)
 {
 	uint8_t raw[4];
 
 	if (q->tx_ci == q->tx_ci_told)
 		return;
 	put_le32(raw, q->tx_ci);
-	if (qhca_dma_write_release(hca, q->rec_base +
-				   offsetof(struct qhca_eth_record, tx_ci),
-				   raw, sizeof(raw)))
+	if (hca_dma_write_release(hca, q->rec_base +
+				  offsetof(struct qhca_eth_record, tx_ci),
+				  raw, sizeof(raw)))
 		q->stopped = true;
 	q->tx_ci_told = q->tx_ci;
 	if (q->armed)
 		interrupt(hca, q);
 }
 
-unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_eth_run(struct qhca_hca *hca, unsigned int budget)
 {
 	unsigned int done = 0, i;
 
-	for (i = 0; i < QHCA_NUM_ETH_QUEUES; i++) {
-		struct qhca_ethq *q = &hca->eth.queue[i];
+	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
+		struct hca_ethq *q = &hca->eth.queue[i];
 
 		if (!q->live)
 			continue;
@@ -272,12 +272,12 @@ unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget)
 	return done;
 }
 
-bool qhca_eth_pending(const struct qhca_hca *hca)
+bool hca_eth_pending(const struct qhca_hca *hca)
 {
 	unsigned int i;
 
-	for (i = 0; i < QHCA_NUM_ETH_QUEUES; i++) {
-		const struct qhca_ethq *q = &hca->eth.queue[i];
+	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
+		const struct hca_ethq *q = &hca->eth.queue[i];
 
 		if (q->live && !q->stopped && !q->partial &&
 		    q->tx_ci != q->tx_pi)
@@ -326,9 +326,9 @@ static bool l4_csum_ok(uint8_t proto, const uint8_t *addr, size_t addr_len,
 	} else if (proto != 6 || len < 20) {
 		return false;
 	}
-	sum = qhca_csum_add(proto, addr, addr_len);
+	sum = hca_csum_add(proto, addr, addr_len);
 	sum += (uint32_t)len & 0xffff;
-	return !qhca_csum_fold(qhca_csum_add(sum, l4, len));
+	return !hca_csum_fold(hca_csum_add(sum, l4, len));
 }
 
 static bool ipv4_csum_ok(const uint8_t *ip, size_t room)
@@ -341,7 +341,7 @@ static bool ipv4_csum_ok(const uint8_t *ip, size_t room)
 	total = get_be16(ip + 2);
 	if (ihl < 20 || total < ihl || total > room ||
 	    get_be16(ip + 6) & 0x3fff ||
-	    qhca_csum_fold(qhca_csum_add(0, ip, ihl)))
+	    hca_csum_fold(hca_csum_add(0, ip, ihl)))
 		return false;
 	return l4_csum_ok(ip[9], ip + 12, 8, ip + ihl, total - ihl);
 }
@@ -357,32 +357,32 @@ static bool ipv6_csum_ok(const uint8_t *ip, size_t room)
 static bool rx_csum_ok(const struct qhca_hca *hca, const uint8_t *frame,
 		       size_t len, uint16_t *vlan)
 {
-	size_t off = QHCA_ETH_HLEN;
+	size_t off = HCA_ETH_HLEN;
 	uint16_t type = get_be16(frame + 12);
 
-	*vlan = QHCA_VLAN_NONE;
-	if (type == QHCA_ETHERTYPE_VLAN && len >= off + QHCA_VLAN_HLEN) {
+	*vlan = HCA_VLAN_NONE;
+	if (type == HCA_ETHERTYPE_VLAN && len >= off + HCA_VLAN_HLEN) {
 		*vlan = get_be16(frame + 14);
 		type = get_be16(frame + 16);
-		off += QHCA_VLAN_HLEN;
+		off += HCA_VLAN_HLEN;
 	}
 	if (!(hca->features & QHCA_FEAT_ETH_CSUM))
 		return false;
-	if (type == QHCA_ETHERTYPE_IPV4)
+	if (type == HCA_ETHERTYPE_IPV4)
 		return ipv4_csum_ok(frame + off, len - off);
-	return type == QHCA_ETHERTYPE_IPV6 &&
+	return type == HCA_ETHERTYPE_IPV6 &&
 	       ipv6_csum_ok(frame + off, len - off);
 }
 
 /* Is a buffer posted?  Looks at the record before it says no. */
-static bool have_buffer(struct qhca_hca *hca, struct qhca_ethq *q)
+static bool have_buffer(struct qhca_hca *hca, struct hca_ethq *q)
 {
 	uint8_t raw[4];
 	uint32_t pi;
 
 	if (q->rx_pi != q->rx_ci)
 		return true;
-	if (qhca_dma_read(hca, q->rec_base, raw, sizeof(raw)))
+	if (hca_dma_read(hca, q->rec_base, raw, sizeof(raw)))
 		return false;
 	pi = get_le32(raw);
 	if (pi - q->rx_ci > 1u << q->log_rx)
@@ -392,7 +392,7 @@ static bool have_buffer(struct qhca_hca *hca, struct qhca_ethq *q)
 }
 
 /* Put the frame into the next buffer and complete it.  -1: lost. */
-static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
+static int rx_store(struct qhca_hca *hca, struct hca_ethq *q,
 		    const uint8_t *frame, size_t len)
 {
 	uint32_t slot = q->rx_ci & ((1u << q->log_rx) - 1), room, flags = 0;
@@ -400,7 +400,7 @@ static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
 	struct qhca_eth_rxd rxd;
 	uint16_t vlan;
 
-	if (qhca_dma_read(hca, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
+	if (hca_dma_read(hca, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
 		return -1;
 	if (rx_csum_ok(hca, frame, len, &vlan))
 		flags |= QHCA_RXC_CSUM_OK;
@@ -409,7 +409,7 @@ static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
 		len = room;
 		flags |= QHCA_RXC_TRUNC;
 	}
-	if (len && qhca_dma_write(hca, get_le64(&rxd.addr), frame, len))
+	if (len && hca_dma_write(hca, get_le64(&rxd.addr), frame, len))
 		return -1;
 	if (!(q->rx_ci >> q->log_rx & 1))
 		flags |= QHCA_RXC_PHASE;
@@ -417,27 +417,27 @@ static int rx_store(struct qhca_hca *hca, struct qhca_ethq *q,
 	put_le16(&rxc.index, (uint16_t)slot);
 	put_le16(&rxc.vlan, vlan);
 	put_le32(&rxc.flags, flags);
-	if (qhca_dma_write_release(hca, q->rxc_base + slot * RXC_SIZE, &rxc,
-				   sizeof(rxc)))
+	if (hca_dma_write_release(hca, q->rxc_base + slot * RXC_SIZE, &rxc,
+				  sizeof(rxc)))
 		return -1;
 	q->rx_ci++;
 	return 0;
 }
 
-bool qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool hca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	struct qhca_ethq *q = queue_get(hca, 0);
+	struct hca_ethq *q = queue_get(hca, 0);
 
 	if (!q || !mac_wanted(hca, frame)) {
-		qhca_count(hca, QHCA_CNT_eth_rx_filtered);
+		hca_count(hca, QHCA_CNT_eth_rx_filtered);
 		return false;
 	}
 	if (!have_buffer(hca, q) || rx_store(hca, q, frame, len)) {
-		qhca_count(hca, QHCA_CNT_eth_rx_no_buffer);
+		hca_count(hca, QHCA_CNT_eth_rx_no_buffer);
 		return true;
 	}
-	qhca_count(hca, QHCA_CNT_eth_rx_packets);
-	qhca_count_n(hca, QHCA_CNT_eth_rx_bytes, len);
+	hca_count(hca, QHCA_CNT_eth_rx_packets);
+	hca_count_n(hca, QHCA_CNT_eth_rx_bytes, len);
 	if (q->armed)
 		interrupt(hca, q);
 	return true;
@@ -446,19 +446,19 @@ bool qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 /* RDMA shares the link: it never waits for Ethernet buffers. */
 bool qhca_can_receive(const struct qhca_hca *hca)
 {
-	return hca->link_up && !qhca_is_dead(hca);
+	return hca->link_up && !hca_is_dead(hca);
 }
 
 /* ------------------------------------------------------------------------
  * Doorbells and commands
  */
-void qhca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
+void hca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
 {
-	struct qhca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	struct hca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
 	uint32_t pi = (uint32_t)(value >> 32);
 
 	if (!q) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	if (pi - q->tx_ci > 1u << q->log_tx) {
@@ -469,13 +469,13 @@ void qhca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
 	q->partial = false;
 }
 
-void qhca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value)
+void hca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value)
 {
-	struct qhca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	struct hca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
 	uint32_t seen = (uint32_t)(value >> 32);
 
 	if (!q) {
-		qhca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(hca, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	q->armed = QHCA_GET(QHCA_DB_ETH_ARM_RX, seen) == (q->rx_ci & 0xffff) &&
@@ -485,29 +485,29 @@ void qhca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value)
 		interrupt(hca, q);
 }
 
-enum qhca_cmd_status qhca_cmd_set_mcast(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_set_mcast(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mcast_list *in = (const void *)ctx->in;
 	uint32_t count = get_le32(&in->count), i;
 
 	if (count > QHCA_MAX_ETH_MCAST)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_mcast_list, count));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_mcast_list, count));
 	for (i = 0; i < count; i++)
 		if (!(in->entry[i].mac[0] & 1))
-			return qhca_cmd_bad(ctx, offsetof(struct qhca_mcast_list,
-							  entry[i]));
+			return hca_cmd_bad(ctx, offsetof(struct qhca_mcast_list,
+							 entry[i]));
 	for (i = 0; i < count; i++)
 		memcpy(hca->eth.mcast[i], in->entry[i].mac, 6);
 	hca->eth.num_mcast = count;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_create_ethq(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_create_ethq(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_ethq_config *in = (const void *)ctx->in;
-	struct qhca_ethq q = {
+	struct hca_ethq q = {
 		.live = true, .log_tx = in->log_tx, .log_rx = in->log_rx,
 		.vector = get_le16(&in->vector),
 		.tx_base = get_le64(&in->tx_base),
@@ -517,31 +517,31 @@ enum qhca_cmd_status qhca_cmd_create_ethq(struct qhca_hca *hca,
 	};
 
 	if (q.tx_base & 63)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, tx_base));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, tx_base));
 	if (q.rx_base & 63)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, rx_base));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, rx_base));
 	if (q.rxc_base & 63)
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_ethq_config, rxc_base));
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_ethq_config, rxc_base));
 	if (q.rec_base & 63)
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_ethq_config, rec_base));
-	if (q.log_tx > QHCA_LIMIT_LOG_ETH_RING)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_tx));
-	if (q.log_rx > QHCA_LIMIT_LOG_ETH_RING)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_rx));
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_ethq_config, rec_base));
+	if (q.log_tx > HCA_LIMIT_LOG_ETH_RING)
+		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_tx));
+	if (q.log_rx > HCA_LIMIT_LOG_ETH_RING)
+		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_rx));
 	if (q.vector >= hca->cfg.num_vectors)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, vector));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, vector));
 	if (hca->eth.queue[ctx->index].live)
 		return QHCA_CMD_IN_USE;
 	hca->eth.queue[ctx->index] = q;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_destroy_ethq(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_destroy_ethq(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
-	struct qhca_ethq *q = queue_get(hca, ctx->index);
+	struct hca_ethq *q = queue_get(hca, ctx->index);
 
 	if (!q)
 		return QHCA_CMD_BAD_STATE;

@@ -10,15 +10,15 @@
  * completions and tx_ci.  If either has moved on the interrupt is raised at
  * once, else with the next change; then the queue is no longer armed.
  */
-#ifndef QHCA_CORE_ETH_H
-#define QHCA_CORE_ETH_H
+#ifndef HCA_CORE_ETH_H
+#define HCA_CORE_ETH_H
 
 #include "qhca.h"
 #include "cmd.h"
 
-#define QHCA_NUM_ETH_QUEUES	1
+#define HCA_NUM_ETH_QUEUES	1
 
-struct qhca_ethq {
+struct hca_ethq {
 	bool live, armed;
 	bool stopped;			/* transmit: the ring is of no use */
 	bool partial;			/* transmit: waits for a frame's EOP */
@@ -32,29 +32,29 @@ struct qhca_ethq {
 	uint32_t rx_ci;			/* buffers used = completions written */
 };
 
-struct qhca_eth {
-	struct qhca_ethq queue[QHCA_NUM_ETH_QUEUES];
+struct hca_eth {
+	struct hca_ethq queue[HCA_NUM_ETH_QUEUES];
 	uint32_t num_mcast;
 	uint8_t mcast[QHCA_MAX_ETH_MCAST][6];
 };
 
-void qhca_eth_reset(struct qhca_hca *hca);
+void hca_eth_reset(struct qhca_hca *hca);
 /*
  * A frame that was not steered to the transport; false: the filter does not want
  * it.
  */
-bool qhca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* Send at most @budget frames; returns how many were taken from the ring. */
-unsigned int qhca_eth_run(struct qhca_hca *hca, unsigned int budget);
-bool qhca_eth_pending(const struct qhca_hca *hca);
-void qhca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value);
-void qhca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value);
+unsigned int hca_eth_run(struct qhca_hca *hca, unsigned int budget);
+bool hca_eth_pending(const struct qhca_hca *hca);
+void hca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value);
+void hca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value);
 
-enum qhca_cmd_status qhca_cmd_set_mcast(struct qhca_hca *hca,
-					struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_create_ethq(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_destroy_ethq(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_set_mcast(struct qhca_hca *hca,
+				       struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_create_ethq(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_destroy_ethq(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_ETH_H */
+#endif /* HCA_CORE_ETH_H */

@@ -2,23 +2,23 @@
 /*
  * Lengths and types of the headers below RoCE, and the Internet checksum.
  */
-#ifndef QHCA_CORE_ETHER_H
-#define QHCA_CORE_ETHER_H
+#ifndef HCA_CORE_ETHER_H
+#define HCA_CORE_ETHER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define QHCA_ETH_HLEN		14
-#define QHCA_VLAN_HLEN		4
-#define QHCA_UDP_HLEN		8
-#define QHCA_MIN_FRAME		60	/* bytes without FCS: shorter are padded */
-#define QHCA_ETHERTYPE_VLAN	0x8100
-#define QHCA_ETHERTYPE_IPV4	0x0800
-#define QHCA_ETHERTYPE_IPV6	0x86dd
-#define QHCA_MIN_ROCE_LEN	16	/* BTH and ICRC */
+#define HCA_ETH_HLEN		14
+#define HCA_VLAN_HLEN		4
+#define HCA_UDP_HLEN		8
+#define HCA_MIN_FRAME		60	/* bytes without FCS: shorter are padded */
+#define HCA_ETHERTYPE_VLAN	0x8100
+#define HCA_ETHERTYPE_IPV4	0x0800
+#define HCA_ETHERTYPE_IPV6	0x86dd
+#define HCA_MIN_ROCE_LEN	16	/* BTH and ICRC */
 
 /* One's complement sum (not inverted) of @len bytes, carried on from @sum. */
-uint32_t qhca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
-uint16_t qhca_csum_fold(uint32_t sum);	/* folded and inverted */
+uint32_t hca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
+uint16_t hca_csum_fold(uint32_t sum);	/* folded and inverted */
 
-#endif /* QHCA_CORE_ETHER_H */
+#endif /* HCA_CORE_ETHER_H */

@@ -12,7 +12,7 @@
 #define NO_RULE		QHCA_MAX_FLOWS
 #define NO_QP		UINT32_MAX
 
-bool qhca_flows_create(struct qhca_hca *hca)
+bool hca_flows_create(struct qhca_hca *hca)
 {
 	size_t n = hca->cfg.max_flows + 1u;
 
@@ -21,16 +21,16 @@ bool qhca_flows_create(struct qhca_hca *hca)
 	return hca->flows.rule && hca->flows.order;
 }
 
-void qhca_flows_destroy(struct qhca_hca *hca)
+void hca_flows_destroy(struct qhca_hca *hca)
 {
 	free(hca->flows.rule);
 	free(hca->flows.order);
 	memset(&hca->flows, 0, sizeof(hca->flows));
 }
 
-void qhca_flows_reset(struct qhca_hca *hca)
+void hca_flows_reset(struct qhca_hca *hca)
 {
-	struct qhca_flows *f = &hca->flows;
+	struct hca_flows *f = &hca->flows;
 
 	memset(f->rule, 0, hca->cfg.max_flows * sizeof(*f->rule));
 	memset(f->of_type, 0, sizeof(f->of_type));
@@ -40,7 +40,7 @@ void qhca_flows_reset(struct qhca_hca *hca)
 /* ---- what a frame is */
 
 /* @p: the transport header, if the packet has one in this frame. */
-static void see_ports(struct qhca_flow_seen *s, const uint8_t *p, size_t room)
+static void see_ports(struct hca_flow_seen *s, const uint8_t *p, size_t room)
 {
 	if (room < 4)
 		return;
@@ -54,7 +54,7 @@ static void see_ports(struct qhca_flow_seen *s, const uint8_t *p, size_t room)
 	memcpy(s->key.dport, p + 2, 2);
 }
 
-static void see_ipv4(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
+static void see_ipv4(struct hca_flow_seen *s, const uint8_t *ip, size_t room)
 {
 	size_t ihl;
 
@@ -73,7 +73,7 @@ static void see_ipv4(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
 		see_ports(s, ip + ihl, room - ihl);
 }
 
-static void see_ipv6(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
+static void see_ipv6(struct hca_flow_seen *s, const uint8_t *ip, size_t room)
 {
 	if (room < IPV6_HLEN || ip[0] >> 4 != 6)
 		return;
@@ -87,30 +87,30 @@ static void see_ipv6(struct qhca_flow_seen *s, const uint8_t *ip, size_t room)
 	see_ports(s, ip + IPV6_HLEN, room - IPV6_HLEN);
 }
 
-void qhca_flow_see(const uint8_t *frame, size_t len, struct qhca_flow_seen *s)
+void hca_flow_see(const uint8_t *frame, size_t len, struct hca_flow_seen *s)
 {
-	size_t off = QHCA_ETH_HLEN;
+	size_t off = HCA_ETH_HLEN;
 	uint16_t type = get_be16(frame + 12);
 
 	memset(s, 0, sizeof(*s));
 	memcpy(s->key.dmac, frame, 6);
 	memcpy(s->key.smac, frame + 6, 6);
-	if (type == QHCA_ETHERTYPE_VLAN && len >= off + QHCA_VLAN_HLEN) {
+	if (type == HCA_ETHERTYPE_VLAN && len >= off + HCA_VLAN_HLEN) {
 		s->layers |= QHCA_FLOW_VLAN;
 		memcpy(s->key.vlan, frame + 14, 2);
 		type = get_be16(frame + 16);
-		off += QHCA_VLAN_HLEN;
+		off += HCA_VLAN_HLEN;
 	}
 	put_be16(s->key.ethertype, type);
-	if (type == QHCA_ETHERTYPE_IPV4)
+	if (type == HCA_ETHERTYPE_IPV4)
 		see_ipv4(s, frame + off, len - off);
-	else if (type == QHCA_ETHERTYPE_IPV6)
+	else if (type == HCA_ETHERTYPE_IPV6)
 		see_ipv6(s, frame + off, len - off);
 }
 
 /* As words: each frame is compared with each rule. */
-bool qhca_flow_matches(const struct qhca_flow_rule *r,
-		       const struct qhca_flow_seen *s)
+bool hca_flow_matches(const struct hca_flow_rule *r,
+		      const struct hca_flow_seen *s)
 {
 	const uint8_t *want = (const uint8_t *)&r->key;
 	const uint8_t *mask = (const uint8_t *)&r->mask;
@@ -129,22 +129,22 @@ bool qhca_flow_matches(const struct qhca_flow_rule *r,
 	return true;
 }
 
-const struct qhca_flow_rule *qhca_flow_at(const struct qhca_flows *f, uint32_t i)
+const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i)
 {
 	return &f->rule[f->order[i]];
 }
 
-bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool hca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	const struct qhca_flows *f = &hca->flows;
-	struct qhca_flow_seen s;
+	const struct hca_flows *f = &hca->flows;
+	struct hca_flow_seen s;
 
 	if (!f->of_type[QHCA_FLOW_NORMAL])
 		return false;
-	qhca_flow_see(frame, len, &s);
+	hca_flow_see(frame, len, &s);
 	for (uint32_t i = 0; i < f->num; i++)
-		if (qhca_flow_at(f, i)->type == QHCA_FLOW_NORMAL &&
-		    qhca_flow_matches(qhca_flow_at(f, i), &s))
+		if (hca_flow_at(f, i)->type == QHCA_FLOW_NORMAL &&
+		    hca_flow_matches(hca_flow_at(f, i), &s))
 			return true;
 	return false;
 }
@@ -152,13 +152,13 @@ bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 /* ---- commands */
 
 /* Is rule @a asked before rule @b? */
-static bool before(const struct qhca_flows *f, uint16_t a, uint16_t b)
+static bool before(const struct hca_flows *f, uint16_t a, uint16_t b)
 {
 	return f->rule[a].priority != f->rule[b].priority ?
 	       f->rule[a].priority < f->rule[b].priority : a < b;
 }
 
-static void add(struct qhca_flows *f, uint16_t index)
+static void add(struct hca_flows *f, uint16_t index)
 {
 	uint32_t at = f->num++;
 
@@ -170,12 +170,12 @@ static void add(struct qhca_flows *f, uint16_t index)
 }
 
 /* Forget rule @index, or NO_RULE, and those of @qpn, or NO_QP. */
-static void forget(struct qhca_flows *f, uint32_t index, uint32_t qpn)
+static void forget(struct hca_flows *f, uint32_t index, uint32_t qpn)
 {
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; i < f->num; i++) {
-		struct qhca_flow_rule *r = &f->rule[f->order[i]];
+		struct hca_flow_rule *r = &f->rule[f->order[i]];
 
 		if (f->order[i] != index && r->qpn != qpn) {
 			f->order[left++] = f->order[i];
@@ -187,29 +187,29 @@ static void forget(struct qhca_flows *f, uint32_t index, uint32_t qpn)
 	f->num = left;
 }
 
-void qhca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn)
+void hca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn)
 {
 	forget(&hca->flows, NO_RULE, qpn);
 }
 
-enum qhca_cmd_status qhca_cmd_create_flow(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_create_flow(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_flow *in = (const void *)ctx->in;
-	struct qhca_flow_rule *r = &hca->flows.rule[ctx->index];
+	struct hca_flow_rule *r = &hca->flows.rule[ctx->index];
 	uint32_t qpn = get_le32(&in->qpn);
 
 	if (r->used)
 		return QHCA_CMD_IN_USE;
 	if (in->type >= QHCA_FLOW_NUM_TYPES)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, type));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, type));
 	if (in->layers & ~QHCA_FLOW_LAYERS)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, layers));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, layers));
 	if (in->flags & ~QHCA_FLOW_F_DONT_TRAP)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
-	if (!qhca_qp_is_raw(hca, qpn))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
-	*r = (struct qhca_flow_rule){
+		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
+	if (!hca_qp_is_raw(hca, qpn))
+		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
+	*r = (struct hca_flow_rule){
 		.key = in->key, .mask = in->mask, .qpn = qpn,
 		.priority = get_le16(&in->priority), .type = in->type,
 		.layers = in->layers, .flags = in->flags,
@@ -218,8 +218,8 @@ enum qhca_cmd_status qhca_cmd_create_flow(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_destroy_flow(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_destroy_flow(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
 	if (!hca->flows.rule[ctx->index].used)
 		return QHCA_CMD_BAD_STATE;

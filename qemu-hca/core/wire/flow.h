@@ -3,8 +3,8 @@
  * Flow rules: which Ethernet frames go to raw packet QPs (hardware.rst, "Flow
  * rules").
  */
-#ifndef QHCA_CORE_FLOW_H
-#define QHCA_CORE_FLOW_H
+#ifndef HCA_CORE_FLOW_H
+#define HCA_CORE_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 #define QHCA_MAX_FLOWS		1024	/* each frame is compared with each rule */
 
-struct qhca_flow_rule {
+struct hca_flow_rule {
 	struct qhca_flow_key key, mask;
 	uint32_t qpn;
 	uint16_t priority;
@@ -24,37 +24,37 @@ struct qhca_flow_rule {
 	bool used;
 };
 
-struct qhca_flows {
-	struct qhca_flow_rule *rule;	/* [cfg.max_flows] */
+struct hca_flows {
+	struct hca_flow_rule *rule;	/* [cfg.max_flows] */
 	uint16_t *order;		/* rules in use, as they are asked */
 	uint32_t num;			/* ... and how many; 0: frames pass by */
 	uint32_t of_type[QHCA_FLOW_NUM_TYPES];
 };
 
 /* What a frame is. */
-struct qhca_flow_seen {
+struct hca_flow_seen {
 	struct qhca_flow_key key;
 	uint8_t layers;
 };
 
-bool qhca_flows_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_flows_destroy(struct qhca_hca *hca);
+bool hca_flows_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_flows_destroy(struct qhca_hca *hca);
 /* Reset and TEARDOWN_HCA: all rules go. */
-void qhca_flows_reset(struct qhca_hca *hca);
+void hca_flows_reset(struct qhca_hca *hca);
 /* Take a frame apart.  @len is at least that of an Ethernet header. */
-void qhca_flow_see(const uint8_t *frame, size_t len, struct qhca_flow_seen *s);
-bool qhca_flow_matches(const struct qhca_flow_rule *r,
-		       const struct qhca_flow_seen *s);
+void hca_flow_see(const uint8_t *frame, size_t len, struct hca_flow_seen *s);
+bool hca_flow_matches(const struct hca_flow_rule *r,
+		      const struct hca_flow_seen *s);
 /* The rule that is asked in place @i. */
-const struct qhca_flow_rule *qhca_flow_at(const struct qhca_flows *f, uint32_t i);
+const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i);
 /* Is there a NORMAL rule for a frame of our own? */
-bool qhca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len);
 /* A QP is being destroyed: forget its rules. */
-void qhca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn);
+void hca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn);
 
-enum qhca_cmd_status qhca_cmd_create_flow(struct qhca_hca *hca,
-					  struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_destroy_flow(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_create_flow(struct qhca_hca *hca,
+					 struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_destroy_flow(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_FLOW_H */
+#endif /* HCA_CORE_FLOW_H */

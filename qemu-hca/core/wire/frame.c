@@ -27,12 +27,12 @@ static uint16_t udp_sport(const struct qhca_av *av, uint32_t qpn,
 	return ((label & 0x3fff) ^ label >> 14) | 0xc000;
 }
 
-bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
-		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path)
+bool hca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+		    uint32_t qpn, uint32_t dest_qpn, struct hca_path *path)
 {
-	const struct qhca_gid *gid = qhca_gid_get(hca, av->sgid_index);
+	const struct hca_gid *gid = hca_gid_get(hca, av->sgid_index);
 
-	if (!gid || qhca_gid_is_ipv4(gid->gid) != qhca_gid_is_ipv4(av->dgid))
+	if (!gid || hca_gid_is_ipv4(gid->gid) != hca_gid_is_ipv4(av->dgid))
 		return false;
 	memcpy(path->dmac, av->dmac, 6);
 	memcpy(path->smac, gid->smac, 6);
@@ -47,20 +47,20 @@ bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
 	return true;
 }
 
-bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
-		      const struct qhca_pkt *pkt, uint32_t qpn,
-		      struct qhca_frame *f)
+bool hca_frame_begin(struct qhca_hca *hca, const struct hca_path *path,
+		     const struct hca_pkt *pkt, uint32_t qpn,
+		     struct hca_frame *f)
 {
-	size_t udp_len = qhca_pkt_header_len(pkt->opcode) + pkt->payload_len +
-			 qhca_pkt_pad(pkt->payload_len) + QHCA_ICRC_LEN;
+	size_t udp_len = hca_pkt_header_len(pkt->opcode) + pkt->payload_len +
+			 hca_pkt_pad(pkt->payload_len) + HCA_ICRC_LEN;
 
-	f->data = qhca_tx_begin(hca, qhca_path_header_len(path) + udp_len);
+	f->data = hca_tx_begin(hca, hca_path_header_len(path) + udp_len);
 	if (!f->data)
 		return false;
-	f->bth_off = qhca_path_build(path, f->data, udp_len, &f->ip_off);
-	f->ip_len = f->bth_off - f->ip_off - QHCA_UDP_HLEN;
+	f->bth_off = hca_path_build(path, f->data, udp_len, &f->ip_off);
+	f->ip_len = f->bth_off - f->ip_off - HCA_UDP_HLEN;
 	f->payload = f->data + f->bth_off +
-		     qhca_pkt_build(pkt, f->data + f->bth_off);
+		     hca_pkt_build(pkt, f->data + f->bth_off);
 	f->payload_len = pkt->payload_len;
 	f->qpn = qpn;
 	f->psn = pkt->psn;
@@ -68,24 +68,24 @@ bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
 	return true;
 }
 
-void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f)
+void hca_frame_end(struct qhca_hca *hca, struct hca_frame *f)
 {
-	uint32_t pad = qhca_pkt_pad(f->payload_len);
+	uint32_t pad = hca_pkt_pad(f->payload_len);
 	uint8_t *end = f->payload + f->payload_len + pad;
 	size_t len = end - (f->data + f->bth_off);
 
 	memset(end - pad, 0, pad);
-	if (hca->cfg.rxe_flush && f->opcode == (QHCA_SVC_RC | QHCA_OP_FLUSH))
-		put_le32(end, qhca_icrc_rxe_flush(f->data + f->ip_off,
-						  f->ip_len, len));
+	if (hca->cfg.rxe_flush && f->opcode == (HCA_SVC_RC | HCA_OP_FLUSH))
+		put_le32(end, hca_icrc_rxe_flush(f->data + f->ip_off,
+						 f->ip_len, len));
 	else
-		put_le32(end, qhca_icrc(f->data + f->ip_off, f->ip_len, len));
-	qhca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
-		   end + QHCA_ICRC_LEN - f->data);
-	qhca_tx_end(hca, end + QHCA_ICRC_LEN - f->data);
+		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
+	hca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
+		  end + HCA_ICRC_LEN - f->data);
+	hca_tx_end(hca, end + HCA_ICRC_LEN - f->data);
 }
 
-uint32_t qhca_port_mtu(const struct qhca_hca *hca)
+uint32_t hca_port_mtu(const struct qhca_hca *hca)
 {
 	uint32_t mtu = 4096;
 

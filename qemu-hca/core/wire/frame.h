@@ -2,13 +2,13 @@
 /*
  * RoCEv2 frames out: headers, padding, the invariant CRC.
  */
-#ifndef QHCA_CORE_FRAME_H
-#define QHCA_CORE_FRAME_H
+#ifndef HCA_CORE_FRAME_H
+#define HCA_CORE_FRAME_H
 
 #include "qhca.h"
 #include "wire/pkt.h"
 
-struct qhca_frame {
+struct hca_frame {
 	uint8_t *data;			/* Ethernet header first */
 	uint8_t *payload;
 	size_t ip_off;
@@ -20,20 +20,20 @@ struct qhca_frame {
 };
 
 /* false: the source GID is not valid. */
-bool qhca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
-		     uint32_t qpn, uint32_t dest_qpn, struct qhca_path *path);
+bool hca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+		    uint32_t qpn, uint32_t dest_qpn, struct hca_path *path);
 /*
  * Begin a packet of QP @qpn: all headers written, @f->payload is for the caller
  * to fill with @pkt->payload_len bytes.  false: no room on the link now.  What
  * is begun and not ended is forgotten.
  */
-bool qhca_frame_begin(struct qhca_hca *hca, const struct qhca_path *path,
-		      const struct qhca_pkt *pkt, uint32_t qpn,
-		      struct qhca_frame *f);
+bool hca_frame_begin(struct qhca_hca *hca, const struct hca_path *path,
+		     const struct hca_pkt *pkt, uint32_t qpn,
+		     struct hca_frame *f);
 /* Pad, ICRC, send. */
-void qhca_frame_end(struct qhca_hca *hca, struct qhca_frame *f);
+void hca_frame_end(struct qhca_hca *hca, struct hca_frame *f);
 
 /* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
-uint32_t qhca_port_mtu(const struct qhca_hca *hca);
+uint32_t hca_port_mtu(const struct qhca_hca *hca);
 
-#endif /* QHCA_CORE_FRAME_H */
+#endif /* HCA_CORE_FRAME_H */

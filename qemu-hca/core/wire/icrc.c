@@ -14,7 +14,7 @@
  * Octets that routers may change count as all ones (A17.3.3).  A copy of the
  * headers is masked; the payload is taken where it lies.
  */
-uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
+uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 {
 	uint8_t head[LRH_LEN + IP_MAX + UDP_LEN + BTH_LEN];
 	uint8_t *h = head + LRH_LEN;
@@ -40,8 +40,8 @@ uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 	return libdeflate_crc32(crc, rest, len - BTH_LEN);
 }
 
-uint32_t qhca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len)
+uint32_t hca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len)
 {
-	return libdeflate_crc32(qhca_icrc(ip, ip_len, len),
+	return libdeflate_crc32(hca_icrc(ip, ip_len, len),
 				ip + ip_len + UDP_LEN, len);
 }

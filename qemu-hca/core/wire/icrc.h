@@ -2,13 +2,13 @@
 /*
  * Invariant CRC of RoCEv2 packets (RoCEv2 annex A17.3.3).
  */
-#ifndef QHCA_CORE_ICRC_H
-#define QHCA_CORE_ICRC_H
+#ifndef HCA_CORE_ICRC_H
+#define HCA_CORE_ICRC_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define QHCA_ICRC_LEN	4
+#define HCA_ICRC_LEN	4
 
 /*
  * The ICRC of a packet, as the number whose little-endian octets go on the
@@ -16,12 +16,12 @@
  * gap by the UDP header and @len bytes from BTH up to, not including, the
  * ICRC; @len is at least 12.
  */
-uint32_t qhca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
+uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
 
 /*
  * The same for a FLUSH of Linux's Soft-RoCE, which goes over the @len bytes once
  * more, as if they were payload too (seen in 6.12).
  */
-uint32_t qhca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len);
+uint32_t hca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len);
 
-#endif /* QHCA_CORE_ICRC_H */
+#endif /* HCA_CORE_ICRC_H */

@@ -6,30 +6,30 @@
 
 #define MILLION	1000000u
 
-bool qhca_inject_create(struct qhca_hca *hca)
+bool hca_inject_create(struct qhca_hca *hca)
 {
-	struct qhca_inject *inj = &hca->inject;
+	struct hca_inject *inj = &hca->inject;
 
 	inj->cfg.seed = hca->cfg.seed;
 	inj->rng = hca->cfg.seed;
-	inj->data = malloc((size_t)QHCA_INJECT_STORE * QHCA_MAX_FRAME);
+	inj->data = malloc((size_t)HCA_INJECT_STORE * QHCA_MAX_FRAME);
 	return inj->data;
 }
 
-void qhca_inject_destroy(struct qhca_hca *hca)
+void hca_inject_destroy(struct qhca_hca *hca)
 {
 	free(hca->inject.data);
 	hca->inject.data = NULL;
 }
 
-void qhca_inject_reset(struct qhca_hca *hca)
+void hca_inject_reset(struct qhca_hca *hca)
 {
 	memset(hca->inject.slot, 0, sizeof(hca->inject.slot));
 	hca->inject.held = 0;
 }
 
 /* splitmix64: any seed will do, zero included. */
-static uint64_t next_random(struct qhca_inject *inj)
+static uint64_t next_random(struct hca_inject *inj)
 {
 	uint64_t z = inj->rng += 0x9e3779b97f4a7c15ull;
 
@@ -39,7 +39,7 @@ static uint64_t next_random(struct qhca_inject *inj)
 }
 
 /* Below @n, which is far below 2^64, so that the bias does not matter. */
-static uint64_t random_below(struct qhca_inject *inj, uint64_t n)
+static uint64_t random_below(struct hca_inject *inj, uint64_t n)
 {
 	return next_random(inj) % n;
 }
@@ -47,7 +47,7 @@ static uint64_t random_below(struct qhca_inject *inj, uint64_t n)
 bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
 		     char *err, size_t err_len)
 {
-	struct qhca_inject *inj = &hca->inject;
+	struct hca_inject *inj = &hca->inject;
 	unsigned int k;
 
 	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++)
@@ -57,7 +57,7 @@ bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
 				 cfg->rule[k].ppm);
 			return false;
 		}
-	if (cfg->delay_ns > QHCA_INJECT_MAX_DELAY) {
+	if (cfg->delay_ns > HCA_INJECT_MAX_DELAY) {
 		snprintf(err, err_len, "a delay may be 10 seconds at most");
 		return false;
 	}
@@ -81,7 +81,7 @@ void qhca_inject_get(const struct qhca_hca *hca, struct qhca_inject_config *cfg)
  * One random number for each rule with a probability, so that what happens to a frame
  * does not depend on what happened to it by another rule.
  */
-uint32_t qhca_inject_decide(struct qhca_inject *inj)
+uint32_t hca_inject_decide(struct hca_inject *inj)
 {
 	const struct qhca_inject_rule *rule = inj->cfg.rule;
 	uint32_t fate = 0;
@@ -97,8 +97,8 @@ uint32_t qhca_inject_decide(struct qhca_inject *inj)
 	return fate;
 }
 
-void qhca_inject_flip(struct qhca_inject *inj, uint8_t *frame, size_t from,
-		      size_t len)
+void hca_inject_flip(struct hca_inject *inj, uint8_t *frame, size_t from,
+		     size_t len)
 {
 	uint64_t bit;
 
@@ -108,28 +108,28 @@ void qhca_inject_flip(struct qhca_inject *inj, uint8_t *frame, size_t from,
 	frame[from + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-static uint8_t *data_of(const struct qhca_inject *inj,
-			const struct qhca_inject_frame *f)
+static uint8_t *data_of(const struct hca_inject *inj,
+			const struct hca_inject_frame *f)
 {
 	return inj->data + (size_t)(f - inj->slot) * QHCA_MAX_FRAME;
 }
 
-const uint8_t *qhca_inject_data(const struct qhca_inject *inj,
-				const struct qhca_inject_frame *f)
+const uint8_t *hca_inject_data(const struct hca_inject *inj,
+			       const struct hca_inject_frame *f)
 {
 	return data_of(inj, f);
 }
 
-bool qhca_inject_hold(struct qhca_inject *inj, const uint8_t *frame, size_t len,
-		      bool rx, bool swap, uint64_t due)
+bool hca_inject_hold(struct hca_inject *inj, const uint8_t *frame, size_t len,
+		     bool rx, bool swap, uint64_t due)
 {
-	struct qhca_inject_frame *f;
+	struct hca_inject_frame *f;
 	unsigned int i;
 
-	for (i = 0; i < QHCA_INJECT_STORE; i++)
+	for (i = 0; i < HCA_INJECT_STORE; i++)
 		if (!inj->slot[i].used)
 			break;
-	if (i == QHCA_INJECT_STORE || len > QHCA_MAX_FRAME)
+	if (i == HCA_INJECT_STORE || len > QHCA_MAX_FRAME)
 		return false;
 	f = &inj->slot[i];
 	f->due = due;
@@ -143,11 +143,11 @@ bool qhca_inject_hold(struct qhca_inject *inj, const uint8_t *frame, size_t len,
 	return true;
 }
 
-void qhca_inject_passed(struct qhca_inject *inj, bool rx, uint64_t now)
+void hca_inject_passed(struct hca_inject *inj, bool rx, uint64_t now)
 {
 	unsigned int i;
 
-	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++)
+	for (i = 0; inj->held && i < HCA_INJECT_STORE; i++)
 		if (inj->slot[i].used && inj->slot[i].swap &&
 		    inj->slot[i].rx == rx) {
 			inj->slot[i].swap = false;
@@ -155,13 +155,13 @@ void qhca_inject_passed(struct qhca_inject *inj, bool rx, uint64_t now)
 		}
 }
 
-struct qhca_inject_frame *qhca_inject_due(struct qhca_inject *inj, uint64_t now)
+struct hca_inject_frame *hca_inject_due(struct hca_inject *inj, uint64_t now)
 {
-	struct qhca_inject_frame *best = NULL;
+	struct hca_inject_frame *best = NULL;
 	unsigned int i;
 
-	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++) {
-		struct qhca_inject_frame *f = &inj->slot[i];
+	for (i = 0; inj->held && i < HCA_INJECT_STORE; i++) {
+		struct hca_inject_frame *f = &inj->slot[i];
 
 		if (f->used && f->due <= now &&
 		    (!best || f->order < best->order))
@@ -170,18 +170,18 @@ struct qhca_inject_frame *qhca_inject_due(struct qhca_inject *inj, uint64_t now)
 	return best;
 }
 
-void qhca_inject_drop(struct qhca_inject *inj, struct qhca_inject_frame *f)
+void hca_inject_drop(struct hca_inject *inj, struct hca_inject_frame *f)
 {
 	f->used = false;
 	inj->held--;
 }
 
-uint64_t qhca_inject_deadline(const struct qhca_inject *inj)
+uint64_t hca_inject_deadline(const struct hca_inject *inj)
 {
 	uint64_t first = QHCA_NEVER;
 	unsigned int i;
 
-	for (i = 0; inj->held && i < QHCA_INJECT_STORE; i++)
+	for (i = 0; inj->held && i < HCA_INJECT_STORE; i++)
 		if (inj->slot[i].used && inj->slot[i].due < first)
 			first = inj->slot[i].due;
 	return first;
@@ -189,33 +189,33 @@ uint64_t qhca_inject_deadline(const struct qhca_inject *inj)
 
 #define FATE(kind)	(1u << QHCA_INJECT_##kind)
 
-unsigned int qhca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
-			       size_t payload, bool rx)
+unsigned int hca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
+			      size_t payload, bool rx)
 {
-	struct qhca_inject *inj = &hca->inject;
-	uint32_t fate = qhca_inject_decide(inj);
+	struct hca_inject *inj = &hca->inject;
+	uint32_t fate = hca_inject_decide(inj);
 
 	if (fate & FATE(DROP)) {
-		qhca_count(hca, QHCA_CNT_inject_dropped);
+		hca_count(hca, QHCA_CNT_inject_dropped);
 		return 0;
 	}
 	if (fate & FATE(CORRUPT)) {
-		qhca_inject_flip(inj, frame, payload, len);
-		qhca_count(hca, QHCA_CNT_inject_corrupted);
+		hca_inject_flip(inj, frame, payload, len);
+		hca_count(hca, QHCA_CNT_inject_corrupted);
 	}
 	if (fate & FATE(DUPLICATE) &&
-	    qhca_inject_hold(inj, frame, len, rx, false, hca->now))
-		qhca_count(hca, QHCA_CNT_inject_duplicated);
+	    hca_inject_hold(inj, frame, len, rx, false, hca->now))
+		hca_count(hca, QHCA_CNT_inject_duplicated);
 	if (fate & FATE(DELAY) &&
-	    qhca_inject_hold(inj, frame, len, rx, false,
-			     hca->now + inj->cfg.delay_ns)) {
-		qhca_count(hca, QHCA_CNT_inject_delayed);
+	    hca_inject_hold(inj, frame, len, rx, false,
+			    hca->now + inj->cfg.delay_ns)) {
+		hca_count(hca, QHCA_CNT_inject_delayed);
 		return 0;
 	}
 	if (fate & FATE(REORDER) &&
-	    qhca_inject_hold(inj, frame, len, rx, true,
-			     hca->now + QHCA_INJECT_REORDER_NS)) {
-		qhca_count(hca, QHCA_CNT_inject_reordered);
+	    hca_inject_hold(inj, frame, len, rx, true,
+			    hca->now + HCA_INJECT_REORDER_NS)) {
+		hca_count(hca, QHCA_CNT_inject_reordered);
 		return 0;
 	}
 	return 1;

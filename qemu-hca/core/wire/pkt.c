@@ -12,75 +12,75 @@
 #define IP_PROTO_UDP	17
 #define IPV4_DF		0x4000
 
-#define V	QHCA_H_VALID
-#define PAY	QHCA_OPF_PAYLOAD
-#define FIRST	QHCA_OPF_FIRST
-#define LAST	QHCA_OPF_LAST
+#define V	HCA_H_VALID
+#define PAY	HCA_OPF_PAYLOAD
+#define FIRST	HCA_OPF_FIRST
+#define LAST	HCA_OPF_LAST
 #define ONLY	(FIRST | LAST)
-#define SEND	(QHCA_OPF_SEND | PAY | V)
-#define WRITE	(QHCA_OPF_WRITE | PAY | V)
-#define RESP	(QHCA_OPF_RESPONSE | V)
-#define RETH	QHCA_H_RETH
-#define AETH	QHCA_H_AETH
-#define IMM	QHCA_H_IMM
-#define IETH	QHCA_H_IETH
+#define SEND	(HCA_OPF_SEND | PAY | V)
+#define WRITE	(HCA_OPF_WRITE | PAY | V)
+#define RESP	(HCA_OPF_RESPONSE | V)
+#define RETH	HCA_H_RETH
+#define AETH	HCA_H_AETH
+#define IMM	HCA_H_IMM
+#define IETH	HCA_H_IETH
 
 /* IBTA table 38, as reliable connections use it. */
-static const uint32_t op_table[QHCA_NUM_OPS] = {
-	[QHCA_OP_SEND_FIRST]	= SEND | FIRST,
-	[QHCA_OP_SEND_MIDDLE]	= SEND,
-	[QHCA_OP_SEND_LAST]	= SEND | LAST,
-	[QHCA_OP_SEND_LAST_IMM]	= SEND | LAST | IMM,
-	[QHCA_OP_SEND_ONLY]	= SEND | ONLY,
-	[QHCA_OP_SEND_ONLY_IMM]	= SEND | ONLY | IMM,
-	[QHCA_OP_SEND_LAST_INV]	= SEND | LAST | IETH,
-	[QHCA_OP_SEND_ONLY_INV]	= SEND | ONLY | IETH,
-	[QHCA_OP_WRITE_FIRST]	= WRITE | FIRST | RETH,
-	[QHCA_OP_WRITE_MIDDLE]	= WRITE,
-	[QHCA_OP_WRITE_LAST]	= WRITE | LAST,
-	[QHCA_OP_WRITE_LAST_IMM] = WRITE | LAST | IMM,
-	[QHCA_OP_WRITE_ONLY]	= WRITE | ONLY | RETH,
-	[QHCA_OP_WRITE_ONLY_IMM] = WRITE | ONLY | RETH | IMM,
-	[QHCA_OP_READ_REQ]	= V | ONLY | RETH,
-	[QHCA_OP_CMP_SWAP]	= V | ONLY | QHCA_H_ATOMIC,
-	[QHCA_OP_FETCH_ADD]	= V | ONLY | QHCA_H_ATOMIC,
-	[QHCA_OP_READ_RESP_FIRST] = RESP | FIRST | AETH | PAY,
-	[QHCA_OP_READ_RESP_MIDDLE] = RESP | PAY,
-	[QHCA_OP_READ_RESP_LAST] = RESP | LAST | AETH | PAY,
-	[QHCA_OP_READ_RESP_ONLY] = RESP | ONLY | AETH | PAY,
-	[QHCA_OP_ACK]		= RESP | ONLY | AETH,
-	[QHCA_OP_ATOMIC_ACK]	= RESP | ONLY | AETH | QHCA_H_ATOMICACK,
-	[QHCA_OP_FLUSH]		= V | ONLY | QHCA_H_FETH | RETH,
-	[QHCA_OP_ATOMIC_WRITE]	= V | ONLY | RETH | PAY,
+static const uint32_t op_table[HCA_NUM_OPS] = {
+	[HCA_OP_SEND_FIRST]	= SEND | FIRST,
+	[HCA_OP_SEND_MIDDLE]	= SEND,
+	[HCA_OP_SEND_LAST]	= SEND | LAST,
+	[HCA_OP_SEND_LAST_IMM]	= SEND | LAST | IMM,
+	[HCA_OP_SEND_ONLY]	= SEND | ONLY,
+	[HCA_OP_SEND_ONLY_IMM]	= SEND | ONLY | IMM,
+	[HCA_OP_SEND_LAST_INV]	= SEND | LAST | IETH,
+	[HCA_OP_SEND_ONLY_INV]	= SEND | ONLY | IETH,
+	[HCA_OP_WRITE_FIRST]	= WRITE | FIRST | RETH,
+	[HCA_OP_WRITE_MIDDLE]	= WRITE,
+	[HCA_OP_WRITE_LAST]	= WRITE | LAST,
+	[HCA_OP_WRITE_LAST_IMM] = WRITE | LAST | IMM,
+	[HCA_OP_WRITE_ONLY]	= WRITE | ONLY | RETH,
+	[HCA_OP_WRITE_ONLY_IMM] = WRITE | ONLY | RETH | IMM,
+	[HCA_OP_READ_REQ]	= V | ONLY | RETH,
+	[HCA_OP_CMP_SWAP]	= V | ONLY | HCA_H_ATOMIC,
+	[HCA_OP_FETCH_ADD]	= V | ONLY | HCA_H_ATOMIC,
+	[HCA_OP_READ_RESP_FIRST] = RESP | FIRST | AETH | PAY,
+	[HCA_OP_READ_RESP_MIDDLE] = RESP | PAY,
+	[HCA_OP_READ_RESP_LAST] = RESP | LAST | AETH | PAY,
+	[HCA_OP_READ_RESP_ONLY] = RESP | ONLY | AETH | PAY,
+	[HCA_OP_ACK]		= RESP | ONLY | AETH,
+	[HCA_OP_ATOMIC_ACK]	= RESP | ONLY | AETH | HCA_H_ATOMICACK,
+	[HCA_OP_FLUSH]		= V | ONLY | HCA_H_FETH | RETH,
+	[HCA_OP_ATOMIC_WRITE]	= V | ONLY | RETH | PAY,
 };
 
 #define RC_BIT(op)	(1u << (op))
 
 /* Operations of unreliable connections: one way, no invalidate. */
-#define UC_OPS	(RC_BIT(QHCA_OP_SEND_FIRST) | RC_BIT(QHCA_OP_SEND_MIDDLE) | \
-		 RC_BIT(QHCA_OP_SEND_LAST) | RC_BIT(QHCA_OP_SEND_LAST_IMM) | \
-		 RC_BIT(QHCA_OP_SEND_ONLY) | RC_BIT(QHCA_OP_SEND_ONLY_IMM) | \
-		 RC_BIT(QHCA_OP_WRITE_FIRST) | RC_BIT(QHCA_OP_WRITE_MIDDLE) | \
-		 RC_BIT(QHCA_OP_WRITE_LAST) | RC_BIT(QHCA_OP_WRITE_LAST_IMM) | \
-		 RC_BIT(QHCA_OP_WRITE_ONLY) | RC_BIT(QHCA_OP_WRITE_ONLY_IMM))
-#define UD_OPS	(RC_BIT(QHCA_OP_SEND_ONLY) | RC_BIT(QHCA_OP_SEND_ONLY_IMM))
+#define UC_OPS	(RC_BIT(HCA_OP_SEND_FIRST) | RC_BIT(HCA_OP_SEND_MIDDLE) | \
+		 RC_BIT(HCA_OP_SEND_LAST) | RC_BIT(HCA_OP_SEND_LAST_IMM) | \
+		 RC_BIT(HCA_OP_SEND_ONLY) | RC_BIT(HCA_OP_SEND_ONLY_IMM) | \
+		 RC_BIT(HCA_OP_WRITE_FIRST) | RC_BIT(HCA_OP_WRITE_MIDDLE) | \
+		 RC_BIT(HCA_OP_WRITE_LAST) | RC_BIT(HCA_OP_WRITE_LAST_IMM) | \
+		 RC_BIT(HCA_OP_WRITE_ONLY) | RC_BIT(HCA_OP_WRITE_ONLY_IMM))
+#define UD_OPS	(RC_BIT(HCA_OP_SEND_ONLY) | RC_BIT(HCA_OP_SEND_ONLY_IMM))
 
-uint32_t qhca_pkt_what(uint8_t opcode)
+uint32_t hca_pkt_what(uint8_t opcode)
 {
-	uint8_t op = opcode & ~QHCA_SVC_MASK;
+	uint8_t op = opcode & ~HCA_SVC_MASK;
 	uint32_t what = op_table[op];
 
-	switch (opcode & QHCA_SVC_MASK) {
-	case QHCA_SVC_RC:
+	switch (opcode & HCA_SVC_MASK) {
+	case HCA_SVC_RC:
 		return what;
-	case QHCA_SVC_UC:
+	case HCA_SVC_UC:
 		return UC_OPS & RC_BIT(op) ? what : 0;
-	case QHCA_SVC_UD:
-		return UD_OPS & RC_BIT(op) ? what | QHCA_H_DETH : 0;
-	case QHCA_SVC_XRC:
-		if (!what || what & QHCA_OPF_RESPONSE)
+	case HCA_SVC_UD:
+		return UD_OPS & RC_BIT(op) ? what | HCA_H_DETH : 0;
+	case HCA_SVC_XRC:
+		if (!what || what & HCA_OPF_RESPONSE)
 			return what;
-		return what | QHCA_H_XRCETH;
+		return what | HCA_H_XRCETH;
 	default:
 		return 0;
 	}
@@ -90,15 +90,15 @@ static const struct {
 	uint32_t header;
 	uint8_t len;
 } header_len[] = {
-	{ QHCA_H_XRCETH, 4 }, { QHCA_H_DETH, 8 }, { QHCA_H_FETH, 4 },
-	{ QHCA_H_RETH, 16 },
-	{ QHCA_H_ATOMIC, 28 }, { QHCA_H_AETH, 4 }, { QHCA_H_ATOMICACK, 8 },
-	{ QHCA_H_IMM, 4 }, { QHCA_H_IETH, 4 },
+	{ HCA_H_XRCETH, 4 }, { HCA_H_DETH, 8 }, { HCA_H_FETH, 4 },
+	{ HCA_H_RETH, 16 },
+	{ HCA_H_ATOMIC, 28 }, { HCA_H_AETH, 4 }, { HCA_H_ATOMICACK, 8 },
+	{ HCA_H_IMM, 4 }, { HCA_H_IETH, 4 },
 };
 
 static size_t headers_len(uint32_t what)
 {
-	size_t len = QHCA_BTH_LEN;
+	size_t len = HCA_BTH_LEN;
 
 	for (size_t i = 0; i < sizeof(header_len) / sizeof(*header_len); i++)
 		if (what & header_len[i].header)
@@ -106,72 +106,72 @@ static size_t headers_len(uint32_t what)
 	return len;
 }
 
-size_t qhca_pkt_header_len(uint8_t opcode)
+size_t hca_pkt_header_len(uint8_t opcode)
 {
-	return headers_len(qhca_pkt_what(opcode));
+	return headers_len(hca_pkt_what(opcode));
 }
 
 /* In order of the wire; the caller has checked the length. */
-static const uint8_t *parse_extended(const uint8_t *p, struct qhca_pkt *pkt)
+static const uint8_t *parse_extended(const uint8_t *p, struct hca_pkt *pkt)
 {
 	uint32_t what = pkt->what;
 
-	if (what & QHCA_H_XRCETH) {
+	if (what & HCA_H_XRCETH) {
 		pkt->xrc_srqn = get_be32(p) & 0xffffff;
 		p += 4;
 	}
-	if (what & QHCA_H_DETH) {
+	if (what & HCA_H_DETH) {
 		pkt->qkey = get_be32(p);
 		pkt->src_qpn = get_be32(p + 4) & 0xffffff;
 		p += 8;
 	}
-	if (what & QHCA_H_FETH) {
+	if (what & HCA_H_FETH) {
 		pkt->feth = get_be32(p);
 		p += 4;
 	}
-	if (what & (QHCA_H_RETH | QHCA_H_ATOMIC)) {
+	if (what & (HCA_H_RETH | HCA_H_ATOMIC)) {
 		pkt->va = get_be64(p);
 		pkt->rkey = get_be32(p + 8);
 		p += 12;
 	}
-	if (what & QHCA_H_RETH) {
+	if (what & HCA_H_RETH) {
 		pkt->dma_len = get_be32(p);
 		p += 4;
 	}
-	if (what & QHCA_H_ATOMIC) {
+	if (what & HCA_H_ATOMIC) {
 		pkt->swap_add = get_be64(p);
 		pkt->compare = get_be64(p + 8);
 		p += 16;
 	}
-	if (what & QHCA_H_AETH) {
+	if (what & HCA_H_AETH) {
 		pkt->syndrome = p[0];
 		pkt->msn = get_be32(p) & 0xffffff;
 		p += 4;
 	}
-	if (what & QHCA_H_ATOMICACK) {
+	if (what & HCA_H_ATOMICACK) {
 		pkt->orig = get_be64(p);
 		p += 8;
 	}
-	if (what & QHCA_H_IMM) {
+	if (what & HCA_H_IMM) {
 		memcpy(pkt->imm, p, 4);
 		p += 4;
 	}
-	if (what & QHCA_H_IETH) {
+	if (what & HCA_H_IETH) {
 		pkt->rkey = get_be32(p);
 		p += 4;
 	}
 	return p;
 }
 
-bool qhca_pkt_parse(const uint8_t *bth, size_t len, struct qhca_pkt *pkt)
+bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt)
 {
 	uint32_t pad = bth[1] >> 4 & 3;
 	size_t need;
 
 	pkt->opcode = bth[0];
-	pkt->op = bth[0] & ~QHCA_SVC_MASK;
-	pkt->service = bth[0] & QHCA_SVC_MASK;
-	pkt->what = qhca_pkt_what(bth[0]);
+	pkt->op = bth[0] & ~HCA_SVC_MASK;
+	pkt->service = bth[0] & HCA_SVC_MASK;
+	pkt->what = hca_pkt_what(bth[0]);
 	pkt->solicited = bth[1] & 0x80;
 	pkt->pkey = get_be16(bth + 2);
 	pkt->dest_qpn = get_be32(bth + 4) & 0xffffff;
@@ -183,86 +183,86 @@ bool qhca_pkt_parse(const uint8_t *bth, size_t len, struct qhca_pkt *pkt)
 	need = headers_len(pkt->what) + 4;	/* ICRC */
 	if (len < need + pad)
 		return false;
-	pkt->payload = parse_extended(bth + QHCA_BTH_LEN, pkt);
+	pkt->payload = parse_extended(bth + HCA_BTH_LEN, pkt);
 	pkt->payload_len = len - need - pad;
-	if (!(pkt->what & QHCA_OPF_PAYLOAD) && (pkt->payload_len || pad))
+	if (!(pkt->what & HCA_OPF_PAYLOAD) && (pkt->payload_len || pad))
 		return false;
 	return true;
 }
 
-static uint8_t *build_extended(const struct qhca_pkt *pkt, uint32_t what,
+static uint8_t *build_extended(const struct hca_pkt *pkt, uint32_t what,
 			       uint8_t *p)
 {
-	if (what & QHCA_H_XRCETH) {
+	if (what & HCA_H_XRCETH) {
 		put_be32(p, pkt->xrc_srqn & 0xffffff);
 		p += 4;
 	}
-	if (what & QHCA_H_DETH) {
+	if (what & HCA_H_DETH) {
 		put_be32(p, pkt->qkey);
 		put_be32(p + 4, pkt->src_qpn & 0xffffff);
 		p += 8;
 	}
-	if (what & QHCA_H_FETH) {
+	if (what & HCA_H_FETH) {
 		put_be32(p, pkt->feth);
 		p += 4;
 	}
-	if (what & (QHCA_H_RETH | QHCA_H_ATOMIC)) {
+	if (what & (HCA_H_RETH | HCA_H_ATOMIC)) {
 		put_be64(p, pkt->va);
 		put_be32(p + 8, pkt->rkey);
 		p += 12;
 	}
-	if (what & QHCA_H_RETH) {
+	if (what & HCA_H_RETH) {
 		put_be32(p, pkt->dma_len);
 		p += 4;
 	}
-	if (what & QHCA_H_ATOMIC) {
+	if (what & HCA_H_ATOMIC) {
 		put_be64(p, pkt->swap_add);
 		put_be64(p + 8, pkt->compare);
 		p += 16;
 	}
-	if (what & QHCA_H_AETH) {
+	if (what & HCA_H_AETH) {
 		put_be32(p, (uint32_t)pkt->syndrome << 24 |
 			    (pkt->msn & 0xffffff));
 		p += 4;
 	}
-	if (what & QHCA_H_ATOMICACK) {
+	if (what & HCA_H_ATOMICACK) {
 		put_be64(p, pkt->orig);
 		p += 8;
 	}
-	if (what & QHCA_H_IMM) {
+	if (what & HCA_H_IMM) {
 		memcpy(p, pkt->imm, 4);
 		p += 4;
 	}
-	if (what & QHCA_H_IETH) {
+	if (what & HCA_H_IETH) {
 		put_be32(p, pkt->rkey);
 		p += 4;
 	}
 	return p;
 }
 
-size_t qhca_pkt_build(const struct qhca_pkt *pkt, uint8_t *to)
+size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to)
 {
-	uint32_t what = qhca_pkt_what(pkt->opcode);
+	uint32_t what = hca_pkt_what(pkt->opcode);
 
 	to[0] = pkt->opcode;
 	/* MigReq is 1 in the migrated state, where a path without APM stays */
 	to[1] = (pkt->solicited ? 0x80 : 0) | 0x40 |
-		qhca_pkt_pad(pkt->payload_len) << 4;
+		hca_pkt_pad(pkt->payload_len) << 4;
 	put_be16(to + 2, pkt->pkey);
 	put_be32(to + 4, pkt->dest_qpn & 0xffffff);
 	put_be32(to + 8, (pkt->ack_req ? 0x80000000u : 0) |
 			 (pkt->psn & 0xffffff));
-	return build_extended(pkt, what, to + QHCA_BTH_LEN) - to;
+	return build_extended(pkt, what, to + HCA_BTH_LEN) - to;
 }
 
-bool qhca_gid_is_ipv4(const uint8_t gid[16])
+bool hca_gid_is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 	return !memcmp(gid, prefix, sizeof(prefix));
 }
 
-uint16_t qhca_ipv4_checksum(const uint8_t *ip)
+uint16_t hca_ipv4_checksum(const uint8_t *ip)
 {
 	uint32_t sum = 0;
 
@@ -273,13 +273,13 @@ uint16_t qhca_ipv4_checksum(const uint8_t *ip)
 	return ~sum & 0xffff;
 }
 
-size_t qhca_path_header_len(const struct qhca_path *path)
+size_t hca_path_header_len(const struct hca_path *path)
 {
 	return 14 + (path->vlan != NO_VLAN ? 4 : 0) +
-	       (qhca_gid_is_ipv4(path->sgid) ? 20 : 40) + 8;
+	       (hca_gid_is_ipv4(path->sgid) ? 20 : 40) + 8;
 }
 
-static size_t build_ipv4(const struct qhca_path *path, uint8_t *ip, size_t len)
+static size_t build_ipv4(const struct hca_path *path, uint8_t *ip, size_t len)
 {
 	ip[0] = 0x45;
 	ip[1] = path->traffic_class;
@@ -291,11 +291,11 @@ static size_t build_ipv4(const struct qhca_path *path, uint8_t *ip, size_t len)
 	put_be16(ip + 10, 0);
 	memcpy(ip + 12, path->sgid + 12, 4);
 	memcpy(ip + 16, path->dgid + 12, 4);
-	put_be16(ip + 10, qhca_ipv4_checksum(ip));
+	put_be16(ip + 10, hca_ipv4_checksum(ip));
 	return 20;
 }
 
-static size_t build_ipv6(const struct qhca_path *path, uint8_t *ip, size_t len)
+static size_t build_ipv6(const struct hca_path *path, uint8_t *ip, size_t len)
 {
 	put_be32(ip, 6u << 28 | (uint32_t)path->traffic_class << 20 |
 		     (path->flow_label & 0xfffff));
@@ -307,10 +307,10 @@ static size_t build_ipv6(const struct qhca_path *path, uint8_t *ip, size_t len)
 	return 40;
 }
 
-size_t qhca_path_build(const struct qhca_path *path, uint8_t *to, size_t len,
-		       size_t *ip_off)
+size_t hca_path_build(const struct hca_path *path, uint8_t *to, size_t len,
+		      size_t *ip_off)
 {
-	bool v4 = qhca_gid_is_ipv4(path->sgid);
+	bool v4 = hca_gid_is_ipv4(path->sgid);
 	uint8_t *p = to;
 
 	memcpy(p, path->dmac, 6);

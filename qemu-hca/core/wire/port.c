@@ -10,9 +10,9 @@ static const uint8_t mapped_prefix[12] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 };
 
-bool qhca_ports_create(struct qhca_hca *hca)
+bool hca_ports_create(struct qhca_hca *hca)
 {
-	struct qhca_ports *port = &hca->port;
+	struct hca_ports *port = &hca->port;
 
 	port->gid = calloc(hca->cfg.num_gids, sizeof(*port->gid));
 	port->member = calloc(hca->cfg.max_mcast_members + 1u,
@@ -20,7 +20,7 @@ bool qhca_ports_create(struct qhca_hca *hca)
 	return port->gid && port->member;
 }
 
-void qhca_ports_destroy(struct qhca_hca *hca)
+void hca_ports_destroy(struct qhca_hca *hca)
 {
 	free(hca->port.gid);
 	free(hca->port.member);
@@ -28,9 +28,9 @@ void qhca_ports_destroy(struct qhca_hca *hca)
 	hca->port.member = NULL;
 }
 
-void qhca_ports_teardown(struct qhca_hca *hca)
+void hca_ports_teardown(struct qhca_hca *hca)
 {
-	struct qhca_ports *port = &hca->port;
+	struct hca_ports *port = &hca->port;
 
 	memset(port->gid, 0, hca->cfg.num_gids * sizeof(*port->gid));
 	memset(port->member, 0,
@@ -41,9 +41,9 @@ void qhca_ports_teardown(struct qhca_hca *hca)
 	port->last_gid = 0;
 }
 
-void qhca_ports_reset(struct qhca_hca *hca)
+void hca_ports_reset(struct qhca_hca *hca)
 {
-	qhca_ports_teardown(hca);
+	hca_ports_teardown(hca);
 	memcpy(hca->port.mac, hca->cfg.mac, sizeof(hca->port.mac));
 	hca->port.eth_mtu = DEFAULT_ETH_MTU;
 	hca->port.rx_flags = 0;
@@ -51,7 +51,7 @@ void qhca_ports_reset(struct qhca_hca *hca)
 	hca->port.pkey_violations = 0;
 }
 
-uint32_t qhca_link_word(const struct qhca_hca *hca)
+uint32_t hca_link_word(const struct qhca_hca *hca)
 {
 	return (hca->link_up ? QHCA_LINK_UP : 0) |
 	       QHCA_PUT(QHCA_LINK_SPEED, hca->cfg.link_speed);
@@ -76,10 +76,10 @@ static bool is_multicast(const uint8_t gid[16])
 	return gid[0] == 0xff || (is_mapped(gid) && (gid[12] & 0xf0) == 0xe0);
 }
 
-const struct qhca_gid *qhca_gid_get(const struct qhca_hca *hca,
-				    unsigned int index)
+const struct hca_gid *hca_gid_get(const struct qhca_hca *hca,
+				  unsigned int index)
 {
-	const struct qhca_gid *gid;
+	const struct hca_gid *gid;
 
 	if (index >= hca->cfg.num_gids)
 		return NULL;
@@ -87,16 +87,16 @@ const struct qhca_gid *qhca_gid_get(const struct qhca_hca *hca,
 	return gid->flags & QHCA_GID_VALID ? gid : NULL;
 }
 
-static bool gid_is(const struct qhca_gid *entry, const uint8_t gid[16],
+static bool gid_is(const struct hca_gid *entry, const uint8_t gid[16],
 		   uint16_t vlan)
 {
 	return entry->flags & QHCA_GID_VALID && entry->vlan == vlan &&
 	       !memcmp(entry->gid, gid, sizeof(entry->gid));
 }
 
-int qhca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan)
+int hca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan)
 {
-	struct qhca_ports *port = &hca->port;
+	struct hca_ports *port = &hca->port;
 	unsigned int i;
 
 	if (gid_is(&port->gid[port->last_gid], gid, vlan))
@@ -112,7 +112,7 @@ int qhca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan)
 /* The lowest of equal entries is the one that is found. */
 static void gids_changed(struct qhca_hca *hca)
 {
-	struct qhca_ports *port = &hca->port;
+	struct hca_ports *port = &hca->port;
 	unsigned int i;
 
 	port->last_gid = 0;
@@ -127,9 +127,9 @@ static void gids_changed(struct qhca_hca *hca)
 	}
 }
 
-bool qhca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6])
+bool hca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6])
 {
-	const struct qhca_ports *port = &hca->port;
+	const struct hca_ports *port = &hca->port;
 	unsigned int i;
 
 	if (!memcmp(mac, port->mac, sizeof(port->mac)))
@@ -141,11 +141,11 @@ bool qhca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6])
 	return false;
 }
 
-enum qhca_cmd_status qhca_cmd_set_gid(struct qhca_hca *hca,
-				      struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
+				     struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_gid_entry *in = (const void *)ctx->in;
-	struct qhca_gid entry = {
+	struct hca_gid entry = {
 		.vlan = get_le16(&in->vlan), .flags = get_le32(&in->flags),
 	};
 	static const uint8_t zero[16];
@@ -158,14 +158,14 @@ enum qhca_cmd_status qhca_cmd_set_gid(struct qhca_hca *hca,
 	memcpy(entry.gid, in->gid, sizeof(entry.gid));
 	memcpy(entry.smac, in->smac, sizeof(entry.smac));
 	if (!memcmp(entry.gid, zero, sizeof(zero)) || is_multicast(entry.gid))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, gid));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, gid));
 	if (entry.flags & ~(QHCA_GID_VALID | QHCA_GID_IPV4) ||
 	    is_mapped(entry.gid) != !!(entry.flags & QHCA_GID_IPV4))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, flags));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, flags));
 	if (!mac_usable(entry.smac))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, smac));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, smac));
 	if (entry.vlan > 4094 && entry.vlan != QHCA_GID_NO_VLAN)
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, vlan));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, vlan));
 	hca->port.gid[ctx->index] = entry;
 	gids_changed(hca);
 	return QHCA_CMD_OK;
@@ -173,12 +173,12 @@ enum qhca_cmd_status qhca_cmd_set_gid(struct qhca_hca *hca,
 
 /* ---- multicast members */
 
-bool qhca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
-			 bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
-				    void *arg),
-			 void *arg)
+bool hca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
+			bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
+				   void *arg),
+			void *arg)
 {
-	const struct qhca_mcast_member *m = hca->port.member;
+	const struct hca_mcast_member *m = hca->port.member;
 	bool any = false;
 	unsigned int i;
 
@@ -193,9 +193,9 @@ bool qhca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
 	return any;
 }
 
-bool qhca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16])
+bool hca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16])
 {
-	const struct qhca_mcast_member *m = hca->port.member;
+	const struct hca_mcast_member *m = hca->port.member;
 	unsigned int i;
 
 	for (i = 0; hca->port.num_members && i < hca->cfg.max_mcast_members;
@@ -205,11 +205,11 @@ bool qhca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16])
 	return false;
 }
 
-static struct qhca_mcast_member *member_find(struct qhca_hca *hca,
-					     const uint8_t mgid[16],
-					     uint32_t qpn)
+static struct hca_mcast_member *member_find(struct qhca_hca *hca,
+					    const uint8_t mgid[16],
+					    uint32_t qpn)
 {
-	struct qhca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = hca->port.member;
 	unsigned int i;
 
 	for (i = 0; i < hca->cfg.max_mcast_members; i++)
@@ -219,15 +219,15 @@ static struct qhca_mcast_member *member_find(struct qhca_hca *hca,
 	return NULL;
 }
 
-static void member_drop(struct qhca_hca *hca, struct qhca_mcast_member *m)
+static void member_drop(struct qhca_hca *hca, struct hca_mcast_member *m)
 {
 	memset(m, 0, sizeof(*m));
 	hca->port.num_members--;
 }
 
-void qhca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn)
+void hca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn)
 {
-	struct qhca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = hca->port.member;
 	unsigned int i;
 
 	for (i = 0; hca->port.num_members && i < hca->cfg.max_mcast_members;
@@ -236,17 +236,17 @@ void qhca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn)
 			member_drop(hca, &m[i]);
 }
 
-enum qhca_cmd_status qhca_cmd_attach_mcast(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_attach_mcast(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
-	struct qhca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = hca->port.member;
 	unsigned int i;
 
 	if (!is_multicast(in->gid))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	if (!qhca_qp_is_ud(hca, ctx->index))
-		return qhca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
+		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
+	if (!hca_qp_is_ud(hca, ctx->index))
+		return hca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
 	if (member_find(hca, in->gid, ctx->index))
 		return QHCA_CMD_OK;
 	for (i = 0; i < hca->cfg.max_mcast_members; i++)
@@ -261,29 +261,29 @@ enum qhca_cmd_status qhca_cmd_attach_mcast(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_detach_mcast(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_detach_mcast(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
-	struct qhca_mcast_member *m;
+	struct hca_mcast_member *m;
 
 	if (!is_multicast(in->gid))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
 	m = member_find(hca, in->gid, ctx->index);
 	if (!m)
-		return qhca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
+		return hca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
 	member_drop(hca, m);
 	return QHCA_CMD_OK;
 }
 
 /* ---- settings */
 
-enum qhca_cmd_status qhca_cmd_query_port(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_query_port(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx)
 {
 	struct qhca_port *out = (void *)ctx->out;
 
-	put_le32(&out->link, qhca_link_word(hca));
+	put_le32(&out->link, hca_link_word(hca));
 	put_le32(&out->eth_mtu, hca->port.eth_mtu);
 	memcpy(out->mac, hca->port.mac, sizeof(out->mac));
 	put_le32(&out->qkey_violations, hca->port.qkey_violations);
@@ -291,8 +291,8 @@ enum qhca_cmd_status qhca_cmd_query_port(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status qhca_cmd_set_port(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx)
+enum qhca_cmd_status hca_cmd_set_port(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_port_config *in = (const void *)ctx->in;
 	uint32_t fields = get_le32(&in->fields);
@@ -300,18 +300,18 @@ enum qhca_cmd_status qhca_cmd_set_port(struct qhca_hca *hca,
 	uint32_t rx_flags = get_le32(&in->rx_flags);
 
 	if (fields & ~(QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC | QHCA_PORT_SET_RX))
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_port_config, fields));
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_port_config, fields));
 	if (fields & QHCA_PORT_SET_MTU &&
-	    (mtu < MIN_ETH_MTU || mtu > QHCA_LIMIT_ETH_MTU))
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_port_config, eth_mtu));
+	    (mtu < MIN_ETH_MTU || mtu > HCA_LIMIT_ETH_MTU))
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_port_config, eth_mtu));
 	if (fields & QHCA_PORT_SET_MAC && !mac_usable(in->mac))
-		return qhca_cmd_bad(ctx, offsetof(struct qhca_port_config, mac));
+		return hca_cmd_bad(ctx, offsetof(struct qhca_port_config, mac));
 	if (fields & QHCA_PORT_SET_RX &&
 	    rx_flags & ~(QHCA_RX_PROMISC | QHCA_RX_ALLMULTI | QHCA_RX_ENABLE))
-		return qhca_cmd_bad(ctx,
-				    offsetof(struct qhca_port_config, rx_flags));
+		return hca_cmd_bad(ctx,
+				   offsetof(struct qhca_port_config, rx_flags));
 	if (fields & QHCA_PORT_SET_MTU)
 		hca->port.eth_mtu = mtu;
 	if (fields & QHCA_PORT_SET_MAC)

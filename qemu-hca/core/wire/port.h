@@ -2,80 +2,80 @@
 /*
  * The port: address, MTU, GID table, multicast members, link state.
  */
-#ifndef QHCA_CORE_PORT_H
-#define QHCA_CORE_PORT_H
+#ifndef HCA_CORE_PORT_H
+#define HCA_CORE_PORT_H
 
 #include "qhca.h"
 #include "cmd.h"
 
-#define QHCA_MAX_GIDS		256	/* qhca_av.sgid_index is an octet */
-#define QHCA_VLAN_NONE		0xffffu
+#define HCA_MAX_GIDS		256	/* qhca_av.sgid_index is an octet */
+#define HCA_VLAN_NONE		0xffffu
 
-struct qhca_gid {
+struct hca_gid {
 	uint8_t gid[16];
 	uint8_t smac[6];
-	uint16_t vlan;			/* VLAN id or QHCA_VLAN_NONE */
+	uint16_t vlan;			/* VLAN id or HCA_VLAN_NONE */
 	uint32_t flags;			/* QHCA_GID_* */
 };
 
-struct qhca_mcast_member {
+struct hca_mcast_member {
 	uint8_t mgid[16];
 	uint32_t qpn;
 	bool used;
 };
 
-struct qhca_ports {
+struct hca_ports {
 	uint8_t mac[6];			/* current */
 	uint32_t eth_mtu;		/* bytes of payload */
 	uint32_t rx_flags;		/* QHCA_RX_* */
-	struct qhca_gid *gid;		/* [cfg.num_gids] */
+	struct hca_gid *gid;		/* [cfg.num_gids] */
 	uint32_t num_gids_valid;
 	uint32_t num_smacs;		/* valid GIDs whose smac is not `mac` */
 	unsigned int last_gid;		/* found last: most frames match it */
-	struct qhca_mcast_member *member; /* [cfg.max_mcast_members] */
+	struct hca_mcast_member *member; /* [cfg.max_mcast_members] */
 	uint32_t num_members;
 	uint32_t qkey_violations;	/* half B counts these two */
 	uint32_t pkey_violations;
 };
 
-bool qhca_ports_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_ports_destroy(struct qhca_hca *hca);
-void qhca_ports_reset(struct qhca_hca *hca);
+bool hca_ports_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_ports_destroy(struct qhca_hca *hca);
+void hca_ports_reset(struct qhca_hca *hca);
 /* TEARDOWN_HCA: GIDs and members go, settings stay. */
-void qhca_ports_teardown(struct qhca_hca *hca);
+void hca_ports_teardown(struct qhca_hca *hca);
 
 /* NULL when @index is out of range or not valid. */
-const struct qhca_gid *qhca_gid_get(const struct qhca_hca *hca,
-				    unsigned int index);
-/* Index of a valid GID on a VLAN (id, or QHCA_VLAN_NONE); -1: none. */
-int qhca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan);
+const struct hca_gid *hca_gid_get(const struct qhca_hca *hca,
+				  unsigned int index);
+/* Index of a valid GID on a VLAN (id, or HCA_VLAN_NONE); -1: none. */
+int hca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan);
 
 /* Is @mac the current MAC or the smac of a valid GID? */
-bool qhca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6]);
+bool hca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6]);
 
 /*
  * Call @fn for each QP attached to @mgid until it returns false.  Returns
  * whether there was any.  @fn must not attach or detach.
  */
-bool qhca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
-			 bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
-				    void *arg),
-			 void *arg);
-bool qhca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16]);
+bool hca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
+			bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
+				   void *arg),
+			void *arg);
+bool hca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16]);
 /* A QP is being destroyed: forget its memberships. */
-void qhca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn);
+void hca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn);
 
-uint32_t qhca_link_word(const struct qhca_hca *hca);	/* QHCA_REG_LINK */
+uint32_t hca_link_word(const struct qhca_hca *hca);	/* QHCA_REG_LINK */
 
-enum qhca_cmd_status qhca_cmd_query_port(struct qhca_hca *hca,
-					 struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_set_port(struct qhca_hca *hca,
-				       struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_set_gid(struct qhca_hca *hca,
-				      struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_attach_mcast(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
-enum qhca_cmd_status qhca_cmd_detach_mcast(struct qhca_hca *hca,
-					   struct qhca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_query_port(struct qhca_hca *hca,
+					struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_set_port(struct qhca_hca *hca,
+				      struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
+				     struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_attach_mcast(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_detach_mcast(struct qhca_hca *hca,
+					  struct hca_cmd_ctx *ctx);
 
-#endif /* QHCA_CORE_PORT_H */
+#endif /* HCA_CORE_PORT_H */

@@ -2,14 +2,14 @@
 /*
  * A RoCEv2 packet that arrived, as the layers below see it.
  */
-#ifndef QHCA_CORE_ROCE_H
-#define QHCA_CORE_ROCE_H
+#ifndef HCA_CORE_ROCE_H
+#define HCA_CORE_ROCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define QHCA_ROCE_UDP_PORT	4791
+#define HCA_ROCE_UDP_PORT	4791
 
 /*
  * What the Ethernet and IP layers learnt.  Lengths were checked against each
@@ -17,7 +17,7 @@
  * bth_len >= 16 bytes from bth_off (BTH to ICRC, by the UDP length), without
  * Ethernet padding.
  */
-struct qhca_rx_info {
+struct hca_rx_info {
 	const uint8_t *frame;		/* Ethernet header first */
 	size_t len;			/* bytes up to and including the ICRC */
 	uint16_t ip_off;		/* IPv4 or IPv6 header */
@@ -32,4 +32,4 @@ struct qhca_rx_info {
 	uint8_t dgid[16];
 };
 
-#endif /* QHCA_CORE_ROCE_H */
+#endif /* HCA_CORE_ROCE_H */

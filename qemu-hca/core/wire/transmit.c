@@ -6,17 +6,17 @@
 #define IPV4_HLEN	20
 #define IPV6_HLEN	40
 
-bool qhca_wire_create(struct qhca_hca *hca)
+bool hca_wire_create(struct qhca_hca *hca)
 {
-	struct qhca_wire *w = &hca->wire;
+	struct hca_wire *w = &hca->wire;
 
 	w->scratch = malloc(QHCA_MAX_FRAME);
 	w->rx_scratch = malloc(QHCA_MAX_FRAME);
-	w->loop = malloc((size_t)QHCA_LOOP_FRAMES * QHCA_MAX_FRAME);
+	w->loop = malloc((size_t)HCA_LOOP_FRAMES * QHCA_MAX_FRAME);
 	return w->scratch && w->rx_scratch && w->loop;
 }
 
-void qhca_wire_destroy(struct qhca_hca *hca)
+void hca_wire_destroy(struct qhca_hca *hca)
 {
 	free(hca->wire.scratch);
 	free(hca->wire.rx_scratch);
@@ -24,7 +24,7 @@ void qhca_wire_destroy(struct qhca_hca *hca)
 	memset(&hca->wire, 0, sizeof(hca->wire));
 }
 
-void qhca_wire_reset(struct qhca_hca *hca)
+void hca_wire_reset(struct qhca_hca *hca)
 {
 	hca->wire.tx_frame = NULL;
 	hca->wire.loop_ci = hca->wire.loop_pi;
@@ -32,27 +32,27 @@ void qhca_wire_reset(struct qhca_hca *hca)
 	/* a host without room says so again; one that has lost what it held may not */
 	hca->wire.tx_blocked = false;
 }
-static bool loop_full(const struct qhca_wire *w)
+static bool loop_full(const struct hca_wire *w)
 {
-	return w->loop_pi - w->loop_ci == QHCA_LOOP_FRAMES;
+	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
 }
 
 static void loop_push(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 {
-	struct qhca_wire *w = &hca->wire;
-	uint32_t slot = w->loop_pi % QHCA_LOOP_FRAMES;
+	struct hca_wire *w = &hca->wire;
+	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
 
 	if (loop_full(w))
 		return;			/* lost as on a wire */
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
 	w->loop_len[slot] = (uint32_t)len;
 	w->loop_pi++;
-	qhca_count(hca, QHCA_CNT_loopback_packets);
+	hca_count(hca, QHCA_CNT_loopback_packets);
 }
 
-uint8_t *qhca_tx_begin(struct qhca_hca *hca, size_t max_len)
+uint8_t *hca_tx_begin(struct qhca_hca *hca, size_t max_len)
 {
-	struct qhca_wire *w = &hca->wire;
+	struct hca_wire *w = &hca->wire;
 
 	w->tx_frame = NULL;
 	if (max_len > QHCA_MAX_FRAME || loop_full(w))
@@ -71,7 +71,7 @@ uint8_t *qhca_tx_begin(struct qhca_hca *hca, size_t max_len)
 /* Where the frame at @frame goes: to us, to the link, or both. */
 static bool loops_only(struct qhca_hca *hca, const uint8_t *frame)
 {
-	return !(frame[0] & 1) && qhca_mac_is_ours(hca, frame);
+	return !(frame[0] & 1) && hca_mac_is_ours(hca, frame);
 }
 
 static bool loops_too(const struct qhca_hca *hca, const uint8_t *frame)
@@ -95,60 +95,60 @@ static void emit(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 /* Where the BTH begins in a frame of our own making. */
 static size_t own_bth_offset(const uint8_t *frame)
 {
-	size_t off = QHCA_ETH_HLEN;
+	size_t off = HCA_ETH_HLEN;
 	uint16_t ethertype = get_be16(frame + 12);
 
-	if (ethertype == QHCA_ETHERTYPE_VLAN) {
+	if (ethertype == HCA_ETHERTYPE_VLAN) {
 		ethertype = get_be16(frame + 16);
-		off += QHCA_VLAN_HLEN;
+		off += HCA_VLAN_HLEN;
 	}
-	return off + QHCA_UDP_HLEN +
-	       (ethertype == QHCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
+	return off + HCA_UDP_HLEN +
+	       (ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
 }
 
-void qhca_tx_end(struct qhca_hca *hca, size_t len)
+void hca_tx_end(struct qhca_hca *hca, size_t len)
 {
-	struct qhca_wire *w = &hca->wire;
+	struct hca_wire *w = &hca->wire;
 	uint8_t *frame = w->tx_frame;
 
 	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < QHCA_ETH_HLEN)
+	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
 		return;
-	qhca_count(hca, QHCA_CNT_tx_packets);
-	qhca_count_n(hca, QHCA_CNT_tx_bytes, len);
-	if (!qhca_inject_active(&hca->inject, false)) {
+	hca_count(hca, QHCA_CNT_tx_packets);
+	hca_count_n(hca, QHCA_CNT_tx_bytes, len);
+	if (!hca_inject_active(&hca->inject, false)) {
 		emit(hca, frame, len);
-	} else if (qhca_inject_apply(hca, frame, len, own_bth_offset(frame), false)) {
+	} else if (hca_inject_apply(hca, frame, len, own_bth_offset(frame), false)) {
 		emit(hca, frame, len);
-		qhca_inject_passed(&hca->inject, false, hca->now);
+		hca_inject_passed(&hca->inject, false, hca->now);
 	}
 	w->tx_no_loop = false;
 }
 
-void qhca_tx_raw(struct qhca_hca *hca, size_t len)
+void hca_tx_raw(struct qhca_hca *hca, size_t len)
 {
-	struct qhca_wire *w = &hca->wire;
+	struct hca_wire *w = &hca->wire;
 	uint8_t *frame = w->tx_frame;
 	bool stays;
 
 	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < QHCA_ETH_HLEN)
+	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
 		return;
 	stays = loops_only(hca, frame);
-	qhca_count(hca, QHCA_CNT_raw_tx_packets);
-	if (stays || qhca_flow_wants(hca, frame, len))
+	hca_count(hca, QHCA_CNT_raw_tx_packets);
+	if (stays || hca_flow_wants(hca, frame, len))
 		loop_push(hca, frame, len);
 	if (!stays && !w->tx_scratch)
 		hca->ops.tx_commit(hca->host, len);
 }
 
-bool qhca_tx_release(struct qhca_hca *hca, const struct qhca_inject_frame *f)
+bool hca_tx_release(struct qhca_hca *hca, const struct hca_inject_frame *f)
 {
-	uint8_t *frame = qhca_tx_begin(hca, f->len);
+	uint8_t *frame = hca_tx_begin(hca, f->len);
 
 	if (!frame)
 		return false;
-	memcpy(frame, qhca_inject_data(&hca->inject, f), f->len);
+	memcpy(frame, hca_inject_data(&hca->inject, f), f->len);
 	hca->wire.tx_frame = NULL;
 	emit(hca, frame, f->len);
 	return true;

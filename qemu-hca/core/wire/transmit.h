@@ -2,16 +2,16 @@
 /*
  * Frames out: transmission of RDMA frames, loopback, the injector's place.
  */
-#ifndef QHCA_CORE_TRANSMIT_H
-#define QHCA_CORE_TRANSMIT_H
+#ifndef HCA_CORE_TRANSMIT_H
+#define HCA_CORE_TRANSMIT_H
 
 #include "qhca.h"
 
-struct qhca_inject_frame;
+struct hca_inject_frame;
 
-#define QHCA_LOOP_FRAMES	64	/* a power of two */
+#define HCA_LOOP_FRAMES		64	/* a power of two */
 
-struct qhca_wire {
+struct hca_wire {
 	bool tx_blocked;		/* link full, until qhca_tx_ready() */
 	bool tx_no_loop;		/* B sets before tx_end: no copy of this
 					   multicast frame to our own members */
@@ -20,32 +20,32 @@ struct qhca_wire {
 	bool tx_scratch;		/* tx_frame is `scratch`: link is down */
 	uint8_t *scratch;		/* one frame, to be sent nowhere */
 	uint8_t *rx_scratch;		/* one frame, for the injector to corrupt */
-	uint8_t *loop;			/* QHCA_LOOP_FRAMES frames */
-	uint32_t loop_len[QHCA_LOOP_FRAMES];
+	uint8_t *loop;			/* HCA_LOOP_FRAMES frames */
+	uint32_t loop_len[HCA_LOOP_FRAMES];
 	uint32_t loop_pi, loop_ci;
 };
 
-bool qhca_wire_create(struct qhca_hca *hca);	/* false: no memory */
-void qhca_wire_destroy(struct qhca_hca *hca);
-void qhca_wire_reset(struct qhca_hca *hca);
+bool hca_wire_create(struct qhca_hca *hca);	/* false: no memory */
+void hca_wire_destroy(struct qhca_hca *hca);
+void hca_wire_reset(struct qhca_hca *hca);
 
 /*
  * Room for a frame of at most @max_len bytes, from the Ethernet header to the
  * ICRC; NULL: none now, keep the QP scheduled.  Dropped by the next begin
  * unless ended.  Neither blocks nor allocates.
  */
-uint8_t *qhca_tx_begin(struct qhca_hca *hca, size_t max_len);
+uint8_t *hca_tx_begin(struct qhca_hca *hca, size_t max_len);
 /*
  * The frame begun is complete, @len bytes.  Counts it, lets the injector have
  * it, loops it back when it is for us, or sends it.
  */
-void qhca_tx_end(struct qhca_hca *hca, size_t len);
+void hca_tx_end(struct qhca_hca *hca, size_t len);
 /*
  * The same for a frame of a raw packet QP: it is looped back when it is for us,
  * looped back and sent when a flow rule wants it.  The injector does not see it.
  */
-void qhca_tx_raw(struct qhca_hca *hca, size_t len);
+void hca_tx_raw(struct qhca_hca *hca, size_t len);
 /* Send a frame that the injector held; false: no room now. */
-bool qhca_tx_release(struct qhca_hca *hca, const struct qhca_inject_frame *f);
+bool hca_tx_release(struct qhca_hca *hca, const struct hca_inject_frame *f);
 
-#endif /* QHCA_CORE_TRANSMIT_H */
+#endif /* HCA_CORE_TRANSMIT_H */
