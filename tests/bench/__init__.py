@@ -8,7 +8,7 @@ does meets both; the median of a few rounds stands for each.
 import statistics
 from dataclasses import dataclass
 
-from lab import GuestError, verbs
+from lab import verbs
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,8 @@ CASES = [
 
 def measure(server, client, case, seconds):
     """One run of one case between two ports; a number in the case's unit."""
-    run = verbs.perftest(server, client, case.program, f"{case.options} -D {seconds}")
-    try:
-        return value(run.rows, case)
-    except ValueError as error:
-        raise GuestError(f"{error}\nclient: {run.client}\nserver: {run.server}") from None
-
-
-def value(rows, case):
-    """The case's number in perftest's table."""
-    if len(rows) != 1 or rows[0]["bytes"] != case.size or not rows[0].get(case.column):
-        raise ValueError(f"{case.program}: no {case.column} for {case.size} bytes in {rows}")
-    return rows[0][case.column]
+    return verbs.measure(server, client, case.program, f"{case.options} -D {seconds}",
+                         case.column, case.size)
 
 
 def summary(case, qhca, rxe):

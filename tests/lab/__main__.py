@@ -84,14 +84,13 @@ def run_steps(a, b):
 
     def bandwidth(test, size, options=""):
         def step():
-            run = verbs.perftest(a, b, test, f"-s {size} -D 3 {options}")
-            return [f"{verbs.measured(run, 'bw'):.1f}", "MiB/s"]
+            got = verbs.measure(a, b, test, f"-s {size} -D 3 {options}", "bw")
+            return [f"{got:.1f}" if got >= 1 else f"{got:.2g}", "MiB/s"]
         return step
 
     def latency(test, size):
         def step():
-            run = verbs.perftest(a, b, test, f"-s {size} -D 3")
-            return [f"{verbs.measured(run, 't_avg'):.1f}", "us"]
+            return [f"{verbs.measure(a, b, test, f'-s {size} -D 3', 't_avg'):.1f}", "us"]
         return step
 
     yield "ibv_rc_pingpong", "4096 B", rc()

@@ -21,6 +21,16 @@ AFTERMATH = 30
 # IB_CM_REJ_INVALID_SERVICE_ID.
 NOT_LISTENING = "RDMA_CM_EVENT_REJECTED; error: 8."
 
+# What perftest says where it failed to measure how fast the TSC runs. For its report it fits
+# a line to 200 intervals of 0.1 to 2 ms, each by gettimeofday() and by the TSC. If the host
+# suspends the vCPU between perftest's readings of the two, one interval of the TSC is longer
+# by that time, and 3 ms, a time slice, are enough for the line not to fit. With -F perftest
+# then prints 0 MiB/s, or inf us, whatever it has transferred.
+NO_CLOCK = "Correlation coefficient r^2"
+
+# Runs that measure() makes until it reports the clock's failure as an error.
+TRIES = 5
+
 _ports = itertools.count(18515)
 
 
@@ -61,14 +71,56 @@ def client_server(server, client, server_command, client_command, *, ready=None,
     return Run(s, c)
 
 
-def measured(run, column):
-    """The number in a column of perftest's table, which has one row. One that is
-    missing, or 0, is an error, with all that both sides have said."""
-    found = [row.get(column, math.nan) for row in run.rows]
-    if len(found) != 1 or not 0 < found[0] < math.inf:
-        raise GuestError(f"{column} is {found or 'missing'}, which is no result\n"
+def measured(run, column, size=None):
+    """The number in a column of perftest's table, which has one row, for messages of a
+    size. One that is missing, or 0, is an error, with its reason if it is known, and with
+    all that both sides have said."""
+    found = [row.get(column, math.nan) for row in run.rows if size in (None, row["bytes"])]
+    if len(found) != 1 or len(run.rows) != 1 or not 0 < found[0] < math.inf:
+        raise GuestError(f"{column} is {found or 'missing'}, which is no result{_reason(run)}\n"
                          f"client: {run.client}\nserver: {run.server}")
     return found[0]
+
+
+def _completed(run):
+    return any(row.get("iterations") for row in run.rows)
+
+
+def _reason(run):
+    if run.rows and not _completed(run):
+        return ": the client got no completion while it measured"
+    return ": the client failed to measure its clock" if NO_CLOCK in run.client.err else ""
+
+
+def measure(server, client, test, options, column, size=None):
+    """Runs one of perftest's programs; returns the number in a column of its table.
+
+    A run that transferred something, but whose client failed to measure its clock, does not
+    show how fast the device is, and is repeated. An error ends with what the devices have
+    counted in the run: whether the client's device took a doorbell, sent packets and
+    received acknowledgements.
+    """
+    for left in reversed(range(TRIES)):
+        before = [node.counters() for node in (server, client)]
+        try:
+            run = perftest(server, client, test, options)
+            if left and _completed(run) and NO_CLOCK in run.client.err:
+                continue
+            return measured(run, column, size)
+        except GuestError as error:
+            raise GuestError(f"{error}\ncounted by the server's device: "
+                             f"{_counted(server, before[0])}\ncounted by the client's device: "
+                             f"{_counted(client, before[1])}") from None
+    raise AssertionError("the last try returns or raises")
+
+
+def _counted(node, before):
+    try:
+        now = node.counters()
+    except GuestError as error:
+        return f"unknown: {error}"
+    changes = {name: value - before.get(name, 0) for name, value in now.items()}
+    return ", ".join(f"{name} +{n}" for name, n in changes.items() if n) or "nothing"
 
 
 def pingpong_us(run):
