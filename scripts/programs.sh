@@ -28,7 +28,7 @@ build()
 		in_tree "/build/$name/src" make -j "$JOBS" all \
 		"BUILD=/build/$name/bin" "ABI=/build/$name/include" \
 		"PROVIDER=/build/$name/provider"
-	sync_tree "$work/bin/" "$out" --include='*/' --exclude='*.o' --exclude='*.d'
+	sync_tree "$work/bin/" "$out" --exclude=/obj
 }
 
 [ -f "$source/Makefile" ] || exit 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Memory on demand: what a page that is not there costs a WRITE, beside one that
-was prefetched and one that is pinned (guest/programs/fault.c, case cost)."""
+was prefetched and one that is pinned (guest/programs/paging/fault.c, case cost)."""
 
 import re
 from dataclasses import dataclass, field

@@ -48,7 +48,7 @@ def test_many_outstanding(ends, options):
 
 def test_soak(ends, tap_points):
     """Requests with pauses of all lengths, polled for and slept for: a doorbell
-    left out that was needed would leave the program waiting (programs/soak.c)."""
+    left out that was needed would leave the program waiting (programs/scale/soak.c)."""
     server, client = ends
     runs = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Hostile processes beside one that checks its data: programs/fuzz.c.
+"""Hostile processes beside one that checks its data: programs/fuzz/fuzz.c.
 
 A guest with two processors, whose kernel poisons what it frees, so that a use after
 that does not go unnoticed. FULL=1 fuzzes for an hour, with a seed that is new each

@@ -89,7 +89,8 @@ def test_driver_information(ends):
 
 
 def test_raw_packets(ends, tap_points):
-    """Raw packet QPs beside the interface, which has what no rule takes (programs/raw.c)."""
+    """Raw packet QPs beside the interface, which has what no rule takes
+    (programs/ethernet/raw.c)."""
     done = verbs.program(*ends, "qhca-raw", timeout=120, check=False)
     assert done.server.ok, f"{done.client}\n{done.server}"
     tap_points(done.client.out + done.client.err, done.client.code)

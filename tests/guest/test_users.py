@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Entry points that libibverbs and the usual kernel consumers never use.
 
-An ordinary user with raw commands (programs/undo.c), and a kernel consumer of the
+An ordinary user with raw commands (programs/uverbs/undo.c), and a kernel consumer of the
 rarer calls (kernel/qhca_test_callers.c). The guest finds memory that is used after
 it was freed, as far as a kernel can that was not built for it. After each test the
 core has nothing left, and the driver can be unbound.

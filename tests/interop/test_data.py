@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Every byte, completion and immediate against a model (programs/plan.h)."""
+"""Every byte, completion and immediate against a model (programs/verify/plan.h)."""
 
 import itertools
 
@@ -74,7 +74,7 @@ def test_late_receives(ends):
 
 
 def test_cases(ends, tap_points):
-    """Error statuses, flushing, states and events (programs/cases*.c)."""
+    """Error statuses, flushing, states and events (programs/cases)."""
     done = verbs.program(*ends, "qhca-cases", timeout=300, check=False)
     assert done.server.ok, done.server
     tap_points(done.client.out + done.client.err, done.client.code)

@@ -109,7 +109,7 @@ def test_late_cases(late, client, tap_points):
 
 @pytest.mark.parametrize("seed", [1, 2] if FULL else [1])
 def test_churn(faulty, seed, tap_points):
-    """Keys live and die under traffic (programs/churn.c)."""
+    """Keys live and die under traffic (programs/memory/churn.c)."""
     seconds = 60 if FULL else 10
     done = verbs.program(*faulty, "qhca-churn", f"-s {seed}", f"-s {seed + 100} -T {seconds}",
                          timeout=seconds + 120, check=False)

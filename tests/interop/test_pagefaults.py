@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Page faults between two guests: programs/fault.c, whose pages come when it
-likes (programs/held.h); what they take, what they leave, and what is on the wire.
+"""Page faults between two guests: programs/paging/fault.c, whose pages come when it
+likes (programs/paging/held.h); what they take, what they leave, and what is on the wire.
 
 FULL=1 measures how little a fault disturbs others, for as long as that takes;
 without, only that nobody else waits for the page. It lets more operations be
@@ -18,7 +18,7 @@ from lab.link import FULL, Link, links
 
 TIMER_CODE, TIMER = 31, 491.52e-3      # RNR timer
 
-# Whose memory a request of programs/fault.c misses.
+# Whose memory a request of programs/paging/fault.c misses.
 REMOTE, LOCAL = ("write", "send", "atomic", "read"), ("gather", "scatter")
 
 
@@ -192,7 +192,7 @@ class Captured:
 
 @dataclass
 class Fault:
-    """A request of programs/fault.c: 4096 bytes in packets of 1024, of which
+    """A request of programs/paging/fault.c: 4096 bytes in packets of 1024, of which
     the third is the first to meet the cold page; or an atomic."""
     op: str
     qpn: int                    # the client's

@@ -95,7 +95,7 @@ def test_rdmacore_newer_kernel(node, module, tap_points):
 
 
 def test_sharing(node, tap_points):
-    """One process imports what another has made (programs/share.c)."""
+    """One process imports what another has made (programs/uverbs/share.c)."""
     done = node.exec(f"qhca-share -d {node.ibdev} -g {node.gid_index()} 2>&1", timeout=60,
                      check=False)
     tap_points(done.out, done.code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Very many memory regions (programs/scale.c) and queues (programs/queues.c).
+"""Very many memory regions (programs/scale/scale.c) and queues (programs/scale/queues.c).
 
 FULL=1 makes 16,384 QPs, as many CQs and 4,096 SRQs, in guests of 2 GiB, instead
 of a sixteenth of that.

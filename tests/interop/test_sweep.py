@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Each step of whatever makes something fails once, one after the other.
 
-tests/guest/programs/sweep.c does so, and has two ways to make a step fail: the
+tests/guest/programs/sweep/sweep.c does so, and has two ways to make a step fail: the
 calls of the drivers by qhca_test_fail.ko, in any kernel, and, where the kernel can
 inject faults, all allocations and copies of a system call. Nothing may be left
 behind, which the numbers of objects tell, and on the kernel that finds faults its

@@ -7,7 +7,7 @@
     for (kind, node), report in traffic.stop().items():
         assert report.sound
 
-Programs: tests/guest/programs/traffic.c and flood.c; the kernel consumer is
+Programs: tests/guest/programs/traffic/traffic.c and flood.c; the kernel consumer is
 tests/guest/kernel/qhca_test_load.c. All of a guest's programs are started, looked at
 and stopped by one command in it, since a guest that is busy takes long for each.
 """

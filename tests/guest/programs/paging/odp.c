@@ -1,0 +1,844 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * qhca-odp: memory on demand, between two QPs of one device and process.
+ *
+ *   qhca-odp -d DEVICE -g GID_INDEX [-s SECONDS]
+ *   qhca-odp -d DEVICE -g GID_INDEX -r REGIONS
+ *
+ * Prints TAP.  Pages are put away behind the device's back, with
+ * MADV_DONTNEED, munmap, mremap, mprotect, fork and by merging equal ones, and
+ * the rights of what is left are checked; -s is how long they are put away under
+ * traffic.  -r measures only, how long it takes to deregister so many regions
+ * of 2 MiB: pinned; on demand and never used; on demand and all present.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/peer.h"
+
+#define PAGE	4096u
+#define PAGES	512u
+#define LEN	((size_t)PAGES * PAGE)
+#define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+		 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+		 IBV_ACCESS_ON_DEMAND)
+
+static struct {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+	int gid_index;
+	unsigned int seconds;
+} t = { .seconds = 5 };
+
+struct area {
+	uint8_t *mem;
+	struct ibv_mr *mr;
+};
+
+static int points, failures;
+static bool failed;
+
+#define CHECK(cond) \
+	do { \
+		if (!(cond)) { \
+			printf("# line %d: %s (errno %d)\n", __LINE__, #cond, \
+			       errno); \
+			failed = true; \
+		} \
+	} while (0)
+
+static void make_qps(void)
+{
+	const struct connection c = {
+		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 16,
+		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+		.rd_atomic = 4, .dest_rd_atomic = 4,
+		.access = ACCESS & ~IBV_ACCESS_ON_DEMAND,
+	};
+	struct ibv_qp_init_attr init = {
+		.send_cq = t.cq, .recv_cq = t.cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 64, .max_recv_wr = 64,
+			 .max_send_sge = 2, .max_recv_sge = 2 },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		t.qp[i] = ibv_create_qp(t.pd, &init);
+		if (!t.qp[i])
+			die("ibv_create_qp: %s", strerror(errno));
+	}
+	errno = qp_connect_pair(t.qp, &c, t.gid_index);
+	if (errno)
+		die("the QPs do not connect: %s", strerror(errno));
+}
+
+static void drop_qps(void)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 2; i++)
+		CHECK(!ibv_destroy_qp(t.qp[i]));
+	while (ibv_poll_cq(t.cq, 1, &wc) > 0)
+		;
+}
+
+static struct area make_area(int access)
+{
+	struct area a = {
+		.mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	};
+
+	if (a.mem == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	a.mr = ibv_reg_mr(t.pd, a.mem, LEN, access);
+	if (!a.mr)
+		die("ibv_reg_mr on demand: %s", strerror(errno));
+	return a;
+}
+
+static void drop_area(struct area *a)
+{
+	CHECK(!ibv_dereg_mr(a->mr));
+	munmap(a->mem, LEN);
+}
+
+static uint8_t byte_of(size_t i, uint8_t seed)
+{
+	return seed + i * 7 + (i >> 12) * 13;
+}
+
+static void fill(uint8_t *p, size_t len, uint8_t seed)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = byte_of(i, seed);
+}
+
+static bool is_filled(const uint8_t *p, size_t len, uint8_t seed)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != byte_of(i, seed)) {
+			printf("# byte %zu of %zu is %#x, not %#x\n", i, len,
+			       p[i], byte_of(i, seed));
+			return false;
+		}
+	return true;
+}
+
+static void post(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
+		 struct area *r, size_t roff, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)l->mem + loff, len, l->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
+		.num_sge = 1, .sg_list = &sge,
+	};
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)r->mem + roff;
+		wr.wr.atomic.rkey = r->mr->rkey;
+		wr.wr.atomic.compare_add = 5;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)r->mem + roff;
+		wr.wr.rdma.rkey = r->mr->rkey;
+	}
+	if (ibv_post_send(t.qp[0], &wr, &bad))
+		die("ibv_post_send: %s", strerror(errno));
+}
+
+/* The next completion's status; -1: none in 20 s. */
+static int completion(void)
+{
+	uint64_t limit = now_ns() + 20000000000ull;
+	struct ibv_wc wc;
+
+	while (now_ns() < limit)
+		if (ibv_poll_cq(t.cq, 1, &wc) > 0)
+			return wc.status;
+	return -1;
+}
+
+static void do_op(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
+		  struct area *r, size_t roff, uint32_t len)
+{
+	post(opcode, l, loff, r, roff, len);
+	CHECK(completion() == IBV_WC_SUCCESS);
+}
+
+static void put_away(struct area *a)
+{
+	CHECK(!madvise(a->mem, LEN, MADV_DONTNEED));
+}
+
+/* ---- tests */
+
+static void test_caps(void)
+{
+	struct ibv_device_attr_ex attr = { 0 };
+	const uint32_t all = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+			     IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+
+	CHECK(!ibv_query_device_ex(t.ctx, NULL, &attr));
+	CHECK(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
+	CHECK((attr.odp_caps.per_transport_caps.rc_odp_caps & all) == all);
+	/* a datagram that meets a fault is lost, so it should not */
+	CHECK(attr.odp_caps.per_transport_caps.ud_odp_caps ==
+	      IBV_ODP_SUPPORT_SEND);
+	CHECK(attr.odp_caps.per_transport_caps.uc_odp_caps ==
+	      IBV_ODP_SUPPORT_SEND);
+}
+
+static void test_cold(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+	struct ibv_sge sge;
+	struct ibv_recv_wr *bad, recv = { .num_sge = 1, .sg_list = &sge };
+
+	make_qps();
+	fill(a.mem, LEN, 1);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 1));
+
+	put_away(&a);
+	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(a.mem, LEN, 1));
+
+	put_away(&b);
+	sge = (struct ibv_sge){ (uintptr_t)b.mem, LEN, b.mr->lkey };
+	CHECK(!ibv_post_recv(t.qp[1], &recv, &bad));
+	post(IBV_WR_SEND, &a, 0, &b, 0, LEN);
+	CHECK(completion() == IBV_WC_SUCCESS);
+	CHECK(completion() == IBV_WC_SUCCESS);
+	CHECK(is_filled(b.mem, LEN, 1));
+
+	put_away(&b);
+	put_away(&a);
+	do_op(IBV_WR_ATOMIC_FETCH_AND_ADD, &a, 4096, &b, 8192, 8);
+	do_op(IBV_WR_ATOMIC_FETCH_AND_ADD, &a, 4096, &b, 8192, 8);
+	CHECK(*(uint64_t *)(b.mem + 8192) == 10);
+	CHECK(*(uint64_t *)(a.mem + 4096) == 5);
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+/* Copy on write after fork: the child keeps what it had, the device writes ours. */
+static void test_fork(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+	int status = -1, go[2];
+	char c = 0;
+	pid_t pid;
+
+	make_qps();
+	fill(a.mem, LEN, 2);
+	fill(b.mem, LEN, 77);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN / 2);
+	CHECK(!pipe(go));
+	pid = fork();
+	if (!pid) {
+		bool ok = read(go[0], &c, 1) == 1 &&
+			  is_filled(b.mem, LEN / 2, 2) &&
+			  b.mem[LEN - 1] == byte_of(LEN - 1, 77);
+
+		_exit(!ok);
+	}
+	fill(a.mem, LEN, 3);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 3));
+	CHECK(write(go[1], &c, 1) == 1);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	close(go[0]);
+	close(go[1]);
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+/* What is not mapped any more cannot be had, and says so on both sides. */
+static void test_unmapped(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+
+	fill(a.mem, LEN, 4);
+	make_qps();
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	munmap(b.mem, LEN);
+	post(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+	drop_qps();
+	make_qps();
+	post(IBV_WR_RDMA_READ, &a, 0, &b, 0, 100);
+	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+	drop_qps();
+	make_qps();
+	munmap(a.mem, LEN);
+	post(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, 100);
+	CHECK(completion() == IBV_WC_LOC_PROT_ERR);
+	drop_qps();
+	CHECK(!ibv_dereg_mr(a.mr));
+	CHECK(!ibv_dereg_mr(b.mr));
+}
+
+/* Memory that became read-only is not written. */
+static void test_protected(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+
+	fill(a.mem, LEN, 5);
+	make_qps();
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(!mprotect(b.mem, LEN, PROT_READ));
+	fill(a.mem, LEN, 6);
+	post(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, PAGE);
+	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+	CHECK(is_filled(b.mem, LEN, 5));
+	drop_qps();
+	make_qps();
+	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(a.mem, LEN, 5));
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+static void test_advise(void)
+{
+	static const enum ibv_advise_mr_advice how[] = {
+		IBV_ADVISE_MR_ADVICE_PREFETCH,
+		IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+		IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+	};
+	struct area a = make_area(ACCESS), b = make_area(ACCESS), r;
+	struct ibv_sge sge = { (uintptr_t)b.mem, LEN, b.mr->lkey };
+
+	for (int i = 0; i < 3; i++)
+		for (int flush = 0; flush < 2; flush++)
+			CHECK(!ibv_advise_mr(t.pd, how[i], flush ?
+					     IBV_ADVISE_MR_FLAG_FLUSH : 0,
+					     &sge, 1));
+	sge.length = LEN + 1;
+	CHECK(ibv_advise_mr(t.pd, how[0], IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	sge.length = LEN;
+	sge.lkey ^= 1;
+	CHECK(ibv_advise_mr(t.pd, how[0], IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1) ==
+	      ENOENT);
+	r = make_area(IBV_ACCESS_ON_DEMAND);
+	sge = (struct ibv_sge){ (uintptr_t)r.mem, LEN, r.mr->lkey };
+	CHECK(ibv_advise_mr(t.pd, how[1], IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1) ==
+	      EPERM);
+	make_qps();
+	fill(a.mem, LEN, 9);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 9));
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+	drop_area(&r);
+}
+
+/* Regions and QPs that end while pages are on their way. */
+static void test_dereg(void)
+{
+	for (int i = 0; i < 30 && !failed; i++) {
+		struct area a = make_area(ACCESS), b = make_area(ACCESS);
+
+		make_qps();
+		memset(a.mem, 1, LEN);
+		for (int k = 0; k < 8; k++)
+			post(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+		if (i & 1)
+			usleep(100 * i);
+		if (i % 3 == 0)
+			drop_qps();
+		drop_area(&b);
+		drop_area(&a);
+		if (i % 3)
+			drop_qps();
+	}
+}
+
+/* A process that dies in the middle of it all. */
+static void test_exit(void)
+{
+	for (int i = 0; i < 8; i++) {
+		char command[200];
+		pid_t pid = fork();
+
+		snprintf(command, sizeof(command), "%d", t.gid_index);
+		if (!pid) {
+			execl("/proc/self/exe", "qhca-odp", "-d",
+			      ibv_get_device_name(t.ctx->device), "-g", command,
+			      "-x", NULL);
+			_exit(1);
+		}
+		usleep(300000 + 30000 * i);
+		kill(pid, SIGKILL);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+	}
+}
+
+static volatile bool stop;
+
+/* Gives pages of the target back, and looks after those it gets. */
+static void *storm(void *arg)
+{
+	struct area *b = arg;
+	unsigned int seed = 1;
+	unsigned long bad = 0;
+
+	while (!stop) {
+		uint32_t page = rand_r(&seed) % PAGES;
+		uint32_t num = 1 + rand_r(&seed) % 16;
+		uint8_t *canary;
+
+		if (page + num > PAGES)
+			num = PAGES - page;
+		madvise(b->mem + (size_t)page * PAGE, (size_t)num * PAGE,
+			MADV_DONTNEED);
+		/* what was freed is likely what we get */
+		canary = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(canary, 0xdb, 16 * PAGE);
+		usleep(rand_r(&seed) % 300);
+		for (size_t i = 0; i < 16 * PAGE; i++)
+			bad += canary[i] != 0xdb;
+		munmap(canary, 16 * PAGE);
+	}
+	return (void *)bad;
+}
+
+static void test_storm(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+	uint64_t end = now_ns() + t.seconds * 1000000000ull;
+	unsigned long writes = 0;
+	void *bad = NULL;
+	pthread_t thread;
+
+	make_qps();
+	fill(a.mem, LEN, 11);
+	stop = false;
+	CHECK(!pthread_create(&thread, NULL, storm, &b));
+	while ((now_ns() < end || writes <= 3) && !failed) {
+		size_t off = rand() % (LEN / 2);
+
+		do_op(writes & 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, &a,
+		      off, &b, off, LEN / 4);
+		if (!(writes++ & 3))
+			fill(a.mem, LEN, 11);
+	}
+	stop = true;
+	pthread_join(thread, &bad);
+	CHECK(!bad);
+	CHECK(writes > 3);
+	printf("# %lu requests of %zu bytes in the storm\n", writes, LEN / 4);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 11));
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+/* Pages that are elsewhere now, with others in their place. */
+static void test_moved(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+	uint8_t *other = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	make_qps();
+	fill(a.mem, LEN, 21);
+	fill(other, LEN, 22);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	/* b's pages move away, and @other's into their place */
+	uint8_t *away = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+
+	CHECK(mremap(b.mem, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, away) ==
+	      away);
+	CHECK(mremap(other, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, b.mem) ==
+	      b.mem);
+	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(a.mem, LEN, 22));
+	fill(a.mem, LEN, 23);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 23));
+	CHECK(is_filled(away, LEN, 21));
+	munmap(away, LEN);
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	bool ok = f && fputs(text, f) >= 0;
+
+	return f && !fclose(f) && ok;
+}
+
+static unsigned long read_number(const char *path)
+{
+	unsigned long n = 0;
+	FILE *f = fopen(path, "r");
+
+	if (!f || fscanf(f, "%lu", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+#define KSM "/sys/kernel/mm/ksm/"
+
+/* Equal pages that the kernel makes one are two again when one is written. */
+static void test_merged(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+	uint64_t limit = now_ns() + 60000000000ull;
+	size_t half = LEN / 2;
+
+	make_qps();
+	memset(a.mem, 0x31, LEN);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(!madvise(b.mem, LEN, MADV_MERGEABLE));
+	CHECK(write_file(KSM "pages_to_scan", "20000"));
+	CHECK(write_file(KSM "sleep_millisecs", "0"));
+	CHECK(write_file(KSM "run", "1"));
+	while (read_number(KSM "pages_sharing") < PAGES / 2 &&
+	       now_ns() < limit)
+		usleep(20000);
+	CHECK(read_number(KSM "pages_sharing") >= PAGES / 2);
+	/* read what is shared; write half, in parts of pages */
+	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
+	fill(a.mem, LEN, 32);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, half - 100);
+	CHECK(is_filled(b.mem, half - 100, 32));
+	for (size_t i = half - 100; i < LEN; i++)
+		CHECK(failed || b.mem[i] == 0x31);
+	CHECK(write_file(KSM "run", "2"));
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 32));
+	CHECK(write_file(KSM "run", "0"));
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+/* Huge pages, which are split, put together, and given back in parts. */
+static void test_huge(void)
+{
+	const size_t huge = 2u << 20, len = 4 * huge;
+	struct area a = make_area(ACCESS), b = { 0 };
+	uint8_t *map = mmap(NULL, len + huge, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	b.mem = (uint8_t *)(((uintptr_t)map + huge - 1) & ~(huge - 1));
+	CHECK(!madvise(b.mem, len, MADV_HUGEPAGE));
+	b.mr = ibv_reg_mr(t.pd, b.mem, len, ACCESS);
+	if (!b.mr)
+		die("ibv_reg_mr: %s", strerror(errno));
+	make_qps();
+	fill(a.mem, LEN, 41);
+	for (int i = 0; i < 4; i++)
+		do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, i * huge, LEN);
+	/* one goes whole, of one a part, one is split by its rights */
+	CHECK(!madvise(b.mem, huge, MADV_DONTNEED));
+	CHECK(!madvise(b.mem + huge + 5 * PAGE, 7 * PAGE, MADV_DONTNEED));
+	CHECK(!mprotect(b.mem + 2 * huge, 3 * PAGE, PROT_READ));
+	CHECK(!mprotect(b.mem + 2 * huge, 3 * PAGE, PROT_READ | PROT_WRITE));
+	fill(a.mem, LEN, 42);
+	for (int i = 0; i < 3; i++) {
+		do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, i * huge, LEN);
+		CHECK(is_filled(b.mem + i * huge, LEN, 42));
+	}
+	CHECK(is_filled(b.mem + 3 * huge, LEN, 41));
+	drop_qps();
+	CHECK(!ibv_dereg_mr(b.mr));
+	munmap(map, len + huge);
+	drop_area(&a);
+}
+
+/* All of memory by one key. */
+static void test_implicit(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS), all, out;
+	struct ibv_mr *mr = ibv_reg_mr(t.pd, NULL, SIZE_MAX,
+				       ACCESS | IBV_ACCESS_MW_BIND);
+	struct ibv_device_attr_ex attr = { 0 };
+	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge sge;
+	struct ibv_mw *mw;
+
+	CHECK(!ibv_query_device_ex(t.ctx, NULL, &attr));
+	CHECK(attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
+	if (!mr)
+		die("ibv_reg_mr of all memory: %s", strerror(errno));
+	CHECK(!ibv_reg_mr(t.pd, a.mem, SIZE_MAX, ACCESS));
+	CHECK(!ibv_reg_mr(t.pd, NULL, SIZE_MAX, ACCESS & ~IBV_ACCESS_ON_DEMAND));
+	CHECK(!ibv_dereg_mr(a.mr));
+	CHECK(!ibv_dereg_mr(b.mr));
+	a.mr = b.mr = mr;
+
+	make_qps();
+	fill(a.mem, LEN, 51);
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(b.mem, LEN, 51));
+	put_away(&a);
+	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
+	CHECK(is_filled(a.mem, LEN, 51));
+	put_away(&b);
+	do_op(IBV_WR_ATOMIC_FETCH_AND_ADD, &a, 8, &b, 8192, 8);
+	CHECK(*(uint64_t *)(b.mem + 8192) == 5);
+
+	/* memory that was not there when the region was made */
+	all = (struct area){ mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), mr };
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &all, 0, LEN);
+	CHECK(is_filled(all.mem + 4096, LEN - 4096, 51 + 13));
+
+	for (int how = 0; how < 3; how++)
+		for (int flush = 0; flush < 2; flush++) {
+			put_away(&all);
+			sge = (struct ibv_sge){ (uintptr_t)all.mem, LEN,
+						mr->lkey };
+			CHECK(!ibv_advise_mr(t.pd, how, flush ?
+					     IBV_ADVISE_MR_FLAG_FLUSH : 0,
+					     &sge, 1));
+		}
+	do_op(IBV_WR_RDMA_WRITE, &a, 0, &all, 0, LEN);
+	CHECK(is_filled(all.mem + 4096, LEN - 4096, 51 + 13));
+
+	/* through a window */
+	mw = ibv_alloc_mw(t.pd, IBV_MW_TYPE_1);
+	CHECK(mw);
+	bind.bind_info = (struct ibv_mw_bind_info){
+		.mr = mr, .addr = (uintptr_t)all.mem + 100, .length = LEN / 2,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	};
+	put_away(&all);
+	CHECK(mw && !ibv_bind_mw(t.qp[1], mw, &bind));
+	CHECK(completion() == IBV_WC_SUCCESS);
+	if (mw) {
+		struct ibv_mr window = { .rkey = mw->rkey };
+
+		out = (struct area){ all.mem, &window };
+		do_op(IBV_WR_RDMA_WRITE, &a, 4096, &out, 100, LEN / 2);
+		CHECK(is_filled(all.mem + 100, 3000, 51 + 13));
+		post(IBV_WR_RDMA_WRITE, &a, 0, &out, 99, 2);
+		CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+		CHECK(!ibv_dealloc_mw(mw));
+	}
+
+	/* what is not there, or never can be */
+	drop_qps();
+	make_qps();
+	munmap(all.mem, LEN);
+	post(IBV_WR_RDMA_WRITE, &a, 0, &all, 0, 100);
+	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+	sge = (struct ibv_sge){ (uintptr_t)all.mem, LEN, mr->lkey };
+	CHECK(ibv_advise_mr(t.pd, 0, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	for (int bit = 46; bit < 64; bit++) {
+		drop_qps();
+		make_qps();
+		out = (struct area){ (uint8_t *)(1ull << bit), mr };
+		post(IBV_WR_RDMA_WRITE, &a, 0, &out, 0, 100);
+		CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
+	}
+	drop_qps();
+	CHECK(!ibv_dereg_mr(mr));
+	munmap(a.mem, LEN);
+	munmap(b.mem, LEN);
+
+	/* with faults under way, and pages on their way out */
+	for (int i = 0; i < 20 && !failed; i++) {
+		struct ibv_mr *end;
+
+		a = make_area(ACCESS);
+		b = make_area(ACCESS);
+		end = ibv_reg_mr(t.pd, NULL, SIZE_MAX, ACCESS);
+		CHECK(end);
+		all = (struct area){ b.mem, end };
+		make_qps();
+		for (int k = 0; k < 8; k++)
+			post(IBV_WR_RDMA_WRITE, &a, 0, &all, 0, LEN);
+		if (i & 1)
+			usleep(100 * i);
+		put_away(&b);
+		if (i % 3 == 0)
+			munmap(b.mem, LEN);
+		CHECK(!end || !ibv_dereg_mr(end));
+		drop_qps();
+		drop_area(&a);
+		CHECK(!ibv_dereg_mr(b.mr));
+		if (i % 3)
+			munmap(b.mem, LEN);
+	}
+}
+
+/* Nanoseconds for deregistering so many regions. */
+static uint64_t time_dereg(struct ibv_mr **mr, unsigned int num, void *mem,
+			   int access, bool present)
+{
+	uint64_t start;
+
+	for (unsigned int i = 0; i < num; i++) {
+		struct ibv_sge sge = { (uintptr_t)mem, LEN };
+
+		mr[i] = ibv_reg_mr(t.pd, mem, LEN, access);
+		if (!mr[i])
+			die("ibv_reg_mr: %s", strerror(errno));
+		sge.lkey = mr[i]->lkey;
+		if (present &&
+		    ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				  IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1))
+			die("ibv_advise_mr");
+	}
+	start = now_ns();
+	for (unsigned int i = 0; i < num; i++)
+		if (ibv_dereg_mr(mr[i]))
+			die("ibv_dereg_mr: %s", strerror(errno));
+	return now_ns() - start;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+#define ROUNDS	20u
+
+/* Each kind in turn, in rounds: the median of these, since a guest may be held up. */
+
+static int measure(unsigned int num)
+{
+	struct ibv_mr **mr = calloc(num, sizeof(*mr));
+	uint8_t *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const struct {
+		const char *name;
+		int access;
+		bool present;
+	} kind[] = {
+		{ "pinned", ACCESS & ~IBV_ACCESS_ON_DEMAND, false },
+		{ "unused", ACCESS, false },
+		{ "present", ACCESS, true },
+	};
+	uint64_t took[3][ROUNDS], sum;
+
+	if (!mr || mem == MAP_FAILED)
+		die("no memory");
+	/* a huge page would be one thing to unpin, and 512 pages on demand */
+	madvise(mem, LEN, MADV_NOHUGEPAGE);
+	memset(mem, 1, LEN);
+	num /= ROUNDS;
+	for (unsigned int r = 0; r < ROUNDS; r++)
+		for (int k = 0; k < 3; k++)
+			took[k][r] = time_dereg(mr, num, mem, kind[k].access,
+						kind[k].present);
+	for (int k = 0; k < 3; k++) {
+		sum = 0;
+		for (unsigned int r = 0; r < ROUNDS; r++)
+			sum += took[k][r];
+		qsort(took[k], ROUNDS, sizeof(**took), compare);
+		printf("%s %llu ns (mean %llu)\n", kind[k].name,
+		       (unsigned long long)took[k][ROUNDS / 2] / num,
+		       (unsigned long long)sum / ROUNDS / num);
+	}
+	return 0;
+}
+
+static void run(const char *name, void (*test)(void))
+{
+	failed = false;
+	test();
+	printf("%s %d - %s\n", failed ? "not ok" : "ok", ++points, name);
+	fflush(stdout);
+	failures += failed;
+}
+
+/* Works for ever, for test_exit(). */
+static void work(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS);
+
+	make_qps();
+	for (;;) {
+		post(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
+		put_away(&b);
+		put_away(&a);
+		completion();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *device = NULL;
+	unsigned int regions = 0;
+	bool worker = false;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "d:g:r:s:x")) != -1)
+		switch (opt) {
+		case 'd':
+			device = optarg;
+			break;
+		case 'g':
+			t.gid_index = parse_number(optarg, 0, INT_MAX);
+			break;
+		case 'r':
+			regions = parse_number(optarg, 0, INT_MAX);
+			break;
+		case 's':
+			t.seconds = parse_number(optarg, 0, INT_MAX);
+			break;
+		case 'x':
+			worker = true;
+			break;
+		default:
+			die("usage: qhca-odp -d DEVICE -g GID_INDEX [-s SECONDS] [-r REGIONS]");
+		}
+	ibv_fork_init();
+	t.ctx = device_open(device);
+	t.pd = ibv_alloc_pd(t.ctx);
+	t.cq = ibv_create_cq(t.ctx, 256, NULL, NULL, 0);
+	if (!t.pd || !t.cq)
+		die("set-up: %s", strerror(errno));
+	if (worker)
+		work();
+	if (regions)
+		return measure(regions);
+	printf("1..13\n");
+	run("caps", test_caps);
+	run("cold", test_cold);
+	run("fork", test_fork);
+	run("unmapped", test_unmapped);
+	run("protected", test_protected);
+	run("advise", test_advise);
+	run("moved", test_moved);
+	run("merged", test_merged);
+	run("huge", test_huge);
+	run("implicit", test_implicit);
+	run("dereg", test_dereg);
+	run("exit", test_exit);
+	run("storm", test_storm);
+	CHECK(!ibv_destroy_cq(t.cq));
+	CHECK(!ibv_dealloc_pd(t.pd));
+	ibv_close_device(t.ctx);
+	return failures != 0;
+}
