@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +21,6 @@ static const struct test_case *const groups[] = {
 	remote_cases, local_cases, state_cases, event_cases, datagram_cases,
 	memory_cases, place_cases,
 };
-
-bool expect(struct test *t, bool cond, const char *format, ...)
-{
-	va_list args;
-
-	if (cond || t->failure[0])
-		return cond;
-	va_start(args, format);
-	vsnprintf(t->failure, sizeof(t->failure), format, args);
-	va_end(args);
-	return false;
-}
 
 void meet(struct test *t)
 {
@@ -130,7 +117,7 @@ void expect_wc(struct test *t, struct ibv_cq *cq, uint64_t id, enum ibv_wc_statu
 {
 	struct ibv_wc wc;
 
-	if (t->failure[0])
+	if (t->failure.text[0])
 		return;
 	if (!next_wc(t, cq, &wc, SOON)) {
 		EXPECT(t, false, "no completion of %llu, which was to give \"%s\"",
@@ -154,7 +141,7 @@ void expect_none(struct test *t, struct ibv_cq *cq, int ms)
 {
 	struct ibv_wc wc;
 
-	if (!t->failure[0] && next_wc(t, cq, &wc, ms))
+	if (!t->failure.text[0] && next_wc(t, cq, &wc, ms))
 		EXPECT(t, false, "an unexpected completion of %llu: %s",
 		       (unsigned long long)wc.wr_id, ibv_wc_status_str(wc.status));
 }
@@ -173,7 +160,7 @@ void expect_event(struct test *t, enum ibv_event_type type)
 	struct ibv_async_event event;
 	char seen[200] = "none";
 
-	while (!t->failure[0] && now_ns() < end) {
+	while (!t->failure.text[0] && now_ns() < end) {
 		if (poll(&fd, 1, 100) <= 0 || ibv_get_async_event(t->peer->ctx, &event))
 			continue;
 		ibv_ack_async_event(&event);
@@ -276,7 +263,7 @@ static void run_case(struct test *t)
 	if (t->tc->adjust)
 		t->tc->adjust(&t->conn);
 	t->srq = NULL;
-	t->failure[0] = '\0';
+	t->failure.text[0] = '\0';
 	create(t);
 	if (!(t->tc->flags & UNCONNECTED))
 		connect_qp(t);
@@ -302,46 +289,38 @@ static const char *why_not(const struct test *t)
 }
 
 /* The server's verdict goes to the client, which prints. */
-static bool conclude(struct test *t, unsigned int number)
+static void conclude(struct test *t)
 {
-	char theirs[sizeof(t->failure)];
+	struct failure theirs;
 	const char *skip = why_not(t);
 
 	if (t->peer->server) {
-		peer_send(t->peer, t->failure, sizeof(t->failure));
-		return true;
+		peer_send(t->peer, &t->failure, sizeof(t->failure));
+		return;
 	}
-	peer_receive(t->peer, theirs, sizeof(theirs));
-	if (t->failure[0])
-		printf("# client: %s\n", t->failure);
-	if (theirs[0])
-		printf("# server: %s\n", theirs);
-	printf("%sok %u - %s", t->failure[0] || theirs[0] ? "not " : "", number, t->tc->name);
+	peer_receive(t->peer, &theirs, sizeof(theirs));
+	if (t->failure.text[0])
+		printf("# client: %s\n", t->failure.text);
+	if (theirs.text[0])
+		printf("# server: %s\n", theirs.text);
 	if (skip)
-		printf(" # SKIP rxe: %s", skip);
-	printf("\n");
-	fflush(stdout);
-	return !t->failure[0] && !theirs[0];
+		tap_skip(t->tc->name, "rxe: %s", skip);
+	else
+		tap_point(!t->failure.text[0] && !theirs.text[0], "%s", t->tc->name);
 }
 
-static bool run_all(struct test *t, const char *word)
+static void run_all(struct test *t, const char *word)
 {
-	unsigned int number = 0;
-	bool good = true;
-
 	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++) {
 		for (t->tc = groups[g]; t->tc->name; t->tc++) {
 			if (!strstr(t->tc->name, word))
 				continue;
-			t->failure[0] = '\0';
+			t->failure.text[0] = '\0';
 			if (!why_not(t))
 				run_case(t);
-			good &= conclude(t, ++number);
+			conclude(t);
 		}
 	}
-	if (!t->peer->server)
-		printf("1..%u\n", number);
-	return good;
 }
 
 int main(int argc, char **argv)
@@ -371,8 +350,8 @@ int main(int argc, char **argv)
 	if (!t.buf)
 		die("no memory");
 	fcntl(peer.ctx->async_fd, F_SETFL, fcntl(peer.ctx->async_fd, F_GETFL) | O_NONBLOCK);
-	o = !run_all(&t, word);
+	run_all(&t, word);
 	peer_close(&peer);
 	free(t.buf);
-	return peer.server ? 0 : o;
+	return tap_end();
 }

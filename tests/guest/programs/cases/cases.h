@@ -9,6 +9,7 @@
 #include <qhca/qhca_hw.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 /*
  * An ACK timeout of 1.07 s, of which there are eight in a row: neither side is a
@@ -40,7 +41,7 @@ struct test {
 	struct qp_address here, there;
 	struct target mine, far;
 	bool far_is_rxe, is_rxe;
-	char failure[320];
+	struct failure failure;
 };
 
 enum case_flags {
@@ -67,11 +68,6 @@ struct test_case {
 extern const struct test_case remote_cases[], local_cases[], state_cases[], event_cases[],
 	datagram_cases[],
 	memory_cases[], place_cases[];
-
-/* Notes a failure; the first one is reported. Returns whether @cond holds. */
-#define EXPECT(t, cond, ...) expect(t, cond, __VA_ARGS__)
-__attribute__((format(printf, 3, 4)))
-bool expect(struct test *t, bool cond, const char *format, ...);
 
 /* Both sides go on when both are here. */
 void meet(struct test *t);

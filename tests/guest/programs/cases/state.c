@@ -46,7 +46,7 @@ static void talk(struct test *t, uint64_t id)
 	meet(t);
 	post_send(t, id + 1, 64);
 	expect_wc(t, t->send_cq, id + 1, IBV_WC_SUCCESS);
-	if (!t->failure[0] && next_wc(t, t->recv_cq, &wc, SOON))
+	if (!t->failure.text[0] && next_wc(t, t->recv_cq, &wc, SOON))
 		EXPECT(t, wc.status == IBV_WC_SUCCESS && wc.wr_id == id && wc.byte_len == 64,
 		       "receive %llu, status %s", (unsigned long long)wc.wr_id,
 		       ibv_wc_status_str(wc.status));

@@ -17,7 +17,6 @@
 #include <getopt.h>
 #include <net/if.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@
 
 #include "lib/counters.h"
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define SLOT		2048u		/* bytes of a frame's buffer */
 #define RECEIVES	128
@@ -54,21 +54,8 @@ struct run {
 	uint8_t *buf;			/* slots of receives, and one to send from */
 	int sock[2];			/* receiver: UDP, bound to OURS and ANOTHER */
 	struct counters counters;	/* receiver: frames dropped */
-	char failure[200];
+	struct failure failure;
 };
-
-__attribute__((format(printf, 3, 4)))
-static bool expect(struct run *r, bool cond, const char *format, ...)
-{
-	va_list args;
-
-	if (cond || r->failure[0])
-		return cond;
-	va_start(args, format);
-	vsnprintf(r->failure, sizeof(r->failure), format, args);
-	va_end(args);
-	return false;
-}
 
 static void meet(struct run *r)
 {
@@ -291,8 +278,8 @@ static const uint8_t *next_frame(struct run *r, uint32_t *len)
 {
 	struct ibv_wc wc;
 
-	if (r->failure[0] || !expect(r, next_wc(r->recv_cq, &wc), "no frame") ||
-	    !expect(r, wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV &&
+	if (r->failure.text[0] || !EXPECT(r, next_wc(r->recv_cq, &wc), "no frame") ||
+	    !EXPECT(r, wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV &&
 		    wc.qp_num == r->qp->qp_num, "a receive ends with status %d", wc.status))
 		return NULL;
 	*len = wc.byte_len;
@@ -307,7 +294,7 @@ static void expect_frame(struct run *r, const struct address *to, int vlan, uint
 	const uint8_t *got = next_frame(r, &len);
 
 	if (got)
-		expect(r, len == all && !memcmp(got, want, all), "frame %u is not as it was sent: "
+		EXPECT(r, len == all && !memcmp(got, want, all), "frame %u is not as it was sent: "
 		       "%u bytes of %u", seq, len, all);
 }
 
@@ -315,7 +302,7 @@ static void expect_no_frame(struct run *r)
 {
 	struct ibv_wc wc;
 
-	expect(r, !ibv_poll_cq(r->recv_cq, 1, &wc), "a frame that no rule is for");
+	EXPECT(r, !ibv_poll_cq(r->recv_cq, 1, &wc), "a frame that no rule is for");
 }
 
 static void expect_datagram(struct run *r, uint16_t port, uint32_t seq, uint32_t len)
@@ -324,11 +311,11 @@ static void expect_datagram(struct run *r, uint16_t port, uint32_t seq, uint32_t
 	uint8_t want[SLOT], got[SLOT];
 	ssize_t n;
 
-	if (r->failure[0] || !expect(r, poll(&fd, 1, SOON) == 1, "no datagram %u", seq))
+	if (r->failure.text[0] || !EXPECT(r, poll(&fd, 1, SOON) == 1, "no datagram %u", seq))
 		return;
 	fill(want, len, seq);
 	n = recv(fd.fd, got, sizeof(got), 0);
-	expect(r, n == (ssize_t)len && !memcmp(got, want, len), "datagram %u is not as it was sent",
+	EXPECT(r, n == (ssize_t)len && !memcmp(got, want, len), "datagram %u is not as it was sent",
 	       seq);
 }
 
@@ -336,7 +323,7 @@ static void expect_no_datagram(struct run *r, uint16_t port)
 {
 	char c;
 
-	expect(r, recv(r->sock[port - OURS], &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN,
+	EXPECT(r, recv(r->sock[port - OURS], &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN,
 	       "the interface has what the rule takes");
 }
 
@@ -410,7 +397,7 @@ static void interface_receive(struct run *r)
 	got = next_frame(r, &len);
 	fill(want, sizeof(want), 1);
 	if (got)
-		expect(r, len == HEADERS + sizeof(want) && !memcmp(got, r->here.mac, 6) &&
+		EXPECT(r, len == HEADERS + sizeof(want) && !memcmp(got, r->here.mac, 6) &&
 		       !memcmp(got + 6, r->there.mac, 6) &&
 		       !memcmp(got + HEADERS, want, sizeof(want)),
 		       "the datagram is not in the frame of %u bytes", len);
@@ -465,7 +452,7 @@ static void no_receive_receive(struct run *r)
 	meet(r);
 	expect_datagram(r, ANOTHER, 8, 100);
 	dropped = frames_dropped(r) - before;
-	expect(r, dropped == 8, "%llu frames counted of 8", (unsigned long long)dropped);
+	EXPECT(r, dropped == 8, "%llu frames counted of 8", (unsigned long long)dropped);
 	expect_no_datagram(r, OURS);
 	give_receives(r, 4);
 	meet(r);
@@ -515,7 +502,7 @@ static void count_frames(struct run *r, unsigned int count[PLAIN_FRAMES])
 	uint32_t len;
 
 	while (ibv_poll_cq(r->recv_cq, 1, &wc) > 0) {
-		expect(r, wc.status == IBV_WC_SUCCESS, "a receive ends with status %d", wc.status);
+		EXPECT(r, wc.status == IBV_WC_SUCCESS, "a receive ends with status %d", wc.status);
 		for (unsigned int i = 0; i < PLAIN_FRAMES; i++) {
 			len = build(want, &r->there, to[i], UNTAGGED,
 				    to[i] == &r->here ? ANOTHER : OURS, i + 1, 100);
@@ -538,7 +525,7 @@ static void plain_receive(struct run *r)
 		end_rule(flow);
 		count_frames(r, count);
 		for (unsigned int k = 0; k < PLAIN_FRAMES; k++)
-			expect(r, count[k] == plain_rules[i].wants[k],
+			EXPECT(r, count[k] == plain_rules[i].wants[k],
 			       "%s gives %u times the frame %s", plain_rules[i].name, count[k],
 			       plain_names[k]);
 	}
@@ -588,8 +575,8 @@ static void expect_refused(struct run *r, struct ibv_qp *qp, struct ibv_flow_att
 {
 	struct ibv_flow *flow = ibv_create_flow(qp, attr);
 
-	if (expect(r, !flow, "%s is not refused", what))
-		expect(r, errno == err, "%s gives \"%s\", not \"%s\"", what, strerror(errno),
+	if (EXPECT(r, !flow, "%s is not refused", what))
+		EXPECT(r, errno == err, "%s gives \"%s\", not \"%s\"", what, strerror(errno),
 		       strerror(err));
 	if (flow)
 		ibv_destroy_flow(flow);
@@ -650,7 +637,7 @@ static void refused_receive(struct run *r)
 	rule.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
 	expect_refused(r, r->qp, &rule.attr, EOPNOTSUPP, "a rule for what is sent");
 	expect_refused(r, r->qp, &flags.attr, EOPNOTSUPP, "a rule about IPv4's flags");
-	expect(r, ibv_post_send(r->qp, &wr, &bad) == EINVAL && bad == &wr,
+	EXPECT(r, ibv_post_send(r->qp, &wr, &bad) == EINVAL && bad == &wr,
 	       "a checksum that nobody computes is not refused");
 
 	fflush(stdout);
@@ -659,7 +646,7 @@ static void refused_receive(struct run *r)
 		_exit(without_privilege(r));
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		die("no process without privilege: %s", strerror(errno));
-	expect(r, !status, "without privilege: status %#x", status);
+	EXPECT(r, !status, "without privilege: status %#x", status);
 }
 
 static void nothing(struct run *r)
@@ -756,7 +743,6 @@ static void tear_down(struct run *r)
 int main(int argc, char **argv)
 {
 	struct run r = { .peer = { .port = 18515 } };
-	unsigned int failed = 0;
 	int c;
 
 	while ((c = getopt(argc, argv, PEER_OPTIONS)) != -1)
@@ -764,8 +750,6 @@ int main(int argc, char **argv)
 			die("usage: qhca-raw [-d DEVICE] [-g GID-INDEX] [-p PORT] [HOST]");
 	r.peer.host = argv[optind];
 	set_up(&r);
-	if (!r.peer.server)
-		printf("1..%zu\n", NUM_CASES);
 	for (unsigned int i = 0; i < NUM_CASES; i++) {
 		make_qp(&r);
 		(r.peer.server ? cases[i].send : cases[i].receive)(&r);
@@ -774,12 +758,11 @@ int main(int argc, char **argv)
 		if (r.peer.server)
 			continue;
 		drop_datagrams(&r);
-		if (r.failure[0])
-			printf("# %s\n", r.failure);
-		printf("%sok %u - %s\n", r.failure[0] ? "not " : "", i + 1, cases[i].name);
-		failed += !!r.failure[0];
-		r.failure[0] = 0;
+		if (r.failure.text[0])
+			printf("# %s\n", r.failure.text);
+		tap_point(!r.failure.text[0], "%s", cases[i].name);
+		r.failure.text[0] = 0;
 	}
 	tear_down(&r);
-	return failed ? 1 : 0;
+	return tap_end();
 }

@@ -20,6 +20,7 @@
 #include <infiniband/qhcadv.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define PAGE		4096ul
 #define MIB		(1ul << 20)
@@ -808,7 +809,7 @@ static bool wanted(char **names, const char *name)
 
 int main(int argc, char **argv)
 {
-	int option, number = 0, failed = 0;
+	int option;
 	bool ok;
 
 	while ((option = getopt(argc, argv, "d:g:")) != -1)
@@ -830,9 +831,7 @@ int main(int argc, char **argv)
 			continue;
 		ok = run_apart(cases[i].run);
 		ok = run_apart(nothing_left) && ok;
-		failed += !ok;
-		printf("%sok %d - %s\n", ok ? "" : "not ", ++number, cases[i].name);
+		tap_point(ok, "%s", cases[i].name);
 	}
-	printf("1..%d\n", number);
-	return failed ? 1 : 0;
+	return tap_end();
 }

@@ -76,12 +76,6 @@ static enum op op;
 
 /* ---- what all cases use */
 
-void check_failed(int line, const char *what)
-{
-	printf("line %d: %s (%s)\n", line, what, strerror(errno));
-	t.failed = true;
-}
-
 struct area area_of(void *mem, size_t len, int access)
 {
 	struct area a = { .mem = mem, .len = len };
@@ -755,5 +749,5 @@ int main(int argc, char **argv)
 	run();
 	CHECK(!ibv_dealloc_pd(t.pd));
 	peer_close(&t.peer);
-	return t.failed;
+	return tap_end();
 }

@@ -4,6 +4,7 @@
 #define FAULT_H
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define DEPTH		64		/* of queues */
 #define ADDEND		5
@@ -39,12 +40,8 @@ struct fault_test {
 	unsigned int hold_ms, rounds, run_ms, turns, page_size;
 	bool datagram, only_remote;
 	const char *mode;		/* NULL: each */
-	bool failed;
 };
 extern struct fault_test t;
-
-void check_failed(int line, const char *what);
-#define CHECK(cond) do { if (!(cond)) check_failed(__LINE__, #cond); } while (0)
 
 struct area area_of(void *mem, size_t len, int access);
 struct area area_anon(size_t len, int access);

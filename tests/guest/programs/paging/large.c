@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define PAGE	4096ul
 #define MIB	(1ul << 20)
@@ -35,15 +36,6 @@ static struct {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
 } t;
-
-static int points, failures;
-
-static void point(bool ok, const char *name)
-{
-	printf("%s %d - %s\n", ok ? "ok" : "not ok", ++points, name);
-	fflush(stdout);
-	failures += !ok;
-}
 
 static uint8_t *map(size_t length)
 {
@@ -201,12 +193,12 @@ static void test_on_demand(int gid_index)
 	near_mr = reg(near, PIECE, ACCESS);
 	mr = reg(start, LARGE - 3 * PAGE - 123, ACCESS | IBV_ACCESS_ON_DEMAND);
 	empty = tables();
-	point(empty < 64, "a region without pages has no tables to speak of");
-	point(moved(near_mr, near, mr, start), "data at all ends of it");
-	point(tables() < 1024, "tables are in proportion to what is used");
+	tap_point(empty < 64, "a region without pages has no tables to speak of");
+	tap_point(moved(near_mr, near, mr, start), "data at all ends of it");
+	tap_point(tables() < 1024, "tables are in proportion to what is used");
 
 	madvise(mem, LARGE, MADV_DONTNEED);
-	point(tables_shrink_to(empty), "tables are given back");
+	tap_point(tables_shrink_to(empty), "tables are given back");
 
 	small_mr = reg(small, SMALL, ACCESS | IBV_ACCESS_ON_DEMAND);
 	for (int i = 0; i < 10; i++) {
@@ -215,16 +207,16 @@ static void test_on_demand(int gid_index)
 	}
 	printf("# %lu us to take nothing away from 64 GiB, %lu us from 64 MiB\n",
 	       large_ns / 1000, small_ns / 1000);
-	point(large_ns < 20 * small_ns,
-	      "nobody looks for pages where there are none");
+	tap_point(large_ns < 20 * small_ns,
+		  "nobody looks for pages where there are none");
 
-	point(moved(near_mr, near, mr, start), "data after that");
+	tap_point(moved(near_mr, near, mr, start), "data after that");
 	munmap(mem, LARGE);
-	point(!move(IBV_WR_RDMA_WRITE, near_mr, near, mr, start, 8),
-	      "memory that is gone is not reached");
+	tap_point(!move(IBV_WR_RDMA_WRITE, near_mr, near, mr, start, 8),
+		  "memory that is gone is not reached");
 	for (int i = 0; i < 2; i++)
 		ibv_destroy_qp(t.qp[i]);
-	point(!ibv_dereg_mr(mr) && !ibv_dereg_mr(small_mr), "its end");
+	tap_point(!ibv_dereg_mr(mr) && !ibv_dereg_mr(small_mr), "its end");
 	munmap(small, SMALL);
 }
 
@@ -288,8 +280,8 @@ static void test_charges(const char *file)
 		mr[i] = reg(mem, PAGES * PAGE, ACCESS);
 	after = charged(file);
 	printf("# %u regions: %lu KiB, then %lu\n", REGIONS, before, after);
-	point(after > before + REGIONS * PAGES * 8 / 1024 * 9 / 10,
-	      "trees of pinned memory are charged");
+	tap_point(after > before + REGIONS * PAGES * 8 / 1024 * 9 / 10,
+		  "trees of pinned memory are charged");
 	for (unsigned int i = 0; i < REGIONS; i++)
 		ibv_dereg_mr(mr[i]);
 
@@ -310,9 +302,9 @@ static void test_charges(const char *file)
 	}
 	after = charged(file);
 	printf("# %u stretches: %lu KiB, then %lu\n", STRETCHES, before, after);
-	point(after > before + STRETCHES * 4 * 9 / 10,
-	      "trees of memory on demand are charged");
-	point(!ibv_dereg_mr(on_demand), "their end");
+	tap_point(after > before + STRETCHES * 4 * 9 / 10,
+		  "trees of memory on demand are charged");
+	tap_point(!ibv_dereg_mr(on_demand), "their end");
 }
 
 int main(int argc, char **argv)
@@ -343,6 +335,5 @@ int main(int argc, char **argv)
 		test_charges(file);
 	else
 		test_on_demand(gid_index);
-	printf("1..%d\n", points);
-	return failures != 0;
+	return tap_end();
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define PAGE	4096u
 #define PAGES	512u
@@ -45,18 +46,6 @@ struct area {
 	uint8_t *mem;
 	struct ibv_mr *mr;
 };
-
-static int points, failures;
-static bool failed;
-
-#define CHECK(cond) \
-	do { \
-		if (!(cond)) { \
-			printf("# line %d: %s (errno %d)\n", __LINE__, #cond, \
-			       errno); \
-			failed = true; \
-		} \
-	} while (0)
 
 static void make_qps(void)
 {
@@ -351,7 +340,7 @@ static void test_advise(void)
 /* Regions and QPs that end while pages are on their way. */
 static void test_dereg(void)
 {
-	for (int i = 0; i < 30 && !failed; i++) {
+	for (int i = 0; i < 30 && !tap_check_has_failed(); i++) {
 		struct area a = make_area(ACCESS), b = make_area(ACCESS);
 
 		make_qps();
@@ -431,7 +420,7 @@ static void test_storm(void)
 	fill(a.mem, LEN, 11);
 	stop = false;
 	CHECK(!pthread_create(&thread, NULL, storm, &b));
-	while ((now_ns() < end || writes <= 3) && !failed) {
+	while ((now_ns() < end || writes <= 3) && !tap_check_has_failed()) {
 		size_t off = rand() % (LEN / 2);
 
 		do_op(writes & 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, &a,
@@ -528,7 +517,7 @@ static void test_merged(void)
 	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, half - 100);
 	CHECK(is_filled(b.mem, half - 100, 32));
 	for (size_t i = half - 100; i < LEN; i++)
-		CHECK(failed || b.mem[i] == 0x31);
+		CHECK(tap_check_has_failed() || b.mem[i] == 0x31);
 	CHECK(write_file(KSM "run", "2"));
 	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
 	CHECK(is_filled(b.mem, LEN, 32));
@@ -664,7 +653,7 @@ static void test_implicit(void)
 	munmap(b.mem, LEN);
 
 	/* with faults under way, and pages on their way out */
-	for (int i = 0; i < 20 && !failed; i++) {
+	for (int i = 0; i < 20 && !tap_check_has_failed(); i++) {
 		struct ibv_mr *end;
 
 		a = make_area(ACCESS);
@@ -765,11 +754,8 @@ static int measure(unsigned int num)
 
 static void run(const char *name, void (*test)(void))
 {
-	failed = false;
 	test();
-	printf("%s %d - %s\n", failed ? "not ok" : "ok", ++points, name);
-	fflush(stdout);
-	failures += failed;
+	tap_checked(name);
 }
 
 /* Works for ever, for test_exit(). */
@@ -823,7 +809,6 @@ int main(int argc, char **argv)
 		work();
 	if (regions)
 		return measure(regions);
-	printf("1..13\n");
 	run("caps", test_caps);
 	run("cold", test_cold);
 	run("fork", test_fork);
@@ -840,5 +825,5 @@ int main(int argc, char **argv)
 	CHECK(!ibv_destroy_cq(t.cq));
 	CHECK(!ibv_dealloc_pd(t.pd));
 	ibv_close_device(t.ctx);
-	return failures != 0;
+	return tap_end();
 }

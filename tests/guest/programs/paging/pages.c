@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
@@ -93,14 +94,9 @@ static struct {
 	uint64_t done, refused;
 } t = { .pages = 5000, .mib = 64, .seconds = 5, .seed = 88172645463325252ull };
 
-static int points;
-static bool any_failed;
-
 static void point(bool ok, const char *what)
 {
-	printf("%s %d - %s: %s\n", ok ? "ok" : "not ok", ++points, t.mode, what);
-	fflush(stdout);
-	any_failed |= !ok;
+	tap_point(ok, "%s: %s", t.mode, what);
 }
 
 static uint32_t below(uint64_t *seed, uint32_t limit)
@@ -734,5 +730,5 @@ int main(int argc, char **argv)
 		client();
 	disconnect_all();
 	peer_close(&t.peer);
-	return any_failed;
+	return tap_end();
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define WINDOW		32u		/* QPs at work at a time */
 #define PER_SRQ		4u		/* QPs that share one */
@@ -428,9 +429,8 @@ int main(int argc, char **argv)
 	do_pass(&q, 0);
 	do_pass(&q, 1);
 	if (!q.peer.server) {
-		printf("ok 1 - %u QPs, %u CQs and %u SRQs carry data both ways\n", q.num, q.num,
-		       q.num_srqs);
-		fflush(stdout);
+		tap_point(true, "%u QPs, %u CQs and %u SRQs carry data both ways", q.num, q.num,
+			  q.num_srqs);
 		if (q.keep)
 			keep(q.keep);
 	}
@@ -438,7 +438,7 @@ int main(int argc, char **argv)
 	end_all(&q);
 	peer_barrier(&q.peer);
 	if (!q.peer.server)
-		printf("ok 2 - all queues end\n1..2\n");
+		tap_point(true, "all queues are destroyed");
 	tear_down(&q);
-	return 0;
+	return tap_end();
 }

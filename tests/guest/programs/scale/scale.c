@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define REGIONS		131072u
 #define PAGE		4096u
@@ -54,8 +55,6 @@ struct scale {
 	struct ibv_mr **regions;
 	struct key *keys;
 	uint64_t seed;
-	unsigned int points;
-	bool good;
 };
 
 static uint32_t pick(struct scale *s, uint32_t n)
@@ -68,13 +67,6 @@ static uint32_t pick(struct scale *s, uint32_t n)
 static uint64_t mark(uint32_t page, uint32_t word)
 {
 	return (uint64_t)page << 32 | 0xa5000000u | word;
-}
-
-static void point(struct scale *s, bool ok, const char *text)
-{
-	printf("%sok %u - %s\n", ok ? "" : "not ", ++s->points, text);
-	fflush(stdout);
-	s->good &= ok;
 }
 
 /* -- the server's regions --------------------------------------------------- */
@@ -263,15 +255,15 @@ static void use_many(struct scale *s)
 
 	peer_receive(&s->peer, s->keys, REGIONS * sizeof(*s->keys));
 	peer_receive(&s->peer, cost, sizeof(cost));
-	point(s, true, "131072 regions are registered");
-	point(s, access_many(s, written), "random regions are read and written");
+	tap_point(true, "131072 regions are registered");
+	tap_point(access_many(s, written), "random regions are read and written");
 	peer_send(&s->peer, written, PAGES);
 	peer_receive(&s->peer, &good, sizeof(good));
-	point(s, good, "each page has what was written to it, and regions end");
+	tap_point(good, "each page has what was written to it, and regions end");
 	printf("# 1 MiB takes %llu us among %u regions, %llu us among %u\n",
 	       (unsigned long long)cost[0] / 1000, FEW, (unsigned long long)cost[1] / 1000, MANY);
-	point(s, cost[1] <= MAX_RATIO * cost[0],
-	      "registration takes within 1.5 times as long among 100000 regions as among 100");
+	tap_point(cost[1] <= MAX_RATIO * cost[0],
+		  "registration takes within 1.5 times as long among 100000 regions as among 100");
 	free(written);
 }
 
@@ -289,7 +281,7 @@ static void use_huge(struct scale *s)
 	}
 	peer_barrier(&s->peer);
 	peer_barrier(&s->peer);
-	point(s, good, "1 TiB of addresses is registered, read and deregistered");
+	tap_point(good, "1 TiB of addresses is registered, read and deregistered");
 }
 
 /* -- both ------------------------------------------------------------------- */
@@ -321,7 +313,7 @@ static void connect_qp(struct scale *s)
 
 int main(int argc, char **argv)
 {
-	struct scale s = { .seed = 1, .good = true };
+	struct scale s = { .seed = 1 };
 	int o;
 
 	while ((o = getopt(argc, argv, PEER_OPTIONS)) != -1)
@@ -344,7 +336,6 @@ int main(int argc, char **argv)
 		s.mr = reg(&s, s.buf, PAGE);
 		use_many(&s);
 		use_huge(&s);
-		printf("1..%u\n", s.points);
 		dereg(s.mr);
 	}
 	ibv_destroy_qp(s.qp);
@@ -354,5 +345,5 @@ int main(int argc, char **argv)
 	free(s.buf);
 	free(s.keys);
 	free(s.regions);
-	return s.good ? 0 : 1;
+	return tap_end();
 }

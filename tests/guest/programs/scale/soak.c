@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define WINDOW		64u		/* requests under way */
 #define SLOTS		1024u		/* words that are written */
@@ -258,11 +259,10 @@ static void run(struct soak *s)
 			pause_a_while(s);
 	}
 	wait_until(s, 0);
-	printf("ok 1 - each request ends once, in order\n");
+	tap_point(true, "each request completes once, in order");
 	printf("# %" PRIu64 " requests in %" PRIu64 " ms, %" PRIu64 " bursts, %" PRIu64
 	       " pauses, %" PRIu64 " arms\n", s->requests, (now_ns() - start) / 1000000, s->bursts,
 	       s->pauses, s->arms);
-	fflush(stdout);
 }
 
 /* -- the server ------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static void connect_qp(struct soak *s)
 int main(int argc, char **argv)
 {
 	struct soak s = { .requests = 100000, .seed = 1 };
-	bool good = true;
+	bool good;
 	int o;
 
 	while ((o = getopt(argc, argv, PEER_OPTIONS "n:s:")) != -1) {
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 		peer_send(&s.peer, &s.requests, sizeof(s.requests));
 		peer_send(&s.peer, &s.seed, sizeof(s.seed));
 		peer_receive(&s.peer, &good, sizeof(good));
-		printf("%sok 2 - the server has what was written and added\n1..2\n", good ? "" : "not ");
+		tap_point(good, "the server has what was written and added");
 	}
 	ibv_destroy_qp(s.qp);
 	ibv_destroy_cq(s.cq);
@@ -367,5 +367,5 @@ int main(int argc, char **argv)
 	ibv_dealloc_pd(s.pd);
 	peer_close(&s.peer);
 	free(s.words);
-	return good ? 0 : 1;
+	return tap_end();
 }

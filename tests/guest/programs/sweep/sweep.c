@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/tap.h"
 #include "sweep.h"
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
@@ -42,8 +43,6 @@ static struct {
 	const char *chosen[32];
 	unsigned int num_chosen;
 	char what[200];		/* failed last */
-	int points;
-	bool any_failed;
 } t = { .every = 1, .first = 1, .fail_nth = -1 };
 
 /* -- injection ------------------------------------------------------------ */
@@ -137,18 +136,10 @@ static void close_context(struct sweep *s)
 	MUST(!ibv_close_device(s->ctx));
 }
 
-static void point(bool ok, const struct sweep_case *c, const char *text)
-{
-	printf("%s %d - %s%s%s\n", ok ? "ok" : "not ok", ++t.points, c->name, *text ? ": " : "", text);
-	fflush(stdout);
-	t.any_failed |= !ok;
-}
-
 static void sweep(const struct sweep_case *c)
 {
 	unsigned int n, noticed = 0, steps = 0;
 	bool hit = true;
-	char text[300];
 
 	for (n = t.first; hit && n < MOST_STEPS; n += t.every) {
 		int err;
@@ -166,17 +157,15 @@ static void sweep(const struct sweep_case *c)
 		if (err && c->repair)
 			c->repair(&t.s);
 		if (err && !hit) {
-			snprintf(text, sizeof(text), "fails by itself after %u steps: %s; last %s",
-				 n - 1, strerror(err), t.what);
-			point(false, c, text);
+			tap_point(false, "%s: fails by itself after %u steps: %s; last %s",
+				  c->name, n - 1, strerror(err), t.what);
 			return;
 		}
 		if (hit)
 			printf("# %s, step %u: %s%s\n", c->name, n, t.calls ? t.what : "",
 			       err ? "" : ", and succeeds");
 	}
-	snprintf(text, sizeof(text), "%u steps tried, %u made it fail", steps, noticed);
-	point(!hit, c, text);
+	tap_point(!hit, "%s: %u steps tried, %u made it fail", c->name, steps, noticed);
 }
 
 static bool chosen(const struct sweep_case *c)
@@ -196,7 +185,7 @@ static void run(const struct sweep_case *c)
 		if (!c->no_context)
 			open_context(&t.s);
 		if (c->possible && !c->possible(&t.s))
-			printf("ok %d - %s # SKIP not possible here\n", ++t.points, c->name);
+			tap_skip(c->name, "not possible here");
 		else
 			sweep(c);
 		if (!c->no_context)
@@ -268,6 +257,5 @@ int main(int argc, char **argv)
 	run(sweep_objects);
 	run(sweep_memory);
 	run(sweep_devices);
-	printf("1..%d\n", t.points);
-	return t.any_failed ? 1 : 0;
+	return tap_end();
 }

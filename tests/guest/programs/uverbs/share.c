@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define SIZE	65536
 #define DM_SIZE	8192
@@ -292,7 +293,7 @@ static bool run(void (*run_one)(int sock, bool maker))
 int main(int argc, char **argv)
 {
 	unsigned int n = sizeof(cases) / sizeof(cases[0]);
-	int o, bad = 0;
+	int o;
 
 	while ((o = getopt(argc, argv, "d:g:")) != -1) {
 		switch (o) {
@@ -304,12 +305,7 @@ int main(int argc, char **argv)
 	shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	MUST(shared != MAP_FAILED);
 	setvbuf(stdout, NULL, _IONBF, 0);
-	printf("1..%u\n", n);
-	for (unsigned int i = 0; i < n; i++) {
-		bool ok = run(cases[i].run);
-
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		bad += !ok;
-	}
-	return bad != 0;
+	for (unsigned int i = 0; i < n; i++)
+		tap_point(run(cases[i].run), "%s", cases[i].name);
+	return tap_end();
 }

@@ -27,6 +27,7 @@
 #include <infiniband/qhcadv.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define PAGE		4096u
 #define SOON		60000		/* ms */
@@ -44,20 +45,6 @@ static struct ibv_cq *cq;
 static int gid_index;
 static int udmabuf = -1;
 static void *queue;		/* memory for the rings of raw commands */
-static unsigned int points, failures;
-
-static void point(bool ok, const char *name)
-{
-	points++;
-	failures += !ok;
-	printf("%sok %u - %s\n", ok ? "" : "not ", points, name);
-}
-
-static void skip(const char *name, const char *why)
-{
-	points++;
-	printf("ok %u - %s # SKIP %s\n", points, name, why);
-}
 
 /* -- creations that are undone ----------------------------------------------- */
 
@@ -112,12 +99,12 @@ static void undone(const struct command *c)
 	char name[100];
 
 	snprintf(name, sizeof(name), "%s, whose answer only the driver can write", c->name);
-	point(run(c, page + PAGE - c->answer) == EFAULT, name);
+	tap_point(run(c, page + PAGE - c->answer) == EFAULT, "%s", name);
 	snprintf(name, sizeof(name), "%s, whose answer nobody can write", c->name);
-	point(run(c, page) == EFAULT, name);
+	tap_point(run(c, page) == EFAULT, "%s", name);
 	/* The same command is a good one otherwise. */
 	snprintf(name, sizeof(name), "%s", c->name);
-	point(!run(c, page + PAGE), name);
+	tap_point(!run(c, page + PAGE), "%s", name);
 	munmap(page, 2 * PAGE);
 }
 
@@ -266,8 +253,8 @@ static void undone_pool(void)
 	add(&m, QHCA_IB_ATTR_POOL_ALLOC_LENGTH, sizeof(uint64_t), 16 * PAGE);
 	add(&m, QHCA_IB_ATTR_POOL_ALLOC_RESP, sizeof(struct qhca_pool_alloc_resp),
 	    (uintptr_t)page);
-	point(call(&m, QHCA_IB_OBJECT_POOL, QHCA_IB_METHOD_POOL_ALLOC) == EFAULT &&
-	      pool_free() == before, "memory of the pool, whose answer nobody can write");
+	tap_point(call(&m, QHCA_IB_OBJECT_POOL, QHCA_IB_METHOD_POOL_ALLOC) == EFAULT &&
+		  pool_free() == before, "memory of the pool, whose answer nobody can write");
 	munmap(page, 2 * PAGE);
 }
 
@@ -331,15 +318,15 @@ static void newer_call(void)
 
 	err = register_by_ioctl(queue, PAGE, &handle);
 	if (err == EPROTONOSUPPORT || err == ENOENT || err == EOPNOTSUPP) {
-		skip(name, "this kernel does not have it");
+		tap_skip(name, "this kernel does not have it");
 	} else {
-		point(!err && range_is(handle, (uintptr_t)queue, PAGE), name);
+		tap_point(!err && range_is(handle, (uintptr_t)queue, PAGE), "%s", name);
 		if (!err)
 			end_region(handle);
 		MUST(mem);
 		err = register_by_ioctl(mem->addr, 2 * PAGE, &handle);
-		point(!err && range_is(handle, (uintptr_t)mem->addr, 2 * PAGE),
-		      "the same of the pool's memory");
+		tap_point(!err && range_is(handle, (uintptr_t)mem->addr, 2 * PAGE),
+			  "the same of the pool's memory");
 		if (!err)
 			end_region(handle);
 	}
@@ -357,7 +344,7 @@ static void device_memory(void)
 	mr = ibv_reg_dm_mr(pd, dm, PAGE, PAGE / 2,
 			   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	MUST(mr);
-	point(range_is(mr->handle, 0, PAGE / 2), "the range of a region of device memory");
+	tap_point(range_is(mr->handle, 0, PAGE / 2), "the range of a region of device memory");
 	MUST(!ibv_dereg_mr(mr));
 	MUST(!ibv_free_dm(dm));
 }
@@ -370,10 +357,10 @@ static void pool_memory(void)
 	MUST(mem);
 	mr = ibv_reg_mr(pd, mem->addr, PAGE, IBV_ACCESS_LOCAL_WRITE);
 	MUST(mr);
-	point(range_is(mr->handle, (uintptr_t)mem->addr, PAGE),
-	      "the range of a region of the pool's memory");
+	tap_point(range_is(mr->handle, (uintptr_t)mem->addr, PAGE),
+		  "the range of a region of the pool's memory");
 	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, queue, 2 * PAGE, 0));
-	point(range_is(mr->handle, (uintptr_t)queue, 2 * PAGE), "the range after a change");
+	tap_point(range_is(mr->handle, (uintptr_t)queue, 2 * PAGE), "the range after a change");
 	MUST(!ibv_dereg_mr(mr));
 	MUST(!qhcadv_free_pool(ctx, mem));
 }
@@ -397,7 +384,7 @@ static void dma_buffer(void)
 	int fd;
 
 	if (udmabuf < 0) {
-		skip(name, "this kernel has no udmabuf");
+		tap_skip(name, "this kernel has no udmabuf");
 		return;
 	}
 	fd = memfd_create("udmabuf", MFD_ALLOW_SEALING);
@@ -409,11 +396,11 @@ static void dma_buffer(void)
 	MUST(fd >= 0);
 	mr = ibv_reg_dmabuf_mr(pd, PAGE, 2 * PAGE, iova, fd, IBV_ACCESS_LOCAL_WRITE);
 	MUST(mr);
-	point(range_is(mr->handle, iova, 2 * PAGE), name);
+	tap_point(range_is(mr->handle, iova, 2 * PAGE), "%s", name);
 	/* libibverbs refuses this for a dma-buf, the kernel does not. */
 	change.mr_handle = mr->handle;
 	MUST(!run(&command, &answer));
-	point(range_is(mr->handle, iova, 2 * PAGE), "the same after a change of its access");
+	tap_point(range_is(mr->handle, iova, 2 * PAGE), "the same after a change of its access");
 	MUST(!ibv_dereg_mr(mr));
 	close(fd);
 	close(create.memfd);
@@ -515,23 +502,23 @@ static void attached_twice(void)
 	MUST(!ibv_attach_mcast(qp, &group, 0));		/* the core knows this one */
 	MUST(!ibv_attach_mcast(qp, &group, 0xc001));
 	MUST(!ibv_attach_mcast(qp, &group, 0xc002));
-	point(is_member(qp, mr, to_group, to_self), "a QP attached to a group thrice");
-	point(!ibv_detach_mcast(qp, &group, 0) && !ibv_detach_mcast(qp, &group, 0xc002) &&
-	      is_member(qp, mr, to_group, to_self), "detached twice, it is still a member");
-	point(!ibv_detach_mcast(qp, &group, 0xc001) &&
-	      !is_member(qp, mr, to_group, to_self), "detached thrice, it is none");
-	point(ibv_detach_mcast(qp, &group, 0xc001) == EINVAL, "a fourth time is refused");
-	point(!ibv_attach_mcast(qp, &group, 0) && is_member(qp, mr, to_group, to_self) &&
-	      ibv_destroy_qp(qp) == EBUSY && !ibv_detach_mcast(qp, &group, 0),
-	      "a QP that is a member again");
-	point(!ibv_destroy_qp(qp), "the end of the QP");
+	tap_point(is_member(qp, mr, to_group, to_self), "a QP attached to a group thrice");
+	tap_point(!ibv_detach_mcast(qp, &group, 0) && !ibv_detach_mcast(qp, &group, 0xc002) &&
+		  is_member(qp, mr, to_group, to_self), "detached twice, it is still a member");
+	tap_point(!ibv_detach_mcast(qp, &group, 0xc001) &&
+		  !is_member(qp, mr, to_group, to_self), "detached thrice, it is none");
+	tap_point(ibv_detach_mcast(qp, &group, 0xc001) == EINVAL, "a fourth time is refused");
+	tap_point(!ibv_attach_mcast(qp, &group, 0) && is_member(qp, mr, to_group, to_self) &&
+		  ibv_destroy_qp(qp) == EBUSY && !ibv_detach_mcast(qp, &group, 0),
+		  "a QP that is a member again");
+	tap_point(!ibv_destroy_qp(qp), "the end of the QP");
 
 	/* These are left to the end of the process. */
 	qp = datagram_qp();
 	other = datagram_qp();
-	point(!ibv_attach_mcast(qp, &group, 0) && !ibv_attach_mcast(qp, &group, 1) &&
-	      !ibv_attach_mcast(other, &group, 0) && !ibv_attach_mcast(other, &group, 1) &&
-	      !ibv_detach_mcast(other, &group, 1), "QPs that are left attached");
+	tap_point(!ibv_attach_mcast(qp, &group, 0) && !ibv_attach_mcast(qp, &group, 1) &&
+		  !ibv_attach_mcast(other, &group, 0) && !ibv_attach_mcast(other, &group, 1) &&
+		  !ibv_detach_mcast(other, &group, 1), "QPs that are left attached");
 }
 
 static void open_device(const char *name)
@@ -576,7 +563,6 @@ int main(int argc, char **argv)
 	pool_memory();
 	dma_buffer();
 	attached_twice();
-	printf("1..%u\n", points);
 	/* What is left goes with the file of the context. */
-	return failures != 0;
+	return tap_end();
 }
