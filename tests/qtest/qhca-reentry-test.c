@@ -1,0 +1,333 @@
+/*
+ * QTest testcase for the qhca RDMA adapter: calls that come back to it
+ *
+ * What another device does when it gets a frame, or an interrupt or a fault of
+ * ours, reaches the device again, in the middle of its own call.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qhca-eth.h"
+#include "hw/net/e1000_regs.h"
+#include "libqos/virtio-pci.h"
+#include "standard-headers/linux/virtio_ring.h"
+
+#define ECAM            0xb0000000u
+
+/* Another NIC on the same hub: a frame it receives is an MSI where we like. */
+typedef struct Nic {
+    QPCIDevice *dev;
+    QPCIBar regs;
+    uint64_t ring, buf;
+} Nic;
+
+static void nic_open(Hca *h, Nic *nic, int devfn)
+{
+    nic->dev = qpci_device_find(h->bus, devfn);
+    g_assert_nonnull(nic->dev);
+    qpci_device_enable(nic->dev);
+    nic->regs = qpci_iomap(nic->dev, 0, NULL);
+    nic->ring = hca_page(h);
+    nic->buf = hca_page(h);
+    qpci_io_writel(nic->dev, nic->regs, E1000_CTRL,
+                   E1000_CTRL_RST | E1000_CTRL_SLU);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RDBAL, nic->ring);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RDBAH, nic->ring >> 32);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RDLEN, 4096);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RFCTL, E1000_RFCTL_EXTEN);
+}
+
+/* All its descriptors are its own again, with one buffer for all. */
+static void nic_refill(Hca *h, Nic *nic)
+{
+    uint64_t ring[512];
+
+    for (int i = 0; i < ARRAY_SIZE(ring); i++) {
+        ring[i] = i & 1 ? 0 : cpu_to_le64(nic->buf);
+    }
+    qpci_io_writel(nic->dev, nic->regs, E1000_RCTL, 0);
+    qtest_memwrite(h->qts, nic->ring, ring, sizeof(ring));
+    qpci_io_writel(nic->dev, nic->regs, E1000_RDH, 0);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RDT, 255);
+    qpci_io_writel(nic->dev, nic->regs, E1000_RCTL,
+                   E1000_RCTL_EN | E1000_RCTL_UPE | E1000_RCTL_MPE |
+                   E1000_RCTL_BAM);
+}
+
+static void nic_target(Nic *nic, uint64_t addr, uint16_t data)
+{
+    uint8_t msi = qpci_find_capability(nic->dev, PCI_CAP_ID_MSI, 0);
+
+    g_assert_cmphex(msi, !=, 0);
+    qpci_config_writel(nic->dev, msi + PCI_MSI_ADDRESS_LO, addr);
+    qpci_config_writel(nic->dev, msi + PCI_MSI_ADDRESS_HI, addr >> 32);
+    qpci_config_writew(nic->dev, msi + PCI_MSI_DATA_64, data);
+    qpci_config_writew(nic->dev, msi + PCI_MSI_FLAGS, PCI_MSI_FLAGS_ENABLE);
+    qpci_io_readl(nic->dev, nic->regs, E1000_ICR);
+    qpci_io_writel(nic->dev, nic->regs, E1000_ICR, UINT32_MAX);
+    qpci_io_writel(nic->dev, nic->regs, E1000_IMS, UINT32_MAX);
+}
+
+/*
+ * Both devices, and a frame ring of ours that has been used all over: whatever
+ * is read where no frame is looks like one.
+ */
+static Hca *hca_start_with_nic(Nic *nic, Eth *e)
+{
+    Hca *h = hca_new("q35", "-netdev hubport,id=n0,hubid=0 "
+                     "-netdev hubport,id=n1,hubid=0 "
+                     "-device qhca,id=h0,netdev=n0,addr=04.0,"
+                     "tx-ring-size=32768,mac=" MAC " "
+                     "-device e1000e,netdev=n1,addr=05.0,romfile=");
+
+    hca_map(h);
+    eth_bring_up(h, e);
+    nic_open(h, nic, QPCI_DEVFN(5, 0));
+    for (int i = 0; i < 2 * 32768 / 128 / TX_DEPTH; i++) {
+        nic_refill(h, nic);
+        eth_send(h, e, TX_DEPTH, 100, 1);
+        wait_adapter(h, "frames_sent", e->tx_pi);
+    }
+    nic_refill(h, nic);
+    eth_wait_sent(h, e);
+    return h;
+}
+
+static void nic_close(Nic *nic)
+{
+    g_free(nic->dev);
+}
+
+static void enable_ecam(Hca *h)
+{
+    QPCIDevice *dev = qpci_device_find(h->bus, QPCI_DEVFN(0, 0));
+
+    qpci_config_writel(dev, 0x64, 0);
+    qpci_config_writel(dev, 0x60, ECAM | 1);
+    g_free(dev);
+}
+
+static void assert_sent_at_most(Hca *h, uint64_t most)
+{
+    for (int i = 0; i < 20; i++) {
+        g_assert_cmpuint(hca_adapter(h, "frames_sent"), <=, most);
+    }
+}
+
+/* Its interrupt resets us between two of our frames, and is refused. */
+static void test_reset_in_flush(void)
+{
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_with_nic(&nic, &e);
+    uint64_t sent = e.tx_pi;
+
+    nic_target(&nic, h->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+    eth_send(h, &e, 8, 100, 1);
+    assert_sent_at_most(h, sent + 8);
+    eth_wait_sent(h, &e);
+    g_assert_cmphex(hca_status(h), ==,
+                    QHCA_STATUS_READY | QHCA_STATUS_ENABLED);
+    g_assert_cmpuint(hca_adapter(h, "mmio_refused"), ==, 1);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    assert_sent_at_most(h, sent + 16);
+    nic_close(&nic);
+    hca_stop(h);
+}
+
+/* The same by configuration space: this reset happens, and discards frames. */
+static void test_flr_in_flush(void)
+{
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_with_nic(&nic, &e);
+    uint8_t cap = qpci_find_capability(h->dev, PCI_CAP_ID_EXP, 0);
+    uint64_t sent = e.tx_pi;
+
+    enable_ecam(h);
+    nic_target(&nic, ECAM + (QPCI_DEVFN(4, 0) << 12) + cap + PCI_EXP_DEVCTL,
+               PCI_EXP_DEVCTL_BCR_FLR);
+    eth_send(h, &e, 8, 100, 1);
+    assert_sent_at_most(h, sent + 8);
+    g_assert_cmphex(qpci_config_readw(h->dev, PCI_COMMAND) &
+                    PCI_COMMAND_MASTER, ==, 0);
+    g_free(h->dev);
+    hca_map(h);
+    g_assert_cmphex(hca_status(h), ==, QHCA_STATUS_READY);
+    eth_bring_up(h, &e);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    assert_sent_at_most(h, sent + 16);
+    nic_close(&nic);
+    hca_stop(h);
+}
+
+/* Its interrupt rings our doorbells: it is deferred, and not lost. */
+static void test_doorbell_in_flush(void)
+{
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_with_nic(&nic, &e);
+    uint64_t ignored = hca_counter(h, QHCA_CNT_doorbells_ignored);
+    uint64_t sent = e.tx_pi;
+
+    nic_target(&nic, h->doorbells.addr, 1);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    wait_adapter(h, "doorbells_deferred", 1);
+    hca_wait_counter(h, QHCA_CNT_doorbells_ignored, ignored + 1);
+    assert_sent_at_most(h, sent + 8);
+    nic_close(&nic);
+    hca_stop(h);
+}
+
+/* A vector of the device's own, aimed at the device. */
+static void test_own_vector(void)
+{
+    Hca *h = hca_start();
+    uint64_t ignored;
+
+    hca_enable_msix(h);
+    msix_target(h, 1, h->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+    hca_bring_up(h);
+    nop_with_event(h, 1);
+    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);     /* raised at once */
+    g_assert_cmphex(hca_status(h), ==,
+                    QHCA_STATUS_READY | QHCA_STATUS_ENABLED);
+    g_assert_cmpuint(hca_adapter(h, "mmio_refused"), ==, 1);
+
+    ignored = hca_counter(h, QHCA_CNT_doorbells_ignored);
+    msix_target(h, 1, h->doorbells.addr, 1);
+    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
+    wait_adapter(h, "doorbells_deferred", 1);
+    hca_wait_counter(h, QHCA_CNT_doorbells_ignored, ignored + 1);
+    hca_assert_alive(h);
+    hca_stop(h);
+}
+
+/*
+ * A vIOMMU reports the fault of our DMA into a buffer that is our own BAR, or
+ * configuration space: it finds the engine on the stack, with its lock held.
+ */
+#define VIOMMU_BYPASS       36      /* in struct virtio_iommu_config */
+#define VIOMMU_EVENT_QUEUE  1
+#define VIOMMU_FAULT_ADDR   16      /* in struct virtio_iommu_fault */
+#define VIOMMU_FAULT_SIZE   24
+
+typedef struct Viommu {
+    QVirtioPCIDevice *dev;
+    QVirtQueue *events;
+    uint64_t buf;
+} Viommu;
+
+static void viommu_open(Hca *h, Viommu *v)
+{
+    QPCIAddress addr = { .devfn = QPCI_DEVFN(6, 0) };
+    QVirtioDevice *vdev;
+
+    v->dev = virtio_pci_new(h->bus, &addr);
+    g_assert_nonnull(v->dev);
+    vdev = &v->dev->vdev;
+    qvirtio_pci_device_enable(v->dev);
+    qvirtio_start_device(vdev);
+    qvirtio_set_features(vdev, qvirtio_get_features(vdev) &
+                         ~(1ull << VIRTIO_RING_F_INDIRECT_DESC |
+                           1ull << VIRTIO_RING_F_EVENT_IDX));
+    v->events = qvirtqueue_setup(vdev, &h->alloc, VIOMMU_EVENT_QUEUE);
+    qvirtio_set_driver_ok(vdev);
+    v->buf = hca_page(h);
+}
+
+static void viommu_bypass(Viommu *v, bool on)
+{
+    qpci_io_writeb(v->dev->pdev, v->dev->bar,
+                   v->dev->device_cfg_offset + VIOMMU_BYPASS, on);
+}
+
+/* Of the next report the first word, or the address from there on, is @addr's. */
+static void viommu_aim(Hca *h, Viommu *v, uint64_t addr, bool fault_addr)
+{
+    uint32_t len = fault_addr ? VIOMMU_FAULT_ADDR : 4;
+    uint64_t first = fault_addr ? v->buf : addr;
+    uint64_t rest = fault_addr ? addr : v->buf;
+    uint32_t head;
+
+    head = qvirtqueue_add(h->qts, v->events, first, len, true, true);
+    qvirtqueue_add(h->qts, v->events, rest, VIOMMU_FAULT_SIZE - len, true,
+                   false);
+    qvirtqueue_kick(h->qts, &v->dev->vdev, v->events, head);
+}
+
+static uint16_t viommu_reports(Hca *h, Viommu *v)
+{
+    return qtest_readw(h->qts, v->events->used + 2);
+}
+
+static void test_iommu_fault(void)
+{
+    Hca *h = hca_new("q35", "-device virtio-iommu-pci,addr=06.0 "
+                     "-netdev hubport,id=n0,hubid=0 "
+                     "-device qhca,id=h0,netdev=n0,addr=04.0,mac=" MAC);
+    uint64_t config = ECAM + (QPCI_DEVFN(4, 0) << 12);
+    uint64_t flr;
+    Viommu v;
+    Eth e = { };
+
+    hca_map(h);
+    flr = config + qpci_find_capability(h->dev, PCI_CAP_ID_EXP, 0) +
+          PCI_EXP_DEVCTL;
+    enable_ecam(h);
+    viommu_open(h, &v);
+    eth_bring_up(h, &e);
+    hca_reset(h);
+    /* The address that faults is a request for a function-level reset, too. */
+    while (!(e.tx & PCI_EXP_DEVCTL_BCR_FLR)) {
+        e.tx = hca_page(h);
+    }
+    const struct {
+        uint64_t addr;
+        bool fault_addr;
+    } target[] = {
+        { h->regs.addr + QHCA_REG_CONTROL },
+        { h->regs.addr + QHCA_REG_CMDQ_DOORBELL },
+        { h->doorbells.addr },
+        { h->doorbells.addr, true },
+        { flr, true },
+        { config + PCI_COMMAND },       /* no bus master, no BARs */
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(target); i++) {
+        eth_bring_up(h, &e);
+        viommu_aim(h, &v, target[i].addr, target[i].fault_addr);
+        g_assert_cmpuint(viommu_reports(h, &v), ==, i);
+        viommu_bypass(&v, false);
+        eth_send(h, &e, 4, 100, 1);     /* descriptors that cannot be read */
+        g_assert_cmpuint(viommu_reports(h, &v), ==, i + 1);
+        viommu_bypass(&v, true);
+        g_free(h->dev);
+        hca_map(h);
+        hca_reset(h);
+    }
+    eth_bring_up(h, &e);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    g_assert_cmpuint(hca_adapter(h, "mmio_refused"), >=, 1);
+    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, &h->alloc);
+    qvirtio_pci_destructor(&v.dev->obj);
+    g_free(v.dev);
+    hca_stop(h);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    qtest_add_func("/qhca-reentry/reset-in-flush", test_reset_in_flush);
+    qtest_add_func("/qhca-reentry/flr-in-flush", test_flr_in_flush);
+    qtest_add_func("/qhca-reentry/doorbell-in-flush", test_doorbell_in_flush);
+    qtest_add_func("/qhca-reentry/own-vector", test_own_vector);
+    qtest_add_func("/qhca-reentry/iommu-fault", test_iommu_fault);
+    return g_test_run();
+}
