@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from lab import content, verbs, wait_for
+from lab import content, script, verbs, wait_for
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
@@ -167,28 +167,10 @@ def test_hotplug(ends, traffic):
     b.configure()
 
 
-LEAKS = """
-rmmod qhca_ib qhca
-sync
-echo 3 > /proc/sys/vm/drop_caches
-grep -c qhca /proc/vmallocinfo
-awk '/^(SUnreclaim|VmallocUsed|Percpu):/ { print $2 }' /proc/meminfo
-"""
-
-CYCLE = """
-set -e
-for i in $(seq %d); do
-	insmod /run/qhca/modules/qhca.ko
-	insmod /run/qhca/modules/qhca_ib.ko
-	until [ -e /sys/class/infiniband/qhca0 ]; do sleep 0.02; done
-	rmmod qhca_ib qhca
-done
-"""
-
-
 def memory(node):
     """(vmalloc areas of the driver, KiB that the kernel holds), unloaded"""
-    vmalloc, *kib = (int(n) for n in node.exec(LEAKS, check=False).out.split())
+    done = node.exec(script("guest/scripts/unloaded-memory.sh"), check=False)
+    vmalloc, *kib = (int(n) for n in done.out.split())
     return vmalloc, sum(kib)
 
 
@@ -197,12 +179,12 @@ def test_load_and_unload(ends):
     cycles = 100 if FULL else 10
     # The first ones fill caches of the kernel's and QEMU's own.
     b.exec("rmmod qhca_ib qhca")
-    b.exec(CYCLE % 3, timeout=120)
+    b.exec(script("guest/scripts/load-cycles.sh", 3), timeout=120)
     b.exec("insmod /run/qhca/modules/qhca.ko; insmod /run/qhca/modules/qhca_ib.ko")
     vmalloc, before = memory(b)
     assert vmalloc == 0
     held = b.held()
-    b.exec(CYCLE % cycles, timeout=60 + 10 * cycles)
+    b.exec(script("guest/scripts/load-cycles.sh", cycles), timeout=60 + 10 * cycles)
     b.exec("insmod /run/qhca/modules/qhca.ko; insmod /run/qhca/modules/qhca_ib.ko")
     # Less than one page a cycle, beside what other parts of the guest do. Some of it
     # comes back a little later; what has leaked never does.

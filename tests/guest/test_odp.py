@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from lab import Pair, content, verbs
+from lab import Pair, content, script, verbs
 from lab.link import FULL
 
 # perftest's programs that have --odp: READ, atomics, SEND, WRITE over RC and XRC.
@@ -58,15 +58,7 @@ def test_large(ends, tap_points):
 def test_tables_are_charged(ends, tap_points):
     """A process pays for its tables, be they made by itself or by a kernel thread for it."""
     node, _ = ends
-    group = "/sys/fs/cgroup/tables"
-    done = node.exec(f"""
-        echo +memory > /sys/fs/cgroup/cgroup.subtree_control
-        mkdir -p {group}
-        (echo $BASHPID > {group}/cgroup.procs
-         exec qhca-large -d {node.ibdev} -c {group}/memory.stat) 2>&1
-        code=$?
-        rmdir {group}
-        exit $code""", timeout=240, check=False)
+    done = node.exec(script("guest/scripts/charged-tables.sh", node.ibdev), timeout=240, check=False)
     print(done.out)
     tap_points(done.out, done.code)
 
@@ -119,16 +111,7 @@ def pages(ends, mode, options, tap_points, timeout=120, prefix=""):
 @pytest.fixture(scope="module")
 def swap(pair):
     """Guest a swaps to a file, and has a group for 32 MiB."""
-    pair.a.exec("""
-        set -e
-        fallocate -l 256M /swapfile
-        chmod 600 /swapfile
-        mkswap /swapfile
-        swapon /swapfile
-        echo +memory > /sys/fs/cgroup/cgroup.subtree_control
-        mkdir -p /sys/fs/cgroup/small
-        echo 32M > /sys/fs/cgroup/small/memory.max
-        """, timeout=60)
+    pair.a.exec(script("guest/scripts/swap-file.sh"), timeout=60)
     yield
     if pair.a.running:
         pair.a.exec("swapoff /swapfile; rm /swapfile; rmdir /sys/fs/cgroup/small", timeout=120)
@@ -183,13 +166,6 @@ if FULL:
         args = ["-drive", f"if=none,id=swap,file={disk},format=raw,cache=unsafe",
                 "-device", "virtio-blk-pci,drive=swap,serial=qhca-swap"]
         with Pair(("qhca", "qhca"), mtu=4200, a_args={"memory": 2048, "args": args}) as pair:
-            pair.a.exec("""
-                set -e
-                for disk in /sys/block/vd*; do
-                    [ "$(cat $disk/serial)" != qhca-swap ] || swap=/dev/${disk##*/}
-                done
-                mkswap $swap
-                swapon $swap
-                """, timeout=60)
+            pair.a.exec(script("guest/scripts/swap-disk.sh", "qhca-swap"), timeout=60)
             pages(pair, "bulk", "-M 4096", tap_points, timeout=3000)
             assert not pair.a.kernel_complaints() and not pair.b.kernel_complaints()

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from lab import content, paths
+from lab import content, paths, script
 from lab.pair import Node
 
 FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
@@ -36,8 +36,7 @@ def node(guest):
 
 
 def resources(node):
-    return node.out("rdma resource show | cut -d ' ' -f 2-; for kind in pd cq qp mr srq ctx; do "
-                    "rdma resource show $kind; done | grep -w comm | grep -v '\\[ib_core\\]' || :")
+    return node.out(script("guest/scripts/rdma-resources.sh"))
 
 
 def rebind(node):
@@ -50,8 +49,8 @@ def rebind(node):
 def load(node, name, parameters, timeout=120):
     """Runs a test that is a module; its TAP and exit code."""
     node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
-    done = node.exec(f"echo {name}: begins > /dev/kmsg; insmod /tmp/{name}.ko {parameters}; code=$?; "
-                     f"[ $code != 0 ] || rmmod {name}; dmesg; exit $code", timeout, check=False)
+    done = node.exec(script("guest/scripts/run-module.sh", name, *parameters.split()), timeout,
+                     check=False)
     log = done.out.rpartition(f"{name}: begins")[2]
     return "\n".join(re.findall(rf"{name}: (.*)$", log, re.M)), done.code
 

@@ -8,34 +8,11 @@ reserved L_Key. Counters prove both.
 
 import pytest
 
+from lab import script
 from lab.link import FULL, qhca_links
 
 NQN = "qhca-test"
 SIZE = "256M" if FULL else "32M"
-
-TARGET = r"""
-set -e
-modprobe -a nvmet-rdma brd
-mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-cd /sys/kernel/config/nvmet
-mkdir subsystems/$1 subsystems/$1/namespaces/1 ports/1
-echo 1 > subsystems/$1/attr_allow_any_host
-echo /dev/ram0 > subsystems/$1/namespaces/1/device_path
-echo 1 > subsystems/$1/namespaces/1/enable
-echo rdma > ports/1/addr_trtype
-echo ipv4 > ports/1/addr_adrfam
-echo $2 > ports/1/addr_traddr
-echo 4420 > ports/1/addr_trsvcid
-ln -s /sys/kernel/config/nvmet/subsystems/$1 ports/1/subsystems/$1
-"""
-
-REMOVE = r"""
-cd /sys/kernel/config/nvmet
-rm -f ports/1/subsystems/$1
-rmdir ports/1
-rmdir subsystems/$1/namespaces/1 subsystems/$1
-modprobe -r nvmet-rdma brd
-"""
 
 LINK = f"/sys/kernel/config/nvmet/ports/1/subsystems/{NQN}"
 
@@ -84,12 +61,12 @@ def link(request):
 def nvme(ends):
     target, host = ends
     host.out("modprobe nvme-rdma")
-    target.exec(["/bin/bash", "-c", TARGET, "target", NQN, target.ip4], timeout=60)
+    target.exec(script("interop/scripts/nvmet-add.sh", NQN, target.ip4), timeout=60)
     try:
         yield Nvme(target, host)
     finally:
         host.exec(f"nvme disconnect -n {NQN}", check=False, timeout=60)
-        target.exec(["/bin/bash", "-c", REMOVE, "remove", NQN], check=False, timeout=60)
+        target.exec(script("interop/scripts/nvmet-remove.sh", NQN), check=False, timeout=60)
     # Whoever leaves an object behind keeps the modules from going.
     host.out("modprobe -r nvme-rdma", timeout=60)
     for node in ends:

@@ -8,6 +8,7 @@
 
 from .guest import Guest, GuestError, Result, content, note_leaks, unheard, wait_for
 from .pair import Pair
+from .script import script
 
 __all__ = ["Guest", "GuestError", "Pair", "Result", "content", "note_leaks",
-           "unheard", "wait_for"]
+           "script", "unheard", "wait_for"]

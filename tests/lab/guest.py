@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from . import accel, paths, process
 from .agent import Agent, AgentError
 from .qmp import QMP, Closed
+from .script import script
 
 _serial = itertools.count(1)
 
@@ -457,21 +458,8 @@ class Guest:
     def _spaces(self, limit=None):
         """Address spaces that the kernel has and no process; waits a while until
         they are no more than a limit."""
-        return int(self.out(f"""
-            limit={"" if limit is None else limit}
-            for try in $(seq 20); do
-                echo 1 > /sys/kernel/slab/mm_struct/shrink
-                read -r spaces rest < /sys/kernel/slab/mm_struct/objects
-                for status in /proc/[0-9]*/status; do
-                    while read -r name rest; do
-                        [ "$name" != VmSize: ] || spaces=$((spaces - 1))
-                    done < $status
-                done 2> /dev/null
-                [ -n "$limit" ] && [ $spaces -gt $limit ] || break
-                sleep 0.5
-            done
-            echo $spaces
-            """))
+        args = () if limit is None else (limit,)
+        return int(self.out(script("lab/scripts/address-spaces.sh", *args)))
 
     def leaks(self):
         """What the kernel's leak detector, if it has one, says of our modules.
@@ -482,13 +470,7 @@ class Guest:
         """
         if not paths.finds_faults(self.release):
             return ""
-        found = self.out("""
-            cd /sys/kernel/debug
-            sleep 6
-            echo scan > kmemleak
-            echo scan > kmemleak
-            cat kmemleak
-            """, timeout=600)
+        found = self.out(script("lab/scripts/scan-leaks.sh"), timeout=600)
         objects = [o for o in re.split(r"^(?=unreferenced object)", found, flags=re.M)
                    if "qhca" in o]
         spaces = self._spaces(self._own_spaces) - self._own_spaces

@@ -11,78 +11,9 @@ import tempfile
 
 from . import paths
 from .guest import Guest, GuestError, wait_for
+from .script import script
 
 _serial = itertools.count(1)
-
-# Runs in a guest and leaves it with a configured, RDMA-capable interface.
-# Names the interface by its MAC address, waits for conditions only.
-SETUP = r"""
-set -e
-kind=$1 mac=$2 mtu=$3 ip4=$4 ip6=$5
-shift 5
-fail() { echo "$*" >&2; exit 1; }
-case $kind in
-qhca)
-	modprobe -a ib_uverbs rdma_ucm ib_umad
-	for m in qhca qhca_ib; do
-		[ -e /sys/module/$m ] || {
-			[ -e /run/qhca/modules/$m.ko ] || fail "no $m.ko: run make modules"
-			insmod /run/qhca/modules/$m.ko
-		}
-	done ;;
-*) modprobe virtio_net ;;
-esac
-dev=
-n=0
-while [ -z "$dev" ]; do
-	for d in /sys/class/net/*; do
-		[ "$(cat $d/address)" != "$mac" ] || dev=${d##*/}
-	done
-	n=$((n + 1))
-	[ $n -lt 1500 ] || fail "no network device with address $mac"
-	[ -n "$dev" ] || sleep 0.02
-done
-echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad
-ip link set $dev mtu $mtu up
-ip addr replace $ip4/24 dev $dev
-ip -6 addr replace $ip6/64 dev $dev nodad
-if [ "$kind" = rxe ]; then
-	modprobe -a rdma_rxe ib_uverbs rdma_ucm ib_umad
-	[ -e /sys/class/infiniband/rxe0 ] || rdma link add rxe0 type rxe netdev $dev
-fi
-[ "$kind" = none ] || {
-	n=0
-	until grep -q ACTIVE /sys/class/infiniband/${kind}*/ports/1/state 2> /dev/null; do
-		n=$((n + 1))
-		[ $n -lt 1500 ] || fail "no RDMA port became active"
-		sleep 0.02
-	done
-	# rxe and qhca fill the GID table from a work queue.
-	n=0
-	for gid; do
-		until grep -qx $gid /sys/class/infiniband/*/ports/1/gids/*; do
-			n=$((n + 1))
-			[ $n -lt 1500 ] || fail "no GID $gid"
-			sleep 0.02
-		done
-	done
-}
-echo $dev
-"""
-
-GIDS = r"""
-for d in /sys/class/infiniband/*; do
-	for f in $d/ports/1/gids/*; do
-		i=${f##*/}
-		read -r gid < $f
-		[ $gid = 0000:0000:0000:0000:0000:0000:0000:0000 ] || {
-			read -r type < $d/ports/1/gid_attrs/types/$i
-			read -r netif < $d/ports/1/gid_attrs/ndevs/$i
-			echo ${d##*/} $i $gid $netif $type
-		}
-	done 2> /dev/null
-done
-"""
 
 
 def gid_text(address):
@@ -138,13 +69,13 @@ class Port:
         self._gids = None
         gids = [gid_text(address) for address in (self.ip4, self.ip6, self.link_local)]
         self.netif = self.guest.exec(
-            ["/bin/bash", "-c", SETUP, "setup", self.kind, self.mac, self.mtu, self.ip4, self.ip6,
-             *gids], timeout=150).out.split()[-1]
+            script("lab/scripts/configure-port.sh", self.kind, self.mac, self.mtu, self.ip4,
+                   self.ip6, *gids), timeout=150).out.split()[-1]
 
     def gids(self, refresh=False):
         """[(device, index, gid, type)] of this port's RDMA device, VLANs' included"""
         if self._gids is None or refresh:
-            rows = [line.split() for line in self.guest.out(GIDS).splitlines()]
+            rows = [line.split() for line in self.guest.out(script("lab/scripts/list-gids.sh")).splitlines()]
             mine = {d for d, _, _, n, *_ in rows if n == self.netif}
             self._gids = [(d, int(i), g, " ".join(t)) for d, i, g, n, *t in rows if d in mine]
             if not self._gids:

@@ -20,22 +20,7 @@ from .guest import PATIENCE, GuestError, Result
 # and load modules nobody uses, which takes as long as all the rest of the boot.
 UDEV_RULES = "50-udev-default.rules"
 
-PRELUDE = """\
-export PATH=/run/qhca/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export HOME=/root LC_ALL=C.UTF-8
-mkdir -p /run/qhca
-mount --bind /mnt /run/qhca
-for so in /run/qhca/provider/libqhca-rdmav*.so; do
-	[ ! -e "$so" ] || {
-		libdir=/usr/lib/x86_64-linux-gnu
-		cp -a /run/qhca/provider/lib/* $libdir/
-		ln -sf "../$(basename "$(readlink "$so")")" "$libdir/libibverbs/${so##*/}"
-		mkdir -p /etc/libibverbs.d
-		cp /run/qhca/provider/qhca.driver /etc/libibverbs.d/
-	}
-done
-ulimit -l unlimited
-"""
+PRELUDE = pathlib.Path(__file__).resolve().parent / "scripts/vng-prelude.sh"
 
 
 def _mask_udev_rules(folder, tree):
@@ -47,6 +32,7 @@ def _mask_udev_rules(folder, tree):
 
 
 def _stage(folder, release, files):
+    shutil.copy(PRELUDE, folder)
     (folder / "modules").mkdir()
     for module in paths.modules(release):
         shutil.copy(module, folder / "modules")
@@ -85,7 +71,7 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
         folder = pathlib.Path(folder)
         _stage(folder, release, dict(files or {}))
         _mask_udev_rules(folder / "rules.d", env["tree"])
-        (folder / "command").write_text(PRELUDE + command + "\n")
+        (folder / "command").write_text(f". /mnt/{PRELUDE.name}\n{command}\n")
         # By its place in the tree virtme-ng finds the modules it boots with.
         kernel = pathlib.Path(env["tree"]) / "boot" / f"vmlinuz-{release}"
         argv = ["/usr/bin/python3", str(root / "usr/bin/virtme-ng"),

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Prepares a guest of virtme-ng, whose files for the test are in /mnt, as the other
+# guests are prepared by their /init. It is sourced.
+
+export PATH=/run/qhca/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export HOME=/root LC_ALL=C.UTF-8
+mkdir -p /run/qhca
+mount --bind /mnt /run/qhca
+for so in /run/qhca/provider/libqhca-rdmav*.so; do
+	[ ! -e "$so" ] || {
+		libdir=/usr/lib/x86_64-linux-gnu
+		cp -a /run/qhca/provider/lib/* $libdir/
+		ln -sf "../$(basename "$(readlink "$so")")" "$libdir/libibverbs/${so##*/}"
+		mkdir -p /etc/libibverbs.d
+		cp /run/qhca/provider/qhca.driver /etc/libibverbs.d/
+	}
+done
+ulimit -l unlimited
