@@ -13,10 +13,12 @@ and stopped by one command in it, since a guest that is busy takes long for each
 """
 
 import re
+import shlex
 from dataclasses import dataclass, field
 
 from . import paths, verbs
 from .guest import GuestError
+from .script import script
 
 FLUSHED = 5             # IBV_WC_WR_FLUSH_ERR
 RETRY_EXCEEDED = 12     # IBV_WC_RETRY_EXC_ERR
@@ -30,37 +32,6 @@ MODULE = "qhca_test_load"
 
 # Seconds for whatever is asked of guests that are busy.
 LONG = 240
-
-# run NAME COMMAND: in the background, with its output, its number and its exit code
-# in files. The agent that starts these commands comes before them.
-PRELUDE = r"""
-cd /tmp
-run() {
-	rm -f flow.$1.*
-	setsid nice -n 5 sh -c '
-		f=$1 && shift
-		"$@" > $f.out 2>&1 & echo $! > $f.pid
-		wait $! && echo 0 > $f.code || echo $? > $f.code' sh flow.$1 "${@:2}" > /dev/null 2>&1 < /dev/null &
-	until [ -s flow.$1.pid ]; do sleep 0.02; done
-}
-await() { until "$@"; do sleep 0.05; done; }
-over() { [ -s flow.$1.code ]; }
-reported() { grep -qs ^report: flow.$1.out || over $1; }
-tell() { over $2 || kill -$1 $(cat flow.$2.pid) 2> /dev/null || :; }
-verified() {
-	local n=0 rest
-	case $1 in
-	kernel) read -r n < /sys/module/qhca_test_load/parameters/rounds ;;
-	*) read -r n rest < flow.$1.progress ;;
-	esac 2> /dev/null
-	echo ${n:-0}
-}
-resized() {
-	local v s n=0
-	read -r v s n < flow.$1.progress
-	echo ${n:-0}
-}
-"""
 
 
 @dataclass
@@ -86,13 +57,13 @@ class Traffic:
         self.kinds = kinds
         self.here = {"a": [k for k in kinds if k != "kernel"], "b": list(kinds)}
 
-    def _run(self, node, script, timeout=LONG, check=True):
-        return node.exec(["/bin/bash", "-c", PRELUDE + script], timeout=timeout, check=check)
+    def _run(self, node, commands, timeout=LONG):
+        return node.exec(script("lab/scripts/flow.sh", commands), timeout=timeout)
 
-    def _each(self, script, timeout=LONG):
-        """Runs a script for {kinds}, on each node that has any."""
-        jobs = [(node, node.spawn(["/bin/bash", "-c",
-                                   PRELUDE + script.replace("{kinds}", " ".join(self.here[node.name]))]))
+    def _each(self, command, timeout=LONG):
+        """Runs a command of flow.sh with the kinds of each node that has any."""
+        jobs = [(node, node.spawn(script("lab/scripts/flow.sh",
+                                         f"{command} {' '.join(self.here[node.name])}")))
                 for node in self.pair if self.here[node.name]]
         return {node.name: job.wait(timeout) for node, job in jobs}
 
@@ -107,7 +78,7 @@ class Traffic:
                     lines.append(f"run {kind} qhca-traffic -d {node.ibdev} -g {node.gid_index()} "
                                  f"-p {ports[kind]} -k {kind} -o flow.{kind}.progress {host}")
             for kind in set(RDMA) & set(self.here[node.name]) if node is a else ():
-                lines.append(f"until {verbs.listening(ports[kind])} || over {kind}; do sleep 0.02; done")
+                lines.append(f"await_or_over {kind} {shlex.quote(verbs.listening(ports[kind]))}")
             self._run(node, "\n".join(lines))
         if "kernel" in self.kinds:
             path = f"/tmp/{MODULE}.ko"
@@ -127,41 +98,20 @@ class Traffic:
         kinds = self.kinds if kinds is None else kinds
         wanted = {node: " ".join(f"{k}:{ENOUGH[k]}" for k in here if k in kinds)
                   for node, here in self.here.items()}
-        script = r"""
-            declare -A least
-            for w in {wanted}; do least[${w%:*}]=$(($(verified ${w%:*}) + ${w#*:})); done
-            for k in ${!least[@]}; do
-                until [ $(verified $k) -ge ${least[$k]} ]; do
-                    ! over $k || { echo "$k has ended: $(cat flow.$k.out)"; exit 1; }
-                    sleep 0.1
-                done
-            done"""
         for node in self.pair:
             if wanted[node.name]:
                 try:
-                    self._run(node, script.replace("{wanted}", wanted[node.name]), timeout)
+                    self._run(node, f"progress {wanted[node.name]}", timeout)
                 except GuestError as error:
                     raise GuestError(f"no progress: {error}\n{self._state()}") from None
         return self
 
     def _state(self):
-        script = """for k in {kinds}; do
-            echo "$k: $(verified $k) $(cat flow.$k.out flow.$k.code 2> /dev/null)"
-        done; dmesg | grep %s: | tail -n 5""" % MODULE
-        return "\n".join(f"{name}: {done.out}" for name, done in self._each(script).items())
+        return "\n".join(f"{name}: {done.out}" for name, done in self._each("state").items())
 
     def resize(self, sig):
         """Has all ends resize queues, and waits until they have."""
-        self._each(r"""
-            declare -A before
-            for k in {kinds}; do
-                case $k in flood|kernel) continue ;; esac
-                before[$k]=$(resized $k)
-                tell %s $k
-            done
-            for k in ${!before[@]}; do
-                until over $k || [ $(resized $k) -gt ${before[$k]} ]; do sleep 0.05; done
-            done""" % sig)
+        self._each(f"resize {sig}")
 
     def wait_over(self, node, kinds, timeout=LONG):
         """Waits until ends have ended by themselves."""
@@ -190,14 +140,8 @@ class Traffic:
             reports["kernel", "b"] = self._stop_consumer()
         self.here = ends
         # No end may go while the other has requests on the way to it.
-        self._each("for k in {kinds}; do tell TERM $k; done; for k in {kinds}; do await reported $k; done")
-        done = self._each("""
-            for k in {kinds}; do tell TERM $k; done
-            for k in {kinds}; do
-                await over $k
-                echo "flow $k $(cat flow.$k.code)"
-                cat flow.$k.out
-            done""")
+        self._each("report")
+        done = self._each("finish")
         self.here = {"a": [], "b": []}
         for node, result in done.items():
             for part in result.out.split("flow ")[1:]:
@@ -216,6 +160,4 @@ class Traffic:
         """After a failure: ends what there is."""
         for node in self.pair:
             if node.running and self.here[node.name]:
-                script = "for p in flow.*.pid; do [ -e ${p%.pid}.code ] || kill -KILL $(cat $p); done; " \
-                         f"! [ -e /sys/module/{MODULE} ] || rmmod {MODULE}"
-                node.exec(f"cd /tmp; {{ {script}; }} 2> /dev/null; :", check=False)
+                node.exec(script("lab/scripts/flow.sh", "abandon"), check=False)
