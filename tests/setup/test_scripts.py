@@ -2,6 +2,7 @@
 """The scripts when something goes wrong: they say so, leave nothing half-made, and
 do it right the next time."""
 
+import ast
 import json
 import os
 import pathlib
@@ -40,6 +41,18 @@ def test_shellcheck():
                 note["code"] != 2310:
             continue
         found.append(f"{note['file']}:{note['line']}: {note['message']} [{name}]")
+    assert not found, "\n".join(found)
+
+
+def test_shell_is_in_files():
+    """No Python string holds a shell script of several lines, which nothing would check."""
+    found = []
+    for path in (paths.TOP / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and \
+                    re.search(r"^\s*(done|fi|esac|set -e)\b.*$", node.value, re.M) and \
+                    node.value.count("\n") > 1:
+                found.append(f"{path.relative_to(paths.TOP)}:{node.lineno}")
     assert not found, "\n".join(found)
 
 

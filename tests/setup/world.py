@@ -21,16 +21,6 @@ from lab import paths
 KERNELS = ("6.12.1-amd64", "7.2.1-amd64")
 QEMU_BYTES = 3 << 20
 
-# configure of the QEMU here: its build is a copy, after what $BUILD_DOES says.
-CONFIGURE = """\
-#!/bin/sh
-cat > build.ninja << EOF
-rule copy
-  command = ${BUILD_DOES:-:} && cat ../src/hw/Kconfig ../src/hw/rdma/qhca/qhca.c ../src/blob > \\$out.tmp && mv \\$out.tmp \\$out
-build qemu-system-x86_64: copy ../src/blob ../src/hw/Kconfig ../src/hw/rdma/qhca/qhca.c
-EOF
-"""
-
 PATCH = """\
 --- a/hw/Kconfig
 +++ b/hw/Kconfig
@@ -46,113 +36,14 @@ add_subdirectory(providers/rxe)
 add_subdirectory(providers/rxe/man)
 """
 
-# What stands for tools that need root, a network or minutes.
-TOOLS = {
-    "sudo": """
-        while :; do case $1 in -*) shift ;; *) break ;; esac; done
-        [ $# -eq 0 ] || exec "$@"
-        """,
-    "apt-get": """
-        conf=
-        [ "$1" != -c ] || { conf=$2; shift 2; }
-        lists=${conf%/*}/lists
-        case "$*" in
-        "--print-uris update") echo "'http://archive.invalid/debian/dists/stable/InRelease' x 0" ;;
-        indextargets*) [ ! -e $lists/Packages ] || printf 'Packages\\nSources\\n' ;;
-        "-qq update")
-            if [ -e "$WORLD/offline" ]; then
-                ! grep -q 'Error-Mode "any"' "$conf" || { echo "E: no network" >&2; exit 100; }
-                exit 0
-            fi
-            touch $lists/Packages ;;
-        *--print-uris*)
-            for last; do :; done
-            file=$(echo $WORLD/archive/${last}_*)
-            sum=$(/usr/bin/sha256sum < $file)
-            echo "'http://archive.invalid/${file##*/}' ${file##*/} $(stat -c %s $file) SHA256:${sum%% *}" ;;
-        *download\\ virtme-ng) cp $WORLD/archive/virtme-ng.deb . ;;
-        *) exit 1 ;;
-        esac
-        """,
-    "apt-cache": """
-        [ "$1" != -c ] || { [ -e ${2%/*}/lists/Packages ] || exit 100; shift 2; }
-        case "$*" in
-        *"--only-source qemu") echo "Version: 1:10.0.2+ds-1" ;;
-        *linux-image-amd64) echo "Depends: linux-image-7.2.1-amd64 (= 7.2.1-1)" ;;
-        *) exit 100 ;;
-        esac
-        """,
-    "apt-helper": """
-        case $WORLD_DOWNLOAD in
-        cut) head -c 1000 $WORLD/archive/${5##*/} > $6; exit 0 ;;
-        lost) head -c 1000 $WORLD/archive/${5##*/} > $6; exit 100 ;;
-        esac
-        cp $WORLD/archive/${5##*/} $6
-        """,
-    "mmdebstrap": """
-        while [ $# -gt 3 ]; do shift; done
-        cp -R $WORLD/archive/tree "$2"
-        """,
-    "depmod": "",
-    "mke2fs": """
-        for last; do :; done
-        dir=$(echo "$*" | sed 's/.* -d \\([^ ]*\\) .*/\\1/')
-        (cd $dir && find . -type f) | sort > $last
-        """,
-    "chroot": """
-        case $2 in
-        dpkg-query) printf 56.1 ;;
-        esac
-        """,
-    # in_tree's: a mount, which is left out, and a chroot
-    "unshare": """
-        shift 3
-        tree=$5 dir=$7
-        shift 7
-        cd $tree$dir && exec "$@"
-        """,
-    "make": """
-        case "$*" in
-        *modules) echo one > qhca.ko; echo two > qhca_ib.ko; echo three > test.ko ;;
-        *) echo program > ../bin/qhca-verify ;;
-        esac
-        """,
-    "cmake": "echo configured > build.ninja",
-    "ninja": """
-        mkdir -p lib bin
-        echo library > lib/libqhca.so.1.0.56
-        echo test > bin/qhca_test_rings
-        """,
-    "modprobe": """
-        for last; do :; done
-        [ $last != crc32c_generic ] || exit 1
-        echo "insmod $2/lib/modules/$4/ext4.ko"
-        """,
-}
+# Shell scripts that stand for tools that need root, a network or minutes.
+TOOLS = pathlib.Path(__file__).resolve().parent / "tools"
 
 # Those whose failure a script can meet. Others, such as cut, do nothing that a
 # disk, a network or a permission could refuse.
 FAILING = ("apt-get apt-cache apt-helper mmdebstrap depmod mke2fs chroot unshare make cmake ninja "
            "modprobe cp mv mkdir rm rsync tar patch install touch truncate mktemp find cat sed awk "
            "sort cpio chmod ln dpkg cmp chown sha256sum du").split()
-
-# Fails as the call whose number is $FAIL_AT; cp leaves half of a file, as it
-# does when a disk is full.
-WRAPPER = """\
-#!/bin/sh
-if [ -n "$FAIL_AT" ]; then
-    printf . >> "$WORLD/calls"
-    if [ "$(stat -c %s "$WORLD/calls")" = "$FAIL_AT" ]; then
-        echo "${0##*/} $*" > "$WORLD/failed"
-        case ${0##*/} in
-        cp) for last; do from=$to to=$last; done
-            [ ! -f "$from" ] || [ -d "$to" ] || head -c $(($(stat -c %s "$from") / 2)) "$from" > "$to" ;;
-        esac
-        echo "${0##*/}: no space left, says this test" >&2
-        exit 77
-    fi
-fi
-"""
 
 
 def executable(path, text):
@@ -210,7 +101,7 @@ class World:
     def _archive(self):
         blob = hashlib.sha256(b"qhca").digest() * (QEMU_BYTES // 32)
         tarball(self.archive / "qemu_10.0.2+ds.orig.tar.gz", "qemu-10.0.2", {
-            "configure": CONFIGURE, "blob": blob, "hw/Kconfig": "one\ntwo\n",
+            "configure": (TOOLS / "configure.sh").read_text(), "blob": blob, "hw/Kconfig": "one\ntwo\n",
             "hw/rdma/meson.build": "", "pc-bios/README": "", "tests/qtest/meson.build": ""})
         tarball(self.archive / "rdma-core_56.1.orig.tar.gz", "rdma-core-56.1", {
             "CMakeLists.txt": CMAKE_LISTS, "providers/rxe/CMakeLists.txt": "",
@@ -233,10 +124,17 @@ class World:
                         self.archive / "virtme-ng.deb"], check=True, stdout=subprocess.DEVNULL)
 
     def _tools(self):
-        for name in set(TOOLS) | set(FAILING):
-            text = WRAPPER if name in FAILING else "#!/bin/sh\n"
-            text += TOOLS.get(name) or (f'exec {shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")} "$@"\n'
-                                        if name not in TOOLS else "")
+        tools = {path.stem: path for path in TOOLS.glob("*.sh")}
+        fail_once = tools.pop("fail-once")
+        tools.pop("configure")
+        for name in set(tools) | set(FAILING):
+            text = "#!/bin/sh\n"
+            if name in FAILING:
+                text += f". {fail_once}\n"
+            if name in tools:
+                text += f". {tools[name]}\n"
+            else:
+                text += f'exec {shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")} "$@"\n'
             executable(self.bin / name, text)
 
     def environment(self, **more):
