@@ -125,7 +125,8 @@ def test_rings_fail(victim):
     victim.let(fail=3)
     done = node.exec(f"ethtool -G {node.netif} tx 64", check=False)
     assert not done.ok
-    assert victim.logged("queue not restarted") == 1
+    # On a slow guest the driver has tried again by now.
+    assert victim.logged("queue not restarted") >= 1
     node.wait_until(f"ping -c 1 -W 1 {node.peer.ip4}")
     assert victim.logged("queue not restarted") == 2
     current = node.out(f"ethtool -g {node.netif}").partition("Current")[2]
