@@ -177,7 +177,8 @@ class Cell:
 
     @property
     def id(self):
-        return f"{'all' if self.kinds == KINDS else '+'.join(self.kinds)}-{self.operation}"
+        # "all" would be a part of rc-small.
+        return f"{'every' if self.kinds == KINDS else '+'.join(self.kinds)}-{self.operation}"
 
 
 def cells():
