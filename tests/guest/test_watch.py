@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A kernel that complains fails a test, whenever it does."""
+"""A kernel, or a sanitized QEMU, that complains fails a test, whenever it does."""
 
 import os
 import re
@@ -47,6 +47,10 @@ def test_complaint(guest):
 def test_sound_again(guest):
     pass
 
+def test_qemu(guest):
+    with open(guest.qemu_log, "a") as f:
+        f.write("../src/util/iov.c:1:2: runtime error: null pointer\\n")
+
 @pytest.fixture
 def failing():
     yield
@@ -64,7 +68,7 @@ def test_last(guest):
 def test_command(qhca_pair, report):
     """In a command that succeeds; it is told of once."""
     node = qhca_pair.a
-    with pytest.raises(AssertionError, match="kernel of a: .*" + re.escape(report[:20])):
+    with pytest.raises(AssertionError, match="kernel or QEMU of a: .*" + re.escape(report[:20])):
         with content(*qhca_pair):
             node.exec(["/bin/sh", "-c", f"echo '<4>{report}' > /dev/kmsg"])
     assert unheard() == []
@@ -90,10 +94,10 @@ def test_between_tests(tmp_path):
                           env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     print(done.stdout)
-    assert done.returncode == 1 and done.stdout.endswith("5 passed, 3 failed\n")
+    assert done.returncode == 1 and done.stdout.endswith("6 passed, 4 failed\n")
     errors = [line for line in done.stdout.splitlines() if line.startswith("ERROR ")]
     assert [e.split("::")[1].split()[0] for e in errors] == \
-        ["test_complaint", "test_two_failures", "test_last"]
+        ["test_complaint", "test_qemu", "test_two_failures", "test_last"]
     for text in ("a: WARNING: in the test", "a: BUG: KASAN: beside it", "what else went wrong",
-                 "a: BUG: as it ends"):
+                 "runtime error: null pointer", "a: BUG: as it ends"):
         assert text in done.stdout

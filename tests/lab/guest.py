@@ -61,12 +61,12 @@ def wait_for(condition, timeout, what, interval=0.05):
 
 @contextlib.contextmanager
 def content(*nodes):
-    """Meanwhile no QEMU may end and no kernel complain."""
+    """Meanwhile no QEMU may end, nor it or a kernel complain."""
     yield
     for node in nodes:
         assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
         complaints = node.new_complaints()
-        assert not complaints, f"kernel of {node.name}: {complaints}"
+        assert not complaints, f"kernel or QEMU of {node.name}: {complaints}"
 
 
 # Guests that run, and what was found in those that ended.
@@ -75,7 +75,7 @@ _left = []
 
 
 def unheard():
-    """What the kernels of all guests have complained of and nobody was told yet.
+    """What all guests' kernels and QEMUs have complained of and nobody was told yet.
 
     Of guests that have ended since, too: lines with the guest's name. What this
     returns, and what fails content(), is told once.
@@ -187,7 +187,7 @@ class Guest:
         self.agent = None
         self.qmp_client = None
         self._mark = 0
-        self._heard = 0
+        self._heard = {}            # numbers of complaints that were told of, by whose they are
         self._own_spaces = 0
 
     # -- life -------------------------------------------------------------
@@ -273,8 +273,8 @@ class Guest:
                     process_group=None if self.console == "stdio" else 0,
                     stdin=None if self.console == "stdio" else subprocess.DEVNULL,
                     stdout=None if self.console == "stdio" else log, stderr=log)
-            # QEMU begins a new console.
-            self._heard = 0
+            # QEMU begins a new console, and its log was begun anew.
+            self._heard = {}
             _running.append(self)
             agent_far.close()
             qmp_far.close()
@@ -449,11 +449,20 @@ class Guest:
                          r"pagealloc:")
         return [line for line in self.console_text().splitlines() if bad.search(line)]
 
+    def qemu_complaints(self):
+        """Lines in its log by which a sanitized QEMU reports trouble. It goes on after
+        most of it."""
+        bad = re.compile(r": runtime error: |ERROR: (Address|Leak)Sanitizer")
+        text = self.qemu_log.read_text(errors="replace") if self.qemu_log.exists() else ""
+        return [line for line in text.splitlines() if bad.search(line)]
+
     def new_complaints(self):
-        """Those that nobody was told of, each once."""
-        lines = self.kernel_complaints()
-        lines, self._heard = lines[self._heard:], len(lines)
-        return lines
+        """Those of the kernel and of QEMU that nobody was told of, each once."""
+        new = []
+        for name, lines in ("kernel", self.kernel_complaints()), ("QEMU", self.qemu_complaints()):
+            new += lines[self._heard.get(name, 0):]
+            self._heard[name] = len(lines)
+        return new
 
     def _spaces(self, limit=None):
         """Address spaces that the kernel has and no process; waits a while until
