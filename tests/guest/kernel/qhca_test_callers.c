@@ -20,7 +20,7 @@
 #include <linux/uaccess.h>
 
 /* For its numbers of objects, and the seam to qhca.ko. */
-#include "qhca_ib.h"
+#include "queue.h"
 #include "rdma_device.h"
 
 #define REGION		(16 * PAGE_SIZE)

@@ -18,7 +18,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "../../../drivers/infiniband/hw/qhca/qhca_ib.h"
+#include "../../../drivers/infiniband/hw/qhca/queue.h"
 #include "rdma_device.h"
 
 #define PATIENCE	(60 * HZ)

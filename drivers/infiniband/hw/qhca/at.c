@@ -15,7 +15,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 #define QHCA_AT_ENTRIES		BIT(QHCA_AT_BITS)
 

@@ -5,7 +5,7 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static_assert((int)QHCA_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert((int)QHCA_WC_REM_ACCESS_ERR == (int)IB_WC_REM_ACCESS_ERR);

@@ -6,7 +6,7 @@
 #include <linux/if_vlan.h>
 #include <rdma/ib_mad.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static u64 qhca_device_cap_flags(struct qhca_ib_dev *dev)
 {

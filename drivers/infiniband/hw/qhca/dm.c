@@ -13,7 +13,7 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 /**
  * qhca_dms_create - take charge of device memory

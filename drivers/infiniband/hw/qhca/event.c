@@ -4,7 +4,7 @@
  */
 #include <linux/netdevice.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static void qhca_cq_async(struct qhca_ib_dev *dev, u32 cqn)
 {

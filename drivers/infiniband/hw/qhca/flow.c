@@ -7,7 +7,7 @@
 #include <linux/bitfield.h>
 #include <linux/slab.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static_assert((int)QHCA_FLOW_NORMAL == (int)IB_FLOW_ATTR_NORMAL);
 static_assert((int)QHCA_FLOW_ALL_DEFAULT == (int)IB_FLOW_ATTR_ALL_DEFAULT);

@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include <net/addrconf.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static const struct ib_device_ops qhca_dev_ops = {
 	.owner = THIS_MODULE,

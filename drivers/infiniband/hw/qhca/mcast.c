@@ -15,7 +15,7 @@
  */
 #include <linux/slab.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 /**
  * struct qhca_mcast - a group that a QP is attached to

@@ -19,7 +19,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 #define QHCA_IB_ACCESS							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\

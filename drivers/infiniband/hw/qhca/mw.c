@@ -2,7 +2,7 @@
 /*
  * Memory windows: entries that only work requests make valid.
  */
-#include "qhca_ib.h"
+#include "mem.h"
 
 int qhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {

@@ -10,7 +10,7 @@
 
 #include <rdma/ib_umem_odp.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 /* Pages that are brought in at once, at most. */
 #define QHCA_ODP_BATCH		256

@@ -8,7 +8,7 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 /**
  * qhca_mmap_insert - let a process map something

@@ -29,7 +29,7 @@
 #define UVERBS_MODULE_NAME qhca_ib
 #include <rdma/uverbs_named_ioctl.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 /* Smaller pieces of free memory are not worth a row. */
 #define QHCA_POOL_MIN_ORDER	4

@@ -4,7 +4,7 @@
  */
 #include <linux/log2.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static const u8 qhca_wqe_opcode[] = {
 	[IB_WR_RDMA_WRITE] = QHCA_WQE_WRITE,

@@ -5,7 +5,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/overflow.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 int qhca_qbuf_alloc(struct qhca_ib_dev *dev, struct qhca_qbuf *buf, u32 length)
 {

@@ -2,7 +2,7 @@
 /*
  * Queue pairs: creation, states, queries.
  */
-#include "qhca_ib.h"
+#include "queue.h"
 
 static_assert((int)QHCA_QPS_RESET == (int)IB_QPS_RESET);
 static_assert((int)QHCA_QPS_RTS == (int)IB_QPS_RTS);

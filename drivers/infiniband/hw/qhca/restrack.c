@@ -5,7 +5,7 @@
 #include <net/netlink.h>
 #include <uapi/rdma/rdma_netlink.h>
 
-#include "qhca_ib.h"
+#include "queue.h"
 
 static int qhca_nest_end(struct sk_buff *msg, struct nlattr *nest, int err)
 {

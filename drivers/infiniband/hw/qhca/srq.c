@@ -2,7 +2,7 @@
 /*
  * Shared receive queues.
  */
-#include "qhca_ib.h"
+#include "queue.h"
 
 /* For events; the caller drops the reference. */
 struct qhca_srq *qhca_srq_get(struct qhca_ib_dev *dev, u32 srqn)

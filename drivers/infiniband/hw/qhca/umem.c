@@ -14,7 +14,7 @@
 #include <linux/gfp.h>
 #include <linux/iommu.h>
 
-#include "qhca_ib.h"
+#include "mem.h"
 
 /*
  * Are these whole pages bounced?  Behind an IOMMU dma_need_sync() says yes
