@@ -194,8 +194,15 @@ int qhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice how,
 		   u32 flags, struct ib_sge *sg_list, u32 num_sge,
 		   struct uverbs_attr_bundle *attrs);
 
+/* key.c */
+u32 qhca_hw_access(int access);
+int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key);
+void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
+		      const struct qhca_pte *pte, u32 ctrl);
+void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
+int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index, bool force);
+
 /* mr.c */
-struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			       u64 virt, int access, QHCA_DMAH_PARAM
 			       struct ib_udata *udata);
@@ -210,20 +217,24 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 			     struct ib_dm_mr_attr *attr,
 			     struct uverbs_attr_bundle *attrs);
+int qhca_check_access(struct qhca_ib_dev *dev, int access);
+struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access);
+void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr);
+
+/* mr_kernel.c */
+struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			    u32 max_num_sg);
 int qhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		   unsigned int *sg_offset);
-u32 qhca_hw_access(int access);
-int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key);
-void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
-		      const struct qhca_pte *pte, u32 ctrl);
-void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what);
+void qhca_page_list_free(struct qhca_ib_dev *dev, struct qhca_mr *mr);
 
 /* pool.c */
-extern const struct uapi_definition qhca_pool_defs[];
 void qhca_pool_create(struct qhca_ib_dev *dev);
 void qhca_pool_destroy(struct qhca_ib_dev *dev);
+
+/* pool_buf.c */
+extern const struct uapi_definition qhca_pool_defs[];
 void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf);
 struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
 				    int access, u64 *offset);

@@ -6,15 +6,6 @@
  * memory that the driver writes.  Making one takes no command: the device
  * caches no key that it has not found valid.  Ending one takes a command, after
  * which the device has neither a copy of the entry nor an access under way.
- *
- * Keys.  The index is the entry's.  The low octet is another one each time an
- * index is used, so that a key which outlives its region opens nothing; the
- * entry of a freed index remembers the last one.
- *
- * The device itself writes to entries that work requests may change: those of
- * windows and of fast registrations, and the number of windows in those of
- * regions.  Such a write may cross one of ours, so the procedures that end an
- * entry look again after the device has let go of it.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -27,153 +18,17 @@
 	 IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_HUGETLB |	\
 	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
 
-u32 qhca_hw_access(int access)
-{
-	u32 hw = 0;
-
-	if (access & IB_ACCESS_LOCAL_WRITE)
-		hw |= QHCA_ACCESS_LOCAL_WRITE;
-	if (access & IB_ACCESS_REMOTE_WRITE)
-		hw |= QHCA_ACCESS_REMOTE_WRITE;
-	if (access & IB_ACCESS_REMOTE_READ)
-		hw |= QHCA_ACCESS_REMOTE_READ;
-	if (access & IB_ACCESS_REMOTE_ATOMIC)
-		hw |= QHCA_ACCESS_REMOTE_ATOMIC;
-	if (access & IB_ACCESS_MW_BIND)
-		hw |= QHCA_ACCESS_MW_BIND;
-	if (access & IB_ZERO_BASED)
-		hw |= QHCA_ACCESS_ZERO_BASED;
-	if (access & IB_ACCESS_FLUSH_GLOBAL)
-		hw |= QHCA_ACCESS_FLUSH_GLOBAL;
-	if (access & IB_ACCESS_FLUSH_PERSISTENT)
-		hw |= QHCA_ACCESS_FLUSH_PERSISTENT;
-	return hw;
-}
-
 /*
  * Relaxed ordering and huge pages are hints that need no heed here.  No region
  * may be flushed for persistence: what keeps a guest's memory, the guest cannot
  * know.
  */
-static int qhca_check_access(struct qhca_ib_dev *dev, int access)
+int qhca_check_access(struct qhca_ib_dev *dev, int access)
 {
 	if (access & ~QHCA_IB_ACCESS)
 		return -EOPNOTSUPP;
 	if (access & IB_ACCESS_FLUSH_GLOBAL && !qhca_has(dev, QHCA_FEAT_FLUSH))
 		return -EOPNOTSUPP;
-	return 0;
-}
-
-/* ------------------------------------------------------------------------
- * Keys and their entries
- */
-
-int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key)
-{
-	u32 ctrl;
-	int err;
-
-	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_PT, index);
-	if (err)
-		return err;
-
-	ctrl = le32_to_cpu(READ_ONCE(qhca_pte(dev->qdev, *index)->ctrl));
-	*key = *index << 8 |
-	       QHCA_KEY_OCTET(QHCA_GET(QHCA_PTE_OCTET, ctrl) + 1);
-	return 0;
-}
-
-/* The entry is the device's to see once @ctrl is in place. */
-void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
-		      const struct qhca_pte *pte, u32 ctrl)
-{
-	struct qhca_pte *hw = qhca_pte(dev->qdev, index);
-
-	hw->access = pte->access;
-	hw->pd = pte->pd;
-	hw->at_key = cpu_to_le32(index);
-	hw->start = pte->start;
-	hw->length = pte->length;
-	hw->at_base = pte->at_base;
-	hw->at_offset = pte->at_offset;
-	hw->qpn = 0;
-	hw->gvmi = 0;
-	hw->windows = 0;
-	hw->pool_block = pte->pool_block;
-	dma_wmb();
-	WRITE_ONCE(hw->ctrl, cpu_to_le32(ctrl));
-}
-
-/* Afterwards the device has let go of what @what names; it may be dead. */
-void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
-{
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_INVALIDATE_KEY,
-		.index = index,
-		.param = what,
-	};
-
-	/* The entry's new state before the command. */
-	wmb();
-	qhca_refused(dev, cmd.opcode, index, qhca_cmd_exec(dev->qdev, &cmd));
-}
-
-/*
- * Free the entries of all windows on a region, whose key has ended; their
- * owners still have the objects.  Under the lock a window keeps its index.
- */
-static void qhca_key_end_windows(struct qhca_ib_dev *dev, u32 index)
-{
-	const __le32 state = cpu_to_le32(QHCA_PTE_STATE);
-	struct qhca_pte *pte;
-	struct qhca_mw *mw;
-	unsigned long i;
-	bool on;
-
-	xa_for_each(&dev->mws, i, mw) {
-		on = false;
-		xa_lock(&dev->mws);
-		if (xa_load(&dev->mws, i)) {
-			pte = qhca_pte(dev->qdev, i);
-			on = le32_to_cpu(READ_ONCE(pte->at_key)) == index;
-			if (on)
-				WRITE_ONCE(pte->ctrl,
-					   READ_ONCE(pte->ctrl) & ~state);
-		}
-		xa_unlock(&dev->mws);
-		if (on)
-			qhca_key_invalidate(dev, i, QHCA_INVAL_PT);
-		cond_resched();
-	}
-}
-
-/*
- * End the region of an entry, keeping its octet.  Windows on it have to go
- * first, unless @force: then they are ended, too.  A fast registration that
- * crosses makes the entry valid again, a bind makes it busy.
- */
-static int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index, bool force)
-{
-	struct qhca_pte *pte = qhca_pte(dev->qdev, index);
-	__le32 old, freed;
-
-	do {
-		if (READ_ONCE(pte->windows) && !force && !qhca_is_dead(dev))
-			return -EBUSY;
-		old = READ_ONCE(pte->ctrl);
-		freed = old & cpu_to_le32(QHCA_PTE_OCTET);
-		WRITE_ONCE(pte->ctrl, freed);
-
-		qhca_key_invalidate(dev, index, QHCA_INVAL_PT | QHCA_INVAL_AT);
-		if (qhca_is_dead(dev))
-			return 0;
-		if (READ_ONCE(pte->windows) && force) {
-			qhca_key_end_windows(dev, index);
-		} else if (READ_ONCE(pte->windows)) {
-			WRITE_ONCE(pte->ctrl, old);
-			return -EBUSY;
-		}
-	} while (READ_ONCE(pte->ctrl) != freed || READ_ONCE(pte->windows));
 	return 0;
 }
 
@@ -278,7 +133,7 @@ static void qhca_mr_set_range(struct qhca_mr *mr, u64 virt, u64 length)
 }
 
 /* An object with a key of its own, of which the device knows nothing yet. */
-static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
+struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 {
 	struct qhca_mr *mr;
 	int err;
@@ -298,7 +153,7 @@ static struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 	return mr;
 }
 
-static void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
+void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
 	qhca_index_free(dev->qdev, QHCA_TABLE_PT, mr->index);
 	kfree(mr);
@@ -549,15 +404,6 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	return NULL;
 }
 
-static void qhca_page_list_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
-{
-	if (!mr->pages)
-		return;
-	dma_unmap_single(qhca_dma_dev(dev), mr->pages_dma,
-			 mr->max_pages * sizeof(*mr->pages), DMA_TO_DEVICE);
-	kfree(mr->pages);
-}
-
 /*
  * Fails only while memory windows are bound to the region, and not when the core
  * undoes a registration, whose object is in no list yet: another thread may have
@@ -626,130 +472,4 @@ struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 			 QHCA_PUT(QHCA_PTE_OCTET,
 				  QHCA_KEY_OCTET(mr->ibmr.lkey)));
 	return &mr->ibmr;
-}
-
-/* ------------------------------------------------------------------------
- * Kernel regions
- */
-
-struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	struct qhca_pte pte = {
-		.pd = cpu_to_le32(to_qpd(ibpd)->pdn),
-		.length = cpu_to_le64(U64_MAX),
-	};
-	struct qhca_mr *mr;
-	int err;
-
-	err = qhca_check_access(dev, access);
-	if (err)
-		return ERR_PTR(err);
-
-	mr = qhca_mr_alloc(dev, access);
-	if (IS_ERR(mr))
-		return ERR_CAST(mr);
-
-	pte.access = cpu_to_le32(qhca_hw_access(access));
-	qhca_key_publish(dev, mr->index, &pte,
-			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
-			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_DMA) |
-			 QHCA_PUT(QHCA_PTE_OCTET,
-				  QHCA_KEY_OCTET(mr->ibmr.lkey)));
-	return &mr->ibmr;
-}
-
-/* The device copies the list into the tree when it executes REG_MR. */
-static int qhca_fast_reg_alloc(struct qhca_ib_dev *dev, struct qhca_mr *mr,
-			       u32 max_pages)
-{
-	size_t size = max_pages * sizeof(*mr->pages);
-	int err;
-
-	err = qhca_at_build_blank(dev, &mr->at, max_pages);
-	if (err)
-		return err;
-
-	mr->max_pages = max_pages;
-	mr->pages = kzalloc(size, GFP_KERNEL_ACCOUNT);
-	if (!mr->pages)
-		goto err_at;
-
-	mr->pages_dma = dma_map_single(qhca_dma_dev(dev), mr->pages, size,
-				       DMA_TO_DEVICE);
-	if (dma_mapping_error(qhca_dma_dev(dev), mr->pages_dma))
-		goto err_pages;
-	return 0;
-
-err_pages:
-	kfree(mr->pages);
-err_at:
-	qhca_at_free(dev, &mr->at);
-	return -ENOMEM;
-}
-
-struct ib_mr *qhca_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			    u32 max_num_sg)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
-	struct qhca_pte pte = {
-		.pd = cpu_to_le32(to_qpd(ibpd)->pdn),
-		.pool_block = cpu_to_le32(max_num_sg),
-	};
-	struct qhca_mr *mr;
-	int err;
-
-	if (type != IB_MR_TYPE_MEM_REG)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (!max_num_sg || max_num_sg > QHCA_MAX_FAST_REG_PAGES)
-		return ERR_PTR(-EINVAL);
-
-	mr = qhca_mr_alloc(dev, 0);
-	if (IS_ERR(mr))
-		return ERR_CAST(mr);
-
-	err = qhca_fast_reg_alloc(dev, mr, max_num_sg);
-	if (err) {
-		qhca_mr_free(dev, mr);
-		return ERR_PTR(err);
-	}
-	pte.at_base = cpu_to_le64(mr->at.base);
-	qhca_key_publish(dev, mr->index, &pte, QHCA_PTE_REMOTE_INV |
-			 QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_INVALIDATED) |
-			 QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_FAST_REG) |
-			 QHCA_PUT(QHCA_PTE_OCTET,
-				  QHCA_KEY_OCTET(mr->ibmr.lkey)) |
-			 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, mr->at.page_shift) |
-			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
-	return &mr->ibmr;
-}
-
-static int qhca_set_page(struct ib_mr *ibmr, u64 addr)
-{
-	struct qhca_mr *mr = to_qmr(ibmr);
-
-	if (unlikely(mr->num_pages == mr->max_pages))
-		return -ENOMEM;
-	mr->pages[mr->num_pages++] = cpu_to_le64(addr);
-	return 0;
-}
-
-int qhca_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
-		   unsigned int *sg_offset)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
-	struct qhca_mr *mr = to_qmr(ibmr);
-	size_t size = mr->max_pages * sizeof(*mr->pages);
-	int n;
-
-	if (!(ibmr->page_size & dev->qdev->caps.page_sizes))
-		return -EINVAL;
-
-	mr->num_pages = 0;
-	dma_sync_single_for_cpu(qhca_dma_dev(dev), mr->pages_dma, size,
-				DMA_TO_DEVICE);
-	n = ib_sg_to_pages(ibmr, sg, sg_nents, sg_offset, qhca_set_page);
-	dma_sync_single_for_device(qhca_dma_dev(dev), mr->pages_dma, size,
-				   DMA_TO_DEVICE);
-	return n;
 }

@@ -243,7 +243,7 @@ static inline void qhca_ref_drain(struct qhca_ref *ref)
 	wait_for_completion(&ref->gone);
 }
 
-/* main.c */
+/* object.c */
 void qhca_destroy_object(struct qhca_ib_dev *dev, u16 opcode, u32 index);
 void qhca_refused(struct qhca_ib_dev *dev, u16 opcode, u32 index, int err);
 int qhca_create_object(struct qhca_ib_dev *dev, u16 opcode, u32 index,

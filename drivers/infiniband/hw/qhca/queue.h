@@ -217,6 +217,17 @@ static inline struct qhca_srq *to_qsrq(struct ib_srq *ibsrq)
 	return container_of(ibsrq, struct qhca_srq, ibsrq);
 }
 
+static inline bool qhca_qp_is_xrc(const struct qhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI ||
+	       qp->ibqp.qp_type == IB_QPT_XRC_TGT;
+}
+
+static inline bool qhca_qp_is_reliable(const struct qhca_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_RC || qhca_qp_is_xrc(qp);
+}
+
 /* cq.c */
 int qhca_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct uverbs_attr_bundle *attrs);
@@ -224,24 +235,29 @@ int qhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 		   struct ib_udata *udata);
 int qhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 usec);
-int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
-int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void qhca_cq_join(struct qhca_ib_dev *dev, struct qhca_cq *cq);
 void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq);
-void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp);
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe);
 struct qhca_cq *qhca_cq_get(struct qhca_ib_dev *dev, u32 cqn);
 void qhca_flush_work(struct work_struct *work);
 
+/* poll.c */
+int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp);
+
 /* qp.c */
 int qhca_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr,
 		   struct ib_udata *udata);
+int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+struct qhca_qp *qhca_qp_get(struct qhca_ib_dev *dev, u32 qpn);
+void qhca_qp_forget_cqes(struct qhca_qp *qp);
+
+/* qp_state.c */
 int qhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata);
 int qhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		  struct ib_qp_init_attr *init_attr);
-int qhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-struct qhca_qp *qhca_qp_get(struct qhca_ib_dev *dev, u32 qpn);
 void qhca_qp_in_error(struct qhca_qp *qp, bool requester);
 
 /* post.c */
