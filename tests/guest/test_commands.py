@@ -12,12 +12,12 @@ from lab import content, paths
 def node(qhca_pair):
     """Without the RDMA driver, whose place the test's takes."""
     found = qhca_pair.b
-    for name in ("qhca_test_commands", "qhca_test_alloc"):
+    for name in ("qhca_test_commands", "qhca_test_fail"):
         found.push(paths.BUILD / "modules" / found.release / f"{name}.ko", f"/tmp/{name}.ko")
     found.exec("rmmod qhca_ib")
     with content(found):
         yield found
-    found.exec("rmmod qhca_test_alloc qhca_test_commands; :", check=False)
+    found.exec("rmmod qhca_test_fail qhca_test_commands; :", check=False)
     found.configure()
     qhca_pair.wait_link()
 
@@ -36,7 +36,8 @@ def test_reserved_slots(node, tap_points):
 
 def test_table_without_memory(node, tap_points):
     """The table grows no more: numbers come from what there is of it."""
-    node.exec("insmod /tmp/qhca_test_alloc.ko size=131072 skip=1 fail=1000000")
+    node.exec("insmod /tmp/qhca_test_fail.ko kinds=16 size=131072 nth=2 times=1000000",
+              timeout=120)
     tap_points(run(node, "numbers=8192"))
     # Two chunks have 4096 numbers, so it has tried.
-    assert int(node.out("cat /sys/module/qhca_test_alloc/parameters/fail")) < 1000000
+    assert "dma_alloc_attrs" in node.out("cat /sys/module/qhca_test_fail/parameters/failed")

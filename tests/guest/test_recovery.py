@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Deaths of the device, and starts that fail, one after the other.
 
-kernel/qhca_test_alloc.c makes starts fail or the device die in them.
+kernel/qhca_test_fail.c makes starts fail or the device die in them: all of them
+allocate memory that the device is to use.
 """
 
 import os
@@ -14,7 +15,7 @@ from lab import content, devlink, paths
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
 ATTEMPTS = 5
-PARAMETERS = "/sys/module/qhca_test_alloc/parameters"
+PARAMETERS = "/sys/module/qhca_test_fail/parameters"
 
 
 class Victim:
@@ -31,6 +32,10 @@ class Victim:
         """What goes wrong from now on."""
         for name, value in parameters.items():
             self.node.exec(f"echo {value} > {PARAMETERS}/{name}")
+
+    def fail(self, times):
+        """So many starts, from the next one on, fail."""
+        self.let(times=times, nth=1)
 
     def mark(self):
         """The log begins here."""
@@ -58,11 +63,11 @@ class Victim:
 def pair(pairs):
     """Afterwards the devices pass traffic."""
     found = pairs.get("qhca", "qhca")
-    name = "qhca_test_alloc"
+    name = "qhca_test_fail"
     found.b.push(paths.BUILD / "modules" / found.b.release / f"{name}.ko", f"/tmp/{name}.ko")
-    found.b.exec(f"insmod /tmp/{name}.ko")
+    found.b.exec(f"insmod /tmp/{name}.ko kinds=16", timeout=120)
     yield found
-    found.b.exec(f"rmmod {name}")
+    found.b.exec(f"rmmod {name}", timeout=120)
     found.wait_link()
 
 
@@ -77,13 +82,13 @@ def victim(pair):
         with content(*pair):
             yield found
     finally:
-        found.let(fail=0, die=0, lose=0)
+        found.let(nth=0, die=0)
 
 
 def test_start_fails(victim):
     """Recovery tries again when the start fails."""
     before = victim.attempts()
-    victim.let(fail=3)
+    victim.fail(3)
     victim.die()
     victim.wait_log("qhca .*: recovered")
     assert victim.logged("recovery failed") == 3
@@ -103,7 +108,7 @@ def test_death_in_start(victim, when):
 
 def test_reload_fails(victim):
     """Whoever asked for the reload is told, and the device comes back."""
-    victim.let(fail=2)
+    victim.fail(2)
     done = victim.node.exec(f"devlink dev reload pci/{victim.pci}", check=False)
     assert not done.ok and "does not start" in done.err
     victim.wait_log("qhca .*: recovered")
@@ -112,7 +117,7 @@ def test_reload_fails(victim):
 
 def test_flr_fails(victim):
     """The start after a function level reset fails."""
-    victim.let(fail=2)
+    victim.fail(2)
     victim.node.exec(f"echo 1 > /sys/bus/pci/devices/{victim.pci}/reset")
     assert victim.logged("not up after reset") == 1
     victim.wait_log("qhca .*: recovered")
@@ -122,7 +127,7 @@ def test_flr_fails(victim):
 def test_rings_fail(victim):
     """Neither the new rings nor the old ones can be had at first."""
     node = victim.node
-    victim.let(fail=3)
+    victim.fail(3)
     done = node.exec(f"ethtool -G {node.netif} tx 64", check=False)
     assert not done.ok
     # On a slow guest the driver has tried again by now.
@@ -140,11 +145,11 @@ def left_down(victim):
 
 def test_left_down_after_failures(victim):
     """Five attempts, and no more; the module, loaded anew, brings the device back."""
-    victim.let(fail=1000000)
+    victim.fail(1000000)
     victim.die()
     left_down(victim)
     assert victim.logged("recovery failed") == ATTEMPTS
-    victim.let(fail=0)
+    victim.let(nth=0)
     victim.node.exec("rmmod qhca_ib qhca")
     victim.node.configure()
 

@@ -22,6 +22,7 @@
 /* For its numbers of objects, and the seam to qhca.ko. */
 #include "queue.h"
 #include "rdma_device.h"
+#include "tap.h"
 
 #define REGION		(16 * PAGE_SIZE)
 
@@ -37,15 +38,6 @@ struct test {
 	struct ib_device *dev;
 	struct ib_pd *pd;
 };
-
-static unsigned int points, failures;
-
-static void point(bool ok, const char *name)
-{
-	points++;
-	failures += !ok;
-	pr_info("%sok %u - %s\n", ok ? "" : "not ", points, name);
-}
 
 /* ------------------------------------------------------------------------
  * Regions of a process, made by the kernel
@@ -224,9 +216,7 @@ static int __init qhca_test_callers_init(void)
 		run_multicast(&t);
 	}
 	ib_dealloc_pd(t.pd);
-	pr_info("1..%u\n", points);
-	if (failures)
-		err = -EIO;
+	err = tap_end();
 out:
 	ib_device_put(t.dev);
 	return err;

@@ -19,6 +19,8 @@
 
 #include <linux/qhca/driver.h>
 
+#include "tap.h"
+
 /* Ordinary commands at once: five times as many as there are slots. */
 #define ORDINARY	160
 #define VECTOR_ASYNC	0
@@ -26,15 +28,6 @@
 static uint numbers;
 module_param(numbers, uint, 0444);
 MODULE_PARM_DESC(numbers, "key indices to take, one after the other; 0: none");
-
-static unsigned int points, failures;
-
-static void point(bool ok, const char *name)
-{
-	points++;
-	failures += !ok;
-	pr_info("%sok %u - %s\n", ok ? "" : "not ", points, name);
-}
 
 struct crowd {
 	struct qhca_dev *qdev;
@@ -145,8 +138,7 @@ static int qhca_test_probe(struct auxiliary_device *adev,
 		test_numbers(qdev);
 	else
 		test_reserved_slots(qdev);
-	pr_info("1..%u\n", points);
-	return failures ? -EIO : 0;
+	return tap_end();
 }
 
 static void qhca_test_remove(struct auxiliary_device *adev)

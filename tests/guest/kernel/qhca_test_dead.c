@@ -20,6 +20,7 @@
 
 #include "../../../drivers/infiniband/hw/qhca/queue.h"
 #include "rdma_device.h"
+#include "tap.h"
 
 #define PATIENCE	(60 * HZ)
 #define HANDLER_MS	2000
@@ -65,15 +66,6 @@ static struct test {
 	struct ib_qp *qp, *direct_qp;
 	struct shared_qp shared[2];
 } t;
-
-static unsigned int points, failures;
-
-static void point(bool ok, const char *name)
-{
-	points++;
-	failures += !ok;
-	pr_info("%sok %u - %s\n", ok ? "" : "not ", points, name);
-}
 
 static void device_event(struct ib_event_handler *handler,
 			 struct ib_event *event)
@@ -366,8 +358,7 @@ static int __init qhca_test_dead_init(void)
 			run_scribble();
 		else
 			run_dead();
-		pr_info("1..%u\n", points);
-		err = failures ? -EIO : 0;
+		err = tap_end();
 	} else {
 		pr_info("# set-up: %d\n", err);
 	}

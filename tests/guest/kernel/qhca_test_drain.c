@@ -17,6 +17,7 @@
 
 #include "loopback.h"
 #include "rdma_device.h"
+#include "tap.h"
 
 #define REQUESTS	64
 #define MESSAGE		64u	/* bytes */
@@ -66,15 +67,6 @@ struct test {
 	unsigned int last_wqe;	/* events */
 	struct completion last_wqe_event;
 };
-
-static unsigned int points, failures;
-
-static void point(bool ok, const char *name, const char *context)
-{
-	points++;
-	failures += !ok;
-	pr_info("%sok %u - %s, %s\n", ok ? "" : "not ", points, name, context);
-}
 
 static void request_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -385,7 +377,7 @@ static void run_cases(struct test *t)
 				pr_info("# making queues: %d\n", err);
 			point(!err && (c->shared ? drained_shared(t, c) :
 						   drained(t, c)),
-			      c->name, contexts[i].name);
+			      "%s, %s", c->name, contexts[i].name);
 			end_queues(t);
 		}
 	}
@@ -448,9 +440,8 @@ static int __init qhca_test_drain_init(void)
 		goto out_device;
 
 	run_cases(t);
-	pr_info("1..%u\n", points);
 	tear_down(t);
-	err = failures ? -EIO : 0;
+	err = tap_end();
 
 out_device:
 	ib_device_put(t->dev);

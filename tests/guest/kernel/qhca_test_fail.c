@@ -1,48 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * qhca_test_fail.ko: makes one call fail of those by which qhca's drivers get
- * memory, DMA mappings and the like.
+ * qhca_test_fail.ko: makes things go wrong for qhca's drivers.
  *
- * The kernel's own fault injection knows allocations but not DMA mappings, and
- * distributions' kernels are built without it.  This module has a kprobe at the
- * entry of each function below.  Calls whose return address is in the text of
- * qhca.ko or qhca_ib.ko are counted, and the one whose turn it is does not happen:
- * the probe moves the instruction pointer to a function that only returns, with
- * the value by which the function would report failure.
+ * First of all it makes calls fail by which the drivers get memory, DMA mappings
+ * and the like.  The kernel's own fault injection knows allocations but not DMA
+ * mappings, and distributions' kernels are built without it.  This module has a
+ * kprobe at the entry of each function below.  Calls whose return address is in
+ * the text of qhca.ko or qhca_ib.ko are counted, and the one whose turn it is does
+ * not happen: the probe moves the instruction pointer to a function that only
+ * returns, with the value by which the function would report failure.
  *
  * /sys/module/qhca_test_fail/parameters/
- *   nth	write n: the n-th call from now on fails, once; 0: none does
+ *   nth	write n: the n-th call from now on fails; 0: none does
+ *   times	how many calls fail from the n-th on; 1 by default
  *   calls	calls since nth was written
- *   failed	which call failed, and where from; empty if none did
+ *   failed	which call failed last, and where from; empty if none did
  *   repeat	how many calls from one place in sequence count, as in a loop that
  *		fills a ring; 0: all, the default
+ *   size	count only allocations of so many bytes of memory that the device
+ *		is to use; 0: all calls, the default
  *   kinds	bits of what may fail, see below; by default all
+ *   die	write n: the n-th call from now on that counts finds the device
+ *		reset.  The next command is then not answered, so that the device
+ *		dies while the driver starts it.
  *
- * Both drivers must be loaded before this module, and go after it.
+ * With kinds=16 only memory that the device is to use counts.  All starts of the
+ * function, and all starts of its Ethernet queue, allocate such memory, so nth and
+ * die then say which start fails.
+ *
+ * The drivers may be loaded and unloaded while this module is there.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/device.h>
 #include <linux/dma-mapping.h>
+#include <linux/io.h>
 #include <linux/kprobes.h>
 #include <linux/linkage.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/ptrace.h>
+#include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
+
+#include <qhca/qhca_hw.h>
 
 /* What fails; bits of the parameter. */
 #define MEMORY	BIT(0)		/* allocations, which failslab has, too */
 #define MAPPING	BIT(1)		/* for DMA */
 #define OBJECT	BIT(2)		/* of other parts of the kernel, or of qhca.ko */
 #define COPY	BIT(3)		/* from and to user memory */
+#define COHERENT BIT(4)		/* memory that the device is to use */
 
-static uint kinds = MEMORY | MAPPING | OBJECT | COPY;
+static uint kinds = MEMORY | MAPPING | OBJECT | COPY | COHERENT;
 module_param(kinds, uint, 0444);
-MODULE_PARM_DESC(kinds, "1: memory, 2: DMA mappings, 4: other objects, 8: copies; a sum");
+MODULE_PARM_DESC(kinds, "1: memory, 2: DMA mappings, 4: other objects, 8: copies, 16: coherent memory; a sum");
+
+static uint times = 1;
+module_param(times, uint, 0644);
+MODULE_PARM_DESC(times, "calls that fail from the n-th on");
 
 static uint repeat;
 module_param(repeat, uint, 0644);
 MODULE_PARM_DESC(repeat, "calls from one place in sequence that count; 0: all");
+
+static uint size;
+module_param(size, uint, 0644);
+MODULE_PARM_DESC(size, "count only coherent memory of so many bytes; 0: all calls");
+
+static uint die;
+module_param(die, uint, 0644);
+MODULE_PARM_DESC(die, "the call, counted from now, that finds the device reset; 0: none");
 
 /* What a function returns when it fails. */
 #define NOTHING		0UL
@@ -78,7 +106,7 @@ static struct site sites[] = {
 	{ "page_pool_alloc_frag", MEMORY, NOTHING },
 	{ "page_pool_alloc_frag_netmem", MEMORY, NOTHING },
 
-	{ "dma_alloc_attrs", MAPPING, NOTHING },
+	{ "dma_alloc_attrs", COHERENT, NOTHING },
 	{ "dma_map_page_attrs", MAPPING, NO_MAPPING },
 	{ "dma_map_phys", MAPPING, NO_MAPPING },
 	{ "dma_map_resource", MAPPING, NO_MAPPING },
@@ -135,11 +163,14 @@ static struct site sites[] = {
 	{ "uverbs_copy_to_struct_or_zero", COPY, NO_ACCESS },
 };
 
-static DEFINE_SPINLOCK(lock);
+static const char * const driver_names[] = { "qhca", "qhca_ib" };
+
+static DEFINE_SPINLOCK(lock);	/* the parameters and what follows */
 static unsigned long nth, calls;
 static unsigned long last_caller, in_sequence;
 static char failed[160];
-static const struct module *drivers[2];
+static const struct module *drivers[ARRAY_SIZE(driver_names)];
+static void __iomem *registers;
 
 void qhca_test_fail_return(void);
 asm(".pushsection .text, \"ax\"\n"
@@ -153,25 +184,44 @@ asm(".pushsection .text, \"ax\"\n"
 
 static bool of_drivers(unsigned long address)
 {
+	const struct module *driver;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(drivers); i++)
-		if (within_module(address, drivers[i]))
+	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
+		driver = READ_ONCE(drivers[i]);
+		if (driver && within_module(address, driver))
 			return true;
+	}
 	return false;
 }
 
+static bool counts(const struct site *site, unsigned long caller,
+		   struct pt_regs *regs)
+{
+	lockdep_assert_held(&lock);
+	/* The second argument of dma_alloc_attrs(). */
+	if (size && (site->kind != COHERENT ||
+		     regs_get_kernel_argument(regs, 1) != size))
+		return false;
+	in_sequence = caller == last_caller ? in_sequence + 1 : 1;
+	last_caller = caller;
+	return !repeat || in_sequence <= repeat;
+}
+
 /* Is it this call's turn? */
-static bool fails(const struct site *site, unsigned long caller)
+static bool fails(const struct site *site, unsigned long caller,
+		  struct pt_regs *regs)
 {
 	unsigned long flags;
 	bool now = false;
 
 	spin_lock_irqsave(&lock, flags);
-	in_sequence = caller == last_caller ? in_sequence + 1 : 1;
-	last_caller = caller;
-	if (!repeat || in_sequence <= repeat)
-		now = ++calls == nth;
+	if (counts(site, caller, regs)) {
+		calls++;
+		now = nth && calls >= nth && calls - nth < times;
+		if (die && !--die && registers)
+			writel(QHCA_CONTROL_RESET, registers + QHCA_REG_CONTROL);
+	}
 	if (now)
 		snprintf(failed, sizeof(failed), "%s of %pS", site->name,
 			 (void *)caller);
@@ -184,7 +234,7 @@ static int at_entry(struct kprobe *probe, struct pt_regs *regs)
 	struct site *site = container_of(probe, struct site, probe);
 	unsigned long caller = *(unsigned long *)regs->sp;
 
-	if (!of_drivers(caller) || !fails(site, caller))
+	if (!of_drivers(caller) || !fails(site, caller, regs))
 		return 0;
 	regs_set_return_value(regs, site->value);
 	regs->ip = (unsigned long)qhca_test_fail_return;
@@ -254,6 +304,26 @@ MODULE_PARM_DESC(failed, "the call that failed");
  * Probes
  */
 
+static int driver_event(struct notifier_block *nb, unsigned long state,
+			void *data)
+{
+	const struct module *module = data;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(drivers); i++) {
+		if (strcmp(module->name, driver_names[i]))
+			continue;
+		/* A module is freed an RCU grace period after it has said so. */
+		if (state == MODULE_STATE_COMING)
+			WRITE_ONCE(drivers[i], module);
+		else if (state == MODULE_STATE_GOING)
+			WRITE_ONCE(drivers[i], NULL);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block driver_events = { .notifier_call = driver_event };
+
 /* The core shows its devices to clients alone; this one wants none of them. */
 static int note_driver(struct ib_device *dev)
 {
@@ -267,6 +337,7 @@ static struct ib_client client = {
 	.add = note_driver,
 };
 
+/* Those that are loaded already. */
 static int find_drivers(void)
 {
 	struct device_driver *pci = driver_find("qhca", &pci_bus_type);
@@ -277,7 +348,19 @@ static int find_drivers(void)
 	ib_unregister_client(&client);
 	if (pci)
 		drivers[0] = pci->owner;
-	return drivers[0] && drivers[1] ? 0 : -ENODEV;
+	return 0;
+}
+
+static void map_registers(void)
+{
+	struct pci_dev *pdev = pci_get_device(QHCA_PCI_VENDOR_ID,
+					      QHCA_PCI_DEVICE_ID, NULL);
+
+	if (!pdev)
+		return;
+	registers = ioremap(pci_resource_start(pdev, QHCA_BAR_REGS),
+			    QHCA_REG_END);
+	pci_dev_put(pdev);
 }
 
 static void remove_probes(void)
@@ -316,13 +399,28 @@ static int place_probes(void)
 
 static int __init qhca_test_fail_init(void)
 {
-	return find_drivers() ?: place_probes();
+	int err;
+
+	err = find_drivers() ?: register_module_notifier(&driver_events);
+	if (err)
+		return err;
+	map_registers();
+	err = place_probes();
+	if (err) {
+		unregister_module_notifier(&driver_events);
+		if (registers)
+			iounmap(registers);
+	}
+	return err;
 }
 module_init(qhca_test_fail_init);
 
 static void __exit qhca_test_fail_exit(void)
 {
 	remove_probes();
+	unregister_module_notifier(&driver_events);
+	if (registers)
+		iounmap(registers);
 }
 module_exit(qhca_test_fail_exit);
 
