@@ -26,11 +26,13 @@
 #define QHCA_PARAM_VALUE	union devlink_param_value *
 #define QHCA_PARAM_U16(_value)	((_value)->vu16)
 #define QHCA_PARAM_U32(_value)	((_value)->vu32)
+#define QHCA_PARAM_BOOL(_value)	((_value)->vbool)
 #define QHCA_PARAM_PASS(_value)	(&(_value))
 #else
 #define QHCA_PARAM_VALUE	union devlink_param_value
 #define QHCA_PARAM_U16(_value)	((_value).vu16)
 #define QHCA_PARAM_U32(_value)	((_value).vu32)
+#define QHCA_PARAM_BOOL(_value)	((_value).vbool)
 #define QHCA_PARAM_PASS(_value)	(_value)
 #endif
 #endif /* QHCA_COMPAT_DEVLINK */

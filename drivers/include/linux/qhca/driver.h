@@ -68,6 +68,8 @@ enum qhca_threshold {
  * @pool_block_size: bytes of each, a power of two
  * @threshold_percent: of its depth, the threshold of a queue whose owner asks
  *	for none; at most 100
+ * @strict_lkey: the device takes the reserved L_Key for segments of sends and
+ *	receives only; set while no auxiliary driver is bound
  * @num_comp_vectors: completion vectors usable by qhca_eq_create()
  * @state:      read with READ_ONCE
  */
@@ -81,6 +83,7 @@ struct qhca_dev {
 	u32 pool_blocks;
 	u64 pool_block_size;
 	u16 threshold_percent[QHCA_NUM_THRESHOLDS];
+	bool strict_lkey;
 	int num_comp_vectors;
 	enum qhca_dev_state state;
 };

@@ -52,7 +52,8 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->vendor_part_id = pdev->device;
 	attr->hw_ver = pdev->revision;
 	attr->device_cap_flags = qhca_device_cap_flags(dev);
-	if (qhca_has(dev, QHCA_FEAT_RESERVED_LKEY))
+	/* In strict mode consumers get keys that are good for READs as well. */
+	if (qhca_has(dev, QHCA_FEAT_RESERVED_LKEY) && !dev->qdev->strict_lkey)
 		attr->kernel_cap_flags |= IBK_LOCAL_DMA_LKEY;
 	if (qhca_has(dev, QHCA_FEAT_MCAST))
 		attr->kernel_cap_flags |= IBK_BLOCK_MULTICAST_LOOPBACK;

@@ -196,7 +196,9 @@ static int qhca_init_hca(struct qhca_core *core)
 		init.cache[i].blocks = cpu_to_le16(core->cache[i].blocks);
 	}
 	if (!core->unsolicited_acks)
-		init.flags = cpu_to_le32(QHCA_INIT_NO_UNSOL_ACK);
+		init.flags |= cpu_to_le32(QHCA_INIT_NO_UNSOL_ACK);
+	if (core->qdev.strict_lkey)
+		init.flags |= cpu_to_le32(QHCA_INIT_STRICT_LKEY);
 	memcpy(caps->cache, init.cache, sizeof(caps->cache));
 	err = qhca_core_exec(core, &cmd);
 	if (err)

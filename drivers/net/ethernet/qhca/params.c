@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * devlink parameters: the geometry of the device's caches, the memory pool,
- * unsolicited ACKs, the thresholds of queues.
+ * unsolicited ACKs, the thresholds of queues, the reserved L_Key.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
  * so these are driverinit parameters: a value set waits for the next reload,
@@ -24,6 +24,7 @@
 #define QHCA_PARAM_POOL_KIB	(QHCA_PARAM_POOL_BLOCKS + 1)
 #define QHCA_PARAM_UNSOL_ACKS	(QHCA_PARAM_POOL_KIB + 1)
 #define QHCA_PARAM_THRESHOLD(queue) (QHCA_PARAM_UNSOL_ACKS + 1 + (queue))
+#define QHCA_PARAM_STRICT_LKEY	QHCA_PARAM_THRESHOLD(QHCA_NUM_THRESHOLDS)
 
 /* What a block of the pool may be, in KiB. */
 #define QHCA_POOL_MIN_KIB	64
@@ -98,6 +99,21 @@ static int qhca_threshold_validate(struct devlink *devlink, u32 id,
 	return 0;
 }
 
+static int qhca_strict_lkey_validate(struct devlink *devlink, u32 id,
+				     QHCA_PARAM_VALUE value,
+				     struct netlink_ext_ack *extack)
+{
+	struct qhca_core *core = devlink_priv(devlink);
+
+	if (QHCA_PARAM_BOOL(value) &&
+	    !(core->qdev.caps.features & QHCA_FEAT_STRICT_LKEY)) {
+		NL_SET_ERR_MSG(extack,
+			       "the device has no strict mode of the reserved L_Key");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 #define QHCA_PARAM_PERCENT(_id, _name)					\
 	DEVLINK_PARAM_DRIVER(_id, _name, DEVLINK_PARAM_TYPE_U16,	\
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
@@ -137,6 +153,10 @@ static const struct devlink_param qhca_params[] = {
 			   "rq_threshold_percent"),
 	QHCA_PARAM_PERCENT(QHCA_PARAM_THRESHOLD(QHCA_THRESHOLD_SRQ),
 			   "srq_threshold_percent"),
+	DEVLINK_PARAM_DRIVER(QHCA_PARAM_STRICT_LKEY, "strict_lkey",
+			     DEVLINK_PARAM_TYPE_BOOL,
+			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
+			     qhca_strict_lkey_validate),
 };
 
 static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
@@ -178,6 +198,9 @@ int qhca_params_register(struct qhca_core *core)
 	value.vbool = core->unsolicited_acks;
 	devl_param_driverinit_value_set(devlink, QHCA_PARAM_UNSOL_ACKS,
 					QHCA_PARAM_PASS(value));
+	value.vbool = core->qdev.strict_lkey;
+	devl_param_driverinit_value_set(devlink, QHCA_PARAM_STRICT_LKEY,
+					QHCA_PARAM_PASS(value));
 	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++)
 		qhca_param_init(devlink, QHCA_PARAM_THRESHOLD(i),
 				core->qdev.threshold_percent[i]);
@@ -191,6 +214,43 @@ void qhca_params_unregister(struct qhca_core *core)
 			       ARRAY_SIZE(qhca_params));
 }
 
+/*
+ * Each of these has a value of its own, since the stack should not hold several:
+ * newer kernels have arrays in them.
+ */
+static noinline_for_stack int qhca_param_u16(struct devlink *devlink, u32 id,
+					     u16 *number)
+{
+	union devlink_param_value value;
+	int err = devl_param_driverinit_value_get(devlink, id, &value);
+
+	if (!err)
+		*number = value.vu16;
+	return err;
+}
+
+static noinline_for_stack int qhca_param_u32(struct devlink *devlink, u32 id,
+					     u32 *number)
+{
+	union devlink_param_value value;
+	int err = devl_param_driverinit_value_get(devlink, id, &value);
+
+	if (!err)
+		*number = value.vu32;
+	return err;
+}
+
+static noinline_for_stack int qhca_param_bool(struct devlink *devlink, u32 id,
+					      bool *on)
+{
+	union devlink_param_value value;
+	int err = devl_param_driverinit_value_get(devlink, id, &value);
+
+	if (!err)
+		*on = value.vbool;
+	return err;
+}
+
 /**
  * qhca_params_load - take over what has been set, for the next start
  * @core: function, stopped
@@ -202,48 +262,37 @@ int qhca_params_load(struct qhca_core *core)
 {
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
-	union devlink_param_value percent[QHCA_NUM_THRESHOLDS];
-	union devlink_param_value sets, blocks, kib, acks;
+	u16 percent[QHCA_NUM_THRESHOLDS];
+	bool acks, strict;
+	u32 blocks, kib;
 	int i, err;
 
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		err = devl_param_driverinit_value_get(devlink,
-						      QHCA_PARAM_SETS(i),
-						      &sets);
+		err = qhca_param_u16(devlink, QHCA_PARAM_SETS(i),
+				     &cache[i].sets) ?:
+		      qhca_param_u16(devlink, QHCA_PARAM_BLOCKS(i),
+				     &cache[i].blocks);
 		if (err)
 			return err;
-		err = devl_param_driverinit_value_get(devlink,
-						      QHCA_PARAM_BLOCKS(i),
-						      &blocks);
-		if (err)
-			return err;
-		cache[i].sets = sets.vu16;
-		cache[i].blocks = blocks.vu16;
 	}
-	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_POOL_BLOCKS,
-					      &blocks);
-	if (err)
-		return err;
-	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_POOL_KIB,
-					      &kib);
-	if (err)
-		return err;
-	err = devl_param_driverinit_value_get(devlink, QHCA_PARAM_UNSOL_ACKS,
-					      &acks);
-	if (err)
-		return err;
 	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++) {
-		err = devl_param_driverinit_value_get(devlink,
-						      QHCA_PARAM_THRESHOLD(i),
-						      &percent[i]);
+		err = qhca_param_u16(devlink, QHCA_PARAM_THRESHOLD(i),
+				     &percent[i]);
 		if (err)
 			return err;
 	}
-	core->unsolicited_acks = acks.vbool;
-	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++)
-		core->qdev.threshold_percent[i] = percent[i].vu16;
-	core->qdev.pool_blocks = blocks.vu32;
-	core->qdev.pool_block_size = (u64)kib.vu32 << 10;
+	err = qhca_param_u32(devlink, QHCA_PARAM_POOL_BLOCKS, &blocks) ?:
+	      qhca_param_u32(devlink, QHCA_PARAM_POOL_KIB, &kib) ?:
+	      qhca_param_bool(devlink, QHCA_PARAM_UNSOL_ACKS, &acks) ?:
+	      qhca_param_bool(devlink, QHCA_PARAM_STRICT_LKEY, &strict);
+	if (err)
+		return err;
+
 	memcpy(core->cache, cache, sizeof(cache));
+	memcpy(core->qdev.threshold_percent, percent, sizeof(percent));
+	core->qdev.pool_blocks = blocks;
+	core->qdev.pool_block_size = (u64)kib << 10;
+	core->qdev.strict_lkey = strict;
+	core->unsolicited_acks = acks;
 	return 0;
 }
