@@ -312,6 +312,123 @@ static void test_bind_keeps(void **state)
 	host_free(h);
 }
 
+#define WINDOW		50u	/* index */
+
+static enum hca_mem_status bind(struct host *h, unsigned int octet,
+				uint64_t length)
+{
+	struct qhca_wqe_bind w = { 0 };
+
+	put_le64(&w.addr, START);
+	put_le64(&w.length, length);
+	put_le32(&w.mr_lkey, KEY);
+	put_le32(&w.mw_rkey, WINDOW << 8 | octet);
+	put_le32(&w.new_rkey, WINDOW << 8 | (octet + 1));
+	put_le32(&w.access, QHCA_ACCESS_REMOTE_READ);
+	return hca_mem_bind(h->hca, PD, QPN, &w);
+}
+
+static enum hca_mem_status get_window(struct host *h, unsigned int octet,
+				      uint64_t *out)
+{
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
+
+	q.key = WINDOW << 8 | octet;
+	return hca_mem_read(h->hca, &q, out);
+}
+
+/* A window on pool memory is in the bank as long as it is bound. */
+static void test_window(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out, before;
+	struct qhca_pte *mw = pte_of(h, WINDOW);
+	struct region r;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	put_le64(host_ptr(h, block), 0x5a);
+	make_key(h, INDEX, 0, 0, 4096);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
+	put_le32(&mw->pd, PD);
+	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
+	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
+	before = lookups(h);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_OK);
+	assert_int_equal(out, 0x5a);
+	assert_int_equal(lookups(h), before);
+	assert_int_equal(COUNT(h, pool_bank_hits), 1);
+	assert_int_equal(h->hca->pool.num_keys, 2);
+	/* not by command */
+	assert_int_equal(map_key(h, WINDOW), QHCA_CMD_BAD_STATE);
+
+	/* bound anew: the old key and the old range count no more */
+	assert_int_equal(bind(h, 2, 4), HCA_MEM_OK);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
+	assert_int_equal(get_window(h, 3, &out), HCA_MEM_PROT);
+	assert_int_equal(bind(h, 3, 64), HCA_MEM_OK);
+	assert_int_equal(h->hca->pool.num_keys, 2);
+
+	/* both copies are taken anew */
+	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
+				  NULL, 0, NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(h->hca->pool.num_keys, 2);
+	before = lookups(h);
+	assert_int_equal(get_window(h, 4, &out), HCA_MEM_OK);
+	assert_int_equal(lookups(h), before);
+
+	assert_int_equal(bind(h, 4, 0), HCA_MEM_OK);	/* unbound */
+	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(get_window(h, 5, &out), HCA_MEM_PROT);
+
+	/* freed by software: INVALIDATE_KEY */
+	assert_int_equal(bind(h, 5, 64), HCA_MEM_OK);
+	put_le32(&mw->ctrl, get_le32(&mw->ctrl) & ~QHCA_PTE_STATE);
+	inval(h, WINDOW, QHCA_INVAL_PT);
+	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(get_window(h, 6, &out), HCA_MEM_PROT);
+	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 0);
+
+	/* on other memory: the cache's */
+	inval(h, INDEX, QHCA_INVAL_PT);
+	r = make_region(h);
+	(void)r;
+	put_le32(&pte_of(h, INDEX)->access, RW | QHCA_ACCESS_MW_BIND);
+	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
+	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
+	assert_int_equal(h->hca->pool.num_keys, 0);
+	host_free(h);
+}
+
+/* The bind of a window that finds no place in the bank succeeds, and counts. */
+static void test_window_bank_full(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out;
+	struct qhca_pte *mw = pte_of(h, WINDOW);
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
+	make_key(h, INDEX, 0, 0, 4096);
+	for (i = 0; i < 3; i++) {
+		make_key(h, 64 + i, 0, 0, 64);
+		assert_int_equal(map_key(h, 64 + i), QHCA_CMD_OK);
+	}
+	assert_int_equal(COUNT(h, pool_bank_full), 0);
+	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NO_RESOURCE);
+	assert_int_equal(COUNT(h, pool_bank_full), 1);
+	put_le32(&mw->pd, PD);
+	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
+	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pool_bank_full), 2);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pool_bank_hits), 0);
+	assert_int_equal(COUNT(h, pt_misses), 1);
+	assert_int_equal(h->hca->pool.num_keys, 3);
+	host_free(h);
+}
+
 static void test_reset(void **state)
 {
 	struct host *h = host_new_ready();
@@ -362,6 +479,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_bank_full),
 	cmocka_unit_test(test_invalidation),
 	cmocka_unit_test(test_bind_keeps),
+	cmocka_unit_test(test_window),
+	cmocka_unit_test(test_window_bank_full),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_no_keys),
 };

@@ -1232,7 +1232,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(srqc_conflicts) X(srqc_invalidations) X(srqc_stale_fills) \
 	X(fetch_stall_ns) \
 	X(raw_tx_packets) X(raw_rx_packets) X(raw_rx_dropped) \
-	X(rx_own_mac)
+	X(rx_own_mac) \
+	X(pool_bank_full)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

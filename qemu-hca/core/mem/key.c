@@ -50,6 +50,14 @@ static enum hca_mem_reason pte_mine(const struct hca_pte_host *pte,
 	return pte->pd == pd ? HCA_PROT_NONE : HCA_PROT_PD;
 }
 
+/* Write the entry of a key that the pool bank may have a copy of. */
+static enum hca_mem_status change_entry(struct qhca_hca *hca, uint32_t key,
+					const struct hca_pte_host *pte)
+{
+	hca_pool_key_drop(hca, QHCA_KEY_INDEX(key), QHCA_KEY_INDEX(key));
+	return hca_pte_write(hca, key, pte);
+}
+
 /* ---- binding */
 
 #define WINDOW_ACCESS (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_READ | \
@@ -140,11 +148,14 @@ static bool bind_fill(const struct qhca_hca *hca, struct hca_pte_host *mw,
 	return true;
 }
 
-/* The new region counts the window before the window works. */
+/*
+ * The new region counts the window before the window works.  @in_pool: the region
+ * is memory of the pool.
+ */
 static enum hca_mem_status bind_new(struct qhca_hca *hca,
 				    struct hca_pte_host *mw,
 				    const struct bind *b, uint32_t pd,
-				    uint32_t qpn)
+				    uint32_t qpn, bool *in_pool)
 {
 	enum hca_mem_reason reason;
 	enum hca_mem_status status;
@@ -161,6 +172,7 @@ static enum hca_mem_status bind_new(struct qhca_hca *hca,
 			      HCA_PROT_POOL);
 	if (write_windows(hca, mw->at_key, mr.windows + 1))
 		return HCA_MEM_DMA;
+	*in_pool = mr.type == QHCA_PTE_POOL;
 	return HCA_MEM_OK;
 }
 
@@ -178,6 +190,7 @@ enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 	struct hca_pte_host mw;
 	enum hca_mem_status status = hca_pte_read(hca, b.mw_rkey, &mw);
 	enum hca_mem_reason reason;
+	bool in_pool = false;
 	uint32_t old_region;
 
 	if (status)
@@ -187,14 +200,16 @@ enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 		return hca_pte_refuse_key(hca, b.mw_rkey, reason);
 	old_region = mw.windows ? mw.at_key : 0;
 	if (b.length) {
-		status = bind_new(hca, &mw, &b, pd, qpn);
+		status = bind_new(hca, &mw, &b, pd, qpn, &in_pool);
 	} else {
 		mw.state = QHCA_PTE_INVALIDATED;
 		mw.octet = QHCA_KEY_OCTET(b.new_rkey);
 		mw.windows = 0;
 	}
 	if (!status)
-		status = hca_pte_write(hca, b.mw_rkey, &mw);
+		status = change_entry(hca, b.mw_rkey, &mw);
+	if (!status && in_pool)
+		hca_pool_key_add(hca, QHCA_KEY_INDEX(b.mw_rkey), &mw);
 	if (!status && old_region)
 		unbind_region(hca, old_region);
 	return status;
@@ -240,7 +255,7 @@ static enum hca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
 	bound = pte.type == QHCA_PTE_MW2B && pte.windows;
 	if (bound)
 		pte.windows = 0;
-	status = hca_pte_write(hca, key, &pte);
+	status = change_entry(hca, key, &pte);
 	if (status)
 		return status;
 	if (pte.type == QHCA_PTE_FAST_REG)

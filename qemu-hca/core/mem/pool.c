@@ -121,7 +121,37 @@ void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
 		}
 }
 
-/* The key's entry as it is in memory: valid, and of pool memory. */
+bool hca_pool_key_add(struct qhca_hca *hca, uint32_t index,
+		      const struct hca_pte_host *pte)
+{
+	struct hca_pool *pool = &hca->pool;
+	uint32_t *at = find(pool, index), number = *at ? *at : pool->free;
+	struct hca_pool_key *key;
+
+	if (!number) {
+		hca_count(hca, QHCA_CNT_pool_bank_full);
+		return false;
+	}
+	key = &pool->key[number - 1];
+	if (!*at) {
+		pool->free = key->next;
+		pool->num_keys++;
+		key->index = index;
+		key->next = 0;
+		*at = number;
+	}
+	key->pte = *pte;
+	return true;
+}
+
+/* May the bank keep this entry: a region in the pool, or a window on one? */
+static bool is_for_bank(const struct hca_pte_host *pte)
+{
+	return pte->type == QHCA_PTE_POOL ||
+	       (hca_pte_is_window(pte) && pte->levels == 0);
+}
+
+/* The key's entry as it is in memory: valid, and fit for the bank. */
 static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
 				       struct hca_pte_host *pte)
 {
@@ -133,7 +163,7 @@ static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
 	if (hca_dma_read(hca, addr, &raw, sizeof(raw)))
 		return QHCA_CMD_DMA_ERR;
 	hca_pte_decode(&raw, pte);
-	if (pte->state != QHCA_PTE_VALID || pte->type != QHCA_PTE_POOL ||
+	if (pte->state != QHCA_PTE_VALID || !is_for_bank(pte) ||
 	    !hca_pte_well_formed(hca, pte))
 		return QHCA_CMD_BAD_STATE;
 	return QHCA_CMD_OK;
@@ -195,11 +225,8 @@ enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
 enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
 					  struct hca_cmd_ctx *ctx)
 {
-	struct hca_pool *pool = &hca->pool;
 	enum qhca_cmd_status status;
 	struct hca_pte_host pte;
-	struct hca_pool_key *key;
-	uint32_t *at, number;
 	uint64_t addr;
 
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
@@ -207,24 +234,15 @@ enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
 	status = read_entry(hca, ctx->index, &pte);
 	if (status)
 		return status;
+	/* a window enters the bank when it is bound, not by command */
+	if (pte.type != QHCA_PTE_POOL)
+		return QHCA_CMD_BAD_STATE;
 	/* well formed: the sum of offset and length does not wrap */
 	if (pte.at_base + pte.at_offset < pte.at_base ||
 	    !hca_pool_resolve(hca, pte.pool_block, pte.at_base + pte.at_offset,
 			      pte.length, &addr))
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(index));
 
-	at = find(pool, ctx->index);
-	number = *at ? *at : pool->free;
-	if (!number)
-		return QHCA_CMD_NO_RESOURCE;
-	key = &pool->key[number - 1];
-	if (!*at) {
-		pool->free = key->next;
-		pool->num_keys++;
-		key->index = ctx->index;
-		key->next = 0;
-		*at = number;
-	}
-	key->pte = pte;
-	return QHCA_CMD_OK;
+	return hca_pool_key_add(hca, ctx->index, &pte) ?
+	       QHCA_CMD_OK : QHCA_CMD_NO_RESOURCE;
 }

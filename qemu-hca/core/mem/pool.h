@@ -6,11 +6,13 @@
  *  - Blocks: one row {bus address, length} for each physically contiguous
  *    block, filled by MAP_POOL_BLOCK.
  *  - Keys: copies of protection entries of type POOL, put there by
- *    MAP_POOL_KEY.  They leave by INVALIDATE_KEY, when their chunk of the
- *    table is unmapped, and at TEARDOWN_HCA; nothing evicts them.
+ *    MAP_POOL_KEY, and of windows on such regions, put there by the bind.
+ *    They leave by INVALIDATE_KEY, when their chunk of the table is unmapped,
+ *    and at TEARDOWN_HCA, and a window also when it is bound anew, unbound or
+ *    invalidated by a work request.  Nothing evicts them.
  *
- * A POOL key that is not in the bank works through the protection cache like
- * any other.
+ * A key that finds the bank full is counted, and works through the protection
+ * cache like any other.
  */
 #ifndef HCA_CORE_POOL_H
 #define HCA_CORE_POOL_H
@@ -57,6 +59,9 @@ bool hca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
 /* The bank's copy of a key's entry, or NULL; good until a command runs. */
 const struct hca_pte_host *hca_pool_key(const struct qhca_hca *hca,
 					uint32_t index);
+/* Keep a copy of a key's entry, in place of an older one; false: no room. */
+bool hca_pool_key_add(struct qhca_hca *hca, uint32_t index,
+		      const struct hca_pte_host *pte);
 /* Forget the copies of first ... last. */
 void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
 /*
