@@ -46,6 +46,12 @@ def test_row():
     assert "label" not in row
 
 
+def test_translation_time():
+    """What the page says of an access's translation, with and without misses."""
+    slow, fast = result(fetch_stall_ns=40000), result(fetch_stall_ns=0)
+    assert study.translation_ns(slow) == 4000 and study.translation_ns(fast) == 0
+
+
 def test_differences():
     first = [result(), result(pages=2)]
     assert study.differences(first, [result(ns=5), result(pages=2)]) == ([], 2)

@@ -13,7 +13,7 @@ matplotlib.rcParams["svg.hashsalt"] = "qhca"
 from matplotlib import pyplot  # noqa: E402
 
 from . import (COST_GEOMETRY, COST_NS, PAGE_GEOMETRY, POOL_GEOMETRY,  # noqa: E402
-               QUEUE_GEOMETRIES)
+               QUEUE_GEOMETRIES, translation_ns)
 
 # RDMA READs of a ConnectX-6, 32 threads: millions a second by number of QPs.
 CONNECTX6_READS = {32: 83, 64: 55, 512: 42, 4096: 21}
@@ -171,6 +171,11 @@ def page(rows, where):
                  for r in select(rows, sweep="page-size")]
     pool_rows = [[r["memory"].replace("small", "ordinary"), r["keys"], r["pt_misses"],
                   r["at_misses"], r["at_node_reads"], show(100 * spared(r))] for r in pool]
+    translation_rows = [[r["memory"], r["keys"], show(r["ns"] / r["accesses"]),
+                         show(c["ns"] / c["accesses"]), show(translation_ns(c))]
+                        for r in select(rows, sweep="translation", cost_ns=0)
+                        for c in select(rows, sweep="translation", cost_ns=COST_NS[-1],
+                                        memory=r["memory"], keys=r["keys"])]
     queue_rows = [[r["queues"], r["qp_sets"] * r["qp_blocks"], show(percent([r], "qp")[0]),
                    show(rate([r])[0] / 1000), show(rate([c])[0] / 1000),
                    c["fetch_stall_ns"] // 1000000]
@@ -234,6 +239,12 @@ device's own: no look-up of a cache, and so nothing to miss, however many other
 keys there are.
 
 {table(["memory", "keys", "PT misses", "AT misses", "nodes read", "without a read, %"], pool_rows)}
+
+How long an access takes, in nanoseconds, to memory that `malloc()` gave and to memory
+of the pool, when a read of a table costs nothing and when it costs {COST_NS[-1]} ns. The
+last column is what the device waited for tables, which is the time of the translation:
+
+{table(["memory", "keys", "free, ns", "charged, ns", "translation, ns"], translation_rows)}
 
 ## What a miss costs
 

@@ -12,8 +12,9 @@
  *
  *   regions N PAGES KIND        register N regions (after letting go of those
  *                               before) of PAGES pages each; KIND: small (4
- *                               KiB pages), huge (2 MiB pages), pool (4 KiB,
- *                               from the memory pool)
+ *                               KiB pages), huge (2 MiB pages), malloc (4 KiB
+ *                               pages as malloc() has them), pool (4 KiB, from
+ *                               the memory pool)
  *   write KEY PAGE              one access: region and page, from 0
  *   repeat TIMES KEY,KEY,...    these keys' first pages, so many times
  *   pattern KIND KEYS PAGES     everything once; then, counted, the accesses
@@ -34,7 +35,7 @@
  * Pages must be pages to the device, too, which may take neighbours in physical
  * memory for a larger one.  So each region has one page of memory, mapped PAGES
  * times; page P is written at the P-th of the 512 words of it.  (Memory of the
- * pool has no pages to the device.)
+ * pool has no pages to the device, and memory of malloc() is registered as it is.)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -74,7 +75,7 @@ struct region {
 	uint64_t written[WORDS];	/* number of the last access, by word */
 };
 
-enum memory { MEMORY_SMALL, MEMORY_HUGE, MEMORY_POOL };
+enum memory { MEMORY_SMALL, MEMORY_HUGE, MEMORY_MALLOC, MEMORY_POOL };
 
 struct touch {
 	struct ibv_context *ctx;
@@ -268,13 +269,20 @@ static void map_pages(struct touch *t)
 static void map_memory(struct touch *t)
 {
 	t->memory_size = t->page_size * t->pages * t->num_regions;
-	if (t->memory != MEMORY_POOL) {
+	if (t->memory == MEMORY_SMALL || t->memory == MEMORY_HUGE) {
 		map_pages(t);
 		return;
 	}
-	/* its pages are not one and the same, so each needs a word of its own */
+	/* the pages are not one and the same, so each needs a word of its own */
 	if (t->pages > WORDS)
-		die("%u pages of the pool are more than %d", t->pages, WORDS);
+		die("%u pages are more than %d", t->pages, WORDS);
+	if (t->memory == MEMORY_MALLOC) {
+		t->memory_base = aligned_alloc(t->page_size, t->memory_size);
+		if (!t->memory_base)
+			die("out of memory");
+		memset(t->memory_base, 0, t->memory_size);
+		return;
+	}
 	t->pool = touch_pool_alloc(t->ctx, t->memory_size);
 	t->memory_base = t->pool->addr;
 }
@@ -283,6 +291,8 @@ static void unmap_memory(struct touch *t)
 {
 	if (t->memory == MEMORY_POOL)
 		touch_pool_free(t->ctx, t->pool);
+	else if (t->memory == MEMORY_MALLOC)
+		free(t->memory_base);
 	else
 		munmap(t->mapped, t->mapped_size);
 }
@@ -309,6 +319,8 @@ static enum memory memory_of(const char *kind)
 		return MEMORY_SMALL;
 	if (!strcmp(kind, "huge"))
 		return MEMORY_HUGE;
+	if (!strcmp(kind, "malloc"))
+		return MEMORY_MALLOC;
 	if (!strcmp(kind, "pool"))
 		return MEMORY_POOL;
 	die("there is no memory of kind %s", kind);
