@@ -20,12 +20,12 @@
 /* Smaller pieces of free memory are not worth a row. */
 #define QHCA_POOL_MIN_ORDER	4
 
-static u64 qhca_piece_size(struct page *page)
+static u64 qhca_pool_piece_size(struct page *page)
 {
 	return (u64)PAGE_SIZE << page_private(page);
 }
 
-static void qhca_piece_free(struct page *page)
+static void qhca_pool_piece_free(struct page *page)
 {
 	unsigned int order = page_private(page);
 
@@ -58,7 +58,7 @@ static u64 qhca_pool_take(struct qhca_ib_dev *dev, struct list_head *pieces,
 	return have;
 }
 
-static int qhca_piece_cmp(void *priv, const struct list_head *a,
+static int qhca_pool_piece_cmp(void *priv, const struct list_head *a,
 			  const struct list_head *b)
 {
 	unsigned long pfn_a = page_to_pfn(list_entry(a, struct page, lru));
@@ -73,7 +73,7 @@ static bool qhca_pool_joins(const struct qhca_pool_block *block,
 {
 	return page_to_pfn(block->page) + PHYS_PFN(block->length) ==
 	       page_to_pfn(page) &&
-	       block->length + qhca_piece_size(page) <= block_size;
+	       block->length + qhca_pool_piece_size(page) <= block_size;
 }
 
 /* Joins neighbours to blocks; @block has room for one for each piece. */
@@ -83,21 +83,21 @@ static u32 qhca_pool_join(struct list_head *pieces,
 	struct page *page;
 	u32 n = 0;
 
-	list_sort(NULL, pieces, qhca_piece_cmp);
+	list_sort(NULL, pieces, qhca_pool_piece_cmp);
 	list_for_each_entry(page, pieces, lru) {
 		if (n && qhca_pool_joins(&block[n - 1], page, block_size)) {
-			block[n - 1].length += qhca_piece_size(page);
+			block[n - 1].length += qhca_pool_piece_size(page);
 			continue;
 		}
 		block[n].page = page;
-		block[n].length = qhca_piece_size(page);
+		block[n].length = qhca_pool_piece_size(page);
 		n++;
 	}
 	return n;
 }
 
 /* The largest blocks first. */
-static int qhca_block_cmp(const void *a, const void *b)
+static int qhca_pool_block_cmp(const void *a, const void *b)
 {
 	const struct qhca_pool_block *block_a = a, *block_b = b;
 
@@ -107,15 +107,15 @@ static int qhca_block_cmp(const void *a, const void *b)
 }
 
 /* Gives back a block that there is no row for; its pieces follow each other. */
-static void qhca_block_free(const struct qhca_pool_block *block)
+static void qhca_pool_block_free(const struct qhca_pool_block *block)
 {
 	struct page *page = block->page, *next;
 	u64 left = block->length;
 
 	while (left) {
-		left -= qhca_piece_size(page);
+		left -= qhca_pool_piece_size(page);
 		next = list_next_entry(page, lru);
-		qhca_piece_free(page);
+		qhca_pool_piece_free(page);
 		page = next;
 	}
 }
@@ -140,15 +140,15 @@ static int qhca_pool_gather(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 	if (!pool->block)
 		return -ENOMEM;
 	n = qhca_pool_join(&pool->pieces, pool->block, block_size);
-	sort(pool->block, n, sizeof(*pool->block), qhca_block_cmp, NULL);
+	sort(pool->block, n, sizeof(*pool->block), qhca_pool_block_cmp, NULL);
 	/* Smaller ones make up for others, as far as there are rows. */
 	for (; n > rows; n--)
-		qhca_block_free(&pool->block[n - 1]);
+		qhca_pool_block_free(&pool->block[n - 1]);
 	pool->num_blocks = n;
 	return 0;
 }
 
-static int qhca_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
+static int qhca_pool_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
 			  u32 row)
 {
 	struct qhca_pool_block *block = &pool->block[row];
@@ -219,8 +219,8 @@ static void qhca_pool_map(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 
 		if (block != &pool->block[i])
 			*block = pool->block[i];
-		if (qhca_block_map(dev, pool, pool->num_mapped)) {
-			qhca_block_free(block);
+		if (qhca_pool_block_map(dev, pool, pool->num_mapped)) {
+			qhca_pool_block_free(block);
 			pool->num_refused++;
 		} else {
 			pool->num_mapped++;
@@ -293,7 +293,7 @@ void qhca_pool_destroy(struct qhca_ib_dev *dev)
 	if (pool->gen)
 		gen_pool_destroy(pool->gen);
 	list_for_each_entry_safe(page, next, &pool->pieces, lru)
-		qhca_piece_free(page);
+		qhca_pool_piece_free(page);
 	kvfree(pool->block);
 	kfree(pool);
 	dev->pool = NULL;
