@@ -84,6 +84,29 @@ def test_none(node):
     assert not done.ok and "errno 95" in done.out + done.err, done
 
 
+@pytest.fixture
+def small_bank(pairs):
+    """A guest whose device keeps a few keys of the pool on chip."""
+    pair = pairs.get("qhca", "none", mtu=4200, props=(dict(OPTIONS["props"], **{"pool-keys": 8}), None),
+                     a_args=OPTIONS["a_args"], b_args=OPTIONS["b_args"])
+    with content(pair.a):
+        yield pair.a
+
+
+def test_bank_full(small_bank, tap_points):
+    """Keys without a place on chip work and are counted; the log says so once."""
+    node = small_bank
+    # The message is for each time that the driver binds.
+    reload(node, 2, 4096)
+    before = len(said(node))
+    for _ in range(2):
+        done = run(node, "bank", "window")
+        tap_points(done.out, done.code)
+    (line,) = said(node)[before:]
+    assert "the device's bank of 8 keys is full" in line, line
+    assert node.counters()["pool_bank_full"] >= 8
+
+
 def die(node):
     """The device has a fatal error and is recovered by its driver."""
     recoveries = f"ethtool -S {node.netif} | sed -n 's/.*drv_recoveries: //p'"

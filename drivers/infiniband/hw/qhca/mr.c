@@ -37,8 +37,21 @@ int qhca_check_access(struct qhca_ib_dev *dev, int access)
  */
 
 /*
- * Has the device keep a pool-direct entry on chip.  It works without, only
- * slower: the bank may be full.
+ * The device's counter tells how often this happens; the log tells it once, to
+ * whoever wonders why pool memory is looked up in the protection cache.
+ */
+static void qhca_mr_bank_full(struct qhca_ib_dev *dev)
+{
+	if (xchg(&dev->bank_full, true))
+		return;
+	dev_warn(qhca_dma_dev(dev),
+		 "memory pool: the device's bank of %u keys is full; further regions and windows use the protection cache\n",
+		 dev->qdev->caps.max_pool_keys);
+}
+
+/*
+ * Has the device keep a pool-direct entry on chip.  The region works without
+ * that, too, only slower: the bank may be full.
  */
 static void qhca_mr_pin(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
@@ -50,7 +63,9 @@ static void qhca_mr_pin(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 
 	wmb(); /* The entry before the command. */
 	err = qhca_cmd_exec(dev->qdev, &cmd);
-	if (err && err != -ENOSPC && !qhca_is_dead(dev))
+	if (err == -ENOSPC)
+		qhca_mr_bank_full(dev);
+	else if (err && !qhca_is_dead(dev))
 		ibdev_warn(&dev->ibdev, "pool key %#x not kept on chip: %d\n",
 			   mr->ibmr.lkey, err);
 }

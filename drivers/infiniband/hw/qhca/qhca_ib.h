@@ -74,6 +74,7 @@ struct qhca_port_stats {
  * @bounced: the kernel bounces DMA, so processes share no memory with the
  *           device; constant
  * @pool:    the memory pool, NULL if there is none
+ * @bank_full: the log says that the device's bank of pool keys is full
  * @dms:     hands out device memory by CPU physical address, NULL without it
  * @dm_io:   all of device memory, mapped
  * @odps:    regions on demand, struct qhca_odp by key index
@@ -108,6 +109,7 @@ struct qhca_ib_dev {
 	struct mutex flush_mutex;	/* completion handlers */
 	bool bounced;
 	struct qhca_pool *pool;
+	bool bank_full;
 	struct gen_pool *dms;
 	void __iomem *dm_io;
 	struct qhca_port_stats port_stats;

@@ -62,16 +62,14 @@ static uint64_t counter(const char *name)
 	char path[200];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/lifespan",
-		 device_name);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/hw_counters/lifespan", device_name);
 	f = fopen(path, "w");
 	MUST(f);
 	fputs("0", f);
 	fclose(f);
 	/* values may be a tick old */
 	usleep(10000);
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 device_name, name);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/hw_counters/%s", device_name, name);
 	f = fopen(path, "r");
 	MUST(f && fscanf(f, "%llu", &value) == 1);
 	fclose(f);
@@ -469,7 +467,25 @@ static void case_rereg(void)
 	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS && is_all(plain, 0x5a, PAGE));
 }
 
-/* Binds like any region, and cannot end before the window. */
+/* Binds a window of type 1. */
+static void bind_window(struct ends *e, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr,
+			uint64_t length)
+{
+	struct ibv_mw_bind bind = {
+		.bind_info = { .mr = mr, .addr = addr, .length = length,
+			       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_wc wc;
+	int n;
+
+	MUST(!ibv_bind_mw(e->qp[1], mw, &bind));
+	while (!(n = ibv_poll_cq(e->cq, 1, &wc)))
+		;
+	MUST(n == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+/* Binds like any region, and cannot end before the window, whose key is on chip, too. */
 static void case_window(void)
 {
 	struct ends e = open_ends();
@@ -477,25 +493,61 @@ static void case_window(void)
 	uintptr_t b = (uintptr_t)mem->addr;
 	struct ibv_mr *mr = ibv_reg_mr(e.pd, mem->addr, mem->length, RW | IBV_ACCESS_MW_BIND);
 	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
-	struct ibv_mw_bind bind = {
-		.bind_info = { .mr = mr, .addr = b + PAGE, .length = 64,
-			       .mw_access_flags = IBV_ACCESS_REMOTE_WRITE },
-		.send_flags = IBV_SEND_SIGNALED,
-	};
-	struct ibv_wc wc;
-	int n;
+	uint64_t lookups;
 
-	MUST(mr && mw && !ibv_bind_mw(e.qp[1], mw, &bind));
-	while (!(n = ibv_poll_cq(e.cq, 1, &wc)))
-		;
-	MUST(n == 1 && wc.status == IBV_WC_SUCCESS);
+	MUST(mr && mw);
+	bind_window(&e, mw, mr, b + PAGE, 64);
 	memset(mem->addr, 0x77, 64);
+	lookups = counter("pt_hits") + counter("pt_misses");
 	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 64) == IBV_WC_SUCCESS);
+	MUST(counter("pt_hits") + counter("pt_misses") == lookups);
 	MUST(is_all((void *)(b + PAGE), 0x77, 64));
 	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mw->rkey, 65) ==
 	      IBV_WC_REM_ACCESS_ERR);
 	MUST(ibv_dereg_mr(mr) == EBUSY);
 	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
+}
+
+/*
+ * More regions than the device keeps on chip, and a window: each is counted, and all
+ * work. A place that becomes free is taken by the next region.
+ */
+static void case_bank(void)
+{
+	struct ends e = open_ends();
+	struct qhcadv_pool_mem *mem = pool_mem(e.ctx, 2 * PAGE);
+	uint32_t places = query(e.ctx).max_keys, more = 3;
+	struct ibv_mr **mr = calloc(places + more, sizeof(*mr));
+	struct ibv_mw *mw = ibv_alloc_mw(e.pd, IBV_MW_TYPE_1);
+	uint8_t *b = mem->addr;
+	uint64_t full = counter("pool_bank_full"), bank;
+
+	MUST(mr && mw && places >= 2);
+	for (uint32_t i = 0; i < places; i++)
+		MUST((mr[i] = ibv_reg_mr(e.pd, b, PAGE, RW | IBV_ACCESS_MW_BIND)));
+	MUST(counter("pool_bank_full") == full);
+	for (uint32_t i = places; i < places + more; i++)
+		MUST((mr[i] = ibv_reg_mr(e.pd, b + PAGE, PAGE, RW)));
+	MUST(counter("pool_bank_full") == full + more);
+	bind_window(&e, mw, mr[0], (uintptr_t)b, 64);
+	MUST(counter("pool_bank_full") == full + more + 1);
+
+	bank = counter("pool_bank_hits");
+	memset(b + PAGE, 0x3c, PAGE);
+	/* from a region that has no place into the window, which has none either */
+	MUST(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)b + PAGE, mr[places]->lkey, (uintptr_t)b,
+		   mw->rkey, 64) == IBV_WC_SUCCESS);
+	MUST(is_all(b, 0x3c, 64) && counter("pool_bank_hits") == bank);
+	MUST(write_to(&e, mr[places], mr[1], PAGE) == IBV_WC_SUCCESS && is_all(b, 0x3c, PAGE));
+	MUST(counter("pool_bank_hits") > bank);
+
+	MUST(!ibv_dereg_mr(mr[1]) && (mr[1] = ibv_reg_mr(e.pd, b, PAGE, RW)));
+	MUST(counter("pool_bank_full") == full + more + 1);
+	MUST(!ibv_dealloc_mw(mw));
+	for (uint32_t i = 0; i < places + more; i++)
+		MUST(!ibv_dereg_mr(mr[i]));
+	MUST(!qhcadv_free_pool(e.ctx, mem));
+	free(mr);
 }
 
 static void case_fork(void)
@@ -766,7 +818,8 @@ static const struct {
 #define CASE(name) { #name, case_##name }
 	CASE(query), CASE(allocate), CASE(mapped), CASE(unmap), CASE(exhaustion),
 	CASE(fragmentation),
-	CASE(data), CASE(permission), CASE(refused), CASE(rereg), CASE(window), CASE(fork),
+	CASE(data), CASE(permission), CASE(refused), CASE(rereg), CASE(window), CASE(bank),
+	CASE(fork),
 	CASE(two_processes), CASE(killed), CASE(churn), CASE(registration),
 	CASE(hold),		/* only if named */
 };
