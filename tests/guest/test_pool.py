@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The memory pool and device memory: programs/memory/pool.c, devlink, counters."""
+"""The memory pool and device memory: programs/memory/pool.c, devlink, counters, and
+failures while the pool is made (kernel/qhca_test_fail.c)."""
 
 import re
 
 import pytest
 
-from lab import content, devlink
+from lab import content, devlink, paths
 
 # Caches that a few keys overflow, and room for large blocks.
 OPTIONS = {
@@ -105,6 +106,69 @@ def test_bank_full(small_bank, tap_points):
     (line,) = said(node)[before:]
     assert "the device's bank of 8 keys is full" in line, line
     assert node.counters()["pool_bank_full"] >= 8
+
+
+MODULE = "qhca_test_fail"
+PARAMETERS = f"/sys/module/{MODULE}/parameters"
+
+
+@pytest.fixture
+def failing(node):
+    """Calls of the driver fail while it makes a pool of two blocks."""
+    path = f"/tmp/{MODULE}.ko"
+    node.push(paths.BUILD / "modules" / node.release / f"{MODULE}.ko", path)
+    reload(node, 2, 4096)
+    node.exec(f"insmod {path} of=qhca_pool_", timeout=120)
+    yield node
+    node.exec(f"rmmod {MODULE}", timeout=120)
+    reload(node, 8, 4096)
+
+
+def bind(node, nth, times):
+    """Binds the RDMA driver anew while calls fail; the last that did, and the log's line."""
+    node.exec("rmmod qhca_ib")
+    before = len(said(node))
+    node.exec(f"echo {times} > {PARAMETERS}/times; echo {nth} > {PARAMETERS}/nth")
+    node.configure()            # which waits for the RDMA device
+    failed = node.out(f"cat {PARAMETERS}/failed").strip()
+    node.exec(f"echo 0 > {PARAMETERS}/nth")
+    (line,) = said(node)[before:]
+    return failed, line
+
+
+def test_unavailable(failing):
+    """Whatever fails while the pool is made, the driver binds: with less of it, or none."""
+    node, seen, nth = failing, set(), 0
+    while True:
+        nth += 1
+        failed, line = bind(node, nth, 1)
+        if not failed:
+            break
+        seen.add(failed.split()[0])
+        # One block less, smaller blocks, or none at all.
+        assert "wanted 2 blocks" in line or line.endswith("none, memory is short") \
+            or line.endswith("2 blocks of 4096 KiB"), (failed, line)
+    assert line.endswith("2 blocks of 4096 KiB")
+    assert any(name.startswith("dma_map") for name in seen), seen
+    assert any("alloc_pages" in name for name in seen), seen
+    assert "gen_pool_create" in seen and "gen_pool_add_owner" in seen
+    failed, line = bind(node, 1, 1000000)
+    assert line.endswith("none, memory is short"), line
+    done = run(node, "query")
+    assert not done.ok and "errno 95" in done.out + done.err, done
+
+
+def test_unmappable(failing):
+    """Each block's mapping is refused: no pool, and all else works."""
+    node = failing
+    node.exec(f"rmmod {MODULE}; insmod /tmp/{MODULE}.ko kinds=2 of=qhca_pool_", timeout=120)
+    failed, line = bind(node, 1, 1000000)
+    assert failed.startswith("dma_map"), failed
+    assert "got 0 with 0 KiB in all" in line and line.endswith("not all blocks could be mapped")
+    done = node.exec(f"qhca-pool -d {node.ibdev} -g {node.gid_index()} query 2>&1", check=False)
+    assert not done.ok and "errno 95" in done.out, done
+    shown = node.out(f"rdma resource show | grep {node.ibdev}")
+    assert "pd " in shown
 
 
 def die(node):

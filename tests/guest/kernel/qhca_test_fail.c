@@ -19,6 +19,8 @@
  *		fills a ring; 0: all, the default
  *   size	count only allocations of so many bytes of memory that the device
  *		is to use; 0: all calls, the default
+ *   of		count only calls from functions whose names begin so; empty: all,
+ *		the default
  *   kinds	bits of what may fail, see below; by default all
  *   die	write n: the n-th call from now on that counts finds the device
  *		reset.  The next command is then not answered, so that the device
@@ -67,6 +69,10 @@ MODULE_PARM_DESC(repeat, "calls from one place in sequence that count; 0: all");
 static uint size;
 module_param(size, uint, 0644);
 MODULE_PARM_DESC(size, "count only coherent memory of so many bytes; 0: all calls");
+
+static char of[32];
+module_param_string(of, of, sizeof(of), 0644);
+MODULE_PARM_DESC(of, "count only calls from functions whose names begin so");
 
 static uint die;
 module_param(die, uint, 0644);
@@ -203,6 +209,13 @@ static bool counts(const struct site *site, unsigned long caller,
 	if (size && (site->kind != COHERENT ||
 		     regs_get_kernel_argument(regs, 1) != size))
 		return false;
+	if (of[0]) {
+		char name[sizeof(of)];
+
+		snprintf(name, sizeof(name), "%ps", (void *)caller);
+		if (strncmp(name, of, strcspn(of, "\n")))
+			return false;
+	}
 	in_sequence = caller == last_caller ? in_sequence + 1 : 1;
 	last_caller = caller;
 	return !repeat || in_sequence <= repeat;
