@@ -40,5 +40,5 @@ def test_bad_completions(qhca_pair, tap_points):
     node = qhca_pair.a
     with content(node):
         log = run(node, tap_points, "scribble=1")
-    assert "completion of nothing that was posted" in log
+    assert "completion of a request that was not posted" in log
     assert "dead: bad completion" in log

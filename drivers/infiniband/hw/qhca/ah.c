@@ -6,7 +6,7 @@
 
 #include "qhca_ib.h"
 
-/* Of RoCEv2 only: the hardware knows no other encapsulation. */
+/* Only of RoCEv2: the hardware has no other encapsulation. */
 int qhca_fill_av(struct qhca_av *av, const struct rdma_ah_attr *attr)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
@@ -41,8 +41,9 @@ void qhca_read_av(const struct qhca_av *av, struct rdma_ah_attr *attr)
 }
 
 /*
- * For the kernel the vector that goes into WQEs; for a process, which keeps
- * handles of its own, the MAC address that only the kernel can find out.
+ * A kernel consumer's handle holds the address vector that goes into its WQEs.
+ * A process keeps handles of its own, and gets from here the MAC address, which
+ * only the kernel can resolve.
  */
 int qhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		   struct ib_udata *udata)

@@ -6,8 +6,8 @@
  * that is a power of two, and never larger than its entries need: a process
  * may hold a hundred thousand small regions, and most of them have one node.
  *
- * All of it is charged to the memory control group of the process, which says
- * how large its tables are.
+ * The nodes are charged to the memory control group of the process, because the
+ * process determines how large its tables are.
  *
  * Nodes are filled from the leaves up.  Each is complete before it is mapped
  * for the device, and mapped before its parent refers to it.
@@ -49,7 +49,9 @@ static int qhca_at_alloc_node(struct qhca_at_node *node, size_t entries)
 {
 	size_t size = min_t(size_t, entries, QHCA_AT_ENTRIES) * sizeof(u64);
 
-	/* The hardware wants 64-byte alignment; kmalloc() aligns to the size. */
+	/*
+	 * The hardware wants 64-byte alignment; kmalloc() aligns to the size.
+	 */
 	node->size = max_t(size_t, roundup_pow_of_two(size), 64);
 	node->dma = DMA_MAPPING_ERROR;
 	node->ent = kzalloc(node->size, GFP_KERNEL_ACCOUNT);
@@ -148,7 +150,7 @@ static void qhca_at_fill_leaves(struct qhca_at *at, struct ib_umem *umem,
 	}
 }
 
-/* Map all nodes, and make each known to its parent; the root has none. */
+/* Map all nodes, and enter each in its parent; the root has no parent. */
 static int qhca_at_link(struct qhca_ib_dev *dev, struct qhca_at *at,
 			size_t entries)
 {
@@ -179,7 +181,7 @@ static int qhca_at_link(struct qhca_ib_dev *dev, struct qhca_at *at,
 	return 0;
 }
 
-/* Is @umem one piece on the bus?  Then no tree is needed to find its bytes. */
+/* Is @umem contiguous on the bus?  Then the device needs no tree to find it. */
 static bool qhca_at_is_flat(struct ib_umem *umem, unsigned long pgsz, u64 *base)
 {
 	struct ib_block_iter biter;
@@ -201,9 +203,9 @@ static bool qhca_at_is_flat(struct ib_umem *umem, unsigned long pgsz, u64 *base)
  * qhca_at_build - translate a umem
  * @dev:  the device
  * @at:   result; free with qhca_at_free()
- * @umem: memory whose ib_umem_find_best_pgsz() was
- * @pgsz: this, or a smaller page size
- * @may_be_flat: 0 levels will do where memory is contiguous
+ * @umem: memory
+ * @pgsz: page size, at most what ib_umem_find_best_pgsz() found for @umem
+ * @may_be_flat: contiguous memory is translated without a tree (0 levels)
  */
 int qhca_at_build(struct qhca_ib_dev *dev, struct qhca_at *at,
 		  struct ib_umem *umem, unsigned long pgsz, bool may_be_flat)
@@ -229,7 +231,9 @@ int qhca_at_build(struct qhca_ib_dev *dev, struct qhca_at *at,
 	return err;
 }
 
-/* Room for @entries pages that the device fills in (fast registration). */
+/*
+ * Make room for @entries pages, which the device fills in (fast registration).
+ */
 int qhca_at_build_blank(struct qhca_ib_dev *dev, struct qhca_at *at,
 			u32 entries)
 {

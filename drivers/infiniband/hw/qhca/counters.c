@@ -12,7 +12,9 @@
 
 #include "qhca_ib.h"
 
-/* Of a message with counters, for what else is in it: the device's name, ... */
+/*
+ * Bytes that a message with counters needs for the device's name and the like.
+ */
 #define QHCA_STAT_OTHERS	256
 
 static const struct rdma_stat_desc qhca_stat_descs[] = {
@@ -21,7 +23,7 @@ static const struct rdma_stat_desc qhca_stat_descs[] = {
 #undef QHCA_STAT_DESC
 };
 
-/* An older device has fewer: they are only ever appended. */
+/* An older device has fewer counters: new ones are only ever appended. */
 static u32 qhca_num_stats(struct ib_device *ibdev)
 {
 	return min_t(u32, to_qhca(ibdev)->qdev->caps.num_counters,
@@ -29,8 +31,9 @@ static u32 qhca_num_stats(struct ib_device *ibdev)
 }
 
 /*
- * Commands and events; Ethernet, which ethtool shows; faults that the host
- * injects; details of page faults.
+ * Ports do not show the counters of commands and events, those of Ethernet,
+ * which ethtool shows, those of injected faults, and the details of page
+ * faults.
  */
 static bool qhca_stat_is_rare(u32 counter)
 {
@@ -94,7 +97,9 @@ static int qhca_get_port_stats(struct ib_device *ibdev,
 	return err;
 }
 
-/* Reads all, whichever @index asks for: it is one command either way. */
+/*
+ * All counters are read, whichever @index names: it takes one command anyway.
+ */
 int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index)
 {

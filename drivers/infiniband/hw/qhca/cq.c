@@ -4,7 +4,7 @@
  */
 #include "queue.h"
 
-/* For events; the caller drops the reference. */
+/* Look a CQ up for an event.  The caller drops the reference. */
 struct qhca_cq *qhca_cq_get(struct qhca_ib_dev *dev, u32 cqn)
 {
 	struct qhca_cq *cq;
@@ -19,18 +19,22 @@ struct qhca_cq *qhca_cq_get(struct qhca_ib_dev *dev, u32 cqn)
 }
 
 /*
- * May completions arrive here?  A consumer of the kernel destroys its QPs before
- * it stops polling, and then frees what the handler uses before it destroys the
- * CQ (ib_free_cq()).  So the handler of a CQ whose last QP has gone is not called
- * any more, whatever arrives late; see qhca_cq_quiesce().  Processes' CQs have
- * handlers of the core, which may be called at any time.
+ * May completions arrive at this CQ?  A consumer in the kernel destroys its QPs
+ * before it stops polling, and then frees what the handler uses before it
+ * destroys the CQ (ib_free_cq()).  So the driver does not call the handler of a
+ * CQ whose last QP is gone, even if an event arrives late; see
+ * qhca_cq_quiesce().  The CQs of processes have handlers of the core, which may
+ * be called at any time.
  */
 static bool qhca_cq_is_used(const struct qhca_cq *cq)
 {
 	return !cq->ring || READ_ONCE(cq->num_qps);
 }
 
-/* The same for an event, which is remembered if not: it has disarmed the CQ. */
+/*
+ * May the handler be called for an event?  If not, the event is remembered,
+ * since it has disarmed the CQ.
+ */
 static bool qhca_cq_take_event(struct qhca_cq *cq)
 {
 	unsigned long flags;
@@ -52,8 +56,9 @@ static bool qhca_cq_take_event(struct qhca_cq *cq)
  * @dev: its device
  * @cq:  the CQ, with its lock held
  *
- * Its consumer armed it once and waits for the handler.  If an event came while
- * no handler was called, the CQ is armed again in the consumer's place.
+ * The consumer has armed the CQ once and waits for the handler.  If an event
+ * has arrived while the handler could not be called, the driver arms the CQ
+ * again for the consumer.
  */
 void qhca_cq_join(struct qhca_ib_dev *dev, struct qhca_cq *cq)
 {
@@ -67,7 +72,7 @@ void qhca_cq_join(struct qhca_ib_dev *dev, struct qhca_cq *cq)
 			  cq->cqn | (u64)cq->ci << 32);
 }
 
-/* A completion event; qhca_eq_synchronize() keeps the CQ alive. */
+/* A completion event.  Destruction waits for it by qhca_eq_synchronize(). */
 void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
 {
 	struct qhca_ib_dev *dev = ctx;
@@ -88,7 +93,7 @@ void qhca_cq_event(void *ctx, const struct qhca_eqe *eqe)
  * @dev: its device
  * @cq:  kernel CQ whose @num_qps has become 0
  *
- * Afterwards no handler is running, and none will be called.  Sleeps.
+ * When this returns no handler is running, and none will be called.  Sleeps.
  */
 void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq)
 {
@@ -98,8 +103,9 @@ void qhca_cq_quiesce(struct qhca_ib_dev *dev, struct qhca_cq *cq)
 }
 
 /*
- * A CQ that its consumer polls when he likes (IB_POLL_DIRECT) has a handler that
- * warns when it is called, but on a living device no such CQ is ever armed.
+ * A CQ that its consumer polls directly (IB_POLL_DIRECT) has a handler that
+ * warns when it is called.  On a living device no such CQ is ever armed, and
+ * after the device's death qhca_flush_work() leaves it out.
  */
 static bool qhca_cq_is_direct(const struct qhca_cq *cq)
 {
@@ -107,10 +113,10 @@ static bool qhca_cq_is_direct(const struct qhca_cq *cq)
 }
 
 /*
- * The device is dead.  What its QPs still had to do is flushed by the pollers
- * of their CQs, who have to be woken for it.  The mutex is for those who must
- * not free what a handler uses, see qhca_cq_quiesce(); handlers may be called in
- * interrupts, so they do not wait for such a one.
+ * The device is dead.  Whoever polls a CQ completes what was posted to its QPs,
+ * so this calls the handlers, which poll.  qhca_cq_quiesce() takes the mutex
+ * before the consumer may free what a handler uses.  Handlers may be called in
+ * interrupts, so they never wait for a caller of qhca_cq_quiesce().
  */
 void qhca_flush_work(struct work_struct *work)
 {
@@ -189,7 +195,7 @@ static int qhca_cq_create_cmd(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 				  sizeof(cqc));
 }
 
-/* Give the CQ its number, tell the device of it, make it known to events. */
+/* Give the CQ its number, create it in the device, and let events find it. */
 static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 			 u32 rec_offset, u32 threshold, u8 flags)
 {
@@ -354,9 +360,9 @@ static int qhca_cq_modify_cmd(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 }
 
 /*
- * Users only: kernel consumers do not resize.  When the command is done the
- * device writes to the new ring; what is left in the old one the process
- * reads from its own memory, which need not be pinned for that.
+ * Only processes resize CQs; kernel consumers do not.  When the command has
+ * completed, the device writes to the new ring.  The process reads what is left
+ * in the old ring, which need not be pinned for that.
  */
 int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 		   struct ib_udata *udata)

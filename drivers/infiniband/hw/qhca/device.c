@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the device, its port and its GID table tell and are told.
+ * Queries of the device and of its port, and changes of its GID table.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -120,7 +120,10 @@ enum ib_port_state qhca_port_state(struct qhca_ib_dev *dev)
 	return IB_PORT_DOWN;
 }
 
-/* Violation counters are a nicety: the port is described without them too. */
+/*
+ * The query of the port succeeds even if the violation counters are
+ * unavailable.
+ */
 static void qhca_query_violations(struct qhca_ib_dev *dev,
 				  struct ib_port_attr *attr)
 {

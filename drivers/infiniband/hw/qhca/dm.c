@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Device memory: ranges of BAR 4, in whole pages because processes map them.
- * Like memory of the pool a range is given back when its object has gone and
- * nobody maps it; it is cleared when it is given out.
+ * As with memory of the pool, a range is freed when its object has been
+ * destroyed and no process maps it any more, and it is cleared when it is
+ * allocated.
  */
 #include <linux/genalloc.h>
 #include <linux/io.h>
@@ -54,7 +55,7 @@ err_unmap:
 
 /**
  * qhca_dms_destroy - undo qhca_dms_create()
- * @dev: device, whose contexts have all gone
+ * @dev: device, all of whose contexts have been freed
  */
 void qhca_dms_destroy(struct qhca_ib_dev *dev)
 {
@@ -102,7 +103,7 @@ static struct qhca_dm_buf *qhca_dm_buf_alloc(struct qhca_ib_dev *dev,
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	buf->length = PAGE_ALIGN(attr->length);
-	/* BAR 4 is aligned to its size, and so to less. */
+	/* BAR 4 is aligned to its size, and so to any smaller power of two. */
 	align.align = 1 << attr->alignment;
 	addr = gen_pool_alloc_algo(dev->dms, buf->length,
 				   gen_pool_first_fit_align, &align);
@@ -157,7 +158,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* For a process that another one has handed its context and memory. */
+/* For a process that has imported the context and memory of another one. */
 static int UVERBS_HANDLER(QHCA_IB_METHOD_DM_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct ib_uobject *uobj =

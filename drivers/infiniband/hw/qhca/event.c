@@ -68,7 +68,7 @@ static void qhca_qp_raise(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 		qhca_ref_put(&qp->ref);
 }
 
-/* Handlers of QPs are promised a context that may sleep. */
+/* The event handlers of QPs may sleep, so a work item calls them. */
 static void qhca_qp_async(struct qhca_ib_dev *dev, u32 qpn,
 			  enum ib_event_type type)
 {
@@ -83,7 +83,9 @@ static void qhca_qp_async(struct qhca_ib_dev *dev, u32 qpn,
 	    type == IB_EVENT_QP_LAST_WQE_REACHED)
 		qhca_qp_in_error(qp, false);
 
-	/* What a device owed that has died has been raised in its place. */
+	/*
+	 * After the device's death qhca_qp_flush_events() has raised the event.
+	 */
 	if (test_and_set_bit(type, &qp->raised) && qhca_is_dead(dev) &&
 	    type == IB_EVENT_QP_LAST_WQE_REACHED)
 		qhca_ref_put(&qp->ref);
@@ -92,8 +94,9 @@ static void qhca_qp_async(struct qhca_ib_dev *dev, u32 qpn,
 }
 
 /*
- * A kernel QP in error has taken its last receive from its SRQ when the device
- * is dead, but the device cannot say so, and ib_drain_qp() waits to hear it.
+ * When the device is dead, a kernel QP in error has taken its last receive from
+ * its SRQ.  The device cannot report that, and ib_drain_qp() waits for the
+ * event.
  */
 static bool qhca_qp_is_owed(struct qhca_qp *qp)
 {
@@ -106,8 +109,8 @@ static bool qhca_qp_is_owed(struct qhca_qp *qp)
  * qhca_qp_flush_events - raise the events that a dead device owes
  * @dev: the device
  *
- * Those of QPs that are in error.  Whoever puts another there has this called
- * again, since he rings its doorbell; see qhca_ring_sq().
+ * Raises the events of QPs that are in error.  Putting another QP into error
+ * rings its doorbell, which queues this work again; see qhca_ring_sq().
  */
 void qhca_qp_flush_events(struct qhca_ib_dev *dev)
 {
@@ -126,8 +129,8 @@ void qhca_qp_flush_events(struct qhca_ib_dev *dev)
 }
 
 /*
- * Kernel consumers learn of it by the event, and by seeing their requests
- * flushed.
+ * Kernel consumers learn of the death by the event, and by their requests,
+ * which complete as flushed.
  */
 static void qhca_fatal(struct qhca_ib_dev *dev)
 {
@@ -142,7 +145,7 @@ static void qhca_fatal(struct qhca_ib_dev *dev)
 	schedule_work(&dev->flush_work);
 }
 
-/* In hard interrupt context, or wherever qhca.ko noticed the death. */
+/* Called in hard interrupts, or wherever qhca.ko has noticed the death. */
 static int qhca_async_event(struct notifier_block *nb, unsigned long type,
 			    void *data)
 {
@@ -186,7 +189,7 @@ static int qhca_async_event(struct notifier_block *nb, unsigned long type,
 		qhca_fatal(dev);
 		break;
 	default:
-		/* The link shows as the netdev's carrier. */
+		/* The state of the link is that of the netdev's carrier. */
 		return NOTIFY_DONE;
 	}
 	return NOTIFY_OK;
@@ -246,10 +249,11 @@ int qhca_events_start(struct qhca_ib_dev *dev)
 	int err;
 
 	/*
-	 * Ordered: handlers of a consumer's QPs are called one after the other,
-	 * in the order of the events.  With a rescuer, since a QP's destruction
-	 * waits for its events, and a consumer who has storage at the other end
-	 * may destroy QPs so that memory can be written out.
+	 * The queue is ordered, so that the handlers of a consumer's QPs are
+	 * called one after the other, in the order of the events.  It has a
+	 * rescuer, because the destruction of a QP waits for its events, and a
+	 * consumer with storage at the other end may destroy QPs in order to
+	 * write memory out.
 	 */
 	dev->event_wq = alloc_ordered_workqueue("qhca_ib_events",
 						WQ_MEM_RECLAIM);

@@ -99,7 +99,7 @@ static int qhca_flow_fill(struct qhca_flow *hw, struct ib_qp *ibqp,
 			  const struct ib_flow_attr *attr)
 {
 	const union ib_flow_spec *spec = attr->flows;
-	u32 seen = 0, layer;	/* bits by IB_FLOW_SPEC_LAYER_MASK */
+	u32 seen = 0, layer;	/* bits of IB_FLOW_SPEC_LAYER_MASK */
 	int i, err;
 
 	if (attr->flags & ~(u32)IB_FLOW_ATTR_FLAGS_DONT_TRAP ||

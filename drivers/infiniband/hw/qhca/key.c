@@ -2,14 +2,15 @@
 /*
  * Keys, and the entries of the protection table that they name.
  *
- * Keys.  The index is the entry's.  The low octet is another one each time an
- * index is used, so that a key which outlives its region opens nothing; the
- * entry of a freed index remembers the last one.
+ * A key consists of the index of its entry and a low octet.  Each use of an
+ * index gets another octet, so that a key which outlives its region is
+ * refused.  The entry of a freed index keeps the last octet.
  *
- * The device itself writes to entries that work requests may change: those of
- * windows and of fast registrations, and the number of windows in those of
- * regions.  Such a write may cross one of ours, so the procedures that end an
- * entry look again after the device has let go of it.
+ * The device writes to the entries that work requests change: those of windows
+ * and of fast registrations, and the number of windows in those of regions.
+ * Such a write may happen at the same time as one of the driver's.  So the
+ * procedures that end an entry read it again after the device has invalidated
+ * it, and repeat what the device has undone.
  */
 #include "mem.h"
 
@@ -51,7 +52,9 @@ int qhca_key_alloc(struct qhca_ib_dev *dev, u32 *index, u32 *key)
 	return 0;
 }
 
-/* The entry is the device's to see once @ctrl is in place. */
+/*
+ * The device takes the entry for valid once @ctrl is written, so that is last.
+ */
 void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 		      const struct qhca_pte *pte, u32 ctrl)
 {
@@ -72,7 +75,10 @@ void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 	WRITE_ONCE(hw->ctrl, cpu_to_le32(ctrl));
 }
 
-/* Afterwards the device has let go of what @what names; it may be dead. */
+/*
+ * When this returns the device has dropped its copies of what @what names and
+ * has finished all accesses that used them, or it is dead.
+ */
 void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
 {
 	struct qhca_cmd cmd = {
@@ -81,14 +87,15 @@ void qhca_key_invalidate(struct qhca_ib_dev *dev, u32 index, u32 what)
 		.param = what,
 	};
 
-	/* The entry's new state before the command. */
+	/* The entry's new state is written before the command. */
 	wmb();
 	qhca_refused(dev, cmd.opcode, index, qhca_cmd_exec(dev->qdev, &cmd));
 }
 
 /*
- * Free the entries of all windows on a region, whose key has ended; their
- * owners still have the objects.  Under the lock a window keeps its index.
+ * Free the entries of all windows on a region whose key has ended.  The owners
+ * of the windows keep the objects.  While the lock is held, no window gives its
+ * index back.
  */
 static void qhca_key_end_windows(struct qhca_ib_dev *dev, u32 index)
 {
@@ -116,9 +123,11 @@ static void qhca_key_end_windows(struct qhca_ib_dev *dev, u32 index)
 }
 
 /*
- * End the region of an entry, keeping its octet.  Windows on it have to go
- * first, unless @force: then they are ended, too.  A fast registration that
- * crosses makes the entry valid again, a bind makes it busy.
+ * End the region of an entry and keep its octet.  While windows are bound to
+ * the region this fails, unless @force is set: then the windows are ended,
+ * too.  The device may execute a fast registration or a bind at the same time.
+ * The former makes the entry valid again, so the loop repeats; the latter makes
+ * the region busy.
  */
 int qhca_key_end_region(struct qhca_ib_dev *dev, u32 index, bool force)
 {

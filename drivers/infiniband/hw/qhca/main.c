@@ -133,7 +133,7 @@ static const struct uapi_definition qhca_ib_defs[] = {
 	{}
 };
 
-/* The core reads a method's absence as the feature's. */
+/* The core takes a feature for absent if its methods are absent. */
 static void qhca_set_ops(struct qhca_ib_dev *dev)
 {
 	struct ib_device *ibdev = &dev->ibdev;
@@ -238,7 +238,10 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	ida_init(&dev->xrcdns);
 	ida_init(&dev->flows);
 	mutex_init(&dev->flush_mutex);
-	/* The system's workqueue will do: it calls what interrupts may call. */
+	/*
+	 * The work calls only what may be called in interrupts: any queue is
+	 * good.
+	 */
 	INIT_WORK(&dev->flush_work, qhca_flush_work);
 
 	err = qhca_create_eqs(dev);
@@ -294,17 +297,17 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	struct qhca_ib_dev *dev = auxiliary_get_drvdata(adev);
 
 	/*
-	 * No device event is dispatched from now on, and those that are being
-	 * dispatched, which is in a notifier chain and so under RCU, are queued
-	 * before the core waits for all that have been.
+	 * No device event is dispatched from now on.  Events that are being
+	 * dispatched now are dispatched by a notifier chain, under RCU.  The
+	 * core queues them before it waits for all that have been queued.
 	 */
 	WRITE_ONCE(dev->registered, false);
 	synchronize_rcu();
 	qhca_port_unwatch(dev);
 
 	/*
-	 * A function that went away without a word leaves requests that only
-	 * software can complete, and whose owners wait for that.
+	 * A function that has vanished leaves requests that only software can
+	 * complete, and whose owners wait for the completions.
 	 */
 	if (qhca_is_dead(dev))
 		schedule_work(&dev->flush_work);

@@ -72,8 +72,8 @@ static int qhca_mcast_join(struct qhca_qp *qp, const union ib_gid *gid)
 }
 
 /*
- * The caller cannot do anything about a device that refuses: it is dead, or
- * has no such membership, and ends any that is left together with the QP.
+ * The caller can do nothing if the device refuses: the device is dead, or has
+ * no such membership.  The device ends what is left together with the QP.
  */
 static void qhca_mcast_leave(struct qhca_qp *qp, struct qhca_mcast *mcast)
 {

@@ -10,7 +10,7 @@
 /**
  * struct qhca_at_node - a node of a translation tree, kernel memory.
  * @ent:  entries, QHCA_ATE_*
- * @dma:  where the device finds them; DMA_MAPPING_ERROR until it may
+ * @dma:  their bus address; DMA_MAPPING_ERROR until they are mapped
  * @size: bytes, a power of two from 64 to 4096
  */
 struct qhca_at_node {
@@ -22,12 +22,12 @@ struct qhca_at_node {
 /**
  * struct qhca_at - a translation tree as the hardware walks it.
  * @base:       bus address of the root, or of the memory itself with 0 levels
- * @num_nodes:  0 with 0 levels
+ * @num_nodes:  nodes of the tree, 0 with 0 levels
  * @page_shift: log2 of the page that a level 1 entry translates
  * @levels:     0 to QHCA_MAX_AT_LEVELS
- * @dir:        enum dma_data_direction: does the device write entries too?
- * @one:        the node, when there is one
- * @many:       otherwise the nodes, those of level 1 first and the root last
+ * @dir:        enum dma_data_direction: may the device write entries, too?
+ * @one:        the node, if there is only one
+ * @many:       the nodes otherwise, those of level 1 first and the root last
  */
 struct qhca_at {
 	u64 base;
@@ -43,11 +43,11 @@ struct qhca_at {
 
 /**
  * struct qhca_qbuf - the buffer of a queue: its rings and its record.
- * @umem:   of a user's queue, else NULL
- * @cpu:    of a kernel's queue, else NULL
+ * @umem:   pinned memory of a process's queue, NULL for the kernel's
+ * @cpu:    coherent memory of the kernel's queue, NULL for a process's
  * @dma:    bus address of @cpu
  * @length: bytes
- * @at:     how the device reaches it
+ * @at:     translation by which the device reaches it
  */
 struct qhca_qbuf {
 	struct ib_umem *umem;
@@ -59,14 +59,14 @@ struct qhca_qbuf {
 
 /**
  * struct qhca_pool_buf - pool memory that a process owns.
- * @mmap:   see struct qhca_mmap_entry; its end is the buffer's
- * @uc:     the owner, as long as the object exists
- * @entry:  in its list, under its lock
- * @addr:   where the kernel sees it
+ * @mmap:   see struct qhca_mmap_entry; the buffer is freed together with it
+ * @uc:     the owner, valid as long as the object exists
+ * @entry:  in the owner's list, under the owner's lock
+ * @addr:   address in the kernel
  * @length: bytes, whole pages
- * @offset: where it starts in its block
- * @block:  row in the device's bank
- * @regions: registered on it, under @uc's lock
+ * @offset: first byte in its block
+ * @block:  row of its block in the device's bank
+ * @regions: number of regions registered on it, under @uc's lock
  */
 struct qhca_pool_buf {
 	struct qhca_mmap_entry mmap;
@@ -81,7 +81,7 @@ struct qhca_pool_buf {
 
 /**
  * struct qhca_dm_buf - device memory that a process owns.
- * @mmap:   see struct qhca_mmap_entry; its end is the buffer's
+ * @mmap:   see struct qhca_mmap_entry; the buffer is freed together with it
  * @length: bytes, whole pages
  */
 struct qhca_dm_buf {
@@ -96,15 +96,16 @@ struct qhca_dm {
 
 /**
  * struct qhca_mr - a memory region.
- * @index:  of its protection table entry
- * @lock:   @access to @at, as far as a change of the region replaces them and
- *          others than its owner look at them
+ * @index:  number of its protection table entry
+ * @lock:   protects @access to @at against readers other than the owner while
+ *          rereg_user_mr() replaces them
  * @access: IB_ACCESS_*
- * @umem:   pinned user memory, else NULL
- * @pool:   memory of the pool, else NULL
- * @offset: in the block of @pool, or in device memory
- * @odp:    of a region on demand, else NULL
- * @at:     its translation; of a fast registration, written by the device
+ * @umem:   pinned memory of a process, or NULL
+ * @pool:   memory of the pool, or NULL
+ * @offset: first byte in the block of @pool, or in device memory
+ * @odp:    further state of a region on demand, or NULL
+ * @at:     its translation; that of a fast registration is written by the
+ *          device
  * @pages:  fast registration: page list, written by ib_map_mr_sg()
  * @pages_dma: bus address of @pages
  * @num_pages: entries of @pages in use

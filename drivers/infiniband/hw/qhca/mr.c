@@ -3,9 +3,10 @@
  * Memory regions.
  *
  * A region is an entry of the protection table and a translation tree, both in
- * memory that the driver writes.  Making one takes no command: the device
- * caches no key that it has not found valid.  Ending one takes a command, after
- * which the device has neither a copy of the entry nor an access under way.
+ * memory that the driver writes.  Registration takes no command, because the
+ * device caches no key that it has not found valid.  Deregistration takes a
+ * command, after which the device has neither a copy of the entry nor an access
+ * under way.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -19,9 +20,9 @@
 	 IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_OPTIONAL)
 
 /*
- * Relaxed ordering and huge pages are hints that need no heed here.  No region
- * may be flushed for persistence: what keeps a guest's memory, the guest cannot
- * know.
+ * Relaxed ordering and huge pages are hints, which the driver may ignore.  No
+ * region supports flushing for persistence, because a guest cannot know whether
+ * its memory is persistent.
  */
 int qhca_check_access(struct qhca_ib_dev *dev, int access)
 {
@@ -37,8 +38,8 @@ int qhca_check_access(struct qhca_ib_dev *dev, int access)
  */
 
 /*
- * The device's counter tells how often this happens; the log tells it once, to
- * whoever wonders why pool memory is looked up in the protection cache.
+ * The device counts how often this happens.  The driver logs it once, for a
+ * user who wonders why pool memory is looked up in the protection cache.
  */
 static void qhca_mr_bank_full(struct qhca_ib_dev *dev)
 {
@@ -50,8 +51,8 @@ static void qhca_mr_bank_full(struct qhca_ib_dev *dev)
 }
 
 /*
- * Has the device keep a pool-direct entry on chip.  The region works without
- * that, too, only slower: the bank may be full.
+ * Have the device keep a pool-direct entry on chip.  The bank may be full; then
+ * the region works all the same, only slower.
  */
 static void qhca_mr_pin(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
@@ -113,8 +114,9 @@ static void qhca_mr_publish(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 }
 
 /*
- * Always through a tree, even where memory is contiguous: regions are what the
- * translation cache is for, and its counters are there to be studied.
+ * Regions always have a tree, even where their memory is contiguous: they are
+ * what the translation cache is for, and users of the device study its
+ * counters.
  */
 static int qhca_mr_translate(struct qhca_ib_dev *dev, struct qhca_at *at,
 			     struct ib_umem *umem, u64 virt)
@@ -138,8 +140,9 @@ static int qhca_check_range(struct qhca_ib_dev *dev, u64 virt, u64 length)
 }
 
 /*
- * Of the core's calls that register memory only one sets these, and all its
- * queries, and a change of the region that keeps the memory, rely on them.
+ * Only one of the core's functions that register memory sets these fields.  All
+ * of the core's queries rely on them, and so does a change of the region that
+ * keeps its memory.
  */
 static void qhca_mr_set_range(struct qhca_mr *mr, u64 virt, u64 length)
 {
@@ -147,7 +150,7 @@ static void qhca_mr_set_range(struct qhca_mr *mr, u64 virt, u64 length)
 	mr->ibmr.length = length;
 }
 
-/* An object with a key of its own, of which the device knows nothing yet. */
+/* Allocate a region with a key, which the device does not know yet. */
 struct qhca_mr *qhca_mr_alloc(struct qhca_ib_dev *dev, int access)
 {
 	struct qhca_mr *mr;
@@ -174,7 +177,7 @@ void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	kfree(mr);
 }
 
-/* Takes over @umem if it succeeds. */
+/* If this succeeds, the region owns @umem. */
 static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 				    u64 virt, u64 length, int access)
 {
@@ -198,7 +201,7 @@ static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 	return &mr->ibmr;
 }
 
-/* Takes over the hold on @buf if it succeeds. */
+/* If this succeeds, the region owns the caller's use of @buf. */
 static struct ib_mr *qhca_mr_create_pool(struct ib_pd *ibpd,
 					 struct qhca_pool_buf *buf, u64 offset,
 					 u64 virt, u64 length, int access)
@@ -295,7 +298,10 @@ struct ib_mr *qhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 	return ibmr;
 }
 
-/* What a change of a region may replace; built before the old one is ended. */
+/*
+ * The parts of a region that a change may replace.  They are made before the
+ * old ones are ended.
+ */
 struct qhca_rereg {
 	struct ib_umem *umem;
 	struct qhca_pool_buf *pool;
@@ -346,7 +352,10 @@ static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 	if (mr->pool)
 		return 0;
 
-	/* Pages pinned for reading cannot be written because access says so. */
+	/*
+	 * Pages that were pinned for reading have to be pinned anew for
+	 * writing.
+	 */
 	if (mr->umem->writable || !ib_access_writable(re->access))
 		return 0;
 	if (mr->umem->is_dmabuf || mr->umem->owning_mm != current->mm)
@@ -366,7 +375,7 @@ static void qhca_rereg_drop(struct qhca_ib_dev *dev, struct qhca_rereg *re)
 	ib_umem_release(re->umem);
 }
 
-/* In place: the region keeps its keys. */
+/* The region is changed in place and keeps its keys. */
 struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				 u64 length, u64 virt, int access,
 				 struct ib_pd *pd, struct ib_udata *udata)
@@ -383,7 +392,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	err = ib_no_udata_io(udata);
 	if (!err)
 		err = qhca_check_access(dev, re.access);
-	/* Pages that may go and pages that may not do not change places. */
+	/* Pinned memory and memory on demand cannot replace each other. */
 	if (!err && mr->odp)
 		err = -EOPNOTSUPP;
 	if (!err)
@@ -397,7 +406,10 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(err);
 	}
 
-	/* Whoever describes the region must not see the old buffer go. */
+	/*
+	 * Whoever reads the region meanwhile must not find the old, freed
+	 * buffer.
+	 */
 	spin_lock(&mr->lock);
 	if (re.new_memory) {
 		swap(mr->umem, re.umem);
@@ -420,15 +432,19 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 }
 
 /*
- * Fails only while memory windows are bound to the region, and not when the core
- * undoes a registration, whose object is in no list yet: another thread may have
- * guessed the key, and the core takes no refusal.
+ * Deregistration fails only while memory windows are bound to the region.  It
+ * must not fail when the core undoes a registration, because the core ignores
+ * errors there; yet another thread may have guessed the key and bound a
+ * window.  The object of such a region is in no list yet.
  */
 int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibmr->device);
 	struct qhca_mr *mr = to_qmr(ibmr);
-	/* Regions of kernel consumers have no object, and other data in its place. */
+	/*
+	 * A kernel consumer's region has no uobject, but other data in its
+	 * place.
+	 */
 	bool undo = ibmr->pd->uobject && list_empty(&ibmr->uobject->list);
 	int err;
 
@@ -452,7 +468,7 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
  * Regions of device memory
  */
 
-/* The core has checked the range, and asks for zero-based access. */
+/* The core has checked the range, and always asks for zero-based access. */
 struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 			     struct ib_dm_mr_attr *attr,
 			     struct uverbs_attr_bundle *attrs)
@@ -466,7 +482,7 @@ struct ib_mr *qhca_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm,
 	struct qhca_mr *mr;
 	int err;
 
-	/* Windows cannot be bound to it. */
+	/* Windows cannot be bound to device memory. */
 	if (attr->access_flags & IB_ACCESS_MW_BIND)
 		return ERR_PTR(-EOPNOTSUPP);
 	err = qhca_check_access(dev, attr->access_flags);

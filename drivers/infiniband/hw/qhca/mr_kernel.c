@@ -34,7 +34,7 @@ struct ib_mr *qhca_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-/* The device copies the list into the tree when it executes REG_MR. */
+/* When the device executes REG_MR it copies the list into the tree. */
 static int qhca_fast_reg_alloc(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 			       u32 max_pages)
 {

@@ -40,9 +40,10 @@ int qhca_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 }
 
 /*
- * The invalidation also takes the window off the count of its region, for
- * which the device has to see that the free entry is a window's.  A bind that
- * crosses makes the entry valid again.
+ * With the invalidation the device also takes the window off the count of its
+ * region.  The entry therefore keeps the type of a window when it becomes free.
+ * A bind that the device executes at the same time makes the entry valid again,
+ * so the driver repeats the procedure until the entry stays free.
  */
 int qhca_dealloc_mw(struct ib_mw *ibmw)
 {

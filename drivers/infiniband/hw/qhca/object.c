@@ -18,11 +18,12 @@ int qhca_create_object(struct qhca_ib_dev *dev, u16 opcode, u32 index,
 }
 
 /**
- * qhca_refused - the device has answered @err where it has no reason to refuse
+ * qhca_refused - declare the device dead if it refused a command that it must
+ * not
  * @dev:    the device
- * @opcode: of the command, which takes memory from the device
- * @index:  of the command
- * @err:    what qhca_cmd_exec() returned
+ * @opcode: opcode of the command, which takes memory from the device
+ * @index:  object number in the command
+ * @err:    return value of qhca_cmd_exec(); 0: nothing was refused
  *
  * The core frees an object whether or not its destruction succeeded, when a
  * process ends or a creation is undone, and it ignores the failure for most
@@ -39,7 +40,7 @@ void qhca_refused(struct qhca_ib_dev *dev, u16 opcode, u32 index, int err)
 	qhca_abandon(dev->qdev, "refuses to give memory back");
 }
 
-/* Afterwards the device does not use the object, be it because it is dead. */
+/* When this returns the device no longer uses the object, or it is dead. */
 void qhca_destroy_object(struct qhca_ib_dev *dev, u16 opcode, u32 index)
 {
 	struct qhca_cmd cmd = {

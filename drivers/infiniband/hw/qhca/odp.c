@@ -1,37 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Regions on demand: their entries, and how pages come and go.
+ * Regions on demand: registration and deregistration.
  *
- * A small region of this kind has a whole translation tree of entries that are
- * not present.  A large one, and an implicit one, which is all of a process's
- * memory, has as much of its tree as is in use, see odp_implicit.c: what a
- * process may ask for is far more than what it has.
- * The device tells of an access that meets one, and lets that direction of the
- * QP wait; a work item pages in what is wanted, fills in the entries and lets
- * it go on, see odp_fault.c.  When the system takes pages away the notifier
- * clears the entries, and has the device drop its copies and finish its
- * accesses, before the pages are unmapped.
+ * The memory of such a region is not pinned.  Its translation tree begins
+ * without pages, and an access to an entry that is not present is a page fault:
+ * the device raises an event and holds back that direction of the QP.  A work
+ * item brings the pages in, fills in the entries, and lets the QP go on
+ * (odp_fault.c, odp_page.c).  When the system takes pages away, the driver's
+ * notifier clears the entries and has the device drop its copies and finish its
+ * accesses, and only then the pages are unmapped.
  *
- * What heals the races:
+ * A small region has all nodes of its tree from the beginning.  A large region,
+ * and an implicit one, which is all of a process's memory, has only the nodes
+ * that are in use (odp_implicit.c), since a process can register far more
+ * memory than it has.
  *
- * - An invalidation while pages are brought in: ib_umem_odp_map_dma_and_lock()
- *   tries again until none came between, and returns with @umem_mutex held,
- *   which the notifier takes too.  Entries are filled in under it.
- * - A page that goes again before the device has used it: the access faults
- *   again, by another token.
- * - A region that goes in mid-fault: its key is ended first, then the access is
- *   tried again, without its page, and is a protection error; then the tree is
- *   taken from the fault, under @umem_mutex.
- * - A QP that goes in mid-fault: the device knows the token no more.
+ * These races may happen, and are resolved as follows:
  *
- * No lock is held while pages are brought in.  @umem_mutex is taken in reclaim,
- * so nothing under it allocates, and neither does a command.
+ * - Pages are invalidated while a fault brings them in.  The core's
+ *   ib_umem_odp_map_dma_and_lock() repeats until no invalidation has come
+ *   between, and returns with @umem_mutex held, which the notifier takes, too.
+ *   The driver fills in the entries under that mutex.
+ * - A page is taken away again before the device has used it.  The access then
+ *   faults again, with another token.
+ * - A region is deregistered during a fault.  The driver ends the key first, so
+ *   that the access, tried again without its page, is a protection error.  Then
+ *   the driver takes the tree from the fault, under @umem_mutex.
+ * - A QP is destroyed during a fault.  The device then ignores the token of the
+ *   fault.
  *
- * Nor does anything wait for a page but the fault itself: it may come when it
- * likes, or never as long as a process lives that has the memory mapped, and
- * nothing interrupts who waits.  So neither the end of a region nor that of a
- * QP waits for faults under way.  What these use then, the umem and the QP's
- * &struct qhca_faults, goes with the last of them.
+ * No lock is held while pages are brought in.  Reclaim takes @umem_mutex, so
+ * code that holds it must not allocate memory; commands do not.
+ *
+ * Only the fault itself waits for a page.  The page may take long to arrive, or
+ * may not arrive while a process lives that maps the memory, and nothing
+ * interrupts the work item that waits.  So neither the deregistration of a
+ * region nor the destruction of a QP waits for faults under way.  The umem and
+ * the QP's &struct qhca_faults, which these faults still use, are freed with
+ * the last of them.
  */
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
@@ -46,8 +52,8 @@
 	 IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
 
 /*
- * Pages of a region that is watched as one piece: 64 MiB, whose entries are
- * looked through at once when pages are taken away.
+ * The largest region that has a single notifier and a whole tree, in pages: 64
+ * MiB.  The notifier may have to look through all of its entries at once.
  */
 #define QHCA_ODP_WHOLE		16384
 
@@ -55,10 +61,11 @@
  * qhca_odp_get - the region on demand of a key's index
  * @dev:   the device
  * @index: any
- * @fault: NULL, or from now on among those of the region, see
- *         qhca_odp_end_faults()
+ * @fault: fault to add to those that the region serves, see
+ *         qhca_odp_end_faults(), or NULL
  *
- * Returns it with a reference, see qhca_odp_put(), or NULL.
+ * Return: the region with a reference, to be dropped by qhca_odp_put(), or
+ * NULL.
  */
 struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index,
 			      struct qhca_fault *fault)
@@ -77,8 +84,8 @@ struct qhca_odp *qhca_odp_get(struct qhca_ib_dev *dev, u32 index,
 }
 
 /**
- * qhca_odp_put - give up a reference
- * @odp: the region; the last has its memory to let go
+ * qhca_odp_put - drop a reference
+ * @odp: the region, which is freed with the last reference
  */
 void qhca_odp_put(struct qhca_odp *odp)
 {
@@ -111,7 +118,7 @@ static void qhca_odp_publish(struct qhca_mr *mr, u32 pdn, u64 length)
 			 QHCA_PUT(QHCA_PTE_LEVELS, mr->at.levels));
 }
 
-/* The memory of a small region, and its whole tree. */
+/* Make the umem of a small region, and all nodes of its tree. */
 static int qhca_whole_init(struct qhca_odp *odp, u64 start, u64 length,
 			   int access)
 {
@@ -119,7 +126,7 @@ static int qhca_whole_init(struct qhca_odp *odp, u64 start, u64 length,
 	struct ib_umem_odp *umem;
 	int err;
 
-	/* Huge pages are translated in parts. */
+	/* Huge pages are translated by entries of 4 KiB each. */
 	umem = ib_umem_odp_get(&odp->dev->ibdev, start, length,
 			       access & ~IB_ACCESS_HUGETLB,
 			       &qhca_odp_notifier_ops);
@@ -141,8 +148,8 @@ static int qhca_whole_init(struct qhca_odp *odp, u64 start, u64 length,
 }
 
 /*
- * Take the tree from faults under way, and free it.  The key has ended, or is
- * not there yet.
+ * Take the tree from faults under way, and free it.  The key has ended, or has
+ * not been published yet.
  */
 static void qhca_odp_end(struct qhca_odp *odp)
 {
@@ -201,7 +208,7 @@ static struct qhca_odp *qhca_odp_alloc(struct qhca_ib_dev *dev,
 	return odp;
 }
 
-/* The region's key, by which faults find it. */
+/* Allocate the region's key, and let faults find the region by it. */
 static int qhca_odp_add_key(struct qhca_odp *odp)
 {
 	struct qhca_ib_dev *dev = odp->dev;
@@ -220,7 +227,7 @@ static int qhca_odp_add_key(struct qhca_odp *odp)
 	return err;
 }
 
-/* Is this all of a process's memory? */
+/* Does this register all of a process's memory? */
 bool qhca_odp_is_implicit(u64 start, u64 length, int access)
 {
 	return access & IB_ACCESS_ON_DEMAND && !start && length == U64_MAX;
@@ -230,12 +237,12 @@ bool qhca_odp_is_implicit(u64 start, u64 length, int access)
  * qhca_odp_reg_mr - register memory on demand
  * @ibpd:   protection domain
  * @start:  address of the process
- * @length: bytes, checked; or U64_MAX: implicit
- * @virt:   address for the device, the same in a page as @start
+ * @length: bytes, checked; U64_MAX for an implicit region
+ * @virt:   address for the device, with the same offset in a page as @start
  * @access: IB_ACCESS_*, with ON_DEMAND
  *
- * Return: the region, or %-EOPNOTSUPP if the device or the kernel has no such
- * kind, %-EINVAL and %-E2BIG for a range that cannot be, %-ENOMEM.
+ * Return: the region, or %-EOPNOTSUPP if the device or the kernel does not
+ * support such regions, %-EINVAL or %-E2BIG for a bad range, %-ENOMEM.
  */
 struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 			      u64 virt, int access)
@@ -253,7 +260,7 @@ struct ib_mr *qhca_odp_reg_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	err = qhca_umem_may_pin(dev);
 	if (err)
 		return ERR_PTR(err);
-	/* Every address is its own. */
+	/* In an implicit region each address is its own translation offset. */
 	if (implicit && (virt || access & IB_ZERO_BASED))
 		return ERR_PTR(-EINVAL);
 	if ((start ^ virt) & ~PAGE_MASK)
@@ -296,9 +303,9 @@ err_free:
 }
 
 /*
- * The key has ended; afterwards the caller frees what is left of the region.
- * The device waits for none of its pages any more.  Faults and prefetches under
- * way have the umem, and its notifier, to the end.
+ * The key has ended.  When this returns, the device waits for no page of the
+ * region, and the caller frees what is left of it.  Faults and prefetches under
+ * way keep the umem and its notifier until they finish.
  */
 void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 {
@@ -312,7 +319,7 @@ void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 }
 
 /* ------------------------------------------------------------------------
- * What is told of it
+ * Capabilities and statistics
  */
 
 void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
@@ -335,19 +342,22 @@ void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 	caps->per_transport_caps.rc_odp_caps = rc;
 	if (qhca_has(dev, QHCA_FEAT_XRC))
 		caps->per_transport_caps.xrc_odp_caps = rc;
-	/* Unreliable packets that meet a fault are lost: not for targets. */
+	/*
+	 * An unreliable packet that meets a fault is lost.  So only the sources
+	 * of such packets may be on demand, not their targets.
+	 */
 	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND;
 	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND;
 }
 
 /**
- * qhca_odp_tables - what a region's translation takes
+ * qhca_odp_tables - tell how large the tables of a region are
  * @odp: the region
  * @t:   result
  */
 void qhca_odp_tables(struct qhca_odp *odp, struct qhca_odp_tables *t)
 {
-	/* the core's lists of pages and of their bus addresses */
+	/* The core keeps a list of pages and one of their bus addresses. */
 	const size_t lists = sizeof(unsigned long) + sizeof(dma_addr_t);
 
 	if (odp->root) {
@@ -388,12 +398,12 @@ int qhca_odp_start(struct qhca_ib_dev *dev)
 	xa_init(&dev->odps);
 	xa_init(&dev->mws);
 	/*
-	 * A fault, or a prefetch, may wait long for its page: for a disk, or
-	 * for the process that is to bring it.  Others are served meanwhile,
-	 * hence unbound, and as many at once as a workqueue has unless told
-	 * otherwise, which is hundreds.  A peer waits for each of them, hence
-	 * of high priority.  Nobody who is to free memory waits for one that
-	 * is queued, so there is no rescuer, who could not get it a page
+	 * A fault or a prefetch may wait long for its page: for a disk, or for
+	 * a process that provides it.  Other faults must be served meanwhile,
+	 * so the queue is unbound and has the default limit of concurrent work
+	 * items, which is in the hundreds.  A peer waits for each fault, so the
+	 * queue has high priority.  It needs no rescuer: memory reclaim does
+	 * not wait for a queued fault, and a rescuer could not get it a page
 	 * either.
 	 */
 	dev->fault_wq = alloc_workqueue("qhca_ib_faults",

@@ -2,8 +2,8 @@
 /*
  * Memory on demand, within odp.c and its companions.
  *
- * Lock order: @umem_mutex of a stretch, then qhca_odp.lock.  Both are taken in
- * the notifier, so in reclaim: nothing under them allocates.
+ * Lock order: @umem_mutex of a stretch, then qhca_odp.lock.  The notifier takes
+ * both, and so reclaim does.  Code that holds either must not allocate memory.
  */
 #ifndef QHCA_ODP_H
 #define QHCA_ODP_H
@@ -12,10 +12,10 @@
 
 #include "queue.h"
 
-/* Pages that are brought in at once, at most. */
+/* The largest number of pages that are brought in at once. */
 #define QHCA_ODP_BATCH		256
 
-/* Regions that are not watched as one piece: stretches of one node, 2 MiB. */
+/* Large regions are watched in stretches of one node, which is 2 MiB. */
 #define QHCA_STRETCH_PAGES	BIT(QHCA_AT_BITS)
 #define QHCA_STRETCH_SHIFT	(PAGE_SHIFT + QHCA_AT_BITS)
 #define QHCA_STRETCH_SIZE	BIT(QHCA_STRETCH_SHIFT)
@@ -24,21 +24,22 @@ struct qhca_odp;
 struct qhca_odp_dir;
 
 /**
- * struct qhca_stretch - memory that is watched, and its translation entries.
+ * struct qhca_stretch - memory with a notifier, and its translation entries.
  * @odp:    the region
- * @umem:   the memory; entries change under @umem->umem_mutex alone, and while
- *          @umem->private is the stretch
- * @at:     where the entries of its pages are
- * @offset: byte of the region's translated space where it begins, at a page
+ * @umem:   the memory.  The entries change only under @umem->umem_mutex, and
+ *          only while @umem->private is the stretch.
+ * @at:     the tree that has the entries of its pages
+ * @offset: first byte in the region's translated space, page aligned
  *
- * The rest is for stretches that come and go, see odp_implicit.c.
- * @own:    @at
- * @ref:    held by the region, and by those who bring pages in; the last has the
- *          umem to free
- * @dir:    the node that refers to it
- * @linked: by @dir; under the region's lock
- * @idle:   seen without a page; in qhca_odp.idle under the region's lock, or on
- *          its way out
+ * The remaining fields are for stretches that are made and freed as the region
+ * is used, see odp_implicit.c.
+ * @own:    the tree that @at points to
+ * @ref:    references of the region, and of those who bring pages in; the umem
+ *          is freed with the last
+ * @dir:    the node that refers to the stretch
+ * @linked: @dir does refer to it; under the region's lock
+ * @idle:   in qhca_odp.idle, under the region's lock, if the stretch was seen
+ *          without a page; also links stretches that are about to be freed
  */
 struct qhca_stretch {
 	struct qhca_odp *odp;
@@ -54,38 +55,41 @@ struct qhca_stretch {
 };
 
 /**
- * struct qhca_odp - what a region on demand has beyond others.
+ * struct qhca_odp - the further state of a region on demand.
  * @dev: its device
- * @mr: the region; no more when the stretches' umems have let go of these
- * @pd: the region's, to be compared only
- * @lkey: the region's
- * @writable: the region may be
+ * @mr: the region; invalid once the stretches have been taken from their umems
+ * @pd: the region's protection domain, which is only compared
+ * @lkey: the region's L_Key
+ * @writable: the region may be written
  * @start: first address for the device
  * @skip: bytes of the translated space before @start
- * @length: of the region
- * @ref: held by the region, and by faults and prefetches under way
+ * @length: bytes of the region
+ * @ref: references of the region, and of faults and prefetches under way
  * @served: faults under way that the device waits for, struct qhca_fault.entry;
  *          under the lock of qhca_ib_dev.odps
- * @pages: of its translated space
- * @origin: address of the process where that space begins, at a page
- * @faults: pages brought in because the device met them
- * @invalidations: pages that the device had and that were taken away
- * @prefetched: pages brought in because someone asked
- * @closing: it is about to go; nobody is to begin anything
- * @all: of a small region, its only stretch
+ * @pages: pages of the translated space
+ * @origin: address in the process where that space begins, page aligned
+ * @faults: pages brought in because of page faults of the device
+ * @invalidations: pages that the device could use and that were taken away
+ * @prefetched: pages brought in because of ibv_advise_mr()
+ * @closing: the region is being deregistered; no operation may begin
+ * @all: the only stretch of a small region
  *
- * The rest is for a region that is watched in stretches that come and go.
- * @root: of the process; NULL: the region is not of that kind
- * @mm: the process's, held so that it can be told to have ended
- * @memcg: whom its tables are charged to, NULL without control groups
- * @lock: the tree below @top, @idle and the numbers
+ * The remaining fields are for a region whose stretches are made and freed as
+ * it is used.
+ * @root: umem of the whole process; NULL if the region is not of that kind
+ * @mm: the process's address space, held to find out whether the process has
+ *      ended
+ * @memcg: control group that its tables are charged to, NULL if there are none
+ * @lock: protects the tree below @top, @idle and the numbers
  * @top: the tree's root
  * @idle: stretches that may have no page any more
- * @reap: gives empty stretches back
- * @gone: stretches out of the tree that the device may still see; @reap's own
+ * @reap: frees empty stretches
+ * @gone: stretches that have left the tree and that the device may still read;
+ *        only @reap uses the list
  * @gone_dirs: nodes likewise
- * @num_stretches: in the tree, or not yet given back
- * @num_dirs: likewise
+ * @num_stretches: stretches in the tree, or not yet freed
+ * @num_dirs: nodes likewise
  */
 struct qhca_odp {
 	struct qhca_ib_dev *dev;

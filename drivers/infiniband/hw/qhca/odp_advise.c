@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Advice: pages of regions on demand that a process has brought in beforehand.
+ * ibv_advise_mr(): a process has pages of regions on demand brought in
+ * beforehand.
  */
 #include "odp.h"
 
@@ -12,14 +13,14 @@ struct qhca_prefetch {
 
 /**
  * struct qhca_advice - a call of ibv_advise_mr() under way
- * @work:   does it; a caller who waits can be killed meanwhile
- * @ref:    held by @work, and by a caller who waits
- * @done:   @err is known
- * @err:    what came of it
- * @write:  for writing
- * @fault:  pages that are not in memory too
- * @num: of @range
- * @range: regions, each with a reference, and bytes of them
+ * @work:   brings the pages in; a caller who waits for it can be killed
+ * @ref:    references of @work, and of a caller who waits
+ * @done:   completed when @err is known
+ * @err:    result
+ * @write:  the pages are going to be written
+ * @fault:  bring in pages that are not in memory, too
+ * @num: length of @range
+ * @range: regions, each with a reference, and ranges of them
  */
 struct qhca_advice {
 	struct work_struct work;

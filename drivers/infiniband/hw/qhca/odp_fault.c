@@ -2,15 +2,16 @@
 /*
  * The page faults of the device.
  *
- * An event tells of one.  Its work item pages in what is wanted, see odp.c, and
- * lets that direction of the QP go on.  So does the end of its region, which
- * waits for no page.
+ * The device reports a page fault by an event.  A work item brings the pages
+ * in, see odp_page.c, and lets that direction of the QP go on.  The
+ * deregistration of the region lets it go on, too, without waiting for a page.
  */
 #include "odp.h"
 
 /*
- * Where a fault lies: the region, with a reference and with the fault among its
- * own, and the byte of its space.  NULL: there is none.
+ * Find the region of a fault, and the offset in the region's translated space.
+ * Returns the region with a reference and with the fault in its list, or NULL
+ * if there is no such region.
  */
 static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev,
 				      struct qhca_fault *fault,
@@ -23,7 +24,9 @@ static struct qhca_odp *qhca_odp_find(struct qhca_ib_dev *dev,
 	struct qhca_mw *mw;
 	struct qhca_pte *pte;
 
-	/* A window in the table of windows keeps its entry, and its region. */
+	/*
+	 * While it is in the xarray, a window keeps its entry and its region.
+	 */
 	xa_lock(&dev->mws);
 	mw = xa_load(&dev->mws, index);
 	if (mw) {
@@ -48,7 +51,10 @@ static void qhca_odp_resume(struct qhca_ib_dev *dev, u32 token, bool ok)
 		.param = ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL,
 	};
 
-	/* The entries before the command.  A QP that left has no fault. */
+	/*
+	 * The entries are written before the command.  It fails if the QP is
+	 * gone, and then there is nothing to resume.
+	 */
 	wmb();
 	qhca_cmd_exec(dev->qdev, &cmd);
 }
@@ -60,8 +66,8 @@ static void qhca_faults_put(struct qhca_faults *faults)
 }
 
 /*
- * @fault has its page, or will never have it.  false: its region has gone
- * meanwhile, and the device has been told.
+ * @fault has its page, or will never have it.  Returns false if the region has
+ * been deregistered meanwhile, so that the QP goes on already.
  */
 static bool qhca_fault_leave(struct qhca_ib_dev *dev, struct qhca_fault *fault)
 {
@@ -75,12 +81,12 @@ static bool qhca_fault_leave(struct qhca_ib_dev *dev, struct qhca_fault *fault)
 }
 
 /**
- * qhca_odp_end_faults - have the device wait for no page of a region
+ * qhca_odp_end_faults - let all QPs go on that wait for pages of a region
  * @odp: the region, whose key has ended and which no fault finds any more
  *
- * The accesses are tried again, and meet the end of the key.  Who serves the
- * faults may still await their pages, and finds nothing to do afterwards.
- * Sleeps.
+ * The device tries the accesses again, and refuses them because the key has
+ * ended.  Work items that serve the faults may still wait for pages; afterwards
+ * they find nothing to do.  Sleeps.
  */
 void qhca_odp_end_faults(struct qhca_odp *odp)
 {
@@ -119,7 +125,9 @@ static void qhca_fault_work(struct work_struct *work)
 	spin_unlock_irq(&faults->lock);
 	fault->token = le32_to_cpu(info.token);
 
-	/* No region: its key is gone, and tried again, the access meets that. */
+	/*
+	 * If there is no region, the device will find that its key has ended.
+	 */
 	odp = qhca_odp_find(dev, fault, &info, &offset);
 	if (odp) {
 		err = qhca_odp_fault(odp, offset, le64_to_cpu(info.length),
@@ -151,7 +159,7 @@ static void qhca_fault_init(struct qhca_fault *fault,
 	INIT_LIST_HEAD(&fault->entry);
 }
 
-/* Before the device knows the QP. */
+/* Called before the device knows the QP. */
 int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
 	struct qhca_faults *faults;
@@ -171,7 +179,7 @@ int qhca_odp_init_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 	return 0;
 }
 
-/* No event finds the QP any more. */
+/* Called when no event finds the QP any more. */
 void qhca_odp_exit_qp(struct qhca_qp *qp)
 {
 	if (qp->faults)
@@ -180,10 +188,11 @@ void qhca_odp_exit_qp(struct qhca_qp *qp)
 }
 
 /*
- * The device waits for at most one page in each direction of a QP.  If the one
- * before is still awaited here, its region or its connection has gone, and it is
- * not to be in the way of a QP that is used anew.  Without memory it is: a place
- * serves one after the other.
+ * The device waits for at most one page in each direction of a QP.  If the
+ * driver still serves an earlier fault, the region or the connection of that
+ * one is gone, and it must not delay a QP that is used anew.  So the new fault
+ * gets a structure of its own.  If there is no memory for one, the new fault is
+ * served after the earlier one.
  */
 static struct qhca_fault *qhca_fault_place(struct qhca_faults *faults,
 					   bool requester)
@@ -201,7 +210,7 @@ static struct qhca_fault *qhca_fault_place(struct qhca_faults *faults,
 	return spare;
 }
 
-/* In hard interrupt context. */
+/* Called in hard interrupts. */
 void qhca_odp_event(struct qhca_ib_dev *dev, const struct qhca_eqe *eqe)
 {
 	bool requester = le32_to_cpu(eqe->fault.flags) & QHCA_FAULT_REQUESTER;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Regions whose tree grows with what is used of them: implicit ones, which are
- * all of a process's memory by one key, and large ones of a part of it.
+ * Regions whose tree grows as they are used: implicit regions, which are all of
+ * a process's memory under one key, and large regions.
  *
- * The device walks one tree over the region's space, whose nodes need not
- * be there.  Where pages are brought in the memory is watched in stretches of
- * one node of the lowest level, each with a notifier of its own, so that tables
- * and notifiers are as many as what is used.  The nodes above are mirrored in
- * struct qhca_odp_dir, by which stretches are found too.
+ * The device walks one tree over the region's translated space, in which nodes
+ * may be absent.  Where pages are brought in, the driver watches the memory in
+ * stretches of one node of the lowest level, each with a notifier of its own.
+ * So the number of nodes and notifiers follows the memory in use.  The driver
+ * mirrors the nodes above in struct qhca_odp_dir, and finds stretches by these.
  *
- * A stretch whose last page went is given back a while later, if nobody has
- * brought one in by then: it leaves the tree, the device finishes the accesses
- * that may have seen it, then it is freed; and so are the nodes above it that
- * refer to nothing any more.
+ * When a stretch has lost its last page, a delayed work frees it, unless a page
+ * has been brought in by then.  The work takes the stretch out of the tree, has
+ * the device finish the accesses that may have read its node, and frees it,
+ * together with the nodes above that refer to nothing any more.
  *
- * Who brings pages in holds a reference, which does not keep a stretch in the
- * tree: having taken @umem_mutex he finds out, and begins again with another.
- * Nobody waits for him.
+ * A fault that brings pages in holds a reference on the stretch, which does not
+ * keep the stretch in the tree.  Once the fault has taken @umem_mutex it sees
+ * whether the stretch has left the tree, and then begins again with another
+ * one.  Nothing waits for such a fault.
  *
- * What is allocated in the course of it is charged to the memory control group
- * of the process that registered the region, although a kernel thread does it.
+ * A kernel thread allocates what is needed.  It charges that to the memory
+ * control group of the process that has registered the region.
  */
 #include <linux/dma-mapping.h>
 #include <linux/memcontrol.h>
@@ -29,18 +30,18 @@
 
 #define QHCA_DIR_ENTRIES	BIT(QHCA_AT_BITS)
 
-/* Memory that is given back and used again at once stays as it is. */
+/* A stretch that is soon used again is worth keeping for so long. */
 #define QHCA_REAP_DELAY		(HZ / 10)
 
 /**
  * struct qhca_odp_dir - a node above the lowest level.
  * @ent:    entries, as the device reads them
- * @dma:    where it does
- * @parent: NULL: the root, or out of the tree
- * @slot:   in @parent
- * @used:   entries that are present
- * @leave:  for those that leave the tree
- * @child:  by entry: a dir, or at level 2 a stretch
+ * @dma:    bus address of @ent
+ * @parent: the node above; NULL for the root
+ * @slot:   number of its entry in @parent
+ * @used:   number of entries that are present
+ * @leave:  links nodes that have left the tree
+ * @child:  the node of each entry, or at level 2 the stretch
  */
 struct qhca_odp_dir {
 	__le64 *ent;
@@ -103,8 +104,8 @@ static u32 qhca_dir_slot(u64 page, int level)
  */
 
 /**
- * qhca_stretch_put - give up a reference
- * @s: of an implicit region that is there, or that one has a reference on
+ * qhca_stretch_put - drop a reference
+ * @s: a stretch of an implicit region; the caller keeps the region alive
  */
 void qhca_stretch_put(struct qhca_stretch *s)
 {
@@ -115,8 +116,8 @@ void qhca_stretch_put(struct qhca_stretch *s)
 }
 
 /*
- * The entries are taken from faults under way, and freed: the device does not
- * know them, or has no key to use them by.
+ * Take the entries from faults under way, and free them.  The device has no
+ * reference to the entries, or no key by which to reach them.
  */
 static void qhca_stretch_end(struct qhca_stretch *s)
 {
@@ -127,7 +128,7 @@ static void qhca_stretch_end(struct qhca_stretch *s)
 	qhca_stretch_put(s);
 }
 
-/* The last one ends with the region. */
+/* The last stretch ends where the region does. */
 static u64 qhca_stretch_size(const struct qhca_stretch *s)
 {
 	return min_t(u64, QHCA_STRETCH_SIZE,
@@ -172,11 +173,11 @@ err_free:
 }
 
 /**
- * qhca_implicit_get - the stretch of a page
+ * qhca_implicit_get - find or make the stretch of a page
  * @odp:  an implicit region
- * @page: number in the address space, below the region's end
+ * @page: number of the page in the translated space, below the region's end
  *
- * Makes it if there is none.  Returns it with a reference, or an error.  Sleeps.
+ * Return: the stretch with a reference, or an error.  Sleeps.
  */
 struct qhca_stretch *qhca_implicit_get(struct qhca_odp *odp, u64 page)
 {
@@ -257,12 +258,12 @@ missing:
 }
 
 /* ------------------------------------------------------------------------
- * What is empty goes
+ * Freeing empty stretches
  */
 
 /**
- * qhca_implicit_idle - a stretch was seen without a page
- * @s: kept by its @umem_mutex, or by a reference
+ * qhca_implicit_idle - have a stretch freed that was seen without a page
+ * @s: a stretch; the caller holds its @umem_mutex or a reference
  */
 void qhca_implicit_idle(struct qhca_stretch *s)
 {
@@ -277,7 +278,7 @@ void qhca_implicit_idle(struct qhca_stretch *s)
 	spin_unlock(&odp->lock);
 }
 
-/* Out of the tree with @s, and with the nodes above that it was the last of. */
+/* Take @s out of the tree, and the nodes above that become empty with it. */
 static void qhca_stretch_unlink(struct qhca_stretch *s)
 {
 	struct qhca_odp_dir *dir = s->dir, *parent;
@@ -298,7 +299,7 @@ static void qhca_stretch_unlink(struct qhca_stretch *s)
 	}
 }
 
-/* Free what has left the tree and the device knows no more. */
+/* Free what has left the tree and what the device cannot read any more. */
 static void qhca_implicit_release(struct qhca_odp *odp)
 {
 	struct qhca_odp_dir *dir, *next_dir;
@@ -332,7 +333,7 @@ static void qhca_implicit_reap(struct work_struct *work)
 	list_splice_init(&odp->idle, &seen);
 	spin_unlock(&odp->lock);
 
-	/* Nobody but this work frees stretches, or takes them off @seen. */
+	/* Only this work frees stretches or takes them off @seen. */
 	list_for_each_entry_safe(s, next, &seen, idle) {
 		mutex_lock(&s->umem->umem_mutex);
 		spin_lock(&odp->lock);
@@ -351,9 +352,9 @@ static void qhca_implicit_reap(struct work_struct *work)
 		return;
 
 	/*
-	 * Their translations have gone with their pages; but an access may be
-	 * on its way through the nodes.  An invalidation waits for all that
-	 * have begun, whatever it invalidates.
+	 * The translations were invalidated when the pages were taken away, but
+	 * an access may still be reading the nodes.  Any invalidation waits for
+	 * all accesses that have begun, so one is enough for all stretches.
 	 */
 	s = list_first_entry(&odp->gone, struct qhca_stretch, idle);
 	qhca_odp_invalidate_hw(odp, s->offset, qhca_stretch_size(s));
@@ -365,8 +366,8 @@ static void qhca_implicit_reap(struct work_struct *work)
  */
 
 /**
- * qhca_implicit_init - make the tree of a region, empty
- * @odp:    its @dev, @mr, @origin, @pages are set
+ * qhca_implicit_init - make the empty tree of a region
+ * @odp:    the region, with @dev, @mr, @origin and @pages set
  * @access: IB_ACCESS_*
  */
 int qhca_implicit_init(struct qhca_odp *odp, int access)
@@ -392,7 +393,9 @@ int qhca_implicit_init(struct qhca_odp *odp, int access)
 
 	odp->root = ib_umem_odp_alloc_implicit(&odp->dev->ibdev, access);
 	if (!IS_ERR(odp->root)) {
-		/* The root holds none, and stretches may be made at any time. */
+		/*
+		 * The root umem holds no reference, and stretches need the mm.
+		 */
 		odp->mm = current->mm;
 		mmgrab(odp->mm);
 		odp->memcg = get_mem_cgroup_from_mm(odp->mm);
@@ -423,9 +426,10 @@ static void qhca_implicit_clear(struct qhca_odp *odp, struct qhca_odp_dir *dir,
 
 /**
  * qhca_implicit_destroy - free the tree
- * @odp: whose key has ended
+ * @odp: the region, whose key has ended
  *
- * Notifiers, faults and advice may be under way, and find no stretch any more.
+ * Notifiers, faults and prefetches may be under way; they find no stretch any
+ * more.
  */
 void qhca_implicit_destroy(struct qhca_odp *odp)
 {

@@ -8,7 +8,7 @@
 
 #include "odp.h"
 
-/* Neighbours that a fault maps with what it brings in. */
+/* How many pages behind those of a fault are mapped with them if present. */
 #define QHCA_ODP_AROUND		16
 
 /* ------------------------------------------------------------------------
@@ -20,7 +20,7 @@ static struct qhca_at_node *qhca_odp_node(struct qhca_at *at, size_t page)
 	return at->num_nodes == 1 ? &at->one : &at->many[page >> QHCA_AT_BITS];
 }
 
-/* The device is to see entries [@first, @first + @num) as they are now. */
+/* Make the present entries [@first, @first + @num) visible to the device. */
 static void qhca_odp_sync(struct qhca_stretch *s, size_t first, size_t num)
 {
 	struct qhca_at *at = s->at;
@@ -46,7 +46,7 @@ static __le64 *qhca_odp_entry(struct qhca_stretch *s, size_t page)
 			->ent[page & (BIT(QHCA_AT_BITS) - 1)];
 }
 
-/* Returns how many of the pages the device could have used. */
+/* Clear entries, and return how many pages of them the device could use. */
 static size_t qhca_odp_clear(struct qhca_stretch *s, size_t first, size_t num)
 {
 	size_t i, present = 0;
@@ -66,7 +66,7 @@ static size_t qhca_odp_clear(struct qhca_stretch *s, size_t first, size_t num)
 	return present;
 }
 
-/* Fill in what is mapped of [@first, @first + @num), and return how many. */
+/* Fill in the mapped pages of [@first, @first + @num); return their number. */
 static int qhca_odp_fill(struct qhca_stretch *s, size_t first, size_t num)
 {
 	int present = 0;
@@ -97,19 +97,19 @@ static int qhca_odp_fill(struct qhca_stretch *s, size_t first, size_t num)
  */
 
 /**
- * qhca_odp_invalidate_hw - have the device let go of pages
+ * qhca_odp_invalidate_hw - have the device stop using pages
  * @odp:    a region
- * @offset: byte of its translated space, at a page
+ * @offset: first byte in the region's translated space, page aligned
  * @length: bytes, whole pages
  *
- * The device drops its copies of their translations, and finishes all accesses
- * that have begun.  Afterwards it has, or the function is dead.
+ * The device drops its copies of the translations, and finishes all accesses
+ * that have begun.  When this returns it has done so, or the function is dead.
  */
 void qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
 {
 	u64 start = offset > odp->skip ? offset - odp->skip : 0;
 	struct qhca_range range = {
-		/* Counted from the region's first byte. */
+		/* The device counts from the region's first byte. */
 		.start = cpu_to_le64(start),
 		.length = cpu_to_le64(offset + length - odp->skip - start),
 	};
@@ -120,7 +120,7 @@ void qhca_odp_invalidate_hw(struct qhca_odp *odp, u64 offset, u64 length)
 		.in_len = sizeof(range),
 	};
 
-	/* The entries before the command. */
+	/* The entries are cleared before the command. */
 	wmb();
 	qhca_refused(odp->dev, cmd.opcode, cmd.index,
 		     qhca_cmd_exec(odp->dev->qdev, &cmd));
@@ -171,12 +171,12 @@ const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
  */
 
 /*
- * Pages [@first, @first + @num) of a stretch, paged in if need be.  Returns how
- * many are mapped now; -ESTALE: the stretch has been given back, or the region
- * is gone.
+ * Map pages [@first, @first + @num) of a stretch, and bring them in if
+ * necessary.  Returns how many are mapped now, or -ESTALE if the stretch has
+ * been freed or the region has been deregistered.
  *
- * The core gives up when invalidations have come between for a second.  For an
- * access that is no reason to fail.
+ * The core gives up if invalidations have interfered for a second.  An access
+ * must not fail for that reason, so the driver tries again.
  */
 static int qhca_stretch_page_in(struct qhca_stretch *s, size_t first,
 				size_t num, bool write)
@@ -204,8 +204,8 @@ static int qhca_stretch_page_in(struct qhca_stretch *s, size_t first,
 }
 
 /*
- * What is in memory of at most QHCA_ODP_AROUND pages: into @pfns, HMM_PFN_*.
- * false: that cannot be told now.
+ * Find out which of at most QHCA_ODP_AROUND pages are in memory, and write
+ * their HMM_PFN_* to @pfns.  Returns false if that cannot be determined now.
  */
 static bool qhca_stretch_look(struct qhca_stretch *s, size_t first, size_t num,
 			      unsigned long *pfns)
@@ -232,11 +232,12 @@ static bool qhca_stretch_look(struct qhca_stretch *s, size_t first, size_t num,
 }
 
 /*
- * As qhca_stretch_page_in(), what of the pages is in memory already.  They are
- * looked for in a list of our own, and those found paged in as others are: the
- * core can do without bringing pages in, but puts what it finds into the
- * region's list before it takes @umem_mutex, over what another fault has put
- * there meanwhile.
+ * Map those of the pages that are in memory already, as qhca_stretch_page_in()
+ * does.  The driver looks for them with a list of its own, and then maps those
+ * that it has found like any others.  The core could map pages without bringing
+ * them in, but it writes what it finds to the region's list before it takes
+ * @umem_mutex, and so overwrites what another fault has written there
+ * meanwhile.
  */
 static int qhca_stretch_map(struct qhca_stretch *s, size_t first, size_t num)
 {
@@ -268,7 +269,7 @@ static int qhca_stretch_map(struct qhca_stretch *s, size_t first, size_t num)
 	return total;
 }
 
-/* Pages of one stretch of an implicit region. */
+/* Map pages of one stretch of an implicit region. */
 static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 			     bool write, bool fault)
 {
@@ -283,7 +284,7 @@ static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 		at = first & (QHCA_STRETCH_PAGES - 1);
 		ret = fault ? qhca_stretch_page_in(s, at, num, write) :
 			      qhca_stretch_map(s, at, num);
-		/* It may have been made in vain. */
+		/* Nothing is mapped, so the stretch may be empty. */
 		if (ret <= 0) {
 			mutex_lock(&s->umem->umem_mutex);
 			if (!s->umem->npages)
@@ -296,15 +297,15 @@ static int qhca_implicit_map(struct qhca_odp *odp, u64 first, size_t num,
 }
 
 /**
- * qhca_odp_map - have pages for the device
+ * qhca_odp_map - map pages for the device
  * @odp:   a region, with a reference
- * @first: page of its translated space
- * @num:   that many of them, all in that space
- * @write: the device is to write to them
- * @fault: paged in if need be, else what of them is in memory
+ * @first: first page in the region's translated space
+ * @num:   number of pages, all in that space
+ * @write: the device is going to write to them
+ * @fault: bring in pages that are not in memory; otherwise leave them out
  *
- * Returns how many are mapped now, or the error of the first that cannot be had.
- * Sleeps, as long as a page takes.
+ * Return: how many pages are mapped now, or the error of the first page that is
+ * unavailable.  Sleeps until all pages have arrived.
  */
 int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
 		 bool fault)
@@ -328,8 +329,8 @@ int qhca_odp_map(struct qhca_odp *odp, u64 first, size_t num, bool write,
 }
 
 /*
- * Page in @num pages from @first on.  What cannot be had behind the first page
- * is no error: it faults by itself if the device gets there.
+ * Bring in @num pages from @first on.  Only the first page has to be available:
+ * if the device reaches one of the others, that access faults by itself.
  */
 static int qhca_odp_page_in(struct qhca_odp *odp, u64 first, size_t num,
 			    bool write)
@@ -343,13 +344,13 @@ static int qhca_odp_page_in(struct qhca_odp *odp, u64 first, size_t num,
 }
 
 /**
- * qhca_odp_fault - bring in what the device misses
+ * qhca_odp_fault - bring in the pages of a fault
  * @odp:    a region, with a reference
- * @offset: byte of its translated space that was missed
- * @len:    bytes that the access wants from there on
- * @write:  it writes
+ * @offset: byte in the region's translated space where the access faulted
+ * @len:    bytes that the access needs from there on
+ * @write:  the access writes
  *
- * 0: the first page is there.  Sleeps, as long as a page takes.
+ * Return: 0 if the first page is mapped.  Sleeps until the pages have arrived.
  */
 int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write)
 {
@@ -369,10 +370,10 @@ int qhca_odp_fault(struct qhca_odp *odp, u64 offset, u64 len, bool write)
 		return ret;
 	atomic64_add(ret, &odp->faults);
 
-	/* What is in memory behind it costs little now and a fault later. */
+	/* Map what follows if it is in memory: that saves later faults. */
 	next = first + num;
 	num = min_t(u64, pages - next, QHCA_ODP_AROUND);
-	if (odp->root)	/* but is not worth another stretch */
+	if (odp->root)	/* That is not worth another stretch. */
 		num = min_t(size_t, num, -next & (QHCA_STRETCH_PAGES - 1));
 	if (num)
 		qhca_odp_map(odp, next, num, write, false);

@@ -18,7 +18,7 @@
  * @addr:   CPU physical address, page aligned
  * @length: bytes, whole pages
  *
- * From now on @entry ends in qhca_mmap_free(), after
+ * From now on qhca_mmap_free() frees @entry, after
  * rdma_user_mmap_entry_remove() and the last munmap().
  *
  * Return: 0 or a negative errno; then @entry is still the caller's.
@@ -77,7 +77,7 @@ int qhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct qhca_alloc_ucontext_req req;
 	int err;
 
-	/* Larger pages would show a process its neighbours' doorbells. */
+	/* Larger pages would map the doorbells of other processes, too. */
 	if (PAGE_SIZE != QHCA_DB_PAGE_SIZE)
 		return -EOPNOTSUPP;
 
@@ -113,7 +113,7 @@ err_page:
 	return err;
 }
 
-/* For a process that another one has handed its context. */
+/* For a process that has imported the context of another one. */
 int qhca_query_ucontext(struct ib_ucontext *ibuc,
 			struct uverbs_attr_bundle *attrs)
 {
@@ -147,7 +147,7 @@ void qhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 	qhca_db_page_free(dev->qdev, uc->db_page);
 }
 
-/* The core has replaced the mappings; nothing else is shared. */
+/* The core has replaced the mappings, and nothing else is shared. */
 void qhca_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
 }
@@ -176,7 +176,7 @@ int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 
 	entry = container_of(rdma_entry, struct qhca_mmap_entry, rdma_entry);
-	/* Memory has one owner: a child process gets none of it. */
+	/* Such memory has one owner: a child process does not inherit it. */
 	if (entry->type != QHCA_MMAP_DOORBELL)
 		vm_flags_set(vma, VM_DONTCOPY);
 	err = rdma_user_mmap_io(ibuc, vma, PHYS_PFN(entry->addr),
@@ -187,7 +187,7 @@ int qhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	return err;
 }
 
-/* Once the object is gone and nobody maps it. */
+/* Called when the object is gone and no process maps it any more. */
 void qhca_mmap_free(struct rdma_user_mmap_entry *rdma_entry)
 {
 	struct qhca_ib_dev *dev = to_qhca(rdma_entry->ucontext->device);

@@ -22,7 +22,7 @@ static u32 qhca_cq_phase(struct qhca_cq *cq, u32 index)
 	return index & BIT(cq->log_depth) ? 0 : QHCA_PHASE;
 }
 
-/* The CQE at @index if the device has written it, complete and readable. */
+/* Returns the CQE at @index if the device has written all of it, or NULL. */
 static struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, u32 index)
 {
 	struct qhca_cqe *cqe = qhca_cq_slot(cq, index);
@@ -31,16 +31,16 @@ static struct qhca_cqe *qhca_cq_peek(struct qhca_cq *cq, u32 index)
 	if ((flags & QHCA_PHASE) != qhca_cq_phase(cq, index))
 		return NULL;
 
-	/* The phase was written last; what it covers is read after it. */
+	/* The device writes the phase last, so the rest is read after it. */
 	dma_rmb();
 	return cqe;
 }
 
-/* Slots up to @ci are the device's again. */
+/* Return the slots before @ci to the device. */
 static void qhca_cq_store_ci(struct qhca_cq *cq, u32 ci)
 {
 	cq->ci = ci;
-	/* Loads from the slots, and the caller's copy of them, come first. */
+	/* All loads from these slots precede the store. */
 	smp_store_release(&cq->rec->ci, cpu_to_le32(ci));
 }
 
@@ -92,10 +92,11 @@ static void qhca_fill_recv_wc(const struct qhca_cqe *cqe, u32 flags,
 }
 
 /*
- * The kernel QP that a CQE is about.  The number is the device's word, so it is
- * looked up, and must be that of a QP that completes such requests here.  The QP
- * stays as long as the CQ's lock is held: having left the xarray, it has to
- * leave its CQs, which takes that lock, before it is freed.
+ * Find the kernel QP of a CQE.  The driver does not trust the number that the
+ * device has written: it must be the number of a QP that completes such
+ * requests here.  The QP stays valid as long as the CQ's lock is held, because
+ * a QP that has left the xarray leaves its CQs, under that lock, before it is
+ * freed.
  */
 static struct qhca_qp *qhca_cq_find_qp(struct qhca_cq *cq, u32 qpn,
 				       bool requester)
@@ -114,10 +115,10 @@ static struct qhca_qp *qhca_cq_find_qp(struct qhca_cq *cq, u32 qpn,
 	return ibcq == &cq->ibcq ? qp : NULL;
 }
 
-/* Entry @index of a work queue is done, and those before it. */
+/* Complete entry @index of a work queue, and all entries before it. */
 static bool qhca_wq_complete(struct qhca_wq *wq, u32 index, u64 *wr_id)
 {
-	/* Pairs with the release of those who post. */
+	/* Pairs with the release in posting. */
 	u32 pi = smp_load_acquire(&wq->pi);
 
 	if (index - wq->ci >= pi - wq->ci)
@@ -128,8 +129,8 @@ static bool qhca_wq_complete(struct qhca_wq *wq, u32 index, u64 *wr_id)
 }
 
 /*
- * Return the slot that a CQE is about to its queue, and find the request that
- * was in it.  false: the queue has posted no such request.
+ * Return the slot of a CQE to its queue, and find the request that was in it.
+ * Returns false if no such request was posted.
  */
 static bool qhca_cqe_release(struct qhca_qp *qp, u32 index, u32 flags,
 			     u64 *wr_id)
@@ -165,20 +166,20 @@ static void qhca_cqe_to_wc(const struct qhca_cqe *cqe, u32 flags,
 }
 
 /*
- * A completion of a request that nobody has posted.  The one that it stands for
- * would never complete, so the device is done for, and its consumers find their
- * requests flushed.
+ * The device has completed a request that was not posted.  The request that it
+ * should have completed would then never complete.  So the driver declares the
+ * device dead, and consumers find their requests flushed.
  */
 static void qhca_cq_bad_cqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 {
 	struct qhca_ib_dev *dev = to_qhca(cq->ibcq.device);
 
-	/* It may have been on its way when what it is about was flushed. */
+	/* On a dead device the request may have been flushed already. */
 	if (qhca_is_dead(dev))
 		return;
 
 	ibdev_err_ratelimited(&dev->ibdev,
-			      "cq %u: completion of nothing that was posted: qp %#x, entry %#x, flags %#x\n",
+			      "cq %u: completion of a request that was not posted: qp %#x, entry %#x, flags %#x\n",
 			      cq->cqn, le32_to_cpu(cqe->qpn),
 			      le32_to_cpu(cqe->wqe), le32_to_cpu(cqe->flags));
 	qhca_abandon(dev->qdev, "bad completion");
@@ -198,7 +199,10 @@ static bool qhca_poll_one(struct qhca_cq *cq, struct ib_wc *wc)
 		qp = qhca_cq_find_qp(cq, le32_to_cpu(cqe.qpn),
 				     flags & QHCA_CQE_REQUESTER);
 
-		/* First, or a post that uses the slot could overrun the CQ. */
+		/*
+		 * This comes first: a post that uses the slot may need the
+		 * room.
+		 */
 		qhca_cq_store_ci(cq, cq->ci + 1);
 		if (likely(qp && qhca_cqe_release(qp, le32_to_cpu(cqe.wqe),
 						  flags, &wr_id))) {
@@ -210,11 +214,11 @@ static bool qhca_poll_one(struct qhca_cq *cq, struct ib_wc *wc)
 	return false;
 }
 
-/* One queue of a dead device's QP: complete what was posted to it. */
+/* Complete what was posted to a queue of a dead device. */
 static int qhca_flush_wq(struct qhca_qp *qp, struct qhca_wq *wq, int room,
 			 struct ib_wc *wc)
 {
-	/* Entries up to pi are complete. */
+	/* Entries before pi have been written. */
 	u32 pi = smp_load_acquire(&wq->pi);
 	int n = 0;
 
@@ -250,7 +254,7 @@ int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	unsigned long flags;
 	int n = 0;
 
-	/* A process that asks the kernel to poll its own ring gets nothing. */
+	/* The kernel does not poll the rings of processes. */
 	if (unlikely(!cq->ring))
 		return -EINVAL;
 
@@ -264,14 +268,15 @@ int qhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /*
- * The device clears the word before it raises the event.  So one that is armed
- * for as much has yet to raise it, and needs no doorbell.
+ * The device clears the word before it raises the event.  So if the CQ is still
+ * armed for at least what is asked for, the event is yet to come, and no
+ * doorbell is needed.
  */
 static bool qhca_cq_is_armed(struct qhca_cq *cq, bool solicited)
 {
 	u32 armed;
 
-	/* The ring was read before. */
+	/* The ring is read before the word. */
 	mb();
 	armed = le32_to_cpu(READ_ONCE(cq->rec->armed));
 	return armed == 1 || (armed == 2 && solicited);
@@ -302,9 +307,9 @@ int qhca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * A QP is gone from the device, or in state RESET.  Take its completions out of
- * the ring, since their number would lead to no QP or to requests that it has
- * not posted, and close the gaps.
+ * Remove the completions of a QP that the device has destroyed, or that is in
+ * state RESET, and close the gaps.  Their number would lead to no QP, or to
+ * requests that have not been posted since.
  */
 void qhca_cq_forget_qp(struct qhca_cq *cq, struct qhca_qp *qp)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The memory pool: physically contiguous blocks, taken when the driver binds,
- * of which the device knows each by one row of its bank.  Processes get pieces
- * of blocks, map them, and register them as pool-direct: no pages to pin, no
- * translation tree, no lookup in the device's caches.
+ * The memory pool: physically contiguous blocks, which the driver allocates
+ * when it binds, and each of which the device knows by one row of its bank.
+ * Processes allocate parts of blocks, map them, and register them as
+ * pool-direct regions.  Such a region needs no pinned pages and no translation
+ * tree, and the device looks up none of its caches for it.
  *
- * Blocks larger than the page allocator's largest piece are put together from
- * pieces that happen to be neighbours.
+ * A block larger than the largest piece of the page allocator is made of pieces
+ * that happen to be neighbours.
  */
 #include <linux/dma-mapping.h>
 #include <linux/genalloc.h>
@@ -17,7 +18,7 @@
 
 #include "pool.h"
 
-/* Smaller pieces of free memory are not worth a row. */
+/* A smaller piece of free memory is not worth a row of the bank. */
 #define QHCA_POOL_MIN_ORDER	4
 
 static u64 qhca_pool_piece_size(struct page *page)
@@ -34,7 +35,10 @@ static void qhca_pool_piece_free(struct page *page)
 	__free_pages(page, order);
 }
 
-/* Takes @want bytes in pieces as large as can be had; returns how many. */
+/*
+ * Allocate @want bytes in pieces that are as large as possible.  Returns how
+ * many bytes were available.
+ */
 static u64 qhca_pool_take(struct qhca_ib_dev *dev, struct list_head *pieces,
 			  u64 want, unsigned int order)
 {
@@ -67,7 +71,7 @@ static int qhca_pool_piece_cmp(void *priv, const struct list_head *a,
 	return pfn_a < pfn_b ? -1 : pfn_a > pfn_b;
 }
 
-/* Does @page follow @block, and may the block grow by it? */
+/* Does @page directly follow @block, and may the block become that large? */
 static bool qhca_pool_joins(const struct qhca_pool_block *block,
 			    struct page *page, u64 block_size)
 {
@@ -76,7 +80,7 @@ static bool qhca_pool_joins(const struct qhca_pool_block *block,
 	       block->length + qhca_pool_piece_size(page) <= block_size;
 }
 
-/* Joins neighbours to blocks; @block has room for one for each piece. */
+/* Join neighbours to blocks; @block has room for one block for each piece. */
 static u32 qhca_pool_join(struct list_head *pieces,
 			  struct qhca_pool_block *block, u64 block_size)
 {
@@ -96,7 +100,7 @@ static u32 qhca_pool_join(struct list_head *pieces,
 	return n;
 }
 
-/* The largest blocks first. */
+/* Sort the largest blocks first. */
 static int qhca_pool_block_cmp(const void *a, const void *b)
 {
 	const struct qhca_pool_block *block_a = a, *block_b = b;
@@ -106,7 +110,7 @@ static int qhca_pool_block_cmp(const void *a, const void *b)
 	return page_to_pfn(block_a->page) < page_to_pfn(block_b->page) ? -1 : 1;
 }
 
-/* Gives back a block that there is no row for; its pieces follow each other. */
+/* Free a block.  Its pieces are in sequence in the list. */
 static void qhca_pool_block_free(const struct qhca_pool_block *block)
 {
 	struct page *page = block->page, *next;
@@ -129,7 +133,7 @@ static int qhca_pool_gather(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 	unsigned int order;
 	u32 n;
 
-	/* The machine has other uses for its memory. */
+	/* The pool takes at most half of what is free. */
 	limit = (u64)max(si_mem_available(), 0L) / 2 << PAGE_SHIFT;
 	limit = min(want, round_down(limit, PAGE_SIZE << QHCA_POOL_MIN_ORDER));
 	order = min_t(unsigned int, get_order(block_size), MAX_PAGE_ORDER);
@@ -141,7 +145,7 @@ static int qhca_pool_gather(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 		return -ENOMEM;
 	n = qhca_pool_join(&pool->pieces, pool->block, block_size);
 	sort(pool->block, n, sizeof(*pool->block), qhca_pool_block_cmp, NULL);
-	/* Smaller ones make up for others, as far as there are rows. */
+	/* There may be more and smaller blocks, but no more than rows. */
 	for (; n > rows; n--)
 		qhca_pool_block_free(&pool->block[n - 1]);
 	pool->num_blocks = n;
@@ -159,7 +163,7 @@ static int qhca_pool_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
 				  block->length, DMA_BIDIRECTIONAL);
 	if (dma_mapping_error(qhca_dma_dev(dev), block->dma))
 		return -ENOMEM;
-	/* Processes map the block itself, not what it is bounced to. */
+	/* Processes map the block itself, not its bounce buffer. */
 	if (qhca_dma_is_bounced(dev, block->dma)) {
 		err = -EOPNOTSUPP;
 		goto err_unmap;
@@ -187,7 +191,7 @@ err_unmap:
 	return err;
 }
 
-/* One line, that those who asked for more can find. */
+/* Log what the pool has, so that whoever asked for more finds out. */
 static void qhca_pool_report(struct qhca_ib_dev *dev,
 			     const struct qhca_pool *pool)
 {
@@ -209,7 +213,7 @@ static void qhca_pool_report(struct qhca_ib_dev *dev,
 					     "memory is short or fragmented");
 }
 
-/* Maps all blocks; those that cannot be mapped go back. */
+/* Map all blocks for the device, and free those that cannot be mapped. */
 static void qhca_pool_map(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 {
 	u32 i, num = pool->num_blocks;
@@ -230,11 +234,11 @@ static void qhca_pool_map(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 }
 
 /**
- * qhca_pool_create - take the memory of the pool and tell the device
+ * qhca_pool_create - allocate the memory of the pool and map it for the device
  * @dev: device, not registered yet
  *
- * Less memory than asked for is no error, nor is none: RDMA works without the
- * pool.  One line in the log tells what came of it.
+ * It is no error if there is less memory than was asked for, or none, because
+ * RDMA works without the pool.  The driver logs one line about the result.
  */
 void qhca_pool_create(struct qhca_ib_dev *dev)
 {
@@ -275,7 +279,7 @@ err_report:
 
 /**
  * qhca_pool_destroy - undo qhca_pool_create()
- * @dev: device, whose contexts have all gone
+ * @dev: device, all of whose contexts have been freed
  */
 void qhca_pool_destroy(struct qhca_ib_dev *dev)
 {

@@ -9,7 +9,7 @@
 
 /**
  * struct qhca_pool_block - one row of the device's bank.
- * @page:   its first page
+ * @page:   first page
  * @length: bytes
  * @dma:    bus address
  */
@@ -21,14 +21,14 @@ struct qhca_pool_block {
 
 /**
  * struct qhca_pool - all of the pool.
- * @gen:        hands out kernel addresses; a chunk is a block, whose number is
- *              the chunk's owner
- * @pieces:     what the page allocator gave, through page.lru, by address; the
- *              order of each is in its page_private()
+ * @gen:        allocator of kernel addresses; each of its chunks is a block,
+ *              and the owner of the chunk is the number of the block
+ * @pieces:     pieces of the page allocator, linked by page.lru, by address;
+ *              the order of each is in its page_private()
  * @block:      blocks, by row
  * @num_blocks: length of @block
- * @num_mapped: of these, known to the device
- * @num_refused: blocks that could not be mapped, and went back
+ * @num_mapped: number of blocks that are mapped for the device
+ * @num_refused: number of blocks that could not be mapped, and were freed
  */
 struct qhca_pool {
 	struct gen_pool *gen;

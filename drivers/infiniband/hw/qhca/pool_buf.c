@@ -2,13 +2,15 @@
 /*
  * Buffers of the memory pool, which processes own.
  *
- * A buffer belongs to the context that allocated it.  It is given back when
- * its object has been destroyed, which the last of its regions prevents, and
- * nobody maps it any more.  It is cleared when it is given out, at the cost of
- * who asks for it, and not when it is given back, which may be in munmap() or
- * at the end of a process.
- * Destroying a region invalidates its key and waits for the device, so there is
- * no access left by then.  What the kernel does at a process's end is the same.
+ * A buffer belongs to the context that allocated it.  It is freed when its
+ * object has been destroyed and no process maps it any more.  The object cannot
+ * be destroyed while regions are registered on the buffer.  Deregistration
+ * invalidates the key and waits for the device, so the device makes no access
+ * to a buffer that is freed.  The same happens when a process ends.
+ *
+ * A buffer is cleared when it is allocated, at the expense of the process that
+ * asks for it.  It is not cleared when it is freed, which may happen in
+ * munmap() or at the end of a process.
  */
 #include <linux/bitmap.h>
 #include <linux/genalloc.h>
@@ -22,14 +24,17 @@
 
 #include "pool.h"
 
-/* Called when nobody maps it and its object has gone; perhaps from munmap(). */
+/*
+ * Called when no process maps the buffer any more and its object is destroyed,
+ * possibly from munmap().
+ */
 void qhca_pool_buf_free(struct qhca_ib_dev *dev, struct qhca_pool_buf *buf)
 {
 	gen_pool_free(dev->pool->gen, (unsigned long)buf->addr, buf->length);
 	kfree(buf);
 }
 
-/* -EINTR: the process is being killed, and wants no memory any more. */
+/* Clear memory; -EINTR if the process is being killed meanwhile. */
 static int qhca_pool_clear(void *addr, u64 length)
 {
 	while (length) {
@@ -86,7 +91,7 @@ static struct qhca_pool_buf *qhca_pool_buf_alloc(struct qhca_ib_dev *dev,
 	return buf;
 }
 
-/* From now on regions may be registered on it. */
+/* When this returns, regions may be registered on the buffer. */
 static void qhca_pool_buf_publish(struct qhca_pool_buf *buf)
 {
 	struct qhca_ucontext *uc = buf->uc;
@@ -96,7 +101,7 @@ static void qhca_pool_buf_publish(struct qhca_pool_buf *buf)
 	mutex_unlock(&uc->pool_lock);
 }
 
-/* -EBUSY while regions are registered on it; the core then tries again. */
+/* Fails with -EBUSY while regions are registered; the core then tries again. */
 static int qhca_pool_buf_release(struct qhca_pool_buf *buf)
 {
 	struct qhca_ucontext *uc = buf->uc;
@@ -114,9 +119,10 @@ static int qhca_pool_buf_release(struct qhca_pool_buf *buf)
 }
 
 /*
- * What a range of the process maps, in pages of the file of its context.
- * -ENOENT: @start is something else's; -EINVAL: the range is only partly that;
- * -EACCES: the process itself may not write there.
+ * Find what a range of the process maps, as a page offset in the file of its
+ * context.  Returns -ENOENT if @start is not a mapping of that file, -EINVAL if
+ * only a part of the range is, and -EACCES if the process itself may not write
+ * there.
  */
 static int qhca_pool_vma(struct qhca_ucontext *uc, u64 start, u64 length,
 			 bool writable, unsigned long *pgoff)
@@ -149,9 +155,9 @@ static int qhca_pool_vma(struct qhca_ucontext *uc, u64 start, u64 length,
  * @access: IB_ACCESS_* asked for
  * @offset: result, of the range in its block
  *
- * Return: the buffer, with one more region to be given up by qhca_pool_put();
- * NULL if @start is not memory of the pool; -EINVAL if the range runs over the
- * buffer's end or may not be registered so.
+ * Return: the buffer, with one more use, to be dropped by qhca_pool_put(); NULL
+ * if @start is not memory of the pool; -EINVAL if the range exceeds the buffer
+ * or may not be registered with @access.
  */
 struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
 				    int access, u64 *offset)
@@ -162,7 +168,9 @@ struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
 	u64 at = 0;
 	int err;
 
-	/* Not from udata, which some callers in the core do not have. */
+	/*
+	 * Some callers in the core have no udata that would name the context.
+	 */
 	if (!ibpd->uobject)
 		return NULL;
 	uc = to_quc(ibpd->uobject->context);
@@ -187,7 +195,7 @@ struct qhca_pool_buf *qhca_pool_get(struct ib_pd *ibpd, u64 start, u64 length,
 	}
 	if (!found)
 		goto out;
-	/* It is always there: it does not fault. */
+	/* Memory of the pool is always present, so it cannot be on demand. */
 	if (!err && (access & IB_ACCESS_ON_DEMAND || length > found->length - at))
 		err = -EINVAL;
 	if (err) {
@@ -209,7 +217,7 @@ void qhca_pool_put(struct qhca_pool_buf *buf)
 }
 
 /* ------------------------------------------------------------------------
- * What processes ask for
+ * Methods for processes
  */
 
 static int qhca_pool_cleanup(struct ib_uobject *uobject,
@@ -237,9 +245,9 @@ static int UVERBS_HANDLER(QHCA_IB_METHOD_POOL_ALLOC)(struct uverbs_attr_bundle *
 		return PTR_ERR(buf);
 
 	/*
-	 * The answer comes first, because a buffer with regions cannot be taken
-	 * back, and another thread that guesses the offset may be quick to
-	 * register one.
+	 * The answer is written before the buffer is published.  Another thread
+	 * may guess the offset and register a region at once, and a buffer with
+	 * regions could not be freed if writing the answer failed.
 	 */
 	resp.mmap_offset = rdma_user_mmap_get_offset(&buf->mmap.rdma_entry);
 	resp.length = buf->length;

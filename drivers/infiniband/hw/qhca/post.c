@@ -31,8 +31,8 @@ static bool qhca_wq_is_full(const struct qhca_wq *wq)
 }
 
 /*
- * After the device's death nobody answers doorbells; the owner of the CQ is
- * made to poll, and finds the request flushed.
+ * A dead device answers no doorbell.  The driver then calls the completion
+ * handler of the CQ, whose owner polls it and finds the request flushed.
  */
 void qhca_ring_sq(struct qhca_qp *qp)
 {
@@ -54,7 +54,7 @@ static void qhca_put_sge(struct qhca_sge *hw, const struct ib_sge *sge, int n)
 	}
 }
 
-/* The addresses of inline segments are the kernel's own. */
+/* The addresses of inline segments are virtual addresses of the kernel. */
 static int qhca_put_inline(struct qhca_qp *qp, struct qhca_sq_wqe *wqe,
 			   const struct ib_send_wr *wr)
 {
@@ -180,15 +180,16 @@ static int qhca_post_one_send(struct qhca_qp *qp, const struct ib_send_wr *wr)
 	if (wr->send_flags & IB_SEND_SOLICITED)
 		wqe->flags |= QHCA_WQE_F_SOLICITED;
 
-	/* For pollers, who may read the request's number from now on. */
+	/* Pollers may read the request's wr_id from now on. */
 	smp_store_release(&qp->sq.pi, qp->sq.pi + 1);
 	return 0;
 }
 
 /*
- * The device says in the record whether it will look at sq_pi again by itself.
- * It clears that word before its last look, so one of the two sides notices;
- * Documentation/hardware.rst has the proof.
+ * The device writes to the record (sq_active) whether it will read sq_pi again
+ * by itself.  It clears that word before it reads sq_pi for the last time.  So
+ * either the device sees the new index or this function sees that a doorbell is
+ * needed; Documentation/hardware.rst has the proof.
  */
 static void qhca_publish_sq(struct qhca_qp *qp)
 {
@@ -196,7 +197,7 @@ static void qhca_publish_sq(struct qhca_qp *qp)
 	dma_wmb();
 	WRITE_ONCE(qp->rec->sq_pi, cpu_to_le32(qp->sq.pi));
 
-	/* The index before the look at sq_active. */
+	/* The index is stored before sq_active is read. */
 	mb();
 	if (!READ_ONCE(qp->rec->sq_active) ||
 	    unlikely(qhca_is_dead(to_qhca(qp->ibqp.device))))
@@ -233,8 +234,8 @@ int qhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 }
 
 /*
- * All of a receive WQE but the link, which belongs to the SRQ's list, and the
- * request's number, which the driver keeps for itself.
+ * Fill in a receive WQE, but for the link, which belongs to the SRQ's list, and
+ * the wr_id, which the driver keeps for itself.
  */
 void qhca_build_rwqe(struct qhca_rq_wqe *wqe, const struct ib_recv_wr *wr)
 {
@@ -242,14 +243,16 @@ void qhca_build_rwqe(struct qhca_rq_wqe *wqe, const struct ib_recv_wr *wr)
 	qhca_put_sge((struct qhca_sge *)(wqe + 1), wr->sg_list, wr->num_sge);
 }
 
-/* No doorbell, unless the QP is in error and the device has turned away. */
+/* No doorbell is needed, unless the QP is in error and the device is idle. */
 static void qhca_publish_rq(struct qhca_qp *qp)
 {
 	/* The entries before the index that covers them. */
 	dma_wmb();
 	WRITE_ONCE(qp->rec->rq_pi, cpu_to_le32(qp->rq.pi));
 
-	/* The index before the look at the state; see qhca_qp_entered(). */
+	/*
+	 * The index is stored before the state is read; see qhca_qp_entered().
+	 */
 	mb();
 	if (unlikely(READ_ONCE(qp->state) == IB_QPS_ERR ||
 		     qhca_is_dead(to_qhca(qp->ibqp.device))))
@@ -284,7 +287,7 @@ int qhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		qhca_build_rwqe(qhca_wq_slot(&qp->rq, qp->rq.pi), wr);
 		qp->rq.wr_id[qp->rq.pi & (qp->rq.depth - 1)] = wr->wr_id;
 
-		/* For pollers, as in qhca_post_one_send(). */
+		/* Pollers may read the wr_id, as in qhca_post_one_send(). */
 		smp_store_release(&qp->rq.pi, qp->rq.pi + 1);
 	}
 	if (likely(pi != qp->rq.pi))

@@ -62,7 +62,9 @@ int qhca_qbuf_pin(struct qhca_ib_dev *dev, struct qhca_qbuf *buf, u64 addr,
 				   length);
 }
 
-/* As above, but newer cores may know better than @addr where the buffer is. */
+/*
+ * As qhca_qbuf_pin(), but newer cores may find the buffer other than by @addr.
+ */
 int qhca_qbuf_pin_cq(struct qhca_ib_dev *dev, struct qhca_qbuf *buf,
 		     const struct uverbs_attr_bundle *attrs, u64 addr,
 		     u32 length)
@@ -101,7 +103,7 @@ void qhca_qbuf_encode(const struct qhca_qbuf *buf, struct qhca_buf *hw)
 	hw->levels = buf->at.levels;
 }
 
-/* Does a buffer of @length bytes have @size bytes at @offset, so aligned? */
+/* Do @size bytes at @offset, aligned to @align, lie in @length bytes? */
 bool qhca_qbuf_holds(u32 length, u32 offset, u64 size, u32 align)
 {
 	u64 end;

@@ -36,16 +36,16 @@
 #define QHCA_GSI_QPN		1
 #define QHCA_MAX_PD		0x00ffffff	/* numbers 1 to this */
 #define QHCA_MAX_XRCD		0x00ffffff
-#define QHCA_CLEAR_BYTES	SZ_64K		/* at once, then reschedule */
-#define QHCA_MAX_FAST_REG_PAGES	4096		/* the device's bound */
+#define QHCA_CLEAR_BYTES	SZ_64K		/* between two reschedules */
+#define QHCA_MAX_FAST_REG_PAGES	4096		/* limit of the device */
 
 struct gen_pool;
 struct qhca_pool;
 
 /**
  * struct qhca_port_stats - the counters of the device that its port shows
- * @desc:    what the core is told of each
- * @counter: which of the device's it is
+ * @desc:    name of each, as the core shows it
+ * @counter: number of each, as the device knows it
  */
 struct qhca_port_stats {
 	struct rdma_stat_desc desc[QHCA_NUM_COUNTERS];
@@ -55,36 +55,39 @@ struct qhca_port_stats {
 /**
  * struct qhca_ib_dev - the ib_device of one PCI function.
  * @qdev:    the function; valid as long as this is
- * @eqs:     one for each completion vector
- * @num_eqs: how many there are
- * @cqs:     CQs by number.  Completion events look in it under RCU; removal is
- *           followed by qhca_eq_synchronize().  Everything else takes a
- *           reference under its lock.
- * @qps:     QPs by number, lookup by reference
- * @srqs:    SRQs by number, lookup by reference
+ * @eqs:     event queues, one for each completion vector
+ * @num_eqs: length of @eqs
+ * @cqs:     CQs by number.  Completion events look CQs up under RCU, so
+ *           qhca_eq_synchronize() follows each removal.  Everything else takes
+ *           a reference under the xarray's lock.
+ * @qps:     QPs by number; a lookup takes a reference under the lock
+ * @srqs:    SRQs by number; a lookup takes a reference under the lock
  * @pdns:    numbers of protection domains; never 0
  * @xrcdns:  numbers of XRC domains; never 0
  * @flows:   numbers of flow rules
- * @events_nb:  asynchronous events of the function
- * @netdev_nb:  netdev events, where the core does not watch them itself
- * @registered: device events may be dispatched; false while the device comes
- *              and goes, when the core could not take them
- * @port_state: last one reported through @netdev_nb; under RTNL
+ * @events_nb:  receives asynchronous events of the function
+ * @netdev_nb:  receives netdev events, where the core does not watch them
+ *              itself
+ * @registered: device events may be dispatched; false while the device is being
+ *              registered and unregistered, when the core cannot take them
+ * @port_state: the state last reported through @netdev_nb; under RTNL
  * @event_wq:   delivers QP events, whose handlers may sleep
  * @bounced: the kernel bounces DMA, so processes share no memory with the
  *           device; constant
  * @pool:    the memory pool, NULL if there is none
  * @bank_full: the log says that the device's bank of pool keys is full
- * @dms:     hands out device memory by CPU physical address, NULL without it
+ * @dms:     allocator of device memory, by CPU physical address; NULL if the
+ *           device has none
  * @dm_io:   all of device memory, mapped
  * @odps:    regions on demand, struct qhca_odp by key index
  * @mws:     memory windows by key index
- * @fault_wq: brings in pages
+ * @fault_wq: runs the work items that bring pages in
  * @flush_work: after the function's death, runs the completion handlers of
  *              kernel CQs, whose pollers then find flushed requests, and
- *              raises the events that the device owes QPs in error
+ *              raises the events that the device can no longer raise for QPs
+ *              in error
  * @flush_mutex: held while @flush_work calls handlers
- * @port_stats: order of the port's counters, constant
+ * @port_stats: the port's counters and their order, constant
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -116,9 +119,8 @@ struct qhca_ib_dev {
 };
 
 /*
- * Keeps an object that events may find from going away under them: creation
- * holds one reference, each lookup one more, and destruction waits for the
- * last of them.
+ * Keeps an object alive while events use it: the creation holds one reference,
+ * each lookup takes one more, and the destruction waits until all are dropped.
  */
 struct qhca_ref {
 	refcount_t count;
@@ -126,11 +128,11 @@ struct qhca_ref {
 };
 
 /**
- * struct qhca_ucontext - what one opening of the device has.
+ * struct qhca_ucontext - the context of a process that has opened the device.
  * @db_page:   number of its doorbell page
- * @db_entry:  lets it be mapped
- * @pool_lock: protects @pool_bufs and the buffers' numbers of regions
- * @pool_bufs: its memory of the pool, struct qhca_pool_buf
+ * @db_entry:  the doorbell page's entry for mmap()
+ * @pool_lock: protects @pool_bufs and qhca_pool_buf.regions
+ * @pool_bufs: buffers of the pool that it has allocated, struct qhca_pool_buf
  */
 struct qhca_ucontext {
 	struct ib_ucontext ibuc;
@@ -147,12 +149,12 @@ enum qhca_mmap_type {
 };
 
 /**
- * struct qhca_mmap_entry - what a process may map.
- * @addr: CPU physical address of its first page
- * @type: who is to free it, and how it is mapped
+ * struct qhca_mmap_entry - memory that a process may map.
+ * @addr: CPU physical address of the first page
+ * @type: says how it is mapped, and which function frees it
  *
- * It lives until its object has gone and nobody maps it any more; what it
- * stands for must live as long.
+ * The entry lives until its object has been destroyed and no process maps it
+ * any more.  The memory behind it must live as long.
  */
 struct qhca_mmap_entry {
 	struct rdma_user_mmap_entry rdma_entry;
@@ -210,7 +212,7 @@ static inline bool qhca_has(struct qhca_ib_dev *dev, u64 features)
 	return (dev->qdev->caps.features & features) == features;
 }
 
-/* The threshold of a queue whose owner asks for none. */
+/* The threshold of a queue whose owner has not chosen one. */
 static inline u32 qhca_default_threshold(struct qhca_ib_dev *dev,
 					 enum qhca_threshold queue,
 					 u8 log_depth)
@@ -220,7 +222,7 @@ static inline u32 qhca_default_threshold(struct qhca_ib_dev *dev,
 	return mult_frac((u32)BIT(log_depth), percent, 100U);
 }
 
-/* Dead: no command will be executed and no completion will arrive. */
+/* A dead device executes no command and writes no completion. */
 static inline bool qhca_is_dead(struct qhca_ib_dev *dev)
 {
 	return READ_ONCE(dev->qdev->state) != QHCA_DEV_UP;
@@ -238,7 +240,7 @@ static inline void qhca_ref_put(struct qhca_ref *ref)
 		complete(&ref->gone);
 }
 
-/* Give up the creator's reference and wait for those of others. */
+/* Drop the creator's reference and wait until all others are dropped. */
 static inline void qhca_ref_drain(struct qhca_ref *ref)
 {
 	qhca_ref_put(ref);

@@ -4,7 +4,7 @@
  */
 #include "queue.h"
 
-/* For events; the caller drops the reference. */
+/* Look a QP up for an event.  The caller drops the reference. */
 struct qhca_qp *qhca_qp_get(struct qhca_ib_dev *dev, u32 qpn)
 {
 	struct qhca_qp *qp;
@@ -67,7 +67,7 @@ static int qhca_qp_check_cap(struct qhca_ib_dev *dev,
 	return 0;
 }
 
-/* Which queues the QP has, and what is true of it as a whole. */
+/* Set the flags that say which queues the QP has, and its other properties. */
 static int qhca_qp_init_flags(struct qhca_qp *qp,
 			      const struct ib_qp_init_attr *attr)
 {
@@ -82,7 +82,7 @@ static int qhca_qp_init_flags(struct qhca_qp *qp,
 	if (!qp->is_user && !target)
 		qp->flags |= QHCA_QP_KERNEL;
 
-	/* A kernel QP always has a send queue: in error it rings for both. */
+	/* A kernel QP always has a send queue, to ring when it is in error. */
 	if (!target && (attr->cap.max_send_wr || !qp->is_user))
 		qp->flags |= QHCA_QP_HAS_SQ;
 	if (!qhca_qp_is_xrc(qp)) {
@@ -195,7 +195,7 @@ static int qhca_qp_layout_user(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	return 0;
 }
 
-/* Grant what the strides have room for, and refuse what they have not. */
+/* Grant as much as the strides have room for; refuse what exceeds it. */
 static int qhca_qp_grant(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 			 const struct qhca_qp_layout *lay,
 			 struct ib_qp_cap *cap)
@@ -292,7 +292,7 @@ void qhca_qp_forget_cqes(struct qhca_qp *qp)
 		qhca_cq_forget_qp(send_cq, qp);
 }
 
-/* Give the QP its number, tell the device of it, make it known to events. */
+/* Give the QP its number, create it in the device, and let events find it. */
 static int qhca_qp_start(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 			 const struct ib_qp_init_attr *attr,
 			 const struct qhca_qp_layout *lay, u64 handle)
@@ -321,7 +321,7 @@ static int qhca_qp_start(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 
 err_erase:
 	xa_erase_irq(&dev->qps, qp->qpn);
-	/* This takes the CQs' locks: a poller may have found the QP. */
+	/* A poller may have found the QP; this waits for the CQs' locks. */
 	if (!qp->is_user)
 		qhca_qp_forget_cqes(qp);
 	qhca_ref_drain(&qp->ref);
@@ -333,7 +333,7 @@ err_index:
 static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
 	qhca_destroy_object(dev, QHCA_CMD_DESTROY_QP, qp->qpn);
-	/* Pollers look its number up as long as completions have it. */
+	/* Pollers look the QP up as long as completions have its number. */
 	if (!qp->is_user)
 		qhca_qp_forget_cqes(qp);
 	xa_erase_irq(&dev->qps, qp->qpn);
@@ -342,8 +342,8 @@ static void qhca_qp_stop(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 }
 
 /*
- * So that the pollers of a dead device find what they have to flush, and that
- * the handlers of CQs are called as long as there may be completions.
+ * Enter the QP in its CQs.  Pollers of a dead device flush the QPs in these
+ * lists, and handlers of a CQ are called as long as it has QPs.
  */
 static void qhca_qp_join_cqs(struct qhca_ib_dev *dev, struct qhca_qp *qp)
 {
@@ -449,14 +449,14 @@ static void qhca_qp_free_ids(struct qhca_qp *qp)
 	kvfree(qp->rq.wr_id);
 }
 
-/* Also XRC targets, which belong to no process even if one asked for them. */
+/* This also makes XRC targets, which belong to no process. */
 static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 				 struct ib_qp_init_attr *attr)
 {
 	struct qhca_qp_layout lay = {};
 	int err;
 
-	/* A kernel QP's completions are found through its CQ's ring. */
+	/* A kernel QP needs CQs that the kernel polls. */
 	if ((attr->send_cq && !to_qcq(attr->send_cq)->ring) ||
 	    (attr->recv_cq && !to_qcq(attr->recv_cq)->ring))
 		return -EINVAL;
@@ -478,7 +478,7 @@ static int qhca_create_kernel_qp(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	qp->rq.ring = qp->buf.cpu + lay.rq_offset;
 	qp->rec = qp->buf.cpu + lay.rec_offset;
 
-	/* Its completions are told by its number, and need no handle. */
+	/* The driver finds the QP of a completion by number, not by handle. */
 	err = qhca_qp_start(dev, qp, attr, &lay, 0);
 	if (err)
 		goto err_buf;

@@ -11,9 +11,9 @@ static_assert((int)QHCA_QPS_ERR == (int)IB_QPS_ERR);
 static_assert((int)QHCA_MTU_4096 == (int)IB_MTU_4096);
 
 /*
- * The device has taken a kernel QP out of service, as an error completion or
- * an event told.  Posts that crossed with that have not been seen by it; the
- * doorbell makes it flush them.  Later posts ring by themselves.
+ * The device has put a kernel QP into an error state and reported that by a
+ * completion or an event.  It may not have seen requests posted at the same
+ * time; the doorbell makes it flush them.  Later posts ring by themselves.
  */
 void qhca_qp_in_error(struct qhca_qp *qp, bool requester)
 {
@@ -42,7 +42,7 @@ void qhca_qp_in_error(struct qhca_qp *qp, bool requester)
 	 IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MIN_RNR_TIMER | IB_QP_SQ_PSN |	\
 	 IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_DEST_QPN)
 
-/* IB_QP_PORT has no counterpart: there is one port. */
+/* IB_QP_PORT has no counterpart, since there is only one port. */
 static u32 qhca_qp_attr_mask(int mask)
 {
 	static const struct {
@@ -76,7 +76,7 @@ static u32 qhca_qp_attr_mask(int mask)
 	return hw;
 }
 
-/* Fields without their bit in the mask are ignored by the device. */
+/* The device ignores fields whose bit is not in the mask. */
 static int qhca_qp_fill_modify(struct qhca_qp *qp,
 			       const struct ib_qp_attr *attr, int mask,
 			       struct qhca_modify_qp *cmd)
@@ -120,7 +120,7 @@ static int qhca_qp_fill_modify(struct qhca_qp *qp,
 	return 0;
 }
 
-/* Pollers of a dead device complete what is posted, under the CQ's lock. */
+/* The CQ's lock is needed because pollers of a dead device flush the queue. */
 static void qhca_wq_reset(struct qhca_wq *wq, struct ib_cq *ibcq)
 {
 	spin_lock(&to_qcq(ibcq)->lock);
@@ -129,7 +129,7 @@ static void qhca_wq_reset(struct qhca_wq *wq, struct ib_cq *ibcq)
 	spin_unlock(&to_qcq(ibcq)->lock);
 }
 
-/* Back to RESET: indices of a kernel QP start again, completions are void. */
+/* In state RESET indices of a kernel QP start anew and completions are void. */
 static void qhca_qp_reset_queues(struct qhca_qp *qp)
 {
 	qhca_qp_forget_cqes(qp);
@@ -155,7 +155,7 @@ static void qhca_qp_entered(struct qhca_qp *qp, enum ib_qp_state state)
 
 	WRITE_ONCE(qp->state, state);
 
-	/* Pairs with the barrier between posting and looking at the state. */
+	/* Pairs with the barrier in posting, before the state is read. */
 	mb();
 	if (!qp->is_user && state == IB_QPS_ERR &&
 	    qp->flags & QHCA_QP_HAS_SQ)
@@ -181,8 +181,8 @@ static int qhca_qp_modify_cmd(struct qhca_ib_dev *dev, struct qhca_qp *qp,
 	err = qhca_cmd_exec(dev->qdev, &cmd);
 
 	/*
-	 * A dead device has stopped all its QPs.  Kernel consumers must be
-	 * able to drain theirs; see qhca_flush_work().
+	 * A dead device has stopped all its QPs.  Kernel consumers must still
+	 * be able to drain them; see qhca_flush_work().
 	 */
 	if (err && qhca_is_dead(dev) && !qp->is_user && mask & IB_QP_STATE &&
 	    (attr->qp_state == IB_QPS_ERR || attr->qp_state == IB_QPS_RESET))

@@ -10,19 +10,21 @@
 /**
  * struct qhca_cq - a completion queue.
  * @ref:    see struct qhca_ref
- * @eq:     where its completion events arrive
- * @threshold: entries in use past which the device reads the index again
- * @buf:    ring and record; replaced by a resize
- * @mutex:  one resize or moderation change at a time
- * @lock:   what follows, which only kernel CQs use
+ * @eq:     event queue of its completion events
+ * @threshold: number of entries in use above which the device reads the index
+ *          again
+ * @buf:    ring and record; a resize replaces it
+ * @mutex:  serialises resizes and changes of moderation
+ * @lock:   protects what follows, which only kernel CQs use
  * @ring:   2^@log_depth entries
- * @rec:    the record behind them
- * @ci:     free-running: entries consumed
+ * @rec:    the record behind the ring
+ * @ci:     free-running number of entries consumed
  * @send_qps: kernel QPs that complete send requests here
  * @recv_qps: kernel QPs that complete receive requests of their own here
- * @num_qps: uses by kernel QPs, SRQs' receives included; without any, no
- *           handler is called.  Read without @lock, see qhca_cq_is_used().
- * @missed: an event has come meanwhile, and disarmed the CQ
+ * @num_qps: number of uses by kernel QPs, for receives from SRQs, too.  While
+ *           it is 0 no handler is called.  It is read without @lock, see
+ *           qhca_cq_is_used().
+ * @missed: an event has arrived while @num_qps was 0, and has disarmed the CQ
  */
 struct qhca_cq {
 	struct ib_cq ibcq;
@@ -49,14 +51,16 @@ struct qhca_cq {
 
 /**
  * struct qhca_wq - a work queue of a kernel QP.
- * @lock: posting
+ * @lock: serialises posting
  * @ring: first entry
- * @pi:   free-running: entries posted; under @lock
- * @ci:   free-running: entries completed; written under the CQ's lock, read
- *        by posters without it, who at worst see less room than there is
- * @depth: entries, 0 without such a queue
- * @wr_id: by entry; what consumers get back is never read from the ring or
- *         from a CQE, which are memory that the device writes
+ * @pi:   free-running number of entries posted; under @lock
+ * @ci:   free-running number of entries completed.  It is written under the
+ *        CQ's lock.  Posters read it without that lock and at worst see less
+ *        room than there is.
+ * @depth: number of entries, 0 if the QP has no such queue
+ * @wr_id: the consumer's number of each request, by entry.  It is never read
+ *         back from the ring or from a CQE, because the device can write to
+ *         both.
  */
 struct qhca_wq {
 	spinlock_t lock;	/* posting */
@@ -73,13 +77,14 @@ struct qhca_faults;
 
 /**
  * struct qhca_fault - the page fault of one direction of a QP
- * @faults: all of the QP's; with a reference while queued or served
- * @work:   serves it
- * @info:   what the device told; under @faults' lock
- * @queued: times that @work was queued and has not ended; likewise
- * @spare:  no place of @faults', but made for one fault
- * @token:  of the one that is served; under the lock of qhca_ib_dev.odps
- * @entry:  in qhca_odp.served, under that lock; empty: in none
+ * @faults: the QP's faults; referenced while this one is queued or served
+ * @work:   serves the fault
+ * @info:   the device's description of the fault; under the lock of @faults
+ * @queued: how often @work has been queued and has not finished; likewise
+ * @spare:  allocated for a single fault, not embedded in @faults
+ * @token:  token of the fault that is served; under the lock of
+ *          qhca_ib_dev.odps
+ * @entry:  in qhca_odp.served, under that lock, or in no list
  */
 struct qhca_fault {
 	struct qhca_faults *faults;
@@ -93,16 +98,16 @@ struct qhca_fault {
 
 /**
  * struct qhca_faults - the page faults of a QP; they may outlive it.
- * @dev:  its device
- * @ref:  held by the QP, and by each fault that is queued or served
- * @lock: what @qpn and @dir say
- * @qpn:  the QP's
- * @dir:  the responder's and the requester's fault
+ * @dev:  the QP's device
+ * @ref:  references of the QP, and of each fault that is queued or served
+ * @lock: protects @qpn and the faults' info and queued
+ * @qpn:  number of the QP
+ * @dir:  the fault of the responder, and that of the requester
  */
 struct qhca_faults {
 	struct qhca_ib_dev *dev;
 	refcount_t ref;
-	spinlock_t lock;	/* info and places of faults */
+	spinlock_t lock;	/* qpn, dir[] */
 	u32 qpn;
 	struct qhca_fault dir[2];
 };
@@ -110,19 +115,20 @@ struct qhca_faults {
 /**
  * struct qhca_qp - a queue pair.
  * @ref:     see struct qhca_ref
- * @mutex:   one state change at a time
- * @state:   as far as software knows; written under @mutex, and set to error
- *           by whoever learns that the device has done so
+ * @mutex:   serialises changes of state
+ * @state:   the state that the driver knows.  It is written under @mutex, and
+ *           set to error by any code that learns that the device has done so.
  * @flags:   QHCA_QP_*
- * @events:  bits by enum ib_event_type: raised and not yet delivered
- * @raised:  the same: raised since the QP was in state RESET
- * @event_work: delivers them; holds a reference while it is queued
- * @faults:  its page faults, NULL without the feature
- * @mcasts:  groups it is attached to, struct qhca_mcast; under @mutex
+ * @events:  events raised and not yet delivered, bits by enum ib_event_type
+ * @raised:  events raised since the QP was in state RESET, bits likewise
+ * @event_work: delivers @events; holds a reference while it is queued
+ * @faults:  its page faults, NULL if the device has none
+ * @mcasts:  groups that it is attached to, struct qhca_mcast; under @mutex
  * @buf:     rings and record
- * @rq_threshold: receives left below which the device reads the index again
- * @is_user: owned by a process, which posts and polls by itself.  The rest is
- *           for the kernel's QPs only.
+ * @rq_threshold: number of receives left below which the device reads the index
+ *           again
+ * @is_user: the QP belongs to a process, which posts and polls by itself.  The
+ *           fields below are used for the kernel's QPs only.
  * @rec:     the record
  * @send_entry: in the send CQ's list, under its lock
  * @recv_entry: in the receive CQ's list, under its lock
@@ -154,12 +160,12 @@ struct qhca_qp {
 };
 
 /**
- * struct qhca_srq_slot - what the driver knows of a kernel SRQ's slot.
- * @wr_id:  of the request in it
- * @next:   free slots: the next of them, as in qhca_rq_wqe.next
- * @posted: the device has it
+ * struct qhca_srq_slot - the driver's own state of a kernel SRQ's slot.
+ * @wr_id:  the consumer's number of the request in the slot
+ * @next:   of a free slot, the next free one, as in qhca_rq_wqe.next
+ * @posted: the slot has been posted and has not completed
  *
- * Kept apart from the ring, which is memory that the device writes.
+ * This state is kept apart from the ring, because the device can write to that.
  */
 struct qhca_srq_slot {
 	u64 wr_id;
@@ -170,17 +176,19 @@ struct qhca_srq_slot {
 /**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
- * @threshold: receives left below which the device reads the index again
- * @log_depth: slots; grows with a resize
- * @buf:  slots and record; replaced by a resize
- * @mutex: one resize or change of the limit at a time
- * @lock: what follows, which only kernel SRQs use
+ * @threshold: number of receives left below which the device reads the index
+ *             again
+ * @log_depth: log2 of the number of slots; a resize makes it larger
+ * @buf:  slots and record; a resize replaces it
+ * @mutex: serialises resizes and changes of the limit
+ * @lock: protects what follows, which only kernel SRQs use
  * @ring: slots, linked through qhca_rq_wqe.next
- * @slots: by number
+ * @slots: the driver's own state of each slot
  * @rec:  the record
  * @head: first free slot
- * @tail: last free slot; never posted, so the list never ends for the device
- * @pi:   free-running: slots posted
+ * @tail: last free slot; it is never posted, so the device never reaches the
+ *        end of the list
+ * @pi:   free-running number of slots posted
  */
 struct qhca_srq {
 	struct ib_srq ibsrq;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What "rdma resource show" tells of an object beyond what the core knows.
+ * The driver's part of what "rdma resource show" reports about an object.
  */
 #include <net/netlink.h>
 #include <uapi/rdma/rdma_netlink.h>
@@ -107,7 +107,10 @@ int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
 	int access, err;
 	bool pool;
 
-	/* A change of the region may replace all of this, and free the old. */
+	/*
+	 * rereg_user_mr() may replace all of this at the same time, and free
+	 * it.
+	 */
 	spin_lock(&mr->lock);
 	access = mr->access;
 	page_shift = mr->at.page_shift;

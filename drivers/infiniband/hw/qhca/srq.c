@@ -51,7 +51,7 @@ static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 				  sizeof(srqc));
 }
 
-/* Give the SRQ its number, tell the device of it, make it known to events. */
+/* Give the SRQ its number, create it in the device, and let events find it. */
 static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 			  const struct ib_srq_init_attr *attr, u32 rec_offset,
 			  u32 threshold, u64 handle)
@@ -94,7 +94,7 @@ static void qhca_srq_stop(struct qhca_ib_dev *dev, struct qhca_srq *srq)
 	qhca_index_free(dev->qdev, QHCA_TABLE_SRQ, srq->srqn);
 }
 
-/* One slot is never posted, and the attributes speak of what may be. */
+/* One slot is never posted; the attributes count those that may be posted. */
 static void qhca_srq_grant(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 			   struct ib_srq_attr *attr)
 {
@@ -162,7 +162,7 @@ err_buf:
 	return err;
 }
 
-/* Twice: for the device, and where the device does not write. */
+/* The links are kept twice: for the device, and where it cannot write. */
 static void qhca_srq_link_slot(struct qhca_srq *srq, u32 slot, u32 next)
 {
 	srq->slots[slot].next = next;
@@ -274,9 +274,9 @@ static bool qhca_srq_geometry_ok(struct qhca_ib_dev *dev,
 }
 
 /*
- * Users only: kernel consumers do not resize.  The process keeps both buffers
- * alike until the device has moved on to the new one, which is when the
- * command is done.
+ * Only processes resize SRQs; kernel consumers do not.  The process keeps the
+ * contents of both buffers equal until the command has completed, which is when
+ * the device uses the new one.
  */
 static int qhca_resize_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 			   u32 max_wr, struct ib_udata *udata)
@@ -381,8 +381,8 @@ int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 }
 
 /*
- * A slot comes back with its completion, and goes to the end of the list.
- * false: the device does not have it.
+ * The completion of a request frees its slot, which goes to the end of the
+ * list.  Returns false if the slot was not posted to the device.
  */
 bool qhca_srq_free_slot(struct qhca_srq *srq, u32 slot, u64 *wr_id)
 {

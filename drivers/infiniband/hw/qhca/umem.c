@@ -17,8 +17,8 @@
 #include "mem.h"
 
 /*
- * Are these whole pages bounced?  Behind an IOMMU dma_need_sync() says yes
- * whenever it does not know, but what is bounced there are parts of pages.
+ * Are these whole pages bounced?  Behind an IOMMU dma_need_sync() returns true
+ * whenever it cannot tell, but an IOMMU bounces only parts of pages.
  */
 bool qhca_dma_is_bounced(struct qhca_ib_dev *dev, dma_addr_t dma)
 {
@@ -36,8 +36,8 @@ bool qhca_dma_is_bounced(struct qhca_ib_dev *dev, dma_addr_t dma)
  * qhca_dma_probe - find out whether the kernel bounces what the device uses
  * @dev: device, not registered yet
  *
- * Sets @dev->bounced if it bounces any page, and says so in the log.  That some
- * pages need it and others do not is found out when they are pinned.
+ * Sets @dev->bounced if the kernel bounces any page, and logs a warning.  Where
+ * only some pages are bounced, the driver finds out when it pins them.
  */
 void qhca_dma_probe(struct qhca_ib_dev *dev)
 {
@@ -72,8 +72,8 @@ static int qhca_umem_refuse(struct qhca_ib_dev *dev)
  * qhca_umem_may_pin - may processes share memory with the device at all?
  * @dev: the device
  *
- * To be asked before memory is pinned: to bounce it and to give that up again
- * would write old data over what the process has stored meanwhile.
+ * The caller asks before it pins memory.  To map memory with a bounce buffer,
+ * and to unmap it again, would overwrite what the process has stored meanwhile.
  *
  * Return: 0 or %-EOPNOTSUPP, which is what the core returns where it knows of
  * a reason not to bounce.
