@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What differs between the kernels that the drivers support, 6.12 to 7.3.  The
- * drivers are written for the newest; here the older ones catch up.
+ * Differences between the kernels that the drivers support, 6.12 to 7.3.  The
+ * drivers use the interfaces of the newest; this file provides them on older
+ * kernels.
  */
 #ifndef QHCA_COMPAT_H
 #define QHCA_COMPAT_H
@@ -16,7 +17,7 @@
 #endif
 
 /* ------------------------------------------------------------------------
- * devlink parameters; wanted by qhca.ko only
+ * devlink parameters, for qhca.ko
  */
 #ifdef QHCA_COMPAT_DEVLINK
 #include <net/devlink.h>
@@ -38,7 +39,7 @@
 #endif /* QHCA_COMPAT_DEVLINK */
 
 /* ------------------------------------------------------------------------
- * RDMA core; wanted by qhca_ib.ko only
+ * RDMA core, for qhca_ib.ko
  */
 #ifdef QHCA_COMPAT_RDMA
 #include <linux/uaccess.h>
@@ -52,7 +53,7 @@
 /* Newer cores turn netdev events into port events themselves. */
 #define QHCA_CORE_PORT_EVENTS (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0))
 
-/* An argument of the registration calls that older cores do not pass. */
+/* Newer cores pass the registration functions one more argument. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define QHCA_DMAH_PARAM		struct ib_dmah *dmah,
 #define QHCA_DMAH_GIVEN		(dmah)
@@ -139,8 +140,9 @@ static inline int ib_no_udata_io(struct ib_udata *udata)
 
 /*
  * Pages of memory on demand.  Older cores map them for DMA when they bring them
- * in; newer ones leave that to the driver, page by page.  Both with @umem_mutex
- * held.  1: page @idx is there, at *@addr, for writing too or not; 0: it is not.
+ * in; newer ones leave that to the driver, page by page.  The caller holds
+ * @umem_mutex.  Returns 1 if page @idx is present, with its address in *@addr
+ * and whether it may be written in *@write, and 0 if it is not.
  */
 #include <rdma/ib_umem_odp.h>
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
@@ -164,7 +166,10 @@ static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 	*addr = hmm_dma_map_pfn(dma, &umem->map, idx, &p2pdma);
 	if (dma_mapping_error(dma, *addr))
 		return -EFAULT;
-	/* ib_umem_odp_unmap_dma_pages() counts down what drivers count up. */
+	/*
+	 * Drivers count mapped pages; ib_umem_odp_unmap_dma_pages() counts them
+	 * down.
+	 */
 	if (!(pfn & HMM_PFN_DMA_MAPPED))
 		umem->npages++;
 	*write = pfn & HMM_PFN_WRITE;

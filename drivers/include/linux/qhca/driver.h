@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The seam between qhca.ko, which owns the PCI function, and the drivers of
- * its auxiliary devices (qhca_ib.ko).
+ * The interface between qhca.ko, which owns the PCI function, and the drivers
+ * of its auxiliary devices (qhca_ib.ko).
  *
- * Lifetime: a struct qhca_dev is valid from an auxiliary probe to the end of
- * the matching remove.  After a fatal error, a reset or an unplug every
- * command returns -EIO at once; the remove path still has to free what it
- * allocated, but need not (and cannot) tell the device.
+ * Lifetime: a struct qhca_dev is valid from an auxiliary driver's probe to the
+ * end of the matching remove.  After a fatal error, a reset or an unplug every
+ * command returns -EIO at once.  The remove function must still free what the
+ * driver has allocated, but need not (and cannot) destroy it in the device.
  */
 #ifndef QHCA_DRIVER_H
 #define QHCA_DRIVER_H
@@ -30,7 +30,8 @@ enum qhca_dev_state {
 
 /*
  * struct qhca_caps in host byte order, clamped to what this driver supports,
- * plus what INIT_HCA settled.  Fields are those of the hardware's structure.
+ * and the geometry of INIT_HCA.  The fields are those of the hardware's
+ * structure.
  */
 struct qhca_caps_host {
 	u64 features;
@@ -48,7 +49,7 @@ struct qhca_caps_host {
 	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
 };
 
-/* Queues that have a threshold: past it their software index is read again. */
+/* Queues with a threshold, past which the device reads their index again. */
 enum qhca_threshold {
 	QHCA_THRESHOLD_CQ,
 	QHCA_THRESHOLD_RQ,
@@ -58,7 +59,7 @@ enum qhca_threshold {
 
 /**
  * struct qhca_dev - one PCI function.
- * @pdev:       the function; DMA is mapped against &pdev->dev
+ * @pdev:       the function; DMA is mapped for &pdev->dev
  * @netdev:     its Ethernet port
  * @caps:       constant while an auxiliary driver is bound
  * @db_phys:    CPU physical address of BAR 2; page n at n * QHCA_DB_PAGE_SIZE
@@ -66,8 +67,9 @@ enum qhca_threshold {
  * @devmem_phys: CPU physical address of BAR 4, 0 if there is none
  * @pool_blocks: blocks of the memory pool to preallocate
  * @pool_block_size: bytes of each, a power of two
- * @threshold_percent: of its depth, the threshold of a queue whose owner asks
- *	for none; at most 100
+ * @threshold_percent: threshold of a queue whose owner chooses none, in percent
+ *                     of
+ *	its depth
  * @strict_lkey: the device takes the reserved L_Key for segments of sends and
  *	receives only; set while no auxiliary driver is bound
  * @num_comp_vectors: completion vectors usable by qhca_eq_create()
@@ -130,31 +132,32 @@ struct qhca_cmd {
 };
 
 /*
- * Execute a command and wait for it.  Sleeps.  Returns 0; -EIO when the device
- * is dead; -ETIMEDOUT when it did not answer (the device is then declared dead
- * and recovered); or the errno of its status: BAD_PARAM, BAD_LEN, BAD_INDEX
- * -EINVAL; BAD_STATE, IN_USE -EBUSY; NO_RESOURCE -ENOSPC; UNSUPPORTED and
- * BAD_OPCODE -EOPNOTSUPP; NOT_PERMITTED -EPERM; DMA_ERR -EFAULT; NOT_MAPPED and
- * NOT_INIT -ENXIO; any other -EREMOTEIO.
+ * Execute a command and wait until it has completed.  Sleeps.  Returns 0; -EIO
+ * if the device is dead; -ETIMEDOUT if it did not answer (the driver then
+ * declares the device dead and recovers it); or the errno of the command's
+ * status:  BAD_PARAM, BAD_LEN, BAD_INDEX -EINVAL; BAD_STATE, IN_USE -EBUSY;
+ * NO_RESOURCE -ENOSPC; UNSUPPORTED and BAD_OPCODE -EOPNOTSUPP; NOT_PERMITTED
+ * -EPERM; DMA_ERR -EFAULT; NOT_MAPPED and NOT_INIT -ENXIO; any other
+ * -EREMOTEIO.
  *
- * When -EIO is returned the device no longer reads or writes memory, so what it
- * was using may be freed.
+ * If this returns -EIO the device no longer reads or writes memory, so the
+ * caller may free what the device was using.
  */
 int qhca_cmd_exec(struct qhca_dev *qdev, struct qhca_cmd *cmd);
 
 /*
- * Declare the device dead because it does what it may not do, such as refusing
- * to give memory back, or writing to memory what contradicts itself.  When this
- * returns the device no longer reads or writes memory, as after -EIO; recovery
- * follows, as after any other death.  @why goes to the log.  Any context.
+ * Declare the device dead because it violates its specification, for example by
+ * refusing to give memory back, or by writing contradictory completions.  When
+ * this returns the device no longer reads or writes memory, as after -EIO.
+ * Recovery follows, as after any other death.  @why is logged.  Any context.
  */
 void qhca_abandon(struct qhca_dev *qdev, const char *why);
 
 /*
- * Object numbers of the tables PT, QP, CQ, SRQ (enum qhca_table), and the table
- * memory behind them: allocating a number maps its chunk on first use.
- * Numbers are handed out cyclically so that a late packet does not meet a
- * recycled QPN or key at once.  qhca_index_alloc sleeps.
+ * Object numbers of the tables PT, QP, CQ, SRQ (enum qhca_table), and the
+ * memory of the tables: allocating a number maps its chunk on first use.
+ * Numbers are allocated cyclically, so that a late packet does not find its QPN
+ * or key in use again at once.  qhca_index_alloc() sleeps.
  */
 int qhca_index_alloc(struct qhca_dev *qdev, enum qhca_table table, u32 *index);
 /* Take one particular number (QPN 1). */
@@ -166,14 +169,14 @@ void qhca_index_free(struct qhca_dev *qdev, enum qhca_table table, u32 index);
  */
 struct qhca_pte *qhca_pte(struct qhca_dev *qdev, u32 index);
 
-/* Doorbell pages for user contexts; page 0 is never given out. */
+/* Doorbell pages for user contexts; page 0 is the kernel's. */
 int qhca_db_page_alloc(struct qhca_dev *qdev, u32 *page);
 void qhca_db_page_free(struct qhca_dev *qdev, u32 page);
 
 /*
  * struct qhca_eq - an event queue of an auxiliary driver, with its own vector.
- * The handler runs in hard interrupt context, once for each entry, and must
- * not sleep.
+ * The handler is called once for each entry, in hard interrupts, and must not
+ * sleep.
  */
 struct qhca_eq;
 typedef void (*qhca_eq_handler)(void *ctx, const struct qhca_eqe *eqe);
@@ -186,14 +189,17 @@ u32 qhca_eq_number(const struct qhca_eq *eq);
 void qhca_eq_synchronize(struct qhca_eq *eq);
 
 /*
- * Asynchronous events (enum qhca_event but CMD and COMPLETION) arrive through
- * an atomic notifier chain; data is a const struct qhca_eqe *.  Also sent by
- * qhca.ko itself: QHCA_EVENT_DEVICE_FATAL when the device has died.
+ * An atomic notifier chain delivers asynchronous events (enum qhca_event except
+ * CMD and COMPLETION); data is a const struct qhca_eqe *.  qhca.ko itself sends
+ * QHCA_EVENT_DEVICE_FATAL when the device has died.
  */
 int qhca_notifier_register(struct qhca_dev *qdev, struct notifier_block *nb);
 void qhca_notifier_unregister(struct qhca_dev *qdev, struct notifier_block *nb);
 
-/* Read counters [first, first + count) of enum qhca_counter, host order. Sleeps. */
+/*
+ * Read counters [first, first + count) of enum qhca_counter, host order.
+ * Sleeps.
+ */
 int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count, u64 *values);
 
 #endif /* QHCA_DRIVER_H */

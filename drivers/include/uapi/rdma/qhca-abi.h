@@ -1,9 +1,11 @@
-/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
- * qhca uverbs ABI: what libqhca and qhca_ib.ko say to each other through
- * /dev/infiniband/uverbsN.  All structures are naturally aligned multiples of
- * 8 bytes and the same for 32-bit and 64-bit processes.  Unknown bits in a
- * comp_mask or flags word are refused; trailing bytes must be zero.
+ * SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB)
+ */
+/*
+ * qhca uverbs ABI: structures that libqhca and qhca_ib.ko exchange through
+ * /dev/infiniband/uverbsN.  All structures are naturally aligned multiples of 8
+ * bytes and the same for 32-bit and 64-bit processes.  The driver refuses
+ * unknown bits in a comp_mask or flags word; trailing bytes must be zero.
  */
 #ifndef QHCA_ABI_USER_H
 #define QHCA_ABI_USER_H
@@ -102,7 +104,9 @@ struct qhca_create_srq_resp {
 	__u32 reserved;
 };
 
-/* With IB_SRQ_MAX_WR: more room for the slots, which keep their numbers. */
+/*
+ * With IB_SRQ_MAX_WR: a larger buffer for the slots, which keep their numbers.
+ */
 struct qhca_modify_srq_req {
 	__aligned_u64 comp_mask;
 	__aligned_u64 buf_addr;		/* page aligned: slots, then the record */
@@ -143,7 +147,7 @@ enum qhca_ib_pool_query_attrs {
 	QHCA_IB_ATTR_POOL_QUERY_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
-/* out: qhca_alloc_ucontext_resp, of a context made by another process */
+/* out: qhca_alloc_ucontext_resp of an imported context */
 enum qhca_ib_query_context_attrs {
 	QHCA_IB_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };

@@ -2,18 +2,18 @@
 /*
  * The command queue.
  *
- * A command takes a slot, is copied into it and its mailbox, and is handed to
- * the device with the slot's doorbell bit.  It is complete when the device has
- * cleared the slot's OWN bit.  The event that tells so is only a wake-up: a
- * waiter looks at the slot by itself from time to time, so that a lost event
- * costs time and not the device.
+ * The driver copies a command into a slot and its mailbox, and hands it to the
+ * device with the slot's doorbell bit.  The command is complete when the device
+ * has cleared the slot's OWN bit.  The event that follows only wakes the
+ * waiter, which also reads the slot by itself from time to time.  So a lost
+ * event costs time, but does not make the driver give the device up.
  *
  * A few slots are reserved for invalidations, so that these wait for the device
  * and for each other, but never for commands that have not been posted.
  *
- * A slot that timed out still belongs to the device, which may yet write to it
- * and its mailbox.  Therefore a timeout ends in a reset (qhca_die()), and the
- * memory is not given back before.
+ * After a timeout the slot still belongs to the device, which may yet write to
+ * it and its mailbox.  Therefore a timeout ends in a reset (qhca_die()), and
+ * the driver does not free the memory before.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -23,10 +23,10 @@
 #define QHCA_MBOX_IN(ctx)	((ctx)->mbox)
 #define QHCA_MBOX_OUT(ctx)	((ctx)->mbox + QHCA_MAILBOX_SIZE)
 
-/* How often a waiter for an event looks at the slot by itself. */
+/* How often a waiter for an event reads the slot by itself. */
 #define QHCA_CMD_LOOK		HZ
 
-/* Bounds of the sleep between two looks at a polled command, in us. */
+/* Bounds of the sleep between two reads of a polled slot, in us. */
 #define QHCA_CMD_POLL_MIN	20
 #define QHCA_CMD_POLL_MAX	2000
 
@@ -65,14 +65,14 @@ static bool qhca_cmd_owned(struct qhca_cmdq *cmdq, unsigned int i)
 
 	if (status & QHCA_CMD_OWN)
 		return true;
-	/* What the device wrote before the status is read after it. */
+	/* The device writes the status last, so all else is read after it. */
 	dma_rmb();
 	return false;
 }
 
 /*
  * Memory reclaim, munmap() and the end of a process wait for invalidations, in
- * notifiers that others wait for in turn.
+ * notifiers for which other processes wait in turn.
  */
 static bool qhca_cmd_is_invalidation(const struct qhca_cmd *cmd)
 {
@@ -106,7 +106,7 @@ static unsigned int qhca_cmd_get_slot(struct qhca_cmdq *cmdq,
 	for (i = 0; i < QHCA_CMD_SLOTS; i++)
 		if (!cmdq->ctx[i].busy)
 			break;
-	/* The semaphores say that there is one. */
+	/* The semaphores guarantee a free slot. */
 	if (WARN_ON_ONCE(i == QHCA_CMD_SLOTS))
 		i = 0;
 	cmdq->ctx[i].busy = true;
@@ -129,9 +129,10 @@ static void qhca_cmd_put_slot(struct qhca_cmdq *cmdq, unsigned int i)
 }
 
 /*
- * Someone has woken the waiter: the event, which comes after the answer, or
- * qhca_cmdq_fail_all().  A device that sends the event alone may still write to
- * memory, which the caller is about to free, unless it is declared dead.
+ * The waiter was woken by the event, which the device sends after the answer,
+ * or by qhca_cmdq_fail_all().  A device that sends an event without an answer
+ * may still write to memory that the caller is about to free, so it is declared
+ * dead.
  */
 static int qhca_cmd_woken(struct qhca_core *core, unsigned int i)
 {
@@ -151,7 +152,7 @@ static int qhca_cmd_wait_event(struct qhca_core *core, unsigned int i)
 						QHCA_CMD_LOOK))
 			return qhca_cmd_woken(core, i);
 		if (!qhca_cmd_owned(cmdq, i)) {
-			/* Or late, where virtual processors have to wait. */
+			/* The event may only be late, on a busy host. */
 			atomic_inc(&cmdq->lost_events);
 			dev_dbg(qhca_device(core),
 				"command %#x done, event missing\n",
@@ -207,7 +208,7 @@ static void qhca_cmd_post(struct qhca_core *core, unsigned int i,
 	slot->out_len = cpu_to_le32(cmd->out_len);
 	slot->out_param = 0;
 	slot->syndrome = 0;
-	/* OWN is last: all before it must be in memory. */
+	/* OWN is written last, when all else is in memory. */
 	dma_wmb();
 	WRITE_ONCE(slot->status, cpu_to_le32(QHCA_CMD_OWN));
 	qhca_write(core, QHCA_REG_CMDQ_DOORBELL, BIT(i));
@@ -286,7 +287,7 @@ int qhca_core_exec(struct qhca_core *core, struct qhca_cmd *cmd)
 	return qhca_cmd_run(core, cmd, QHCA_DEV_DOWN);
 }
 
-/* The same for a command without mailboxes. */
+/* As qhca_core_exec(), for a command without mailboxes. */
 int qhca_core_simple(struct qhca_core *core, u16 opcode, u32 index, u32 param)
 {
 	struct qhca_cmd cmd = {
@@ -314,14 +315,17 @@ void qhca_cmdq_event(struct qhca_core *core, const struct qhca_eqe *eqe)
 	if (i >= QHCA_CMD_SLOTS)
 		return;
 	spin_lock_irqsave(&cmdq->lock, irqflags);
-	/* The token tells the event of a command that was found by a look. */
+	/*
+	 * A late event, of a command that a waiter found complete, differs
+	 * here.
+	 */
 	if (cmdq->ctx[i].busy &&
 	    cmdq->ctx[i].token == le16_to_cpu(eqe->token))
 		complete(&cmdq->ctx[i].done);
 	spin_unlock_irqrestore(&cmdq->lock, irqflags);
 }
 
-/* The device is dead: wake all who wait for it.  Any context. */
+/* The device is dead: wake all waiters.  Any context. */
 void qhca_cmdq_fail_all(struct qhca_core *core)
 {
 	struct qhca_cmdq *cmdq = &core->cmdq;
@@ -335,7 +339,7 @@ void qhca_cmdq_fail_all(struct qhca_core *core)
 	spin_unlock_irqrestore(&cmdq->lock, irqflags);
 }
 
-/* Wait for the commands under way; the caller sees to it that none is added. */
+/* Wait for the commands under way.  The caller ensures that none is added. */
 void qhca_cmdq_drain(struct qhca_core *core)
 {
 	struct qhca_cmdq *cmdq = &core->cmdq;
@@ -351,7 +355,7 @@ void qhca_cmdq_drain(struct qhca_core *core)
 		up(&cmdq->free);
 }
 
-/* Only while no command is under way. */
+/* Must be called only while no command is under way. */
 void qhca_cmdq_use_events(struct qhca_core *core, bool on)
 {
 	WRITE_ONCE(core->cmdq.events, on);
@@ -376,7 +380,7 @@ static int qhca_cmdq_wait_enabled(struct qhca_core *core)
 	}
 }
 
-/* Tell a device that was just reset where the queue is, and enable it. */
+/* Program the address of the queue into a device after its reset; enable it. */
 int qhca_cmdq_start(struct qhca_core *core)
 {
 	struct qhca_cmdq *cmdq = &core->cmdq;
@@ -413,7 +417,7 @@ int qhca_cmdq_alloc(struct qhca_core *core)
 	spin_lock_init(&cmdq->lock);
 	sema_init(&cmdq->free, QHCA_CMD_SLOTS - QHCA_CMD_RESERVED);
 	sema_init(&cmdq->reserved, QHCA_CMD_RESERVED);
-	/* A coherent allocation is aligned to pages, which the device asks. */
+	/* The device requires page alignment, which coherent memory has. */
 	cmdq->slot = dma_alloc_coherent(dev,
 					QHCA_CMD_SLOTS * sizeof(*cmdq->slot),
 					&cmdq->dma, GFP_KERNEL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the files of qhca.ko share.  What it offers to other drivers is in
- * <linux/qhca/driver.h>.
+ * Declarations that the files of qhca.ko share.  <linux/qhca/driver.h> has
+ * those for other drivers.
  */
 #ifndef QHCA_CORE_H
 #define QHCA_CORE_H
@@ -25,14 +25,15 @@
 
 #define QHCA_ASYNC_LOG_DEPTH	8
 
-/* The memory pool, until devlink parameters say otherwise. */
+/* Defaults of the memory pool; devlink parameters change them. */
 #define QHCA_POOL_BLOCKS	8
 #define QHCA_POOL_BLOCK_SIZE	SZ_4M
 
 /*
- * Thresholds in percent of the depth, likewise.  Half a ring of staleness makes
- * a refetch of a CQ's index rare, and as long as a quarter of a receive queue
- * is posted its index may be stale.
+ * Defaults of the thresholds, in percent of the depth.  The device refetches a
+ * CQ's index only when half of the ring seems to be in use, and a receive
+ * queue's index only when no more than a quarter of the ring seems to be
+ * posted.
  */
 #define QHCA_CQ_THRESHOLD	50
 #define QHCA_RQ_THRESHOLD	25
@@ -42,12 +43,12 @@
 #define QHCA_CMD_TIMEOUT	(30 * HZ)
 
 /**
- * struct qhca_bitmap - numbers handed out cyclically
+ * struct qhca_bitmap - allocator of numbers, which goes through them cyclically
  * @lock:  protects @bits and @next; taken from any context
- * @bits:  one bit a number, set while it is in use
- * @size:  numbers in all
- * @first: numbers below it are given only to who asks for one by name
- * @next:  where the next search starts
+ * @bits:  one bit for each number, set while the number is in use
+ * @size:  how many numbers there are
+ * @first: numbers below this one are allocated only by qhca_bitmap_take()
+ * @next:  number at which the next search starts
  */
 struct qhca_bitmap {
 	spinlock_t lock;	/* bits, next */
@@ -66,11 +67,11 @@ struct qhca_chunk {
  * struct qhca_ctx_table - one table of the device in host memory
  * @map:         the object numbers of the table
  * @lock:        serialises mapping of chunks
- * @chunk:       chunks, mapped on first use and kept until the table goes
+ * @chunk:       chunks, mapped on first use and kept until the table is freed
  * @num_chunks:  length of @chunk
- * @log_entry:   bytes an entry
- * @log_entries: entries of the table
- * @log_chunk:   bytes a chunk
+ * @log_entry:   log2 of the bytes of an entry
+ * @log_entries: log2 of the number of entries
+ * @log_chunk:   log2 of the bytes of a chunk
  */
 struct qhca_ctx_table {
 	struct qhca_bitmap map;
@@ -84,10 +85,10 @@ struct qhca_ctx_table {
 
 /**
  * struct qhca_cmd_ctx - software's side of a command slot
- * @done:  the event has come, or the device is dead
+ * @done:  completed when the event has arrived, or the device is dead
  * @mbox:  input mailbox, followed by the output mailbox
  * @dma:   bus address of @mbox
- * @token: of the command in the slot; an event with another one is late
+ * @token: token of the command in the slot; an event with another one is late
  * @busy:  a command is in the slot; protected by the queue's lock
  * @unit:  the semaphore that counts the slot while it is busy
  */
@@ -110,15 +111,15 @@ struct qhca_cmd_ctx {
  * @slot:   slots as the device sees them
  * @dma:    bus address of @slot
  * @ctx:    software's side of each slot
- * @free:   counts free slots that any command may use; who holds a unit of this
- *          or the next finds one
- * @reserved: counts free slots that only invalidations may use
+ * @free:   number of free slots that any command may use.  A command that holds
+ *          a unit of this semaphore or the next finds a free slot.
+ * @reserved: number of free slots that only invalidations may use
  * @lock:   protects the busy flags and @token; taken in hard interrupts
- * @token:  last token given out
- * @running: the device takes commands
- * @events: completion by event, else by polling
- * @lost_events: commands found complete whose event did not come
- * @timeouts: commands without an answer
+ * @token:  last token used
+ * @running: the device accepts commands
+ * @events: waiters wait for events; otherwise they poll
+ * @lost_events: number of commands found complete before their event arrived
+ * @timeouts: number of commands without an answer
  */
 struct qhca_cmdq {
 	struct qhca_cmd_slot *slot;
@@ -144,7 +145,7 @@ struct qhca_cache_size {
 enum qhca_core_flag {
 	QHCA_CORE_STARTED,	/* qhca_start() succeeded, qhca_stop() to come */
 	QHCA_CORE_FROZEN,	/* a PCI reset or suspend is under way */
-	QHCA_CORE_REMOVING,	/* the driver lets the device go: no more starts */
+	QHCA_CORE_REMOVING,	/* the driver is being unbound: no more starts */
 };
 
 /**
@@ -154,24 +155,25 @@ enum qhca_core_flag {
  * @flags:      enum qhca_core_flag; changed under the devlink instance lock
  * @state_lock: serialises changes of @qdev.state; taken in hard interrupts
  * @wq:         for all works of the function
- * @recover_work: starts the function again after it died or did not start
+ * @recover_work: starts the function again after a death or a failed start
  * @health_work:  polls the device's status
  * @last_recovery: when the last attempt to recover ended; under the devlink
  *              instance lock
- * @recoveries: attempts that followed each other closely; ditto
- * @total_recoveries: attempts since probe
- * @num_vectors: MSI-X vectors allocated
+ * @recoveries: number of attempts that followed each other closely; under the
+ *              devlink instance lock
+ * @total_recoveries: number of attempts since probe
+ * @num_vectors: number of MSI-X vectors allocated
  * @cmdq:       command queue
  * @table:      device tables, indexed by enum qhca_table
- * @cache:      geometry of the caches, by enum qhca_cache_id: what INIT_HCA
- *              asks for; 0 x 0 before the first start, which takes the
- *              device's default; changed under the devlink instance lock
- * @cache_max:  the device's limits of it, known after the first start
- * @unsolicited_acks: send and honour them; changed as @cache
- * @db_pages:   doorbell pages given to users
+ * @cache:      geometry of the caches, by enum qhca_cache_id, for INIT_HCA.  It
+ *              is 0 x 0 before the first start, which takes the device's
+ *              default.  It changes under the devlink instance lock.
+ * @cache_max:  the device's limits of @cache, known after the first start
+ * @unsolicited_acks: the device sends and honours them; changed as @cache
+ * @db_pages:   doorbell pages allocated to user contexts
  * @async_eq:   event queue 0
  * @notifier:   listeners to asynchronous events
- * @rdma:       auxiliary device, while there is one
+ * @rdma:       auxiliary device, or NULL
  */
 struct qhca_core {
 	struct qhca_dev qdev;

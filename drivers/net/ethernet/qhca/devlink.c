@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * devlink: what the device is, and reloading of the driver's instance, which
- * applies the parameters (params.c).
+ * devlink: versions of the device, and the reload, which applies the parameters
+ * (params.c).
  */
 #include "core.h"
 
@@ -27,7 +27,7 @@ static int qhca_devlink_info_get(struct devlink *devlink,
 					     buf);
 	if (err)
 		return err;
-	/* Nobody may be there to answer, or not just now. */
+	/* A device that is not up does not answer. */
 	if (qhca_state(core) != QHCA_DEV_UP)
 		return 0;
 	version = qhca_read(core, QHCA_REG_VERSION);
@@ -43,11 +43,11 @@ static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 	struct qhca_core *core = devlink_priv(devlink);
 
 	if (netns_change) {
-		NL_SET_ERR_MSG(extack, "network namespace is fixed");
+		NL_SET_ERR_MSG(extack, "the network namespace cannot be changed");
 		return -EOPNOTSUPP;
 	}
 	if (test_bit(QHCA_CORE_FROZEN, &core->flags)) {
-		NL_SET_ERR_MSG(extack, "PCI reset or suspend under way");
+		NL_SET_ERR_MSG(extack, "a PCI reset or suspend is under way");
 		return -EBUSY;
 	}
 	qhca_stop(core);
@@ -64,7 +64,7 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 	int err;
 
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
-	/* A person asks: earlier deaths do not count any more. */
+	/* The administrator asks for it, so earlier deaths do not count. */
 	core->recoveries = 0;
 	err = qhca_params_load(core);
 	if (err)
@@ -77,7 +77,7 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 	return 0;
 
 failed:
-	/* The caller gets the error; the driver tries again by itself. */
+	/* The caller gets the error, and the driver tries again by itself. */
 	qhca_recover_later(core);
 	return err;
 }

@@ -2,10 +2,10 @@
 /*
  * Event queues.
  *
- * Each has an MSI-X vector of its own.  The interrupt handler consumes what is
- * there, tells the device how far it got through the record, and arms the
- * queue again.  The doorbell carries the same index, so that the device
- * interrupts at once when it has written more in the meantime.
+ * Each queue has an MSI-X vector of its own.  The interrupt handler consumes
+ * the entries, stores its index in the record, and arms the queue again.  The
+ * doorbell carries the same index, so that the device interrupts at once if it
+ * has written more entries in the meantime.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -14,23 +14,23 @@
 #include "core.h"
 #include "netdev.h"
 
-/* After so many entries the record is updated, lest the device has to hold. */
+/* The index is stored after so many entries, so that the device has room. */
 #define QHCA_EQ_RECORD_EVERY	64
 
 /**
  * struct qhca_eq - an event queue
- * @core:    its function
+ * @core:    the function
  * @ring:    entries, followed by the record
  * @rec:     the record
  * @dma:     bus address of @ring
- * @bytes:   length of both
- * @handler: called for each entry in hard interrupt context
- * @ctx:     its argument
+ * @bytes:   length of @ring and @rec
+ * @handler: called for each entry in hard interrupts
+ * @ctx:     argument of @handler
  * @number:  EQN
  * @irq:     Linux interrupt number
- * @ci:      free-running: entries consumed
- * @log_depth: entries of the ring
- * @name:    of the interrupt
+ * @ci:      free-running number of entries consumed
+ * @log_depth: log2 of the entries of the ring
+ * @name:    name of the interrupt
  */
 struct qhca_eq {
 	struct qhca_core *core;
@@ -61,7 +61,7 @@ static const struct qhca_eqe *qhca_eq_next(struct qhca_eq *eq)
 
 	if ((le32_to_cpu(READ_ONCE(eqe->phase)) & QHCA_PHASE) != wanted)
 		return NULL;
-	/* The device wrote the phase last, so the rest is read after it. */
+	/* The device writes the phase last, so the rest is read after it. */
 	dma_rmb();
 	return eqe;
 }
@@ -72,9 +72,12 @@ static irqreturn_t qhca_eq_irq(int irq, void *data)
 	const struct qhca_eqe *eqe;
 	u32 budget = 1u << eq->log_depth;
 
-	/* Bounded: if there is more, arming brings another interrupt. */
+	/* The loop is bounded: if there is more, arming causes an interrupt. */
 	while (budget-- && (eqe = qhca_eq_next(eq))) {
-		/* The device can write there at any time; handlers look twice. */
+		/*
+		 * The device can write there at any time, so handlers get a
+		 * copy.
+		 */
 		struct qhca_eqe copy = *eqe;
 
 		eq->handler(eq->ctx, &copy);
@@ -168,7 +171,7 @@ static void qhca_eq_unmake(struct qhca_eq *eq)
 	int err;
 
 	err = qhca_core_simple(core, QHCA_CMD_DESTROY_EQ, eq->number, 0);
-	/* A device that keeps the queue would write to memory given back. */
+	/* A device that keeps the queue would write to freed memory. */
 	if (err && err != -EIO)
 		qhca_die(core, "event queue not destroyed");
 	free_irq(eq->irq, eq);
@@ -235,7 +238,7 @@ static void qhca_async_event(void *ctx, const struct qhca_eqe *eqe)
 		qhca_cmdq_event(core, eqe);
 		break;
 	case QHCA_EVENT_DEVICE_FATAL:
-		/* Tells the listeners as well. */
+		/* This notifies the listeners, too. */
 		qhca_die(core, "fatal event");
 		break;
 	case QHCA_EVENT_PORT_CHANGE:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * ethtool: link, rings, and every counter there is.
+ * ethtool: link, ring sizes, and the counters of rings, driver and device.
  */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
@@ -149,7 +149,7 @@ static int qhca_set_ringparam(struct net_device *netdev,
 		return -EINVAL;
 	if (!is_power_of_2(ring->rx_pending) ||
 	    !is_power_of_2(ring->tx_pending)) {
-		NL_SET_ERR_MSG(extack, "ring sizes are powers of two");
+		NL_SET_ERR_MSG(extack, "ring sizes must be powers of two");
 		return -EINVAL;
 	}
 	if (ring->rx_pending < least || ring->tx_pending < least) {

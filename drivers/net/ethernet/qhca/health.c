@@ -2,34 +2,34 @@
 /*
  * Death and recovery of the function.
  *
- * A function dies when it reports a fatal error, when it leaves a command
- * without an answer, and when its registers read as all ones, which is what an
- * unplugged device looks like.  Death is declared from any context and is
- * quick: bus mastering is switched off, so that memory may be given back
- * although the device cannot be told; waiting commands fail; listeners are
- * told.  The rest is a work's: take the auxiliary device away, reset, set up
- * again.
+ * The driver declares a function dead when the function reports a fatal error,
+ * when it does not answer a command, or when its registers read as all ones, as
+ * those of an unplugged device do.  This may happen in any context and takes no
+ * time: the driver switches bus mastering off, so that memory may be freed
+ * although the device takes no command, fails waiting commands, and notifies
+ * the listeners.  A work item does the rest: it removes the auxiliary device,
+ * resets the function, and starts it again.
  *
- * The same work makes up for every start that fails, whoever wanted it: the
- * recovery itself, a reload, the end of a PCI reset or of suspend.  It tries at
- * once after a death and after growing delays where a start has failed, and
- * leaves the function down when five attempts follow each other closely.  Only
- * a probe that fails is left to whoever binds the driver.
+ * The same work item tries again when a start has failed, in a recovery, in a
+ * reload, or at the end of a PCI reset or of suspend.  It tries at once after a
+ * death, and after growing delays when a start has failed.  It leaves the
+ * function down when five attempts have followed each other closely.  It does
+ * not repeat a probe that fails; whoever binds the driver may do that.
  *
- * qhca_dev.state and the devlink instance lock order all this.  Only the
- * holder of that lock starts and stops the function, and only it leaves
- * QHCA_DEV_DEAD.
+ * qhca_dev.state and the devlink instance lock order these operations.  Only
+ * the holder of that lock starts and stops the function, and only a start
+ * leaves the state QHCA_DEV_DEAD.
  */
 #include "core.h"
 #include "netdev.h"
 
 #define QHCA_HEALTH_PERIOD	(2 * HZ)
 
-/* A device that dies again so soon and so often is left alone. */
+/* A device that dies so often within this time is left down. */
 #define QHCA_RECOVERY_WINDOW	(60 * HZ)
 #define QHCA_MAX_RECOVERIES	5
 
-/* Doubled with each attempt before: the delay after a start that fails. */
+/* Delay after the first start that fails; each further attempt doubles it. */
 #define QHCA_RECOVERY_DELAY	(HZ / 4)
 
 static const char * const qhca_fatal_names[] = {
@@ -44,8 +44,8 @@ static const char * const qhca_fatal_names[] = {
 };
 
 /*
- * From now on the device neither reads nor writes memory and no command is
- * sent.  Returns the state before.  Any context.
+ * When this returns, the device neither reads nor writes memory and the driver
+ * sends no command.  Returns the previous state.  Any context.
  */
 enum qhca_dev_state qhca_mark_dead(struct qhca_core *core)
 {
@@ -56,8 +56,8 @@ enum qhca_dev_state qhca_mark_dead(struct qhca_core *core)
 	old = core->qdev.state;
 	if (old != QHCA_DEV_DEAD) {
 		/*
-		 * Before the state: who sees that commands are refused frees
-		 * what the device was using.
+		 * This precedes the change of state: a caller whose command is
+		 * refused frees memory that the device was using.
 		 */
 		pci_clear_master(core->qdev.pdev);
 		WRITE_ONCE(core->qdev.state, QHCA_DEV_DEAD);
@@ -89,9 +89,9 @@ static void qhca_report_death(struct qhca_core *core, const char *why)
 /**
  * qhca_die - declare the device dead
  * @core: function
- * @why:  for the log
+ * @why:  reason, for the log
  *
- * The first call counts, later ones do nothing.  Any context.
+ * Only the first call has an effect.  Any context.
  */
 void qhca_die(struct qhca_core *core, const char *why)
 {
@@ -101,12 +101,12 @@ void qhca_die(struct qhca_core *core, const char *why)
 	if (old == QHCA_DEV_DEAD)
 		return;
 	qhca_report_death(core, why);
-	/* While the function starts or stops, it has no listeners. */
+	/* A function that is being started or stopped has no listeners. */
 	if (old == QHCA_DEV_UP) {
 		atomic_notifier_call_chain(&core->notifier, eqe.type, &eqe);
 		qhca_netdev_link_event(core);
 	}
-	/* The work waits for who starts or stops it, and looks what is left. */
+	/* The work waits for a start or stop under way, and then decides. */
 	mod_delayed_work(core->wq, &core->recover_work, 0);
 }
 
@@ -117,8 +117,8 @@ void qhca_abandon(struct qhca_dev *qdev, const char *why)
 EXPORT_SYMBOL_GPL(qhca_abandon);
 
 /*
- * Look at the status register; false, and the device is dead.  Only while the
- * command queue is meant to run.
+ * Read the status register.  Returns false after declaring the device dead.
+ * Must be called only while the command queue is supposed to run.
  */
 bool qhca_check_alive(struct qhca_core *core)
 {
@@ -166,7 +166,7 @@ void qhca_health_stop(struct qhca_core *core)
 	cancel_delayed_work_sync(&core->health_work);
 }
 
-/* Count an attempt to recover, if there may be one more. */
+/* Count an attempt to recover; false: there have been too many. */
 static bool qhca_may_recover(struct qhca_core *core)
 {
 	if (time_after(jiffies, core->last_recovery + QHCA_RECOVERY_WINDOW))
@@ -200,7 +200,7 @@ void qhca_recover_later(struct qhca_core *core)
 				 QHCA_RECOVERY_DELAY << core->recoveries);
 }
 
-/* Neither well already nor somebody else's business. */
+/* Does the function need a start that nobody else is responsible for? */
 static bool qhca_needs_recovery(struct qhca_core *core)
 {
 	if (test_bit(QHCA_CORE_FROZEN, &core->flags) ||
@@ -215,7 +215,9 @@ static void qhca_recover(struct qhca_core *core)
 	int err;
 
 	qhca_stop(core);
-	/* The handlers of PCI errors start it, or it is on its way out. */
+	/*
+	 * The handlers of PCI errors start it, or the driver is being unbound.
+	 */
 	if (pci_channel_offline(core->qdev.pdev))
 		return;
 	if (!qhca_may_recover(core)) {

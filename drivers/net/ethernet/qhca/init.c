@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Bringing a function up from reset and down again: capabilities, tables,
- * event queue 0, and then its users, the netdev and the auxiliary device.
+ * Starting a function after reset, and stopping it: capabilities, tables, event
+ * queue 0, and then the users of these, the netdev and the auxiliary device.
  */
 #include <linux/delay.h>
 
 #include "core.h"
 #include "netdev.h"
 
-/* Entries of each table, as far as the device goes along. */
+/* Entries of each table, unless the device has fewer. */
 #define QHCA_LOG_PT		20
 #define QHCA_LOG_QP		17
 #define QHCA_LOG_CQ		17
@@ -16,8 +16,8 @@
 #define QHCA_LOG_EQ		6
 
 /*
- * Capabilities become shifts and sizes of memory, so they are held to the limits
- * of the specification, whatever the device says.
+ * The driver computes shifts and sizes of memory from capabilities, so it
+ * clamps them to the limits of the specification.
  */
 #define QHCA_LOG_WQ_DEPTH	16
 #define QHCA_LOG_CQ_DEPTH	24
@@ -43,12 +43,14 @@ static int qhca_reset(struct qhca_core *core)
 	}
 }
 
-/* After this the device does not touch memory, whether it is well or not. */
+/*
+ * When this returns the device does not access memory, in whatever state it is.
+ */
 void qhca_silence(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->qdev.pdev;
 
-	/* Behind a frozen channel it cannot be reached, nor does it reach out. */
+	/* A frozen PCI channel blocks accesses in both directions. */
 	if (!pci_channel_offline(pdev) && pci_device_is_present(pdev) &&
 	    qhca_reset(core))
 		dev_warn(qhca_device(core), "device not reset\n");
@@ -120,7 +122,7 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	qhca_copy_geometry(core, in);
 }
 
-/* What this driver cannot do without. */
+/* Features that this driver requires. */
 static int qhca_check_caps(struct qhca_core *core, const struct qhca_caps *in)
 {
 	const struct qhca_caps_host *caps = &core->qdev.caps;
@@ -129,7 +131,7 @@ static int qhca_check_caps(struct qhca_core *core, const struct qhca_caps *in)
 	    !caps->log_max_eq_depth || !caps->num_db_pages ||
 	    !in->max_eth_queues || caps->log_max_eth_ring < QHCA_ETH_MIN_LOG_RING ||
 	    caps->max_eth_mtu < ETH_DATA_LEN) {
-		dev_err(qhca_device(core), "device offers too little\n");
+		dev_err(qhca_device(core), "the device lacks features that the driver requires\n");
 		return -ENODEV;
 	}
 	return 0;
@@ -156,7 +158,7 @@ static int qhca_query_caps(struct qhca_core *core)
 	err = qhca_check_caps(core, &in);
 	if (err)
 		return err;
-	/* Each event queue takes a vector and, EQ 0 apart, a number. */
+	/* Each event queue takes a vector and, except for EQ 0, a number. */
 	qdev->num_comp_vectors = min_t(u32, qdev->caps.num_vectors -
 				       QHCA_VECTOR_COMP,
 				       (1u << qdev->caps.log_eq) - 1);
@@ -229,7 +231,7 @@ static int qhca_numbers_init(struct qhca_core *core)
 		if (err)
 			goto free;
 	}
-	/* Page 0 is the kernel's. */
+	/* Page 0 belongs to the kernel. */
 	err = qhca_bitmap_init(&core->db_pages, core->qdev.caps.num_db_pages,
 			       1);
 	if (err)
@@ -264,7 +266,7 @@ static int qhca_events_start(struct qhca_core *core)
 	return 0;
 }
 
-/* From another state to this, unless the device has died meanwhile. */
+/* Change the state, unless the device has died meanwhile. */
 static int qhca_change_state(struct qhca_core *core, enum qhca_dev_state from,
 			     enum qhca_dev_state to)
 {
@@ -339,12 +341,12 @@ silence:
 static void qhca_hw_stop(struct qhca_core *core)
 {
 	qhca_health_stop(core);
-	/* Fails when the device is dead, which refuses commands as well. */
+	/* This fails if the device is dead, and so would all commands. */
 	qhca_change_state(core, QHCA_DEV_UP, QHCA_DEV_DOWN);
 	qhca_cmdq_drain(core);
 	qhca_cmdq_use_events(core, false);
 	qhca_async_eq_destroy(core);
-	/* A courtesy only: the reset that follows does the same. */
+	/* The reset that follows would do the same, so errors do not matter. */
 	qhca_core_simple(core, QHCA_CMD_TEARDOWN_HCA, 0, 0);
 	qhca_cmdq_stop(core);
 	qhca_silence(core);
@@ -352,12 +354,12 @@ static void qhca_hw_stop(struct qhca_core *core)
 }
 
 /**
- * qhca_start - reset the function and put it to work
+ * qhca_start - reset the function and start it
  * @core: function
  *
- * The netdev is made the first time and attached again later; so its name,
- * addresses and settings outlive a reset.  A function that runs already is left
- * as it is.
+ * The first start creates the netdev, and later ones attach it again, so that
+ * its name, addresses and settings outlive a reset.  If the function runs
+ * already, this does nothing.
  *
  * Context: process, devlink instance lock held.
  * Return: 0 or a negative errno; then the function is silent.

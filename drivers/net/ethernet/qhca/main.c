@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The PCI function: probe, remove, resets and errors seen by the PCI core.
+ * The PCI function: probe, remove, resets, errors, suspend.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -13,7 +13,7 @@ static int qhca_check_version(struct qhca_core *core)
 	u32 magic = qhca_read(core, QHCA_REG_MAGIC);
 	u32 version = qhca_read(core, QHCA_REG_VERSION);
 
-	/* The PCI ID is in a range for experiments: others may use it too. */
+	/* The PCI ID is from a range for experiments, which others may use. */
 	if (magic != QHCA_MAGIC) {
 		dev_err(qhca_device(core), "not a qhca device: magic %#x\n",
 			magic);
@@ -96,7 +96,7 @@ static int qhca_pci_setup(struct qhca_core *core)
 	err = qhca_alloc_vectors(core);
 	if (err)
 		goto unmap;
-	/* What a slot reset is followed by. */
+	/* qhca_slot_reset() restores this state. */
 	pci_save_state(pdev);
 	return 0;
 
@@ -116,7 +116,7 @@ static void qhca_pci_teardown(struct qhca_core *core)
 	pci_free_irq_vectors(pdev);
 	qhca_unmap_bars(core);
 	pci_release_mem_regions(pdev);
-	/* After a PCI error that was not recovered from, it is not. */
+	/* The function is disabled if a PCI error was not recovered from. */
 	if (pci_is_enabled(pdev))
 		pci_disable_device(pdev);
 }
@@ -136,11 +136,12 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	INIT_DELAYED_WORK(&core->recover_work, qhca_recover_work);
 	INIT_DELAYED_WORK(&core->health_work, qhca_health_work);
 	/*
-	 * One for each device, so that recovery, which waits for seconds, and
-	 * what sends commands to one that does not answer, hold up nobody else.
-	 * Each work may sleep, is wanted on no processor in particular, and is
-	 * there once: no limit is needed to how many run at once.  Recovery takes
-	 * memory as a probe does, so a rescuer would promise too much.
+	 * Each device has a workqueue of its own, because recovery may wait for
+	 * seconds, and so may work items that send commands to a device that
+	 * does not answer; neither may delay other devices.  The work items may
+	 * sleep, and need no processor in particular.  There is one of each, so
+	 * their number needs no limit.  Recovery allocates memory as a probe
+	 * does, so a rescuer could not guarantee that it proceeds.
 	 */
 	core->wq = alloc_workqueue("qhca-%s", WQ_UNBOUND, 0, pci_name(pdev));
 	return core->wq ? 0 : -ENOMEM;
@@ -173,7 +174,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		if (err)
 			qhca_stop(core);
 	}
-	/* Keeps a recovery that is waiting for the lock from starting again. */
+	/* A recovery that waits for the lock sees this and starts nothing. */
 	if (err)
 		set_bit(QHCA_CORE_REMOVING, &core->flags);
 	devl_unlock(devlink);
@@ -205,7 +206,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	set_bit(QHCA_CORE_REMOVING, &core->flags);
 	devl_unlock(devlink);
 	disable_delayed_work_sync(&core->recover_work);
-	/* Pulled out: spare all who would wait for an answer. */
+	/* If the device is unplugged, nobody should wait for its answers. */
 	if (!pci_device_is_present(pdev))
 		qhca_die(core, "removed");
 	devl_lock(devlink);
@@ -220,18 +221,20 @@ static void qhca_remove(struct pci_dev *pdev)
 }
 
 /*
- * The machine goes down or another kernel takes over: all that matters is that
- * the device leaves memory alone.  Users are not waited for.
+ * The machine is shut down, or another kernel takes over.  The device must stop
+ * accessing memory, and nothing else matters, so the driver does not wait for
+ * users.
  *
- * A start or stop under way is: its commands fail once the device is marked
- * dead, but a start may just be about to revive the device.  No start follows.
+ * It does wait for a start or stop under way, whose commands fail once the
+ * device is marked dead, because a start may be about to revive the device.  No
+ * start follows.
  */
 static void qhca_shutdown(struct pci_dev *pdev)
 {
 	struct qhca_core *core = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(core);
 
-	/* A stop under way may wait for completions; this flushes them. */
+	/* A stop under way may wait for completions, which this flushes. */
 	qhca_die(core, "shutdown");
 	disable_delayed_work_sync(&core->recover_work);
 	devl_lock(devlink);
@@ -287,7 +290,7 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	qhca_die(core, "PCI error");
 	qhca_freeze(core);
-	/* Errors may follow each other before the slot is reset. */
+	/* Several errors may be reported before the slot is reset. */
 	if (pci_is_enabled(pdev))
 		pci_disable_device(pdev);
 	return state == pci_channel_io_perm_failure ?
@@ -295,8 +298,9 @@ static pci_ers_result_t qhca_error_detected(struct pci_dev *pdev,
 }
 
 /*
- * The slot was reset: give the device its configuration back, and see whether it
- * answers.  qhca_resume_io() starts it, when all functions of the bus are well.
+ * The slot was reset.  Restore the device's configuration, and check whether
+ * the device answers.  qhca_resume_io() starts it when all functions of the bus
+ * are back.
  */
 static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 {
@@ -307,7 +311,7 @@ static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	pci_restore_state(pdev);
-	/* Restoring uses the saved state up, and another reset may come. */
+	/* Restoring consumes the saved state, and another reset may follow. */
 	pci_save_state(pdev);
 	if (!pci_device_is_present(pdev) || qhca_check_version(core)) {
 		dev_err(&pdev->dev, "no answer after slot reset\n");

@@ -3,8 +3,9 @@
  * The network device.
  *
  * The Ethernet queue exists while the interface is up and the function is
- * started.  RTNL protects that.  Settings of the port (addresses, MTU, filter)
- * belong to the netdev, and are given to the device anew after each reset.
+ * started, which RTNL serialises.  The netdev holds the settings of the port
+ * (addresses, MTU, filter), and the driver programs them into the device after
+ * each reset.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -35,7 +36,7 @@ static int qhca_eth_write(struct qhca_eth *eth, u32 fields, u32 rx_flags)
 	return qhca_cmd_exec(&eth->core->qdev, &cmd);
 }
 
-/* Copy the multicast list; false when there are too many for the device. */
+/* Copy the multicast list; false: it is too long for the device. */
 static bool qhca_filter_list(struct net_device *netdev,
 			     struct qhca_mcast_list *list)
 {
@@ -93,7 +94,7 @@ static void qhca_filter_work(struct work_struct *work)
 		netdev_warn(eth->netdev, "receive filter not set: %d\n", err);
 }
 
-/* Atomic context, and commands sleep. */
+/* Called in atomic context; commands sleep, so a work item sends them. */
 static void qhca_set_rx_mode(struct net_device *netdev)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
@@ -129,13 +130,13 @@ static int qhca_poll(struct napi_struct *napi, int budget)
 
 	qhca_tx_reclaim(eth, budget);
 	done = qhca_rx_poll(eth, budget);
-	/* Arming tells what was consumed: what came since interrupts at once. */
+	/* Arming passes the indices, so later frames interrupt at once. */
 	if (done < budget && napi_complete_done(napi, done))
 		qhca_eth_arm(eth);
 	return done;
 }
 
-/* The vector is raised once for each time it is armed: no need to mask it. */
+/* The device raises the vector once for each arming: no need to mask it. */
 static irqreturn_t qhca_eth_irq(int irq, void *data)
 {
 	struct qhca_eth *eth = data;
@@ -170,7 +171,7 @@ static void qhca_ethq_destroy(struct qhca_eth *eth)
 	int err = qhca_core_simple(eth->core, QHCA_CMD_DESTROY_ETHQ,
 				   QHCA_ETHQ, 0);
 
-	/* A device that keeps the queue would write to memory given back. */
+	/* A device that keeps the queue would write to freed memory. */
 	if (err && err != -EIO)
 		qhca_die(eth->core, "Ethernet queue not destroyed");
 }
@@ -249,10 +250,10 @@ free_rings:
 
 /*
  * The rings have three users: the stack posts frames, the device reads and
- * writes them, and NAPI reclaims and receives.  Stopping the transmit queue
- * alone would not keep the stack away: the commands below sleep, NAPI runs
- * meanwhile and wakes a queue whose frames are sent.  Hence the stack is locked
- * out first by a flag that only a start sets again.
+ * writes the rings, and NAPI reclaims and receives.  It is not enough to stop
+ * the transmit queue: the commands below sleep, and NAPI runs meanwhile and
+ * wakes a queue whose frames have been sent.  So the driver first clears a flag
+ * that makes it drop the stack's frames, and that only a start sets again.
  */
 static void qhca_eth_stop(struct qhca_eth *eth)
 {
@@ -282,8 +283,8 @@ static int qhca_close(struct net_device *netdev)
 }
 
 /*
- * Back to settings that worked a moment ago.  Nobody but the driver knows that
- * an interface which is up has no queue, so the driver keeps trying.
+ * Start the queue with the previous settings again.  If that fails, the
+ * interface is up but has no queue.  Only the driver knows, so it keeps trying.
  */
 static void qhca_eth_restore(struct qhca_eth *eth)
 {
@@ -299,8 +300,9 @@ static void qhca_eth_restore(struct qhca_eth *eth)
 }
 
 /*
- * A queue that is stopped by a reset comes back with the next start of the
- * function, and that of an interface which is down with ndo_open().
+ * Should there be a queue now?  A queue that a reset has stopped is started by
+ * the next start of the function, and that of an interface which is down by
+ * ndo_open().
  */
 static bool qhca_eth_wanted(struct qhca_eth *eth)
 {
@@ -354,7 +356,7 @@ static int qhca_change_mtu(struct net_device *netdev, int mtu)
 	unsigned int old = netdev->mtu;
 	int err;
 
-	/* Buffers are made for one MTU. */
+	/* The receive buffers have the size that the MTU requires. */
 	qhca_eth_stop(eth);
 	WRITE_ONCE(netdev->mtu, mtu);
 	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU, 0);
@@ -401,7 +403,7 @@ static void qhca_link_work(struct work_struct *work)
 		netif_carrier_off(eth->netdev);
 }
 
-/* The link, or whether there is a device, has changed.  Any context. */
+/* The link has changed, or the device has come or gone.  Any context. */
 void qhca_netdev_link_event(struct qhca_core *core)
 {
 	struct net_device *netdev = READ_ONCE(core->qdev.netdev);
@@ -431,7 +433,7 @@ static void qhca_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
 
-	/* The watchdog sees a queue that is being stopped or started. */
+	/* The watchdog may find a queue that is being stopped or started. */
 	if (!READ_ONCE(eth->tx_open))
 		return;
 	netdev_warn(netdev, "transmit timeout: posted %u, reclaimed %u\n",
@@ -567,7 +569,7 @@ free:
 	return err;
 }
 
-/* The function is stopped, or never was started. */
+/* Called when the function is stopped, or was never started. */
 void qhca_netdev_destroy(struct qhca_core *core)
 {
 	struct net_device *netdev = core->qdev.netdev;
@@ -583,7 +585,7 @@ void qhca_netdev_destroy(struct qhca_core *core)
 	free_netdev(netdev);
 }
 
-/* After a reset: give the device its settings and put the port to work. */
+/* After a reset: program the settings into the device, and start the queue. */
 int qhca_netdev_attach(struct qhca_core *core)
 {
 	struct net_device *netdev = core->qdev.netdev;
@@ -601,7 +603,7 @@ int qhca_netdev_attach(struct qhca_core *core)
 	return err;
 }
 
-/* Before a reset: the queue goes, the interface stays as it is. */
+/* Before a reset: stop the queue, and leave the interface as it is. */
 void qhca_netdev_detach(struct qhca_core *core)
 {
 	struct net_device *netdev = core->qdev.netdev;
@@ -611,7 +613,7 @@ void qhca_netdev_detach(struct qhca_core *core)
 	netif_device_detach(netdev);
 	qhca_eth_stop(eth);
 	rtnl_unlock();
-	/* One that read the link before the interface was detached. */
+	/* The work may have read the link before the interface was detached. */
 	flush_work(&eth->link_work);
 	netif_carrier_off(netdev);
 }

@@ -20,18 +20,18 @@
 #define QHCA_ETH_LOG_RX		9
 
 /**
- * struct qhca_ring_stats - what a ring counts
- * @sync:    64-bit reads are consistent on any machine
+ * struct qhca_ring_stats - counters of a ring
+ * @sync:    makes reads of 64 bits consistent on any machine
  * @packets: frames
- * @bytes:   their length
+ * @bytes:   length of these frames
  * @dropped: frames lost in the driver
  * @csum:    frames whose checksum the device completed or verified
  * @errors:  tx: frames that could not be mapped; rx: truncated frames
  * @stalls:  tx: times the queue was stopped; rx: allocations that failed
  *
- * Each counter has one writer at a time, which is enough on 64-bit machines:
- * of the transmit ring's, packets and bytes are NAPI's and the others the
- * sender's.
+ * Each counter has one writer at a time, which is enough on 64-bit machines.
+ * Of the transmit ring, NAPI writes packets and bytes, and the sender writes
+ * the others.
  */
 struct qhca_ring_stats {
 	struct u64_stats_sync sync;
@@ -44,11 +44,11 @@ struct qhca_ring_stats {
 };
 
 /**
- * struct qhca_tx_buf - what a transmit descriptor points to
- * @skb:  on the frame's last descriptor, which frees it
- * @dma:  to unmap
- * @len:  to unmap
- * @page: mapped as a page, else as a single buffer
+ * struct qhca_tx_buf - the buffer of a transmit descriptor
+ * @skb:  the frame, at its last descriptor, with which it is freed
+ * @dma:  bus address, for unmapping
+ * @len:  bytes, for unmapping
+ * @page: mapped as a page; otherwise as a single buffer
  */
 struct qhca_tx_buf {
 	struct sk_buff *skb;
@@ -62,10 +62,11 @@ struct qhca_tx_buf {
  * @desc:  descriptors
  * @dma:   bus address of @desc
  * @buf:   one for each descriptor
- * @mask:  descriptors less one
- * @pi:    free-running: written; advanced under the queue's xmit lock
- * @rung:  @pi as the device knows it; ditto
- * @ci:    free-running: reclaimed; advanced by NAPI
+ * @mask:  number of descriptors less one
+ * @pi:    free-running number of descriptors written; under the queue's xmit
+ *         lock
+ * @rung:  @pi at the last doorbell; under that lock
+ * @ci:    free-running number of descriptors reclaimed; advanced by NAPI
  */
 struct qhca_tx_ring {
 	struct qhca_eth_txd *desc;
@@ -83,16 +84,16 @@ struct qhca_rx_buf {
 };
 
 /**
- * struct qhca_rx_ring - receive ring; NAPI's once it runs
+ * struct qhca_rx_ring - receive ring; only NAPI uses it once it runs
  * @desc:     descriptors
  * @dma:      bus address of @desc
  * @comp:     completions
  * @comp_dma: bus address of @comp
  * @buf:      one for each descriptor
- * @pool:     where buffers come from
- * @mask:     descriptors less one
- * @pi:       free-running: buffers posted
- * @ci:       free-running: completions consumed
+ * @pool:     page pool that the buffers are from
+ * @mask:     number of descriptors less one
+ * @pi:       free-running number of buffers posted
+ * @ci:       free-running number of completions consumed
  * @buf_size: bytes of a buffer, headroom and skb_shared_info included
  * @room:     bytes of a buffer that a frame may fill
  */
@@ -112,28 +113,29 @@ struct qhca_rx_ring {
 
 /**
  * struct qhca_eth - private part of the netdev
- * @core:       its function
+ * @core:       the function
  * @netdev:     back pointer
  * @napi:       for both rings
  * @tx:         transmit ring
  * @rx:         receive ring
  * @rec:        record of the Ethernet queue
  * @rec_dma:    bus address of @rec
- * @tx_stats:   outlive the rings
- * @rx_stats:   ditto
- * @irq_name:   of the interrupt
- * @log_tx:     wanted size of the rings; under RTNL
- * @log_rx:     ditto
+ * @tx_stats:   counters of the transmit ring, which outlive it
+ * @rx_stats:   counters of the receive ring, likewise
+ * @irq_name:   name of the interrupt
+ * @log_tx:     log2 of the wanted size of the transmit ring; under RTNL
+ * @log_rx:     log2 of the wanted size of the receive ring; under RTNL
  * @started:    the queue exists; under RTNL
  * @tx_open:    frames may be posted; changed under the transmit queue's lock,
  *              which qhca_start_xmit() runs under
  * @filter_lock: serialises programming of the receive filter
- * @receiving:  frames are wanted; under @filter_lock
+ * @receiving:  the device is to deliver frames; under @filter_lock
  * @filter_work: programs the receive filter
- * @link_work:  follows the link
+ * @link_work:  sets the carrier as the device's link is
  * @timeout_work: restarts a queue that does not send
  * @restart_work: starts a queue that could not be restarted
- * @restart_delay: until @restart_work's next attempt, in jiffies; under RTNL
+ * @restart_delay: delay before the next attempt of @restart_work, in jiffies;
+ *              under RTNL
  */
 struct qhca_eth {
 	struct qhca_core *core;

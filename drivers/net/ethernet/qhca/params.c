@@ -4,10 +4,10 @@
  * unsolicited ACKs, the thresholds of queues, the reserved L_Key.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
- * so these are driverinit parameters: a value set waits for the next reload,
- * and what every other start of the device uses is what the last one settled
- * (&struct qhca_core.cache).  What the device would refuse is refused when it
- * is set, while whoever asks can be told.
+ * so these are driverinit parameters: a value that is set takes effect with the
+ * next reload.  Every other start of the device uses the values of the last
+ * reload (&struct qhca_core.cache).  The driver refuses a value that the device
+ * would refuse when it is set, so that the user sees the error.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -26,7 +26,7 @@
 #define QHCA_PARAM_THRESHOLD(queue) (QHCA_PARAM_UNSOL_ACKS + 1 + (queue))
 #define QHCA_PARAM_STRICT_LKEY	QHCA_PARAM_THRESHOLD(QHCA_NUM_THRESHOLDS)
 
-/* What a block of the pool may be, in KiB. */
+/* Limits of a block of the pool, in KiB. */
 #define QHCA_POOL_MIN_KIB	64
 #define QHCA_POOL_MAX_KIB	(SZ_1G / SZ_1K)
 

@@ -2,9 +2,10 @@
 /*
  * Receiving frames.
  *
- * A frame takes one buffer, so buffers are as large as the MTU asks.  They are
- * fragments of page pool pages and become the skb's own memory; short frames
- * are copied instead, lest each holds on to a large buffer.
+ * A frame takes one buffer, so the MTU determines the size of buffers.  They
+ * are fragments of page pool pages, and become the skb's own memory.  The
+ * driver copies short frames instead, so that they do not hold on to large
+ * buffers.
  */
 #include <linux/dma-mapping.h>
 #include <linux/slab.h>
@@ -20,7 +21,7 @@ static u32 qhca_rx_posted(const struct qhca_rx_ring *rx)
 	return rx->pi - rx->ci;
 }
 
-/* So few buffers that the ring may run dry before NAPI fills it again. */
+/* With so few buffers the ring may become empty before NAPI runs again. */
 static bool qhca_rx_low(const struct qhca_rx_ring *rx)
 {
 	return qhca_rx_posted(rx) <= (rx->mask + 1) / 8;
@@ -48,7 +49,7 @@ static int qhca_rx_post(struct qhca_eth *eth)
 	return 0;
 }
 
-/* Fill the ring as far as memory goes. */
+/* Fill the ring as far as memory is available. */
 static int qhca_rx_refill(struct qhca_eth *eth)
 {
 	struct qhca_rx_ring *rx = &eth->rx;
@@ -60,7 +61,10 @@ static int qhca_rx_refill(struct qhca_eth *eth)
 	if (err)
 		qhca_stat_add(&eth->rx_stats, &eth->rx_stats.stalls, 1);
 	if (rx->pi != before) {
-		/* Descriptors are in memory before the index that covers them. */
+		/*
+		 * The descriptors are written before the index that covers
+		 * them.
+		 */
 		dma_wmb();
 		WRITE_ONCE(eth->rec->rx_pi, cpu_to_le32(rx->pi));
 	}
@@ -74,7 +78,7 @@ static const struct qhca_eth_rxc *qhca_rx_next(const struct qhca_rx_ring *rx)
 
 	if ((le32_to_cpu(READ_ONCE(rxc->flags)) & QHCA_RXC_PHASE) != wanted)
 		return NULL;
-	/* The device wrote the flags last, so the rest is read after them. */
+	/* The device writes the flags last, so the rest is read after them. */
 	dma_rmb();
 	return rxc;
 }
@@ -145,7 +149,7 @@ static int qhca_rx_one(struct qhca_eth *eth, const struct qhca_eth_rxc *rxc)
 	u32 len = le32_to_cpu(READ_ONCE(rxc->len));
 	u16 index = le16_to_cpu(READ_ONCE(rxc->index));
 
-	/* One frame a buffer and in order; else memory is being overwritten. */
+	/* Frames come in order, one in a buffer; else memory is overwritten. */
 	if (unlikely(!qhca_rx_posted(rx) ||
 		     (len > rx->room && !(flags & QHCA_RXC_TRUNC)) ||
 		     index != (rx->ci & rx->mask))) {
@@ -164,9 +168,9 @@ static int qhca_rx_one(struct qhca_eth *eth, const struct qhca_eth_rxc *rxc)
 }
 
 /*
- * Take up to budget frames.  NAPI context.  Says that the budget is used up,
- * and so is called again, when the ring would run dry for want of memory: no
- * frame would come in to bring an interrupt.
+ * Receive up to budget frames.  NAPI context.  If memory is so short that the
+ * ring may become empty, this returns the whole budget in order to be called
+ * again: an empty ring receives no frame that would cause an interrupt.
  */
 int qhca_rx_poll(struct qhca_eth *eth, int budget)
 {
@@ -242,7 +246,7 @@ int qhca_rx_alloc(struct qhca_eth *eth)
 	err = qhca_rx_create_pool(eth);
 	if (err)
 		goto free_comp;
-	/* What is missing comes later, if memory is short. */
+	/* If memory is short, NAPI fills the ring later. */
 	err = qhca_rx_refill(eth);
 	if (err && qhca_rx_low(rx))
 		goto free_pool;
@@ -261,7 +265,7 @@ free_buf:
 	return err;
 }
 
-/* The device does not use the ring any more and NAPI is disabled. */
+/* Called when the device does not use the ring and NAPI is disabled. */
 void qhca_rx_free(struct qhca_eth *eth)
 {
 	struct device *dev = qhca_device(eth->core);

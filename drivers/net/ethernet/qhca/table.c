@@ -2,14 +2,15 @@
 /*
  * Object numbers and the tables behind them.
  *
- * The device keeps its contexts in host memory, a table for each kind, in
- * chunks of equal size.  A chunk is allocated and given to the device when the
- * first number in it is, and stays until the tables go: a number is likely to
- * be wanted again, and a chunk that never moves needs no lock to be read.
+ * The device keeps its contexts in host memory, in a table for each kind of
+ * object, which consists of chunks of equal size.  The driver allocates and
+ * maps a chunk when it allocates the first number in it.  The chunk stays until
+ * the tables are freed: a number is likely to be used again, and reading a
+ * chunk that never moves takes no lock.
  *
- * All chunks of a table have one size, 128 KiB for the protection table.  When
- * the page allocator has no such piece, a table that has chunks does with them:
- * their numbers are handed out again sooner.
+ * All chunks of a table have the same size, 128 KiB for the protection table.
+ * If the page allocator has no such piece, a table that has chunks makes do
+ * with these, and uses their numbers again sooner.
  */
 #include <linux/bitmap.h>
 #include <linux/dma-mapping.h>
@@ -81,7 +82,7 @@ void qhca_bitmap_put(struct qhca_bitmap *map, u32 number)
 	spin_unlock_irqrestore(&map->lock, irqflags);
 }
 
-/* Settle the geometry: the smallest chunks of which QHCA_MAX_CHUNKS suffice. */
+/* Choose the smallest chunks of which QHCA_MAX_CHUNKS suffice. */
 void qhca_table_layout(struct qhca_ctx_table *table, u32 entry_size,
 		       u8 log_entries)
 {
@@ -116,7 +117,7 @@ int qhca_table_init(struct qhca_ctx_table *table, u32 first)
 	return err;
 }
 
-/* The device has forgotten the table, or is gone. */
+/* Called when the device has forgotten the table, or is gone. */
 void qhca_table_free(struct qhca_core *core, struct qhca_ctx_table *table)
 {
 	u32 i;
@@ -152,8 +153,8 @@ static int qhca_chunk_map(struct qhca_core *core, enum qhca_table id, u32 c)
 
 	lockdep_assert_held(&table->lock);
 	/*
-	 * Zeroed, which in every table means that no object is there.  Without a
-	 * warning, since qhca_index_alloc() can do without.
+	 * Zeroes mean in every table that there is no object.  A failure needs
+	 * no warning, since qhca_index_alloc() can make do with other chunks.
 	 */
 	va = dma_alloc_coherent(qhca_device(core), 1u << table->log_chunk,
 				&dma, GFP_KERNEL | __GFP_NOWARN);
@@ -167,7 +168,7 @@ static int qhca_chunk_map(struct qhca_core *core, enum qhca_table id, u32 c)
 		return err;
 	}
 	table->chunk[c].dma = dma;
-	/* Whoever sees the chunk may use its number without the lock. */
+	/* A reader that finds the chunk may use it without the lock. */
 	smp_store_release(&table->chunk[c].va, va);
 	return 0;
 }
@@ -194,7 +195,7 @@ static int qhca_chunk_need(struct qhca_core *core, enum qhca_table id,
 	return err;
 }
 
-/* The first free number of [n, end) whose chunk is mapped, or end. */
+/* Find the first free number of [n, end) whose chunk is mapped, or end. */
 static u32 qhca_find_mapped(const struct qhca_ctx_table *table, u32 n, u32 end)
 {
 	u8 log_per_chunk = table->log_chunk - table->log_entry;
@@ -213,7 +214,7 @@ static u32 qhca_find_mapped(const struct qhca_ctx_table *table, u32 n, u32 end)
 	return end;
 }
 
-/* As qhca_bitmap_get(), but only numbers that need no more memory. */
+/* As qhca_bitmap_get(), but only for numbers that need no more memory. */
 static int qhca_index_get_mapped(struct qhca_ctx_table *table, u32 *number)
 {
 	struct qhca_bitmap *map = &table->map;

@@ -9,7 +9,7 @@
 
 #include "netdev.h"
 
-/* The queue stops when a frame might not fit, and wakes when two do. */
+/* The queue stops when a frame may not fit, and wakes when two frames fit. */
 #define QHCA_TX_STOP		QHCA_MAX_TX_FRAGS
 #define QHCA_TX_WAKE		(2 * QHCA_MAX_TX_FRAGS)
 
@@ -80,7 +80,7 @@ unmap:
 	return -ENOMEM;
 }
 
-/* What concerns the whole frame stands in its first descriptor. */
+/* Fill in the fields that concern the whole frame, in its first descriptor. */
 static u16 qhca_tx_offloads(struct qhca_eth *eth, const struct sk_buff *skb,
 			    struct qhca_eth_txd *txd)
 {
@@ -132,14 +132,15 @@ netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 	bool more = netdev_xmit_more();
 
 	/*
-	 * The stack may be here although the queue is stopped: reclaim wakes the
-	 * queue until NAPI is disabled, and a sender may have looked at it before.
+	 * The stack may call this although the queue is stopped: reclaim wakes
+	 * the queue until NAPI is disabled, and a sender may have tested it
+	 * before.
 	 */
 	if (unlikely(!eth->tx_open)) {
 		netif_tx_stop_queue(nq);
 		return NETDEV_TX_BUSY;
 	}
-	/* A frame of too many fragments does not fit the device's limit. */
+	/* The device has a limit of fragments; other frames become linear. */
 	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_MAX_TX_FRAGS) &&
 	    skb_linearize(skb))
 		goto drop;
@@ -164,7 +165,7 @@ netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 drop:
 	dev_kfree_skb_any(skb);
 	qhca_stat_add(&eth->tx_stats, &eth->tx_stats.dropped, 1);
-	/* Frames before this one may have relied on its doorbell. */
+	/* Earlier frames may have relied on the doorbell of this one. */
 	if (!more && eth->tx.rung != eth->tx.pi)
 		qhca_tx_ring_doorbell(eth);
 	return NETDEV_TX_OK;
@@ -181,7 +182,7 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 
 	if (done == ci)
 		return;
-	/* What was posted is read after what the device made of it. */
+	/* The posted index is read after that of the device. */
 	dma_rmb();
 	if (unlikely(done - ci > READ_ONCE(tx->pi) - ci)) {
 		qhca_die(eth->core, "transmit index beyond what was posted");
@@ -223,7 +224,7 @@ static void qhca_tx_set_open(struct qhca_eth *eth, bool open)
 }
 
 /**
- * qhca_tx_open - let the stack send
+ * qhca_tx_open - allow the stack to send
  * @eth: port, whose queue exists
  */
 void qhca_tx_open(struct qhca_eth *eth)
@@ -235,8 +236,8 @@ void qhca_tx_open(struct qhca_eth *eth)
  * qhca_tx_close - keep the stack from sending
  * @eth: port
  *
- * When this returns, qhca_start_xmit() does not use the ring, and will not until
- * qhca_tx_open(), whoever wakes the queue.  NAPI may still reclaim.
+ * When this returns, qhca_start_xmit() does not use the ring until
+ * qhca_tx_open(), even if the queue is woken.  NAPI may still reclaim.
  */
 void qhca_tx_close(struct qhca_eth *eth)
 {
@@ -264,7 +265,7 @@ int qhca_tx_alloc(struct qhca_eth *eth)
 	return 0;
 }
 
-/* The device is done with the ring, it is closed, and NAPI is disabled. */
+/* Called when the device and NAPI do not use the ring, and it is closed. */
 void qhca_tx_free(struct qhca_eth *eth)
 {
 	struct qhca_tx_ring *tx = &eth->tx;
