@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Documentation/mechanisms.rst names what exists, and the links of all pages resolve."""
+"""Documentation/mechanisms.rst names what exists; so do the links and file names of all pages."""
 
 import pathlib
 import re
@@ -101,8 +101,31 @@ def test_counters():
     assert missing("Counters", absent) == []
 
 
-@pytest.mark.parametrize("page", [layout.TOP / "README.md", *sorted(PAGES.glob("*.rst"))],
-                         ids=lambda page: page.name)
+every_page = pytest.mark.parametrize(
+    "page", [layout.TOP / "README.md", *sorted(PAGES.glob("*.rst"))], ids=lambda page: page.name)
+
+# Placeholders, an installed file, and files of Linux and QEMU.
+OTHERS = {"x.c", "test_x.c", "infiniband/qhcadv.h", "drivers/infiniband/core/rdma_core.c",
+          "net/stream.c", "socket.c"}
+
+
+@pytest.fixture(scope="module")
+def sources():
+    folders = ("Documentation", "drivers", "qemu-hca", "scripts", "tests", "userspace-provider")
+    files = [file for folder in folders for file in (layout.TOP / folder).rglob("*.*")]
+    return [str(file.relative_to(layout.TOP)) for file in [*files, *layout.TOP.glob("*.*")]]
+
+
+@every_page
+def test_file_names(page, sources):
+    """A page names files of the project by their path or by the end of it."""
+    names = set(re.findall(r"`([\w./-]+\.(?:c|h|py|sh|rst|txt|mk|map|patch))`", page.read_text()))
+    assert [name for name in names
+            if name not in OTHERS and name.rpartition("/")[2] not in OTHERS
+            and not any(f"/{source}".endswith(f"/{name}") for source in sources)] == []
+
+
+@every_page
 def test_links(page):
     """Each page and each section that a page links exists."""
     links = re.findall(r"(?:<|^__ |\]\()(?:Documentation/)?([\w-]+\.rst)?(?:#([\w-]+))?(?:>`__|\)|$)",
