@@ -1,5 +1,5 @@
 /*
- * qhca adapter: what differs between the QEMU releases it builds with
+ * qhca adapter: differences between the QEMU releases it builds with
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -22,7 +22,10 @@ typedef InterfaceInfo QhcaInterfaceInfo;
 /* 10.2 can dispatch a region's accesses without the BQL. */
 static inline void qhca_region_without_bql(MemoryRegion *mr)
 {
-    /* One flag a device would make two vCPUs' doorbells refuse each other. */
+    /*
+ * The guard has one flag for each device, so without the BQL the doorbells of
+ * two vCPUs would refuse each other.
+ */
     mr->disable_reentrancy_guard = true;
 #if QHCA_QEMU_AT_LEAST(10, 2)
     memory_region_enable_lockless_io(mr);

@@ -11,36 +11,37 @@
  *
  * Threads.  Any of these may run the engine: a vCPU that writes a register or
  * rings a doorbell, the main loop that delivers a frame or a timer, and the
- * device's own thread, which takes over whatever exceeds the small slice of
- * work the others do on the spot.  A wake-up costs far more than a packet, so
- * the spot is where latency is won; the thread is what keeps a busy HCA from
- * holding up vCPUs and the main loop.
+ * device's own thread, which does all work beyond the small slice that the
+ * others do at once.  Waking the thread costs far more than a packet, so doing
+ * work at once saves latency; the thread keeps a busy HCA from delaying vCPUs
+ * and the main loop.
  *
  * Locks, in the order in which they nest:
  *
  *   BQL            network back end, interrupts, reset, properties.
- *   engine_gate    held while waiting for engine_lock by those that cannot put
- *                  their work off, and by the device's thread, which would
- *                  otherwise take engine_lock again before they wake.
+ *   engine_gate    held by a thread that waits for engine_lock because it
+ *                  cannot defer its work, and by the device's thread, which
+ *                  would otherwise take engine_lock again before the other
+ *                  wakes.
  *   engine_lock    the engine, and the fields so marked.  Never held for more
  *                  than one slice of work; the BQL is never taken inside it.
- *   doorbell_lock  the doorbells put off.
+ *   doorbell_lock  the deferred doorbells.
  *
- * What the engine produces (frames, vectors) is therefore put down under
- * engine_lock and delivered under the BQL after the lock was dropped.  The
- * device's thread never takes the BQL, so that it can be stopped by whoever
- * holds it: a bottom half delivers what the thread produced.
+ * The output of the engine (frames, vectors) is therefore queued under
+ * engine_lock, and delivered under the BQL after that lock was dropped.  The
+ * device's thread never takes the BQL, so that the holder of the BQL can stop
+ * the thread; a bottom half delivers the thread's output.
  *
- * Calls that come back.  A delivery runs code of other devices, and a guest can
- * make that code access this device: a second NIC on the same hub receives our
+ * Reentrant calls.  A delivery runs code of other devices, and a guest can make
+ * that code access this device: a second NIC on the same hub receives our
  * frame, and its interrupt is a write to our register; an interrupt vector of
  * our own points at our BAR; a vIOMMU reports the fault that the engine's DMA
  * has just caused.  Such an access arrives on the thread that is already in the
  * device, with the BQL.  It is recognised by two flags under the BQL,
  * `delivering` and `in_engine`, and never enters the engine: registers refuse
- * it, as QEMU's mem_reentrancy_guard does where that guard is engaged; doorbells
- * are deferred; a reset that finds the engine on the stack happens when the
- * engine returns.
+ * it, as QEMU's mem_reentrancy_guard does where that guard is engaged;
+ * doorbells are deferred; a reset that finds the engine on the stack happens
+ * when the engine returns.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -54,7 +55,7 @@
 #include "qemu/units.h"
 #include "qom/object.h"
 
-/* The C library's headers may have brought in the kernel's own. */
+/* The C library's headers may have included the kernel's. */
 #define __u8   qhca_u8
 #define __le16 qhca_le16
 #define __le32 qhca_le32
@@ -71,7 +72,7 @@
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
 
-#define QHCA_MAX_DOORBELLS  1024    /* put off; more wait for the engine */
+#define QHCA_MAX_DOORBELLS  1024    /* deferred; more wait for the engine */
 #define QHCA_DMA_WINDOWS    4
 #define QHCA_FLUSH_FRAMES   32      /* sent under the BQL at a time */
 
@@ -88,7 +89,7 @@ typedef struct QhcaDmaWindow {
     MemoryRegionCache ram;  /* of @first; no ram.mrs.mr: not in use */
 } QhcaDmaWindow;
 
-/* Read by the monitor; each written by whoever holds the lock it is under. */
+/* The monitor reads these; the holder of the lock named writes them. */
 typedef struct QhcaStats {
     /* engine_lock */
     uint64_t slices;
@@ -155,14 +156,14 @@ struct QhcaState {
     QemuMutex engine_lock;
     struct qhca_hca *hca;       /* NULL: not realized */
     struct qhca_inject_config inject;   /* before there is an engine */
-    struct qhca_fetch_cost fetch_cost;  /* the same */
+    struct qhca_fetch_cost fetch_cost;  /* likewise */
     bool running;               /* the VM is */
-    bool more;                  /* what the last slice said */
+    bool more;                  /* result of the last slice */
     bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */
-    /* Addresses pass a vIOMMU, whose faults take the BQL: no thread then. */
+    /* DMA passes a vIOMMU, whose faults take the BQL: the thread is idle. */
     bool dma_iommu;
     QEMUTimer *timer;           /* QEMU_CLOCK_VIRTUAL: stops with the VM */
-    uint64_t timer_at;          /* what it is armed for, or QHCA_NEVER */
+    uint64_t timer_at;          /* the time it is armed for, or QHCA_NEVER */
     uint64_t trace_checked;
     QhcaDmaWindow dma[QHCA_DMA_WINDOWS];
     unsigned int dma_next;      /* window to replace */
@@ -183,7 +184,7 @@ struct QhcaState {
     uint32_t yield_penalty;
 
     QemuMutex doorbell_lock;
-    /* One array fills while whoever is in the engine works off the other. */
+    /* Callers fill one array while the engine works on the other. */
     QhcaDoorbell doorbell[2][QHCA_MAX_DOORBELLS];
     uint32_t doorbell_side;     /* which one fills */
     uint32_t num_doorbells;     /* in it; read without the lock as a hint */
@@ -194,34 +195,34 @@ struct QhcaState {
 /* qhca-thread.c */
 
 /*
- * Enter the engine, waiting for one slice of another thread at most.  False,
- * with nothing held, when there is no engine (any more), or when this thread
- * is in the engine already.
+ * Enter the engine, after at most one slice of another thread.  Returns false
+ * without the lock if there is no engine (any more), or if this thread is in
+ * the engine already.
  */
 bool qhca_enter(QhcaState *s);
-/* The same without waiting for longer than a wake-up would take. */
+/* As qhca_enter(), but wait no longer than waking a thread would take. */
 bool qhca_enter_soon(QhcaState *s);
-/* Drop the lock, then deliver what was produced and see to what is left. */
+/* Drop the lock, deliver the output, and have the rest of the work done. */
 void qhca_leave(QhcaState *s);
 void qhca_put(QhcaState *s);
-/* Drop the lock only; doorbells that found it taken are left to the thread. */
+/* Only drop the lock; the thread serves doorbells deferred meanwhile. */
 void qhca_leave_undone(QhcaState *s);
 /*
  * Does this access come from within a call of the device's own?  The caller
  * must not enter the engine then.
  */
 bool qhca_nested(QhcaState *s);
-/* The lock without the engine, for those who need it when there is none. */
+/* Take the lock even if there is no engine. */
 void qhca_lock(QhcaState *s);
-/* Have qhca_bh() run soon. */
+/* Schedule qhca_bh(). */
 void qhca_schedule(QhcaState *s);
-/* Work for about @budget packets, what was put off included. */
+/* Do the work of about @budget packets, deferred work included. */
 void qhca_slice(QhcaState *s, unsigned int budget);
 uint64_t qhca_now(QhcaState *s);
 void qhca_kick(QhcaState *s);
 void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
                         uint64_t value);
-/* Forget doorbells, frames and vectors not delivered.  BQL and engine_lock. */
+/* Discard undelivered doorbells, frames and vectors.  BQL and engine_lock. */
 void qhca_drop_pending(QhcaState *s);
 /* qhca-pci.c: reset of the function.  BQL and engine_lock. */
 void qhca_reset_function(QhcaState *s, bool clear_devmem);

@@ -1,17 +1,18 @@
 /*
  * qhca adapter: the engine's access to the guest's memory
  *
- * DMA reaches RAM only.  Another device's registers are refused: through them
- * a guest could make the engine call itself, or wait for the BQL under the
- * engine's lock.
+ * DMA reaches RAM only.  The adapter refuses accesses to registers of other
+ * devices: through them a guest could make the engine call itself, or wait for
+ * the BQL while it holds the engine's lock.
  *
- * Going through the memory map for each access costs more than the small
- * accesses that the engine is made of.  So the few large stretches of RAM that
- * a guest has are kept as windows.  A window holds a reference to its region
- * and is dropped when the function's address space changes, bus mastering
- * included.  The listener hears of a removal before the new map is published:
- * from then until the commit no window is made, or it could be made of the
- * old map.  With a vIOMMU there are no windows, every access is translated.
+ * The engine makes many small accesses, and looking each up in the memory map
+ * would cost more than the access itself.  So the adapter keeps the few large
+ * stretches of RAM that a guest has as windows.  A window holds a reference to
+ * its region.  The adapter drops it when the function's address space changes,
+ * which includes bus mastering.  QEMU calls the listener for a removal before
+ * it publishes the new map, so from then until the commit the adapter makes no
+ * window, which could be one of the old map.  With a vIOMMU there are no
+ * windows, and every access is translated.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -33,14 +34,14 @@ static bool qhca_dma_refused(QhcaState *s, hwaddr addr, size_t len, bool write)
     return false;
 }
 
-/* RAM that is part of a device's BAR is a device, too. */
+/* RAM that is part of a device's BAR counts as a device, too. */
 static bool qhca_dma_is_memory(MemoryRegion *mr)
 {
     return memory_region_is_ram(mr) &&
            !object_dynamic_cast(memory_region_owner(mr), TYPE_PCI_DEVICE);
 }
 
-/* Where bus address @addr is, for at most *@len bytes; NULL unless memory. */
+/* The host address of @addr, for at most *@len bytes; NULL if it is not RAM. */
 static MemoryRegion *qhca_dma_translate(QhcaState *s, hwaddr addr,
                                         hwaddr *offset, hwaddr *len, bool write)
 {
@@ -110,7 +111,7 @@ static void qhca_dma_open(QhcaState *s, hwaddr addr)
     if (!mr) {
         return;
     }
-    /* A stretch that was entered in its middle before grows downwards. */
+    /* A window that was made from the middle of a stretch grows downwards. */
     for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
         if (s->dma[i].ram.mrs.mr == mr && s->dma[i].last == addr + len - 1) {
             w = &s->dma[i];
@@ -120,8 +121,8 @@ static void qhca_dma_open(QhcaState *s, hwaddr addr)
         s->dma_next = (s->dma_next + 1) % QHCA_DMA_WINDOWS;
     }
     /*
-     * The old reference may go first: it is not the last one while the map
-     * of this critical section has the region.
+     * The old reference may be dropped first: it is not the last one while
+     * the map of this critical section has the region.
      */
     memory_region_ref(mr);
     qhca_dma_close(w);
@@ -132,7 +133,7 @@ static void qhca_dma_open(QhcaState *s, hwaddr addr)
     trace_qhca_dma_window(s, w->first, w->last);
 }
 
-/* memcpy() that is one access when it can be. */
+/* As memcpy(), by a single access where that is possible. */
 static inline void qhca_dma_copy(void *to, const void *from, size_t len)
 {
     uintptr_t both = (uintptr_t)to | (uintptr_t)from;
@@ -147,7 +148,7 @@ static inline void qhca_dma_copy(void *to, const void *from, size_t len)
     }
 }
 
-/* The engine's buffer need not be aligned; memory is, for these two. */
+/* Guest memory is aligned for these two; the engine's buffer need not be. */
 static void qhca_dma_load(void *buf, const void *ram, size_t len)
 {
     uint64_t bounce;
@@ -172,7 +173,7 @@ static void qhca_dma_store(void *ram, const void *buf, size_t len)
     }
 }
 
-/* An access that no window covers, piece by piece. */
+/* Make an access that no window covers, in pieces. */
 static bool qhca_dma_walk(QhcaState *s, hwaddr addr, uint8_t *buf, size_t len,
                           bool write)
 {
@@ -274,8 +275,9 @@ int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
 }
 
 /*
- * A vIOMMU's fault may change the memory map on the engine's own stack: its
- * interrupt is aimed at a BAR of some device.  There are no windows then.
+ * A vIOMMU's fault may change the memory map while the engine is on the stack,
+ * if the fault's interrupt is aimed at a BAR of some device.  With a vIOMMU
+ * there are no windows.
  */
 static bool qhca_dma_lock(QhcaState *s)
 {
@@ -304,7 +306,7 @@ static void qhca_dma_commit(MemoryListener *listener)
     QhcaState *s = container_of(listener, QhcaState, listener);
     bool locked;
 
-    /* Only this thread's region_del sets it. */
+    /* Only region_del() sets it, in this thread. */
     if (s->dma_changing) {
         locked = qhca_dma_lock(s);
         s->dma_changing = false;
@@ -314,7 +316,7 @@ static void qhca_dma_commit(MemoryListener *listener)
     }
 }
 
-/* What the function's DMA passes is known when the machine is complete. */
+/* Whether DMA passes a vIOMMU is known when the machine is complete. */
 void qhca_dma_reset(QhcaState *s)
 {
     s->dma_iommu = pci_device_iommu_address_space(PCI_DEVICE(s)) !=
@@ -335,7 +337,7 @@ void qhca_dma_init(QhcaState *s)
 
 void qhca_dma_exit(QhcaState *s)
 {
-    /* Tells us of every region once more, as removed. */
+    /* This calls region_del() for every region. */
     memory_listener_unregister(&s->listener);
     qhca_dma_close_all(s);
     s->dma_changing = false;

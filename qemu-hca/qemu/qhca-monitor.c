@@ -12,7 +12,7 @@
 #include "monitor/monitor.h"
 #include "qhca-dev.h"
 
-/* Lines in an answer: a whole set at least, and what a person can read. */
+/* Lines in an answer: at least a whole set, and no more than one can read. */
 #define QHCA_LEAST_LINES    64u
 #define QHCA_DEFAULT_LINES  256u
 #define QHCA_MOST_LINES     4096u
@@ -131,7 +131,7 @@ static QhcaRegion *qhca_region(const struct qhca_cache_line *info)
     return region;
 }
 
-/* A listing ends at the end of a set, so that the next can go on there. */
+/* A listing ends at the end of a set, where the next one begins. */
 typedef struct QhcaLineWalk {
     QhcaCache *cache;
     QhcaCacheLineList **tail;
@@ -315,7 +315,7 @@ QhcaCache *qmp_x_query_qhca_cache(const char *id, QhcaCacheId which,
         max_lines = QHCA_DEFAULT_LINES;
     }
     if (max_lines < QHCA_LEAST_LINES || max_lines > QHCA_MOST_LINES) {
-        error_setg(errp, "max-lines=%" PRIu32 " is not from %u to %u",
+        error_setg(errp, "max-lines=%" PRIu32 " is not in the range %u to %u",
                    max_lines, QHCA_LEAST_LINES, QHCA_MOST_LINES);
         return NULL;
     }

@@ -15,7 +15,7 @@
 
 /*
  * ------------------------------------------------------------------------
- * Out: the engine fills the ring, whoever has the BQL empties it.
+ * Transmit: the engine fills the ring, and the holder of the BQL empties it.
  */
 void *qhca_host_tx_reserve(void *host, size_t len)
 {
@@ -47,16 +47,16 @@ static void qhca_net_sent(NetClientState *nc, ssize_t ret)
     qatomic_set(&s->tx_stalled, false);
     timer_del(s->stall_timer);
     trace_qhca_net_resumed(s, true);
-    /* Not from here: the back end may be in the middle of its own queue. */
+    /* Do not send here: the back end may be working on its own queue. */
     qhca_schedule(s);
 }
 
 /*
- * The back end keeps the frame that it could not take, and calls
- * qhca_net_sent() when it has.  It never does when the reason it waits for
- * has gone away: its connection has closed, and a new one is not the one it
- * waits to write to; or the NIC that would not receive has left the hub.
- * Nobody reports either, so they are looked for as long as a frame waits.
+ * The back end keeps a frame that it cannot send at once, and calls
+ * qhca_net_sent() when it has sent it.  In two cases it never does: its
+ * connection has closed, and it does not write to a new one; or the NIC that
+ * would not receive has left the hub.  Nothing reports these cases, so a timer
+ * looks for them as long as a frame waits.
  */
 static bool qhca_net_peer_gave_up(NetClientState *peer)
 {
@@ -92,8 +92,9 @@ static void qhca_net_stalled(QhcaState *s)
 }
 
 /*
- * Hand frames to the netdev.  A peer in this QEMU answers within the call: our
- * own receive function may run, we may be reset, even unplugged.
+ * Hand frames to the netdev.  A peer in this QEMU may answer within the call.
+ * So the device's own receive function may run, and the device may be reset or
+ * even unplugged.
  */
 void qhca_net_flush(QhcaState *s)
 {
@@ -105,7 +106,7 @@ void qhca_net_flush(QhcaState *s)
            (iov.iov_base = qhca_ring_peek(&s->tx, &iov.iov_len))) {
         ssize_t ret;
 
-        /* Set first: the callback may come before the call returns. */
+        /* This is set first, because the callback may precede the return. */
         qatomic_set(&s->tx_stalled, true);
         ret = qemu_sendv_packet_async(qemu_get_queue(s->nic), &iov, 1,
                                       qhca_net_sent);
@@ -130,8 +131,8 @@ void qhca_net_flush(QhcaState *s)
 
 /*
  * ------------------------------------------------------------------------
- * In: taken on the spot when the engine is free, in order with those that
- * were put off.  The work that follows from it is for a bottom half.
+ * Receive: if the engine is free it takes the frame at once, after those that
+ * were deferred.  A bottom half does the work that follows from it.
  */
 static bool qhca_net_can_receive(NetClientState *nc)
 {
@@ -162,7 +163,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
         return len;     /* being unplugged */
     }
     direct = qhca_ring_empty(&s->rx) && qhca_enter_soon(s);
-    /* No NIC sees a frame longer than the engine drops; spare the ring it. */
+    /* The engine would drop a frame of this length, so do not queue it. */
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
     } else if (len <= QHCA_MAX_FRAME && !qhca_net_put_off(s, frame, len)) {
@@ -184,9 +185,9 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
 }
 
 /*
- * Two devices with one MAC address reach each other with Ethernet's broadcasts,
- * and no further: each loops back what it sends to the other.  Nothing but a
- * counter shows that, so a message does, once a device.
+ * Two devices with the same MAC address reach each other only with broadcasts,
+ * since each loops back what it sends to the other.  Only a counter shows that,
+ * so the device logs it once.
  */
 static void qhca_net_warn_own_mac(const uint8_t *mac)
 {
@@ -201,9 +202,9 @@ static void qhca_net_warn_own_mac(const uint8_t *mac)
 }
 
 /*
- * What a batch of frames asks for, once for all of it: a netdev hands over
- * many frames from one read of its socket, and one acknowledgement can do for
- * them.
+ * Do the work that a batch of frames has caused, once for all of them: a netdev
+ * hands over many frames from one read of its socket, and one acknowledgement
+ * may be enough for them.
  */
 static void qhca_net_received(void *opaque)
 {
@@ -285,7 +286,7 @@ void qhca_net_init(QhcaState *s)
 
 void qhca_net_exit(QhcaState *s)
 {
-    /* A frame that the back end keeps must not outlive its sender. */
+    /* The back end must not keep a frame of a sender that is gone. */
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
     qemu_del_nic(s->nic);
     s->nic = NULL;

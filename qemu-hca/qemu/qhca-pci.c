@@ -34,7 +34,7 @@ static bool qhca_reg_access_ok(hwaddr addr, unsigned int size)
     return size == 4 && !(addr & 3) && addr < QHCA_REG_END;
 }
 
-/* A register access from within a call of our own would undo what called. */
+/* A register access within a call of the device would disturb its caller. */
 static bool qhca_reg_refused(QhcaState *s, hwaddr addr)
 {
     if (!qhca_nested(s)) {
@@ -84,7 +84,7 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
     qhca_leave(s);
 }
 
-/* All sizes are accepted, so that an ignored access looks the same anywhere. */
+/* All sizes are accepted, so that ignored accesses look alike everywhere. */
 static const MemoryRegionOps qhca_regs_ops = {
     .read = qhca_regs_read,
     .write = qhca_regs_write,
@@ -126,7 +126,7 @@ static const MemoryRegionOps qhca_doorbells_ops = {
 
 /*
  * ------------------------------------------------------------------------
- * Reset.  A function-level reset leaves BAR 4's contents, others zero it.
+ * Reset.  A function-level reset keeps the contents of BAR 4; others clear it.
  */
 void qhca_reset_function(QhcaState *s, bool clear_devmem)
 {
@@ -148,7 +148,7 @@ static void qhca_reset_hold(Object *obj, ResetType type)
     QhcaState *s = QHCA(obj);
 
     if (s->in_engine) {
-        /* Configuration space written by an interrupt: see qhca_release(). */
+        /* An interrupt wrote to configuration space; see qhca_release(). */
         s->reset_pending = true;
         s->reset_devmem |= !s->in_flr;
     } else if (qhca_enter(s)) {
@@ -265,7 +265,7 @@ static bool qhca_init_caps(QhcaState *s, Error **errp)
         return true;
     }
     if (pcie_endpoint_cap_init(dev, QHCA_EXP_OFFSET) < 0) {
-        error_setg(errp, "no room for the PCI Express capability");
+        error_setg(errp, "there is no room for the PCI Express capability");
         return false;
     }
     pcie_cap_flr_init(dev);
@@ -291,11 +291,11 @@ static void qhca_exit_caps(PCIDevice *dev)
 }
 
 /*
- * A device without the property mac.  QEMU's own default counts from the same
- * address in each process, and two guests joined back to back would both have
- * it.  Ethernet drivers hide that for a while; RDMA does not work.  So the last
- * three octets are random, or, when the VM has a UUID, the same for this device
- * each time the VM starts.
+ * Choose the address of a device without the property mac.  QEMU's own default
+ * counts from the same address in each process, so two guests joined back to
+ * back would have the same address.  Ethernet drivers hide that for a while,
+ * but RDMA does not work.  So the last three octets are random or, if the VM
+ * has a UUID, the same for this device each time the VM starts.
  */
 static void qhca_default_mac(QhcaState *s)
 {
@@ -361,7 +361,7 @@ no_caps:
     s->hca = NULL;
 }
 
-/* The BARs are gone from the address space, a vCPU may still be in one. */
+/* The BARs have left the address space, but a vCPU may still be in one. */
 static void qhca_pci_exit(PCIDevice *dev)
 {
     QhcaState *s = QHCA(dev);

@@ -17,7 +17,7 @@
 
 /*
  * ------------------------------------------------------------------------
- * Limits.  Their defaults are the engine's, see qhca_props_instance_init().
+ * Limits.  The engine has their defaults; see qhca_props_instance_init().
  */
 #define CFG_PROP(name, field, prop, type)                                   \
     DEFINE_PROP_UNSIGNED_NODEFAULT(name, QhcaState, cfg.field, prop, type)
@@ -81,19 +81,19 @@ static bool qhca_props_check_budget(const char *name, uint32_t budget,
                                     Error **errp)
 {
     if (budget < 1 || budget > 1024) {
-        error_setg(errp, "%s=%u is not from 1 to 1024", name, budget);
+        error_setg(errp, "%s=%u is not in the range 1 to 1024", name, budget);
         return false;
     }
     return true;
 }
 
-/* What the engine cannot check; the rest qhca_create() refuses. */
+/* Check what the engine cannot; qhca_create() checks the rest. */
 bool qhca_props_check(QhcaState *s, Error **errp)
 {
     struct qhca_config defaults;
 
     if (s->cfg.num_vectors == 0) {
-        /* What -nic passes to any model that has the property. */
+        /* -nic passes this value to any model that has the property. */
         qhca_config_default(&defaults);
         s->cfg.num_vectors = defaults.num_vectors;
     }
@@ -136,7 +136,7 @@ bool qhca_props_check(QhcaState *s, Error **errp)
 
 /*
  * ------------------------------------------------------------------------
- * Fault injection.  The engine has the settings once there is an engine.
+ * Fault injection.  Once there is an engine, it holds the settings.
  */
 static const struct {
     const char *name;
@@ -267,7 +267,7 @@ static void qhca_inject_set_direction(Object *obj, const char *value,
     bool tx = both || !strcmp(value, "tx");
 
     if (!rx && !tx) {
-        error_setg(errp, "inject-direction=%s is none of rx, tx, both", value);
+        error_setg(errp, "inject-direction=%s is not rx, tx or both", value);
         return;
     }
     qhca_inject_read(QHCA(obj), &cfg);
@@ -276,7 +276,7 @@ static void qhca_inject_set_direction(Object *obj, const char *value,
     qhca_inject_write(QHCA(obj), &cfg, errp);
 }
 
-/* A switch to pull: the device dies, as by a fault of its own. */
+/* Setting this kills the device, as a fault of its own would. */
 static bool qhca_inject_get_fatal(Object *obj, Error **errp)
 {
     struct qhca_port_info port = { };
@@ -349,7 +349,7 @@ static void qhca_inject_class_init(ObjectClass *klass)
 
 /*
  * ------------------------------------------------------------------------
- * What the device is charged for a miss: experimental, 0 is off.
+ * The time charged for a cache miss: experimental; 0 switches it off.
  */
 static void qhca_cost_read(QhcaState *s, struct qhca_fetch_cost *cost)
 {
@@ -431,7 +431,7 @@ void qhca_props_class_init(ObjectClass *klass)
 void qhca_props_instance_init(QhcaState *s)
 {
     qhca_config_default(&s->cfg);
-    /* With BAR 0 in the 2 MiB that firmware leaves to a hot-plug port. */
+    /* BAR 0 and BAR 2 fit the 2 MiB that firmware leaves to a hot-plug port. */
     s->cfg.num_db_pages = 256;
     s->inject.on_rx = true;
     s->inject.on_tx = true;

@@ -1,17 +1,17 @@
 /*
  * qhca adapter: a bounded ring of frames, one producer and one consumer
  *
- * Bytes rather than slots, so that small frames stay in the host's caches and
- * large ones still fit.  A record is a header and the frame, starts on a cache
- * line and does not wrap: when it does not fit before the end, a header that
- * says SKIP fills the rest.
+ * The ring is one of bytes rather than slots, so that small frames stay in the
+ * host's caches and large ones still fit.  A record is a header and the frame.
+ * It starts on a cache line and does not wrap: if it does not fit before the
+ * end, a header with the value SKIP fills the rest.
  *
- * A reset discards the frames of a ring, and it may happen while the consumer
- * has a frame in its hands: a netdev delivers it to another device, whose
- * interrupt the guest aims at whatever resets this one.  So the indices never
- * go back.  Discarding moves the tail up to the head; a frame that the consumer
- * has peeked at keeps its place until the consumer pops it, and the tail makes
- * the whole move then.
+ * A reset discards the frames of a ring.  It may happen while the consumer uses
+ * a frame: a netdev delivers the frame to another device, and the guest aims
+ * that device's interrupt at something that resets this one.  So the indices
+ * never go back.  Discarding moves the tail up to the head.  A frame that the
+ * consumer has peeked at keeps its place until the consumer pops it, and the
+ * tail moves then.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -65,8 +65,9 @@ static inline bool qhca_ring_half_free(const QhcaRing *ring)
 }
 
 /*
- * Discard all frames.  Neither side may run meanwhile, but the caller may have
- * been called by the consumer, between qhca_ring_peek() and qhca_ring_pop().
+ * Discard all frames.  Producer and consumer must not run at the same time, but
+ * the consumer may have called the caller, between qhca_ring_peek() and
+ * qhca_ring_pop().
  */
 static inline void qhca_ring_discard(QhcaRing *ring)
 {
@@ -144,7 +145,7 @@ static inline void *qhca_ring_peek(QhcaRing *ring, size_t *len)
     return header + 1;
 }
 
-/* The frame peeked at is done with; nothing if the ring has been destroyed. */
+/* Release the frame peeked at; does nothing if the ring has been destroyed. */
 static inline void qhca_ring_pop(QhcaRing *ring)
 {
     if (ring->peeked) {

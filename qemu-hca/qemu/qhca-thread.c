@@ -1,16 +1,17 @@
 /*
  * qhca adapter: who runs the engine, and when
  *
- * A caller that finds the engine free does its own work at once, as far as
- * inline-budget goes.  What is left, and what was put off because the engine
- * was busy, is for the device's thread.  Nothing gets lost between the two:
- * whoever puts something off tries the lock once more, and whoever drops the
- * lock looks once more for things put off.
+ * A caller that finds the engine free does its own work at once, within
+ * inline-budget.  The device's thread does what is left, and what callers have
+ * deferred because the engine was busy.  No work gets lost between the two: a
+ * caller that has deferred work tries the lock once more, and a thread that has
+ * dropped the lock checks once more for deferred work.
  *
- * Time is QEMU_CLOCK_VIRTUAL, so that a stopped VM does not time out.  The
- * engine's deadlines are a timer of the main loop.  The timer is moved only
- * when a deadline comes before it: retransmission deadlines mostly move away,
- * and one early call of the engine is cheaper than a move for every packet.
+ * Time is QEMU_CLOCK_VIRTUAL, so that a stopped VM does not time out.  A timer
+ * of the main loop serves the engine's deadlines.  The adapter moves the timer
+ * only when a deadline precedes it: retransmission deadlines mostly move into
+ * the future, and one early call of the engine is cheaper than a move for every
+ * packet.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -38,7 +39,7 @@ uint64_t qhca_now(QhcaState *s)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-/* An unplugged device has no bottom half, and may still be on the stack. */
+/* An unplugged device has no bottom half, but may still be on the stack. */
 void qhca_schedule(QhcaState *s)
 {
     QEMUBH *bh = qatomic_read(&s->bh);
@@ -61,7 +62,7 @@ void qhca_kick(QhcaState *s)
 
 /*
  * ------------------------------------------------------------------------
- * In and out of the engine
+ * Entering and leaving the engine
  */
 static bool qhca_nested_in_engine(QhcaState *s)
 {
@@ -81,7 +82,7 @@ static void qhca_locked(QhcaState *s)
     }
 }
 
-/* This thread drops engine_lock; the engine is no longer on its stack. */
+/* This thread drops engine_lock, and the engine has left its stack. */
 static void qhca_release(QhcaState *s)
 {
     if (bql_locked()) {
@@ -144,7 +145,7 @@ bool qhca_enter_soon(QhcaState *s)
     return false;
 }
 
-/* Something that only a slice of work takes away. */
+/* Is there deferred work, which only a slice of work consumes? */
 static bool qhca_put_off(QhcaState *s)
 {
     return qatomic_read(&s->num_doorbells) || !qhca_ring_empty(&s->rx);
@@ -157,16 +158,16 @@ static bool qhca_has_output(QhcaState *s)
 }
 
 /*
- * Interrupts and frames, under the BQL.  Both run code of other devices, which
- * may access this one, reset it, or unplug it.  The caller holds a reference to
- * the device for the last of these.
+ * Deliver interrupts and frames, under the BQL.  Both run code of other
+ * devices, which may access this one, reset it, or unplug it.  Because of the
+ * latter the caller holds a reference to the device.
  */
 static void qhca_deliver(QhcaState *s)
 {
     uint64_t irqs;
 
     if (s->delivering) {
-        qhca_schedule(s);       /* the delivery further up is not disturbed */
+        qhca_schedule(s);       /* do not disturb the delivery further up */
         return;
     }
     s->delivering = true;
@@ -185,7 +186,7 @@ static void qhca_deliver(QhcaState *s)
     s->delivering = false;
 }
 
-/* Drop the lock; true when a slice of work should follow. */
+/* Drop the lock.  Returns whether a slice of work should follow. */
 static bool qhca_unlock(QhcaState *s)
 {
     bool more = s->more && s->running;
@@ -201,8 +202,9 @@ static void qhca_unref_later(void *opaque)
 }
 
 /*
- * Drop a reference that was held across a delivery.  If that unplugged us it may
- * be the last one, and a guarded bottom half looks at its device once more.
+ * Drop a reference that was held across a delivery.  If the delivery has
+ * unplugged the device, this may be the last reference, and the caller may be a
+ * guarded bottom half, which accesses the device once more when it returns.
  */
 void qhca_put(QhcaState *s)
 {
@@ -231,9 +233,10 @@ void qhca_leave(QhcaState *s)
 }
 
 /*
- * Drop the lock, and nothing more: the caller has run no slice, or sees to it
- * that one follows.  A vCPU that rings without the BQL may have found the lock
- * taken meanwhile and deferred its doorbell; it relies on whoever held the lock.
+ * Only drop the lock: the caller has run no slice, or ensures that one
+ * follows.  A vCPU that rings a doorbell without the BQL may have found the
+ * lock taken and deferred the doorbell.  It relies on the holder of the lock to
+ * have it served.
  */
 void qhca_leave_undone(QhcaState *s)
 {
@@ -256,8 +259,9 @@ void qhca_host_raise_irq(void *host, unsigned int vector)
  * Work
  */
 /*
- * Those deferred so far, without doorbell_lock: a doorbell fetches a context,
- * and the fault of that access may ring another one on this very stack.
+ * Ring the doorbells deferred so far.  doorbell_lock is not held meanwhile: a
+ * doorbell fetches a context, and the fault of that access may ring another
+ * doorbell on this very stack.
  */
 static void qhca_take_doorbells(QhcaState *s, uint64_t now)
 {
@@ -279,8 +283,8 @@ static void qhca_take_doorbells(QhcaState *s, uint64_t now)
 }
 
 /*
- * Always a little ahead: the main loop runs timers until none is due, and
- * would never come to anything else.
+ * Arm the timer, always a little in the future: the main loop runs timers until
+ * none is due, and would otherwise do nothing else.
  */
 static void qhca_arm(QhcaState *s, uint64_t now, uint64_t deadline)
 {
@@ -316,7 +320,7 @@ void qhca_slice(QhcaState *s, unsigned int budget)
     trace_qhca_slice(s, budget, result.more, result.deadline);
 }
 
-/* With the engine: first what was put off before, then this one. */
+/* In the engine: ring the deferred doorbells first, and then this one. */
 static void qhca_doorbell_now(QhcaState *s, uint32_t page, uint32_t offset,
                               uint64_t value)
 {
@@ -378,15 +382,17 @@ static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
 }
 
 /*
- * Frames went out on this vCPU, and those they are for may wait for this very
- * processor: a guest that polls for the answer keeps it to itself, and neither
- * a netdev's reader nor our own main loop preempts the vCPU right after it has
- * run, however little it ran.  Without others that are ready this is one system
- * call.  With others that compute the vCPU may lose a whole time slice; then
- * the next doorbells go without, twice as many each time.
+ * Yield the processor after this vCPU has sent frames.  The process that
+ * receives them may wait for this very processor: a guest that polls for the
+ * answer keeps the processor busy, and neither a netdev's reader nor QEMU's own
+ * main loop preempts a vCPU that has just begun to run.  If no other thread is
+ * ready, this costs one system call.  If others compute, the vCPU may lose a
+ * whole time slice; then the next doorbells skip the yield, twice as many each
+ * time.
  *
- * QEMU before 10.2 comes here with the BQL, and it stays taken: whose it is, a
- * vCPU's or another device's that writes to our BAR, is not known here.
+ * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
+ * vCPU has taken it, or another device that writes to this BAR, is not known
+ * here.
  */
 static void qhca_yield(QhcaState *s)
 {
@@ -452,7 +458,7 @@ static void qhca_timer(void *opaque)
 
 /*
  * ------------------------------------------------------------------------
- * The thread, and the bottom half that delivers for it or stands in for it
+ * The thread, and the bottom half that delivers its output or replaces it
  */
 static bool qhca_turn(QhcaState *s)
 {
@@ -473,7 +479,7 @@ static bool qhca_turn(QhcaState *s)
     return more && qatomic_read(&s->running);
 }
 
-/* The netdev may hand over again what it was refused. */
+/* The netdev may hand over the frames again that the device refused. */
 static void qhca_resume_receive(QhcaState *s)
 {
     if (s->rx_stalled && s->nic && qhca_ring_half_free(&s->rx)) {
@@ -500,7 +506,7 @@ static void qhca_bh(void *opaque)
     qhca_put(s);
 }
 
-/* As long as waiting has lately been short, wait awake. */
+/* Poll before sleeping, as long as recent waits have been short. */
 static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
 {
     const uint64_t max = s->poll_max_us * 1000ull;
@@ -534,11 +540,11 @@ static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
 
 /*
  * Ask Linux for short time slices for the calling thread.  A guest's program
- * that polls for a completion keeps its vCPU busy, and with as many vCPUs as
- * processors a frame waits until the scheduler takes one of them away from its
- * vCPU.  Since 6.12 a waking thread of a shorter slice need not wait for the
- * end of a longer one's; its share of the processor stays what it was.  Other
- * scheduling policies, and older kernels, are left as they are.
+ * that polls for a completion keeps its vCPU busy.  With as many vCPUs as
+ * processors a frame then waits until the scheduler preempts one of them.
+ * Since Linux 6.12 a waking thread with a shorter slice need not wait for the
+ * end of a longer one; its share of the processor stays the same.  This leaves
+ * other scheduling policies and older kernels as they are.
  */
 static void qhca_thread_slice(uint32_t us)
 {
@@ -619,7 +625,7 @@ void qhca_thread_init(QhcaState *s)
 
 void qhca_thread_finalize(QhcaState *s)
 {
-    /* Not at unplug: a delivery in which we are unplugged still has its frame. */
+    /* Not at unplug: a delivery that causes the unplug still uses its frame. */
     qhca_ring_destroy(&s->tx);
     qhca_ring_destroy(&s->rx);
     qemu_event_destroy(&s->wake);
@@ -645,7 +651,7 @@ void qhca_thread_start(QhcaState *s)
                        QEMU_THREAD_JOINABLE);
 }
 
-/* After this nobody runs the engine but who calls it with the BQL. */
+/* When this returns, only callers with the BQL run the engine. */
 void qhca_thread_stop(QhcaState *s)
 {
     qatomic_set(&s->quit, true);

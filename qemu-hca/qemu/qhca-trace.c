@@ -74,7 +74,7 @@ void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
     }
 }
 
-/* Events may be switched on at any time; ask now and then which are. */
+/* Trace events may be enabled at any time, so this checks from time to time. */
 void qhca_trace_refresh(QhcaState *s)
 {
     const struct {
