@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Address handles: the address vector lives here and is copied into each
- * datagram's work request.  The kernel only finds the next hop's MAC.
+ * Address handles.  The provider keeps the address vector and copies it into
+ * each datagram's work request.  The kernel only resolves the next hop's MAC
+ * address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct ibv_ah *qhca_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct qhca_ucmd_create_ah_resp resp = {};
 	struct qhca_ah *ah;
 
-	/* On Ethernet there is no address without a GRH. */
+	/* On Ethernet an address needs a GRH. */
 	if (!attr->is_global) {
 		errno = EINVAL;
 		return NULL;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Completion queues: their life, resizing and removal of completions.
+ * Completion queues: creation and destruction, resizing, removal of
+ * completions.
  *
- * Resizing.  A new ring is hung behind the present one before the kernel is
- * asked.  The device writes QHCA_CQE_RESIZED as the last entry of the old
- * ring and goes on in slot 0 of the new one with phase 1; pollers that reach
- * that entry move on.  Completions are never copied, the queue is not locked
- * while the kernel works, and a second resize may come before the first has
- * been noticed.  The device counts on, so that what it is told (record, arm)
- * is a ring's base plus the index within the ring; the base is known once all
- * before it has been read.
+ * Resizing.  The provider appends a new ring to the present one before it calls
+ * the kernel.  The device writes QHCA_CQE_RESIZED as the last entry of the old
+ * ring and goes on in slot 0 of the new one with phase 1; a poller that reaches
+ * that entry changes to the new ring.  Completions are never copied, the queue
+ * is not locked while the kernel works, and a second resize may begin before a
+ * poller has reached the end of the first ring.  The device's index does not
+ * start anew.  So the index in the record and in an arm doorbell is the ring's
+ * base plus the index in the ring.  The base is known once all entries before
+ * it have been read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@
 #include "qhca-abi.h"
 #include "qhcadv.h"
 
-/* Entries of a ring beyond the completions that it is to hold. */
+/* Entries of a ring beyond the completions that it must hold. */
 #define QHCA_CQ_SPARE		1	/* QHCA_CQE_RESIZED */
 #define QHCA_CQ_SPARE_RESIZED	2	/* the device refuses a resize that would
 					   leave the new ring no room */
@@ -48,11 +50,11 @@ static uint32_t ring_end(const struct qhca_cq_ring *ring)
 }
 
 /**
- * qhca_cq_ring_new - an empty ring of completions and its record
+ * qhca_cq_ring_new - allocate an empty ring of completions and its record
  * @ctx: context
- * @pd: domain whose allocator to use, or NULL
+ * @pd: parent domain whose allocator is used, or NULL
  * @cqe: completions it must hold
- * @spare: entries to have besides, if the device's largest ring allows
+ * @spare: further entries, as far as the device's largest ring allows
  *
  * Returns NULL with errno set on failure.
  */
@@ -96,7 +98,7 @@ struct qhca_cq_ring *qhca_cq_ring_new(struct qhca_context *ctx,
 }
 
 /**
- * qhca_cq_ring_free - free a ring that the device has left
+ * qhca_cq_ring_free - free a ring that the device does not use any more
  * @ring: ring
  */
 void qhca_cq_ring_free(struct qhca_cq_ring *ring)
@@ -111,10 +113,11 @@ static uint32_t ring_capacity(const struct qhca_cq_ring *ring)
 }
 
 /**
- * qhca_cq_publish - tell the device how far completions have been read
+ * qhca_cq_publish - store for the device how far completions have been read
  * @cq: CQ, locked
  *
- * In memory only: the device looks when the queue seems to be filling up.
+ * The index is only stored in memory: the device reads it when the queue seems
+ * to fill up.
  */
 void qhca_cq_publish(struct qhca_cq *cq)
 {
@@ -125,7 +128,7 @@ void qhca_cq_publish(struct qhca_cq *cq)
 }
 
 /**
- * qhca_cq_next_ring - go on in the next ring, QHCA_CQE_RESIZED having been read
+ * qhca_cq_next_ring - change to the next ring after reading QHCA_CQE_RESIZED
  * @cq: CQ, locked
  * @base: free-running index of the next ring's first entry, from the marker
  */
@@ -138,13 +141,14 @@ void qhca_cq_next_ring(struct qhca_cq *cq, uint32_t base)
 	cq->ring = ring->next;
 	cq->ring->base = base;
 	qhca_cq_ring_free(ring);
-	/* Even if nothing else is there: an arm must not find this unread. */
+	/* The marker counts as read, even if the next ring has no entry yet. */
 	qhca_cq_publish(cq);
 }
 
 /*
- * Index after the last completion that a poll would return now.  The entry that
- * ends a ring is left out: what follows it is in another ring.
+ * The index after the last completion that a poll would return now.  It does
+ * not include the entry that ends a ring, since what follows is in another
+ * ring.
  */
 static uint32_t seen(const struct qhca_cq_ring *ring)
 {
@@ -157,11 +161,11 @@ static uint32_t seen(const struct qhca_cq_ring *ring)
 }
 
 /*
- * Does the device say that it is armed for as much?  Then it has yet to raise
- * the event, for it clears the word before, and no doorbell is needed.  With
- * completions in the ring that event may be for one of these, and a new one is
- * asked for.  During a resize the device may be in the next ring already, and the
- * word in that ring's record.
+ * Is the CQ already armed for at least what is asked for?  The device clears
+ * the word before it raises the event, so the event is then yet to come, and no
+ * doorbell is needed.  If there are completions in the ring, the event may be
+ * for one of these, so the provider arms anew.  During a resize the device may
+ * be in the next ring already, and the word is in that ring's record.
  */
 static bool is_armed(const struct qhca_cq_ring *ring, bool solicited)
 {
@@ -177,10 +181,10 @@ static bool is_armed(const struct qhca_cq_ring *ring, bool solicited)
 }
 
 /*
- * The event is for a completion added after the request: a program that takes
- * one event, arms and then polls once must not get another event for what it
- * polls.  Who holds the lock may be this thread, between start_poll and
- * end_poll; the event then comes for any completion not yet consumed.
+ * The event must be for a completion that is added after the request: a program
+ * that takes one event, arms and then polls once must not get another event for
+ * what it polls.  This thread may hold the lock itself, between start_poll and
+ * end_poll; then the event is raised for any completion not yet consumed.
  */
 int qhca_arm_cq(struct ibv_cq *ibcq, int solicited)
 {
@@ -205,7 +209,7 @@ static void drop_cqe(const struct qhca_cqe *cqe)
 	uint32_t flags = le32toh(cqe->flags);
 	const struct qhca_qp *qp;
 
-	/* The SRQ outlives the QP and wants its slot back. */
+	/* The SRQ outlives the QP, so its slot must be freed. */
 	if ((flags & (QHCA_CQE_SRQ | QHCA_CQE_XRC)) == QHCA_CQE_SRQ) {
 		qp = (const void *)(uintptr_t)le64toh(cqe->handle);
 		qhca_srq_free_slot(to_qsrq(qp->vqp.qp.srq),
@@ -225,7 +229,7 @@ static void move_cqe(struct qhca_cq_ring *ring, uint32_t to, uint32_t from)
 	cqe->flags = htole32(flags);
 }
 
-/* From the newest to the oldest, closing each gap with what is kept. */
+/* Go from the newest to the oldest, and move kept entries into the gaps. */
 static void clean_ring(struct qhca_cq_ring *ring, const void *owner)
 {
 	uint32_t from = ring_end(ring);
@@ -263,7 +267,8 @@ static void clean_cq(struct qhca_cq *cq, const void *owner)
  * @recv_cq: CQ or NULL; may be the same
  * @owner: handle of the completions: a QP, or an XRC SRQ
  *
- * After the device has acknowledged that it writes no more of them.
+ * Must be called after the device has acknowledged that it writes no more of
+ * them.
  */
 void qhca_cq_clean(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
 		   const void *owner)
@@ -452,7 +457,7 @@ int qhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
-/* Hang @ring last, unless more completions wait than it would hold. */
+/* Append @ring, unless more completions wait than it could hold. */
 static int append_ring(struct qhca_cq *cq, struct qhca_cq_ring *ring)
 {
 	struct qhca_cq_ring *last;
@@ -485,7 +490,7 @@ static void remove_last_ring(struct qhca_cq *cq)
 	qhca_unlock(&cq->lock);
 }
 
-/* Leave rings in which nothing but QHCA_CQE_RESIZED is unread. */
+/* Leave rings in which only QHCA_CQE_RESIZED is unread. */
 static void skip_finished_rings(struct qhca_cq *cq)
 {
 	const struct qhca_cqe *cqe;
@@ -541,7 +546,7 @@ int qhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (!ring)
 		return errno;
 
-	/* Rings must hang in the order in which the device gets them. */
+	/* The rings must be in the order in which the device gets them. */
 	pthread_mutex_lock(&cq->resize_lock);
 
 	ret = append_ring(cq, ring);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Device memory: allocated by the kernel, mapped, and copied to and from by the
- * processor.
+ * Device memory.  The kernel allocates it, and the provider maps it and copies
+ * to and from it with the processor.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "qhca.h"
 
-/* Words that offset and length are multiples of, as on other devices. */
+/* Offset and length must be multiples of this, as on other devices. */
 #define QHCA_DM_ALIGN 4
 
 static bool qhca_dm_holds(const struct qhca_dm *dm, uint64_t offset,
@@ -38,7 +38,7 @@ static int qhca_memcpy_to_dm(struct ibv_dm *ibdm, uint64_t offset,
 		memcpy(&word, (const uint8_t *)from + i, sizeof(word));
 		*(volatile uint32_t *)(to + i) = word;
 	}
-	/* Out of the write-combining buffers before the caller goes on. */
+	/* Flush the write-combining buffers before the caller goes on. */
 	mmio_flush_writes();
 	return 0;
 }
@@ -61,7 +61,7 @@ static int qhca_memcpy_from_dm(void *to, struct ibv_dm *ibdm, uint64_t offset,
 	return 0;
 }
 
-/* Into the process; 0 or an errno value. */
+/* Map device memory into the process.  Returns 0 or an errno value. */
 static int map_dm(struct qhca_dm *dm, struct ibv_context *context,
 		  size_t length, uint64_t offset)
 {
@@ -114,7 +114,7 @@ err_free:
 	return NULL;
 }
 
-/* Memory that another process has allocated in the context. */
+/* Import memory that another process has allocated in the context. */
 struct ibv_dm *qhca_import_dm(struct ibv_context *context, uint32_t handle)
 {
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DM, QHCA_IB_METHOD_DM_QUERY,
@@ -157,7 +157,7 @@ void qhca_unimport_dm(struct ibv_dm *ibdm)
 	free(dm);
 }
 
-/* The kernel first: it refuses while there are regions. */
+/* The kernel is called first, as it refuses while there are regions. */
 int qhca_free_dm(struct ibv_dm *ibdm)
 {
 	struct qhca_dm *dm = to_qdm(ibdm);

@@ -54,7 +54,7 @@ int qhca_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
-/* Whoever allocated a domain deallocates it; here it is only spoken of. */
+/* Import a domain.  Whoever has allocated it deallocates it. */
 struct ibv_pd *qhca_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct qhca_pd *pd;
@@ -115,7 +115,7 @@ qhca_alloc_parent_domain(struct ibv_context *context,
 		return NULL;
 	}
 
-	/* Memory has to come from and go back to one and the same owner. */
+	/* Memory goes back to the allocator that it came from. */
 	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) &&
 	    (!attr->alloc || !attr->free)) {
 		errno = EINVAL;

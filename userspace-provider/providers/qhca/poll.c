@@ -7,7 +7,7 @@
 
 #include "qhca.h"
 
-/* What the work request of a completion was; receive opcodes are verbs'. */
+/* Opcodes of send requests, by the device's opcode. */
 static const uint8_t qhca_wc_opcode[QHCA_WQE_NUM_OPCODES] = {
 	[QHCA_WQE_SEND]		= IBV_WC_SEND,
 	[QHCA_WQE_SEND_IMM]	= IBV_WC_SEND,
@@ -50,7 +50,7 @@ static unsigned int cqe_wc_flags(const struct qhca_cqe *cqe)
 	       (flags & QHCA_CQE_GRH ? IBV_WC_GRH : 0);
 }
 
-/* Free what the work request held in its ring. */
+/* Free the slot of the work request in its ring. */
 static void release_wqe(const struct qhca_cqe *cqe)
 {
 	void *owner = (void *)(uintptr_t)le64toh(cqe->handle);
@@ -59,7 +59,7 @@ static void release_wqe(const struct qhca_cqe *cqe)
 	struct qhca_qp *qp = owner;
 
 	if (flags & QHCA_CQE_REQUESTER)
-		/* Also those before it that asked for no completion. */
+		/* This also frees earlier requests that were not signalled. */
 		atomic_store_explicit(&qp->sq.ci, wqe + 1,
 				      memory_order_release);
 	else if (flags & QHCA_CQE_XRC)
@@ -71,7 +71,7 @@ static void release_wqe(const struct qhca_cqe *cqe)
 				      memory_order_release);
 }
 
-/* The oldest unread completion, counted as read, or NULL. */
+/* Consume the oldest unread completion; NULL if there is none. */
 static const struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 {
 	struct qhca_cq_ring *ring;
@@ -86,7 +86,10 @@ static const struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 			return NULL;
 
 		udma_from_device_barrier();
-		/* A batch that never ends must not seem to fill the ring. */
+		/*
+		 * In a long batch the device must see the progress, or the ring
+		 * seems full.
+		 */
 		if (unlikely(!(ring->ci & (ring->depth / 2 - 1))))
 			qhca_cq_publish(cq);
 		ring->ci++;
@@ -200,7 +203,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 	return le32toh(to_qcq_ex(ibcq)->cur->byte_len);
 }
 
-/* An invalidated key, in host order, is read through the same call. */
+/* The same call returns an invalidated key, in host order. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
 	const struct qhca_cqe *cqe = to_qcq_ex(ibcq)->cur;
@@ -246,7 +249,7 @@ static uint16_t read_cvlan(struct ibv_cq_ex *ibcq)
 }
 
 /**
- * qhca_cq_set_ex_ops - make a CQ's extended face
+ * qhca_cq_set_ex_ops - set the operations of ibv_cq_ex
  * @cq: CQ
  * @wc_flags: IBV_WC_EX_* that the user will read
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory of the pool.  The kernel knows by its address which memory is the
- * pool's, so ibv_reg_mr() needs nothing from here.
+ * Memory of the pool.  The kernel recognises such memory by its address, so
+ * ibv_reg_mr() needs no support here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ err_free:
 	return NULL;
 }
 
-/* The kernel first: it refuses while there are regions. */
+/* The kernel is called first, as it refuses while there are regions. */
 int qhcadv_free_pool(struct ibv_context *context, struct qhcadv_pool_mem *mem)
 {
 	int ret;

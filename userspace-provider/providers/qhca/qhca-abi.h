@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The driver's part of each uverbs command, joined to the core's.
+ * uverbs commands: the driver's part of each, behind the core's.
  */
 #ifndef __QHCA_ABI_H__
 #define __QHCA_ABI_H__

@@ -16,8 +16,9 @@
 #include "qhcadv.h"
 
 /*
- * The kernel driver has no number in enum rdma_driver_id.  The RDMA device's
- * parent is the PCI function; were it the auxiliary device, its name serves.
+ * The kernel driver has no number in enum rdma_driver_id, so devices are
+ * matched by their parent, the PCI function.  If the parent were the auxiliary
+ * device, its name would match.
  */
 static const struct verbs_match_ent qhca_match_table[] = {
 	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
@@ -137,7 +138,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.unimport_pd = qhca_unimport_pd,
 };
 
-/* What the kernel says of a context, new or another process's. */
+/* Take over the kernel's description of a new or imported context. */
 static int set_context(struct qhca_context *ctx,
 		       const struct qhca_alloc_ucontext_resp *resp)
 {
@@ -187,7 +188,9 @@ err_free:
 	return NULL;
 }
 
-/* A context that another process, or another part of this one, has made. */
+/*
+ * Import a context that another process, or another part of this one, has made.
+ */
 static struct verbs_context *qhca_import_context(struct ibv_device *device,
 						 int cmd_fd)
 {

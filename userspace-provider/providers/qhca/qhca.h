@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * qhca provider: objects and what the files of the provider give each other.
+ * qhca provider: objects, and declarations that the provider's files share.
  *
- * Locks, outermost first: CQ or SRQ resize mutex, CQ lock (of two CQs the one
- * with the lower number first), SRQ lock or a QP's receive lock.  A poller frees
- * ring slots by storing an atomic index that the poster reads, and so needs
- * neither of a QP's locks; it passes through the receive lock once when it
- * learns that the QP is in error.
+ * Locks, outermost first:  CQ or SRQ resize mutex, CQ lock (of two CQs the one
+ * with the lower number first), SRQ lock or a QP's receive lock.  A poller
+ * frees ring slots by storing an atomic index that posters read, so it needs
+ * neither of a QP's locks.  Only when it learns that the QP is in error, it
+ * takes and drops the receive lock once.
  */
 #ifndef __QHCA_H__
 #define __QHCA_H__
@@ -25,14 +25,16 @@
 
 #include <qhca/qhca_hw.h>
 
-/* What a parent domain's allocator is asked for. */
+/* Types of queues, for a parent domain's allocator. */
 enum qhca_resource {
 	QHCA_RESOURCE_CQ = 1,
 	QHCA_RESOURCE_QP = 2,
 	QHCA_RESOURCE_SRQ = 3,
 };
 
-/* A lock that is left out where the user promised to use one thread only. */
+/*
+ * A lock that does nothing if the program has promised to use one thread only.
+ */
 struct qhca_lock {
 	pthread_spinlock_t lock;
 	bool needed;
@@ -62,8 +64,8 @@ struct qhca_td {
 };
 
 /*
- * A protection domain, or a parent domain, which stands for the protection
- * domain it was made of and adds a thread domain and an allocator.
+ * A protection domain, or a parent domain, which refers to the protection
+ * domain that it was made of and adds a thread domain and an allocator.
  */
 struct qhca_pd {
 	struct ibv_pd pd;
@@ -77,7 +79,7 @@ struct qhca_pd {
 	void *pd_context;
 };
 
-/* Memory that the device reaches: the rings of a queue and its record. */
+/* Memory shared with the device: the rings of a queue and its record. */
 struct qhca_umem {
 	void *addr;
 	size_t length;
@@ -99,9 +101,9 @@ struct qhca_ah {
 };
 
 /*
- * One ring of completions.  A CQ has one, and further ones in order while it
- * is being resized: the device ends a ring with QHCA_CQE_RESIZED and goes on
- * at the start of the next.
+ * One ring of completions.  A CQ has one ring, and further rings in order while
+ * it is being resized: the device ends a ring with QHCA_CQE_RESIZED and goes on
+ * at the start of the next one.
  */
 struct qhca_cq_ring {
 	struct qhca_umem mem;
@@ -160,7 +162,7 @@ struct qhca_srq {
 	struct qhca_srq_record *new_rec;
 };
 
-/* What an SRQ is to grow into. */
+/* The larger ring of an SRQ that is being resized. */
 struct qhca_srq_grow {
 	struct qhca_umem mem;
 	uint32_t rec_offset;
@@ -278,7 +280,7 @@ static inline void qhca_store(__le32 *p, uint32_t value)
 			      memory_order_relaxed);
 }
 
-/* As qhca_store(), after everything the caller has read and written. */
+/* As qhca_store(), ordered after all earlier accesses of the caller. */
 static inline void qhca_store_release(__le32 *p, uint32_t value)
 {
 	udma_to_device_barrier();
@@ -288,10 +290,10 @@ static inline void qhca_store_release(__le32 *p, uint32_t value)
 }
 
 /*
- * What was stored before is seen by the device before what is loaded after is
- * read.  C11's fence is for processors: on x86 it may be a locked instruction,
- * which an emulator of a machine with one processor need not make a barrier for
- * the threads of its devices.
+ * A full barrier towards the device: stores before it are visible before loads
+ * after it.  C11's fence is for processors.  On x86 it may be a locked
+ * instruction, which an emulator of a machine with one processor need not
+ * implement as a barrier towards the threads of its devices.
  */
 static inline void qhca_store_load_barrier(void)
 {
@@ -302,7 +304,7 @@ static inline void qhca_store_load_barrier(void)
 #endif
 }
 
-/* Ring a doorbell of the context's page; memory written before is seen. */
+/* Ring a doorbell of the context's page, after all earlier stores. */
 static inline void qhca_doorbell(struct qhca_context *ctx, size_t offset,
 				 uint32_t low, uint32_t high)
 {

@@ -15,11 +15,11 @@
 extern "C" {
 #endif
 
-/* Is this a qhca device, for which alone the calls below work? */
+/* Is this a qhca device?  The functions below work only for such devices. */
 bool qhcadv_is_supported(struct ibv_device *device);
 
 /*
- * What the pool has.  @comp_mask is output and has no bits yet.
+ * Size of the pool.  @comp_mask is output and has no bits yet.
  */
 struct qhcadv_pool_attr {
 	uint64_t comp_mask;
@@ -37,8 +37,8 @@ int qhcadv_query_pool(struct ibv_context *context,
 		      struct qhcadv_pool_attr *attr, uint32_t inlen);
 
 /*
- * Memory of the pool, all zeroes.  It is the context's: a child process has
- * none of it.
+ * Memory of the pool, filled with zeroes.  It belongs to the context, and a
+ * child process does not inherit it.
  */
 struct qhcadv_pool_mem {
 	void *addr;
@@ -47,11 +47,11 @@ struct qhcadv_pool_mem {
 	uint32_t handle;
 };
 
-/* NULL and errno: ENOSPC if no block has so much left in one piece. */
+/* Returns NULL with errno ENOSPC if no block has so much left in one piece. */
 struct qhcadv_pool_mem *qhcadv_alloc_pool(struct ibv_context *context,
 					  size_t length);
 
-/* 0 or an errno: EBUSY if regions are still registered on it. */
+/* Returns 0 or an errno: EBUSY while regions are registered on the memory. */
 int qhcadv_free_pool(struct ibv_context *context, struct qhcadv_pool_mem *mem);
 
 enum qhcadv_queue_attr_mask {
@@ -59,9 +59,10 @@ enum qhcadv_queue_attr_mask {
 };
 
 /*
- * When the device looks anew how far software is with a queue.  @threshold is a
- * number of entries, 1 to the queue's depth: of a CQ those in use, past which
- * the device looks; of receive queues and SRQs those left, below which it does.
+ * When the device reads the software index of a queue again.  @threshold is a
+ * number of entries, from 1 to the queue's depth.  The device reads the index
+ * of a CQ when more entries than this seem to be in use, and the index of a
+ * receive queue or SRQ when fewer seem to be left.
  */
 struct qhcadv_queue_attr {
 	uint64_t comp_mask;	/* QHCADV_QUEUE_ATTR_*: what is given */
@@ -70,9 +71,10 @@ struct qhcadv_queue_attr {
 };
 
 /*
- * As ibv_create_cq_ex(), ibv_create_qp_ex() and ibv_create_srq_ex(), with more
- * to say of the CQ, the QP's receive queue or the SRQ; @inlen is sizeof(*queue).
- * NULL and errno: EINVAL also if the threshold is none that the queue may have.
+ * As ibv_create_cq_ex(), ibv_create_qp_ex() and ibv_create_srq_ex(), with
+ * further attributes of the CQ, the QP's receive queue or the SRQ; @inlen is
+ * sizeof(*queue).  They return NULL and set errno, to EINVAL also if the queue
+ * cannot have such a threshold.
  */
 struct ibv_cq_ex *qhcadv_create_cq(struct ibv_context *context,
 				   struct ibv_cq_init_attr_ex *attr,

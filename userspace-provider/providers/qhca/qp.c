@@ -16,9 +16,10 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /*
- * A slot is free only when its completion has been read, and programs with one
- * request outstanding post the next when they know of the first's end by other
- * means: the answer from the peer.
+ * A slot becomes free only when the program has read its completion.  Yet a
+ * program with one outstanding request may post the next one before: it may
+ * know from the peer's answer that the first has completed.  So the queue has
+ * slots to spare.
  */
 #define QHCA_MIN_SQ_DEPTH 16
 
@@ -75,8 +76,8 @@ static size_t wq_bytes(const struct qhca_wq *wq)
  * qhca_qp_init_rings - size and allocate the rings of a QP and its record
  * @qp: QP, pd set
  * @ctx: context
- * @cap: what is asked for; becomes what there is
- * @has_rq: it has a receive queue of its own
+ * @cap: requested capacities on entry, granted ones on return
+ * @has_rq: the QP has a receive queue of its own
  *
  * Returns 0 or an errno value.
  */
@@ -220,7 +221,7 @@ static int create_qp(struct ibv_context *context, struct qhca_qp *qp,
 			return ret;
 	}
 
-	/* A target has no queue of its own and may belong to no process. */
+	/* An XRC target has no queue of its own and belongs to no process. */
 	if (qp->type != QHCA_QPT_XRC_TGT) {
 		qp->pd = to_qpd(attr->pd);
 		ret = qhca_qp_init_rings(qp, ctx, &attr->cap,
@@ -327,7 +328,7 @@ struct ibv_qp *qhca_open_qp(struct ibv_context *context,
 	return &qp->vqp.qp;
 }
 
-/* Of an XRC pair the CQs that it does not use may be anything. */
+/* An XRC QP may be created with CQs that it does not use. */
 static void clean_cqs(struct qhca_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
@@ -340,7 +341,7 @@ static void clean_cqs(struct qhca_qp *qp)
 		      qp);
 }
 
-/* The device has forgotten all requests: begin again at index 0. */
+/* In RESET the device has discarded all requests: start at index 0. */
 static void reset_rings(struct qhca_qp *qp)
 {
 	clean_cqs(qp);
@@ -360,15 +361,17 @@ static void reset_rings(struct qhca_qp *qp)
  * qhca_qp_in_error - a QP is or may be in state ERR
  * @qp: QP
  *
- * In ERR the device flushes new posts when it is rung.  Send posts ring by
- * themselves, receive posts do so from here on; those that crossed with the
- * state's change are covered by the doorbell rung here.  Having had the lock
- * puts each receive post either before it, and then that doorbell is for it
- * too, or after it, and then the post sees in_error.
+ * In ERR the device flushes new requests when a doorbell is rung.  Send posts
+ * ring anyway, and receive posts do so from now on.  The doorbell rung here is
+ * for posts that happened at the same time as the change of state.  This
+ * function takes the receive lock: a receive post that precedes it is covered
+ * by that doorbell, and one that follows it sees in_error.
  */
 void qhca_qp_in_error(struct qhca_qp *qp)
 {
-	/* Two that learn it at once both ring, which does no harm. */
+	/*
+	 * Two threads that learn of it at once both ring, which does no harm.
+	 */
 	if (!qp->rec || atomic_load(&qp->in_error))
 		return;
 	atomic_store(&qp->in_error, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the direct verbs that make queues are told beside the attributes.
+ * Queue attributes of the direct verbs that create queues.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -37,15 +37,15 @@ static int read_threshold(struct ibv_context *context,
 }
 
 /**
- * qhca_queue_threshold - the threshold asked for
- * @context: of the queue to be made
- * @attr: what the caller gives, of its version
- * @inlen: bytes of it
+ * qhca_queue_threshold - read the threshold that the caller asks for
+ * @context: context of the queue to be created
+ * @attr: attributes of the caller, in the caller's version of the structure
+ * @inlen: bytes of @attr
  * @threshold: set to the threshold, or to 0 if none is given
  *
- * That it fits the queue is for the kernel to say.
+ * The kernel checks whether the threshold fits the queue.
  *
- * Return: whether it is good; if not, errno is set
+ * Return: whether @attr is valid; if not, errno is set
  */
 bool qhca_queue_threshold(struct ibv_context *context,
 			  const struct qhcadv_queue_attr *attr, uint32_t inlen,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Posting to a QP's own receive queue: memory only, and no doorbell unless
- * the device has to be told to flush.
+ * Posting to a QP's own receive queue.  This only writes memory, and rings no
+ * doorbell unless the device has to flush.
  */
 #include <errno.h>
 
@@ -39,7 +39,7 @@ int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	if (pi != rq->pi) {
 		rq->pi = pi;
 		qhca_store_release(&qp->rec->rq_pi, pi);
-		/* what the lock would order: see qhca_qp_in_error() */
+		/* in place of the lock's order, see qhca_qp_in_error() */
 		if (!rq->lock.needed)
 			qhca_store_load_barrier();
 		if (unlikely(atomic_load_explicit(&qp->in_error,

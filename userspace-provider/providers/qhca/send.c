@@ -3,10 +3,10 @@
  * Posting to the send queue.
  *
  * Doorbells.  The device keeps record.sq_active non-zero while it works on a
- * queue and looks at record.sq_pi once more after clearing it.  So after
- * sq_pi has been stored, and only then, sq_active is read: if it is non-zero
- * the device has yet to look and no doorbell is needed; if both sides did it
- * in any other order, each could miss what the other wrote.
+ * queue, and reads record.sq_pi once more after it has cleared sq_active.  The
+ * provider first stores sq_pi and then reads sq_active.  If that is non-zero,
+ * the device has yet to read sq_pi, and no doorbell is needed.  In any other
+ * order each side could miss what the other has written.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@
 #define XRC	(1u << QHCA_QPT_XRC_INI)
 #define RAW	(1u << QHCA_QPT_RAW)
 
-/* What a work request carries besides its operation. */
+/* Further parts of a work request. */
 #define HAS_SGES	0x01u
 #define HAS_INLINE	0x02u	/* its data may be inline */
 #define HAS_IMM		0x04u
@@ -131,7 +131,7 @@ static int build_wqe(const struct qhca_qp *qp, struct qhca_sq_wqe *wqe,
 	if (op->parts & HAS_ATOMIC)
 		build_atomic(wqe, wr);
 	if (op->parts & HAS_BIND) {
-		/* Windows of type 1 are bound by ibv_bind_mw() alone. */
+		/* Only ibv_bind_mw() binds windows of type 1. */
 		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2 ||
 		    !qhca_wqe_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
 				   &wr->bind_mw.bind_info))

@@ -2,11 +2,11 @@
 /*
  * Shared receive queues.
  *
- * Slots come back in any order, so they form a list through their `next`
- * fields rather than a ring.  The device follows `next` from slot 0; software
- * fills from @head and appends what it gets back behind @tail.  The last free
- * slot is never filled, for its `next` is not known yet: the list needs one
- * slot more than may be posted.
+ * Slots become free in any order, so they form a list by their `next` fields
+ * rather than a ring.  The device follows `next` from slot 0.  Software fills
+ * slots from the head of the list on and appends free ones behind its tail.  It
+ * never fills the last free slot, because the `next` of that one is not known
+ * yet; so the list needs one slot more than may be posted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct qhca_rq_wqe *srq_slot(const struct qhca_srq *srq, uint32_t slot)
 	return slot_of(srq->ring, srq, slot);
 }
 
-/* Slots that go on behind each other, from @first to the ring's last. */
+/* Link the slots from @first to the ring's last one after the other. */
 static void link_slots(void *ring, const struct qhca_srq *srq, uint32_t first,
 		       uint32_t depth)
 {
@@ -99,7 +99,7 @@ static void srq_fini_ring(struct qhca_srq *srq)
 }
 
 /**
- * qhca_srq_free_slot - take a slot back, its completion having been read
+ * qhca_srq_free_slot - free a slot whose completion has been read
  * @srq: SRQ
  * @slot: slot number
  */
@@ -267,16 +267,17 @@ struct ibv_srq *qhca_create_srq(struct ibv_pd *pd,
 }
 
 /*
- * Resizing.  Slots keep their numbers, so a larger ring with the same contents
- * serves the device as well, and it may change over at any time between
- * grow_begin() and grow_end(): until then what is posted and freed goes to both.
+ * Resizing.  Slots keep their numbers, so the device can use a larger ring with
+ * the same contents, and may change to it at any time between grow_begin() and
+ * grow_end().  In between, posting and freeing slots writes to both rings.
  */
 
 /**
- * qhca_srq_grow_begin - make room for more slots, all alike in both rings
+ * qhca_srq_grow_begin - allocate a larger ring with the contents of the present
+ * one
  * @srq: SRQ; resize_lock held, not growing
  * @ctx: context
- * @max_wr: requests it must hold, more than it does
+ * @max_wr: requests it must hold, more than now
  * @grow: filled in, for qhca_srq_grow_end()
  *
  * Returns 0 or an errno value.
@@ -305,7 +306,7 @@ int qhca_srq_grow_begin(struct qhca_srq *srq, struct qhca_context *ctx,
 }
 
 /**
- * qhca_srq_grow_end - go on in one of the two rings, and free the other
+ * qhca_srq_grow_end - keep one of the two rings, and free the other
  * @srq: SRQ
  * @grow: as qhca_srq_grow_begin() filled it in
  * @moved: whether the device has moved to the new ring
@@ -347,7 +348,7 @@ static int grow_cmd(struct qhca_srq *srq, const struct qhca_srq_grow *grow,
 				  &cmd.ibv_cmd, sizeof(cmd));
 }
 
-/* It grows as asked, and never shrinks: it may hold more than was asked for. */
+/* An SRQ never shrinks: it may hold more requests than was asked for. */
 int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct qhca_context *ctx = to_qctx(ibsrq->context);
@@ -373,7 +374,7 @@ int qhca_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	ret = qhca_srq_grow_begin(srq, ctx, attr->max_wr, &grow);
 	if (ret)
 		goto out;
-	/* The limit by a command of its own: it may fail without the other. */
+	/* The limit takes a command of its own, which may fail by itself. */
 	ret = grow_cmd(srq, &grow, attr);
 	qhca_srq_grow_end(srq, &grow, !ret);
 	mask &= ~IBV_SRQ_MAX_WR;
@@ -400,7 +401,7 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	if (ret)
 		return ret;
 
-	/* Those of a basic SRQ went with its QPs. */
+	/* A basic SRQ's completions have been removed with its QPs. */
 	if (srq->vsrq.srq_type == IBV_SRQT_XRC)
 		qhca_cq_clean(NULL, to_qcq(srq->vsrq.cq), srq);
 

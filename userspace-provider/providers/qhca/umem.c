@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory of queues: page aligned, zeroed, kept out of a forked child so that
- * the device and the parent go on seeing the same pages.
+ * Memory of queues.  It is page aligned and zeroed, and a forked child does not
+ * inherit it, so that the device and the parent keep using the same pages.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int umem_alloc_custom(struct qhca_umem *mem, struct qhca_pd *pd,
 	if (mem->addr == IBV_ALLOCATOR_USE_DEFAULT)
 		return EAGAIN;
 
-	/* A stale completion would be taken for one of the device's. */
+	/* Old contents could be taken for a completion of the device. */
 	memset(mem->addr, 0, mem->length);
 	mem->owner = pd;
 	atomic_fetch_add(&pd->users, 1);
@@ -28,13 +28,12 @@ static int umem_alloc_custom(struct qhca_umem *mem, struct qhca_pd *pd,
 }
 
 /**
- * qhca_umem_alloc - memory for the rings and record of one queue
+ * qhca_umem_alloc - allocate memory for the rings and record of one queue
  * @mem: filled in
  * @ctx: context
- * @pd: domain the queue is made in, whose allocator is asked if it has one;
- *	may be NULL
+ * @pd: domain of the queue, whose allocator is used if it has one; may be NULL
  * @length: bytes, rounded up to pages
- * @resource: what it is for, told to the allocator
+ * @resource: type of the queue, passed to the allocator
  *
  * Returns 0 or an errno value.
  */
@@ -66,7 +65,7 @@ int qhca_umem_alloc(struct qhca_umem *mem, struct qhca_context *ctx,
 }
 
 /**
- * qhca_umem_free - give back what qhca_umem_alloc() made
+ * qhca_umem_free - free the memory of qhca_umem_alloc()
  * @mem: memory the device no longer uses
  */
 void qhca_umem_free(struct qhca_umem *mem)

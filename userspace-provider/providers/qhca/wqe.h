@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Writing work requests: the parts from which both posting interfaces put
- * theirs together.
+ * Writing work requests: functions that both posting interfaces use.
  */
 #ifndef __QHCA_WQE_H__
 #define __QHCA_WQE_H__
@@ -49,7 +48,7 @@ static inline uint32_t qhca_rwqe_max_sge(const struct qhca_context *ctx,
 	return fit < ctx->max_sge ? fit : ctx->max_sge;
 }
 
-/* The `next` of a shared queue's slot is left as it is. */
+/* This does not change the `next` of an SRQ's slot. */
 static inline void qhca_rwqe_fill(struct qhca_rq_wqe *wqe,
 				  const struct ibv_recv_wr *wr)
 {
@@ -64,7 +63,7 @@ static inline void qhca_rwqe_fill(struct qhca_rq_wqe *wqe,
 
 /* Send requests */
 
-/* The device computes no checksum of a raw frame, and must not seem to. */
+/* The device computes no checksum of raw frames, so asking for one fails. */
 static inline bool qhca_wr_flags_known(const struct qhca_qp *qp,
 				       unsigned int send_flags)
 {
@@ -118,12 +117,14 @@ static inline void qhca_wqe_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.av = to_qah(ah)->av;
 }
 
-/* False for a bind that no device could perform. */
+/* Returns false for a bind that no device could perform. */
 static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
 				 const struct ibv_mw *mw, uint32_t new_rkey,
 				 const struct ibv_mw_bind_info *info)
 {
-	/* Windows are remote only: local write says nothing about them. */
+	/*
+	 * Windows are for remote access, so local write means nothing for them.
+	 */
 	if ((info->mw_access_flags &
 	     ~(QHCA_WINDOW_ACCESS | IBV_ACCESS_LOCAL_WRITE)) ||
 	    (!info->mr && info->length))
@@ -149,7 +150,7 @@ static inline void qhca_wqe_sges(struct qhca_sq_wqe *wqe,
 		qhca_fill_sge(sge + i, list + i);
 }
 
-/* Append inline data; false when it does not fit. */
+/* Append inline data; returns false if it does not fit. */
 static inline bool qhca_wqe_inline(const struct qhca_qp *qp,
 				   struct qhca_sq_wqe *wqe, const void *data,
 				   size_t length)
@@ -167,7 +168,7 @@ static inline bool qhca_wqe_inline(const struct qhca_qp *qp,
 	return true;
 }
 
-/* Whether the verbs allow posting to the send queue in the QP's state. */
+/* Does the QP's state allow posting to the send queue? */
 static inline bool qhca_may_send(const struct qhca_qp *qp)
 {
 	switch (qp->vqp.qp.state) {

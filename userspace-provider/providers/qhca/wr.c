@@ -2,9 +2,9 @@
 /*
  * The extended posting interface (ibv_wr_start() and on).
  *
- * Requests are written straight into the ring behind what the device has been
- * told of, and handed over together by wr_complete; wr_abort, or the first
- * error, just forgets them.
+ * Requests are written into the ring, behind the index that the device knows.
+ * wr_complete hands them over together; wr_abort, or the first error, discards
+ * them.
  */
 #include <errno.h>
 
@@ -17,7 +17,9 @@ static void fail(struct qhca_qp *qp, int err)
 		qp->wr_err = err;
 }
 
-/* Room for one more request, its common part written, or NULL. */
+/*
+ * Start one more request and write its common part; NULL if there is no room.
+ */
 static struct qhca_sq_wqe *begin(struct ibv_qp_ex *ibqp, uint8_t opcode)
 {
 	struct qhca_qp *qp = to_qqp_ex(ibqp);
@@ -285,7 +287,7 @@ static uint64_t ops_of_type(enum qhca_qp_type type)
 	}
 }
 
-/* Operations that a device may be without. */
+/* Operations that a device may not support. */
 static uint64_t ops_of_device(uint64_t features)
 {
 	uint64_t ops = ~0ull;
@@ -306,12 +308,12 @@ static uint64_t ops_of_device(uint64_t features)
 }
 
 /**
- * qhca_qp_set_wr_ops - make a QP's extended face
+ * qhca_qp_set_wr_ops - set the operations of ibv_qp_ex
  * @qp: QP, type set
  * @ctx: context
- * @ops: IBV_QP_EX_WITH_* that the user will post
+ * @ops: IBV_QP_EX_WITH_* that the program is going to post
  *
- * Returns 0, or EOPNOTSUPP when the QP's type or the device lacks one.
+ * Returns 0, or EOPNOTSUPP if the QP's type or the device does not support one.
  */
 int qhca_qp_set_wr_ops(struct qhca_qp *qp, struct qhca_context *ctx,
 		       uint64_t ops)
