@@ -11,7 +11,7 @@ struct chunk_args {
 	uint32_t first, count;
 };
 
-static enum qhca_cmd_status chunk_args(const struct qhca_hca *hca,
+static enum qhca_cmd_status chunk_args(const struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,
 				       struct chunk_args *args)
 {
@@ -23,17 +23,17 @@ static enum qhca_cmd_status chunk_args(const struct qhca_hca *hca,
 	    args->count > QHCA_MAX_CHUNKS)
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	args->table = (enum qhca_table)table;
-	chunks = hca_table_chunks(hca, args->table);
+	chunks = hca_table_chunks(fn, args->table);
 	if (args->first >= chunks || args->count > chunks - args->first)
 		return QHCA_CMD_BAD_INDEX;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_chunks(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx)
 {
 	struct chunk_args args;
-	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
+	enum qhca_cmd_status status = chunk_args(fn, ctx, &args);
 	uint64_t *chunk;
 	uint32_t i;
 
@@ -41,7 +41,7 @@ enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
 		return status;
 	if (ctx->in_len != args.count * 8)
 		return QHCA_CMD_BAD_LEN;
-	chunk = &hca->tables.map[args.table].chunk[args.first];
+	chunk = &fn->tables.map[args.table].chunk[args.first];
 	for (i = 0; i < args.count; i++)
 		if (get_le64(ctx->in + i * 8) & 4095)
 			return hca_cmd_bad(ctx, i * 8);
@@ -53,18 +53,18 @@ enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-static bool object_live(const struct qhca_hca *hca, enum qhca_table table,
+static bool object_live(const struct hca_fn *fn, enum qhca_table table,
 			uint32_t index)
 {
 	switch (table) {
 	case QHCA_TABLE_QP:
-		return index < hca->qps.num_slots && hca->qps.slot[index].live;
+		return index < fn->qps.num_slots && fn->qps.slot[index].live;
 	case QHCA_TABLE_SRQ:
-		return index < hca->srqs.num_slots && hca->srqs.slot[index].live;
+		return index < fn->srqs.num_slots && fn->srqs.slot[index].live;
 	case QHCA_TABLE_CQ:
-		return hca_cq_exists(hca, index);
+		return hca_cq_exists(fn, index);
 	case QHCA_TABLE_EQ:
-		return hca_eq_live(hca, index);
+		return hca_eq_live(fn, index);
 	default:
 		return false;		/* protection entries are never held */
 	}
@@ -74,7 +74,7 @@ static bool object_live(const struct qhca_hca *hca, enum qhca_table table,
 #define UNMAP_SLICE	HCA_CACHE_SLICE
 
 /* The chunks are free if no object in them lives; commands alone make objects. */
-static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
+static enum qhca_cmd_status find_live(const struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx,
 				      enum qhca_table table, uint32_t end)
 {
@@ -82,7 +82,7 @@ static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
 			ctx->next + UNMAP_SLICE : end;
 
 	for (; ctx->next < stop; ctx->next++)
-		if (object_live(hca, table, ctx->next))
+		if (object_live(fn, table, ctx->next))
 			return QHCA_CMD_IN_USE;
 	return stop == end ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
@@ -91,19 +91,19 @@ static enum qhca_cmd_status find_live(const struct qhca_hca *hca,
  * Lines of protection entries that are not mapped any more, so that none is filled
  * again meanwhile: each where it would be, or all if that is less to look at.
  */
-static enum qhca_cmd_status drop_lines(struct qhca_hca *hca,
+static enum qhca_cmd_status drop_lines(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,
 				       uint32_t first, uint32_t end)
 {
 	const struct hca_cache_inval all = { .all = true };
-	struct hca_cache *pt = &hca->mem.pt;
+	struct hca_cache *pt = &fn->hca->cache.pt;
 	bool few = end - first <= pt->geometry.sets;
 	uint32_t looked;
 
 	if (ctx->step == 1) {
 		ctx->step = 2;
 		ctx->next = first;
-		hca_pool_key_drop(hca, first, end - 1);
+		hca_pool_key_drop(fn, first, end - 1);
 		if (!few)
 			hca_cache_sweep_begin(pt, &ctx->sweep, &all);
 	}
@@ -112,22 +112,22 @@ static enum qhca_cmd_status drop_lines(struct qhca_hca *hca,
 							  HCA_CMD_AGAIN;
 	for (looked = 0; looked < UNMAP_SLICE && ctx->next < end;
 	     looked += pt->geometry.blocks)
-		hca_pt_drop(hca, ctx->next++);
+		hca_pt_drop(fn, ctx->next++);
 	return ctx->next == end ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
-enum qhca_cmd_status hca_cmd_unmap_chunks(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_unmap_chunks(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	struct chunk_args args;
-	enum qhca_cmd_status status = chunk_args(hca, ctx, &args);
+	enum qhca_cmd_status status = chunk_args(fn, ctx, &args);
 	uint64_t *chunk;
 	uint32_t i, per_chunk, first, end;
 
 	if (status)
 		return status;
-	chunk = &hca->tables.map[args.table].chunk[args.first];
-	per_chunk = hca_table_chunk_entries(hca, args.table);
+	chunk = &fn->tables.map[args.table].chunk[args.first];
+	per_chunk = hca_table_chunk_entries(fn, args.table);
 	first = args.first * per_chunk;
 	end = first + args.count * per_chunk;
 	for (i = 0; ctx->step == 0 && i < args.count; i++)
@@ -138,10 +138,10 @@ enum qhca_cmd_status hca_cmd_unmap_chunks(struct qhca_hca *hca,
 		ctx->next = first;
 	}
 	if (args.table != QHCA_TABLE_PT)
-		status = find_live(hca, ctx, args.table, end);
+		status = find_live(fn, ctx, args.table, end);
 	if (status)
 		return status;
 	memset(chunk, 0, args.count * sizeof(*chunk));
-	return args.table == QHCA_TABLE_PT ? drop_lines(hca, ctx, first, end) :
+	return args.table == QHCA_TABLE_PT ? drop_lines(fn, ctx, first, end) :
 					     QHCA_CMD_OK;
 }

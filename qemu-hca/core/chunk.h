@@ -7,9 +7,9 @@
 
 #include "cmd.h"
 
-enum qhca_cmd_status hca_cmd_map_chunks(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_chunks(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_unmap_chunks(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_unmap_chunks(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_CHUNK_H */

@@ -28,10 +28,10 @@ struct command {
 /* ------------------------------------------------------------------------
  * Commands of the HCA
  */
-static enum qhca_cmd_status cmd_nop(struct qhca_hca *hca,
+static enum qhca_cmd_status cmd_nop(struct hca_fn *fn,
 				    struct hca_cmd_ctx *ctx)
 {
-	(void)hca;
+	(void)fn;
 	(void)ctx;
 	return QHCA_CMD_OK;
 }
@@ -74,45 +74,45 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	put_le32(&caps->max_msg_size_log, 31);
 }
 
-void hca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps)
+void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 {
 	uint64_t shifts = (2ull << HCA_MAX_PAGE_SHIFT) -
 			  (1ull << HCA_MIN_PAGE_SHIFT);
 	unsigned int i;
 
 	memset(caps, 0, sizeof(*caps));
-	caps_sizes(&hca->cfg, caps);
-	put_le64(&caps->features, hca->features);
+	caps_sizes(&fn->cfg, caps);
+	put_le64(&caps->features, fn->features);
 	put_le64(&caps->max_mr_size, 1ull << HCA_MAX_LOG_MR_SIZE);
 	put_le64(&caps->page_sizes, shifts);
-	put_le64(&caps->devmem_size, hca->cfg.devmem_size);
+	put_le64(&caps->devmem_size, fn->cfg.devmem_size);
 	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		caps_geometry(&caps->cache_max[i], &hca->cfg.cache_max[i]);
+		caps_geometry(&caps->cache_max[i], &fn->cfg.cache_max[i]);
 		caps_geometry(&caps->cache_default[i],
-			      &hca->cfg.cache_default[i]);
+			      &fn->cfg.cache_default[i]);
 	}
 	put_le32(&caps->first_user_qpn, HCA_FIRST_USER_QPN);
 	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
 	put_le64(&caps->clock_hz, 1000000000ull);
 }
 
-static enum qhca_cmd_status cmd_query_caps(struct qhca_hca *hca,
+static enum qhca_cmd_status cmd_query_caps(struct hca_fn *fn,
 					   struct hca_cmd_ctx *ctx)
 {
-	hca_caps_fill(hca, (void *)ctx->out);
+	hca_caps_fill(fn, (void *)ctx->out);
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status init_tables_check(const struct qhca_hca *hca,
+static enum qhca_cmd_status init_tables_check(const struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
 	const uint8_t log_max[QHCA_NUM_TABLES] = {
-		[QHCA_TABLE_PT] = hca->cfg.log_max_pt,
-		[QHCA_TABLE_QP] = hca->cfg.log_max_qp,
-		[QHCA_TABLE_CQ] = hca->cfg.log_max_cq,
-		[QHCA_TABLE_SRQ] = hca->cfg.log_max_srq,
-		[QHCA_TABLE_EQ] = hca->cfg.log_max_eq,
+		[QHCA_TABLE_PT] = fn->cfg.log_max_pt,
+		[QHCA_TABLE_QP] = fn->cfg.log_max_qp,
+		[QHCA_TABLE_CQ] = fn->cfg.log_max_cq,
+		[QHCA_TABLE_SRQ] = fn->cfg.log_max_srq,
+		[QHCA_TABLE_EQ] = fn->cfg.log_max_eq,
 	};
 	unsigned int i;
 
@@ -124,7 +124,7 @@ static enum qhca_cmd_status init_tables_check(const struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status init_caches_check(const struct qhca_hca *hca,
+static enum qhca_cmd_status init_caches_check(const struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx,
 					      struct qhca_geometry *geometry)
 {
@@ -135,75 +135,75 @@ static enum qhca_cmd_status init_caches_check(const struct qhca_hca *hca,
 		geometry[i].sets = get_le16(&in->cache[i].sets);
 		geometry[i].blocks = get_le16(&in->cache[i].blocks);
 		if (geometry[i].sets == 0 && geometry[i].blocks == 0)
-			geometry[i] = hca->cfg.cache_default[i];
-		if (!hca_geometry_valid(&geometry[i], &hca->cfg.cache_max[i]))
+			geometry[i] = fn->cfg.cache_default[i];
+		if (!hca_geometry_valid(&geometry[i], &fn->cfg.cache_max[i]))
 			return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
 							 cache[i]));
 	}
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status init_check(const struct qhca_hca *hca,
+static enum qhca_cmd_status init_check(const struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,
 				       struct qhca_geometry *geometry)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
 	uint32_t flags = get_le32(&in->flags);
-	enum qhca_cmd_status status = init_tables_check(hca, ctx);
+	enum qhca_cmd_status status = init_tables_check(fn, ctx);
 
 	if (!status)
-		status = init_caches_check(hca, ctx, geometry);
+		status = init_caches_check(fn, ctx, geometry);
 	if (status)
 		return status;
 	if (flags & ~(QHCA_INIT_STRICT_LKEY | QHCA_INIT_NO_UNSOL_ACK) ||
 	    (flags & QHCA_INIT_STRICT_LKEY &&
-	     !(hca->features & QHCA_FEAT_STRICT_LKEY)))
+	     !(fn->features & QHCA_FEAT_STRICT_LKEY)))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca, flags));
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status cmd_init_hca(struct qhca_hca *hca,
+static enum qhca_cmd_status cmd_init_hca(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
 	struct qhca_geometry geometry[QHCA_NUM_CACHES];
-	enum qhca_cmd_status status = init_check(hca, ctx, geometry);
+	enum qhca_cmd_status status = init_check(fn, ctx, geometry);
 	unsigned int i;
 
 	if (status)
 		return status;
-	if (hca->initialised)
+	if (fn->initialised)
 		return QHCA_CMD_BAD_STATE;
 	for (i = 0; i < QHCA_NUM_TABLES; i++)
-		hca_table_init(hca, (enum qhca_table)i, &in->table[i]);
-	if (!hca_mem_init(hca, geometry[QHCA_CACHE_PT],
+		hca_table_init(fn, (enum qhca_table)i, &in->table[i]);
+	if (!hca_mem_init(fn, geometry[QHCA_CACHE_PT],
 			  geometry[QHCA_CACHE_AT]) ||
-	    !hca_cqs_init(hca, geometry[QHCA_CACHE_CQ]) ||
-	    !hca_qps_init(hca, geometry[QHCA_CACHE_QD]) ||
-	    !hca_srqs_init(hca, geometry[QHCA_CACHE_SRQ])) {
-		hca_teardown(hca);
+	    !hca_cqs_init(fn, geometry[QHCA_CACHE_CQ]) ||
+	    !hca_qps_init(fn, geometry[QHCA_CACHE_QD]) ||
+	    !hca_srqs_init(fn, geometry[QHCA_CACHE_SRQ])) {
+		hca_teardown(fn);
 		return QHCA_CMD_NO_RESOURCE;
 	}
-	hca->init_flags = get_le32(&in->flags);
-	hca->initialised = true;
+	fn->init_flags = get_le32(&in->flags);
+	fn->initialised = true;
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status cmd_teardown_hca(struct qhca_hca *hca,
+static enum qhca_cmd_status cmd_teardown_hca(struct hca_fn *fn,
 					     struct hca_cmd_ctx *ctx)
 {
 	(void)ctx;
-	hca_teardown(hca);
+	hca_teardown(fn);
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status cmd_query_counters(struct qhca_hca *hca,
+static enum qhca_cmd_status cmd_query_counters(struct hca_fn *fn,
 					       struct hca_cmd_ctx *ctx)
 {
 	uint32_t i, n = ctx->out_len / 8;
 
 	for (i = 0; i < n && ctx->index + i < QHCA_NUM_COUNTERS; i++)
-		put_le64(ctx->out + i * 8, hca->counter[ctx->index + i]);
+		put_le64(ctx->out + i * 8, fn->counter[ctx->index + i]);
 	return QHCA_CMD_OK;
 }
 
@@ -305,28 +305,28 @@ const char *hca_cmd_name(uint16_t opcode)
 /* ------------------------------------------------------------------------
  * Checks before a handler sees the command
  */
-static bool index_valid(const struct qhca_hca *hca, uint8_t kind,
+static bool index_valid(const struct hca_fn *fn, uint8_t kind,
 			uint32_t index)
 {
 	switch ((enum index_kind)kind) {
 	case INDEX_PT:
-		return index < hca_table_size(hca, QHCA_TABLE_PT);
+		return index < hca_table_size(fn, QHCA_TABLE_PT);
 	case INDEX_QP:
-		return index < hca_table_size(hca, QHCA_TABLE_QP);
+		return index < hca_table_size(fn, QHCA_TABLE_QP);
 	case INDEX_CQ:
-		return index < hca_table_size(hca, QHCA_TABLE_CQ);
+		return index < hca_table_size(fn, QHCA_TABLE_CQ);
 	case INDEX_SRQ:
-		return index < hca_table_size(hca, QHCA_TABLE_SRQ);
+		return index < hca_table_size(fn, QHCA_TABLE_SRQ);
 	case INDEX_EQ:
-		return index < hca_table_size(hca, QHCA_TABLE_EQ);
+		return index < hca_table_size(fn, QHCA_TABLE_EQ);
 	case INDEX_GID:
-		return index < hca->cfg.num_gids;
+		return index < fn->cfg.num_gids;
 	case INDEX_ETHQ:
 		return index < HCA_NUM_ETH_QUEUES;
 	case INDEX_POOL:
-		return index < hca->cfg.max_pool_blocks;
+		return index < fn->cfg.max_pool_blocks;
 	case INDEX_FLOW:
-		return index < hca->cfg.max_flows;
+		return index < fn->cfg.max_flows;
 	case INDEX_COUNTER:
 		return index < QHCA_NUM_COUNTERS;
 	case INDEX_NONE:
@@ -335,17 +335,17 @@ static bool index_valid(const struct qhca_hca *hca, uint8_t kind,
 	return true;
 }
 
-static enum qhca_cmd_status check_permitted(const struct qhca_hca *hca,
+static enum qhca_cmd_status check_permitted(const struct hca_fn *fn,
 					    const struct command *cmd,
 					    uint16_t opcode)
 {
 	if (!cmd)
 		return QHCA_CMD_BAD_OPCODE;
-	if (opcode >= 0x80 && opcode <= 0x9f && hca->cfg.gvmi)
+	if (opcode >= 0x80 && opcode <= 0x9f && fn->cfg.gvmi)
 		return QHCA_CMD_NOT_PERMITTED;
-	if (!cmd->fn || cmd->feature & ~hca->features)
+	if (!cmd->fn || cmd->feature & ~fn->features)
 		return QHCA_CMD_UNSUPPORTED;
-	if (!cmd->early && !hca->initialised)
+	if (!cmd->early && !fn->initialised)
 		return QHCA_CMD_NOT_INIT;
 	return QHCA_CMD_OK;
 }
@@ -382,35 +382,35 @@ static uint32_t out_len_of(const struct command *cmd,
 }
 
 /* All checks before the handler's own, and the input mailbox. */
-static enum qhca_cmd_status prepare(struct qhca_hca *hca,
+static enum qhca_cmd_status prepare(struct hca_fn *fn,
 				    const struct qhca_cmd_slot *slot,
 				    struct hca_cmd_ctx *ctx)
 {
 	const struct command *cmd = find_command(ctx->opcode);
-	enum qhca_cmd_status status = check_permitted(hca, cmd, ctx->opcode);
+	enum qhca_cmd_status status = check_permitted(fn, cmd, ctx->opcode);
 
 	if (!status)
 		status = check_mailboxes(cmd, slot, ctx);
-	if (!status && !index_valid(hca, cmd->index, ctx->index))
+	if (!status && !index_valid(fn, cmd->index, ctx->index))
 		status = QHCA_CMD_BAD_INDEX;
 	if (status)
 		return status;
 	if (cmd->in && ctx->in_len &&
-	    hca_dma_read(hca, get_le64(&slot->in_addr), hca->cmdq.in,
+	    hca_dma_read(fn, get_le64(&slot->in_addr), fn->cmdq.in,
 			 ctx->in_len))
 		return dma_error(ctx, 1);
-	memset(hca->cmdq.out, 0, out_len_of(cmd, ctx));
+	memset(fn->cmdq.out, 0, out_len_of(cmd, ctx));
 	return QHCA_CMD_OK;
 }
 
-static enum qhca_cmd_status write_output(struct qhca_hca *hca,
+static enum qhca_cmd_status write_output(struct hca_fn *fn,
 					 const struct qhca_cmd_slot *slot,
 					 struct hca_cmd_ctx *ctx)
 {
 	uint32_t len = out_len_of(find_command(ctx->opcode), ctx);
 
-	if (len && !hca_is_dead(hca) &&
-	    hca_dma_write(hca, get_le64(&slot->out_addr), hca->cmdq.out, len))
+	if (len && !hca_is_dead(fn) &&
+	    hca_dma_write(fn, get_le64(&slot->out_addr), fn->cmdq.out, len))
 		return dma_error(ctx, 2);
 	return QHCA_CMD_OK;
 }
@@ -418,33 +418,33 @@ static enum qhca_cmd_status write_output(struct qhca_hca *hca,
 /* ------------------------------------------------------------------------
  * The queue
  */
-void hca_cmdq_reset(struct qhca_hca *hca)
+void hca_cmdq_reset(struct hca_fn *fn)
 {
-	hca->cmdq.base = 0;
-	hca->cmdq.log_slots = 0;
-	hca_cmdq_stop(hca);
+	fn->cmdq.base = 0;
+	fn->cmdq.log_slots = 0;
+	hca_cmdq_stop(fn);
 }
 
-void hca_cmdq_stop(struct qhca_hca *hca)
+void hca_cmdq_stop(struct hca_fn *fn)
 {
-	hca->cmdq.pending = 0;
-	hca->cmdq.head = 0;
-	hca->cmdq.count = 0;
-	hca->cmdq.running = false;
+	fn->cmdq.pending = 0;
+	fn->cmdq.head = 0;
+	fn->cmdq.count = 0;
+	fn->cmdq.running = false;
 }
 
-void hca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
+void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 	uint32_t slot;
 
-	if (!(hca->status & QHCA_STATUS_ENABLED))
+	if (!(fn->status & QHCA_STATUS_ENABLED))
 		return;
 	for (slot = 0; slot < HCA_NUM_CMD_SLOTS; slot++) {
 		if (!(slots >> slot & 1))
 			continue;
 		if (slot >= 1u << q->log_slots) {
-			hca_count(hca, QHCA_CNT_doorbells_ignored);
+			hca_count(fn, QHCA_CNT_doorbells_ignored);
 			continue;
 		}
 		if (q->pending >> slot & 1)
@@ -459,17 +459,17 @@ void hca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots)
  * A command between two slices, or the oldest slot; that waits while its last
  * event has not been delivered.
  */
-bool hca_cmdq_pending(const struct qhca_hca *hca)
+bool hca_cmdq_pending(const struct hca_fn *fn)
 {
-	const struct hca_cmdq *q = &hca->cmdq;
+	const struct hca_cmdq *q = &fn->cmdq;
 
 	if (q->running)
 		return true;
-	return q->count && !(hca->eqs.cmd_held >> q->order[q->head] & 1);
+	return q->count && !(fn->eqs.cmd_held >> q->order[q->head] & 1);
 }
 
 /* out_param, syndrome and, last, status: one write. */
-static void complete(struct qhca_hca *hca, uint32_t index,
+static void complete(struct hca_fn *fn, uint32_t index,
 		     const struct qhca_cmd_slot *slot,
 		     const struct hca_cmd_ctx *ctx,
 		     enum qhca_cmd_status status)
@@ -480,60 +480,60 @@ static void complete(struct qhca_hca *hca, uint32_t index,
 	put_le64(&done.out_param, ctx->out_param);
 	put_le32(&done.syndrome, ctx->syndrome);
 	put_le32(&done.status, status);
-	if (hca_dma_write_release(hca, hca->cmdq.base +
+	if (hca_dma_write_release(fn, fn->cmdq.base +
 				  index * sizeof(done) + first,
 				  (const uint8_t *)&done + first,
 				  sizeof(done) - first)) {
-		hca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+		hca_fatal(fn, QHCA_FATAL_CMDQ_DMA, index);
 		return;
 	}
 	if (get_le32(&slot->flags) & QHCA_CMD_F_EVENT)
-		hca_event_cmd(hca, index, get_le16(&slot->token),
+		hca_event_cmd(fn, index, get_le16(&slot->token),
 			      (uint8_t)status, ctx->syndrome);
 }
 
-static void finish(struct qhca_hca *hca, enum qhca_cmd_status status)
+static void finish(struct hca_fn *fn, enum qhca_cmd_status status)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 	const struct hca_cmd_ctx *ctx = &q->ctx;
 
-	hca_count(hca, QHCA_CNT_commands);
+	hca_count(fn, QHCA_CNT_commands);
 	if (status)
-		hca_count(hca, QHCA_CNT_command_errors);
-	hca_trace(hca, QHCA_TRACE_CMD, ctx->opcode, ctx->index, ctx->param,
+		hca_count(fn, QHCA_CNT_command_errors);
+	hca_trace(fn, QHCA_TRACE_CMD, ctx->opcode, ctx->index, ctx->param,
 		  status);
-	if (!hca_is_dead(hca))
-		complete(hca, q->current, &q->slot, ctx, status);
+	if (!hca_is_dead(fn))
+		complete(fn, q->current, &q->slot, ctx, status);
 }
 
 /* The handler's next slice, which may be its only one. */
-static void run_slice(struct qhca_hca *hca)
+static void run_slice(struct hca_fn *fn)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 	enum qhca_cmd_status status;
 
-	status = find_command(q->ctx.opcode)->fn(hca, &q->ctx);
-	q->running = status == HCA_CMD_AGAIN && !hca_is_dead(hca);
+	status = find_command(q->ctx.opcode)->fn(fn, &q->ctx);
+	q->running = status == HCA_CMD_AGAIN && !hca_is_dead(fn);
 	if (status == HCA_CMD_AGAIN)
 		return;
 	if (!status)
-		status = write_output(hca, &q->slot, &q->ctx);
-	finish(hca, status);
+		status = write_output(fn, &q->slot, &q->ctx);
+	finish(fn, status);
 }
 
-static void run_slot(struct qhca_hca *hca, uint32_t index)
+static void run_slot(struct hca_fn *fn, uint32_t index)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 	struct qhca_cmd_slot *slot = &q->slot;
 	enum qhca_cmd_status status;
 
-	if (hca_dma_read(hca, q->base + index * sizeof(*slot), slot,
+	if (hca_dma_read(fn, q->base + index * sizeof(*slot), slot,
 			 sizeof(*slot))) {
-		hca_fatal(hca, QHCA_FATAL_CMDQ_DMA, index);
+		hca_fatal(fn, QHCA_FATAL_CMDQ_DMA, index);
 		return;
 	}
 	if (!(get_le32(&slot->status) & QHCA_CMD_OWN)) {
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	q->current = index;
@@ -544,40 +544,40 @@ static void run_slot(struct qhca_hca *hca, uint32_t index)
 		.in = q->in, .in_len = get_le32(&slot->in_len),
 		.out = q->out, .out_len = get_le32(&slot->out_len),
 	};
-	status = prepare(hca, slot, &q->ctx);
+	status = prepare(fn, slot, &q->ctx);
 	if (status)
-		finish(hca, status);
+		finish(fn, status);
 	else
-		run_slice(hca);
+		run_slice(fn);
 }
 
-void hca_cmdq_disable(struct qhca_hca *hca)
+void hca_cmdq_disable(struct hca_fn *fn)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 
-	while (q->running && !hca_is_dead(hca))
-		run_slice(hca);
-	hca_cmdq_stop(hca);
+	while (q->running && !hca_is_dead(fn))
+		run_slice(fn);
+	hca_cmdq_stop(fn);
 }
 
-unsigned int hca_cmdq_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 	unsigned int done = 0;
 	uint32_t slot;
 
-	for (; done < budget && !hca_is_dead(hca); done++) {
+	for (; done < budget && !hca_is_dead(fn); done++) {
 		if (q->running) {
-			run_slice(hca);
+			run_slice(fn);
 			continue;
 		}
-		if (!hca_cmdq_pending(hca))
+		if (!hca_cmdq_pending(fn))
 			break;
 		slot = q->order[q->head];
 		q->head = (q->head + 1) % HCA_NUM_CMD_SLOTS;
 		q->count--;
 		q->pending &= ~(1u << slot);
-		run_slot(hca, slot);
+		run_slot(fn, slot);
 	}
 	return done;
 }

@@ -44,7 +44,7 @@ struct hca_cmd_ctx {
  */
 #define HCA_CMD_AGAIN	((enum qhca_cmd_status)0x100)
 
-typedef enum qhca_cmd_status (*hca_cmd_fn)(struct qhca_hca *hca,
+typedef enum qhca_cmd_status (*hca_cmd_fn)(struct hca_fn *fn,
 					   struct hca_cmd_ctx *ctx);
 
 struct hca_cmdq {
@@ -76,22 +76,22 @@ static inline enum qhca_cmd_status hca_cmd_bad(struct hca_cmd_ctx *ctx,
 #define HCA_SYN_SLOT(field) \
 	(0x10000u + offsetof(struct qhca_cmd_slot, field))
 
-void hca_cmdq_reset(struct qhca_hca *hca);
+void hca_cmdq_reset(struct hca_fn *fn);
 /* Forget what was rung and not executed, and a command between two slices. */
-void hca_cmdq_stop(struct qhca_hca *hca);
+void hca_cmdq_stop(struct hca_fn *fn);
 /* The same, but such a command is finished first. */
-void hca_cmdq_disable(struct qhca_hca *hca);
+void hca_cmdq_disable(struct hca_fn *fn);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */
-void hca_cmdq_doorbell(struct qhca_hca *hca, uint32_t slots);
-bool hca_cmdq_pending(const struct qhca_hca *hca);
+void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots);
+bool hca_cmdq_pending(const struct hca_fn *fn);
 /* Execute at most @budget commands or slices of one; returns how many. */
-unsigned int hca_cmdq_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget);
 
 /* Name of an opcode for humans, or NULL. */
 const char *hca_cmd_name(uint16_t opcode);
 
 /* What QUERY_CAPS answers. */
-void hca_caps_fill(const struct qhca_hca *hca, struct qhca_caps *caps);
+void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps);
 /* Features that the engine has. */
 #define HCA_ENGINE_FEATURES \
 	(QHCA_FEAT_RC | QHCA_FEAT_UC | QHCA_FEAT_UD | QHCA_FEAT_ATOMIC | \

@@ -11,13 +11,13 @@
 #define NO_VLAN		0xffff
 #define VLAN_ID		0x0fff
 
-static void drop(struct qhca_hca *hca, uint32_t qpn, enum qhca_counter why)
+static void drop(struct hca_fn *fn, uint32_t qpn, enum qhca_counter why)
 {
-	hca_count(hca, why);
-	hca_trace(hca, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
+	hca_count(fn, why);
+	hca_trace(fn, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
 }
 
-static bool icrc_right(const struct qhca_hca *hca,
+static bool icrc_right(const struct hca_fn *fn,
 		       const struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
@@ -28,7 +28,7 @@ static bool icrc_right(const struct qhca_hca *hca,
 
 	if (hca_icrc(ip, ip_len, len) == icrc)
 		return true;
-	return hca->cfg.rxe_flush &&
+	return fn->cfg.rxe_flush &&
 	       bth[0] == (HCA_SVC_RC | HCA_OP_FLUSH) &&
 	       hca_icrc_rxe_flush(ip, ip_len, len) == icrc;
 }
@@ -39,10 +39,10 @@ static uint16_t vlan_id(uint16_t tci)
 }
 
 /* A connected QP hears only its peer, at the address it was connected with. */
-static bool from_peer(struct qhca_hca *hca, const struct hca_qp *qp,
+static bool from_peer(struct hca_fn *fn, const struct hca_qp *qp,
 		      const struct hca_rx_info *info)
 {
-	const struct hca_gid *gid = hca_gid_get(hca, qp->sw.av.sgid_index);
+	const struct hca_gid *gid = hca_gid_get(fn, qp->sw.av.sgid_index);
 
 	return gid && !info->multicast &&
 	       !memcmp(info->sgid, qp->sw.av.dgid, 16) &&
@@ -61,40 +61,40 @@ static bool state_takes(uint8_t state, bool response)
 	return (response ? responses : requests) >> state & 1;
 }
 
-static void comm_est(struct qhca_hca *hca, struct hca_qp *qp)
+static void comm_est(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_RTR || qp->r_flags & HCA_RF_COMM_EST)
 		return;
 	qp->r_flags |= HCA_RF_COMM_EST;
-	hca_qp_dirty(hca, qp);
-	hca_event(hca, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
+	hca_qp_dirty(fn, qp);
+	hca_event(fn, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
 }
 
-static void deliver_connected(struct qhca_hca *hca, uint32_t qpn,
+static void deliver_connected(struct hca_fn *fn, uint32_t qpn,
 			      const struct hca_pkt *pkt,
 			      const struct hca_rx_info *info)
 {
-	struct hca_qp *qp = hca_qp_get(hca, qpn);
+	struct hca_qp *qp = hca_qp_get(fn, qpn);
 
 	if (!qp)
 		return;
-	if (!from_peer(hca, qp, info)) {
-		drop(hca, qpn, QHCA_CNT_rx_dropped);
+	if (!from_peer(fn, qp, info)) {
+		drop(fn, qpn, QHCA_CNT_rx_dropped);
 		return;
 	}
 	if (pkt->what & HCA_OPF_RESPONSE) {
-		hca_response_rx(hca, qp, pkt);
+		hca_response_rx(fn, qp, pkt);
 		return;
 	}
-	comm_est(hca, qp);
+	comm_est(fn, qp);
 	if (qp->type == QHCA_QPT_UC)
-		hca_uc_rx(hca, qp, pkt);
+		hca_uc_rx(fn, qp, pkt);
 	else
-		hca_request_rx(hca, qp, pkt);
+		hca_request_rx(fn, qp, pkt);
 }
 
 /* Checks that need no context, by what the chip knows of the QPN. */
-static bool admit(struct qhca_hca *hca, uint32_t qpn,
+static bool admit(struct hca_fn *fn, uint32_t qpn,
 		  const struct hca_pkt *pkt)
 {
 	static const uint8_t service[] = {
@@ -104,7 +104,7 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 		[QHCA_QPT_XRC_TGT] = HCA_SVC_XRC,
 		[QHCA_QPT_RAW] = HCA_SVC_NONE,
 	};
-	const struct hca_qpslot *slot = &hca->qps.slot[qpn];
+	const struct hca_qpslot *slot = &fn->qps.slot[qpn];
 	bool response = pkt->what & HCA_OPF_RESPONSE;
 	enum qhca_counter why = QHCA_NUM_COUNTERS;
 
@@ -119,19 +119,19 @@ static bool admit(struct qhca_hca *hca, uint32_t qpn,
 	if (why == QHCA_NUM_COUNTERS)
 		return true;
 	if (why == QHCA_CNT_rx_bad_pkey)
-		hca->port.pkey_violations++;
-	drop(hca, qpn, why);
+		fn->port.pkey_violations++;
+	drop(fn, qpn, why);
 	return false;
 }
 
-static void deliver_datagram(struct qhca_hca *hca, uint32_t qpn,
+static void deliver_datagram(struct hca_fn *fn, uint32_t qpn,
 			     const struct hca_pkt *pkt,
 			     const struct hca_rx_info *info)
 {
-	struct hca_qp *qp = hca_qp_get(hca, qpn);
+	struct hca_qp *qp = hca_qp_get(fn, qpn);
 
 	if (qp)
-		hca_datagram_rx(hca, qp, pkt, info);
+		hca_datagram_rx(fn, qp, pkt, info);
 }
 
 struct multicast {
@@ -139,56 +139,56 @@ struct multicast {
 	const struct hca_rx_info *info;
 };
 
-static bool deliver_member(struct qhca_hca *hca, uint32_t qpn, void *arg)
+static bool deliver_member(struct hca_fn *fn, uint32_t qpn, void *arg)
 {
 	const struct multicast *m = arg;
 
-	if (qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
-	    admit(hca, qpn, m->pkt))
-		deliver_datagram(hca, qpn, m->pkt, m->info);
-	return !hca_is_dead(hca);
+	if (qpn < fn->qps.num_slots && fn->qps.slot[qpn].live &&
+	    admit(fn, qpn, m->pkt))
+		deliver_datagram(fn, qpn, m->pkt, m->info);
+	return !hca_is_dead(fn);
 }
 
-static void deliver_multicast(struct qhca_hca *hca, const struct hca_pkt *pkt,
+static void deliver_multicast(struct hca_fn *fn, const struct hca_pkt *pkt,
 			      const struct hca_rx_info *info)
 {
 	struct multicast m = { .pkt = pkt, .info = info };
 
 	if (pkt->dest_qpn != HCA_QPN_MCAST || pkt->service != HCA_SVC_UD)
-		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_dropped);
-	else if (!hca_mcast_for_each(hca, info->dgid, deliver_member, &m))
-		drop(hca, pkt->dest_qpn, QHCA_CNT_rx_no_qp);
+		drop(fn, pkt->dest_qpn, QHCA_CNT_rx_dropped);
+	else if (!hca_mcast_for_each(fn, info->dgid, deliver_member, &m))
+		drop(fn, pkt->dest_qpn, QHCA_CNT_rx_no_qp);
 }
 
-void hca_roce_rx(struct qhca_hca *hca, const struct hca_rx_info *info)
+void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 {
 	struct hca_pkt pkt;
 	uint32_t qpn;
 
 	if (!hca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {
-		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_malformed);
+		drop(fn, pkt.dest_qpn, QHCA_CNT_rx_malformed);
 		return;
 	}
-	if (!icrc_right(hca, info)) {
-		drop(hca, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
+	if (!icrc_right(fn, info)) {
+		drop(fn, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
 		return;
 	}
 	qpn = pkt.dest_qpn;
-	hca_count(hca, QHCA_CNT_rx_packets);
-	hca_count_n(hca, QHCA_CNT_rx_bytes, info->len);
-	hca_trace(hca, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);
+	hca_count(fn, QHCA_CNT_rx_packets);
+	hca_count_n(fn, QHCA_CNT_rx_bytes, info->len);
+	hca_trace(fn, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);
 	if (info->multicast) {
-		deliver_multicast(hca, &pkt, info);
+		deliver_multicast(fn, &pkt, info);
 		return;
 	}
-	if (!qpn || qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live) {
-		drop(hca, qpn, QHCA_CNT_rx_no_qp);
+	if (!qpn || qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live) {
+		drop(fn, qpn, QHCA_CNT_rx_no_qp);
 		return;
 	}
-	if (!admit(hca, qpn, &pkt))
+	if (!admit(fn, qpn, &pkt))
 		return;
 	if (pkt.service == HCA_SVC_UD)
-		deliver_datagram(hca, qpn, &pkt, info);
+		deliver_datagram(fn, qpn, &pkt, info);
 	else
-		deliver_connected(hca, qpn, &pkt, info);
+		deliver_connected(fn, qpn, &pkt, info);
 }

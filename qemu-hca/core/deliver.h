@@ -7,8 +7,8 @@
 
 #include "wire/roce.h"
 
-struct qhca_hca;
+struct hca_fn;
 
-void hca_roce_rx(struct qhca_hca *hca, const struct hca_rx_info *info);
+void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info);
 
 #endif /* HCA_CORE_DELIVER_H */

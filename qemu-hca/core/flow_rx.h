@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct qhca_hca;
+struct hca_fn;
 
 /* Give a copy of the frame to each sniffer. */
-void hca_flow_sniff(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+void hca_flow_sniff(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* Give the frame to whom NORMAL rules name; true: it is theirs alone. */
-bool hca_flow_steer(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_flow_steer(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* Nobody else wants the frame: to whom the default rules name. */
-void hca_flow_default(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+void hca_flow_default(struct hca_fn *fn, const uint8_t *frame, size_t len);
 
 #endif /* HCA_CORE_FLOW_RX_H */

@@ -5,9 +5,9 @@
 #ifndef HCA_CORE_LIFE_H
 #define HCA_CORE_LIFE_H
 
-struct qhca_hca;
+struct hca;
 
 /* The end of a call: what came meanwhile takes effect. */
-void hca_leave(struct qhca_hca *hca);
+void hca_leave(struct hca *hca);
 
 #endif /* HCA_CORE_LIFE_H */

@@ -6,21 +6,21 @@
 
 #include "hca.h"
 
-void hca_teardown(struct qhca_hca *hca)
+void hca_teardown(struct hca_fn *fn)
 {
-	hca_qps_fini(hca);
-	hca_srqs_fini(hca);
-	hca_cqs_fini(hca);
-	hca_eqs_reset(hca);
-	hca_mem_fini(hca);
-	hca_pool_reset(hca);
-	hca_tables_reset(hca);
-	hca_eth_reset(hca);
-	hca_ports_teardown(hca);
-	hca_flows_reset(hca);
-	hca_wire_reset(hca);
-	hca_inject_reset(hca);
-	hca_cost_forget(hca);
-	hca->initialised = false;
-	hca->init_flags = 0;
+	hca_qps_fini(fn);
+	hca_srqs_fini(fn);
+	hca_cqs_fini(fn);
+	hca_eqs_reset(fn);
+	hca_mem_fini(fn);
+	hca_pool_reset(fn);
+	hca_tables_reset(fn);
+	hca_eth_reset(fn);
+	hca_ports_teardown(fn);
+	hca_flows_reset(fn);
+	hca_wire_reset(fn->hca);
+	hca_inject_reset(fn->hca);
+	hca_cost_forget(fn->hca);
+	fn->initialised = false;
+	fn->init_flags = 0;
 }

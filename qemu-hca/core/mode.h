@@ -5,9 +5,9 @@
 #ifndef HCA_CORE_MODE_H
 #define HCA_CORE_MODE_H
 
-struct qhca_hca;
+struct hca_fn;
 
 /* INIT_HCA undone: no queue, table, cache or object is left. */
-void hca_teardown(struct qhca_hca *hca);
+void hca_teardown(struct hca_fn *fn);
 
 #endif /* HCA_CORE_MODE_H */

@@ -5,9 +5,11 @@
 #include "hca.h"
 #include "life.h"
 
-uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id)
+uint64_t qhca_counter(const struct qhca_hca *dev, enum qhca_counter id)
 {
-	return (unsigned int)id < QHCA_NUM_COUNTERS ? hca->counter[id] : 0;
+	const struct hca_fn *fn = &dev->pf;
+
+	return (unsigned int)id < QHCA_NUM_COUNTERS ? fn->counter[id] : 0;
 }
 
 const char *qhca_counter_name(enum qhca_counter id)
@@ -19,61 +21,69 @@ const char *qhca_counter_name(enum qhca_counter id)
 	return (unsigned int)id < QHCA_NUM_COUNTERS ? names[id] : NULL;
 }
 
-void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids)
+void qhca_trace_mask(struct qhca_hca *dev, uint64_t enabled_ids)
 {
+	struct hca *hca = &dev->hca;
+
 	hca->trace_mask = hca->ops.trace ? enabled_ids : 0;
 }
 
-void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info)
+void qhca_query_port(const struct qhca_hca *dev, struct qhca_port_info *info)
 {
+	const struct hca *hca = &dev->hca;
+	const struct hca_fn *fn = &dev->pf;
+
 	memset(info, 0, sizeof(*info));
-	info->enabled = hca->status & QHCA_STATUS_ENABLED;
-	info->fatal = hca_is_dead(hca);
+	info->enabled = fn->status & QHCA_STATUS_ENABLED;
+	info->fatal = hca_is_dead(fn);
 	info->link_up = hca->link_up;
-	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, hca->status);
-	memcpy(info->mac, hca->port.mac, sizeof(info->mac));
-	info->eth_mtu = hca->port.eth_mtu;
-	info->num_gids_valid = hca->port.num_gids_valid;
+	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status);
+	memcpy(info->mac, fn->port.mac, sizeof(info->mac));
+	info->eth_mtu = fn->port.eth_mtu;
+	info->num_gids_valid = fn->port.num_gids_valid;
 }
 
-void qhca_for_each_qp(struct qhca_hca *hca,
-		      void (*fn)(void *arg, const struct qhca_qp_info *info),
+void qhca_for_each_qp(struct qhca_hca *dev,
+		      void (*each)(void *arg, const struct qhca_qp_info *info),
 		      void *arg)
 {
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
 	struct qhca_qp_info info;
 	uint32_t qpn;
 
 	/* reading contexts is DMA, and nothing may change meanwhile */
 	if (!hca_enter(hca, hca->now))
 		return;
-	for (qpn = 0; qpn < hca->qps.num_slots; qpn++)
-		if (hca->qps.slot[qpn].live && hca_qp_info(hca, qpn, &info))
-			fn(arg, &info);
+	for (qpn = 0; qpn < fn->qps.num_slots; qpn++)
+		if (fn->qps.slot[qpn].live && hca_qp_info(fn, qpn, &info))
+			each(arg, &info);
 	hca_leave(hca);
 }
 
-static const struct hca_cache *cache_of(const struct qhca_hca *hca,
+static const struct hca_cache *cache_of(const struct hca *hca,
 					enum qhca_cache_id id)
 {
 	switch (id) {
 	case QHCA_CACHE_PT:
-		return &hca->mem.pt;
+		return &hca->cache.pt;
 	case QHCA_CACHE_AT:
-		return &hca->mem.at;
+		return &hca->cache.at;
 	case QHCA_CACHE_QD:
-		return &hca->qps.cache.cache;
+		return &hca->cache.qd.cache;
 	case QHCA_CACHE_CQ:
-		return &hca->cqs.cache.cache;
+		return &hca->cache.cq.cache;
 	case QHCA_CACHE_SRQ:
-		return &hca->srqs.cache.cache;
+		return &hca->cache.srq.cache;
 	default:
 		return NULL;
 	}
 }
 
-void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
+void qhca_query_cache(const struct qhca_hca *dev, enum qhca_cache_id id,
 		      struct qhca_cache_info *info)
 {
+	const struct hca *hca = &dev->hca;
 	const struct hca_cache *c = cache_of(hca, id);
 
 	memset(info, 0, sizeof(*info));
@@ -85,7 +95,7 @@ void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
 
 struct line_walk {
 	enum qhca_cache_id id;
-	bool (*fn)(void *arg, const struct qhca_cache_line *line);
+	bool (*each)(void *arg, const struct qhca_cache_line *line);
 	void *arg;
 };
 
@@ -121,16 +131,17 @@ static bool show_line(void *arg, uint32_t set, uint32_t block,
 		show_translation(&line, *(const uint64_t *)payload);
 	else if (walk->id == QHCA_CACHE_PT)
 		show_protection(&line, payload);
-	return walk->fn(walk->arg, &line);
+	return walk->each(walk->arg, &line);
 }
 
-void qhca_for_each_cache_line(const struct qhca_hca *hca, enum qhca_cache_id id,
+void qhca_for_each_cache_line(const struct qhca_hca *dev, enum qhca_cache_id id,
 			      uint32_t first_set,
-			      bool (*fn)(void *arg,
-					 const struct qhca_cache_line *line),
+			      bool (*each)(void *arg,
+					   const struct qhca_cache_line *line),
 			      void *arg)
 {
-	struct line_walk walk = { .id = id, .fn = fn, .arg = arg };
+	const struct hca *hca = &dev->hca;
+	struct line_walk walk = { .id = id, .each = each, .arg = arg };
 	const struct hca_cache *c = cache_of(hca, id);
 
 	if (c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * qhca engine: one PCI function of the HCA, without its host.
+ * qhca engine: the HCA with its one PCI function, without its host.
  *
  * The engine is plain C11.  It reaches its host only through struct
  * qhca_host_ops, is told the time in every call, keeps no global state and

@@ -56,19 +56,19 @@ static bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
 }
 
 /* Does the packet come to one of our GIDs, or to members of a group? */
-static bool is_for_us(struct qhca_hca *hca, struct hca_rx_info *info)
+static bool is_for_us(struct hca_fn *fn, struct hca_rx_info *info)
 {
 	uint16_t vid = info->vlan == HCA_VLAN_NONE ? 0 : info->vlan & 0xfff;
 
 	if (info->frame[0] & 1) {
 		info->multicast = true;
 		info->sgid_index = -1;
-		return hca_mcast_any(hca, info->dgid);
+		return hca_mcast_any(fn, info->dgid);
 	}
-	if (!hca_mac_is_ours(hca, info->frame))
+	if (!hca_mac_is_ours(fn, info->frame))
 		return false;
 	info->multicast = false;
-	info->sgid_index = (int16_t)hca_gid_find(hca, info->dgid, vid ? vid :
+	info->sgid_index = (int16_t)hca_gid_find(fn, info->dgid, vid ? vid :
 						 HCA_VLAN_NONE);
 	return info->sgid_index >= 0;
 }
@@ -98,12 +98,12 @@ static bool lengths_agree(struct hca_rx_info *info)
 	return true;
 }
 
-enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
+enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
 			      size_t len, struct hca_rx_info *info)
 {
 	uint16_t ethertype;
 
-	if (!hca->initialised ||
+	if (!fn->initialised ||
 	    len < HCA_ETH_HLEN + IPV4_HLEN + HCA_UDP_HLEN)
 		return HCA_STEER_ETH;
 	info->frame = frame;
@@ -116,7 +116,7 @@ enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
 		info->ip_off += HCA_VLAN_HLEN;
 		ethertype = get_be16(frame + 16);
 	}
-	if (!parse_ip(info, ethertype) || !is_for_us(hca, info))
+	if (!parse_ip(info, ethertype) || !is_for_us(fn, info))
 		return HCA_STEER_ETH;
 	return lengths_agree(info) ? HCA_STEER_ROCE : HCA_STEER_DROP;
 }
@@ -124,72 +124,76 @@ enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
 /* ------------------------------------------------------------------------
  * Receiving
  */
-static void deliver(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_rx_info info;
 
-	if (hca->flows.of_type[QHCA_FLOW_SNIFFER]) {
-		hca_flow_sniff(hca, frame, len);
-		if (hca_is_dead(hca))
+	if (fn->flows.of_type[QHCA_FLOW_SNIFFER]) {
+		hca_flow_sniff(fn, frame, len);
+		if (hca_is_dead(fn))
 			return;
 	}
-	switch (hca_wire_steer(hca, frame, len, &info)) {
+	switch (hca_wire_steer(fn, frame, len, &info)) {
 	case HCA_STEER_ROCE:
-		hca_roce_rx(hca, &info);
+		hca_roce_rx(fn, &info);
 		break;
 	case HCA_STEER_DROP:
-		hca_count(hca, QHCA_CNT_rx_malformed);
+		hca_count(fn, QHCA_CNT_rx_malformed);
 		break;
 	case HCA_STEER_ETH:
-		if (!hca->flows.num) {
-			hca_eth_rx(hca, frame, len);
-		} else if (!hca_flow_steer(hca, frame, len) &&
-			   !hca_is_dead(hca) &&
-			   !hca_eth_rx(hca, frame, len)) {
-			hca_flow_default(hca, frame, len);
+		if (!fn->flows.num) {
+			hca_eth_rx(fn, frame, len);
+		} else if (!hca_flow_steer(fn, frame, len) &&
+			   !hca_is_dead(fn) &&
+			   !hca_eth_rx(fn, frame, len)) {
+			hca_flow_default(fn, frame, len);
 		}
 		break;
 	}
 }
 
 /* A frame from the wire or looped back, through the injector. */
-static void receive(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+static void receive(struct hca *hca, const uint8_t *frame, size_t len)
 {
 	struct hca_wire *w = &hca->wire;
 	struct hca_rx_info info;
 
 	if (!hca_inject_active(&hca->inject, true) ||
-	    hca_wire_steer(hca, frame, len, &info) != HCA_STEER_ROCE) {
-		deliver(hca, frame, len);
+	    hca_wire_steer(hca->pf, frame, len, &info) != HCA_STEER_ROCE) {
+		deliver(hca->pf, frame, len);
 		return;
 	}
 	memcpy(w->rx_scratch, frame, len);
-	if (!hca_inject_apply(hca, w->rx_scratch, info.len, info.bth_off, true))
+	if (!hca_inject_apply(hca->pf, w->rx_scratch, info.len, info.bth_off,
+			      true))
 		return;
-	deliver(hca, w->rx_scratch, len);
+	deliver(hca->pf, w->rx_scratch, len);
 	hca_inject_passed(&hca->inject, true, hca->now);
 }
 
-static void receive_checked(struct qhca_hca *hca, const uint8_t *frame,
+static void receive_checked(struct hca *hca, const uint8_t *frame,
 			    size_t len)
 {
 	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
-		hca_count(hca, QHCA_CNT_rx_dropped);
+		hca_count(hca->pf, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!memcmp(frame + 6, hca->port.mac, sizeof(hca->port.mac)))
-		hca_count(hca, QHCA_CNT_rx_own_mac);
+	if (!memcmp(frame + 6, hca->pf->port.mac, sizeof(hca->pf->port.mac)))
+		hca_count(hca->pf, QHCA_CNT_rx_own_mac);
 	receive(hca, frame, len);
 }
 
-void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
+void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
 		   uint64_t now)
 {
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
+
 	if (!hca_enter(hca, now)) {
-		hca_count(hca, QHCA_CNT_rx_dropped);
+		hca_count(fn, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!hca_is_dead(hca))
+	if (!hca_is_dead(fn))
 		receive_checked(hca, frame, len);
 	hca_leave(hca);
 }
@@ -198,25 +202,25 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
  * Frames that wait here
  */
 
-static bool release_one(struct qhca_hca *hca)
+static bool release_one(struct hca *hca)
 {
 	struct hca_inject_frame *f = hca_inject_due(&hca->inject, hca->now);
 
 	if (!f)
 		return false;
 	if (!f->rx) {
-		if (!hca_tx_release(hca, f))
+		if (!hca_tx_release(hca->pf, f))
 			return false;
 		hca_inject_drop(&hca->inject, f);
 		return true;
 	}
 	/* handling a frame may hold others: free the slot only afterwards */
-	deliver(hca, hca_inject_data(&hca->inject, f), f->len);
+	deliver(hca->pf, hca_inject_data(&hca->inject, f), f->len);
 	hca_inject_drop(&hca->inject, f);
 	return true;
 }
 
-static void loop_one(struct qhca_hca *hca)
+static void loop_one(struct hca *hca)
 {
 	struct hca_wire *w = &hca->wire;
 	uint32_t slot = w->loop_ci % HCA_LOOP_FRAMES;
@@ -227,11 +231,11 @@ static void loop_one(struct qhca_hca *hca)
 	w->loop_ci++;
 }
 
-unsigned int hca_wire_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_wire_run(struct hca *hca, unsigned int budget)
 {
 	unsigned int done = 0;
 
-	while (done < budget && !hca_is_dead(hca)) {
+	while (done < budget && !hca_is_dead(hca->pf)) {
 		if (hca_wire_pending(hca))
 			loop_one(hca);
 		else if (!hca->inject.held || !release_one(hca))
@@ -241,12 +245,12 @@ unsigned int hca_wire_run(struct qhca_hca *hca, unsigned int budget)
 	return done;
 }
 
-bool hca_wire_looped(const struct qhca_hca *hca)
+bool hca_wire_looped(const struct hca *hca)
 {
 	return hca->wire.loop_ci != hca->wire.loop_pi;
 }
 
-bool hca_wire_pending(const struct qhca_hca *hca)
+bool hca_wire_pending(const struct hca *hca)
 {
 	return hca_wire_looped(hca) && !hca_stalled(hca);
 }

@@ -9,11 +9,14 @@
 #include "qhca.h"
 #include "wire/roce.h"
 
+struct hca;
+struct hca_fn;
+
 /* Deliver looped-back frames and those the injector releases; returns how many. */
-unsigned int hca_wire_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_wire_run(struct hca *hca, unsigned int budget);
 /* Is there a looped-back frame; could one be delivered now? */
-bool hca_wire_looped(const struct qhca_hca *hca);
-bool hca_wire_pending(const struct qhca_hca *hca);
+bool hca_wire_looped(const struct hca *hca);
+bool hca_wire_pending(const struct hca *hca);
 
 /*
  * Steer a frame.  On ROCE @info is complete: Ethernet, IP and UDP headers, their
@@ -25,7 +28,7 @@ enum hca_steer {
 	HCA_STEER_ROCE,
 	HCA_STEER_DROP,			/* RDMA and malformed */
 };
-enum hca_steer hca_wire_steer(struct qhca_hca *hca, const uint8_t *frame,
+enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
 			      size_t len, struct hca_rx_info *info);
 
 #endif /* HCA_CORE_RECEIVE_H */

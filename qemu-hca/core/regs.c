@@ -3,17 +3,19 @@
 #include "life.h"
 #include "transport/serve.h"
 
-static uint32_t read_clock(struct qhca_hca *hca)
+static uint32_t read_clock(struct hca_fn *fn)
 {
-	uint64_t clock = hca->now - hca->reset_time;
+	uint64_t clock = fn->hca->now - fn->reset_time;
 
-	hca->regs.clock_hi = (uint32_t)(clock >> 32);
+	fn->regs.clock_hi = (uint32_t)(clock >> 32);
 	return (uint32_t)clock;
 }
 
-uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
+uint32_t qhca_reg_read(struct qhca_hca *dev, uint32_t offset, uint64_t now)
 {
-	const uint8_t *mac = hca->cfg.mac;
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
+	const uint8_t *mac = fn->cfg.mac;
 
 	if (!hca->entered)
 		hca->now = now;
@@ -23,27 +25,27 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
 	case QHCA_REG_VERSION:
 		return QHCA_ABI_MAJOR << 16 | QHCA_ABI_MINOR;
 	case QHCA_REG_STATUS:
-		return hca->status;
+		return fn->status;
 	case QHCA_REG_CONTROL:
-		return hca->control;
+		return fn->control;
 	case QHCA_REG_GVMI:
-		return hca->cfg.gvmi;
+		return fn->cfg.gvmi;
 	case QHCA_REG_CMDQ_LOG_SLOTS:
-		return hca->cmdq.log_slots;
+		return fn->cmdq.log_slots;
 	case QHCA_REG_CMDQ_BASE_LO:
-		return (uint32_t)hca->cmdq.base;
+		return (uint32_t)fn->cmdq.base;
 	case QHCA_REG_CMDQ_BASE_HI:
-		return (uint32_t)(hca->cmdq.base >> 32);
+		return (uint32_t)(fn->cmdq.base >> 32);
 	case QHCA_REG_FATAL_INFO:
-		return hca->fatal_info;
+		return fn->fatal_info;
 	case QHCA_REG_MAC_LO:
 		return get_le32(mac);
 	case QHCA_REG_MAC_HI:
 		return get_le16(mac + 4);
 	case QHCA_REG_CLOCK_LO:
-		return read_clock(hca);
+		return read_clock(fn);
 	case QHCA_REG_CLOCK_HI:
-		return hca->regs.clock_hi;
+		return fn->regs.clock_hi;
 	case QHCA_REG_LINK:
 		return hca_link_word(hca);
 	default:
@@ -51,35 +53,35 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now)
 	}
 }
 
-static void enable(struct qhca_hca *hca)
+static void enable(struct hca_fn *fn)
 {
-	if (hca->cmdq.log_slots > QHCA_MAX_LOG_CMD_SLOTS)
-		hca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 0);
-	else if (hca->cmdq.base & 4095)
-		hca_fatal(hca, QHCA_FATAL_CMDQ_CONFIG, 1);
+	if (fn->cmdq.log_slots > QHCA_MAX_LOG_CMD_SLOTS)
+		hca_fatal(fn, QHCA_FATAL_CMDQ_CONFIG, 0);
+	else if (fn->cmdq.base & 4095)
+		hca_fatal(fn, QHCA_FATAL_CMDQ_CONFIG, 1);
 	else
-		hca->status |= QHCA_STATUS_ENABLED;
+		fn->status |= QHCA_STATUS_ENABLED;
 }
 
-static void write_control(struct qhca_hca *hca, uint32_t value)
+static void write_control(struct hca_fn *fn, uint32_t value)
 {
-	bool was = hca->control & QHCA_CONTROL_ENABLE;
+	bool was = fn->control & QHCA_CONTROL_ENABLE;
 	bool on = value & QHCA_CONTROL_ENABLE;
 
-	hca->control = value & QHCA_CONTROL_ENABLE;
+	fn->control = value & QHCA_CONTROL_ENABLE;
 	if (on && !was) {
-		enable(hca);
+		enable(fn);
 	} else if (!on && was) {
-		hca->status &= ~QHCA_STATUS_ENABLED;
-		hca_cmdq_disable(hca);
+		fn->status &= ~QHCA_STATUS_ENABLED;
+		hca_cmdq_disable(fn);
 	}
 }
 
-static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
+static void write_cmdq(struct hca_fn *fn, uint32_t offset, uint32_t value)
 {
-	struct hca_cmdq *q = &hca->cmdq;
+	struct hca_cmdq *q = &fn->cmdq;
 
-	if (hca->status & QHCA_STATUS_ENABLED)
+	if (fn->status & QHCA_STATUS_ENABLED)
 		return;
 	if (offset == QHCA_REG_CMDQ_LOG_SLOTS)
 		q->log_slots = value;
@@ -89,48 +91,51 @@ static void write_cmdq(struct qhca_hca *hca, uint32_t offset, uint32_t value)
 		q->base = (q->base & 0xffffffffull) | (uint64_t)value << 32;
 }
 
-static void write_register(struct qhca_hca *hca, uint32_t offset,
+static void write_register(struct hca_fn *fn, uint32_t offset,
 			   uint32_t value)
 {
-	if (hca_is_dead(hca))
+	if (hca_is_dead(fn))
 		return;
 	switch (offset) {
 	case QHCA_REG_CONTROL:
-		write_control(hca, value);
+		write_control(fn, value);
 		break;
 	case QHCA_REG_CMDQ_LOG_SLOTS:
 	case QHCA_REG_CMDQ_BASE_LO:
 	case QHCA_REG_CMDQ_BASE_HI:
-		write_cmdq(hca, offset, value);
+		write_cmdq(fn, offset, value);
 		break;
 	case QHCA_REG_CMDQ_DOORBELL:
-		hca_cmdq_doorbell(hca, value);
+		hca_cmdq_doorbell(fn, value);
 		break;
 	default:
 		break;			/* read-only, or no register */
 	}
 }
 
-void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
+void qhca_reg_write(struct qhca_hca *dev, uint32_t offset, uint32_t value,
 		    uint64_t now)
 {
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
+
 	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET) {
-		qhca_reset(hca, now);
+		qhca_reset(dev, now);
 		return;
 	}
 	if (!hca_enter(hca, now))
 		return;
-	write_register(hca, offset, value);
+	write_register(fn, offset, value);
 	hca_leave(hca);
 }
 
 /* ---- doorbells */
 
-static bool doorbell_known(const struct qhca_hca *hca, uint32_t page,
+static bool doorbell_known(const struct hca_fn *fn, uint32_t page,
 			   uint32_t offset)
 {
-	if (hca_is_dead(hca) || !hca->initialised ||
-	    page >= hca->cfg.num_db_pages)
+	if (hca_is_dead(fn) || !fn->initialised ||
+	    page >= fn->cfg.num_db_pages)
 		return false;
 	switch (offset) {
 	case QHCA_DB_SQ:
@@ -145,31 +150,33 @@ static bool doorbell_known(const struct qhca_hca *hca, uint32_t page,
 	}
 }
 
-void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
+void qhca_doorbell(struct qhca_hca *dev, uint32_t page, uint32_t offset,
 		   uint64_t value, uint64_t now)
 {
-	uint64_t ignored = hca->counter[QHCA_CNT_doorbells_ignored];
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
+	uint64_t ignored = fn->counter[QHCA_CNT_doorbells_ignored];
 
 	if (!hca_enter(hca, now)) {
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
-	hca_trace(hca, QHCA_TRACE_DOORBELL, page, offset, value, 0);
-	if (!doorbell_known(hca, page, offset))
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+	hca_trace(fn, QHCA_TRACE_DOORBELL, page, offset, value, 0);
+	if (!doorbell_known(fn, page, offset))
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 	else if (offset == QHCA_DB_SQ)
-		hca_sched_doorbell(hca, page, (uint32_t)value & QHCA_DB_NUMBER,
+		hca_sched_doorbell(fn, page, (uint32_t)value & QHCA_DB_NUMBER,
 				   (uint32_t)(value >> 32));
 	else if (offset == QHCA_DB_CQ_ARM)
-		hca_cq_doorbell(hca, page, value);
+		hca_cq_doorbell(fn, page, value);
 	else if (offset == QHCA_DB_EQ_ARM)
-		hca_eq_doorbell(hca, value);
+		hca_eq_doorbell(fn, value);
 	else if (offset == QHCA_DB_ETH_TX)
-		hca_eth_tx_doorbell(hca, value);
+		hca_eth_tx_doorbell(fn, value);
 	else
-		hca_eth_arm_doorbell(hca, value);
-	if (hca->counter[QHCA_CNT_doorbells_ignored] != ignored)
-		hca_trace(hca, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
+		hca_eth_arm_doorbell(fn, value);
+	if (fn->counter[QHCA_CNT_doorbells_ignored] != ignored)
+		hca_trace(fn, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
 			  value, 0);
 	hca_leave(hca);
 }

@@ -11,18 +11,33 @@
 #include "receive.h"
 #include "transport/serve.h"
 
+static unsigned int run_commands(struct hca *hca, unsigned int budget)
+{
+	return hca_cmdq_run(hca->pf, budget);
+}
+
+static unsigned int run_qps(struct hca *hca, unsigned int budget)
+{
+	return hca_sched_run(hca->pf, budget);
+}
+
+static unsigned int run_ethernet(struct hca *hca, unsigned int budget)
+{
+	return hca_eth_run(hca->pf, budget);
+}
+
 static const struct {
-	unsigned int (*run)(struct qhca_hca *hca, unsigned int budget);
+	unsigned int (*run)(struct hca *hca, unsigned int budget);
 	unsigned int share;		/* packets a round */
 } workers[] = {
-	{ hca_cmdq_run, 2 },
+	{ run_commands, 2 },
 	{ hca_wire_run, 32 },
-	{ hca_sched_run, 64 },
-	{ hca_eth_run, 16 },
+	{ run_qps, 64 },
+	{ run_ethernet, 16 },
 };
 #define NUM_WORKERS	(sizeof(workers) / sizeof(workers[0]))
 
-static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
+static unsigned int run_round(struct hca *hca, unsigned int budget)
 {
 	unsigned int spent = 0, share, did, i;
 
@@ -34,22 +49,22 @@ static unsigned int run_round(struct qhca_hca *hca, unsigned int budget)
 			share = budget - spent;
 		did = workers[w].run(hca, share);
 		spent += did < share ? did : share;
-		if (hca_is_dead(hca))
+		if (hca_is_dead(hca->pf))
 			break;
 	}
 	hca->turn = (hca->turn + 1) % NUM_WORKERS;
 	return spent;
 }
 
-static bool work_left(const struct qhca_hca *hca)
+static bool work_left(const struct hca *hca)
 {
-	if (hca_is_dead(hca))
+	if (hca_is_dead(hca->pf))
 		return false;
-	if (hca_cmdq_pending(hca) || hca_wire_pending(hca) ||
-	    hca_eqs_pending(hca))
+	if (hca_cmdq_pending(hca->pf) || hca_wire_pending(hca) ||
+	    hca_eqs_pending(hca->pf))
 		return true;
 	return !hca->wire.tx_blocked &&
-	       (hca_eth_pending(hca) || hca_sched_pending(hca));
+	       (hca_eth_pending(hca->pf) || hca_sched_pending(hca->pf));
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -57,17 +72,17 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static uint64_t next_deadline(const struct qhca_hca *hca)
+static uint64_t next_deadline(const struct hca *hca)
 {
 	uint64_t due = QHCA_NEVER, held;
 
-	if (hca_is_dead(hca))
+	if (hca_is_dead(hca->pf))
 		return QHCA_NEVER;
-	due = earliest(due, hca_sched_deadline(hca));
-	if (hca_stalled(hca) && (hca->sched.first || hca_wire_looped(hca)))
+	due = earliest(due, hca_sched_deadline(hca->pf));
+	if (hca_stalled(hca) && (hca->pf->sched.first || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
-	due = earliest(due, hca_cqs_deadline(hca));
-	due = earliest(due, hca_eqs_deadline(hca));
+	due = earliest(due, hca_cqs_deadline(hca->pf));
+	due = earliest(due, hca_eqs_deadline(hca->pf));
 	held = hca_inject_deadline(&hca->inject);
 	/* a frame that is due and waits for the link needs no timer */
 	if (!(hca->wire.tx_blocked && held <= hca->now))
@@ -75,17 +90,19 @@ static uint64_t next_deadline(const struct qhca_hca *hca)
 	return due;
 }
 
-struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
+struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 				unsigned int budget)
 {
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = &dev->pf;
 	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 
 	if (!hca_enter(hca, now))
 		return result;
-	while (!hca_is_dead(hca)) {
-		hca_cqs_run(hca);
-		hca_eqs_run(hca);
+	while (!hca_is_dead(fn)) {
+		hca_cqs_run(fn);
+		hca_eqs_run(fn);
 		if (spent >= budget)
 			break;
 		did = run_round(hca, budget - spent);

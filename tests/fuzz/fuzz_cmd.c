@@ -581,7 +581,7 @@ static void ethernet(struct script *s)
 	spoil(s, (uint8_t *)rxd, 256);
 	put_le32(&rec->rx_pi, get_le32(&rec->rx_pi) + in_below(s->in, 9));
 	guard_doorbell(s->g, 0, QHCA_DB_ETH_TX,
-		       (uint64_t)(s->g->hca->eth.queue[0].tx_ci +
+		       (uint64_t)(s->g->hca->pf.eth.queue[0].tx_ci +
 				  in_below(s->in, 40)) << 32);
 }
 

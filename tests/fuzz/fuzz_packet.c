@@ -320,7 +320,7 @@ static struct state state_of(struct victim *v, unsigned int q)
 {
 	struct qhca_qp_info info;
 
-	if (!hca_qp_info(v->g->hca, v->qp[q].qpn, &info))
+	if (!hca_qp_info(&v->g->hca->pf, v->qp[q].qpn, &info))
 		guard_fail("QP %u is gone", v->qp[q].qpn);
 	return (struct state){ info.rq_psn, info.una_psn, info.sq_psn };
 }
@@ -709,9 +709,9 @@ static void step(struct victim *v, struct in *in)
 			       (uint64_t)v->cq.ci << 32 |
 			       (in_u8(in) & 1) * QHCA_DB_CQ_SOLICITED);
 	}
-	if (hca_is_dead(v->g->hca))
+	if (hca_is_dead(&v->g->hca->pf))
 		guard_fail("the wire killed the device: STATUS %#x, info %#x",
-			   v->g->hca->status, v->g->hca->fatal_info);
+			   v->g->hca->pf.status, v->g->hca->pf.fatal_info);
 }
 
 static void query_all(struct victim *v)

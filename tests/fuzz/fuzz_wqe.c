@@ -819,10 +819,10 @@ static void check_bystander(struct script *x)
 static void check_not_dead(struct script *x)
 {
 	for (unsigned int i = 0; i < 2; i++)
-		if (hca_is_dead(x->side[i].g->hca))
+		if (hca_is_dead(&x->side[i].g->hca->pf))
 			guard_fail("a process killed the device: STATUS %#x, info %#x",
-				   x->side[i].g->hca->status,
-				   x->side[i].g->hca->fatal_info);
+				   x->side[i].g->hca->pf.status,
+				   x->side[i].g->hca->pf.fatal_info);
 }
 
 uint64_t fuzz_one(const uint8_t *data, size_t size)

@@ -156,7 +156,7 @@ static void op_irq(void *host, unsigned int vector)
 {
 	struct guard *g = host;
 
-	if (vector >= g->hca->cfg.num_vectors)
+	if (vector >= g->hca->pf.cfg.num_vectors)
 		guard_fail("vector %u does not exist", vector);
 	guard_digest(g, &vector, sizeof(vector));
 }
@@ -167,7 +167,7 @@ static void *op_reserve(void *host, size_t len)
 
 	if (len > QHCA_MAX_FRAME)
 		guard_fail("room for %zu bytes asked for", len);
-	g->raw_before = g->hca->counter[QHCA_CNT_raw_tx_packets];
+	g->raw_before = g->hca->pf.counter[QHCA_CNT_raw_tx_packets];
 	if (g->blocked)
 		return NULL;
 	memset(g->md->frame, guard_mode.stain, len);
@@ -201,7 +201,7 @@ static void check_frame(const uint8_t *frame, size_t len)
 static void check_raw_frame(const struct guard *g, size_t len)
 {
 	if (len < HCA_MIN_FRAME ||
-	    len > g->hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN)
+	    len > g->hca->pf.port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN)
 		guard_fail("raw frame of %zu bytes", len);
 }
 
@@ -212,7 +212,7 @@ static void op_commit(void *host, size_t len)
 
 	if (!g->frames_left--)
 		guard_fail("more frames than the budget");
-	if (g->hca->counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
+	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
 		check_raw_frame(g, len);
 	else if (g->ours)
 		check_frame(g->md->frame, len);
@@ -275,8 +275,8 @@ static struct guard *create(unsigned int number)
 	cfg.devmem_size = sizeof(g->devmem);
 	g->md = md_create(number, GUARD_MEM, &cfg);
 	g->hca = g->md->hca;
-	g->hca->ops = ops;
-	g->hca->host = g;
+	g->hca->hca.ops = ops;
+	g->hca->hca.host = g;
 	g->at_rest = alloc_live() - before;
 	resting += g->at_rest;
 	return g;
@@ -394,17 +394,17 @@ void guard_page(struct guard *g, uint64_t addr, bool allowed)
 
 void guard_allow_driver(struct guard *g)
 {
+	const struct qhca_config *cfg = &g->hca->pf.cfg;
 	const struct md *md = g->md;
 
 	guard_allow(g, md->cmdq, sizeof(struct qhca_cmd_slot));
 	guard_allow(g, md->out_mbox, QHCA_MAILBOX_SIZE);
 	/* of the EQ the ring alone; the record's first half is software's */
 	guard_allow(g, md->eq_ring, md->eq_rec - md->eq_ring);
-	guard_allow(g, md->table[QHCA_TABLE_QP], 1024u << g->hca->cfg.log_max_qp);
-	guard_allow(g, md->table[QHCA_TABLE_CQ], 128u << g->hca->cfg.log_max_cq);
-	guard_allow(g, md->table[QHCA_TABLE_SRQ],
-		    128u << g->hca->cfg.log_max_srq);
-	guard_allow(g, md->table[QHCA_TABLE_EQ], 128u << g->hca->cfg.log_max_eq);
+	guard_allow(g, md->table[QHCA_TABLE_QP], 1024u << cfg->log_max_qp);
+	guard_allow(g, md->table[QHCA_TABLE_CQ], 128u << cfg->log_max_cq);
+	guard_allow(g, md->table[QHCA_TABLE_SRQ], 128u << cfg->log_max_srq);
+	guard_allow(g, md->table[QHCA_TABLE_EQ], 128u << cfg->log_max_eq);
 }
 
 /* ------------------------------------------------------------------------
@@ -429,7 +429,7 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 	begin(g, budget);
 	r = qhca_run(g->hca, g->md->now, budget);
 	end(g);
-	if (hca_is_dead(g->hca) && (r.more || r.deadline != QHCA_NEVER))
+	if (hca_is_dead(&g->hca->pf) && (r.more || r.deadline != QHCA_NEVER))
 		guard_fail("a dead device wants to work");
 	return r;
 }
@@ -581,7 +581,7 @@ static void own_queue(struct guard *g)
 static void nop(struct guard *g)
 {
 	struct qhca_cmd_slot *slot = md_ptr(g->md, LAST_PAGE);
-	uint32_t held = g->hca->eqs.cmd_held, number = 0;
+	uint32_t held = g->hca->pf.eqs.cmd_held, number = 0;
 
 	/* a slot whose event is held cannot be used */
 	while (held >> number & 1 && number < HCA_NUM_CMD_SLOTS - 1)
@@ -591,7 +591,7 @@ static void nop(struct guard *g)
 	put_le32(&slot->status, QHCA_CMD_OWN);
 	guard_reg_write(g, QHCA_REG_CMDQ_DOORBELL, 1u << number);
 	for (int i = 0; get_le32(&slot->status) & QHCA_CMD_OWN; i++) {
-		if (hca_is_dead(g->hca))
+		if (hca_is_dead(&g->hca->pf))
 			return;
 		if (i == 100)
 			guard_fail("a NOP is not answered");
@@ -609,18 +609,18 @@ void guard_check_alive(struct guard *g)
 		guard_allow(g, LAST_PAGE, MD_PAGE);
 	if (g->blocked)
 		guard_unblock(g);
-	if (!hca_is_dead(g->hca)) {
+	if (!hca_is_dead(&g->hca->pf)) {
 		own_queue(g);
 		nop(g);
 	}
 	guard_observe(g);
 	guard_digest(g, g->md->mem, GUARD_MEM);
-	guard_digest(g, g->hca->counter, sizeof(g->hca->counter));
+	guard_digest(g, g->hca->pf.counter, sizeof(g->hca->pf.counter));
 	guard_reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
 	if (guard_reg_read(g, QHCA_REG_STATUS) != QHCA_STATUS_READY)
-		guard_fail("a reset leaves STATUS %#x", g->hca->status);
+		guard_fail("a reset leaves STATUS %#x", g->hca->pf.status);
 	own_queue(g);
 	nop(g);
-	if (hca_is_dead(g->hca))
+	if (hca_is_dead(&g->hca->pf))
 		guard_fail("the device dies after a reset");
 }

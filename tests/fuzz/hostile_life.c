@@ -30,7 +30,7 @@ static void sweep(const struct create *c, uint64_t buffers)
 			rig_free(&r);
 			return;
 		}
-		if (!hca_is_dead(r.g->hca) && status != QHCA_CMD_OK)
+		if (!hca_is_dead(&r.g->hca->pf) && status != QHCA_CMD_OK)
 			/* nobody refers to it: it goes, or was never there */
 			assert_true(rig_cmd(&r, c->destroy, c->index, 0, NULL, 0) ==
 				    QHCA_CMD_BAD_STATE);

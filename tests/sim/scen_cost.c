@@ -32,7 +32,8 @@ static uint64_t price(struct end *e)
 
 static bool is_paid(const struct pair *p)
 {
-	return !hca_stalled(p->a.md->hca) && !hca_stalled(p->b.md->hca);
+	return !hca_stalled(&p->a.md->hca->hca) &&
+	       !hca_stalled(&p->b.md->hca->hca);
 }
 
 /* WRITEs from a to b, one after the other; the time they took to be paid for. */
@@ -130,15 +131,15 @@ static void only_the_transport_waits(struct pair *p)
 	uint64_t end, packets;
 
 	connect_pair(p);
-	hca_charge(hca, HCA_MAX_FETCH_NS);
-	CHECK(hca_stalled(hca));
-	end = hca->cost.until;
+	hca_charge(&hca->hca, HCA_MAX_FETCH_NS);
+	CHECK(hca_stalled(&hca->hca));
+	end = hca->hca.cost.until;
 	packets = count_of(&p->a, QHCA_CNT_tx_packets);
 	CHECK_EQ(md_cmd(p->a.md, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0, NULL), 0);
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	world_run(&p->w, end - 1);
-	CHECK(p->w.now == end - 1 && hca_stalled(hca));
+	CHECK(p->w.now == end - 1 && hca_stalled(&hca->hca));
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_tx_packets), packets);
 	expect_none(&p->a.scq);
 	settle(p);
@@ -149,9 +150,9 @@ static void only_the_transport_waits(struct pair *p)
 	world_run(&p->w, p->w.now + 100000);
 	p->w.filter = NULL;
 	for (int i = 0; i < 3; i++)
-		hca_charge(hca, HCA_MAX_FETCH_NS);
+		hca_charge(&hca->hca, HCA_MAX_FETCH_NS);
 	packets = count_of(&p->a, QHCA_CNT_tx_packets);
-	world_run(&p->w, hca->cost.until - 1);
+	world_run(&p->w, hca->hca.cost.until - 1);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_tx_packets), packets);
 	settle(p);
 	EXPECT(&p->a.scq, 1, QHCA_WC_SUCCESS);
@@ -164,9 +165,9 @@ static void reset_in_a_stall(struct pair *p)
 	static const struct pair_options options = { .type = QHCA_QPT_RC };
 
 	connect_pair(p);
-	hca_charge(p->a.md->hca, HCA_MAX_FETCH_NS);
+	hca_charge(&p->a.md->hca->hca, HCA_MAX_FETCH_NS);
 	restart_pair(p, &options);
-	CHECK(!hca_stalled(p->a.md->hca));
+	CHECK(!hca_stalled(&p->a.md->hca->hca));
 	connect_pair(p);
 	CHECK_WORKS(p);
 }

@@ -33,7 +33,7 @@ static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 {
 	struct host *h = host;
 
-	assert_int_equal(gvmi, h->hca ? h->hca->cfg.gvmi : gvmi);
+	assert_int_equal(gvmi, h->hca ? h->fn->cfg.gvmi : gvmi);
 	meanwhile(h);
 	h->reads++;
 	h->watch_reads += watched(h, addr, len);
@@ -130,6 +130,7 @@ struct host *host_new(const struct qhca_config *cfg)
 	h->hca = qhca_create(cfg ? cfg : &small, &ops, h, err, sizeof(err));
 	if (!h->hca)
 		fail_msg("%s", err);
+	h->fn = &h->hca->pf;
 	qhca_set_link(h->hca, true, 0);
 	return h;
 }
@@ -173,7 +174,7 @@ void host_enable(struct host *h)
 
 void host_init_default(struct host *h, struct qhca_init_hca *in)
 {
-	const struct qhca_config *cfg = &h->hca->cfg;
+	const struct qhca_config *cfg = &h->fn->cfg;
 	unsigned int i;
 
 	memset(in, 0, sizeof(*in));
@@ -194,8 +195,8 @@ enum qhca_cmd_status host_init_hca(struct host *h,
 
 void host_map_table(struct host *h, enum qhca_table table)
 {
-	uint32_t n = hca_table_chunks(h->hca, table), i;
-	size_t size = (size_t)1 << h->hca->tables.map[table].log_chunk;
+	uint32_t n = hca_table_chunks(h->fn, table), i;
+	size_t size = (size_t)1 << h->fn->tables.map[table].log_chunk;
 	__le64 addr[QHCA_MAX_CHUNKS];
 
 	for (i = 0; i < n; i++)

@@ -29,6 +29,7 @@ struct sent {
 
 struct host {
 	struct qhca_hca *hca;
+	struct hca_fn *fn;		/* its physical function */
 	uint8_t *ram;
 	uint64_t next;			/* first free bus address */
 	uint64_t now;

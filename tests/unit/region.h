@@ -30,7 +30,7 @@ static inline struct qhca_pte *pte_of(struct host *h, uint32_t index)
 {
 	uint64_t addr;
 
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, index, &addr));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, index, &addr));
 	return host_ptr(h, addr);
 }
 
@@ -106,15 +106,15 @@ static inline enum hca_mem_reason refused(struct host *h, struct hca_mem_req q)
 	uint8_t buf[HCA_MEM_MAX_LEN];
 
 	memset(buf, 0xee, sizeof(buf));
-	h->hca->mem.reason = HCA_PROT_NONE;
-	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_PROT);
-	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_PROT);
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_PROT);
+	h->fn->mem.reason = HCA_PROT_NONE;
+	assert_int_equal(hca_mem_check(h->fn, &q), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_PROT);
 	assert_int_equal(COUNT(h, protection_errors), errors + 3);
 	/* protection comes before translation, and nothing was touched */
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), at);
 	assert_int_equal(h->writes, writes);
-	return h->hca->mem.reason;
+	return h->fn->mem.reason;
 }
 
 #endif /* QHCA_TEST_REGION_H */

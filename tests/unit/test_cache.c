@@ -258,7 +258,7 @@ static bool post(struct host *h, uint32_t cqn)
 {
 	struct qhca_cqe cqe = { 0 };
 
-	return hca_cq_post(h->hca, cqn, &cqe);
+	return hca_cq_post(h->fn, cqn, &cqe);
 }
 
 /* With one line, each change of object writes back, and nothing is lost. */
@@ -314,16 +314,16 @@ static void test_ctx_fetch_fails(void **state)
 	post(h, 0);
 	h->fail_in = 2;			/* the write-back of 0 */
 	assert_false(post(h, 1));
-	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_TABLE_DMA << 8);
-	assert_int_equal(h->hca->fatal_info, QHCA_TABLE_CQ << 24 | 0);
+	assert_int_equal(h->fn->fatal_info, QHCA_TABLE_CQ << 24 | 0);
 	assert_false(post(h, 1));
 	host_free(h);
 
 	h = with_cqs(2, 1, 1, cq);
 	h->fail_in = 1;			/* the fetch of 0 */
 	assert_false(post(h, 0));
-	assert_int_equal(h->hca->fatal_info, QHCA_TABLE_CQ << 24 | 0);
+	assert_int_equal(h->fn->fatal_info, QHCA_TABLE_CQ << 24 | 0);
 	host_free(h);
 }
 
@@ -336,14 +336,14 @@ static void test_ctx_corrupt(void **state)
 	uint64_t addr;
 
 	(void)state;
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_CQ, 0, &addr));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_CQ, 0, &addr));
 	c = host_ptr(h, addr);
 	assert_int_equal(get_le32(&c->state), 1);
 	c->sw.log_depth = 31;
 	assert_false(post(h, 0));
-	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_CONTEXT << 8);
-	assert_int_equal(h->hca->fatal_info, QHCA_TABLE_CQ << 24 | 0);
+	assert_int_equal(h->fn->fatal_info, QHCA_TABLE_CQ << 24 | 0);
 	host_free(h);
 }
 
@@ -359,12 +359,14 @@ static void test_ctx_read(void **state)
 	post(h, 1);
 	post(h, 1);
 	hits = COUNT(h, cqc_hits), misses = COUNT(h, cqc_misses);
-	assert_true(hca_ctx_read(h->hca, &h->hca->cqs.cache, 0, &copy));
+	assert_true(hca_ctx_read(h->fn, &h->fn->hca->cache.cq, 0, &copy));
 	assert_int_equal(copy.pi, 1);
-	assert_true(hca_ctx_read(h->hca, &h->hca->cqs.cache, 1, &copy));
+	assert_true(hca_ctx_read(h->fn, &h->fn->hca->cache.cq, 1, &copy));
 	assert_int_equal(copy.pi, 2);
-	assert_non_null(hca_ctx_peek(&h->hca->cqs.cache, 1));
-	assert_null(hca_ctx_peek(&h->hca->cqs.cache, 0));
+	assert_non_null(hca_ctx_peek(h->fn,
+				     &h->fn->hca->cache.cq, 1));
+	assert_null(hca_ctx_peek(h->fn,
+				     &h->fn->hca->cache.cq, 0));
 	assert_int_equal(COUNT(h, cqc_hits), hits);
 	assert_int_equal(COUNT(h, cqc_misses), misses);
 	host_free(h);

@@ -136,9 +136,9 @@ static void test_slot_unreachable(void **state)
 	h->bad_last = h->slots + 127;
 	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 2, 0);
 	host_run(h);
-	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_CMDQ_DMA << 8);
-	assert_int_equal(h->hca->fatal_info, 1);
+	assert_int_equal(h->fn->fatal_info, 1);
 	host_free(h);
 
 	h = host_new(NULL);		/* can be read, not answered */
@@ -148,7 +148,7 @@ static void test_slot_unreachable(void **state)
 	h->fail_in = 2;
 	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	host_run(h);
-	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_CMDQ_DMA << 8);
 	host_free(h);
 }
@@ -273,8 +273,8 @@ static void test_permission(void **state)
 	assert_int_equal(plain(h, QHCA_CMD_FAULT_RESUME),
 			 QHCA_CMD_UNSUPPORTED);
 	/* what needs page faults goes with them */
-	assert_false(h->hca->features & (QHCA_FEAT_ODP_IMPLICIT |
-					 QHCA_FEAT_UNSOLICITED_ACK));
+	assert_false(h->fn->features & (QHCA_FEAT_ODP_IMPLICIT |
+					QHCA_FEAT_UNSOLICITED_ACK));
 	assert_int_equal(plain(h, QHCA_CMD_ATTACH_MCAST),
 			 QHCA_CMD_UNSUPPORTED);
 	host_free(h);
@@ -325,7 +325,7 @@ static void test_init_errors(void **state)
 	in = good;							\
 	change;								\
 	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_BAD_PARAM);	\
-	assert_false(h->hca->initialised);				\
+	assert_false(h->fn->initialised);				\
 } while (0)
 	BAD(in.table[QHCA_TABLE_PT].log_entries = 11);
 	BAD(in.table[QHCA_TABLE_PT].log_entries = 0);
@@ -391,13 +391,13 @@ static void test_teardown(void **state)
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
 	assert_int_equal(plain(h, QHCA_CMD_TEARDOWN_HCA), QHCA_CMD_OK);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &addr));
-	assert_null(hca_gid_get(h->hca, 0));
-	assert_int_equal(h->hca->port.eth_mtu, 4200);
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 2, &addr));
+	assert_null(hca_gid_get(h->fn, 0));
+	assert_int_equal(h->fn->port.eth_mtu, 4200);
 	assert_true(COUNT(h, commands) > 3);
 	host_init_default(h, &in);
 	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
-	assert_false(hca_eq_live(h->hca, 0));
+	assert_false(hca_eq_live(h->fn, 0));
 	host_free(h);
 }
 
@@ -410,7 +410,7 @@ static void test_counters(void **state)
 	(void)state;
 	host_enable(h);
 	for (i = 0; i < n; i++)
-		h->hca->counter[i] = 1000 + i;
+		h->fn->counter[i] = 1000 + i;
 	memset(out, 0xee, sizeof(out));
 	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_COUNTERS, 3, 0, NULL, 0,
 				  out, 16), QHCA_CMD_OK);
@@ -444,7 +444,7 @@ static void test_random(void **state)
 		struct ring eq = host_ring(h, 3);
 
 		host_create_eq(h, 0, &eq, 0);
-		for (i = 0; i < 300 && !hca_is_dead(h->hca); i++) {
+		for (i = 0; i < 300 && !hca_is_dead(h->fn); i++) {
 			struct qhca_cmd_slot slot;
 			uint16_t op = (uint16_t)(host_random(&rng) % 0x50);
 			uint8_t *p = host_ptr(h, box);

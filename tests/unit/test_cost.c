@@ -31,20 +31,20 @@ static void test_sum(void **state)
 
 	(void)state;
 	host_run_at(h, 1000);
-	assert_false(hca_stalled(h->hca));
-	hca_charge(h->hca, 0);
-	assert_false(hca_stalled(h->hca));
-	hca_charge(h->hca, 300);
-	hca_charge(h->hca, 200);
-	assert_int_equal(h->hca->cost.until, 1500);
+	assert_false(hca_stalled(h->fn->hca));
+	hca_charge(h->fn->hca, 0);
+	assert_false(hca_stalled(h->fn->hca));
+	hca_charge(h->fn->hca, 300);
+	hca_charge(h->fn->hca, 200);
+	assert_int_equal(h->fn->hca->cost.until, 1500);
 	assert_int_equal(COUNT(h, fetch_stall_ns), 500);
 	host_run_at(h, 1499);
-	assert_true(hca_stalled(h->hca));
+	assert_true(hca_stalled(h->fn->hca));
 	host_run_at(h, 1500);
-	assert_false(hca_stalled(h->hca));
+	assert_false(hca_stalled(h->fn->hca));
 	host_run_at(h, 9000);
-	hca_charge(h->hca, 1);
-	assert_int_equal(h->hca->cost.until, 9001);
+	hca_charge(h->fn->hca, 1);
+	assert_int_equal(h->fn->hca->cost.until, 9001);
 	host_free(h);
 }
 
@@ -56,16 +56,16 @@ static void test_longest(void **state)
 	(void)state;
 	host_run_at(h, 1000);
 	for (i = 0; i < 60; i++)
-		hca_charge(h->hca, HCA_MAX_FETCH_NS);
-	assert_int_equal(h->hca->cost.until, 1000 + HCA_MAX_STALL);
+		hca_charge(h->fn->hca, HCA_MAX_FETCH_NS);
+	assert_int_equal(h->fn->hca->cost.until, 1000 + HCA_MAX_STALL);
 	assert_int_equal(COUNT(h, fetch_stall_ns), HCA_MAX_STALL);
 	host_run_at(h, 2000);
-	hca_charge(h->hca, HCA_MAX_FETCH_NS);
-	assert_int_equal(h->hca->cost.until, 2000 + HCA_MAX_STALL);
+	hca_charge(h->fn->hca, HCA_MAX_FETCH_NS);
+	assert_int_equal(h->fn->hca->cost.until, 2000 + HCA_MAX_STALL);
 	assert_int_equal(COUNT(h, fetch_stall_ns), HCA_MAX_STALL + 1000);
 	assert_int_equal(host_cmd(h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0, NULL,
 				  0), QHCA_CMD_OK);
-	assert_false(hca_stalled(h->hca));
+	assert_false(hca_stalled(h->fn->hca));
 	host_free(h);
 }
 
@@ -77,7 +77,7 @@ static void test_idle(void **state)
 
 	(void)state;
 	host_run_at(h, 1000);
-	hca_charge(h->hca, 300);
+	hca_charge(h->fn->hca, 300);
 	r = qhca_run(h->hca, 1000, 10);
 	assert_false(r.more);
 	assert_int_equal(r.deadline, QHCA_NEVER);

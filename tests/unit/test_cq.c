@@ -44,7 +44,7 @@ static bool post(struct setup *s, uint32_t n, uint8_t status, bool solicited)
 	put_le32(&cqe.wqe, n);
 	put_le32(&cqe.flags, (solicited ? QHCA_CQE_SOLICITED : 0) |
 		 QHCA_CQE_REQUESTER);
-	return hca_cq_post(s->h->hca, CQN, &cqe);
+	return hca_cq_post(s->h->fn, CQN, &cqe);
 }
 
 static void arm(struct setup *s, uint32_t ci, bool solicited)
@@ -56,7 +56,7 @@ static void arm(struct setup *s, uint32_t ci, bool solicited)
 
 static uint32_t events(struct setup *s)
 {
-	return s->h->hca->eqs.eq[0].pi;
+	return s->h->fn->eqs.eq[0].pi;
 }
 
 static uint32_t armed(struct setup *s)
@@ -83,7 +83,7 @@ static void test_post(void **state)
 	uint32_t i;
 
 	(void)state;
-	s.h->hca->now = 5000;
+	s.h->fn->hca->now = 5000;
 	for (i = 0; i < 19; i++) {
 		assert_false(host_cqe_valid(s.h, &s.cq, i));
 		assert_true(post(&s, i, 0, false));
@@ -100,9 +100,9 @@ static void test_post(void **state)
 	post(&s, 0, QHCA_WC_LOC_PROT_ERR, false);
 	assert_int_equal(COUNT(s.h, completions_error), 1);
 	assert_int_equal(COUNT(s.h, completions_flushed), 1);
-	assert_false(hca_cq_exists(s.h->hca, 8));
-	assert_false(hca_cq_post(s.h->hca, 8, &(struct qhca_cqe){ 0 }));
-	assert_false(hca_cq_post(s.h->hca, UINT32_MAX,
+	assert_false(hca_cq_exists(s.h->fn, 8));
+	assert_false(hca_cq_post(s.h->fn, 8, &(struct qhca_cqe){ 0 }));
+	assert_false(hca_cq_post(s.h->fn, UINT32_MAX,
 				 &(struct qhca_cqe){ 0 }));
 	host_free(s.h);
 }
@@ -255,7 +255,7 @@ static void test_dma_error(void **state)
 	assert_false(post(&s, 0, 0, false));
 	assert_int_equal(host_eqe(s.h, &s.eq, 0)->type, QHCA_EVENT_CQ_ERROR);
 	assert_int_equal(COUNT(s.h, cq_overruns), 0);
-	assert_false(hca_is_dead(s.h->hca));
+	assert_false(hca_is_dead(s.h->fn));
 	host_free(s.h);
 
 	s = setup((struct options){ 2, 0, 0, 0, 0 });
@@ -496,13 +496,13 @@ static void test_moderation_many(void **state)
 		assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
 		qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
-		assert_true(hca_cq_post(h->hca, i, &cqe));
+		assert_true(hca_cq_post(h->fn, i, &cqe));
 	}
 	for (now = 50000; now <= 450000; now += 50000) {
 		host_run_at(h, now);
 		for (i = 0, seen = 0; i < 5; i++)
 			seen += usec[i] * 1000u <= now;
-		assert_int_equal(h->hca->eqs.eq[0].pi, seen);
+		assert_int_equal(h->fn->eqs.eq[0].pi, seen);
 	}
 	assert_int_equal(qhca_run(h->hca, now, 1).deadline, QHCA_NEVER);
 	host_free(h);
@@ -520,7 +520,7 @@ static void test_moderation_gone(void **state)
 				  NULL, 0), QHCA_CMD_OK);
 	host_run_at(s.h, 200000);
 	assert_int_equal(events(&s), 0);
-	assert_int_equal(s.h->hca->cqs.num_timers, 0);
+	assert_int_equal(s.h->fn->cqs.num_timers, 0);
 	host_free(s.h);
 
 	s = setup((struct options){ 5, 32, 0, 100, 0 });
@@ -564,7 +564,7 @@ static void test_moderation_bound(void **state)
 		assert_int_equal(host_cmd(s.h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
 		qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
-		assert_true(hca_cq_post(s.h->hca, i, &cqe));
+		assert_true(hca_cq_post(s.h->fn, i, &cqe));
 	}
 	assert_int_equal(events(&s), 3);
 	host_set_ci(s.h, &s.eq, 3);
@@ -761,20 +761,21 @@ static void test_references(void **state)
 	(void)state;
 #define CMD(op, index) host_cmd(s.h, QHCA_CMD_##op, index, 0, NULL, 0, NULL, 0)
 	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_IN_USE);
-	assert_true(hca_cq_ref(s.h->hca, CQN));
-	assert_true(hca_cq_ref(s.h->hca, CQN));
-	assert_false(hca_cq_ref(s.h->hca, CQN + 1));
+	assert_true(hca_cq_ref(s.h->fn, CQN));
+	assert_true(hca_cq_ref(s.h->fn, CQN));
+	assert_false(hca_cq_ref(s.h->fn, CQN + 1));
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
-	hca_cq_unref(s.h->hca, CQN);
+	hca_cq_unref(s.h->fn, CQN);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_IN_USE);
-	hca_cq_unref(s.h->hca, CQN);
+	hca_cq_unref(s.h->fn, CQN);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_OK);
 	assert_int_equal(CMD(DESTROY_CQ, CQN), QHCA_CMD_BAD_STATE);
 	assert_int_equal(CMD(DESTROY_EQ, 0), QHCA_CMD_OK);
-	assert_true(hca_table_entry(s.h->hca, QHCA_TABLE_CQ, CQN, &addr));
+	assert_true(hca_table_entry(s.h->fn, QHCA_TABLE_CQ, CQN, &addr));
 	in_table = host_ptr(s.h, addr);
 	assert_int_equal(get_le32(&in_table->state), HCA_CQ_FREE);
-	assert_null(hca_ctx_peek(&s.h->hca->cqs.cache, CQN));
+	assert_null(hca_ctx_peek(s.h->fn,
+				     &s.h->fn->hca->cache.cq, CQN));
 	host_free(s.h);
 }
 
@@ -786,7 +787,7 @@ static void test_destroy_forgets(void **state)
 
 	(void)state;
 	for (i = 0; i < 64; i++)
-		hca_event(s.h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+		hca_event(s.h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	arm(&s, 0, false);
 	post(&s, 0, 0, false);
 	s.h->bad_first = s.cq.base;
@@ -858,8 +859,9 @@ static void test_eviction(void **state)
 	qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM,
 		      CQN | QHCA_DB_CQ_SOLICITED | 1ull << 32, 0);
 	before = *query(&s);
-	assert_true(hca_cq_post(h->hca, 1, &(struct qhca_cqe){ 0 }));
-	assert_null(hca_ctx_peek(&h->hca->cqs.cache, CQN));
+	assert_true(hca_cq_post(h->fn, 1, &(struct qhca_cqe){ 0 }));
+	assert_null(hca_ctx_peek(h->fn,
+				     &h->fn->hca->cache.cq, CQN));
 	after = *query(&s);
 	assert_memory_equal(&before, &after, sizeof(before));
 	assert_int_equal(get_le32(&after.arm), HCA_ARM_SOLICITED);

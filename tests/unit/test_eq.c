@@ -31,7 +31,7 @@ static void check_eqe(struct host *h, const struct ring *eq, uint32_t i,
 
 static uint32_t written(struct host *h, uint32_t eqn)
 {
-	return h->hca->eqs.eq[eqn].pi;
+	return h->fn->eqs.eq[eqn].pi;
 }
 
 /* Entries in order, the phase changing with each pass. */
@@ -44,7 +44,7 @@ static void test_phase(void **state)
 	(void)state;
 	assert_false(host_eqe_valid(h, &eq, 0));
 	for (i = 0; i < 11; i++) {
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 100 + i);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 100 + i);
 		check_eqe(h, &eq, i, QHCA_EVENT_QP_FATAL, i, 100 + i);
 		assert_false(host_eqe_valid(h, &eq, i + 1));
 		host_set_ci(h, &eq, i + 1);
@@ -64,24 +64,24 @@ static void test_interrupt(void **state)
 
 	(void)state;
 	/* created disarmed */
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[VECTOR], 0);
 	/* an entry beyond ci: at once, and not armed */
 	arm(h, 0, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	/* all consumed: with the next, once */
 	arm(h, 0, 2);
 	assert_int_equal(h->irqs[VECTOR], 1);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 4, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 3, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 4, 0);
 	assert_int_equal(h->irqs[VECTOR], 2);
 	assert_int_equal(COUNT(h, interrupts), 2);
 	/* an index that was never written counts as moved beyond */
 	arm(h, 0, 77);
 	assert_int_equal(h->irqs[VECTOR], 3);
-	assert_int_equal(h->hca->eqs.eq[0].ci, 2);
+	assert_int_equal(h->fn->eqs.eq[0].ci, 2);
 	assert_int_equal(COUNT(h, eq_arms), 3);
 	host_free(h);
 }
@@ -110,7 +110,7 @@ static void test_hold(void **state)
 
 	(void)state;
 	for (i = 0; i < 10; i++)
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, i);
 	assert_int_equal(written(h, 0), 4);
 	assert_int_equal(COUNT(h, events_held), 6);
 	for (i = 0; i < 4; i++)
@@ -130,7 +130,7 @@ static void test_hold(void **state)
 	assert_int_equal(written(h, 0), 9);
 	/* or by the next event, which queues behind those held */
 	host_set_ci(h, &eq, 8);
-	hca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 1, 9);
+	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 1, 9);
 	check_eqe(h, &eq, 9, QHCA_EVENT_QP_FATAL, 9, 9);
 	check_eqe(h, &eq, 10, QHCA_EVENT_SRQ_LIMIT, 1, 9);
 	assert_int_equal(written(h, 0), 11);
@@ -148,13 +148,13 @@ static void test_coalesce(void **state)
 	uint32_t ci = 2;
 
 	(void)state;
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 60, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 61, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_LAST_WQE, 9, 1);
-	hca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 8, 2);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 9, 3);
-	hca_event(h->hca, QHCA_EVENT_QP_LAST_WQE, 9, 4);
-	hca_event(h->hca, QHCA_EVENT_PORT_CHANGE, 1, 5);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 60, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 61, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_LAST_WQE, 9, 1);
+	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 8, 2);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 9, 3);
+	hca_event(h->fn, QHCA_EVENT_QP_LAST_WQE, 9, 4);
+	hca_event(h->fn, QHCA_EVENT_PORT_CHANGE, 1, 5);
 	assert_int_equal(written(h, 0), 2);
 	arm(h, 0, ci);
 	check_eqe(h, &eq, 2, QHCA_EVENT_QP_LAST_WQE, 9, 4);
@@ -182,14 +182,14 @@ static void test_all_kinds(void **state)
 	uint32_t i;
 
 	(void)state;
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 5, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 6, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 5, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 6, 0);
 	for (i = 0; i < n; i++)
-		hca_event(h->hca, e[i].type, e[i].number, i);
+		hca_event(h->fn, e[i].type, e[i].number, i);
 	/* numbers out of range are nobody's */
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 64, 0);
-	hca_event(h->hca, QHCA_EVENT_CQ_ERROR, 64, 0);
-	hca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 32, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 64, 0);
+	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 64, 0);
+	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 32, 0);
 	for (i = 0; i < n; i++) {
 		host_set_ci(h, &eq, i + 2);
 		host_run_at(h, h->now + HCA_EQ_POLL_NS);
@@ -208,13 +208,13 @@ static void test_forget(void **state)
 
 	(void)state;
 	for (i = 0; i < 8; i++)
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
-	hca_event_forget_qp(h->hca, 3);		/* in the middle */
-	hca_event_forget_qp(h->hca, 2);		/* the first held */
-	hca_event_forget_qp(h->hca, 7);		/* the last */
-	hca_event_forget_qp(h->hca, 7);
-	hca_event_forget_qp(h->hca, 1000000);
-	hca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 3, 33);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, i);
+	hca_event_forget_qp(h->fn, 3);		/* in the middle */
+	hca_event_forget_qp(h->fn, 2);		/* the first held */
+	hca_event_forget_qp(h->fn, 7);		/* the last */
+	hca_event_forget_qp(h->fn, 7);
+	hca_event_forget_qp(h->fn, 1000000);
+	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 3, 33);
 	host_set_ci(h, &eq, 2);
 	host_run_at(h, h->now + HCA_EQ_POLL_NS);
 	check_eqe(h, &eq, 2, QHCA_EVENT_QP_FATAL, 4, 4);
@@ -240,10 +240,10 @@ static void test_forget_cq(void **state)
 	assert_int_equal(host_create_eq(h, 1, &eq1, 1), QHCA_CMD_OK);
 	assert_int_equal(host_create_eq(h, 2, &eq2, 2), QHCA_CMD_OK);
 	for (i = 0; i < 3; i++)
-		hca_event_completion(h->hca, 1, 10 + i, i);
-	hca_event_forget_cq(h->hca, 12);
+		hca_event_completion(h->fn, 1, 10 + i, i);
+	hca_event_forget_cq(h->fn, 12);
 	for (i = 0; i < 3; i++)
-		hca_event_completion(h->hca, 2, 10 + i, 50 + i);
+		hca_event_completion(h->fn, 2, 10 + i, 50 + i);
 	host_set_ci(h, &eq1, 2);
 	host_set_ci(h, &eq2, 2);
 	host_run_at(h, h->now + HCA_EQ_POLL_NS);
@@ -275,9 +275,9 @@ static struct host *many_held(struct ring *eq)
 	*eq = host_ring(h, MANY_DEPTH);
 	assert_int_equal(host_create_eq(h, 0, eq, VECTOR), QHCA_CMD_OK);
 	for (uint32_t i = 0; i < 1u << MANY_DEPTH; i++)
-		hca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 1, i);
+		hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 1, i);
 	for (uint32_t i = 0; i < MANY_QPS; i++)
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, i);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, i);
 	assert_int_equal(written(h, 0), 1u << MANY_DEPTH);
 	return h;
 }
@@ -317,7 +317,7 @@ static void test_event_behind_many(void **state)
 	(void)state;
 	host_set_ci(h, &eq, ci);
 	writes = h->writes;
-	hca_event(h->hca, QHCA_EVENT_SRQ_LIMIT, 2, 77);
+	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 2, 77);
 	assert_true(h->writes - writes < 16);
 	for (uint32_t i = 0; i <= MANY_QPS / first; i++) {
 		host_run_at(h, h->now + HCA_EQ_POLL_NS);
@@ -339,7 +339,7 @@ static void test_destroy_with_many(void **state)
 	struct host *h = many_held(&eq);
 
 	(void)state;
-	hca_event(h->hca, QHCA_EVENT_CQ_ERROR, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 1, 0);
 	slot = host_ptr(h, h->slots);
 	memset(slot, 0, sizeof(*slot));
 	put_le16(&slot->opcode, QHCA_CMD_DESTROY_EQ);
@@ -348,18 +348,18 @@ static void test_destroy_with_many(void **state)
 	assert_true(qhca_run(h->hca, h->now, 1).more);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	/* between two slices the queue takes nothing any more */
-	hca_event(h->hca, QHCA_EVENT_QP_COMM_EST, 9, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 9, 0);
 	qhca_reset(h->hca, h->now);
-	for (uint32_t i = 0; i < h->hca->eqs.num_nodes; i++)
-		assert_false(h->hca->eqs.held[i].linked);
+	for (uint32_t i = 0; i < h->fn->eqs.num_nodes; i++)
+		assert_false(h->fn->eqs.held[i].linked);
 	host_free(h);
 
 	h = many_held(&eq);
-	hca_event(h->hca, QHCA_EVENT_CQ_ERROR, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 1, 0);
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
 				  0), QHCA_CMD_OK);
-	assert_int_equal(h->hca->eqs.num_linked, 0);
-	assert_int_equal(hca_eqs_deadline(h->hca), QHCA_NEVER);
+	assert_int_equal(h->fn->eqs.num_linked, 0);
+	assert_int_equal(hca_eqs_deadline(h->fn), QHCA_NEVER);
 	host_free(h);
 }
 
@@ -372,9 +372,9 @@ static void test_insane_ci(void **state)
 
 	(void)state;
 	for (i = 0; i < 4; i++)
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 0);
 	host_set_ci(h, &eq, 5);		/* more than was written */
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 9, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 9, 0);
 	host_set_ci(h, &eq, UINT32_MAX); /* backwards */
 	host_run_at(h, h->now + HCA_EQ_POLL_NS);
 	assert_int_equal(written(h, 0), 4);
@@ -431,9 +431,9 @@ static void test_query(void **state)
 	uint64_t addr;
 
 	(void)state;
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 3, 0);
 	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_EQ, 0, 0, NULL, 0, &out,
 				  sizeof(out)), QHCA_CMD_OK);
 	assert_int_equal(get_le32(&out.state), 1);
@@ -445,14 +445,14 @@ static void test_query(void **state)
 	assert_int_equal(out.sw.log_depth, 1);
 	assert_int_equal(get_le64(&out.sw.buf.base), eq.base);
 	/* and so does the table */
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_EQ, 0, &addr));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_EQ, 0, &addr));
 	assert_memory_equal(host_ptr(h, addr), &out, sizeof(out));
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
 				  0), QHCA_CMD_OK);
 	assert_int_equal(get_le32(&((struct qhca_eqc *)host_ptr(h, addr))->state),
 			 0);
 	/* events with nowhere to go are forgotten */
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
 	host_free(h);
 }
@@ -465,20 +465,20 @@ static void test_unreachable(void **state)
 	(void)state;
 	h->bad_first = eq.base;
 	h->bad_last = eq.base + 63;
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
-	assert_int_equal(h->hca->status & QHCA_STATUS_FATAL_CAUSE,
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_EQ_DMA << 8);
-	assert_int_equal(h->hca->fatal_info, 0);
+	assert_int_equal(h->fn->fatal_info, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	host_free(h);
 
 	h = with_eq0(1, &eq);		/* the record */
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 2, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
 	h->bad_first = eq.record;
 	h->bad_last = eq.record + 63;
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 3, 0);
-	assert_true(hca_is_dead(h->hca));
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 3, 0);
+	assert_true(hca_is_dead(h->fn));
 	host_free(h);
 }
 
@@ -489,16 +489,16 @@ static void test_fatal_event(void **state)
 	struct host *h = with_eq0(3, &eq);
 
 	(void)state;
-	hca_fatal(h->hca, QHCA_FATAL_TABLE_DMA, 0x2000007);
+	hca_fatal(h->fn, QHCA_FATAL_TABLE_DMA, 0x2000007);
 	check_eqe(h, &eq, 0, QHCA_EVENT_DEVICE_FATAL, QHCA_FATAL_TABLE_DMA,
 		  0x2000007);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(COUNT(h, events), 1);
-	hca_fatal(h->hca, QHCA_FATAL_INTERNAL, 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_fatal(h->fn, QHCA_FATAL_INTERNAL, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(written(h, 0), 1);
-	assert_int_equal(h->hca->fatal_info, 0x2000007);
+	assert_int_equal(h->fn->fatal_info, 0x2000007);
 	host_free(h);
 
 	h = host_new(NULL);		/* no EQ 0: vector 0 */

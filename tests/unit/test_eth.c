@@ -148,11 +148,11 @@ static void test_tx_budget(void **state)
 	for (i = 0; i < 30; i++)
 		put_txd(&n, a, 100, QHCA_TXD_EOP);
 	qhca_doorbell(n.h->hca, 0, QHCA_DB_ETH_TX, (uint64_t)n.tx_pi << 32, 0);
-	assert_int_equal(hca_eth_run(n.h->hca, 7), 7);
+	assert_int_equal(hca_eth_run(n.h->fn, 7), 7);
 	assert_int_equal(n.h->num_sent, 7);
 	assert_true(qhca_run(n.h->hca, 0, 10).more);
 	assert_int_equal(n.h->num_sent, 17);
-	assert_int_equal(hca_eth_run(n.h->hca, 100), 13);
+	assert_int_equal(hca_eth_run(n.h->fn, 100), 13);
 	host_free(n.h);
 }
 
@@ -330,7 +330,7 @@ static void test_tx_insane(void **state)
 	n.h->bad_last = n.tx + 31;
 	kick(&n);
 	assert_false(qhca_run(n.h->hca, n.h->now, 16).more);
-	assert_false(hca_is_dead(n.h->hca));
+	assert_false(hca_is_dead(n.h->fn));
 	host_free(n.h);
 }
 
@@ -706,7 +706,7 @@ static void test_create_errors(void **state)
 	BAD(put_le16(&in.vector, 8));
 	assert_int_equal(create(&n, &good), QHCA_CMD_OK);
 	qhca_reset(n.h->hca, 0);
-	assert_false(n.h->hca->eth.queue[0].live);
+	assert_false(n.h->fn->eth.queue[0].live);
 	host_free(n.h);
 }
 

@@ -20,10 +20,10 @@ static void set_page(struct host *h, const struct region *r, unsigned int i,
 static void check_fault(struct host *h, uint64_t addr, uint64_t len,
 			uint64_t done)
 {
-	assert_int_equal(h->hca->mem.fault.addr, addr);
-	assert_int_equal(h->hca->mem.fault.len, len);
-	assert_int_equal(h->hca->mem.fault.done, done);
-	assert_int_equal(h->hca->mem.fault.key, KEY);
+	assert_int_equal(h->fn->mem.fault.addr, addr);
+	assert_int_equal(h->fn->mem.fault.len, len);
+	assert_int_equal(h->fn->mem.fault.done, done);
+	assert_int_equal(h->fn->mem.fault.key, KEY);
 }
 
 /* Where and how much, for reads and writes that begin on a page that is there. */
@@ -37,28 +37,28 @@ static void test_where(void **state)
 
 	(void)state;
 	set_odp(&r);
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	set_page(h, &r, 1, 0);
-	hca_cache_invalidate_all(&h->hca->mem.at);
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_FAULT);
+	hca_cache_invalidate_all(&h->fn->hca->cache.at);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge, 7900, 100);
 	q.addr = edge + 5;
 	q.len = 10;
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_FAULT);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge + 5, 10, 0);
 	/* made present: nothing needs invalidation */
 	set_page(h, &r, 1, QHCA_ATE_PRESENT);
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
-	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_FAULT);
 	set_page(h, &r, 1, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
-	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_OK);
 	/* without ODP it is refused */
 	set_page(h, &r, 1, 0);
 	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
-	hca_cache_invalidate_all(&h->hca->mem.at);
-	hca_cache_invalidate_all(&h->hca->mem.pt);
-	assert_int_equal(hca_mem_read(h->hca, &q, buf), HCA_MEM_PROT);
+	hca_cache_invalidate_all(&h->fn->hca->cache.at);
+	hca_cache_invalidate_all(&h->fn->hca->cache.pt);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -76,13 +76,13 @@ static void test_all_or_nothing(void **state)
 	set_odp(&r);
 	memset(buf, 0xab, sizeof(buf));
 	set_page(h, &r, 1, 0);
-	assert_int_equal(hca_mem_write(h->hca, &q, buf), HCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge, 100, 100);
 	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
 	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
 	set_page(h, &r, 0, QHCA_ATE_PRESENT);	/* may be read alone */
-	hca_cache_invalidate_all(&h->hca->mem.at);
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+	hca_cache_invalidate_all(&h->fn->hca->cache.at);
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,
 					5, &orig), HCA_MEM_FAULT);
 	assert_int_equal(orig, 77);
 	assert_int_equal(get_le64(host_ptr(h, r.page[0] + 4088)), 0);
@@ -115,10 +115,10 @@ static void test_protection_first(void **state)
 	h->watch_first = r.node;
 	h->watch_last = r.node + PAGES * 8 - 1;
 	for (i = 0; i < 6; i++)
-		assert_int_equal(hca_mem_write(h->hca, &bad[i], buf),
+		assert_int_equal(hca_mem_write(h->fn, &bad[i], buf),
 				 HCA_MEM_PROT);
 	assert_int_equal(h->watch_reads, 0);
-	assert_int_equal(hca_mem_write(h->hca, &good, buf), HCA_MEM_FAULT);
+	assert_int_equal(hca_mem_write(h->fn, &good, buf), HCA_MEM_FAULT);
 	assert_int_equal(h->watch_reads, 1);
 	host_free(h);
 }

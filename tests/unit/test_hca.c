@@ -111,10 +111,10 @@ static void test_fairness(void **state)
 	put_le32(&slots[0].status, QHCA_CMD_OWN);
 	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	for (i = 0; i < 8 && get_le32(&slots[0].status) & QHCA_CMD_OWN; i++) {
-		while ((room = hca_tx_begin(h->hca, 60)) != NULL) {
+		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			hca_tx_end(h->hca, 60);
+			hca_tx_end(h->fn, 60);
 		}
 		assert_true(qhca_run(h->hca, 0, 1).more);
 	}
@@ -145,10 +145,10 @@ static void test_turns(void **state)
 	put_le16(&txd->flags, QHCA_TXD_EOP);
 	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_TX, 1ull << 32, 0);
 	for (i = 0; i < 8 && h->num_sent == 0; i++) {
-		while ((room = hca_tx_begin(h->hca, 60)) != NULL) {
+		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			hca_tx_end(h->hca, 60);
+			hca_tx_end(h->fn, 60);
 		}
 		qhca_run(h->hca, 0, 1);
 	}
@@ -222,15 +222,15 @@ static void test_reset_again(void **state)
 		cq = host_ring(h, 1);
 		assert_int_equal(host_create_eq(h, 0, &eq, 0), QHCA_CMD_OK);
 		assert_int_equal(host_create_cq(h, 7, &cq, 0), QHCA_CMD_OK);
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i, 0);
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 1, 0);
-		hca_event(h->hca, QHCA_EVENT_QP_FATAL, i + 2, 0);
-		assert_int_equal(h->hca->eqs.num_waiting, 1);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 0);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i + 1, 0);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i + 2, 0);
+		assert_int_equal(h->fn->eqs.num_waiting, 1);
 		qhca_reset(h->hca, i);
-		assert_false(hca_cq_exists(h->hca, 7));
-		assert_int_equal(h->hca->init_flags, 0);
-		assert_int_equal(h->hca->turn, 0);	/* as a new one */
-		assert_int_equal(hca_eqs_deadline(h->hca), QHCA_NEVER);
+		assert_false(hca_cq_exists(h->fn, 7));
+		assert_int_equal(h->fn->init_flags, 0);
+		assert_int_equal(h->fn->hca->turn, 0);	/* as a new one */
+		assert_int_equal(hca_eqs_deadline(h->fn), QHCA_NEVER);
 	}
 	host_free(h);
 }
@@ -297,7 +297,7 @@ static void work(struct host *h)
 /* As after a reset, whatever came after it in work(). */
 static bool is_reset(const struct host *h)
 {
-	return !h->hca->initialised && !(h->hca->status & QHCA_STATUS_ENABLED);
+	return !h->fn->initialised && !(h->fn->status & QHCA_STATUS_ENABLED);
 }
 
 /*
@@ -318,7 +318,7 @@ static void test_reset_in_callback(void **state)
 		all = calls > all ? calls : all;
 		assert_true(is_reset(h) == (calls >= call_at));
 		assert_false(qhca_is_entered(h->hca));
-		assert_int_equal(h->hca->late, 0);
+		assert_int_equal(h->fn->late, 0);
 		host_free(h);
 	}
 	assert_true(all > 10);
@@ -350,7 +350,7 @@ static void test_reset_cuts_work(void **state)
 	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_STATUS, 0),
 			 QHCA_STATUS_READY);
 	assert_true(get_le32(&slots[2].status) & QHCA_CMD_OWN);
-	assert_false(h->hca->initialised);
+	assert_false(h->fn->initialised);
 	host_free(h);
 }
 
@@ -360,9 +360,9 @@ static void link_and_fatal(struct host *h)
 	if (++calls != 1)
 		return;
 	qhca_set_link(h->hca, false, 1);
-	assert_true(h->hca->link_up);
+	assert_true(h->fn->hca->link_up);
 	qhca_inject_fatal(h->hca);
-	assert_false(h->hca->status & QHCA_STATUS_FATAL);
+	assert_false(h->fn->status & QHCA_STATUS_FATAL);
 	qhca_rx_frame(h->hca, own_frame, sizeof(own_frame), 1);
 }
 
@@ -375,8 +375,8 @@ static void test_late(void **state)
 	calls = 0;
 	h->meanwhile = link_and_fatal;
 	host_cmd(h, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0);
-	assert_false(h->hca->link_up);
-	assert_true(h->hca->status & QHCA_STATUS_FATAL);
+	assert_false(h->fn->hca->link_up);
+	assert_true(h->fn->status & QHCA_STATUS_FATAL);
 	assert_int_equal(COUNT(h, rx_dropped), dropped + 1);
 	host_free(h);
 }
@@ -388,11 +388,11 @@ static void test_reset_unblocks(void **state)
 
 	(void)state;
 	h->tx_full = true;
-	assert_null(hca_tx_begin(h->hca, 60));
+	assert_null(hca_tx_begin(h->fn, 60));
 	h->tx_full = false;
-	assert_null(hca_tx_begin(h->hca, 60));	/* until qhca_tx_ready() */
+	assert_null(hca_tx_begin(h->fn, 60));	/* until qhca_tx_ready() */
 	qhca_reset(h->hca, 0);
-	assert_non_null(hca_tx_begin(h->hca, 60));
+	assert_non_null(hca_tx_begin(h->fn, 60));
 	host_free(h);
 }
 
@@ -446,7 +446,7 @@ static void test_cache_lines(void **state)
 	for (id = 0; id < QHCA_NUM_CACHES; id++) {
 		qhca_query_cache(h->hca, (enum qhca_cache_id)id, &info);
 		assert_int_equal(info.geometry.sets,
-				 h->hca->cfg.cache_default[id].sets);
+				 h->fn->cfg.cache_default[id].sets);
 		assert_int_equal(info.valid, id == QHCA_CACHE_CQ);
 	}
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, 0, on_line, &seen);
@@ -457,11 +457,11 @@ static void test_cache_lines(void **state)
 	assert_int_equal(seen.last.index, 37);
 	assert_int_equal(seen.last.set, 37);
 	assert_int_equal(seen.last.page, 0);
-	entry = hca_cache_install(&h->hca->mem.at, tag,
-				  hca_cache_fill_begin(&h->hca->mem.at));
+	entry = hca_cache_install(&h->fn->hca->cache.at, tag,
+				  hca_cache_fill_begin(&h->fn->hca->cache.at));
 	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
-	hca_cache_set_dirty(&h->hca->mem.at, entry, true);
-	hca_cache_set_sticky(&h->hca->mem.at, entry, true);
+	hca_cache_set_dirty(&h->fn->hca->cache.at, entry, true);
+	hca_cache_set_sticky(&h->fn->hca->cache.at, entry, true);
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, 0, on_line, &seen);
 	assert_int_equal(seen.num, 2);
 	assert_int_equal(seen.last.page, 9);
@@ -469,8 +469,8 @@ static void test_cache_lines(void **state)
 	assert_true(seen.last.writable);
 	assert_true(seen.last.dirty && seen.last.sticky);
 	tag.page = 0;
-	pte = hca_cache_install(&h->hca->mem.pt, tag,
-				hca_cache_fill_begin(&h->hca->mem.pt));
+	pte = hca_cache_install(&h->fn->hca->cache.pt, tag,
+				hca_cache_fill_begin(&h->fn->hca->cache.pt));
 	*pte = (struct hca_pte_host){
 		.octet = 0x42, .type = QHCA_PTE_MR, .pd = 7, .access = 3,
 		.start = 0x1000, .length = 0x500,

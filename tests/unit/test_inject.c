@@ -30,16 +30,16 @@ static void test_set(void **state)
 	cfg = rule(QHCA_INJECT_DELAY, 5, 0);
 	cfg.delay_ns = HCA_INJECT_MAX_DELAY + 1;
 	assert_false(qhca_inject_set(h->hca, &cfg, err, sizeof(err)));
-	assert_false(hca_inject_active(&h->hca->inject, false));
+	assert_false(hca_inject_active(&h->fn->hca->inject, false));
 	cfg.delay_ns = HCA_INJECT_MAX_DELAY;
 	set(h, cfg);
-	assert_true(hca_inject_active(&h->hca->inject, false));
-	assert_false(hca_inject_active(&h->hca->inject, true));
+	assert_true(hca_inject_active(&h->fn->hca->inject, false));
+	assert_false(hca_inject_active(&h->fn->hca->inject, true));
 	qhca_inject_get(h->hca, &got);
 	assert_int_equal(got.rule[QHCA_INJECT_DELAY].ppm, 5);
 	assert_int_equal(got.delay_ns, HCA_INJECT_MAX_DELAY);
 	set(h, rule(QHCA_INJECT_DROP, 0, 0));
-	assert_false(hca_inject_active(&h->hca->inject, false));
+	assert_false(hca_inject_active(&h->fn->hca->inject, false));
 	host_free(h);
 }
 
@@ -51,10 +51,10 @@ static void test_nth(void **state)
 	(void)state;
 	set(h, rule(QHCA_INJECT_CORRUPT, 0, 3));
 	for (i = 1; i < 100; i++)
-		assert_int_equal(hca_inject_decide(&h->hca->inject),
+		assert_int_equal(hca_inject_decide(&h->fn->hca->inject),
 				 i == 3 ? 1u << QHCA_INJECT_CORRUPT : 0);
 	set(h, rule(QHCA_INJECT_CORRUPT, 0, 1));	/* from now */
-	assert_int_equal(hca_inject_decide(&h->hca->inject),
+	assert_int_equal(hca_inject_decide(&h->fn->hca->inject),
 			 1u << QHCA_INJECT_CORRUPT);
 	host_free(h);
 }
@@ -68,12 +68,13 @@ static void test_probability(void **state)
 	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++) {
 		set(h, rule((enum qhca_inject_kind)k, 20000, 0));
 		for (i = hits = 0; i < 100000; i++)
-			hits += hca_inject_decide(&h->hca->inject) == 1u << k;
+			hits += hca_inject_decide(&h->fn->hca->inject) ==
+				1u << k;
 		assert_in_range(hits, 1800, 2200);
 	}
 	set(h, rule(QHCA_INJECT_DROP, 1000000, 0));
 	for (i = 0; i < 100; i++)
-		assert_int_equal(hca_inject_decide(&h->hca->inject), 1);
+		assert_int_equal(hca_inject_decide(&h->fn->hca->inject), 1);
 	host_free(h);
 }
 
@@ -88,13 +89,13 @@ static void test_seed(void **state)
 	set(a, cfg);
 	set(b, cfg);
 	for (i = 0; i < 1000; i++)
-		assert_int_equal(hca_inject_decide(&a->hca->inject),
-				 hca_inject_decide(&b->hca->inject));
+		assert_int_equal(hca_inject_decide(&a->fn->hca->inject),
+				 hca_inject_decide(&b->fn->hca->inject));
 	cfg.seed++;
 	set(b, cfg);
 	for (i = 0; i < 1000; i++)
-		differ += hca_inject_decide(&a->hca->inject) !=
-			  hca_inject_decide(&b->hca->inject);
+		differ += hca_inject_decide(&a->fn->hca->inject) !=
+			  hca_inject_decide(&b->fn->hca->inject);
 	assert_in_range(differ, 400, 600);
 	host_free(a);
 	host_free(b);
@@ -110,7 +111,7 @@ static void test_flip(void **state)
 	(void)state;
 	for (i = 0; i < 5000; i++) {
 		memset(frame, 0x55, sizeof(frame));
-		hca_inject_flip(&h->hca->inject, frame, 42, 90);
+		hca_inject_flip(&h->fn->hca->inject, frame, 42, 90);
 		for (k = changed = 0; k < sizeof(frame); k++) {
 			bits = frame[k] ^ 0x55;
 			if (!bits)
@@ -123,14 +124,15 @@ static void test_flip(void **state)
 		assert_int_equal(changed, 1);
 	}
 	assert_true(seen[42] && seen[89]);
-	hca_inject_flip(&h->hca->inject, frame, 5, 5);	/* nothing to flip */
+	/* nothing to flip */
+	hca_inject_flip(&h->fn->hca->inject, frame, 5, 5);
 	host_free(h);
 }
 
 static void test_store(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct hca_inject *inj = &h->hca->inject;
+	struct hca_inject *inj = &h->fn->hca->inject;
 	struct hca_inject_frame *f;
 	uint8_t data[4];
 	unsigned int i;
@@ -163,7 +165,7 @@ static void test_store(void **state)
 static void test_swap(void **state)
 {
 	struct host *h = host_new(NULL);
-	struct hca_inject *inj = &h->hca->inject;
+	struct hca_inject *inj = &h->fn->hca->inject;
 	uint8_t data[4] = { 0 };
 
 	(void)state;
@@ -172,7 +174,7 @@ static void test_swap(void **state)
 	assert_null(hca_inject_due(inj, 10));
 	hca_inject_passed(inj, true, 10);
 	assert_non_null(hca_inject_due(inj, 10));
-	hca_inject_reset(h->hca);
+	hca_inject_reset(h->fn->hca);
 	assert_null(hca_inject_due(inj, 10000));
 	/* alone, it goes when its time has come */
 	assert_true(hca_inject_hold(inj, data, 4, true, true, 5000));

@@ -16,7 +16,7 @@ static void test_invalidate(void **state)
 
 	(void)state;
 	put_le64(host_ptr(h, other + (START & 0xfff)), 0x1111);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0);
 	put_le64(host_ptr(h, r.node + 8), other | QHCA_ATE_PRESENT);
 	/* bytes of page 0 only: page 1 stays */
@@ -25,7 +25,7 @@ static void test_invalidate(void **state)
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_RANGE, INDEX, 0,
 				  &range, sizeof(range), NULL, 0),
 			 QHCA_CMD_OK);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0);
 	lines = COUNT(h, at_invalidations);
 	put_le64(&range.length, 4096 - (START & 0xfff) + 1);
@@ -33,12 +33,12 @@ static void test_invalidate(void **state)
 				  &range, sizeof(range), NULL, 0),
 			 QHCA_CMD_OK);
 	assert_int_equal(COUNT(h, at_invalidations), lines + 1);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x1111);
 	/* a freed key */
 	put_le32(&r.pte->ctrl, 0);
 	inval(h, INDEX, QHCA_INVAL_PT);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -79,12 +79,12 @@ static void test_invalidate_all(void **state)
 	(void)state;
 	make_region(h);
 	for (what = 1; what <= 3; what++) {
-		assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+		assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 		assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, what,
 					  NULL, 0, NULL, 0), QHCA_CMD_OK);
-		assert_int_equal(h->hca->mem.pt.valid,
+		assert_int_equal(h->fn->hca->cache.pt.valid,
 				 what & QHCA_INVAL_PT ? 0 : 1);
-		assert_int_equal(h->hca->mem.at.valid,
+		assert_int_equal(h->fn->hca->cache.at.valid,
 				 what & QHCA_INVAL_AT ? 0 : 1);
 	}
 	host_free(h);
@@ -130,7 +130,7 @@ static enum hca_mem_status access_mw(struct host *h, uint8_t octet,
 	q.key = MW << 8 | octet;
 	q.qpn = qpn;
 	return access & QHCA_ACCESS_REMOTE_WRITE ?
-	       hca_mem_write(h->hca, &q, buf) : hca_mem_read(h->hca, &q, buf);
+	       hca_mem_write(h->fn, &q, buf) : hca_mem_read(h->fn, &q, buf);
 }
 
 static void test_bind_mw1(void **state)
@@ -145,7 +145,7 @@ static void test_bind_mw1(void **state)
 	assert_int_equal(access_mw(h, 0x10, START + 100,
 				   QHCA_ACCESS_REMOTE_READ, QPN),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 1);
 	assert_int_equal(get_le32(&mw->windows), 1);
 	assert_int_equal(get_le32(&mw->at_key), INDEX);
@@ -173,18 +173,18 @@ static void test_bind_mw1(void **state)
 	}
 	/* bound again elsewhere, then unbound */
 	w = bind_wqe(START, 64, 0x11, 0x12, QHCA_ACCESS_REMOTE_WRITE);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 1);
 	assert_int_equal(access_mw(h, 0x12, START + 10,
 				   QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_OK);
 	w = bind_wqe(0, 0, 0x12, 0x13, 0);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 0);
 	assert_int_equal(access_mw(h, 0x13, START, QHCA_ACCESS_REMOTE_WRITE,
 				   QPN), HCA_MEM_PROT);
 	/* type 1 is not for local invalidate */
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x13),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x13),
 			 HCA_MEM_PROT);
 	host_free(h);
 }
@@ -199,7 +199,7 @@ static void test_bind_mw2b(void **state)
 					  QHCA_ACCESS_ZERO_BASED);
 
 	(void)state;
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&mw->qpn), QPN);
 	/* zero-based: address 3 is byte 5003 of the region */
 	*byte_at(h, &r, 5003) = 0xff;
@@ -208,23 +208,23 @@ static void test_bind_mw2b(void **state)
 	assert_int_equal(*byte_at(h, &r, 5003), 0);
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE,
 				   QPN + 1), HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_QPN);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_QPN);
 	/* it must be invalidated before it is bound again */
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_PROT);
 	/* by its QP only */
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN + 1,
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN + 1,
 					   MW << 8 | 0x20), HCA_MEM_PROT);
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x21),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x21),
 			 HCA_MEM_PROT);
 	assert_int_equal(get_le32(&r.pte->windows), 1);
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x20),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 0);
 	assert_int_equal(get_le32(&mw->windows), 0);
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_PROT);
 	/* twice is once */
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x20),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 0);
 	host_free(h);
@@ -244,7 +244,7 @@ static void test_bind_refused(void **state)
 #define REFUSED(change) do {						\
 	w = good;							\
 	change;								\
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w),		\
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w),		\
 			 HCA_MEM_PROT);					\
 	assert_memory_equal(mw, &before, sizeof(before));		\
 	assert_int_equal(get_le32(&r.pte->windows), 0);			\
@@ -261,7 +261,7 @@ static void test_bind_refused(void **state)
 	REFUSED(put_le64(&w.addr, UINT64_MAX - 3));
 	REFUSED(put_le32(&w.access, QHCA_ACCESS_LOCAL_WRITE));
 	REFUSED(put_le32(&w.access, 0x80000000));
-	assert_int_equal(hca_mem_bind(h->hca, PD + 1, QPN, &good),
+	assert_int_equal(hca_mem_bind(h->fn, PD + 1, QPN, &good),
 			 HCA_MEM_PROT);
 	/* the region may not be bound to, or not be written */
 	put_le32(&r.pte->access, RW & ~QHCA_ACCESS_MW_BIND);
@@ -286,7 +286,7 @@ static void test_free_window(void **state)
 					  QHCA_ACCESS_REMOTE_READ);
 
 	(void)state;
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	put_le32(&mw->ctrl, get_le32(&mw->ctrl) & ~QHCA_PTE_STATE);
 	assert_int_equal(get_le32(&r.pte->windows), 1);
 	inval(h, MW, QHCA_INVAL_PT);
@@ -320,18 +320,18 @@ static void test_bind_pool(void **state)
 	put_le64(&r.pte->length, 8192);
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_POOL, OCTET, 0, 0);
 	memset(host_ptr(h, block + 4096 + 64), 0xff, 32);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(access_mw(h, 0x20, START + 64,
 				   QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_OK);
 	assert_int_equal(*(uint8_t *)host_ptr(h, block + 4096 + 64), 0);
 	assert_int_equal(*(uint8_t *)host_ptr(h, block + 4096 + 80), 0xff);
 	/* beyond the block though inside the region */
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x20),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	w = bind_wqe(START + 4096 - 32, 64, 0x20, 0x21,
 		     QHCA_ACCESS_REMOTE_WRITE);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -397,7 +397,7 @@ static enum hca_mem_status write_fr(struct host *h, uint8_t octet,
 
 	q.key = FR << 8 | octet;
 	put_le64(raw, value);
-	return hca_mem_write(h->hca, &q, raw);
+	return hca_mem_write(h->fn, &q, raw);
 }
 
 static void test_fast_reg(void **state)
@@ -414,9 +414,9 @@ static void test_fast_reg(void **state)
 		put_le64(host_ptr(h, f.list + i * 8), page[i]);
 	}
 	w = reg_wqe(&f, 0x9100, 8192, 3, 2);
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, false, &w),
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, false, &w),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x1), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[0] + 0x100)), 1);
 	assert_int_equal(write_fr(h, 2, 0xb0f8, 0x2), HCA_MEM_OK);
@@ -427,16 +427,16 @@ static void test_fast_reg(void **state)
 	inval(h, FR, QHCA_INVAL_AT);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_OK);
 	/* while valid it cannot be registered anew */
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w),
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, FR << 8 | 2),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_PROT);
 
 	/* other pages, another octet: nothing of the old ones is left */
 	put_le64(host_ptr(h, f.list), page[2]);
 	w = reg_wqe(&f, 0x9000, 4096, 1, 3);
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9000, 0x4), HCA_MEM_PROT);
 	assert_int_equal(write_fr(h, 3, 0x9000, 0x4), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[2])), 4);
@@ -456,7 +456,7 @@ static void test_fast_reg_levels(void **state)
 	for (i = 0; i < 600; i++)
 		put_le64(host_ptr(h, f.list + i * 8), 0x100000000ull + i * 4096);
 	put_le64(host_ptr(h, f.list + 599 * 8), page);
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 599 * 4096 + 16, 0x7), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page + 16)), 7);
 	for (i = 0; i < 599; i++)
@@ -481,7 +481,7 @@ static void test_fast_reg_refused(void **state)
 #define REFUSED(change) do {						\
 	w = good;							\
 	change;								\
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w),	\
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w),		\
 			 HCA_MEM_PROT);					\
 	assert_memory_equal(f.pte, &before, sizeof(before));		\
 } while (0)
@@ -496,7 +496,7 @@ static void test_fast_reg_refused(void **state)
 	REFUSED(put_le32(&w.access, 0x40));
 	REFUSED(put_le32(&w.key, KEY));
 	REFUSED(put_le32(&w.key, 0x100));
-	assert_int_equal(hca_mem_reg(h->hca, PD + 1, QPN, true, &good),
+	assert_int_equal(hca_mem_reg(h->fn, PD + 1, QPN, true, &good),
 			 HCA_MEM_PROT);
 	/* more than one node can hold, whatever the entry promises */
 	put_le32(&f.pte->pool_block, 4096);
@@ -523,30 +523,30 @@ static void test_remote_inv(void **state)
 
 	(void)state;
 	put_le64(host_ptr(h, f.list), host_alloc(h, 4096, 4096));
-	assert_int_equal(hca_mem_reg(h->hca, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
 	/* a window on it keeps it */
 	make_window(h, QHCA_PTE_MW2B);
 	put_le32(&b.mr_lkey, FR << 8 | 2);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &b), HCA_MEM_OK);
-	assert_int_equal(hca_mem_remote_inv(h->hca, PD, QPN, FR << 8 | 2),
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &b), HCA_MEM_OK);
+	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_WINDOWS);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_WINDOWS);
 	/* the window was not made for remote invalidation */
-	assert_int_equal(hca_mem_remote_inv(h->hca, PD, QPN, MW << 8 | 0x20),
+	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, MW << 8 | 0x20),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
-	assert_int_equal(hca_mem_remote_inv(h->hca, PD + 1, QPN, FR << 8 | 2),
+	assert_int_equal(hca_mem_remote_inv(h->fn, PD + 1, QPN, FR << 8 | 2),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_remote_inv(h->hca, PD, QPN, FR << 8 | 3),
+	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, FR << 8 | 3),
 			 HCA_MEM_PROT);
 	assert_int_equal(write_fr(h, 2, 0, 1), HCA_MEM_OK);
-	assert_int_equal(hca_mem_remote_inv(h->hca, PD, QPN, FR << 8 | 2),
+	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0, 1), HCA_MEM_PROT);
 	/* a plain region is nobody's to invalidate */
 	make_region(h);
-	assert_int_equal(hca_mem_local_inv(h->hca, PD, QPN, KEY),
+	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, KEY),
 			 HCA_MEM_PROT);
 	host_free(h);
 }
@@ -568,9 +568,9 @@ static void test_dma_fails(void **state)
 		make_window(h, QHCA_PTE_MW1);
 		done = 0;
 		h->fail_in = n;
-		done += hca_mem_reg(h->hca, PD, QPN, true, &w) == HCA_MEM_OK;
-		done += hca_mem_bind(h->hca, PD, QPN, &b) == HCA_MEM_OK;
-		done += hca_mem_local_inv(h->hca, PD, QPN, FR << 8 | 2) ==
+		done += hca_mem_reg(h->fn, PD, QPN, true, &w) == HCA_MEM_OK;
+		done += hca_mem_bind(h->fn, PD, QPN, &b) == HCA_MEM_OK;
+		done += hca_mem_local_inv(h->fn, PD, QPN, FR << 8 | 2) ==
 			HCA_MEM_OK;
 		assert_true(done == 3 || h->fail_in == 0);
 		assert_true(done < 3 || h->fail_in > 0);
@@ -589,7 +589,7 @@ static void test_dma_fails(void **state)
 static struct host *large_cache(void)
 {
 	struct host *h = host_new_cache(QHCA_CACHE_AT, LARGE_SETS, 4);
-	struct hca_cache *at = &h->hca->mem.at;
+	struct hca_cache *at = &h->fn->hca->cache.at;
 
 	for (uint32_t i = 0; i < LARGE_LINES; i++) {
 		struct hca_tag tag = { .index = 5 + i % 2 * 2, .page = i };
@@ -618,15 +618,16 @@ static struct qhca_cmd_slot *ring_slot(struct host *h, uint16_t opcode,
 /* How many calls it takes; none may drop more than a slice. */
 static unsigned int slices(struct host *h, const struct qhca_cmd_slot *slot)
 {
+	const struct hca_caches *cache = &h->fn->hca->cache;
 	unsigned int n = 0;
 
 	while (get_le32(&slot->status) & QHCA_CMD_OWN) {
-		uint32_t before = h->hca->mem.at.valid + h->hca->mem.pt.valid;
+		uint32_t before = cache->at.valid + cache->pt.valid;
 
 		assert_true(get_le32(&slot[1].status) & QHCA_CMD_OWN);
 		assert_true(qhca_run(h->hca, h->now, 1).more);
-		assert_true(before - h->hca->mem.at.valid -
-			    h->hca->mem.pt.valid <= HCA_CACHE_SLICE);
+		assert_true(before - cache->at.valid - cache->pt.valid <=
+			    HCA_CACHE_SLICE);
 		n++;
 		assert_true(n < 100);
 	}
@@ -644,12 +645,12 @@ static void test_invalidate_slices(void **state)
 	(void)state;
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
 	assert_true(slices(h, slot) >= LARGE_LINES / HCA_CACHE_SLICE);
-	assert_int_equal(h->hca->mem.at.valid, LARGE_LINES / 2);
+	assert_int_equal(h->fn->hca->cache.at.valid, LARGE_LINES / 2);
 	assert_int_equal(COUNT(h, at_invalidations), LARGE_LINES / 2);
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_ALL,
 			 QHCA_INVAL_AT | QHCA_INVAL_PT);
 	assert_true(slices(h, slot) >= LARGE_LINES / HCA_CACHE_SLICE);
-	assert_int_equal(h->hca->mem.at.valid, 0);
+	assert_int_equal(h->fn->hca->cache.at.valid, 0);
 	host_free(h);
 }
 
@@ -657,7 +658,7 @@ static void test_invalidate_slices(void **state)
 static void test_fill_between_slices(void **state)
 {
 	struct host *h = large_cache();
-	struct hca_cache *at = &h->hca->mem.at;
+	struct hca_cache *at = &h->fn->hca->cache.at;
 	struct hca_tag tag = { .index = 9, .page = 1 };
 	struct qhca_cmd_slot *slot;
 	uint64_t begun = hca_cache_fill_begin(at);
@@ -707,7 +708,7 @@ static void test_slices_cut(void **state)
 	qhca_run(h->hca, h->now, 1);
 	qhca_reg_write(h->hca, QHCA_REG_CONTROL, 0, h->now);
 	assert_int_equal(get_le32(&slot[0].status), QHCA_CMD_OK);
-	assert_int_equal(h->hca->mem.at.valid, LARGE_LINES / 2);
+	assert_int_equal(h->fn->hca->cache.at.valid, LARGE_LINES / 2);
 	assert_false(qhca_run(h->hca, h->now, 100).more);
 	assert_true(get_le32(&slot[1].status) & QHCA_CMD_OWN);
 	host_free(h);

@@ -25,8 +25,8 @@ static struct poster poster(void)
 	p.cq = host_ring(p.h, 8);
 	assert_int_equal(host_create_eq(p.h, 0, &p.eq, 0), QHCA_CMD_OK);
 	assert_int_equal(host_create_cq(p.h, CQN, &p.cq, 0), QHCA_CMD_OK);
-	p.h->hca->now = 1000000000;
-	hca_linger_forget(p.h->hca, QPN);
+	p.h->fn->hca->now = 1000000000;
+	hca_linger_forget(p.h->fn, QPN);
 	return p;
 }
 
@@ -37,8 +37,8 @@ static void post(struct poster *p, uint32_t n)
 
 	p->qp.sq_pi += n;
 	p->qp.sq_cur = p->qp.sq_max = p->qp.sq_pi;
-	p->h->hca->now += 1000;
-	hca_linger_posted(p->h->hca, &p->qp, old);
+	p->h->fn->hca->now += 1000;
+	hca_linger_posted(p->h->fn, &p->qp, old);
 }
 
 /* The oldest request ends, with a CQE or without. */
@@ -50,8 +50,8 @@ static void end(struct poster *p, bool signaled)
 	if (!signaled)
 		return;
 	put_le32(&cqe.wqe, wqe);
-	assert_true(hca_cq_post(p->h->hca, CQN, &cqe));
-	hca_linger_told(p->h->hca, &p->qp, wqe);
+	assert_true(hca_cq_post(p->h->fn, CQN, &cqe));
+	hca_linger_told(p->h->fn, &p->qp, wqe);
 }
 
 static void poll(struct poster *p, uint32_t n)
@@ -63,18 +63,18 @@ static void poll(struct poster *p, uint32_t n)
 /* All has been sent: does the device stay? */
 static bool stays(struct poster *p)
 {
-	return hca_linger_stay(p->h->hca, &p->qp);
+	return hca_linger_stay(p->h->fn, &p->qp);
 }
 
 static uint64_t first_look(const struct poster *p)
 {
-	return p->h->hca->linger.first_due;
+	return p->h->fn->linger.first_due;
 }
 
 static void let_time_pass(struct poster *p, uint64_t ns)
 {
-	p->h->hca->now += ns;
-	hca_linger_run(p->h->hca);
+	p->h->fn->hca->now += ns;
+	hca_linger_run(p->h->fn);
 }
 
 /* Posts one, sees its end, posts the next: the device turns away each time. */
@@ -175,7 +175,7 @@ static void test_answers(void **state)
 		if (i % 32 == 16)
 			poll(&p, 1);
 		else
-			hca_linger_heard(p.h->hca, QPN);
+			hca_linger_heard(p.h->fn, QPN);
 	}
 	host_free(p.h);
 }
@@ -195,7 +195,7 @@ static void test_crossing_streams(void **state)
 		if (i % 64 == 63)
 			poll(&p, 1);
 		for (uint64_t n = host_random(&seed) % 3; n; n--)
-			hca_linger_heard(p.h->hca, QPN);
+			hca_linger_heard(p.h->fn, QPN);
 	}
 	assert_in_range(turned, 0, 10000 / 32);
 	host_free(p.h);
@@ -210,19 +210,20 @@ static void test_looks(void **state)
 	(void)state;
 	assert_int_equal(first_look(&p), QHCA_NEVER);
 	post(&p, 32);
-	last = p.h->hca->now;
+	last = p.h->fn->hca->now;
 	while (stays(&p)) {
-		assert_in_range(p.h->hca->now - last, 0, HCA_LINGER_END_NS);
-		assert_int_equal(first_look(&p), p.h->hca->now + HCA_LINGER_NS);
-		assert_false(hca_sched_pending(p.h->hca));
+		assert_in_range(p.h->fn->hca->now - last, 0, HCA_LINGER_END_NS);
+		assert_int_equal(first_look(&p),
+				 p.h->fn->hca->now + HCA_LINGER_NS);
+		assert_false(hca_sched_pending(p.h->fn));
 		let_time_pass(&p, HCA_LINGER_NS - 1);
-		assert_false(hca_sched_pending(p.h->hca));
+		assert_false(hca_sched_pending(p.h->fn));
 		let_time_pass(&p, 1);
-		assert_true(hca_sched_pending(p.h->hca));
+		assert_true(hca_sched_pending(p.h->fn));
 		assert_int_equal(first_look(&p), QHCA_NEVER);
-		hca_sched_run(p.h->hca, 1000);
+		hca_sched_run(p.h->fn, 1000);
 	}
-	assert_in_range(p.h->hca->now - last, HCA_LINGER_END_NS,
+	assert_in_range(p.h->fn->hca->now - last, HCA_LINGER_END_NS,
 			HCA_LINGER_END_NS + HCA_LINGER_NS);
 	host_free(p.h);
 }
@@ -234,8 +235,8 @@ static void test_forget(void **state)
 	(void)state;
 	post(&p, 32);
 	assert_true(stays(&p));
-	hca_linger_forget(p.h->hca, QPN);
-	assert_int_equal(p.h->hca->linger.num, 0);
+	hca_linger_forget(p.h->fn, QPN);
+	assert_int_equal(p.h->fn->linger.num, 0);
 	assert_false(stays(&p));	/* though requests are under way */
 	host_free(p.h);
 }
@@ -255,7 +256,7 @@ static void test_bad_record(void **state)
 		p.h->fail_in = i % 2;
 	}
 	p.h->fail_in = 0;
-	assert_false(hca_is_dead(p.h->hca));
+	assert_false(hca_is_dead(p.h->fn));
 	host_free(p.h);
 }
 

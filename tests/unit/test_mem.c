@@ -16,14 +16,14 @@ static void test_data(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (uint8_t)host_random(&rng);
-	assert_int_equal(hca_mem_write(h->hca, &w, in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &w, in), HCA_MEM_OK);
 	for (i = 0; i < sizeof(in); i++)
 		assert_int_equal(*byte_at(h, &r, 77 + i), in[i]);
 	assert_int_equal(*byte_at(h, &r, 76), 0);
 	assert_int_equal(*byte_at(h, &r, 77 + 10000), 0);
 	w.access = 0;
 	w.remote = false;
-	assert_int_equal(hca_mem_read(h->hca, &w, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &w, out), HCA_MEM_OK);
 	assert_memory_equal(in, out, sizeof(in));
 	host_free(h);
 }
@@ -39,25 +39,25 @@ static void test_two_caches(void **state)
 
 	(void)state;
 	(void)r;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), 1);
 	assert_int_equal(COUNT(h, at_misses), 1);
 	assert_int_equal(COUNT(h, at_node_reads), 1);
 	reads = h->reads;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 1);	/* the data */
 	assert_int_equal(COUNT(h, pt_hits), 1);
 	assert_int_equal(COUNT(h, at_hits), 1);
 	/* only translation lines go: PT hit, AT miss */
 	inval(h, INDEX, QHCA_INVAL_AT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt);
 	assert_int_equal(COUNT(h, at_misses), at + 1);
 	/* and the reverse */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt + 1);
 	assert_int_equal(COUNT(h, at_misses), at);
 	host_free(h);
@@ -80,18 +80,18 @@ static void test_runs(void **state)
 	for (i = 0; i < sizeof(expect); i++)
 		expect[i] = (uint8_t)(i * 31 + (i >> 8));
 	memcpy(host_ptr(h, base + (START & 0xfff)), expect, sizeof(expect));
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	reads = h->reads;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 1);
 	assert_memory_equal(out, expect, sizeof(out));
 	/* pages before each other are not */
 	put_le64(host_ptr(h, r.node), (base + 4096) | QHCA_ATE_PRESENT);
 	put_le64(host_ptr(h, r.node + 8), base | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	reads = h->reads;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 3);
 	host_free(h);
 }
@@ -106,9 +106,9 @@ static void test_zero_length(void **state)
 	uint64_t reads = h->reads;
 
 	(void)state;
-	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_OK);
-	assert_int_equal(hca_mem_read(h->hca, &q, NULL), HCA_MEM_OK);
-	assert_int_equal(hca_mem_write(h->hca, &q, NULL), HCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->fn, &q), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, NULL), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &q, NULL), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads);
 	assert_int_equal(COUNT(h, pt_misses), 0);
 	host_free(h);
@@ -145,7 +145,7 @@ static void test_protection(void **state)
 		assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 		q = good, q.key = (INDEX + 1) << 8 | OCTET;
 		assert_int_equal(refused(h, q), HCA_PROT_STATE);
-		assert_int_equal(hca_mem_read(h->hca, &good, out),
+		assert_int_equal(hca_mem_read(h->fn, &good, out),
 				 HCA_MEM_OK);
 	}
 	put_le32(&r.pte->access, QHCA_ACCESS_REMOTE_READ);
@@ -157,7 +157,7 @@ static void test_protection(void **state)
 	q = good, q.remote = true, q.access = QHCA_ACCESS_REMOTE_ATOMIC;
 	assert_int_equal(refused(h, q), HCA_PROT_ACCESS);
 	q = good, q.remote = true, q.access = QHCA_ACCESS_REMOTE_READ;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -194,7 +194,7 @@ static void test_not_negative(void **state)
 	(void)state;
 	assert_int_equal(refused(h, q), HCA_PROT_STATE);
 	make_region(h);
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -209,13 +209,13 @@ static void test_fetch_dma(void **state)
 	(void)state;
 	(void)r;
 	h->fail_in = 1;			/* the protection entry */
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_DMA);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_DMA);
 	h->fail_in = 2;			/* the node */
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_PROT);
 	h->fail_in = 2;			/* the data (the entry is cached) */
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_DMA);
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
-	assert_false(hca_is_dead(h->hca));
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_DMA);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
+	assert_false(hca_is_dead(h->fn));
 	host_free(h);
 }
 
@@ -230,25 +230,25 @@ static void test_all_or_nothing(void **state)
 	(void)state;
 	memset(in, 0xee, sizeof(in));
 	put_le64(host_ptr(h, r.node + 16), 0);
-	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_NOT_PRESENT);
+	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_NOT_PRESENT);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	/* protection alone does not look at presence */
-	assert_int_equal(hca_mem_check(h->hca, &q), HCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->fn, &q), HCA_MEM_OK);
 	/* a page that may only be read */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT);
-	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_READ_ONLY);
+	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_READ_ONLY);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	q.access = 0;
-	assert_int_equal(hca_mem_read(h->hca, &q, in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, in), HCA_MEM_OK);
 	/* nor through the line that this read has left */
-	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
 	/* made writable: no invalidation is needed */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT |
 		 QHCA_ATE_WRITE);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
-	assert_int_equal(hca_mem_write(h->hca, &q, in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -262,7 +262,7 @@ static void test_unmap_drops(void **state)
 
 	(void)state;
 	make_region(h);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
 				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
 			 QHCA_CMD_OK);
@@ -288,8 +288,8 @@ static void test_reserved(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(hca_mem_write(h->hca, &q, &in), HCA_MEM_OK);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, in);
 	assert_int_equal(COUNT(h, reserved_lkey_uses), 2);
 	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 0);
@@ -303,7 +303,7 @@ static void test_reserved(void **state)
 	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 	/* an address that is not memory */
 	q.key--, q.addr = 8;
-	assert_int_equal(hca_mem_write(h->hca, &q, &in), HCA_MEM_DMA);
+	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_DMA);
 	host_free(h);
 }
 
@@ -324,7 +324,7 @@ static void test_reserved_strict(void **state)
 	q.addr = host_alloc(h, 64, 64);
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.channel = true;
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -342,7 +342,7 @@ static void test_levels_zero(void **state)
 	put_le64(&r.pte->at_base, r.page[0]);
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_MR, OCTET, 0, 0);
 	put_le64(byte_at(h, &r, 8), 0x77);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x77);
 	assert_int_equal(COUNT(h, at_misses), 0);
 	host_free(h);
@@ -362,7 +362,7 @@ static void test_dma_type(void **state)
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DMA, OCTET, 0, 0);
 	q.addr = r.page[3] + 40;
 	put_le64(host_ptr(h, q.addr), 0x99);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x99);
 	q.addr = UINT64_MAX - 3;
 	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
@@ -393,15 +393,15 @@ static void test_devmem(void **state)
 	put_le64(&r.pte->at_offset, 0);
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DEVMEM, OCTET, 0, 0);
 	q.addr = START + 8;
-	assert_int_equal(hca_mem_write(h->hca, &q, &v), HCA_MEM_OK);
+	assert_int_equal(hca_mem_write(h->fn, &q, &v), HCA_MEM_OK);
 	assert_memory_equal(devmem + 4096 - 8, &v, 8);
 	q.addr = START + 9;		/* beyond the device's memory */
-	assert_int_equal(hca_mem_write(h->hca, &q, &v), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_write(h->fn, &q, &v), HCA_MEM_PROT);
 	assert_int_equal(COUNT(h, devmem_uses), 1);
 	put_le64(&r.pte->start, 0);
 	inval_both(h, INDEX);
 	q.addr = 8;
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,
 					1, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 0x4242);
 	assert_int_equal(get_le64(devmem + 4096 - 8), 0x4243);
@@ -418,33 +418,33 @@ static void test_atomic(void **state)
 
 	(void)state;
 	put_le64(byte_at(h, &r, at), UINT64_MAX);
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_FETCH_ADD, 0,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,
 					3, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, UINT64_MAX);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 2);
 	writes = h->writes;
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 3,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_CMP_SWAP, 3,
 					9, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 2);
 	assert_int_equal(h->writes, writes);
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 2,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_CMP_SWAP, 2,
 					9, &orig), HCA_MEM_OK);
 	assert_int_equal(orig, 2);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 9);
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 11,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_WRITE, 0, 11,
 					NULL), HCA_MEM_OK);
 	assert_int_equal(get_le64(byte_at(h, &r, at)), 11);
 	q.addr += 4;
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 1,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_WRITE, 0, 1,
 					NULL), HCA_MEM_PROT);
 	q.addr -= 4, q.len = 4;
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_WRITE, 0, 1,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_WRITE, 0, 1,
 					NULL), HCA_MEM_PROT);
 	/* a page that may only be read stops it before it reads */
 	q.len = 8;
 	put_le64(host_ptr(h, r.node), r.page[0] | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);
-	assert_int_equal(hca_mem_atomic(h->hca, &q, HCA_ATOMIC_CMP_SWAP, 0,
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_CMP_SWAP, 0,
 					0, &orig), HCA_MEM_PROT);
 	host_free(h);
 }

@@ -45,7 +45,7 @@ static enum hca_mem_status get(struct host *h, uint32_t index, uint64_t *out)
 	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
 
 	q.key = index << 8 | OCTET;
-	return hca_mem_read(h->hca, &q, out);
+	return hca_mem_read(h->fn, &q, out);
 }
 
 static uint64_t lookups(struct host *h)
@@ -64,8 +64,8 @@ static void test_blocks(void **state)
 	(void)state;
 	/* the region is longer than what the block has there */
 	pte = make_key(h, INDEX, 2, 4096, BLOCK_LEN);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_POOL);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_POOL);
 
 	assert_int_equal(map_block(h, 2, block, BLOCK_LEN + 1),
 			 QHCA_CMD_BAD_PARAM);
@@ -79,25 +79,25 @@ static void test_blocks(void **state)
 	assert_int_equal(map_block(h, 2, block, BLOCK_LEN), QHCA_CMD_IN_USE);
 
 	put_le64(host_ptr(h, block + 4096), 0xabcd);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0xabcd);
 	assert_int_equal(COUNT(h, pool_direct_uses), 1);
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
 	q.addr = START + 4096 - 8;
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	q.addr = START + 4096 - 7;	/* inside the region, not the block */
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
 
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 2, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_BAD_STATE);
 	q.addr = START;
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
 	/* a row beyond the bank */
 	put_le32(&pte->pool_block, 4);
 	inval_both(h, INDEX);
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_PROT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
 	host_free(h);
 }
 
@@ -115,7 +115,7 @@ static void test_permission(void **state)
 	pte = make_key(h, INDEX, 0, 4096, 4096);
 	put_le32(&pte->access, QHCA_ACCESS_REMOTE_READ);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
-	assert_int_equal(hca_mem_check(h->hca, &good), HCA_MEM_OK);
+	assert_int_equal(hca_mem_check(h->fn, &good), HCA_MEM_OK);
 	q = good;
 	q.key ^= 1;
 	assert_int_equal(refused(h, q), HCA_PROT_OCTET);
@@ -166,7 +166,7 @@ static void test_key_refused(void **state)
 	set_ctrl(pte, QHCA_PTE_VALID, QHCA_PTE_POOL, OCTET, 0, 0);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
-	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(h->fn->pool.num_keys, 1);
 	host_free(h);
 }
 
@@ -202,7 +202,7 @@ static void test_pinned(void **state)
 	for (i = 0; i < 20; i++) {
 		struct hca_mem_req q = req(START, 8, 0, false);
 
-		assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
+		assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 		assert_int_equal(get(h, 101, &out), HCA_MEM_OK);
 		before = lookups(h);
 		assert_int_equal(get(h, 100, &out), HCA_MEM_OK);
@@ -237,7 +237,7 @@ static void test_bank_full(void **state)
 		assert_int_equal(get(h, 64 + 4 * i, &out),
 				 i == 1 ? HCA_MEM_PROT : HCA_MEM_OK);
 	}
-	assert_int_equal(h->hca->pool.num_keys, 3);
+	assert_int_equal(h->fn->pool.num_keys, 3);
 	host_free(h);
 }
 
@@ -257,7 +257,7 @@ static void test_invalidation(void **state)
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
 	inval(h, INDEX, QHCA_INVAL_PT);
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
-	assert_int_equal(h->hca->pool.num_keys, 0);
+	assert_int_equal(h->fn->pool.num_keys, 0);
 
 	/* INVALIDATE_ALL: as memory has it, and still in the bank */
 	pte = make_key(h, INDEX, 0, 0, 64);
@@ -270,15 +270,15 @@ static void test_invalidation(void **state)
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
 				  NULL, 0, NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
-	assert_int_equal(h->hca->mem.reason, HCA_PROT_ACCESS);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_ACCESS);
 	assert_int_equal(get(h, INDEX + 4, &out), HCA_MEM_PROT);
-	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(h->fn->pool.num_keys, 1);
 
 	/* the chunk of the table is unmapped */
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
 				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
 			 QHCA_CMD_OK);
-	assert_int_equal(h->hca->pool.num_keys, 0);
+	assert_int_equal(h->fn->pool.num_keys, 0);
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_NOT_MAPPED);
 	host_free(h);
@@ -304,7 +304,7 @@ static void test_bind_keeps(void **state)
 	put_le32(&w.mw_rkey, 50 << 8 | 1);
 	put_le32(&w.new_rkey, 50 << 8 | 2);
 	put_le32(&w.access, QHCA_ACCESS_REMOTE_READ);
-	assert_int_equal(hca_mem_bind(h->hca, PD, QPN, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 1);
 	before = lookups(h);
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_OK);
@@ -325,7 +325,7 @@ static enum hca_mem_status bind(struct host *h, unsigned int octet,
 	put_le32(&w.mw_rkey, WINDOW << 8 | octet);
 	put_le32(&w.new_rkey, WINDOW << 8 | (octet + 1));
 	put_le32(&w.access, QHCA_ACCESS_REMOTE_READ);
-	return hca_mem_bind(h->hca, PD, QPN, &w);
+	return hca_mem_bind(h->fn, PD, QPN, &w);
 }
 
 static enum hca_mem_status get_window(struct host *h, unsigned int octet,
@@ -334,7 +334,7 @@ static enum hca_mem_status get_window(struct host *h, unsigned int octet,
 	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
 
 	q.key = WINDOW << 8 | octet;
-	return hca_mem_read(h->hca, &q, out);
+	return hca_mem_read(h->fn, &q, out);
 }
 
 /* A window on pool memory is in the bank as long as it is bound. */
@@ -358,7 +358,7 @@ static void test_window(void **state)
 	assert_int_equal(out, 0x5a);
 	assert_int_equal(lookups(h), before);
 	assert_int_equal(COUNT(h, pool_bank_hits), 1);
-	assert_int_equal(h->hca->pool.num_keys, 2);
+	assert_int_equal(h->fn->pool.num_keys, 2);
 	/* not by command */
 	assert_int_equal(map_key(h, WINDOW), QHCA_CMD_BAD_STATE);
 
@@ -367,25 +367,25 @@ static void test_window(void **state)
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
 	assert_int_equal(get_window(h, 3, &out), HCA_MEM_PROT);
 	assert_int_equal(bind(h, 3, 64), HCA_MEM_OK);
-	assert_int_equal(h->hca->pool.num_keys, 2);
+	assert_int_equal(h->fn->pool.num_keys, 2);
 
 	/* both copies are taken anew */
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
 				  NULL, 0, NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(h->hca->pool.num_keys, 2);
+	assert_int_equal(h->fn->pool.num_keys, 2);
 	before = lookups(h);
 	assert_int_equal(get_window(h, 4, &out), HCA_MEM_OK);
 	assert_int_equal(lookups(h), before);
 
 	assert_int_equal(bind(h, 4, 0), HCA_MEM_OK);	/* unbound */
-	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(h->fn->pool.num_keys, 1);
 	assert_int_equal(get_window(h, 5, &out), HCA_MEM_PROT);
 
 	/* freed by software: INVALIDATE_KEY */
 	assert_int_equal(bind(h, 5, 64), HCA_MEM_OK);
 	put_le32(&mw->ctrl, get_le32(&mw->ctrl) & ~QHCA_PTE_STATE);
 	inval(h, WINDOW, QHCA_INVAL_PT);
-	assert_int_equal(h->hca->pool.num_keys, 1);
+	assert_int_equal(h->fn->pool.num_keys, 1);
 	assert_int_equal(get_window(h, 6, &out), HCA_MEM_PROT);
 	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 0);
 
@@ -396,7 +396,7 @@ static void test_window(void **state)
 	put_le32(&pte_of(h, INDEX)->access, RW | QHCA_ACCESS_MW_BIND);
 	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
 	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
-	assert_int_equal(h->hca->pool.num_keys, 0);
+	assert_int_equal(h->fn->pool.num_keys, 0);
 	host_free(h);
 }
 
@@ -425,7 +425,7 @@ static void test_window_bank_full(void **state)
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pool_bank_hits), 0);
 	assert_int_equal(COUNT(h, pt_misses), 1);
-	assert_int_equal(h->hca->pool.num_keys, 3);
+	assert_int_equal(h->fn->pool.num_keys, 3);
 	host_free(h);
 }
 
@@ -440,9 +440,9 @@ static void test_reset(void **state)
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(h->hca->pool.num_keys, 0);
-	assert_int_equal(h->hca->pool.block[0].length, 0);
-	assert_null(hca_pool_key(h->hca, INDEX));
+	assert_int_equal(h->fn->pool.num_keys, 0);
+	assert_int_equal(h->fn->pool.block[0].length, 0);
+	assert_null(hca_pool_key(h->fn, INDEX));
 	host_free(h);
 }
 

@@ -10,7 +10,7 @@ static void test_gids(void **state)
 	const struct hca_gid *gid;
 
 	(void)state;
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), -1);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), -1);
 	assert_int_equal(set_gid(h, 5, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
 	assert_int_equal(set_gid(h, 3, frame_gid4, frame_mac, 100),
@@ -18,24 +18,24 @@ static void test_gids(void **state)
 	assert_int_equal(set_gid(h, 7, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
 	/* the VLAN belongs to it; of two equal ones the lower */
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 5);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, 100), 3);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, 101), -1);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid6, HCA_VLAN_NONE), -1);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), 5);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, 100), 3);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, 101), -1);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid6, HCA_VLAN_NONE), -1);
 	assert_int_equal(set_gid(h, 1, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 1);
-	gid = hca_gid_get(h->hca, 3);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), 1);
+	gid = hca_gid_get(h->fn, 3);
 	assert_non_null(gid);
 	assert_int_equal(gid->vlan, 100);
 	assert_memory_equal(gid->smac, frame_mac, 6);
-	assert_null(hca_gid_get(h->hca, 4));
-	assert_null(hca_gid_get(h->hca, 8));
-	assert_null(hca_gid_get(h->hca, UINT32_MAX));
+	assert_null(hca_gid_get(h->fn, 4));
+	assert_null(hca_gid_get(h->fn, 8));
+	assert_null(hca_gid_get(h->fn, UINT32_MAX));
 	/* removed */
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 1, 0, &none,
 				  sizeof(none), NULL, 0), QHCA_CMD_OK);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), 5);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), 5);
 	host_free(h);
 }
 
@@ -74,7 +74,7 @@ static void test_gid_errors(void **state)
 	put_le32(&in.flags, QHCA_GID_VALID | QHCA_GID_IPV4);
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 0, 0, &in, sizeof(in),
 				  NULL, 0), QHCA_CMD_BAD_PARAM);
-	assert_int_equal(h->hca->port.num_gids_valid, 0);
+	assert_int_equal(h->fn->port.num_gids_valid, 0);
 	host_free(h);
 }
 
@@ -84,16 +84,16 @@ static void test_own_macs(void **state)
 	struct qhca_port_config pc = { .mac = { 2, 7, 7, 7, 7, 7 } };
 
 	(void)state;
-	assert_true(hca_mac_is_ours(h->hca, frame_mac));
-	assert_false(hca_mac_is_ours(h->hca, mac2));
+	assert_true(hca_mac_is_ours(h->fn, frame_mac));
+	assert_false(hca_mac_is_ours(h->fn, mac2));
 	set_gid(h, 0, frame_gid4, mac2, 0xffff);
-	assert_true(hca_mac_is_ours(h->hca, mac2));
+	assert_true(hca_mac_is_ours(h->fn, mac2));
 	put_le32(&pc.fields, QHCA_PORT_SET_MAC);
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_PORT, 0, 0, &pc, sizeof(pc),
 				  NULL, 0), QHCA_CMD_OK);
-	assert_false(hca_mac_is_ours(h->hca, frame_mac));
-	assert_true(hca_mac_is_ours(h->hca, pc.mac));
-	assert_true(hca_mac_is_ours(h->hca, mac2));
+	assert_false(hca_mac_is_ours(h->fn, frame_mac));
+	assert_true(hca_mac_is_ours(h->fn, pc.mac));
+	assert_true(hca_mac_is_ours(h->fn, mac2));
 	/* the permanent address register does not change */
 	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_MAC_LO, 0),
 			 get_le32(frame_mac));
@@ -128,7 +128,7 @@ static void test_settings(void **state)
 	put_le32(&in.rx_flags, 0);	/* a field that does not apply */
 	put_le32(&in.fields, 0);
 	assert_int_equal(SET(), QHCA_CMD_OK);
-	assert_int_equal(h->hca->port.rx_flags, QHCA_RX_ENABLE);
+	assert_int_equal(h->fn->port.rx_flags, QHCA_RX_ENABLE);
 
 	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_PORT, 0, 0, NULL, 0, &out,
 				  sizeof(out)), QHCA_CMD_OK);
@@ -147,8 +147,8 @@ static void test_settings(void **state)
 	qhca_query_port(h->hca, &info);
 	assert_int_equal(info.eth_mtu, 1500);
 	assert_int_equal(info.num_gids_valid, 0);
-	assert_int_equal(h->hca->port.rx_flags, 0);
-	assert_int_equal(hca_gid_find(h->hca, frame_gid4, HCA_VLAN_NONE), -1);
+	assert_int_equal(h->fn->port.rx_flags, 0);
+	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), -1);
 	host_free(h);
 }
 
@@ -178,8 +178,8 @@ static void test_link(void **state)
  */
 static void fake_ud(struct host *h, uint32_t qpn)
 {
-	h->hca->qps.slot[qpn].live = 1;
-	h->hca->qps.slot[qpn].type = QHCA_QPT_UD;
+	h->fn->qps.slot[qpn].live = 1;
+	h->fn->qps.slot[qpn].type = QHCA_QPT_UD;
 }
 
 static enum qhca_cmd_status member(struct host *h, enum qhca_opcode op,
@@ -190,9 +190,9 @@ static enum qhca_cmd_status member(struct host *h, enum qhca_opcode op,
 	return host_cmd(h, op, qpn, 0, &in, sizeof(in), NULL, 0);
 }
 
-static bool collect(struct qhca_hca *hca, uint32_t qpn, void *arg)
+static bool collect(struct hca_fn *fn, uint32_t qpn, void *arg)
 {
-	(void)hca;
+	(void)fn;
 	*(uint64_t *)arg |= 1ull << qpn;
 	return true;
 }
@@ -201,10 +201,10 @@ static uint64_t members(struct host *h, uint8_t group)
 {
 	uint8_t gid[16] = { 0xff, 0x0e, [15] = group };
 	uint64_t mask = 0;
-	bool any = hca_mcast_for_each(h->hca, gid, collect, &mask);
+	bool any = hca_mcast_for_each(h->fn, gid, collect, &mask);
 
 	assert_int_equal(any, mask != 0);
-	assert_int_equal(hca_mcast_any(h->hca, gid), mask != 0);
+	assert_int_equal(hca_mcast_any(h->fn, gid), mask != 0);
 	return mask;
 }
 
@@ -222,7 +222,7 @@ static void test_mcast(void **state)
 			 QHCA_CMD_BAD_STATE);
 	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 64, 1),
 			 QHCA_CMD_BAD_INDEX);
-	h->hca->qps.slot[7].live = 1;	/* RC */
+	h->fn->qps.slot[7].live = 1;		/* RC */
 	assert_int_equal(member(h, QHCA_CMD_ATTACH_MCAST, 7, 1),
 			 QHCA_CMD_BAD_STATE);
 	assert_int_equal(members(h, 1), 0);
@@ -239,12 +239,12 @@ static void test_mcast(void **state)
 			 QHCA_CMD_BAD_STATE);
 	assert_int_equal(member(h, QHCA_CMD_DETACH_MCAST, 4, 2), QHCA_CMD_OK);
 	assert_int_equal(members(h, 2), 0);
-	hca_mcast_drop_qp(h->hca, 4);
+	hca_mcast_drop_qp(h->fn, 4);
 	assert_int_equal(members(h, 1), 1 << 5);
 	assert_int_equal(members(h, 3), 0);
-	assert_int_equal(h->hca->port.num_members, 1);
-	h->hca->qps.slot[4].live = h->hca->qps.slot[5].live = 0;
-	h->hca->qps.slot[7].live = 0;
+	assert_int_equal(h->fn->port.num_members, 1);
+	h->fn->qps.slot[4].live = h->fn->qps.slot[5].live = 0;
+	h->fn->qps.slot[7].live = 0;
 	host_free(h);
 }
 

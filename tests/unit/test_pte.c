@@ -52,13 +52,13 @@ static void test_type_features(void **state)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		set_ctrl(r.pte, QHCA_PTE_VALID, cases[i].type, OCTET, 12, 1);
 		hca_pte_decode(r.pte, &pte);
-		assert_true(hca_pte_well_formed(h->hca, &pte));
-		h->hca->features &= ~cases[i].feature;
-		assert_false(hca_pte_well_formed(h->hca, &pte));
+		assert_true(hca_pte_well_formed(h->fn, &pte));
+		h->fn->features &= ~cases[i].feature;
+		assert_false(hca_pte_well_formed(h->fn, &pte));
 	}
 	set_ctrl(r.pte, QHCA_PTE_VALID, QHCA_PTE_DEVMEM, OCTET, 12, 1);
 	hca_pte_decode(r.pte, &pte);
-	assert_false(hca_pte_well_formed(h->hca, &pte));	/* no BAR 4 */
+	assert_false(hca_pte_well_formed(h->fn, &pte));		/* no BAR 4 */
 	host_free(h);
 }
 
@@ -115,9 +115,9 @@ static void test_malformed(void **state)
 	/* only regions and windows on them are ODP, and only with the feature */
 	*r.pte = good;
 	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_ODP);
-	h->hca->features &= ~QHCA_FEAT_ODP;
+	h->fn->features &= ~QHCA_FEAT_ODP;
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
-	h->hca->features |= QHCA_FEAT_ODP;
+	h->fn->features |= QHCA_FEAT_ODP;
 	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
 		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_POOL) |
 		 QHCA_PTE_ODP);
@@ -127,7 +127,7 @@ static void test_malformed(void **state)
 		 QHCA_PTE_ODP);
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	*r.pte = good;
-	assert_int_equal(hca_mem_read(h->hca, &q, out), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	host_free(h);
 }
 
@@ -142,16 +142,16 @@ static void test_write(void **state)
 	uint64_t out;
 
 	(void)state;
-	assert_int_equal(hca_mem_read(h->hca, &q, &out), HCA_MEM_OK);
-	assert_int_equal(hca_pte_read(h->hca, KEY, &pte), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
+	assert_int_equal(hca_pte_read(h->fn, KEY, &pte), HCA_MEM_OK);
 	pte.octet++;
 	pte.pd = 99;
 	h->fail_in = 2;
-	assert_int_equal(hca_pte_write(h->hca, KEY, &pte), HCA_MEM_DMA);
+	assert_int_equal(hca_pte_write(h->fn, KEY, &pte), HCA_MEM_DMA);
 	assert_int_equal(get_le32(&r.pte->pd), 99);
 	assert_int_equal(get_le32(&r.pte->ctrl), ctrl);
-	assert_int_equal(h->hca->mem.pt.valid, 0);
-	assert_int_equal(hca_pte_write(h->hca, KEY, &pte), HCA_MEM_OK);
+	assert_int_equal(h->fn->hca->cache.pt.valid, 0);
+	assert_int_equal(hca_pte_write(h->fn, KEY, &pte), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->ctrl), ctrl + 0x100);
 	host_free(h);
 }

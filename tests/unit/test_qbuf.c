@@ -70,23 +70,23 @@ static void test_contiguous(void **state)
 	uint32_t v;
 
 	(void)state;
-	assert_int_equal(hca_qbuf_write(h->hca, &qb, 184, in, 16), 0);
-	assert_int_equal(hca_qbuf_read(h->hca, &qb, 184, out, 16), 0);
+	assert_int_equal(hca_qbuf_write(h->fn, &qb, 184, in, 16), 0);
+	assert_int_equal(hca_qbuf_read(h->fn, &qb, 184, out, 16), 0);
 	assert_memory_equal(in, out, 16);
 	assert_memory_equal(host_ptr(h, base + 184), in, 16);
 	/* bounds, also where a sum would wrap */
-	assert_int_equal(hca_qbuf_read(h->hca, &qb, 185, out, 16), -1);
-	assert_int_equal(hca_qbuf_write(h->hca, &qb, 201, in, 1), -1);
-	assert_int_equal(hca_qbuf_write(h->hca, &qb, UINT32_MAX, in, 2), -1);
-	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 192, in, 16), -1);
-	assert_int_equal(hca_qbuf_write32(h->hca, &qb, 8, 0x12345678), 0);
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), 0);
+	assert_int_equal(hca_qbuf_read(h->fn, &qb, 185, out, 16), -1);
+	assert_int_equal(hca_qbuf_write(h->fn, &qb, 201, in, 1), -1);
+	assert_int_equal(hca_qbuf_write(h->fn, &qb, UINT32_MAX, in, 2), -1);
+	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 192, in, 16), -1);
+	assert_int_equal(hca_qbuf_write32(h->fn, &qb, 8, 0x12345678), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 8, &v), 0);
 	assert_int_equal(v, 0x12345678);
 	assert_int_equal(*(uint8_t *)host_ptr(h, base + 8), 0x78);
 	h->fail_in = 1;
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), -1);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 8, &v), -1);
 	h->fail_in = 1;
-	assert_int_equal(hca_qbuf_write32(h->hca, &qb, 8, 1), -1);
+	assert_int_equal(hca_qbuf_write32(h->fn, &qb, 8, 1), -1);
 	host_free(h);
 }
 
@@ -122,22 +122,22 @@ static void test_pages(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(in); i++)
 		in[i] = (uint8_t)host_random(&rng);
-	assert_int_equal(hca_qbuf_write(h->hca, &qb, 3000, in, 6000), 0);
+	assert_int_equal(hca_qbuf_write(h->fn, &qb, 3000, in, 6000), 0);
 	assert_memory_equal(host_ptr(h, page[0] + 3000), in, 1096);
 	assert_memory_equal(host_ptr(h, page[1]), in + 1096, 4096);
 	assert_memory_equal(host_ptr(h, page[2]), in + 5192, 808);
-	assert_int_equal(hca_qbuf_read(h->hca, &qb, 3000, out, 6000), 0);
+	assert_int_equal(hca_qbuf_read(h->fn, &qb, 3000, out, 6000), 0);
 	assert_memory_equal(in, out, 6000);
 	/* page 3 is absent, page 5 read-only */
-	assert_int_equal(hca_qbuf_read(h->hca, &qb, 3 * 4096, out, 1), -1);
-	assert_int_equal(hca_qbuf_read(h->hca, &qb, 5 * 4096, out, 8), 0);
-	assert_int_equal(hca_qbuf_write(h->hca, &qb, 5 * 4096, in, 8), -1);
-	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 5 * 4096, in, 8),
+	assert_int_equal(hca_qbuf_read(h->fn, &qb, 3 * 4096, out, 1), -1);
+	assert_int_equal(hca_qbuf_read(h->fn, &qb, 5 * 4096, out, 8), 0);
+	assert_int_equal(hca_qbuf_write(h->fn, &qb, 5 * 4096, in, 8), -1);
+	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 5 * 4096, in, 8),
 			 -1);
 	/* a release write is one DMA, so it stays inside a page */
-	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 4096 - 32, in,
+	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 4096 - 32, in,
 						64), -1);
-	assert_int_equal(hca_qbuf_write_release(h->hca, &qb, 4096 - 64, in,
+	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 4096 - 64, in,
 						64), 0);
 	host_free(h);
 }
@@ -151,18 +151,18 @@ static void test_remembers(void **state)
 	uint32_t v;
 
 	(void)state;
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 0, &v), 0);
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4096, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 0, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 4096, &v), 0);
 	reads = h->reads;
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 8, &v), 0);
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4104, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 8, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 4104, &v), 0);
 	assert_int_equal(h->reads, reads + 2);
 	/* page 4 takes page 0's place; both stay right */
 	put_le32(host_ptr(h, page[0]), 0xaaaa);
 	put_le32(host_ptr(h, page[4]), 0xbbbb);
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 4 * 4096, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 4 * 4096, &v), 0);
 	assert_int_equal(v, 0xbbbb);
-	assert_int_equal(hca_qbuf_read32(h->hca, &qb, 0, &v), 0);
+	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 0, &v), 0);
 	assert_int_equal(v, 0xaaaa);
 	host_free(h);
 }

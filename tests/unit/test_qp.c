@@ -268,7 +268,7 @@ static void test_scribbled_context(void **state)
 		assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
 		to_rts(h, QPN);
 		to_rts(h, QPN + 1);		/* evicts the first */
-		assert_true(hca_table_entry(h->hca, QHCA_TABLE_QP, QPN,
+		assert_true(hca_table_entry(h->fn, QHCA_TABLE_QP, QPN,
 					    &addr));
 		c = host_ptr(h, addr);
 		for (int n = 1 + host_random(&seed) % 8; n; n--)
@@ -276,7 +276,7 @@ static void test_scribbled_context(void **state)
 		qhca_doorbell(h->hca, 0, QHCA_DB_SQ, 1ull << 32 | QPN, 0);
 		host_run_at(h, 1000);
 		host_run_at(h, 3000000000);
-		fatal += hca_is_dead(h->hca);
+		fatal += hca_is_dead(h->fn);
 		host_free(h);
 	}
 	assert_true(fatal > 20);		/* the check does check */

@@ -83,7 +83,7 @@ static void test_enable(void **state)
 	wr(h, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
 	assert_int_equal(rd(h, QHCA_REG_STATUS),
 			 QHCA_STATUS_READY | QHCA_STATUS_ENABLED);
-	assert_int_equal(h->hca->cmdq.base, 0x912345000);
+	assert_int_equal(h->fn->cmdq.base, 0x912345000);
 	/* the configuration is fixed while enabled */
 	wr(h, QHCA_REG_CMDQ_LOG_SLOTS, 3);
 	wr(h, QHCA_REG_CMDQ_BASE_LO, 0);
@@ -145,7 +145,7 @@ static void test_reset(void **state)
 	assert_int_equal(rd(h, QHCA_REG_LINK) & QHCA_LINK_UP, 1);
 	for (i = 0; i < QHCA_NUM_COUNTERS; i++)
 		assert_int_equal(host_count(h, (enum qhca_counter)i), 0);
-	hca_event(h->hca, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[1], 0);
 	assert_false(qhca_run(h->hca, 0, 10).more);
 	host_free(h);

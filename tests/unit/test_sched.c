@@ -19,15 +19,15 @@ static void test_timers(void **state)
 
 		if (host_random(&seed) % 3) {
 			due[qpn] = 1 + host_random(&seed) % 1000;
-			hca_sched_timer(h->hca, qpn, due[qpn]);
+			hca_sched_timer(h->fn, qpn, due[qpn]);
 		} else {
 			due[qpn] = QHCA_NEVER;
-			hca_sched_timer_stop(h->hca, qpn);
+			hca_sched_timer_stop(h->fn, qpn);
 		}
 		for (int i = 0; i < QPNS; i++)
 			if (due[i] < first)
 				first = due[i];
-		assert_int_equal(hca_sched_deadline(h->hca), first);
+		assert_int_equal(hca_sched_deadline(h->fn), first);
 	}
 	host_free(h);
 }
@@ -38,10 +38,10 @@ static void test_doorbells_ignored(void **state)
 	uint64_t before = COUNT(h, doorbells_ignored);
 
 	(void)state;
-	hca_sched_doorbell(h->hca, 0, 0xffffff, 1);
-	hca_sched_doorbell(h->hca, 0, 5, 1);		/* no such QP */
+	hca_sched_doorbell(h->fn, 0, 0xffffff, 1);
+	hca_sched_doorbell(h->fn, 0, 5, 1);		/* no such QP */
 	assert_int_equal(COUNT(h, doorbells_ignored), before + 2);
-	assert_false(hca_sched_pending(h->hca));
+	assert_false(hca_sched_pending(h->fn));
 	host_free(h);
 }
 
@@ -53,13 +53,13 @@ static void test_many_due(void **state)
 
 	(void)state;
 	for (uint32_t qpn = 2; qpn < QPNS; qpn++)
-		hca_sched_timer(h->hca, qpn, 100);
+		hca_sched_timer(h->fn, qpn, 100);
 	r = qhca_run(h->hca, 100, 5);
 	assert_true(r.deadline <= 100);
-	assert_true(h->hca->sched.heap_len >= QPNS - 2 - 5);
+	assert_true(h->fn->sched.heap_len >= QPNS - 2 - 5);
 	host_run_at(h, 100);
-	assert_int_equal(h->hca->sched.heap_len, 0);
-	assert_int_equal(hca_sched_deadline(h->hca), QHCA_NEVER);
+	assert_int_equal(h->fn->sched.heap_len, 0);
+	assert_int_equal(hca_sched_deadline(h->fn), QHCA_NEVER);
 	host_free(h);
 }
 

@@ -68,22 +68,22 @@ static void test_entry(void **state)
 	uint64_t addr[2] = { 0x10000, 0x7000 }, at = 1;
 
 	(void)state;
-	assert_int_equal(hca_table_chunks(h->hca, QHCA_TABLE_PT), 16);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_int_equal(hca_table_chunks(h->fn, QHCA_TABLE_PT), 16);
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(at, 1);
 	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 2 << 8, addr, 2),
 			 QHCA_CMD_OK);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 63, &at));
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 63, &at));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(at, 0x10000);
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 127, &at));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 127, &at));
 	assert_int_equal(at, 0x10fc0);
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 128, &at));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 128, &at));
 	assert_int_equal(at, 0x7000);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 192, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 192, &at));
 	/* beyond the table, and where the shift would wrap */
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 1024 + 64, &at));
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, UINT32_MAX, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 1024 + 64, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, UINT32_MAX, &at));
 	host_free(h);
 }
 
@@ -96,7 +96,7 @@ static void test_zero_address(void **state)
 	(void)state;
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &addr, 1),
 			 QHCA_CMD_OK);
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 2, &at));
 	assert_int_equal(at, 128);
 	host_free(h);
 }
@@ -127,12 +127,12 @@ static void test_map_errors(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 2),
 			 QHCA_CMD_IN_USE);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 2, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 2, &at));
 	assert_int_equal(unmap(h, 0, QHCA_TABLE_PT | 2 << 8),
 			 QHCA_CMD_NOT_MAPPED);
-	assert_true(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
 	assert_int_equal(unmap(h, 1, QHCA_TABLE_PT | 1 << 8), QHCA_CMD_OK);
-	assert_false(hca_table_entry(h->hca, QHCA_TABLE_PT, 64, &at));
+	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
 	host_free(h);
 }
 
@@ -182,16 +182,16 @@ static void test_walk_levels(void **state)
 		root.base = node[level - 1];
 		root.levels = (uint8_t)level;
 		reads = 0;
-		assert_int_equal(hca_at_walk(h->hca, &root, offset + 77,
+		assert_int_equal(hca_at_walk(h->fn, &root, offset + 77,
 					     &entry, &reads), HCA_WALK_OK);
 		assert_int_equal(entry, 0x5000 | QHCA_ATE_PRESENT |
 				 QHCA_ATE_WRITE);
 		assert_int_equal(reads, level);
 		/* a neighbour at the lowest level is absent */
-		assert_int_equal(hca_at_walk(h->hca, &root, offset + 4096,
+		assert_int_equal(hca_at_walk(h->fn, &root, offset + 4096,
 					     &entry, NULL), HCA_WALK_ABSENT);
 		/* the root's index is not masked */
-		assert_int_equal(hca_at_walk(h->hca, &root,
+		assert_int_equal(hca_at_walk(h->fn, &root,
 					     1ull << (12 + 9 * level), &entry,
 					     NULL), HCA_WALK_RANGE);
 	}
@@ -208,7 +208,7 @@ static void test_walk_large_leaf(void **state)
 	root.base = host_alloc(h, 512 * 8, 64);
 	/* low bits of a leaf's address are ignored */
 	put_ate(h, root.base, 1, 0x40005000 | QHCA_ATE_PRESENT | QHCA_ATE_LEAF);
-	assert_int_equal(hca_at_walk(h->hca, &root, 0x200000 + 0x7123, &entry,
+	assert_int_equal(hca_at_walk(h->fn, &root, 0x200000 + 0x7123, &entry,
 				     NULL), HCA_WALK_OK);
 	assert_int_equal(entry, 0x40007000 | QHCA_ATE_PRESENT);
 	host_free(h);
@@ -224,18 +224,18 @@ static void test_walk_dma(void **state)
 	uint64_t entry;
 
 	(void)state;
-	assert_int_equal(hca_at_walk(h->hca, &root, 7 << 12, &entry, NULL),
+	assert_int_equal(hca_at_walk(h->fn, &root, 7 << 12, &entry, NULL),
 			 HCA_WALK_ABSENT);
-	assert_int_equal(hca_at_walk(h->hca, &root, 8 << 12, &entry, NULL),
+	assert_int_equal(hca_at_walk(h->fn, &root, 8 << 12, &entry, NULL),
 			 HCA_WALK_DMA);
 	root.levels = 0;
-	assert_int_equal(hca_at_walk(h->hca, &root, 0, &entry, NULL),
+	assert_int_equal(hca_at_walk(h->fn, &root, 0, &entry, NULL),
 			 HCA_WALK_RANGE);
 	/* a loop of nodes ends with the levels */
 	root.base = host_alloc(h, 512 * 8, 64);
 	root.levels = 5;
 	put_ate(h, root.base, 0, root.base | QHCA_ATE_PRESENT);
-	assert_int_equal(hca_at_walk(h->hca, &root, 0, &entry, NULL),
+	assert_int_equal(hca_at_walk(h->fn, &root, 0, &entry, NULL),
 			 HCA_WALK_OK);
 	host_free(h);
 }

@@ -57,7 +57,7 @@ static enum hca_steer steer(struct host *h, const struct frame_spec *s,
 {
 	static uint8_t frame[QHCA_MAX_FRAME];
 
-	return hca_wire_steer(h->hca, frame, frame_build(frame, s), info);
+	return hca_wire_steer(h->fn, frame, frame_build(frame, s), info);
 }
 
 static void test_steer(void **state)
@@ -131,34 +131,34 @@ static void test_steer_eth(void **state)
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 14 + 6, 0x2000);
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	put_be16(frame + 14 + 6, 1);
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	put_be16(frame + 14 + 6, 0);
 	frame[14] = 0x46;
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	frame[14] = 0x55;
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	s.tag = 100;
 	len = frame_build(frame, &s);
 	put_be16(frame + 16, 0x8100);
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	/* another protocol with the same octets */
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 12, 0x0806);
-	assert_int_equal(hca_wire_steer(h->hca, frame, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
 	/* before INIT_HCA everything */
 	s = frame_default(false);
-	h->hca->initialised = false;
+	h->fn->initialised = false;
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
-	h->hca->initialised = true;
+	h->fn->initialised = true;
 	host_free(h);
 }
 
@@ -183,7 +183,7 @@ static void test_steer_short(void **state)
 				exact = malloc(cut);
 				assert_non_null(exact);
 				memcpy(exact, frame, cut);
-				got = hca_wire_steer(h->hca, exact, cut,
+				got = hca_wire_steer(h->fn, exact, cut,
 						     &info);
 				assert_true(got != HCA_STEER_ROCE);
 				free(exact);
@@ -204,7 +204,7 @@ static void test_steer_malformed(void **state)
 #define DROPPED(change) do {						\
 	memcpy(f, good, len);						\
 	change;								\
-	assert_int_equal(hca_wire_steer(h->hca, f, len, &info),		\
+	assert_int_equal(hca_wire_steer(h->fn, f, len, &info),		\
 			 HCA_STEER_DROP);				\
 } while (0)
 #define RESUM frame_ipv4_sum(f + 14)
@@ -221,7 +221,7 @@ static void test_steer_malformed(void **state)
 	put_be16(f + 38, 8 + 16);
 	put_be16(f + 16, 44);
 	RESUM;
-	assert_int_equal(hca_wire_steer(h->hca, f, len, &info),
+	assert_int_equal(hca_wire_steer(h->fn, f, len, &info),
 			 HCA_STEER_ROCE);
 	assert_int_equal(info.bth_len, 16);
 	assert_int_equal(info.len, 14 + 20 + 8 + 16);
@@ -245,11 +245,11 @@ static void test_steer_mcast(void **state)
 	memcpy(s.dst, group.gid, 16);
 	memcpy(s.dmac, (uint8_t[]){ 1, 0, 0x5e, 1, 2, 3 }, 6);
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
-	h->hca->qps.slot[5].live = 1;
-	h->hca->qps.slot[5].type = QHCA_QPT_UD;
+	h->fn->qps.slot[5].live = 1;
+	h->fn->qps.slot[5].type = QHCA_QPT_UD;
 	assert_int_equal(host_cmd(h, QHCA_CMD_ATTACH_MCAST, 5, 0, &group,
 				  sizeof(group), NULL, 0), QHCA_CMD_OK);
-	h->hca->qps.slot[5].live = 0;
+	h->fn->qps.slot[5].live = 0;
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_true(info.multicast);
 	assert_int_equal(info.sgid_index, -1);
@@ -300,7 +300,7 @@ static void test_rx_random(void **state)
 				(uint8_t)host_random(&rng);
 		qhca_rx_frame(h->hca, frame, len, 0);
 	}
-	assert_false(hca_is_dead(h->hca));
+	assert_false(hca_is_dead(h->fn));
 	host_run(h);
 	host_free(h);
 }
@@ -321,11 +321,11 @@ static bool send_to(struct host *h, const uint8_t *dmac, uint32_t payload,
 	len = frame_build(built, &s);
 	memcpy(built, dmac, 6);
 	built[len - 1] = mark;
-	room = hca_tx_begin(h->hca, len + 10);	/* less than asked is fine */
+	room = hca_tx_begin(h->fn, len + 10);	/* less than asked is fine */
 	if (!room)
 		return false;
 	memcpy(room, built, len);
-	hca_tx_end(h->hca, len);
+	hca_tx_end(h->fn, len);
 	return true;
 }
 
@@ -342,20 +342,20 @@ static void test_tx(void **state)
 
 	(void)state;
 	assert_true(send_to(h, peer, 32, 7));
-	hca_tx_begin(h->hca, 100);
-	hca_tx_end(h->hca, 101);	/* more than was asked for: nothing */
+	hca_tx_begin(h->fn, 100);
+	hca_tx_end(h->fn, 101);		/* more than was asked for: nothing */
 	assert_int_equal(h->num_sent, 1);
 	assert_int_equal(h->sent[0].len, 74);
 	assert_int_equal(mark_of(h, 0), 7);
 	assert_int_equal(COUNT(h, tx_packets), 1);
 	assert_int_equal(COUNT(h, tx_bytes), 74);
 	/* one begun and not ended is dropped */
-	assert_non_null(hca_tx_begin(h->hca, 100));
+	assert_non_null(hca_tx_begin(h->fn, 100));
 	assert_true(send_to(h, peer, 32, 8));
 	assert_int_equal(h->num_sent, 2);
-	hca_tx_end(h->hca, 50);		/* without a begin: nothing */
+	hca_tx_end(h->fn, 50);		/* without a begin: nothing */
 	assert_int_equal(h->num_sent, 2);
-	assert_null(hca_tx_begin(h->hca, QHCA_MAX_FRAME + 1));
+	assert_null(hca_tx_begin(h->fn, QHCA_MAX_FRAME + 1));
 	host_free(h);
 }
 
@@ -366,7 +366,7 @@ static void test_tx_blocked(void **state)
 	(void)state;
 	h->tx_full = true;
 	assert_false(send_to(h, peer, 32, 1));
-	assert_true(h->hca->wire.tx_blocked);
+	assert_true(h->fn->hca->wire.tx_blocked);
 	h->tx_full = false;
 	assert_false(send_to(h, peer, 32, 1));	/* until the host says so */
 	qhca_tx_ready(h->hca, 0);
@@ -375,7 +375,7 @@ static void test_tx_blocked(void **state)
 	h->tx_full = true;
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_reset(h->hca, 0);
-	assert_false(h->hca->wire.tx_blocked);
+	assert_false(h->fn->hca->wire.tx_blocked);
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_tx_ready(h->hca, 0);
 	/* a link that goes down takes everything and sends nothing */
@@ -398,7 +398,7 @@ static void test_loopback(void **state)
 	assert_int_equal(h->num_sent, 0);
 	assert_int_equal(COUNT(h, loopback_packets), 1);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 0);	/* not at once */
-	assert_true(hca_wire_pending(h->hca));
+	assert_true(hca_wire_pending(h->fn->hca));
 	host_run(h);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
 	/* the smac of a GID is ours too; the link does not matter */
@@ -413,8 +413,8 @@ static void test_loopback(void **state)
 		assert_true(send_to(h, frame_mac, 32, 1));
 	assert_false(send_to(h, frame_mac, 32, 1));
 	assert_false(send_to(h, peer, 32, 1));
-	assert_false(h->hca->wire.tx_blocked);
-	assert_int_equal(hca_wire_run(h->hca, 10), 10);
+	assert_false(h->fn->hca->wire.tx_blocked);
+	assert_int_equal(hca_wire_run(h->fn->hca, 10), 10);
 	assert_true(send_to(h, peer, 32, 1));
 	host_run(h);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 2 + HCA_LOOP_FRAMES);
@@ -429,15 +429,15 @@ static void test_loopback_mcast(void **state)
 	(void)state;
 	assert_true(send_to(h, group, 32, 1));	/* no members */
 	assert_int_equal(COUNT(h, loopback_packets), 0);
-	h->hca->port.num_members = 1;
+	h->fn->port.num_members = 1;
 	assert_true(send_to(h, group, 32, 2));
 	assert_int_equal(COUNT(h, loopback_packets), 1);
 	assert_int_equal(h->num_sent, 2);
-	h->hca->wire.tx_no_loop = true;
+	h->fn->hca->wire.tx_no_loop = true;
 	assert_true(send_to(h, group, 32, 3));
 	assert_int_equal(COUNT(h, loopback_packets), 1);
-	assert_false(h->hca->wire.tx_no_loop);	/* for one frame */
-	h->hca->port.num_members = 0;
+	assert_false(h->fn->hca->wire.tx_no_loop);	/* for one frame */
+	h->fn->port.num_members = 0;
 	host_free(h);
 }
 
@@ -537,9 +537,9 @@ static void test_inject_offset(void **state)
 		for (turn = 0, lowest = len; turn < 20; turn++) {
 			inject(h, QHCA_INJECT_CORRUPT, 1, false);
 			h->num_sent = 0;
-			room = hca_tx_begin(h->hca, len);
+			room = hca_tx_begin(h->fn, len);
 			memcpy(room, built, len);
-			hca_tx_end(h->hca, len);
+			hca_tx_end(h->fn, len);
 			for (i = 0; i < len; i++)
 				if (h->sent[0].data[i] != built[i] &&
 				    i < lowest)

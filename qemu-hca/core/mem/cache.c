@@ -435,9 +435,9 @@ static const struct {
 	},
 };
 
-static struct hca_tag ctx_tag(const struct hca_ctxcache *cc, uint32_t index)
+static struct hca_tag ctx_tag(const struct hca_fn *fn, uint32_t index)
 {
-	return (struct hca_tag){ .gvmi = cc->hca->cfg.gvmi, .index = index };
+	return (struct hca_tag){ .gvmi = fn->cfg.gvmi, .index = index };
 }
 
 static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
@@ -445,20 +445,21 @@ static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
 	return (uint32_t)cc->table << 24 | index;
 }
 
-static int ctx_write(struct hca_ctxcache *cc, uint32_t index, const void *ctx)
+static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
+		     uint32_t index, const void *ctx)
 {
 	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
-	if (!hca_table_entry(cc->hca, cc->table, index, &addr)) {
+	if (!hca_table_entry(fn, cc->table, index, &addr)) {
 		/* no chunk is unmapped while an object in it lives */
-		hca_fatal(cc->hca, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
+		hca_fatal(fn, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
 		return -1;
 	}
 	memset(image, 0, cc->image_size);
 	cc->ops->encode(ctx, image);
-	if (hca_dma_write(cc->hca, addr, image, cc->image_size)) {
-		hca_fatal(cc->hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+	if (hca_dma_write(fn, addr, image, cc->image_size)) {
+		hca_fatal(fn, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;
 	}
 	return 0;
@@ -466,22 +467,24 @@ static int ctx_write(struct hca_ctxcache *cc, uint32_t index, const void *ctx)
 
 static void ctx_writeback(void *arg, const struct hca_tag *tag, void *payload)
 {
-	ctx_write(arg, tag->index, payload);
+	struct hca_ctxcache *cc = arg;
+
+	ctx_write(hca_fn_of(cc->hca, tag->gvmi), cc, tag->index, payload);
 }
 
-bool hca_ctxcache_init(struct qhca_hca *hca, struct hca_ctxcache *cc,
+bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
 		       enum qhca_cache_id id, enum qhca_table table,
 		       const struct hca_ctx_ops *ops,
 		       struct qhca_geometry geometry)
 {
 	struct hca_cache_counts counts = {
-		.hits = &hca->counter[ctx_counters[id].hits],
-		.misses = &hca->counter[ctx_counters[id].misses],
-		.evictions = &hca->counter[ctx_counters[id].evictions],
-		.conflicts = &hca->counter[ctx_counters[id].conflicts],
-		.invalidations = &hca->counter[ctx_counters[id].invalidations],
-		.stale_fills = &hca->counter[ctx_counters[id].stale_fills],
-		.writebacks = &hca->counter[ctx_counters[id].writebacks],
+		.hits = &fn->counter[ctx_counters[id].hits],
+		.misses = &fn->counter[ctx_counters[id].misses],
+		.evictions = &fn->counter[ctx_counters[id].evictions],
+		.conflicts = &fn->counter[ctx_counters[id].conflicts],
+		.invalidations = &fn->counter[ctx_counters[id].invalidations],
+		.stale_fills = &fn->counter[ctx_counters[id].stale_fills],
+		.writebacks = &fn->counter[ctx_counters[id].writebacks],
 	};
 
 	memset(cc, 0, sizeof(*cc));
@@ -489,11 +492,11 @@ bool hca_ctxcache_init(struct qhca_hca *hca, struct hca_ctxcache *cc,
 		return false;
 	cc->cache.writeback = ctx_writeback;
 	cc->cache.arg = cc;
-	cc->hca = hca;
+	cc->hca = fn->hca;
 	cc->ops = ops;
 	cc->id = id;
 	cc->table = table;
-	cc->image_size = (size_t)1 << hca->tables.map[table].log_entry;
+	cc->image_size = (size_t)1 << fn->tables.map[table].log_entry;
 	return true;
 }
 
@@ -503,49 +506,53 @@ void hca_ctxcache_fini(struct hca_ctxcache *cc)
 	memset(cc, 0, sizeof(*cc));
 }
 
-static void *ctx_remember(struct hca_ctxcache *cc, uint32_t index, void *ctx)
+static void *ctx_remember(const struct hca_fn *fn, struct hca_ctxcache *cc,
+			  uint32_t index, void *ctx)
 {
 	cc->last = ctx;
+	cc->last_fn = fn;
 	cc->last_index = index;
 	return ctx;
 }
 
-static void ctx_drop(struct hca_ctxcache *cc, uint32_t index)
+static void ctx_drop(const struct hca_fn *fn, struct hca_ctxcache *cc,
+		     uint32_t index)
 {
 	cc->last = NULL;
-	hca_cache_invalidate_range(&cc->cache, cc->hca->cfg.gvmi, index, 0, 0);
+	hca_cache_invalidate_range(&cc->cache, fn->cfg.gvmi, index, 0, 0);
 }
 
 /* A line for @index; NULL also when writing back its victim has failed. */
-static void *ctx_install(struct hca_ctxcache *cc, uint32_t index,
-			 uint64_t epoch)
+static void *ctx_install(struct hca_fn *fn, struct hca_ctxcache *cc,
+			 uint32_t index, uint64_t epoch)
 {
-	void *ctx = hca_cache_install(&cc->cache, ctx_tag(cc, index), epoch);
+	void *ctx = hca_cache_install(&cc->cache, ctx_tag(fn, index), epoch);
 
-	if (ctx && hca_is_dead(cc->hca)) {
-		ctx_drop(cc, index);	/* it holds the victim's context still */
+	if (ctx && hca_is_dead(fn)) {
+		/* it holds the victim's context still */
+		ctx_drop(fn, cc, index);
 		return NULL;
 	}
 	return ctx;
 }
 
 /* Read the image of @index.  -1: not mapped, or the HCA is dead now. */
-static int ctx_fetch(struct qhca_hca *hca, struct hca_ctxcache *cc,
+static int ctx_fetch(struct hca_fn *fn, struct hca_ctxcache *cc,
 		     uint32_t index, uint8_t *image)
 {
 	uint64_t addr;
 
-	if (!hca_table_entry(hca, cc->table, index, &addr))
+	if (!hca_table_entry(fn, cc->table, index, &addr))
 		return -1;
-	hca_charge(hca, hca->cost.fetch.context_ns);
-	if (hca_dma_read(hca, addr, image, cc->image_size)) {
-		hca_fatal(hca, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+	hca_charge(fn->hca, fn->hca->cost.fetch.context_ns);
+	if (hca_dma_read(fn, addr, image, cc->image_size)) {
+		hca_fatal(fn, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;
 	}
 	return 0;
 }
 
-void *hca_ctx_get(struct qhca_hca *hca, struct hca_ctxcache *cc,
+void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index)
 {
 	struct hca_tag tag;
@@ -553,47 +560,47 @@ void *hca_ctx_get(struct qhca_hca *hca, struct hca_ctxcache *cc,
 	uint64_t epoch;
 	void *ctx;
 
-	if (cc->last && cc->last_index == index) {
+	if (cc->last && cc->last_index == index && cc->last_fn == fn) {
 		(*cc->cache.count.hits)++;
 		return cc->last;
 	}
 	if (!cc->hca)
 		return NULL;
-	tag = ctx_tag(cc, index);
+	tag = ctx_tag(fn, index);
 	ctx = hca_cache_lookup(&cc->cache, tag);
 	if (ctx)
-		return ctx_remember(cc, index, ctx);
-	hca_trace(hca, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
+		return ctx_remember(fn, cc, index, ctx);
+	hca_trace(fn, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
 	cc->last = NULL;
 	epoch = hca_cache_fill_begin(&cc->cache);
-	if (ctx_fetch(hca, cc, index, image))
+	if (ctx_fetch(fn, cc, index, image))
 		return NULL;
-	ctx = ctx_install(cc, index, epoch);
+	ctx = ctx_install(fn, cc, index, epoch);
 	if (!ctx)
 		return NULL;
-	if (!cc->ops->decode(hca, index, image, ctx)) {
-		ctx_drop(cc, index);
-		hca_fatal(hca, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
+	if (!cc->ops->decode(fn, index, image, ctx)) {
+		ctx_drop(fn, cc, index);
+		hca_fatal(fn, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
 		return NULL;
 	}
-	return ctx_remember(cc, index, ctx);
+	return ctx_remember(fn, cc, index, ctx);
 }
 
-void *hca_ctx_new(struct qhca_hca *hca, struct hca_ctxcache *cc,
+void *hca_ctx_new(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index)
 {
 	uint64_t addr;
 	void *ctx;
 
-	if (!cc->hca || !hca_table_entry(hca, cc->table, index, &addr))
+	if (!cc->hca || !hca_table_entry(fn, cc->table, index, &addr))
 		return NULL;
 	cc->last = NULL;
-	ctx = ctx_install(cc, index, hca_cache_fill_begin(&cc->cache));
+	ctx = ctx_install(fn, cc, index, hca_cache_fill_begin(&cc->cache));
 	if (!ctx)
 		return NULL;
 	memset(ctx, 0, cc->ops->size);
 	hca_cache_set_dirty(&cc->cache, ctx, true);
-	return ctx_remember(cc, index, ctx);
+	return ctx_remember(fn, cc, index, ctx);
 }
 
 void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx)
@@ -601,37 +608,37 @@ void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx)
 	hca_cache_set_dirty(&cc->cache, ctx, true);
 }
 
-int hca_ctx_flush(struct qhca_hca *hca, struct hca_ctxcache *cc,
+int hca_ctx_flush(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index, bool drop)
 {
 	void *ctx;
 
-	(void)hca;
 	if (!cc->hca)
 		return 0;
-	ctx = hca_cache_peek(&cc->cache, ctx_tag(cc, index));
+	ctx = hca_cache_peek(&cc->cache, ctx_tag(fn, index));
 	if (!ctx)
 		return 0;
 	if (hca_cache_is_dirty(&cc->cache, ctx)) {
 		(*cc->cache.count.writebacks)++;
-		if (ctx_write(cc, index, ctx))
+		if (ctx_write(fn, cc, index, ctx))
 			return -1;
 		hca_cache_set_dirty(&cc->cache, ctx, false);
 	}
 	if (drop)
-		ctx_drop(cc, index);
+		ctx_drop(fn, cc, index);
 	return 0;
 }
 
-const void *hca_ctx_peek(const struct hca_ctxcache *cc, uint32_t index)
+const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,
+			 uint32_t index)
 {
-	return cc->hca ? hca_cache_peek(&cc->cache, ctx_tag(cc, index)) : NULL;
+	return cc->hca ? hca_cache_peek(&cc->cache, ctx_tag(fn, index)) : NULL;
 }
 
-bool hca_ctx_read(struct qhca_hca *hca, const struct hca_ctxcache *cc,
+bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
 		  uint32_t index, void *ctx)
 {
-	const void *cached = hca_ctx_peek(cc, index);
+	const void *cached = hca_ctx_peek(fn, cc, index);
 	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
@@ -639,9 +646,9 @@ bool hca_ctx_read(struct qhca_hca *hca, const struct hca_ctxcache *cc,
 		memcpy(ctx, cached, cc->ops->size);
 		return true;
 	}
-	if (!cc->hca || hca_is_dead(hca) ||
-	    !hca_table_entry(hca, cc->table, index, &addr) ||
-	    hca_dma_read(hca, addr, image, cc->image_size))
+	if (!cc->hca || hca_is_dead(fn) ||
+	    !hca_table_entry(fn, cc->table, index, &addr) ||
+	    hca_dma_read(fn, addr, image, cc->image_size))
 		return false;
-	return cc->ops->decode(hca, index, image, ctx);
+	return cc->ops->decode(fn, index, image, ctx);
 }

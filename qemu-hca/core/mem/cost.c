@@ -3,7 +3,7 @@
 
 #include "hca.h"
 
-void hca_charge(struct qhca_hca *hca, uint64_t ns)
+void hca_charge(struct hca *hca, uint64_t ns)
 {
 	struct hca_cost *cost = &hca->cost;
 	uint64_t from, room;
@@ -15,23 +15,24 @@ void hca_charge(struct qhca_hca *hca, uint64_t ns)
 	if (ns > room)
 		ns = room;
 	cost->until = from + ns;
-	hca_count_n(hca, QHCA_CNT_fetch_stall_ns, ns);
+	hca_count_n(hca->pf, QHCA_CNT_fetch_stall_ns, ns);
 }
 
-bool hca_stalled(const struct qhca_hca *hca)
+bool hca_stalled(const struct hca *hca)
 {
 	return hca->cost.until > hca->now;
 }
 
-void hca_cost_forget(struct qhca_hca *hca)
+void hca_cost_forget(struct hca *hca)
 {
 	hca->cost.until = 0;
 }
 
-bool qhca_fetch_cost_set(struct qhca_hca *hca,
+bool qhca_fetch_cost_set(struct qhca_hca *dev,
 			 const struct qhca_fetch_cost *fetch, char *err,
 			 size_t err_len)
 {
+	struct hca *hca = &dev->hca;
 	const struct {
 		const char *name;
 		uint32_t ns;
@@ -53,8 +54,10 @@ bool qhca_fetch_cost_set(struct qhca_hca *hca,
 	return true;
 }
 
-void qhca_fetch_cost_get(const struct qhca_hca *hca,
+void qhca_fetch_cost_get(const struct qhca_hca *dev,
 			 struct qhca_fetch_cost *fetch)
 {
+	const struct hca *hca = &dev->hca;
+
 	*fetch = hca->cost.fetch;
 }

@@ -27,10 +27,10 @@ struct hca_cost {
 };
 
 /* Charge @ns, which is one of hca->cost.fetch or a multiple. */
-void hca_charge(struct qhca_hca *hca, uint64_t ns);
+void hca_charge(struct hca *hca, uint64_t ns);
 /* Is the transport stalled now? */
-bool hca_stalled(const struct qhca_hca *hca);
+bool hca_stalled(const struct hca *hca);
 /* Nothing is charged any more (teardown). */
-void hca_cost_forget(struct qhca_hca *hca);
+void hca_cost_forget(struct hca *hca);
 
 #endif /* HCA_CORE_COST_H */

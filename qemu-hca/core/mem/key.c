@@ -2,43 +2,43 @@
 #include "hca.h"
 
 /* All translation lines that a valid entry's range can have. */
-static void at_drop(struct qhca_hca *hca, uint32_t index,
+static void at_drop(struct hca_fn *fn, uint32_t index,
 		    const struct hca_pte_host *pte)
 {
 	uint64_t last = pte->at_offset + (pte->length ? pte->length - 1 : 0);
 
-	hca_cache_invalidate_range(&hca->mem.at, hca->cfg.gvmi, index,
+	hca_cache_invalidate_range(&fn->hca->cache.at, fn->cfg.gvmi, index,
 				   pte->at_offset >> pte->page_shift,
 				   last >> pte->page_shift);
 }
 
-static int write_windows(struct qhca_hca *hca, uint32_t index, uint32_t count)
+static int write_windows(struct hca_fn *fn, uint32_t index, uint32_t count)
 {
 	uint64_t addr;
 	uint8_t raw[4];
 
-	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+	if (!hca_table_entry(fn, QHCA_TABLE_PT, index, &addr))
 		return -1;
 	put_le32(raw, count);
-	hca_pt_drop(hca, index);
-	return hca_dma_write(hca, addr + offsetof(struct qhca_pte, windows),
+	hca_pt_drop(fn, index);
+	return hca_dma_write(fn, addr + offsetof(struct qhca_pte, windows),
 			     raw, sizeof(raw));
 }
 
 /* One window fewer on a region, which may have gone meanwhile. */
-static void unbind_region(struct qhca_hca *hca, uint32_t index)
+static void unbind_region(struct hca_fn *fn, uint32_t index)
 {
 	struct qhca_pte raw;
 	uint32_t windows;
 	uint64_t addr;
 
 	if (index < QHCA_FIRST_KEY_INDEX ||
-	    !hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
+	    !hca_table_entry(fn, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(fn, addr, &raw, sizeof(raw)))
 		return;
 	windows = get_le32(&raw.windows);
 	if (windows)
-		write_windows(hca, index, windows - 1);
+		write_windows(fn, index, windows - 1);
 }
 
 /* Is @key's entry one that a work request of this QP may change? */
@@ -51,11 +51,11 @@ static enum hca_mem_reason pte_mine(const struct hca_pte_host *pte,
 }
 
 /* Write the entry of a key that the pool bank may have a copy of. */
-static enum hca_mem_status change_entry(struct qhca_hca *hca, uint32_t key,
+static enum hca_mem_status change_entry(struct hca_fn *fn, uint32_t key,
 					const struct hca_pte_host *pte)
 {
-	hca_pool_key_drop(hca, QHCA_KEY_INDEX(key), QHCA_KEY_INDEX(key));
-	return hca_pte_write(hca, key, pte);
+	hca_pool_key_drop(fn, QHCA_KEY_INDEX(key), QHCA_KEY_INDEX(key));
+	return hca_pte_write(fn, key, pte);
 }
 
 /* ---- binding */
@@ -116,7 +116,7 @@ static enum hca_mem_reason bind_region_refusal(const struct hca_pte_host *mr,
 }
 
 /* Make @mw the window on @mr that @b asks for.  false: pool row too short. */
-static bool bind_fill(const struct qhca_hca *hca, struct hca_pte_host *mw,
+static bool bind_fill(const struct hca_fn *fn, struct hca_pte_host *mw,
 		      const struct hca_pte_host *mr, const struct bind *b,
 		      uint32_t qpn)
 {
@@ -141,7 +141,7 @@ static bool bind_fill(const struct qhca_hca *hca, struct hca_pte_host *mw,
 	/* a window has no row of its own: its base is the bus address */
 	base = mr->at_base + mw->at_offset;
 	if (base < mr->at_base ||
-	    !hca_pool_resolve(hca, mr->pool_block, base, b->length, &addr))
+	    !hca_pool_resolve(fn, mr->pool_block, base, b->length, &addr))
 		return false;
 	mw->levels = 0;
 	mw->at_base = addr - mw->at_offset;
@@ -152,7 +152,7 @@ static bool bind_fill(const struct qhca_hca *hca, struct hca_pte_host *mw,
  * The new region counts the window before the window works.  @in_pool: the region
  * is memory of the pool.
  */
-static enum hca_mem_status bind_new(struct qhca_hca *hca,
+static enum hca_mem_status bind_new(struct hca_fn *fn,
 				    struct hca_pte_host *mw,
 				    const struct bind *b, uint32_t pd,
 				    uint32_t qpn, bool *in_pool)
@@ -161,22 +161,22 @@ static enum hca_mem_status bind_new(struct qhca_hca *hca,
 	enum hca_mem_status status;
 	struct hca_pte_host mr;
 
-	status = hca_pte_read(hca, b->mr_lkey, &mr);
+	status = hca_pte_read(fn, b->mr_lkey, &mr);
 	if (status)
 		return status;
 	reason = bind_region_refusal(&mr, b, pd);
 	if (reason)
-		return hca_pte_refuse(hca, b->mr_lkey, b->addr, b->length, reason);
-	if (!bind_fill(hca, mw, &mr, b, qpn))
-		return hca_pte_refuse(hca, b->mr_lkey, b->addr, b->length,
+		return hca_pte_refuse(fn, b->mr_lkey, b->addr, b->length, reason);
+	if (!bind_fill(fn, mw, &mr, b, qpn))
+		return hca_pte_refuse(fn, b->mr_lkey, b->addr, b->length,
 			      HCA_PROT_POOL);
-	if (write_windows(hca, mw->at_key, mr.windows + 1))
+	if (write_windows(fn, mw->at_key, mr.windows + 1))
 		return HCA_MEM_DMA;
 	*in_pool = mr.type == QHCA_PTE_POOL;
 	return HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_bind(struct hca_fn *fn, uint32_t pd,
 				 uint32_t qpn,
 				 const struct qhca_wqe_bind *wqe)
 {
@@ -188,7 +188,7 @@ enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 		.access = get_le32(&wqe->access),
 	};
 	struct hca_pte_host mw;
-	enum hca_mem_status status = hca_pte_read(hca, b.mw_rkey, &mw);
+	enum hca_mem_status status = hca_pte_read(fn, b.mw_rkey, &mw);
 	enum hca_mem_reason reason;
 	bool in_pool = false;
 	uint32_t old_region;
@@ -197,21 +197,21 @@ enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
 		return status;
 	reason = bind_window_refusal(&mw, &b, pd);
 	if (reason)
-		return hca_pte_refuse_key(hca, b.mw_rkey, reason);
+		return hca_pte_refuse_key(fn, b.mw_rkey, reason);
 	old_region = mw.windows ? mw.at_key : 0;
 	if (b.length) {
-		status = bind_new(hca, &mw, &b, pd, qpn, &in_pool);
+		status = bind_new(fn, &mw, &b, pd, qpn, &in_pool);
 	} else {
 		mw.state = QHCA_PTE_INVALIDATED;
 		mw.octet = QHCA_KEY_OCTET(b.new_rkey);
 		mw.windows = 0;
 	}
 	if (!status)
-		status = change_entry(hca, b.mw_rkey, &mw);
+		status = change_entry(fn, b.mw_rkey, &mw);
 	if (!status && in_pool)
-		hca_pool_key_add(hca, QHCA_KEY_INDEX(b.mw_rkey), &mw);
+		hca_pool_key_add(fn, QHCA_KEY_INDEX(b.mw_rkey), &mw);
 	if (!status && old_region)
-		unbind_region(hca, old_region);
+		unbind_region(fn, old_region);
 	return status;
 }
 
@@ -236,11 +236,11 @@ static enum hca_mem_reason inv_refusal(const struct hca_pte_host *pte,
 	       HCA_PROT_QPN : HCA_PROT_NONE;
 }
 
-static enum hca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
+static enum hca_mem_status invalidate(struct hca_fn *fn, uint32_t pd,
 				      uint32_t qpn, uint32_t key, bool remote)
 {
 	struct hca_pte_host pte;
-	enum hca_mem_status status = hca_pte_read(hca, key, &pte);
+	enum hca_mem_status status = hca_pte_read(fn, key, &pte);
 	enum hca_mem_reason reason;
 	bool bound;
 
@@ -248,33 +248,33 @@ static enum hca_mem_status invalidate(struct qhca_hca *hca, uint32_t pd,
 		return status;
 	reason = inv_refusal(&pte, key, pd, qpn, remote);
 	if (reason)
-		return hca_pte_refuse_key(hca, key, reason);
+		return hca_pte_refuse_key(fn, key, reason);
 	if (pte.state == QHCA_PTE_INVALIDATED)
 		return HCA_MEM_OK;
 	pte.state = QHCA_PTE_INVALIDATED;
 	bound = pte.type == QHCA_PTE_MW2B && pte.windows;
 	if (bound)
 		pte.windows = 0;
-	status = change_entry(hca, key, &pte);
+	status = change_entry(fn, key, &pte);
 	if (status)
 		return status;
 	if (pte.type == QHCA_PTE_FAST_REG)
-		at_drop(hca, QHCA_KEY_INDEX(key), &pte);
+		at_drop(fn, QHCA_KEY_INDEX(key), &pte);
 	if (bound)
-		unbind_region(hca, pte.at_key);
+		unbind_region(fn, pte.at_key);
 	return HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_local_inv(struct hca_fn *fn, uint32_t pd,
 				      uint32_t qpn, uint32_t key)
 {
-	return invalidate(hca, pd, qpn, key, false);
+	return invalidate(fn, pd, qpn, key, false);
 }
 
-enum hca_mem_status hca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_remote_inv(struct hca_fn *fn, uint32_t pd,
 				       uint32_t qpn, uint32_t rkey)
 {
-	return invalidate(hca, pd, qpn, rkey, true);
+	return invalidate(fn, pd, qpn, rkey, true);
 }
 
 /* ---- fast registration */
@@ -315,7 +315,7 @@ static enum hca_mem_reason reg_refusal(const struct hca_pte_host *pte,
 }
 
 /* Bus address of leaf entry @i and how many follow it in the same node. */
-static int reg_leaf(struct qhca_hca *hca, const struct hca_pte_host *pte,
+static int reg_leaf(struct hca_fn *fn, const struct hca_pte_host *pte,
 		    uint32_t i, uint64_t *addr, uint32_t *room)
 {
 	uint32_t slot = i & ((1u << QHCA_AT_BITS) - 1);
@@ -323,10 +323,10 @@ static int reg_leaf(struct qhca_hca *hca, const struct hca_pte_host *pte,
 	uint8_t raw[8];
 
 	if (pte->levels == 2) {
-		if (hca_dma_read(hca, node + 8ull * (i >> QHCA_AT_BITS), raw,
+		if (hca_dma_read(fn, node + 8ull * (i >> QHCA_AT_BITS), raw,
 				 sizeof(raw)))
 			return -1;
-		hca_count(hca, QHCA_CNT_at_node_reads);
+		hca_count(fn, QHCA_CNT_at_node_reads);
 		node = get_le64(raw);
 		if (!(node & QHCA_ATE_PRESENT))
 			return -1;
@@ -338,7 +338,7 @@ static int reg_leaf(struct qhca_hca *hca, const struct hca_pte_host *pte,
 }
 
 /* Copy the page list into the leaf nodes. */
-static enum hca_mem_status reg_copy(struct qhca_hca *hca,
+static enum hca_mem_status reg_copy(struct hca_fn *fn,
 				    const struct hca_pte_host *pte,
 				    const struct reg *r)
 {
@@ -347,25 +347,25 @@ static enum hca_mem_status reg_copy(struct qhca_hca *hca,
 	uint32_t i, j, n, room;
 
 	for (i = 0; i < r->num_pages; i += n) {
-		if (reg_leaf(hca, pte, i, &addr, &room))
+		if (reg_leaf(fn, pte, i, &addr, &room))
 			return HCA_MEM_DMA;
 		n = r->num_pages - i;
 		n = n < room ? n : room;
 		n = n < REG_BATCH ? n : REG_BATCH;
-		if (hca_dma_read(hca, r->pages + 8ull * i, list, n * 8))
+		if (hca_dma_read(fn, r->pages + 8ull * i, list, n * 8))
 			return HCA_MEM_DMA;
 		for (j = 0; j < n; j++)
 			put_le64(list + j * 8,
 				 (get_le64(list + j * 8) & page_mask) |
 				 QHCA_ATE_PRESENT | QHCA_ATE_LEAF |
 				 QHCA_ATE_WRITE);
-		if (hca_dma_write(hca, addr, list, n * 8))
+		if (hca_dma_write(fn, addr, list, n * 8))
 			return HCA_MEM_DMA;
 	}
 	return HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd,
 				uint32_t qpn, bool kernel,
 				const struct qhca_wqe_reg *wqe)
 {
@@ -382,14 +382,14 @@ enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
 
 	(void)qpn;
 	if (!kernel)
-		return hca_pte_refuse_key(hca, r.key, HCA_PROT_TYPE);
-	status = hca_pte_read(hca, r.key, &pte);
+		return hca_pte_refuse_key(fn, r.key, HCA_PROT_TYPE);
+	status = hca_pte_read(fn, r.key, &pte);
 	if (status)
 		return status;
 	reason = reg_refusal(&pte, &r, pd);
 	if (reason)
-		return hca_pte_refuse(hca, r.key, r.iova, r.length, reason);
-	status = reg_copy(hca, &pte, &r);
+		return hca_pte_refuse(fn, r.key, r.iova, r.length, reason);
+	status = reg_copy(fn, &pte, &r);
 	if (status)
 		return status;
 	pte.state = QHCA_PTE_VALID;
@@ -399,8 +399,8 @@ enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
 	pte.start = r.access & QHCA_ACCESS_ZERO_BASED ? 0 : r.iova;
 	pte.length = r.length;
 	pte.at_offset = r.iova & ((1ull << r.page_shift) - 1);
-	at_drop(hca, QHCA_KEY_INDEX(r.key), &pte);
-	return hca_pte_write(hca, r.key, &pte);
+	at_drop(fn, QHCA_KEY_INDEX(r.key), &pte);
+	return hca_pte_write(fn, r.key, &pte);
 }
 
 /* ------------------------------------------------------------------------
@@ -411,28 +411,28 @@ enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
  * The entry of a bound window that is being freed is taken off its region's
  * count, whatever its state: software has set that to FREE by now.
  */
-static void inval_window(struct qhca_hca *hca, uint32_t index)
+static void inval_window(struct hca_fn *fn, uint32_t index)
 {
 	struct hca_pte_host pte;
 	struct qhca_pte raw;
 	uint64_t addr;
 
-	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
+	if (!hca_table_entry(fn, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(fn, addr, &raw, sizeof(raw)))
 		return;
 	hca_pte_decode(&raw, &pte);
 	if (!hca_pte_is_window(&pte) || pte.windows != 1 ||
-	    write_windows(hca, index, 0))
+	    write_windows(fn, index, 0))
 		return;
-	unbind_region(hca, pte.at_key);
+	unbind_region(fn, pte.at_key);
 }
 
-static struct hca_cache_inval inval_of(const struct qhca_hca *hca,
+static struct hca_cache_inval inval_of(const struct hca_fn *fn,
 				       uint32_t index, uint64_t first_page,
 				       uint64_t last_page)
 {
 	return (struct hca_cache_inval){
-		.gvmi = hca->cfg.gvmi, .index = index,
+		.gvmi = fn->cfg.gvmi, .index = index,
 		.first_page = first_page, .last_page = last_page,
 	};
 }
@@ -444,51 +444,51 @@ static enum qhca_cmd_status sweep(struct hca_cache *c,
 	return hca_cache_sweep(c, &ctx->sweep) ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
-enum qhca_cmd_status hca_cmd_invalidate_key(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx)
 {
-	struct hca_cache_inval all = inval_of(hca, ctx->index, 0, UINT64_MAX);
+	struct hca_cache_inval all = inval_of(fn, ctx->index, 0, UINT64_MAX);
 
 	if (ctx->step)
-		return sweep(&hca->mem.at, ctx);
+		return sweep(&fn->hca->cache.at, ctx);
 	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
-	hca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
+	hca_trace(fn, QHCA_TRACE_INVALIDATE, ctx->index, ctx->param, 0, 0);
 	if (ctx->param & QHCA_INVAL_PT) {
-		hca_pool_key_drop(hca, ctx->index, ctx->index);
-		hca_pt_drop(hca, ctx->index);
-		inval_window(hca, ctx->index);
+		hca_pool_key_drop(fn, ctx->index, ctx->index);
+		hca_pt_drop(fn, ctx->index);
+		inval_window(fn, ctx->index);
 	}
 	if (!(ctx->param & QHCA_INVAL_AT))
 		return QHCA_CMD_OK;
 	ctx->step = 1;
-	hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
-	return sweep(&hca->mem.at, ctx);
+	hca_cache_sweep_begin(&fn->hca->cache.at, &ctx->sweep, &all);
+	return sweep(&fn->hca->cache.at, ctx);
 }
 
 /* The lines of the pages that @range touches; of all if that is not known. */
-static struct hca_cache_inval range_lines(struct qhca_hca *hca, uint32_t index,
+static struct hca_cache_inval range_lines(struct hca_fn *fn, uint32_t index,
 					  uint64_t start, uint64_t length)
 {
 	struct hca_pte_host pte;
 	struct qhca_pte raw;
 	uint64_t addr, first;
 
-	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr) ||
-	    hca_dma_read(hca, addr, &raw, sizeof(raw)))
-		return inval_of(hca, index, 0, UINT64_MAX);
+	if (!hca_table_entry(fn, QHCA_TABLE_PT, index, &addr) ||
+	    hca_dma_read(fn, addr, &raw, sizeof(raw)))
+		return inval_of(fn, index, 0, UINT64_MAX);
 	hca_pte_decode(&raw, &pte);
 	first = start + pte.at_offset;
 	if (pte.state != QHCA_PTE_VALID || first < start ||
 	    first + (length - 1) < first)
-		return inval_of(hca, index, 0, UINT64_MAX);
-	return inval_of(hca, index, first >> pte.page_shift,
+		return inval_of(fn, index, 0, UINT64_MAX);
+	return inval_of(fn, index, first >> pte.page_shift,
 			(first + length - 1) >> pte.page_shift);
 }
 
-enum qhca_cmd_status hca_cmd_invalidate_range(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_range(struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_range *range = (const void *)ctx->in;
@@ -497,47 +497,47 @@ enum qhca_cmd_status hca_cmd_invalidate_range(struct qhca_hca *hca,
 	struct hca_cache_inval lines;
 
 	if (ctx->step)
-		return sweep(&hca->mem.at, ctx);
+		return sweep(&fn->hca->cache.at, ctx);
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
 	if (length == 0 || start + (length - 1) < start)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_range, length));
-	hca_trace(hca, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
+	hca_trace(fn, QHCA_TRACE_INVALIDATE, ctx->index, QHCA_INVAL_AT, start,
 		  length);
-	lines = range_lines(hca, ctx->index, start, length);
+	lines = range_lines(fn, ctx->index, start, length);
 	ctx->step = 1;
-	hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &lines);
-	return sweep(&hca->mem.at, ctx);
+	hca_cache_sweep_begin(&fn->hca->cache.at, &ctx->sweep, &lines);
+	return sweep(&fn->hca->cache.at, ctx);
 }
 
 /* INVALIDATE_ALL: protection lines, pinned keys, translation lines. */
 enum { ALL_CHECK, ALL_PT, ALL_POOL, ALL_AT };
 
-static void all_next(struct qhca_hca *hca, struct hca_cmd_ctx *ctx)
+static void all_next(struct hca_fn *fn, struct hca_cmd_ctx *ctx)
 {
 	const struct hca_cache_inval all = { .all = true };
 
 	ctx->step = ctx->step == ALL_CHECK && !(ctx->param & QHCA_INVAL_PT) ?
 		    ALL_AT : ctx->step + 1;
 	if (ctx->step == ALL_PT)
-		hca_cache_sweep_begin(&hca->mem.pt, &ctx->sweep, &all);
+		hca_cache_sweep_begin(&fn->hca->cache.pt, &ctx->sweep, &all);
 	else if (ctx->step == ALL_AT && ctx->param & QHCA_INVAL_AT)
-		hca_cache_sweep_begin(&hca->mem.at, &ctx->sweep, &all);
+		hca_cache_sweep_begin(&fn->hca->cache.at, &ctx->sweep, &all);
 }
 
-static bool all_slice(struct qhca_hca *hca, struct hca_cmd_ctx *ctx)
+static bool all_slice(struct hca_fn *fn, struct hca_cmd_ctx *ctx)
 {
 	switch (ctx->step) {
 	case ALL_PT:
-		return hca_cache_sweep(&hca->mem.pt, &ctx->sweep);
+		return hca_cache_sweep(&fn->hca->cache.pt, &ctx->sweep);
 	case ALL_POOL:
-		return hca_pool_refresh(hca, &ctx->next);
+		return hca_pool_refresh(fn, &ctx->next);
 	default:
-		return hca_cache_sweep(&hca->mem.at, &ctx->sweep);
+		return hca_cache_sweep(&fn->hca->cache.at, &ctx->sweep);
 	}
 }
 
-enum qhca_cmd_status hca_cmd_invalidate_all(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_all(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx)
 {
 	uint32_t last = ctx->param & QHCA_INVAL_AT ? ALL_AT : ALL_POOL;
@@ -546,14 +546,14 @@ enum qhca_cmd_status hca_cmd_invalidate_all(struct qhca_hca *hca,
 		if (!ctx->param ||
 		    ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
 			return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
-		hca_trace(hca, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param,
+		hca_trace(fn, QHCA_TRACE_INVALIDATE, UINT32_MAX, ctx->param,
 			  0, 0);
-		all_next(hca, ctx);
+		all_next(fn, ctx);
 	}
-	while (all_slice(hca, ctx)) {
+	while (all_slice(fn, ctx)) {
 		if (ctx->step == last)
 			return QHCA_CMD_OK;
-		all_next(hca, ctx);
+		all_next(fn, ctx);
 	}
 	return HCA_CMD_AGAIN;
 }

@@ -43,23 +43,23 @@
 #define HCA_FAST_REG_MAX_PAGES	4096u
 
 /* Work requests on keys.  OK, PROT (refused, nothing changed) or DMA. */
-enum hca_mem_status hca_mem_bind(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_bind(struct hca_fn *fn, uint32_t pd,
 				 uint32_t qpn,
 				 const struct qhca_wqe_bind *wqe);
-enum hca_mem_status hca_mem_local_inv(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_local_inv(struct hca_fn *fn, uint32_t pd,
 				      uint32_t qpn, uint32_t key);
-enum hca_mem_status hca_mem_remote_inv(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_remote_inv(struct hca_fn *fn, uint32_t pd,
 				       uint32_t qpn, uint32_t rkey);
 /* @kernel: of the QP.  Page lists hold bus addresses: refused to anyone else. */
-enum hca_mem_status hca_mem_reg(struct qhca_hca *hca, uint32_t pd,
+enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd,
 				uint32_t qpn, bool kernel,
 				const struct qhca_wqe_reg *wqe);
 
-enum qhca_cmd_status hca_cmd_invalidate_key(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_invalidate_range(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_range(struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_invalidate_all(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_invalidate_all(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_KEY_H */

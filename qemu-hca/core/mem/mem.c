@@ -17,10 +17,10 @@ struct run {				/* bus-contiguous piece of an access */
 	uint64_t len;
 };
 
-bool hca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
+bool hca_mem_init(struct hca_fn *fn, struct qhca_geometry pt,
 		  struct qhca_geometry at)
 {
-	uint64_t *count = hca->counter;
+	uint64_t *count = fn->counter;
 	struct hca_cache_counts pt_counts = {
 		.hits = &count[QHCA_CNT_pt_hits],
 		.misses = &count[QHCA_CNT_pt_misses],
@@ -38,44 +38,46 @@ bool hca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
 		.stale_fills = &count[QHCA_CNT_at_stale_fills],
 	};
 
-	return hca_cache_init(&hca->mem.pt, pt, sizeof(struct hca_pte_host),
-			      &pt_counts) &&
-	       hca_cache_init(&hca->mem.at, at, sizeof(uint64_t), &at_counts);
+	return hca_cache_init(&fn->hca->cache.pt, pt,
+			      sizeof(struct hca_pte_host), &pt_counts) &&
+	       hca_cache_init(&fn->hca->cache.at, at, sizeof(uint64_t),
+			      &at_counts);
 }
 
-void hca_mem_fini(struct qhca_hca *hca)
+void hca_mem_fini(struct hca_fn *fn)
 {
-	hca_cache_fini(&hca->mem.pt);
-	hca_cache_fini(&hca->mem.at);
+	hca_cache_fini(&fn->hca->cache.pt);
+	hca_cache_fini(&fn->hca->cache.at);
 }
 
 /* ------------------------------------------------------------------------
  * Protection
  */
-static struct hca_tag hca_pt_tag(const struct qhca_hca *hca, uint32_t index)
+static struct hca_tag hca_pt_tag(const struct hca_fn *fn, uint32_t index)
 {
-	return (struct hca_tag){ .gvmi = hca->cfg.gvmi, .index = index };
+	return (struct hca_tag){ .gvmi = fn->cfg.gvmi, .index = index };
 }
 
 /* A miss: read, and install what is VALID.  *@pte is the line or @copy. */
-static enum hca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
+static enum hca_mem_status pte_fill(struct hca_fn *fn, uint32_t key,
 				    struct hca_pte_host *copy,
 				    const struct hca_pte_host **pte)
 {
-	uint64_t epoch = hca_cache_fill_begin(&hca->mem.pt);
+	uint64_t epoch = hca_cache_fill_begin(&fn->hca->cache.pt);
 	uint32_t index = QHCA_KEY_INDEX(key);
 	enum hca_mem_status status;
 	struct hca_pte_host *line;
 
-	hca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
-	hca_charge(hca, hca->cost.fetch.pt_ns);
-	status = hca_pte_read(hca, key, copy);
+	hca_trace(fn, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
+	hca_charge(fn->hca, fn->hca->cost.fetch.pt_ns);
+	status = hca_pte_read(fn, key, copy);
 	if (status)
 		return status;
 	*pte = copy;
 	if (copy->state != QHCA_PTE_VALID)
 		return HCA_MEM_OK;
-	line = hca_cache_install(&hca->mem.pt, hca_pt_tag(hca, index), epoch);
+	line = hca_cache_install(&fn->hca->cache.pt, hca_pt_tag(fn, index),
+				 epoch);
 	if (line) {
 		*line = *copy;
 		*pte = line;
@@ -87,7 +89,7 @@ static enum hca_mem_status pte_fill(struct qhca_hca *hca, uint32_t key,
  * The entry of @key from the pool bank or through the protection cache.  *@pte
  * is good until the next lookup.
  */
-static enum hca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
+static enum hca_mem_status pte_get(struct hca_fn *fn, uint32_t key,
 				   struct hca_pte_host *copy,
 				   const struct hca_pte_host **pte)
 {
@@ -95,28 +97,29 @@ static enum hca_mem_status pte_get(struct qhca_hca *hca, uint32_t key,
 	enum hca_mem_status status;
 	uint64_t addr;
 
-	*pte = hca_pool_key(hca, index);
+	*pte = hca_pool_key(fn, index);
 	if (*pte) {
-		hca_count(hca, QHCA_CNT_pool_bank_hits);
+		hca_count(fn, QHCA_CNT_pool_bank_hits);
 		return HCA_MEM_OK;
 	}
 	if (index >= QHCA_FIRST_KEY_INDEX &&
-	    index < hca_table_size(hca, QHCA_TABLE_PT) &&
-	    hca_table_entry(hca, QHCA_TABLE_PT, index, &addr)) {
-		*pte = hca_cache_lookup(&hca->mem.pt, hca_pt_tag(hca, index));
-		return *pte ? HCA_MEM_OK : pte_fill(hca, key, copy, pte);
+	    index < hca_table_size(fn, QHCA_TABLE_PT) &&
+	    hca_table_entry(fn, QHCA_TABLE_PT, index, &addr)) {
+		*pte = hca_cache_lookup(&fn->hca->cache.pt,
+					hca_pt_tag(fn, index));
+		return *pte ? HCA_MEM_OK : pte_fill(fn, key, copy, pte);
 	}
-	status = hca_pte_address(hca, key, &addr);	/* says why */
+	status = hca_pte_address(fn, key, &addr);	/* says why */
 	return status ? status : HCA_MEM_PROT;
 }
 
-static bool reserved_allowed(const struct qhca_hca *hca,
+static bool reserved_allowed(const struct hca_fn *fn,
 			     const struct hca_mem_req *req)
 {
-	if (!(hca->features & QHCA_FEAT_RESERVED_LKEY) || req->remote ||
+	if (!(fn->features & QHCA_FEAT_RESERVED_LKEY) || req->remote ||
 	    !req->kernel)
 		return false;
-	return req->channel || !(hca->init_flags & QHCA_INIT_STRICT_LKEY);
+	return req->channel || !(fn->init_flags & QHCA_INIT_STRICT_LKEY);
 }
 
 static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
@@ -141,7 +144,7 @@ static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
 }
 
 /* All of protection; *@pte is NULL for the reserved L_Key. */
-static enum hca_mem_status protect(struct qhca_hca *hca,
+static enum hca_mem_status protect(struct hca_fn *fn,
 				   const struct hca_mem_req *req,
 				   struct hca_pte_host *copy,
 				   const struct hca_pte_host **pte)
@@ -151,37 +154,37 @@ static enum hca_mem_status protect(struct qhca_hca *hca,
 
 	*pte = NULL;
 	if (req->key == QHCA_RESERVED_LKEY) {
-		if (!reserved_allowed(hca, req))
-			return hca_pte_refuse(hca, req->key, req->addr, req->len,
+		if (!reserved_allowed(fn, req))
+			return hca_pte_refuse(fn, req->key, req->addr, req->len,
 				      HCA_PROT_RESERVED_KEY);
-		hca_count(hca, QHCA_CNT_reserved_lkey_uses);
+		hca_count(fn, QHCA_CNT_reserved_lkey_uses);
 		return HCA_MEM_OK;
 	}
-	status = pte_get(hca, req->key, copy, pte);
+	status = pte_get(fn, req->key, copy, pte);
 	if (status)
 		return status;
 	reason = pte_refusal(*pte, req);
 	if (reason)
-		return hca_pte_refuse(hca, req->key, req->addr, req->len, reason);
+		return hca_pte_refuse(fn, req->key, req->addr, req->len, reason);
 	return HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_check(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_check(struct hca_fn *fn,
 				  const struct hca_mem_req *req)
 {
 	const struct hca_pte_host *pte;
 	struct hca_pte_host copy;
 
-	return req->len ? protect(hca, req, &copy, &pte) : HCA_MEM_OK;
+	return req->len ? protect(fn, req, &copy, &pte) : HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_check_key(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_check_key(struct hca_fn *fn,
 				      const struct hca_mem_req *req)
 {
 	const struct hca_pte_host *pte;
 	struct hca_pte_host copy;
 
-	return protect(hca, req, &copy, &pte);
+	return protect(fn, req, &copy, &pte);
 }
 
 /* ------------------------------------------------------------------------
@@ -196,11 +199,11 @@ struct access {
 	struct run run[MAX_RUNS];
 };
 
-static enum hca_mem_status refuse_access(struct qhca_hca *hca,
+static enum hca_mem_status refuse_access(struct hca_fn *fn,
 					 const struct access *a,
 					 enum hca_mem_reason reason)
 {
-	return hca_pte_refuse(hca, a->req->key, a->req->addr, a->req->len, reason);
+	return hca_pte_refuse(fn, a->req->key, a->req->addr, a->req->len, reason);
 }
 
 static void add_run(struct access *a, uint64_t addr, uint64_t len)
@@ -214,19 +217,19 @@ static void add_run(struct access *a, uint64_t addr, uint64_t len)
 }
 
 /* Not there: a page fault if the region may fault, else refused. */
-static enum hca_mem_status absent(struct qhca_hca *hca, const struct access *a,
+static enum hca_mem_status absent(struct hca_fn *fn, const struct access *a,
 				  uint64_t done, enum hca_mem_reason reason)
 {
 	if (!a->pte->odp)
-		return refuse_access(hca, a, reason);
-	hca->mem.fault.addr = a->req->addr + done;
-	hca->mem.fault.len = a->req->len - done;
-	hca->mem.fault.done = done;
-	hca->mem.fault.key = a->req->key;
+		return refuse_access(fn, a, reason);
+	fn->mem.fault.addr = a->req->addr + done;
+	fn->mem.fault.len = a->req->len - done;
+	fn->mem.fault.done = done;
+	fn->mem.fault.key = a->req->key;
 	return HCA_MEM_FAULT;
 }
 
-static enum hca_mem_status at_fill(struct qhca_hca *hca,
+static enum hca_mem_status at_fill(struct hca_fn *fn,
 				   const struct access *a, uint64_t offset,
 				   uint64_t done, uint64_t *entry)
 {
@@ -237,33 +240,33 @@ static enum hca_mem_status at_fill(struct qhca_hca *hca,
 	};
 	struct hca_tag tag = {
 		.page = offset >> pte->page_shift, .index = pte->at_key,
-		.gvmi = hca->cfg.gvmi,
+		.gvmi = fn->cfg.gvmi,
 	};
-	uint64_t epoch = hca_cache_fill_begin(&hca->mem.at);
-	uint64_t *reads = &hca->counter[QHCA_CNT_at_node_reads];
+	uint64_t epoch = hca_cache_fill_begin(&fn->hca->cache.at);
+	uint64_t *reads = &fn->counter[QHCA_CNT_at_node_reads];
 	uint64_t before = *reads, *line;
 	enum hca_walk walk;
 
-	hca_trace(hca, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
+	hca_trace(fn, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
 		  tag.page, 0);
-	walk = hca_at_walk(hca, &root, offset, entry, reads);
-	hca_charge(hca, (*reads - before) * hca->cost.fetch.at_ns);
+	walk = hca_at_walk(fn, &root, offset, entry, reads);
+	hca_charge(fn->hca, (*reads - before) * fn->hca->cost.fetch.at_ns);
 	switch (walk) {
 	case HCA_WALK_OK:
 		break;
 	case HCA_WALK_ABSENT:
-		return absent(hca, a, done, HCA_PROT_NOT_PRESENT);
+		return absent(fn, a, done, HCA_PROT_NOT_PRESENT);
 	default:			/* beyond the root, or a node unreadable */
-		return refuse_access(hca, a, HCA_PROT_NOT_PRESENT);
+		return refuse_access(fn, a, HCA_PROT_NOT_PRESENT);
 	}
-	line = hca_cache_install(&hca->mem.at, tag, epoch);
+	line = hca_cache_install(&fn->hca->cache.at, tag, epoch);
 	if (line)
 		*line = *entry;
 	return HCA_MEM_OK;
 }
 
 /* Translation of one page through the cache; @done bytes precede it. */
-static enum hca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
+static enum hca_mem_status at_get(struct hca_fn *fn, const struct access *a,
 				  uint64_t offset, uint64_t done,
 				  uint64_t *entry)
 {
@@ -271,9 +274,9 @@ static enum hca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
 	enum hca_mem_status status;
 	struct hca_tag tag = {
 		.page = offset >> pte->page_shift, .index = pte->at_key,
-		.gvmi = hca->cfg.gvmi,
+		.gvmi = fn->cfg.gvmi,
 	};
-	const uint64_t *line = hca_cache_lookup(&hca->mem.at, tag);
+	const uint64_t *line = hca_cache_lookup(&fn->hca->cache.at, tag);
 
 	/*
 	 * Entries that become present or writable need no invalidation: a
@@ -283,15 +286,15 @@ static enum hca_mem_status at_get(struct qhca_hca *hca, const struct access *a,
 		*entry = *line;
 		return HCA_MEM_OK;
 	}
-	status = at_fill(hca, a, offset, done, entry);
+	status = at_fill(fn, a, offset, done, entry);
 	if (status)
 		return status;
 	if (a->write && !(*entry & QHCA_ATE_WRITE))
-		return absent(hca, a, done, HCA_PROT_READ_ONLY);
+		return absent(fn, a, done, HCA_PROT_READ_ONLY);
 	return HCA_MEM_OK;
 }
 
-static enum hca_mem_status translate_pages(struct qhca_hca *hca,
+static enum hca_mem_status translate_pages(struct hca_fn *fn,
 					   struct access *a, uint64_t offset)
 {
 	uint64_t page_size = 1ull << a->pte->page_shift;
@@ -299,7 +302,7 @@ static enum hca_mem_status translate_pages(struct qhca_hca *hca,
 	enum hca_mem_status status;
 
 	while (done < a->req->len) {
-		status = at_get(hca, a, offset + done, done, &entry);
+		status = at_get(fn, a, offset + done, done, &entry);
 		if (status)
 			return status;
 		in_page = (offset + done) & (page_size - 1);
@@ -312,35 +315,35 @@ static enum hca_mem_status translate_pages(struct qhca_hca *hca,
 	return HCA_MEM_OK;
 }
 
-static enum hca_mem_status translate_pool(struct qhca_hca *hca,
+static enum hca_mem_status translate_pool(struct hca_fn *fn,
 					  struct access *a, uint64_t offset)
 {
 	const struct hca_pte_host *pte = a->pte;
 	uint64_t at = pte->at_base + offset, addr;
 
 	if (at < offset ||
-	    !hca_pool_resolve(hca, pte->pool_block, at, a->req->len, &addr))
-		return refuse_access(hca, a, HCA_PROT_POOL);
-	hca_count(hca, QHCA_CNT_pool_direct_uses);
+	    !hca_pool_resolve(fn, pte->pool_block, at, a->req->len, &addr))
+		return refuse_access(fn, a, HCA_PROT_POOL);
+	hca_count(fn, QHCA_CNT_pool_direct_uses);
 	add_run(a, addr, a->req->len);
 	return HCA_MEM_OK;
 }
 
-static enum hca_mem_status translate_devmem(struct qhca_hca *hca,
+static enum hca_mem_status translate_devmem(struct hca_fn *fn,
 					    struct access *a, uint64_t offset)
 {
 	uint64_t at = a->pte->at_base + offset;
 
 	if (at < offset ||
-	    !hca_range_inside(at, a->req->len, 0, hca->cfg.devmem_size))
-		return refuse_access(hca, a, HCA_PROT_RANGE);
-	hca_count(hca, QHCA_CNT_devmem_uses);
-	a->devmem = (uint8_t *)hca->cfg.devmem + at;
+	    !hca_range_inside(at, a->req->len, 0, fn->cfg.devmem_size))
+		return refuse_access(fn, a, HCA_PROT_RANGE);
+	hca_count(fn, QHCA_CNT_devmem_uses);
+	a->devmem = (uint8_t *)fn->cfg.devmem + at;
 	return HCA_MEM_OK;
 }
 
 /* Find every page of a protected access before any byte is moved. */
-static enum hca_mem_status translate(struct qhca_hca *hca, struct access *a)
+static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 {
 	const struct hca_pte_host *pte = a->pte;
 	uint64_t offset;
@@ -351,11 +354,11 @@ static enum hca_mem_status translate(struct qhca_hca *hca, struct access *a)
 	}
 	offset = a->req->addr - pte->start + pte->at_offset;
 	if (pte->type == QHCA_PTE_POOL)
-		return translate_pool(hca, a, offset);
+		return translate_pool(fn, a, offset);
 	if (pte->type == QHCA_PTE_DEVMEM)
-		return translate_devmem(hca, a, offset);
+		return translate_devmem(fn, a, offset);
 	if (pte->levels)
-		return translate_pages(hca, a, offset);
+		return translate_pages(fn, a, offset);
 	add_run(a, pte->at_base + offset, a->req->len);
 	return HCA_MEM_OK;
 }
@@ -363,18 +366,18 @@ static enum hca_mem_status translate(struct qhca_hca *hca, struct access *a)
 /* ------------------------------------------------------------------------
  * Data
  */
-static enum hca_mem_status begin(struct qhca_hca *hca, struct access *a,
+static enum hca_mem_status begin(struct hca_fn *fn, struct access *a,
 				 struct hca_pte_host *copy)
 {
 	enum hca_mem_status status;
 
 	if (a->req->len > HCA_MEM_MAX_LEN)
-		return refuse_access(hca, a, HCA_PROT_ARGUMENT);
-	status = protect(hca, a->req, copy, &a->pte);
-	return status ? status : translate(hca, a);
+		return refuse_access(fn, a, HCA_PROT_ARGUMENT);
+	status = protect(fn, a->req, copy, &a->pte);
+	return status ? status : translate(fn, a);
 }
 
-static enum hca_mem_status copy_in(struct qhca_hca *hca,
+static enum hca_mem_status copy_in(struct hca_fn *fn,
 				   const struct access *a, uint8_t *to)
 {
 	unsigned int i;
@@ -384,13 +387,13 @@ static enum hca_mem_status copy_in(struct qhca_hca *hca,
 		return HCA_MEM_OK;
 	}
 	for (i = 0; i < a->num_runs; to += a->run[i].len, i++)
-		if (hca_dma_read(hca, a->run[i].addr, to,
+		if (hca_dma_read(fn, a->run[i].addr, to,
 				 (size_t)a->run[i].len))
 			return HCA_MEM_DMA;
 	return HCA_MEM_OK;
 }
 
-static enum hca_mem_status copy_out(struct qhca_hca *hca,
+static enum hca_mem_status copy_out(struct hca_fn *fn,
 				    const struct access *a,
 				    const uint8_t *from)
 {
@@ -401,24 +404,24 @@ static enum hca_mem_status copy_out(struct qhca_hca *hca,
 		return HCA_MEM_OK;
 	}
 	for (i = 0; i < a->num_runs; from += a->run[i].len, i++)
-		if (hca_dma_write(hca, a->run[i].addr, from,
+		if (hca_dma_write(fn, a->run[i].addr, from,
 				  (size_t)a->run[i].len))
 			return HCA_MEM_DMA;
 	return HCA_MEM_OK;
 }
 
 /* 8 bytes, aligned, and so in one run. */
-static enum hca_mem_status store_atomic(struct qhca_hca *hca,
+static enum hca_mem_status store_atomic(struct hca_fn *fn,
 					const struct access *a,
 					const uint8_t *raw)
 {
 	if (a->devmem)
-		return copy_out(hca, a, raw);
-	return hca_dma_write_release(hca, a->run[0].addr, raw, 8) ?
+		return copy_out(fn, a, raw);
+	return hca_dma_write_release(fn, a->run[0].addr, raw, 8) ?
 	       HCA_MEM_DMA : HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_read(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_read(struct hca_fn *fn,
 				 const struct hca_mem_req *req, void *buf)
 {
 	struct access a = { .req = req };
@@ -427,11 +430,11 @@ enum hca_mem_status hca_mem_read(struct qhca_hca *hca,
 
 	if (!req->len)
 		return HCA_MEM_OK;
-	status = begin(hca, &a, &copy);
-	return status ? status : copy_in(hca, &a, buf);
+	status = begin(fn, &a, &copy);
+	return status ? status : copy_in(fn, &a, buf);
 }
 
-enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_write(struct hca_fn *fn,
 				  const struct hca_mem_req *req,
 				  const void *buf)
 {
@@ -441,11 +444,11 @@ enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
 
 	if (!req->len)
 		return HCA_MEM_OK;
-	status = begin(hca, &a, &copy);
-	return status ? status : copy_out(hca, &a, buf);
+	status = begin(fn, &a, &copy);
+	return status ? status : copy_out(fn, &a, buf);
 }
 
-enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_atomic(struct hca_fn *fn,
 				   const struct hca_mem_req *req,
 				   enum hca_mem_atomic_op op,
 				   uint64_t compare, uint64_t swap_add,
@@ -458,10 +461,10 @@ enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
 	uint8_t raw[8] = { 0 };
 
 	if (req->len != sizeof(raw) || req->addr % sizeof(raw))
-		return refuse_access(hca, &a, HCA_PROT_ARGUMENT);
-	status = begin(hca, &a, &copy);
+		return refuse_access(fn, &a, HCA_PROT_ARGUMENT);
+	status = begin(fn, &a, &copy);
 	if (!status && op != HCA_ATOMIC_WRITE)
-		status = copy_in(hca, &a, raw);
+		status = copy_in(fn, &a, raw);
 	if (status)
 		return status;
 	old = get_le64(raw);
@@ -472,5 +475,5 @@ enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
 	else if (op == HCA_ATOMIC_CMP_SWAP && old != compare)
 		return HCA_MEM_OK;
 	put_le64(raw, new_value);
-	return store_atomic(hca, &a, raw);
+	return store_atomic(fn, &a, raw);
 }

@@ -43,8 +43,6 @@
 #define HCA_MEM_MAX_LEN		12288u
 
 struct hca_mem {
-	struct hca_cache pt;		/* struct hca_pte_host */
-	struct hca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
 	struct {
 		uint64_t addr;		/* first address that is not present */
 		uint64_t len;		/* bytes wanted from there */
@@ -77,27 +75,27 @@ enum hca_mem_atomic_op {
 };
 
 /* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
-bool hca_mem_init(struct qhca_hca *hca, struct qhca_geometry pt,
+bool hca_mem_init(struct hca_fn *fn, struct qhca_geometry pt,
 		  struct qhca_geometry at);
-void hca_mem_fini(struct qhca_hca *hca);
+void hca_mem_fini(struct hca_fn *fn);
 
 /*
  * Protection of the whole range, nothing moved, presence not looked at.  In
  * this and all below a length of 0 is always OK and looks up nothing.
  */
-enum hca_mem_status hca_mem_check(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_check(struct hca_fn *fn,
 				  const struct hca_mem_req *req);
 /* The same, but the key is looked up even if the length is 0. */
-enum hca_mem_status hca_mem_check_key(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_check_key(struct hca_fn *fn,
 				      const struct hca_mem_req *req);
 /*
  * Copy between memory and @buf (req->len bytes, at most HCA_MEM_MAX_LEN).  All or
  * nothing as to protection and presence; after HCA_MEM_DMA a part may have
  * been written.
  */
-enum hca_mem_status hca_mem_read(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_read(struct hca_fn *fn,
 				 const struct hca_mem_req *req, void *buf);
-enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_write(struct hca_fn *fn,
 				  const struct hca_mem_req *req,
 				  const void *buf);
 /*
@@ -106,7 +104,7 @@ enum hca_mem_status hca_mem_write(struct qhca_hca *hca,
  * be NULL for it.  Atomic towards other operations of this HCA; a value is
  * stored at once, after everything written before.
  */
-enum hca_mem_status hca_mem_atomic(struct qhca_hca *hca,
+enum hca_mem_status hca_mem_atomic(struct hca_fn *fn,
 				   const struct hca_mem_req *req,
 				   enum hca_mem_atomic_op op,
 				   uint64_t compare, uint64_t swap_add,

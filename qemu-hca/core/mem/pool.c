@@ -11,35 +11,35 @@ struct hca_pool_key {
 	uint32_t next;			/* in the list, as in hca_pool.bucket */
 };
 
-bool hca_pool_create(struct qhca_hca *hca)
+bool hca_pool_create(struct hca_fn *fn)
 {
-	struct hca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &fn->pool;
 
 	pool->mask = 0;
-	while (pool->mask + 1 < hca->cfg.max_pool_keys)
+	while (pool->mask + 1 < fn->cfg.max_pool_keys)
 		pool->mask = pool->mask << 1 | 1;
-	pool->block = calloc(hca->cfg.max_pool_blocks + 1u,
+	pool->block = calloc(fn->cfg.max_pool_blocks + 1u,
 			     sizeof(*pool->block));
-	pool->key = calloc(hca->cfg.max_pool_keys + 1u, sizeof(*pool->key));
+	pool->key = calloc(fn->cfg.max_pool_keys + 1u, sizeof(*pool->key));
 	pool->bucket = calloc(pool->mask + 1u, sizeof(*pool->bucket));
 	return pool->block && pool->key && pool->bucket;
 }
 
-void hca_pool_destroy(struct qhca_hca *hca)
+void hca_pool_destroy(struct hca_fn *fn)
 {
-	free(hca->pool.block);
-	free(hca->pool.key);
-	free(hca->pool.bucket);
-	memset(&hca->pool, 0, sizeof(hca->pool));
+	free(fn->pool.block);
+	free(fn->pool.key);
+	free(fn->pool.bucket);
+	memset(&fn->pool, 0, sizeof(fn->pool));
 }
 
-void hca_pool_reset(struct qhca_hca *hca)
+void hca_pool_reset(struct hca_fn *fn)
 {
-	struct hca_pool *pool = &hca->pool;
-	uint32_t i, max = hca->cfg.max_pool_keys;
+	struct hca_pool *pool = &fn->pool;
+	uint32_t i, max = fn->cfg.max_pool_keys;
 
 	memset(pool->block, 0,
-	       hca->cfg.max_pool_blocks * sizeof(*pool->block));
+	       fn->cfg.max_pool_blocks * sizeof(*pool->block));
 	memset(pool->bucket, 0, (pool->mask + 1) * sizeof(*pool->bucket));
 	for (i = 0; i < max; i++) {
 		pool->key[i].index = 0;
@@ -49,14 +49,14 @@ void hca_pool_reset(struct qhca_hca *hca)
 	pool->num_keys = 0;
 }
 
-bool hca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+bool hca_pool_resolve(const struct hca_fn *fn, uint32_t block,
 		      uint64_t offset, uint64_t len, uint64_t *addr)
 {
 	const struct hca_pool_block *row;
 
-	if (block >= hca->cfg.max_pool_blocks)
+	if (block >= fn->cfg.max_pool_blocks)
 		return false;
-	row = &hca->pool.block[block];
+	row = &fn->pool.block[block];
 	if (!row->length || !hca_range_inside(offset, len, 0, row->length))
 		return false;
 	*addr = row->addr + offset;
@@ -77,15 +77,15 @@ static uint32_t *find(const struct hca_pool *pool, uint32_t index)
 	return at;
 }
 
-const struct hca_pte_host *hca_pool_key(const struct qhca_hca *hca,
+const struct hca_pte_host *hca_pool_key(const struct hca_fn *fn,
 					uint32_t index)
 {
 	uint32_t number;
 
-	if (!hca->pool.num_keys)
+	if (!fn->pool.num_keys)
 		return NULL;
-	number = *find(&hca->pool, index);
-	return number ? &hca->pool.key[number - 1].pte : NULL;
+	number = *find(&fn->pool, index);
+	return number ? &fn->pool.key[number - 1].pte : NULL;
 }
 
 static void drop_one(struct hca_pool *pool, uint32_t index)
@@ -101,9 +101,9 @@ static void drop_one(struct hca_pool *pool, uint32_t index)
 	pool->num_keys--;
 }
 
-void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
+void hca_pool_key_drop(struct hca_fn *fn, uint32_t first, uint32_t last)
 {
-	struct hca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &fn->pool;
 	uint32_t i, next, number;
 
 	if (!pool->num_keys)
@@ -121,15 +121,15 @@ void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last)
 		}
 }
 
-bool hca_pool_key_add(struct qhca_hca *hca, uint32_t index,
+bool hca_pool_key_add(struct hca_fn *fn, uint32_t index,
 		      const struct hca_pte_host *pte)
 {
-	struct hca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &fn->pool;
 	uint32_t *at = find(pool, index), number = *at ? *at : pool->free;
 	struct hca_pool_key *key;
 
 	if (!number) {
-		hca_count(hca, QHCA_CNT_pool_bank_full);
+		hca_count(fn, QHCA_CNT_pool_bank_full);
 		return false;
 	}
 	key = &pool->key[number - 1];
@@ -152,52 +152,52 @@ static bool is_for_bank(const struct hca_pte_host *pte)
 }
 
 /* The key's entry as it is in memory: valid, and fit for the bank. */
-static enum qhca_cmd_status read_entry(struct qhca_hca *hca, uint32_t index,
+static enum qhca_cmd_status read_entry(struct hca_fn *fn, uint32_t index,
 				       struct hca_pte_host *pte)
 {
 	struct qhca_pte raw;
 	uint64_t addr;
 
-	if (!hca_table_entry(hca, QHCA_TABLE_PT, index, &addr))
+	if (!hca_table_entry(fn, QHCA_TABLE_PT, index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	if (hca_dma_read(hca, addr, &raw, sizeof(raw)))
+	if (hca_dma_read(fn, addr, &raw, sizeof(raw)))
 		return QHCA_CMD_DMA_ERR;
 	hca_pte_decode(&raw, pte);
 	if (pte->state != QHCA_PTE_VALID || !is_for_bank(pte) ||
-	    !hca_pte_well_formed(hca, pte))
+	    !hca_pte_well_formed(fn, pte))
 		return QHCA_CMD_BAD_STATE;
 	return QHCA_CMD_OK;
 }
 
-bool hca_pool_refresh(struct qhca_hca *hca, uint32_t *next)
+bool hca_pool_refresh(struct hca_fn *fn, uint32_t *next)
 {
-	struct hca_pool *pool = &hca->pool;
+	struct hca_pool *pool = &fn->pool;
 	uint32_t end = *next + REFRESH_SLICE;
 	struct hca_pte_host pte;
 
-	for (; *next < hca->cfg.max_pool_keys && *next < end && pool->num_keys;
+	for (; *next < fn->cfg.max_pool_keys && *next < end && pool->num_keys;
 	     (*next)++) {
 		struct hca_pool_key *key = &pool->key[*next];
 
 		if (!key->index)
 			continue;
-		if (read_entry(hca, key->index, &pte))
+		if (read_entry(fn, key->index, &pte))
 			drop_one(pool, key->index);
 		else
 			key->pte = pte;
 	}
-	return *next >= hca->cfg.max_pool_keys || !pool->num_keys;
+	return *next >= fn->cfg.max_pool_keys || !pool->num_keys;
 }
 
 /* ------------------------------------------------------------------------
  * Commands
  */
-enum qhca_cmd_status hca_cmd_map_pool_block(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_pool_block(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_pool_row *row = (const void *)ctx->in;
 	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
-	struct hca_pool_block *block = &hca->pool.block[ctx->index];
+	struct hca_pool_block *block = &fn->pool.block[ctx->index];
 
 	if (addr & 4095)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
@@ -210,10 +210,10 @@ enum qhca_cmd_status hca_cmd_map_pool_block(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_unmap_pool_block(struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx)
 {
-	struct hca_pool_block *block = &hca->pool.block[ctx->index];
+	struct hca_pool_block *block = &fn->pool.block[ctx->index];
 
 	if (!block->length)
 		return QHCA_CMD_BAD_STATE;
@@ -222,7 +222,7 @@ enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_pool_key(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	enum qhca_cmd_status status;
@@ -231,7 +231,7 @@ enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
 
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
-	status = read_entry(hca, ctx->index, &pte);
+	status = read_entry(fn, ctx->index, &pte);
 	if (status)
 		return status;
 	/* a window enters the bank when it is bound, not by command */
@@ -239,10 +239,10 @@ enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
 		return QHCA_CMD_BAD_STATE;
 	/* well formed: the sum of offset and length does not wrap */
 	if (pte.at_base + pte.at_offset < pte.at_base ||
-	    !hca_pool_resolve(hca, pte.pool_block, pte.at_base + pte.at_offset,
+	    !hca_pool_resolve(fn, pte.pool_block, pte.at_base + pte.at_offset,
 			      pte.length, &addr))
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(index));
 
-	return hca_pool_key_add(hca, ctx->index, &pte) ?
+	return hca_pool_key_add(fn, ctx->index, &pte) ?
 	       QHCA_CMD_OK : QHCA_CMD_NO_RESOURCE;
 }

@@ -45,36 +45,36 @@ struct hca_pool {
 	uint32_t num_keys;
 };
 
-bool hca_pool_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_pool_destroy(struct qhca_hca *hca);
-void hca_pool_reset(struct qhca_hca *hca);	/* empty both parts */
+bool hca_pool_create(struct hca_fn *fn);	/* false: no memory */
+void hca_pool_destroy(struct hca_fn *fn);
+void hca_pool_reset(struct hca_fn *fn);		/* empty both parts */
 
 /*
  * Bus address of byte @offset of a block, if @len bytes from there lie in it;
  * false: the row is empty, too short, or beyond the bank.
  */
-bool hca_pool_resolve(const struct qhca_hca *hca, uint32_t block,
+bool hca_pool_resolve(const struct hca_fn *fn, uint32_t block,
 		      uint64_t offset, uint64_t len, uint64_t *addr);
 
 /* The bank's copy of a key's entry, or NULL; good until a command runs. */
-const struct hca_pte_host *hca_pool_key(const struct qhca_hca *hca,
+const struct hca_pte_host *hca_pool_key(const struct hca_fn *fn,
 					uint32_t index);
 /* Keep a copy of a key's entry, in place of an older one; false: no room. */
-bool hca_pool_key_add(struct qhca_hca *hca, uint32_t index,
+bool hca_pool_key_add(struct hca_fn *fn, uint32_t index,
 		      const struct hca_pte_host *pte);
 /* Forget the copies of first ... last. */
-void hca_pool_key_drop(struct qhca_hca *hca, uint32_t first, uint32_t last);
+void hca_pool_key_drop(struct hca_fn *fn, uint32_t first, uint32_t last);
 /*
  * Take copies anew from the table, a few from place *@next on; those that are no
  * pool keys any more go.  true: these were the last.
  */
-bool hca_pool_refresh(struct qhca_hca *hca, uint32_t *next);
+bool hca_pool_refresh(struct hca_fn *fn, uint32_t *next);
 
-enum qhca_cmd_status hca_cmd_map_pool_block(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_pool_block(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_unmap_pool_block(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_unmap_pool_block(struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_map_pool_key(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_map_pool_key(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_POOL_H */

@@ -9,16 +9,16 @@
 #include "mem/pte.h"
 
 /* Where the entry of @key lies.  OK or PROT. */
-enum hca_mem_status hca_pte_address(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_address(struct hca_fn *fn, uint32_t key,
 				    uint64_t *addr);
 /* The entry as it is in memory, not free and well formed.  OK, PROT, DMA. */
-enum hca_mem_status hca_pte_read(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_read(struct hca_fn *fn, uint32_t key,
 				 struct hca_pte_host *pte);
 /* Write a changed entry back, ctrl last, and forget the cached one. */
-enum hca_mem_status hca_pte_write(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_write(struct hca_fn *fn, uint32_t key,
 				  const struct hca_pte_host *pte);
 
 /* Forget the protection cache's line of an index. */
-void hca_pt_drop(struct qhca_hca *hca, uint32_t index);
+void hca_pt_drop(struct hca_fn *fn, uint32_t index);
 
 #endif /* HCA_CORE_PT_H */

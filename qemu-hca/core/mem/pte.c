@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "hca.h"
 
-enum hca_mem_status hca_pte_refuse(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_refuse(struct hca_fn *fn, uint32_t key,
 				   uint64_t addr, uint64_t len,
 				   enum hca_mem_reason reason)
 {
-	hca->mem.reason = reason;
-	hca_count(hca, QHCA_CNT_protection_errors);
-	hca_trace(hca, QHCA_TRACE_PROTECTION, key, addr, len, reason);
+	fn->mem.reason = reason;
+	hca_count(fn, QHCA_CNT_protection_errors);
+	hca_trace(fn, QHCA_TRACE_PROTECTION, key, addr, len, reason);
 	return HCA_MEM_PROT;
 }
 
-enum hca_mem_status hca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_refuse_key(struct hca_fn *fn, uint32_t key,
 				       enum hca_mem_reason reason)
 {
-	return hca_pte_refuse(hca, key, 0, 0, reason);
+	return hca_pte_refuse(fn, key, 0, 0, reason);
 }
 
 void hca_pte_decode(const struct qhca_pte *raw, struct hca_pte_host *pte)
@@ -67,7 +67,7 @@ void hca_pte_encode(const struct hca_pte_host *pte, struct qhca_pte *raw)
 }
 
 /* Is the type known, and does this function have its feature? */
-static bool type_exists(const struct qhca_hca *hca, unsigned int type)
+static bool type_exists(const struct hca_fn *fn, unsigned int type)
 {
 	static const uint64_t need[] = {
 		[QHCA_PTE_FAST_REG] = QHCA_FEAT_FAST_REG,
@@ -80,7 +80,7 @@ static bool type_exists(const struct qhca_hca *hca, unsigned int type)
 
 	if (type == 0 || type >= sizeof(need) / sizeof(need[0]))
 		return false;
-	return !(need[type] & ~hca->features);
+	return !(need[type] & ~fn->features);
 }
 
 static bool translated(const struct hca_pte_host *pte)
@@ -89,12 +89,12 @@ static bool translated(const struct hca_pte_host *pte)
 	       hca_pte_is_window(pte);
 }
 
-bool hca_pte_well_formed(const struct qhca_hca *hca,
+bool hca_pte_well_formed(const struct hca_fn *fn,
 			    const struct hca_pte_host *pte)
 {
-	if (pte->state > QHCA_PTE_INVALIDATED || !type_exists(hca, pte->type))
+	if (pte->state > QHCA_PTE_INVALIDATED || !type_exists(fn, pte->type))
 		return false;
-	if (!pte->gvmi_ok || pte->gvmi != hca->cfg.gvmi)
+	if (!pte->gvmi_ok || pte->gvmi != fn->cfg.gvmi)
 		return false;
 	if (pte->access & ~QHCA_ACCESS_MASK)
 		return false;
@@ -102,7 +102,7 @@ bool hca_pte_well_formed(const struct qhca_hca *hca,
 	    (pte->start + (pte->length - 1) < pte->start ||
 	     pte->at_offset + (pte->length - 1) < pte->at_offset))
 		return false;
-	if (pte->odp && (!(hca->features & QHCA_FEAT_ODP) ||
+	if (pte->odp && (!(fn->features & QHCA_FEAT_ODP) ||
 			 pte->type == QHCA_PTE_FAST_REG || !translated(pte)))
 		return false;
 	if (!translated(pte) || pte->levels == 0)

@@ -12,7 +12,7 @@
 enum hca_mem_status {
 	HCA_MEM_OK,
 	HCA_MEM_PROT,			/* refused: protection error */
-	HCA_MEM_FAULT,			/* page not present: hca->mem.fault */
+	HCA_MEM_FAULT,			/* page not present: fn->mem.fault */
 	HCA_MEM_DMA,			/* memory unreachable */
 };
 
@@ -61,14 +61,14 @@ static inline bool hca_pte_is_window(const struct hca_pte_host *pte)
 void hca_pte_decode(const struct qhca_pte *raw, struct hca_pte_host *pte);
 void hca_pte_encode(const struct hca_pte_host *pte, struct qhca_pte *raw);
 /* hardware.rst, "Protection check", condition 2, but for state VALID. */
-bool hca_pte_well_formed(const struct qhca_hca *hca,
+bool hca_pte_well_formed(const struct hca_fn *fn,
 			 const struct hca_pte_host *pte);
 
 /* Count, trace and remember a refusal.  PROT. */
-enum hca_mem_status hca_pte_refuse(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_refuse(struct hca_fn *fn, uint32_t key,
 				   uint64_t addr, uint64_t len,
 				   enum hca_mem_reason reason);
-enum hca_mem_status hca_pte_refuse_key(struct qhca_hca *hca, uint32_t key,
+enum hca_mem_status hca_pte_refuse_key(struct hca_fn *fn, uint32_t key,
 				       enum hca_mem_reason reason);
 
 #endif /* HCA_CORE_PTE_H */

@@ -30,10 +30,10 @@ bool hca_table_check(enum qhca_table id, const struct qhca_init_table *row,
 	       1ull << (log_bytes - row->log_chunk) <= QHCA_MAX_CHUNKS;
 }
 
-void hca_table_init(struct qhca_hca *hca, enum qhca_table id,
+void hca_table_init(struct hca_fn *fn, enum qhca_table id,
 		    const struct qhca_init_table *row)
 {
-	struct hca_table_map *map = &hca->tables.map[id];
+	struct hca_table_map *map = &fn->tables.map[id];
 
 	memset(map, 0, sizeof(*map));
 	map->log_entries = row->log_entries;
@@ -42,21 +42,21 @@ void hca_table_init(struct qhca_hca *hca, enum qhca_table id,
 	map->present = true;
 }
 
-void hca_tables_reset(struct qhca_hca *hca)
+void hca_tables_reset(struct hca_fn *fn)
 {
-	memset(&hca->tables, 0, sizeof(hca->tables));
+	memset(&fn->tables, 0, sizeof(fn->tables));
 }
 
-uint32_t hca_table_size(const struct qhca_hca *hca, enum qhca_table id)
+uint32_t hca_table_size(const struct hca_fn *fn, enum qhca_table id)
 {
-	const struct hca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &fn->tables.map[id];
 
 	return map->present ? 1u << map->log_entries : 0;
 }
 
-uint32_t hca_table_chunks(const struct qhca_hca *hca, enum qhca_table id)
+uint32_t hca_table_chunks(const struct hca_fn *fn, enum qhca_table id)
 {
-	const struct hca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &fn->tables.map[id];
 	unsigned int log_bytes = map->log_entries + map->log_entry;
 
 	if (!map->present)
@@ -64,18 +64,18 @@ uint32_t hca_table_chunks(const struct qhca_hca *hca, enum qhca_table id)
 	return log_bytes <= map->log_chunk ? 1 : 1u << (log_bytes - map->log_chunk);
 }
 
-uint32_t hca_table_chunk_entries(const struct qhca_hca *hca,
+uint32_t hca_table_chunk_entries(const struct hca_fn *fn,
 				 enum qhca_table id)
 {
-	const struct hca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &fn->tables.map[id];
 
 	return map->present ? 1u << (map->log_chunk - map->log_entry) : 0;
 }
 
-bool hca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
+bool hca_table_entry(const struct hca_fn *fn, enum qhca_table id,
 		     uint32_t index, uint64_t *addr)
 {
-	const struct hca_table_map *map = &hca->tables.map[id];
+	const struct hca_table_map *map = &fn->tables.map[id];
 	uint64_t offset = (uint64_t)index << map->log_entry;
 	uint64_t chunk;
 
@@ -88,13 +88,13 @@ bool hca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
 	return true;
 }
 
-enum qhca_cmd_status hca_cmd_missing(const struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_missing(const struct hca_fn *fn,
 				     enum qhca_table id, uint32_t index)
 {
 	uint64_t addr;
 
-	return hca_table_entry(hca, id, index, &addr) ? QHCA_CMD_BAD_STATE :
-							QHCA_CMD_NOT_MAPPED;
+	return hca_table_entry(fn, id, index, &addr) ? QHCA_CMD_BAD_STATE :
+						       QHCA_CMD_NOT_MAPPED;
 }
 
 /* Index into the node at @level, counted from 1 at the leaves. */
@@ -122,7 +122,7 @@ static uint64_t at_leaf(const struct hca_at_root *root, unsigned int level,
 	       QHCA_ATE_PRESENT | (ate & QHCA_ATE_WRITE);
 }
 
-enum hca_walk hca_at_walk(struct qhca_hca *hca,
+enum hca_walk hca_at_walk(struct hca_fn *fn,
 			  const struct hca_at_root *root, uint64_t offset,
 			  uint64_t *entry, uint64_t *reads)
 {
@@ -133,7 +133,7 @@ enum hca_walk hca_at_walk(struct qhca_hca *hca,
 	for (level = root->levels; level > 0; level--) {
 		if (!at_index(root, level, offset, &index))
 			return HCA_WALK_RANGE;
-		if (hca_dma_read(hca, node + index * 8, raw, sizeof(raw)))
+		if (hca_dma_read(fn, node + index * 8, raw, sizeof(raw)))
 			return HCA_WALK_DMA;
 		if (reads)
 			(*reads)++;

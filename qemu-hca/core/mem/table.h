@@ -35,27 +35,27 @@ struct hca_tables {
 bool hca_table_check(enum qhca_table id, const struct qhca_init_table *row,
 		     unsigned int log_max);
 /* Take the size of a table that hca_table_check() accepted; nothing mapped. */
-void hca_table_init(struct qhca_hca *hca, enum qhca_table id,
+void hca_table_init(struct hca_fn *fn, enum qhca_table id,
 		    const struct qhca_init_table *row);
-void hca_tables_reset(struct qhca_hca *hca);
+void hca_tables_reset(struct hca_fn *fn);
 
 /* Entries of a table, 0 before INIT_HCA. */
-uint32_t hca_table_size(const struct qhca_hca *hca, enum qhca_table id);
+uint32_t hca_table_size(const struct hca_fn *fn, enum qhca_table id);
 
 /* Its chunk registers, and the entries that one chunk holds. */
-uint32_t hca_table_chunks(const struct qhca_hca *hca, enum qhca_table id);
-uint32_t hca_table_chunk_entries(const struct qhca_hca *hca,
+uint32_t hca_table_chunks(const struct hca_fn *fn, enum qhca_table id);
+uint32_t hca_table_chunk_entries(const struct hca_fn *fn,
 				 enum qhca_table id);
 
 /*
  * Bus address of an entry.  false: @index is beyond the table, or its chunk is
  * not mapped; @addr is untouched then.
  */
-bool hca_table_entry(const struct qhca_hca *hca, enum qhca_table id,
+bool hca_table_entry(const struct hca_fn *fn, enum qhca_table id,
 		     uint32_t index, uint64_t *addr);
 
 /* Why there is no live object @index: NOT_MAPPED, or BAD_STATE. */
-enum qhca_cmd_status hca_cmd_missing(const struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_missing(const struct hca_fn *fn,
 				     enum qhca_table id, uint32_t index);
 
 /**
@@ -81,7 +81,7 @@ enum hca_walk {
  * a large leaf is resolved to the part that holds the page.  At most
  * QHCA_MAX_AT_LEVELS reads, counted in @reads when not NULL.
  */
-enum hca_walk hca_at_walk(struct qhca_hca *hca,
+enum hca_walk hca_at_walk(struct hca_fn *fn,
 			  const struct hca_at_root *root, uint64_t offset,
 			  uint64_t *entry, uint64_t *reads);
 

@@ -53,9 +53,9 @@ static void cqc_encode(const void *ctx, void *image)
 }
 
 /* The offending field of a software part, or -1: none. */
-static int sw_fault(const struct qhca_hca *hca, const struct hca_cq *cq)
+static int sw_fault(const struct hca_fn *fn, const struct hca_cq *cq)
 {
-	if (cq->log_depth > hca->cfg.log_max_cq_depth)
+	if (cq->log_depth > fn->cfg.log_max_cq_depth)
 		return offsetof(struct qhca_cqc_sw, log_depth);
 	if (!hca_qbuf_valid(&cq->buf) ||
 	    !hca_qbuf_holds(&cq->buf, 0,
@@ -67,20 +67,20 @@ static int sw_fault(const struct qhca_hca *hca, const struct hca_cq *cq)
 		return offsetof(struct qhca_cqc_sw, rec_offset);
 	if (cq->threshold > depth_of(cq))
 		return offsetof(struct qhca_cqc_sw, threshold);
-	if (cq->db_page >= hca->cfg.num_db_pages)
+	if (cq->db_page >= fn->cfg.num_db_pages)
 		return offsetof(struct qhca_cqc_sw, db_page);
-	if (cq->eqn >= hca_table_size(hca, QHCA_TABLE_EQ))
+	if (cq->eqn >= hca_table_size(fn, QHCA_TABLE_EQ))
 		return offsetof(struct qhca_cqc_sw, eqn);
 	if (cq->flags & ~QHCA_CQ_IGNORE_OVERRUN)
 		return offsetof(struct qhca_cqc_sw, flags);
 	if ((cq->moder_count || cq->moder_usec) &&
-	    !(hca->features & QHCA_FEAT_CQ_MODERATION))
+	    !(fn->features & QHCA_FEAT_CQ_MODERATION))
 		return offsetof(struct qhca_cqc_sw, moder_count);
 	return -1;
 }
 
 /* Memory holds what the device wrote there; anything else is corrupt. */
-static bool cqc_decode(struct qhca_hca *hca, uint32_t index, const void *image,
+static bool cqc_decode(struct hca_fn *fn, uint32_t index, const void *image,
 		       void *ctx)
 {
 	const struct qhca_cqc *c = image;
@@ -96,7 +96,7 @@ static bool cqc_decode(struct qhca_hca *hca, uint32_t index, const void *image,
 	cq->events = get_le32(&c->events);
 	cq->pending = get_le32(&c->pending);
 	cq->last_sol = get_le32(&c->rsvd[HW_LAST_SOL]);
-	return sw_fault(hca, cq) < 0 && cq->pi - cq->ci <= depth_of(cq) &&
+	return sw_fault(fn, cq) < 0 && cq->pi - cq->ci <= depth_of(cq) &&
 	       (state == HCA_CQ_LIVE || state == HCA_CQ_ERROR) &&
 	       arm <= HCA_ARM_SOLICITED;
 }
@@ -107,119 +107,119 @@ static const struct hca_ctx_ops cq_ops = {
 	.encode = cqc_encode,
 };
 
-bool hca_cqs_create(struct qhca_hca *hca)
+bool hca_cqs_create(struct hca_fn *fn)
 {
-	hca->cqs.slot = calloc((size_t)1 << hca->cfg.log_max_cq,
-			       sizeof(*hca->cqs.slot));
-	return hca->cqs.slot;
+	fn->cqs.slot = calloc((size_t)1 << fn->cfg.log_max_cq,
+			      sizeof(*fn->cqs.slot));
+	return fn->cqs.slot;
 }
 
-void hca_cqs_destroy(struct qhca_hca *hca)
+void hca_cqs_destroy(struct hca_fn *fn)
 {
-	hca_ctxcache_fini(&hca->cqs.cache);
-	free(hca->cqs.slot);
-	hca->cqs.slot = NULL;
+	hca_ctxcache_fini(&fn->hca->cache.cq);
+	free(fn->cqs.slot);
+	fn->cqs.slot = NULL;
 }
 
-bool hca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_cqs_init(struct hca_fn *fn, struct qhca_geometry geometry)
 {
-	hca->cqs.num_timers = 0;
-	hca->cqs.first_due = QHCA_NEVER;
-	hca->cqs.num = hca_table_size(hca, QHCA_TABLE_CQ);
-	return hca_ctxcache_init(hca, &hca->cqs.cache, QHCA_CACHE_CQ,
+	fn->cqs.num_timers = 0;
+	fn->cqs.first_due = QHCA_NEVER;
+	fn->cqs.num = hca_table_size(fn, QHCA_TABLE_CQ);
+	return hca_ctxcache_init(fn, &fn->hca->cache.cq, QHCA_CACHE_CQ,
 				 QHCA_TABLE_CQ, &cq_ops, geometry);
 }
 
-void hca_cqs_fini(struct qhca_hca *hca)
+void hca_cqs_fini(struct hca_fn *fn)
 {
-	hca_ctxcache_fini(&hca->cqs.cache);
-	if (hca->cqs.slot && hca->cqs.num)
-		memset(hca->cqs.slot, 0, hca->cqs.num * sizeof(*hca->cqs.slot));
-	hca->cqs.num = 0;
-	hca->cqs.num_timers = 0;
-	hca->cqs.first_due = QHCA_NEVER;
+	hca_ctxcache_fini(&fn->hca->cache.cq);
+	if (fn->cqs.slot && fn->cqs.num)
+		memset(fn->cqs.slot, 0, fn->cqs.num * sizeof(*fn->cqs.slot));
+	fn->cqs.num = 0;
+	fn->cqs.num_timers = 0;
+	fn->cqs.first_due = QHCA_NEVER;
 }
 
-bool hca_cq_exists(const struct qhca_hca *hca, uint32_t cqn)
+bool hca_cq_exists(const struct hca_fn *fn, uint32_t cqn)
 {
-	return cqn < hca->cqs.num && hca->cqs.slot[cqn].live;
+	return cqn < fn->cqs.num && fn->cqs.slot[cqn].live;
 }
 
-bool hca_cq_ref(struct qhca_hca *hca, uint32_t cqn)
+bool hca_cq_ref(struct hca_fn *fn, uint32_t cqn)
 {
-	if (!hca_cq_exists(hca, cqn))
+	if (!hca_cq_exists(fn, cqn))
 		return false;
-	hca->cqs.slot[cqn].refs++;
+	fn->cqs.slot[cqn].refs++;
 	return true;
 }
 
-void hca_cq_unref(struct qhca_hca *hca, uint32_t cqn)
+void hca_cq_unref(struct hca_fn *fn, uint32_t cqn)
 {
-	if (hca_cq_exists(hca, cqn) && hca->cqs.slot[cqn].refs)
-		hca->cqs.slot[cqn].refs--;
+	if (hca_cq_exists(fn, cqn) && fn->cqs.slot[cqn].refs)
+		fn->cqs.slot[cqn].refs--;
 }
 
-static struct hca_cq *cq_get(struct qhca_hca *hca, uint32_t cqn)
+static struct hca_cq *cq_get(struct hca_fn *fn, uint32_t cqn)
 {
-	if (!hca_cq_exists(hca, cqn))
+	if (!hca_cq_exists(fn, cqn))
 		return NULL;
-	return hca_ctx_get(hca, &hca->cqs.cache, cqn);
+	return hca_ctx_get(fn, &fn->hca->cache.cq, cqn);
 }
 
-static void dirty(struct qhca_hca *hca, struct hca_cq *cq)
+static void dirty(struct hca_fn *fn, struct hca_cq *cq)
 {
-	hca_ctx_dirty(&hca->cqs.cache, cq);
+	hca_ctx_dirty(&fn->hca->cache.cq, cq);
 }
 
 /* ------------------------------------------------------------------------
  * Arming and moderation
  */
-static int tell_armed(struct qhca_hca *hca, struct hca_cq *cq)
+static int tell_armed(struct hca_fn *fn, struct hca_cq *cq)
 {
-	return hca_qbuf_write32(hca, &cq->buf, cq->rec_offset +
+	return hca_qbuf_write32(fn, &cq->buf, cq->rec_offset +
 				offsetof(struct qhca_cq_record, armed),
 				cq->arm);
 }
 
-static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
+static void cq_error(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		     uint32_t cause);
 
 /* Raise the event that was armed. */
-static void fire(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq)
+static void fire(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq)
 {
 	bool was_armed = cq->arm != HCA_ARM_NONE;
 
 	cq->arm = HCA_ARM_NONE;
 	cq->pending = 0;
 	cq->events++;
-	dirty(hca, cq);
-	if (was_armed && tell_armed(hca, cq) && cq->state == HCA_CQ_LIVE)
-		cq_error(hca, cqn, cq, HCA_CQ_ERR_DMA);
-	hca_event_completion(hca, cq->eqn, cqn, cq->pi);
+	dirty(fn, cq);
+	if (was_armed && tell_armed(fn, cq) && cq->state == HCA_CQ_LIVE)
+		cq_error(fn, cqn, cq, HCA_CQ_ERR_DMA);
+	hca_event_completion(fn, cq->eqn, cqn, cq->pi);
 }
 
 /*
  * The CQ is of no more use: one error event, and a completion event for who
  * sleeps on it.
  */
-static void cq_error(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
+static void cq_error(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		     uint32_t cause)
 {
 	cq->state = HCA_CQ_ERROR;
-	dirty(hca, cq);
+	dirty(fn, cq);
 	if (cause == HCA_CQ_ERR_OVERRUN)
-		hca_count(hca, QHCA_CNT_cq_overruns);
-	hca_event(hca, QHCA_EVENT_CQ_ERROR, cqn, cause);
+		hca_count(fn, QHCA_CNT_cq_overruns);
+	hca_event(fn, QHCA_EVENT_CQ_ERROR, cqn, cause);
 	if (cq->arm)
-		fire(hca, cqn, cq);
+		fire(fn, cqn, cq);
 }
 
 /* Wait for moder_usec; false: no timer is free. */
-static bool timer_start(struct qhca_hca *hca, uint32_t cqn,
+static bool timer_start(struct hca_fn *fn, uint32_t cqn,
 			const struct hca_cq *cq)
 {
-	struct hca_cqs *cqs = &hca->cqs;
-	uint64_t due = hca->now + cq->moder_usec * 1000ull;
+	struct hca_cqs *cqs = &fn->cqs;
+	uint64_t due = fn->hca->now + cq->moder_usec * 1000ull;
 
 	if (cqs->slot[cqn].timer)
 		return true;
@@ -240,9 +240,9 @@ static void timer_remove(struct hca_cqs *cqs, uint32_t i)
 }
 
 /* first_due may stay too early: the run after it finds the true one. */
-static void timer_stop(struct qhca_hca *hca, uint32_t cqn)
+static void timer_stop(struct hca_fn *fn, uint32_t cqn)
 {
-	struct hca_cqs *cqs = &hca->cqs;
+	struct hca_cqs *cqs = &fn->cqs;
 	uint32_t i;
 
 	for (i = 0; cqs->slot[cqn].timer && i < cqs->num_timers; i++)
@@ -251,17 +251,17 @@ static void timer_stop(struct qhca_hca *hca, uint32_t cqn)
 }
 
 /* @due qualifying completions more wait for the armed event. */
-static void event_due(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
+static void event_due(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		      uint32_t due)
 {
 	bool moderated = cq->moder_usec && cq->moder_count != 1;
 
 	cq->pending += due;
 	if (moderated && !(cq->moder_count && cq->pending >= cq->moder_count) &&
-	    timer_start(hca, cqn, cq))
+	    timer_start(fn, cqn, cq))
 		return;
-	timer_stop(hca, cqn);
-	fire(hca, cqn, cq);
+	timer_stop(fn, cqn);
+	fire(fn, cqn, cq);
 }
 
 /* Has software yet to see a completion that qualifies?  How many. */
@@ -284,7 +284,7 @@ static bool take_ci(struct hca_cq *cq, uint32_t ci)
 	return true;
 }
 
-static void arm(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
+static void arm(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		uint32_t ci, bool solicited)
 {
 	uint8_t kind = solicited ? HCA_ARM_SOLICITED : HCA_ARM_NEXT;
@@ -293,38 +293,38 @@ static void arm(struct qhca_hca *hca, uint32_t cqn, struct hca_cq *cq,
 	if (cq->arm != HCA_ARM_NEXT)
 		cq->arm = kind;
 	cq->pending = 0;
-	dirty(hca, cq);
+	dirty(fn, cq);
 	due = unseen(cq, ci, cq->arm == HCA_ARM_SOLICITED);
 	if (due)
-		event_due(hca, cqn, cq, due);
-	if (cq->arm && tell_armed(hca, cq) && cq->state == HCA_CQ_LIVE)
-		cq_error(hca, cqn, cq, HCA_CQ_ERR_DMA);
+		event_due(fn, cqn, cq, due);
+	if (cq->arm && tell_armed(fn, cq) && cq->state == HCA_CQ_LIVE)
+		cq_error(fn, cqn, cq, HCA_CQ_ERR_DMA);
 }
 
-void hca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value)
+void hca_cq_doorbell(struct hca_fn *fn, uint32_t page, uint64_t value)
 {
 	uint32_t cqn = (uint32_t)value & QHCA_DB_NUMBER;
-	struct hca_cq *cq = cq_get(hca, cqn);
+	struct hca_cq *cq = cq_get(fn, cqn);
 
 	if (!cq || cq->db_page != page) {
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
-	hca_count(hca, QHCA_CNT_cq_arms);
-	arm(hca, cqn, cq, (uint32_t)(value >> 32), value & QHCA_DB_CQ_SOLICITED);
+	hca_count(fn, QHCA_CNT_cq_arms);
+	arm(fn, cqn, cq, (uint32_t)(value >> 32), value & QHCA_DB_CQ_SOLICITED);
 }
 
-void hca_cqs_run(struct qhca_hca *hca)
+void hca_cqs_run(struct hca_fn *fn)
 {
-	struct hca_cqs *cqs = &hca->cqs;
+	struct hca_cqs *cqs = &fn->cqs;
 	uint64_t first = QHCA_NEVER;
 	struct hca_cq *cq;
 	uint32_t i = 0, cqn;
 
-	if (hca->now < cqs->first_due)
+	if (fn->hca->now < cqs->first_due)
 		return;
 	while (i < cqs->num_timers) {
-		if (cqs->timer[i].due > hca->now) {
+		if (cqs->timer[i].due > fn->hca->now) {
 			if (cqs->timer[i].due < first)
 				first = cqs->timer[i].due;
 			i++;
@@ -332,16 +332,16 @@ void hca_cqs_run(struct qhca_hca *hca)
 		}
 		cqn = cqs->timer[i].cqn;
 		timer_remove(cqs, i);
-		cq = cq_get(hca, cqn);
+		cq = cq_get(fn, cqn);
 		if (cq && cq->arm && cq->pending)
-			fire(hca, cqn, cq);
+			fire(fn, cqn, cq);
 	}
 	cqs->first_due = first;
 }
 
-uint64_t hca_cqs_deadline(const struct qhca_hca *hca)
+uint64_t hca_cqs_deadline(const struct hca_fn *fn)
 {
-	return hca->cqs.first_due;
+	return fn->cqs.first_due;
 }
 
 /* ------------------------------------------------------------------------
@@ -349,23 +349,23 @@ uint64_t hca_cqs_deadline(const struct qhca_hca *hca)
  */
 
 /* Fetch the consumer index anew.  -1: the record is unreachable. */
-static int refetch(struct qhca_hca *hca, struct hca_cq *cq)
+static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 {
 	uint32_t ci;
 
-	if (hca_qbuf_read32(hca, &cq->buf, cq->rec_offset, &ci))
+	if (hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, &ci))
 		return -1;
-	hca_count(hca, QHCA_CNT_refetches);
-	hca_count(hca, QHCA_CNT_cq_refetches);
+	hca_count(fn, QHCA_CNT_refetches);
+	hca_count(fn, QHCA_CNT_cq_refetches);
 	if (take_ci(cq, ci))
-		dirty(hca, cq);
+		dirty(fn, cq);
 	else
-		hca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(fn, QHCA_CNT_refetches_unchanged);
 	return 0;
 }
 
 /* Room for one entry; 0, or the cause of a CQ error. */
-static uint32_t make_room(struct qhca_hca *hca, struct hca_cq *cq)
+static uint32_t make_room(struct hca_fn *fn, struct hca_cq *cq)
 {
 	uint32_t used = cq->pi - cq->ci;
 
@@ -376,14 +376,14 @@ static uint32_t make_room(struct qhca_hca *hca, struct hca_cq *cq)
 	}
 	if (used > cq->threshold || used == depth_of(cq)) {
 		if (used == depth_of(cq))
-			hca_count(hca, QHCA_CNT_refetches_before_overrun);
-		if (refetch(hca, cq))
+			hca_count(fn, QHCA_CNT_refetches_before_overrun);
+		if (refetch(fn, cq))
 			return HCA_CQ_ERR_DMA;
 	}
 	return cq->pi - cq->ci < depth_of(cq) ? 0 : HCA_CQ_ERR_OVERRUN;
 }
 
-static int write_cqe(struct qhca_hca *hca, struct hca_cq *cq,
+static int write_cqe(struct hca_fn *fn, struct hca_cq *cq,
 		     struct qhca_cqe *cqe)
 {
 	uint32_t slot = cq->pi & (depth_of(cq) - 1);
@@ -392,73 +392,73 @@ static int write_cqe(struct qhca_hca *hca, struct hca_cq *cq,
 	if (!(cq->pi >> cq->log_depth & 1))
 		flags |= QHCA_PHASE;
 	put_le32(&cqe->flags, flags);
-	put_le64(&cqe->timestamp, hca->now - hca->reset_time);
-	if (hca_qbuf_write_release(hca, &cq->buf, slot * CQE_SIZE, cqe,
+	put_le64(&cqe->timestamp, fn->hca->now - fn->reset_time);
+	if (hca_qbuf_write_release(fn, &cq->buf, slot * CQE_SIZE, cqe,
 				   sizeof(*cqe)))
 		return -1;
 	cq->pi++;
-	dirty(hca, cq);
+	dirty(fn, cq);
 	return 0;
 }
 
-static void count_cqe(struct qhca_hca *hca, uint32_t cqn,
+static void count_cqe(struct hca_fn *fn, uint32_t cqn,
 		      const struct qhca_cqe *cqe)
 {
-	hca_count(hca, QHCA_CNT_completions);
+	hca_count(fn, QHCA_CNT_completions);
 	if (cqe->status == QHCA_WC_WR_FLUSH_ERR)
-		hca_count(hca, QHCA_CNT_completions_flushed);
+		hca_count(fn, QHCA_CNT_completions_flushed);
 	else if (cqe->status)
-		hca_count(hca, QHCA_CNT_completions_error);
-	hca_trace(hca, QHCA_TRACE_COMPLETION, cqn, get_le32(&cqe->qpn),
+		hca_count(fn, QHCA_CNT_completions_error);
+	hca_trace(fn, QHCA_TRACE_COMPLETION, cqn, get_le32(&cqe->qpn),
 		  cqe->opcode, cqe->status);
 }
 
-bool hca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe)
+bool hca_cq_post(struct hca_fn *fn, uint32_t cqn, struct qhca_cqe *cqe)
 {
 	bool solicited = cqe->status ||
 			 get_le32(&cqe->flags) & QHCA_CQE_SOLICITED;
-	struct hca_cq *cq = cq_get(hca, cqn);
+	struct hca_cq *cq = cq_get(fn, cqn);
 	uint32_t cause;
 
 	if (!cq || cq->state != HCA_CQ_LIVE)
 		return false;
-	cause = make_room(hca, cq);
-	if (!cause && write_cqe(hca, cq, cqe))
+	cause = make_room(fn, cq);
+	if (!cause && write_cqe(fn, cq, cqe))
 		cause = HCA_CQ_ERR_DMA;
 	if (cause) {
-		cq_error(hca, cqn, cq, cause);
+		cq_error(fn, cqn, cq, cause);
 		return false;
 	}
-	count_cqe(hca, cqn, cqe);
+	count_cqe(fn, cqn, cqe);
 	if (solicited)
 		cq->last_sol = cq->pi;
 	if (cq->arm == HCA_ARM_NEXT ||
 	    (cq->arm == HCA_ARM_SOLICITED && solicited))
-		event_due(hca, cqn, cq, 1);
+		event_due(fn, cqn, cq, 1);
 	return true;
 }
 
-bool hca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi)
+bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi)
 {
-	const struct hca_cq *cq = hca_ctx_peek(&hca->cqs.cache, cqn);
+	const struct hca_cq *cq = hca_ctx_peek(fn, &fn->hca->cache.cq, cqn);
 
 	if (cq)
 		*pi = cq->pi;
 	return cq;
 }
 
-bool hca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci)
+bool hca_cq_taken(struct hca_fn *fn, uint32_t cqn, uint32_t *ci)
 {
 	/* all that changes of it is which translations it remembers */
-	struct hca_cq *cq = (void *)hca_ctx_peek(&hca->cqs.cache, cqn);
+	struct hca_cq *cq = (void *)hca_ctx_peek(fn, &fn->hca->cache.cq, cqn);
 
-	return cq && !hca_qbuf_read32(hca, &cq->buf, cq->rec_offset, ci);
+	return cq && !hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, ci);
 }
 
 /* ------------------------------------------------------------------------
  * Commands
  */
-enum qhca_cmd_status hca_cmd_create_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_cq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx)
 {
 	struct hca_cq new_cq = { .state = HCA_CQ_LIVE }, *cq;
@@ -466,64 +466,64 @@ enum qhca_cmd_status hca_cmd_create_cq(struct qhca_hca *hca,
 	int bad;
 
 	sw_decode((const void *)ctx->in, &new_cq);
-	bad = sw_fault(hca, &new_cq);
+	bad = sw_fault(fn, &new_cq);
 	if (bad >= 0)
 		return hca_cmd_bad(ctx, (size_t)bad);
-	if (!hca_table_entry(hca, QHCA_TABLE_CQ, ctx->index, &addr))
+	if (!hca_table_entry(fn, QHCA_TABLE_CQ, ctx->index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	if (hca_cq_exists(hca, ctx->index))
+	if (hca_cq_exists(fn, ctx->index))
 		return QHCA_CMD_IN_USE;
-	if (!hca_eq_live(hca, new_cq.eqn))
+	if (!hca_eq_live(fn, new_cq.eqn))
 		return QHCA_CMD_BAD_STATE;
-	cq = hca_ctx_new(hca, &hca->cqs.cache, ctx->index);
+	cq = hca_ctx_new(fn, &fn->hca->cache.cq, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
 	*cq = new_cq;
-	hca->cqs.slot[ctx->index].live = true;
-	hca->cqs.slot[ctx->index].refs = 0;
-	hca_eq_ref(hca, new_cq.eqn);
-	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
+	fn->cqs.slot[ctx->index].live = true;
+	fn->cqs.slot[ctx->index].refs = 0;
+	hca_eq_ref(fn, new_cq.eqn);
+	hca_ctx_flush(fn, &fn->hca->cache.cq, ctx->index, false);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_destroy_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_cq(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx)
 {
 	struct hca_cq *cq;
 
-	if (!hca_cq_exists(hca, ctx->index))
-		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
-	if (hca->cqs.slot[ctx->index].refs)
+	if (!hca_cq_exists(fn, ctx->index))
+		return hca_cmd_missing(fn, QHCA_TABLE_CQ, ctx->index);
+	if (fn->cqs.slot[ctx->index].refs)
 		return QHCA_CMD_IN_USE;
-	cq = cq_get(hca, ctx->index);
+	cq = cq_get(fn, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
-	timer_stop(hca, ctx->index);
-	hca_event_forget_cq(hca, ctx->index);
-	hca_eq_unref(hca, cq->eqn);
-	hca->cqs.slot[ctx->index].live = false;
+	timer_stop(fn, ctx->index);
+	hca_event_forget_cq(fn, ctx->index);
+	hca_eq_unref(fn, cq->eqn);
+	fn->cqs.slot[ctx->index].live = false;
 	cq->state = HCA_CQ_FREE;
-	dirty(hca, cq);
-	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, true);
+	dirty(fn, cq);
+	hca_ctx_flush(fn, &fn->hca->cache.cq, ctx->index, true);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_query_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_cq(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx)
 {
 	struct hca_cq *cq;
 
-	if (!hca_cq_exists(hca, ctx->index))
-		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
-	cq = cq_get(hca, ctx->index);
-	if (!cq || hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false))
+	if (!hca_cq_exists(fn, ctx->index))
+		return hca_cmd_missing(fn, QHCA_TABLE_CQ, ctx->index);
+	cq = cq_get(fn, ctx->index);
+	if (!cq || hca_ctx_flush(fn, &fn->hca->cache.cq, ctx->index, false))
 		return QHCA_CMD_DMA_ERR;
 	cqc_encode(cq, ctx->out);
 	return QHCA_CMD_OK;
 }
 
 /* What MODIFY_CQ would make of @cq; OK or what is wrong with it. */
-static enum qhca_cmd_status modified(const struct qhca_hca *hca,
+static enum qhca_cmd_status modified(const struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx,
 				     struct hca_cq *cq)
 {
@@ -534,9 +534,9 @@ static enum qhca_cmd_status modified(const struct qhca_hca *hca,
 	    ctx->param & ~(QHCA_CQ_ATTR_MODERATION | QHCA_CQ_ATTR_RESIZE))
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	if ((ctx->param & QHCA_CQ_ATTR_MODERATION &&
-	     !(hca->features & QHCA_FEAT_CQ_MODERATION)) ||
+	     !(fn->features & QHCA_FEAT_CQ_MODERATION)) ||
 	    (ctx->param & QHCA_CQ_ATTR_RESIZE &&
-	     !(hca->features & QHCA_FEAT_CQ_RESIZE)))
+	     !(fn->features & QHCA_FEAT_CQ_RESIZE)))
 		return QHCA_CMD_UNSUPPORTED;
 	if (ctx->param & QHCA_CQ_ATTR_MODERATION) {
 		cq->moder_count = get_le16(&sw->moder_count);
@@ -548,7 +548,7 @@ static enum qhca_cmd_status modified(const struct qhca_hca *hca,
 		cq->log_depth = sw->log_depth;
 		cq->threshold = get_le32(&sw->threshold);
 	}
-	bad = sw_fault(hca, cq);
+	bad = sw_fault(fn, cq);
 	return bad < 0 ? QHCA_CMD_OK : hca_cmd_bad(ctx, (size_t)bad);
 }
 
@@ -556,23 +556,23 @@ static enum qhca_cmd_status modified(const struct qhca_hca *hca,
  * End the old ring with a marker.  @new_cq goes on at an index that lies in
  * slot 0 and has phase 1, beyond any index of the old ring.
  */
-static enum qhca_cmd_status switch_ring(struct qhca_hca *hca, uint32_t cqn,
+static enum qhca_cmd_status switch_ring(struct hca_fn *fn, uint32_t cqn,
 					struct hca_cq *old,
 					struct hca_cq *new_cq)
 {
 	struct qhca_cqe marker = { .opcode = QHCA_CQE_RESIZED };
 	uint32_t twice = 2u << new_cq->log_depth, next;
 
-	if (refetch(hca, old)) {
-		cq_error(hca, cqn, old, HCA_CQ_ERR_DMA);
+	if (refetch(fn, old)) {
+		cq_error(fn, cqn, old, HCA_CQ_ERR_DMA);
 		return QHCA_CMD_BAD_STATE;
 	}
 	if (old->pi - old->ci == depth_of(old))
 		return QHCA_CMD_BAD_STATE;
 	next = (old->pi + 1 + twice - 1) & ~(twice - 1);
 	put_le32(&marker.wqe, next);
-	if (write_cqe(hca, old, &marker)) {
-		cq_error(hca, cqn, old, HCA_CQ_ERR_DMA);
+	if (write_cqe(fn, old, &marker)) {
+		cq_error(fn, cqn, old, HCA_CQ_ERR_DMA);
 		return QHCA_CMD_BAD_STATE;
 	}
 	new_cq->pi = next;
@@ -581,39 +581,39 @@ static enum qhca_cmd_status switch_ring(struct qhca_hca *hca, uint32_t cqn,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_modify_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_cq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx)
 {
 	enum qhca_cmd_status status;
 	struct hca_cq *cq, new_cq;
 
-	if (!hca_cq_exists(hca, ctx->index))
-		return hca_cmd_missing(hca, QHCA_TABLE_CQ, ctx->index);
-	cq = cq_get(hca, ctx->index);
+	if (!hca_cq_exists(fn, ctx->index))
+		return hca_cmd_missing(fn, QHCA_TABLE_CQ, ctx->index);
+	cq = cq_get(fn, ctx->index);
 	if (!cq)
 		return QHCA_CMD_DMA_ERR;
 	new_cq = *cq;
-	status = modified(hca, ctx, &new_cq);
+	status = modified(fn, ctx, &new_cq);
 	if (status)
 		return status;
 	ctx->syndrome = cq->state;
 	if (cq->state != HCA_CQ_LIVE)
 		return QHCA_CMD_BAD_STATE;
 	if (ctx->param & QHCA_CQ_ATTR_RESIZE) {
-		status = switch_ring(hca, ctx->index, cq, &new_cq);
+		status = switch_ring(fn, ctx->index, cq, &new_cq);
 		if (status)
 			return status;
 		ctx->out_param = new_cq.pi;
 	}
 	ctx->syndrome = 0;
 	*cq = new_cq;
-	dirty(hca, cq);
+	dirty(fn, cq);
 	if (ctx->param & QHCA_CQ_ATTR_RESIZE) {
-		if (tell_armed(hca, cq))
-			cq_error(hca, ctx->index, cq, HCA_CQ_ERR_DMA);
+		if (tell_armed(fn, cq))
+			cq_error(fn, ctx->index, cq, HCA_CQ_ERR_DMA);
 		else if (cq->arm == HCA_ARM_NEXT)	/* the marker */
-			event_due(hca, ctx->index, cq, 1);
+			event_due(fn, ctx->index, cq, 1);
 	}
-	hca_ctx_flush(hca, &hca->cqs.cache, ctx->index, false);
+	hca_ctx_flush(fn, &fn->hca->cache.cq, ctx->index, false);
 	return QHCA_CMD_OK;
 }

@@ -65,7 +65,6 @@ struct hca_cq_slot {			/* on chip, for each number */
 };
 
 struct hca_cqs {
-	struct hca_ctxcache cache;	/* struct hca_cq */
 	struct hca_cq_slot *slot;	/* [1 << cfg.log_max_cq] */
 	uint32_t num;			/* usable, by INIT_HCA */
 	struct {
@@ -76,23 +75,23 @@ struct hca_cqs {
 	uint64_t first_due;		/* lower bound; QHCA_NEVER: none */
 };
 
-bool hca_cqs_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_cqs_destroy(struct qhca_hca *hca);
+bool hca_cqs_create(struct hca_fn *fn);		/* false: no memory */
+void hca_cqs_destroy(struct hca_fn *fn);
 /* At INIT_HCA; false: geometry or memory.  fini is safe at any time. */
-bool hca_cqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void hca_cqs_fini(struct qhca_hca *hca);
+bool hca_cqs_init(struct hca_fn *fn, struct qhca_geometry geometry);
+void hca_cqs_fini(struct hca_fn *fn);
 
-bool hca_cq_exists(const struct qhca_hca *hca, uint32_t cqn);
+bool hca_cq_exists(const struct hca_fn *fn, uint32_t cqn);
 /* One more queue completes to @cqn; false: no such CQ. */
-bool hca_cq_ref(struct qhca_hca *hca, uint32_t cqn);
-void hca_cq_unref(struct qhca_hca *hca, uint32_t cqn);
+bool hca_cq_ref(struct hca_fn *fn, uint32_t cqn);
+void hca_cq_unref(struct hca_fn *fn, uint32_t cqn);
 
 /*
  * Write a completion.  @cqe is little-endian, all but the timestamp and the
  * phase, which this fills in.  It is solicited if QHCA_CQE_SOLICITED is set or status
  * is not success.  false: no such CQ, or it is or now went into error.
  */
-bool hca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
+bool hca_cq_post(struct hca_fn *fn, uint32_t cqn, struct qhca_cqe *cqe);
 
 /*
  * How far the device has written and software has taken entries, without
@@ -100,22 +99,22 @@ bool hca_cq_post(struct qhca_hca *hca, uint32_t cqn, struct qhca_cqe *cqe);
  * reads the record.  false: the descriptor is not at hand, or the record cannot
  * be read.
  */
-bool hca_cq_written(const struct qhca_hca *hca, uint32_t cqn, uint32_t *pi);
-bool hca_cq_taken(struct qhca_hca *hca, uint32_t cqn, uint32_t *ci);
+bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi);
+bool hca_cq_taken(struct hca_fn *fn, uint32_t cqn, uint32_t *ci);
 
 /* QHCA_DB_CQ_ARM through doorbell page @page. */
-void hca_cq_doorbell(struct qhca_hca *hca, uint32_t page, uint64_t value);
+void hca_cq_doorbell(struct hca_fn *fn, uint32_t page, uint64_t value);
 /* Moderation timers that are due. */
-void hca_cqs_run(struct qhca_hca *hca);
-uint64_t hca_cqs_deadline(const struct qhca_hca *hca);
+void hca_cqs_run(struct hca_fn *fn);
+uint64_t hca_cqs_deadline(const struct hca_fn *fn);
 
-enum qhca_cmd_status hca_cmd_create_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_cq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_destroy_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_cq(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_query_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_cq(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_modify_cq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_cq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_CQ_H */

@@ -70,52 +70,52 @@ struct hca_eqs {
 	uint64_t next_poll;
 };
 
-bool hca_eqs_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_eqs_destroy(struct qhca_hca *hca);
-void hca_eqs_reset(struct qhca_hca *hca);
+bool hca_eqs_create(struct hca_fn *fn);		/* false: no memory */
+void hca_eqs_destroy(struct hca_fn *fn);
+void hca_eqs_reset(struct hca_fn *fn);
 
 /*
  * Asynchronous event to EQ 0; held, never lost; forgotten only when there is
  * no EQ 0.  @number is a QPN, CQN, SRQN or port as @type says.
  */
-void hca_event(struct qhca_hca *hca, enum qhca_event type, uint32_t number,
+void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
 	       uint32_t detail);
 /*
  * Page fault of @qpn's direction @dir (enum hca_fault_dir) to EQ 0.  Held, it
  * is filled in later from the QP's context.
  */
-void hca_event_fault(struct qhca_hca *hca, uint32_t qpn, unsigned int dir,
+void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		     const struct qhca_fault_info *info);
 /* Command @slot has been completed with QHCA_CMD_F_EVENT. */
-void hca_event_cmd(struct qhca_hca *hca, uint32_t slot, uint16_t token,
+void hca_event_cmd(struct hca_fn *fn, uint32_t slot, uint16_t token,
 		   uint8_t status, uint32_t detail);
 /* Completion event of a CQ to EQ @eqn. */
-void hca_event_completion(struct qhca_hca *hca, uint32_t eqn, uint32_t cqn,
+void hca_event_completion(struct hca_fn *fn, uint32_t eqn, uint32_t cqn,
 			  uint32_t pi);
 /* The last event before silence; raises EQ 0's vector armed or not. */
-void hca_event_fatal(struct qhca_hca *hca, enum qhca_fatal cause,
+void hca_event_fatal(struct hca_fn *fn, enum qhca_fatal cause,
 		     uint32_t info);
 /* A number is being destroyed: forget what it has waiting. */
-void hca_event_forget_qp(struct qhca_hca *hca, uint32_t qpn);
-void hca_event_forget_srq(struct qhca_hca *hca, uint32_t srqn);
-void hca_event_forget_cq(struct qhca_hca *hca, uint32_t cqn);
+void hca_event_forget_qp(struct hca_fn *fn, uint32_t qpn);
+void hca_event_forget_srq(struct hca_fn *fn, uint32_t srqn);
+void hca_event_forget_cq(struct hca_fn *fn, uint32_t cqn);
 
-bool hca_eq_live(const struct qhca_hca *hca, uint32_t eqn);
-void hca_eq_ref(struct qhca_hca *hca, uint32_t eqn);
-void hca_eq_unref(struct qhca_hca *hca, uint32_t eqn);
+bool hca_eq_live(const struct hca_fn *fn, uint32_t eqn);
+void hca_eq_ref(struct hca_fn *fn, uint32_t eqn);
+void hca_eq_unref(struct hca_fn *fn, uint32_t eqn);
 
-void hca_eq_doorbell(struct qhca_hca *hca, uint64_t value);
+void hca_eq_doorbell(struct hca_fn *fn, uint64_t value);
 /* Write held events for which there is room by now. */
-void hca_eqs_run(struct qhca_hca *hca);
-uint64_t hca_eqs_deadline(const struct qhca_hca *hca);
+void hca_eqs_run(struct hca_fn *fn);
+uint64_t hca_eqs_deadline(const struct hca_fn *fn);
 /* Are there more of those than one call writes? */
-bool hca_eqs_pending(const struct qhca_hca *hca);
+bool hca_eqs_pending(const struct hca_fn *fn);
 
-enum qhca_cmd_status hca_cmd_create_eq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_eq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_destroy_eq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_eq(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_query_eq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_eq(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_EQ_H */

@@ -36,7 +36,7 @@ bool hca_qbuf_valid(const struct hca_qbuf *qb)
 }
 
 /* Translation of a page of the buffer; 0: none. */
-static uint64_t qbuf_page(struct qhca_hca *hca, struct hca_qbuf *qb,
+static uint64_t qbuf_page(struct hca_fn *fn, struct hca_qbuf *qb,
 			  uint32_t offset)
 {
 	uint32_t page = (uint32_t)((uint64_t)offset >> qb->page_shift);
@@ -49,7 +49,7 @@ static uint64_t qbuf_page(struct qhca_hca *hca, struct hca_qbuf *qb,
 
 	if (qb->page[way] == page && qb->entry[way])
 		return qb->entry[way];
-	if (hca_at_walk(hca, &root, offset, &entry, NULL) != HCA_WALK_OK)
+	if (hca_at_walk(fn, &root, offset, &entry, NULL) != HCA_WALK_OK)
 		return 0;
 	qb->page[way] = page;
 	qb->entry[way] = entry;
@@ -60,7 +60,7 @@ static uint64_t qbuf_page(struct qhca_hca *hca, struct hca_qbuf *qb,
  * Bus address of @offset and how many of @len bytes follow it there.  -1: out
  * of bounds, not present, or not writable though @write.
  */
-static int qbuf_map(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+static int qbuf_map(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		    size_t len, bool write, uint64_t *addr, size_t *here)
 {
 	uint64_t entry, in_page, room;
@@ -72,7 +72,7 @@ static int qbuf_map(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
 		*here = len;
 		return 0;
 	}
-	entry = qbuf_page(hca, qb, offset);
+	entry = qbuf_page(fn, qb, offset);
 	if (!entry || (write && !(entry & QHCA_ATE_WRITE)))
 		return -1;
 	in_page = offset & ((1ull << qb->page_shift) - 1);
@@ -82,7 +82,7 @@ static int qbuf_map(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
 	return 0;
 }
 
-int hca_qbuf_read(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+int hca_qbuf_read(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		  void *buf, size_t len)
 {
 	uint8_t *to = buf;
@@ -90,13 +90,13 @@ int hca_qbuf_read(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
 	size_t here;
 
 	for (; len > 0; len -= here, to += here, offset += (uint32_t)here)
-		if (qbuf_map(hca, qb, offset, len, false, &addr, &here) ||
-		    hca_dma_read(hca, addr, to, here))
+		if (qbuf_map(fn, qb, offset, len, false, &addr, &here) ||
+		    hca_dma_read(fn, addr, to, here))
 			return -1;
 	return 0;
 }
 
-int hca_qbuf_write(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+int hca_qbuf_write(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		   const void *buf, size_t len)
 {
 	const uint8_t *from = buf;
@@ -104,39 +104,39 @@ int hca_qbuf_write(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
 	size_t here;
 
 	for (; len > 0; len -= here, from += here, offset += (uint32_t)here)
-		if (qbuf_map(hca, qb, offset, len, true, &addr, &here) ||
-		    hca_dma_write(hca, addr, from, here))
+		if (qbuf_map(fn, qb, offset, len, true, &addr, &here) ||
+		    hca_dma_write(fn, addr, from, here))
 			return -1;
 	return 0;
 }
 
-int hca_qbuf_write_release(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_write_release(struct hca_fn *fn, struct hca_qbuf *qb,
 			   uint32_t offset, const void *buf, size_t len)
 {
 	uint64_t addr;
 	size_t here;
 
-	if (qbuf_map(hca, qb, offset, len, true, &addr, &here) || here != len)
+	if (qbuf_map(fn, qb, offset, len, true, &addr, &here) || here != len)
 		return -1;
-	return hca_dma_write_release(hca, addr, buf, len);
+	return hca_dma_write_release(fn, addr, buf, len);
 }
 
-int hca_qbuf_read32(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_read32(struct hca_fn *fn, struct hca_qbuf *qb,
 		    uint32_t offset, uint32_t *v)
 {
 	uint8_t raw[4];
 
-	if (hca_qbuf_read(hca, qb, offset, raw, sizeof(raw)))
+	if (hca_qbuf_read(fn, qb, offset, raw, sizeof(raw)))
 		return -1;
 	*v = get_le32(raw);
 	return 0;
 }
 
-int hca_qbuf_write32(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_write32(struct hca_fn *fn, struct hca_qbuf *qb,
 		     uint32_t offset, uint32_t v)
 {
 	uint8_t raw[4];
 
 	put_le32(raw, v);
-	return hca_qbuf_write_release(hca, qb, offset, raw, sizeof(raw));
+	return hca_qbuf_write_release(fn, qb, offset, raw, sizeof(raw));
 }

@@ -39,16 +39,16 @@ static inline bool hca_qbuf_holds(const struct hca_qbuf *qb, uint64_t offset,
  * writable, DMA error.  Reads and writes may cross pages and are then not
  * atomic; a release write must not (64-byte aligned entries never do).
  */
-int hca_qbuf_read(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+int hca_qbuf_read(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		  void *buf, size_t len);
-int hca_qbuf_write(struct qhca_hca *hca, struct hca_qbuf *qb, uint32_t offset,
+int hca_qbuf_write(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		   const void *buf, size_t len);
-int hca_qbuf_write_release(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_write_release(struct hca_fn *fn, struct hca_qbuf *qb,
 			   uint32_t offset, const void *buf, size_t len);
 /* One aligned little-endian word, host order in @v; atomic; the write releases. */
-int hca_qbuf_read32(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_read32(struct hca_fn *fn, struct hca_qbuf *qb,
 		    uint32_t offset, uint32_t *v);
-int hca_qbuf_write32(struct qhca_hca *hca, struct hca_qbuf *qb,
+int hca_qbuf_write32(struct hca_fn *fn, struct hca_qbuf *qb,
 		     uint32_t offset, uint32_t v);
 
 #endif /* HCA_CORE_QBUF_H */

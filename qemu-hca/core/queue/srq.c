@@ -8,7 +8,7 @@
 /* `next` of a receive WQE has 16 bits. */
 #define MAX_LOG_DEPTH	16
 
-static bool load_sw(struct qhca_hca *hca, struct hca_srq *srq)
+static bool load_sw(struct hca_fn *fn, struct hca_srq *srq)
 {
 	const struct qhca_srqc_sw *sw = &srq->sw;
 	uint64_t bytes;
@@ -25,7 +25,7 @@ static bool load_sw(struct qhca_hca *hca, struct hca_srq *srq)
 	srq->flags = sw->flags;
 	srq->max_sge = sw->max_sge;
 	if (sw->log_depth < 1 || sw->log_depth > MAX_LOG_DEPTH ||
-	    sw->log_depth > hca->cfg.log_max_wq_depth ||
+	    sw->log_depth > fn->cfg.log_max_wq_depth ||
 	    sw->log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
 	    sw->log_stride > HCA_MAX_LOG_RWQE_STRIDE ||
 	    srq->max_sge > HCA_MAX_SGE ||
@@ -43,7 +43,7 @@ static bool load_sw(struct qhca_hca *hca, struct hca_srq *srq)
 			      sizeof(struct qhca_srq_record));
 }
 
-static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
+static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 		   void *ctx)
 {
 	const struct qhca_srqc *c = image;
@@ -52,7 +52,7 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 	memset(srq, 0, sizeof(*srq));
 	srq->srqn = index;
 	memcpy(&srq->sw, &c->sw, sizeof(srq->sw));
-	if (!load_sw(hca, srq))
+	if (!load_sw(fn, srq))
 		return false;
 	srq->state = get_le32(&c->state);
 	srq->head = get_le32(&c->head);
@@ -82,140 +82,140 @@ static const struct hca_ctx_ops srq_ctx_ops = {
 	.encode = encode,
 };
 
-bool hca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_srqs_init(struct hca_fn *fn, struct qhca_geometry geometry)
 {
-	struct hca_srqs *srqs = &hca->srqs;
+	struct hca_srqs *srqs = &fn->srqs;
 
-	hca_srqs_fini(hca);
-	srqs->num_slots = 1u << hca->cfg.log_max_srq;
+	hca_srqs_fini(fn);
+	srqs->num_slots = 1u << fn->cfg.log_max_srq;
 	srqs->slot = calloc(srqs->num_slots, sizeof(*srqs->slot));
 	if (!srqs->slot ||
-	    !hca_ctxcache_init(hca, &srqs->cache, QHCA_CACHE_SRQ,
+	    !hca_ctxcache_init(fn, &fn->hca->cache.srq, QHCA_CACHE_SRQ,
 			       QHCA_TABLE_SRQ, &srq_ctx_ops, geometry)) {
-		hca_srqs_fini(hca);
+		hca_srqs_fini(fn);
 		return false;
 	}
 	return true;
 }
 
-void hca_srqs_fini(struct qhca_hca *hca)
+void hca_srqs_fini(struct hca_fn *fn)
 {
-	struct hca_srqs *srqs = &hca->srqs;
+	struct hca_srqs *srqs = &fn->srqs;
 
-	hca_ctxcache_fini(&srqs->cache);
+	hca_ctxcache_fini(&fn->hca->cache.srq);
 	free(srqs->slot);
 	srqs->slot = NULL;
 	srqs->num_slots = 0;
 	srqs->live = 0;
 }
 
-static bool live(const struct qhca_hca *hca, uint32_t srqn)
+static bool live(const struct hca_fn *fn, uint32_t srqn)
 {
-	return srqn < hca->srqs.num_slots && hca->srqs.slot[srqn].live;
+	return srqn < fn->srqs.num_slots && fn->srqs.slot[srqn].live;
 }
 
-static struct hca_srq *get(struct qhca_hca *hca, uint32_t srqn)
+static struct hca_srq *get(struct hca_fn *fn, uint32_t srqn)
 {
-	return live(hca, srqn) ?
-	       hca_ctx_get(hca, &hca->srqs.cache, srqn) : NULL;
+	return live(fn, srqn) ?
+	       hca_ctx_get(fn, &fn->hca->cache.srq, srqn) : NULL;
 }
 
-bool hca_srq_ref(struct qhca_hca *hca, uint32_t srqn)
+bool hca_srq_ref(struct hca_fn *fn, uint32_t srqn)
 {
-	if (!live(hca, srqn) || hca->srqs.slot[srqn].xrc)
+	if (!live(fn, srqn) || fn->srqs.slot[srqn].xrc)
 		return false;
-	hca->srqs.slot[srqn].users++;
+	fn->srqs.slot[srqn].users++;
 	return true;
 }
 
-void hca_srq_unref(struct qhca_hca *hca, uint32_t srqn)
+void hca_srq_unref(struct hca_fn *fn, uint32_t srqn)
 {
-	if (live(hca, srqn) && hca->srqs.slot[srqn].users)
-		hca->srqs.slot[srqn].users--;
+	if (live(fn, srqn) && fn->srqs.slot[srqn].users)
+		fn->srqs.slot[srqn].users--;
 }
 
 /* ---- taking entries */
 
 /* The list is broken or out of reach: nobody gets anything from it again. */
-static enum hca_take fail(struct qhca_hca *hca, struct hca_srq *srq)
+static enum hca_take fail(struct hca_fn *fn, struct hca_srq *srq)
 {
 	if (srq->state != HCA_SRQ_ERROR) {
 		srq->state = HCA_SRQ_ERROR;
-		hca_ctx_dirty(&hca->srqs.cache, srq);
-		hca_event(hca, QHCA_EVENT_SRQ_ERROR, srq->srqn, 0);
+		hca_ctx_dirty(&fn->hca->cache.srq, srq);
+		hca_event(fn, QHCA_EVENT_SRQ_ERROR, srq->srqn, 0);
 	}
 	return HCA_TAKE_ERROR;
 }
 
-static bool refetch(struct qhca_hca *hca, struct hca_srq *srq)
+static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 {
 	uint32_t pi;
 
-	hca_count(hca, QHCA_CNT_refetches);
-	hca_count(hca, QHCA_CNT_srq_refetches);
-	if (hca_qbuf_read32(hca, &srq->buf, srq->rec_offset + REC_PI, &pi))
+	hca_count(fn, QHCA_CNT_refetches);
+	hca_count(fn, QHCA_CNT_srq_refetches);
+	if (hca_qbuf_read32(fn, &srq->buf, srq->rec_offset + REC_PI, &pi))
 		return false;
 	/* a pointer that is not sane counts as one that did not move */
 	if (pi == srq->pi || pi - srq->taken > srq->depth ||
 	    pi - srq->pi > srq->depth) {
-		hca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(fn, QHCA_CNT_refetches_unchanged);
 		return true;
 	}
 	srq->pi = pi;
-	hca_ctx_dirty(&hca->srqs.cache, srq);
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
 	return true;
 }
 
 /* Raise the limit event, once, if what is left is under the limit. */
-static bool check_limit(struct qhca_hca *hca, struct hca_srq *srq)
+static bool check_limit(struct hca_fn *fn, struct hca_srq *srq)
 {
 	if (!srq->limit || srq->pi - srq->taken >= srq->limit)
 		return true;
 	/* what we think is left may be stale: look before crying */
-	if (!refetch(hca, srq))
+	if (!refetch(fn, srq))
 		return false;
 	if (srq->pi - srq->taken < srq->limit) {
 		srq->limit = 0;
-		hca_ctx_dirty(&hca->srqs.cache, srq);
-		hca_event(hca, QHCA_EVENT_SRQ_LIMIT, srq->srqn, 0);
+		hca_ctx_dirty(&fn->hca->cache.srq, srq);
+		hca_event(fn, QHCA_EVENT_SRQ_LIMIT, srq->srqn, 0);
 	}
 	return true;
 }
 
-enum hca_take hca_srq_take(struct qhca_hca *hca, uint32_t srqn,
+enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
 			   struct hca_rwqe *w)
 {
-	struct hca_srq *srq = get(hca, srqn);
+	struct hca_srq *srq = get(fn, srqn);
 	uint32_t left;
 
 	if (!srq || srq->state != HCA_SRQ_LIVE)
 		return HCA_TAKE_ERROR;
 	left = srq->pi - srq->taken;
 	if (!left)
-		hca_count(hca, QHCA_CNT_refetches_before_rnr);
-	if ((!left || left < srq->threshold) && !refetch(hca, srq))
-		return fail(hca, srq);
+		hca_count(fn, QHCA_CNT_refetches_before_rnr);
+	if ((!left || left < srq->threshold) && !refetch(fn, srq))
+		return fail(fn, srq);
 	if (srq->pi == srq->taken)
 		return HCA_TAKE_EMPTY;
-	if (hca_rwqe_fetch_srq(hca, srq, srq->head, w) ||
+	if (hca_rwqe_fetch_srq(fn, srq, srq->head, w) ||
 	    w->next >= srq->depth)
-		return fail(hca, srq);
+		return fail(fn, srq);
 
 	srq->head = w->next;
 	srq->taken++;
-	hca_ctx_dirty(&hca->srqs.cache, srq);
-	return check_limit(hca, srq) ? HCA_TAKE_OK : fail(hca, srq);
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
+	return check_limit(fn, srq) ? HCA_TAKE_OK : fail(fn, srq);
 }
 
-enum hca_take hca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
+enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
 			     uint32_t slot, struct hca_rwqe *w)
 {
-	struct hca_srq *srq = get(hca, srqn);
+	struct hca_srq *srq = get(fn, srqn);
 
 	if (!srq)
 		return HCA_TAKE_ERROR;
-	if (slot >= srq->depth || hca_rwqe_fetch_srq(hca, srq, slot, w))
-		return fail(hca, srq);
+	if (slot >= srq->depth || hca_rwqe_fetch_srq(fn, srq, slot, w))
+		return fail(fn, srq);
 	return HCA_TAKE_OK;
 }
 
@@ -224,87 +224,87 @@ enum hca_take hca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
 #define TOKEN_SRQN	0xffffffu
 #define TOKEN_GEN	24
 
-static uint32_t token(const struct qhca_hca *hca, uint32_t srqn)
+static uint32_t token(const struct hca_fn *fn, uint32_t srqn)
 {
-	return srqn | (uint32_t)hca->srqs.slot[srqn].generation << TOKEN_GEN;
+	return srqn | (uint32_t)fn->srqs.slot[srqn].generation << TOKEN_GEN;
 }
 
-bool hca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
+bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
 		 struct hca_xsrq *x)
 {
 	const struct hca_srq *srq;
 
 	/* what is not for XRC is found without its context */
-	if (!live(hca, srqn) || !hca->srqs.slot[srqn].xrc)
+	if (!live(fn, srqn) || !fn->srqs.slot[srqn].xrc)
 		return false;
-	srq = get(hca, srqn);
+	srq = get(fn, srqn);
 	if (!srq || srq->xrcd != xrcd)
 		return false;
 	*x = (struct hca_xsrq){
-		.token = token(hca, srqn), .srqn = srqn, .pd = srq->pd,
+		.token = token(fn, srqn), .srqn = srqn, .pd = srq->pd,
 		.cqn = srq->cqn, .handle = srq->handle,
 	};
 	return true;
 }
 
-bool hca_srq_xrc_again(struct qhca_hca *hca, uint32_t tok, uint32_t xrcd,
+bool hca_srq_xrc_again(struct hca_fn *fn, uint32_t tok, uint32_t xrcd,
 		       struct hca_xsrq *x)
 {
 	uint32_t srqn = tok & TOKEN_SRQN;
 
-	return live(hca, srqn) && token(hca, srqn) == tok &&
-	       hca_srq_xrc(hca, srqn, xrcd, x);
+	return live(fn, srqn) && token(fn, srqn) == tok &&
+	       hca_srq_xrc(fn, srqn, xrcd, x);
 }
 
 /* ---- commands */
 
 /* QHCA_CMD_OK: the index names a live SRQ. */
-static enum qhca_cmd_status check_index(struct qhca_hca *hca, uint32_t srqn)
+static enum qhca_cmd_status check_index(struct hca_fn *fn, uint32_t srqn)
 {
 	uint64_t addr;
 
-	if (!(hca->features & QHCA_FEAT_SRQ))
+	if (!(fn->features & QHCA_FEAT_SRQ))
 		return QHCA_CMD_UNSUPPORTED;
-	if (srqn >= hca_table_size(hca, QHCA_TABLE_SRQ))
+	if (srqn >= hca_table_size(fn, QHCA_TABLE_SRQ))
 		return QHCA_CMD_BAD_INDEX;
-	if (!hca_table_entry(hca, QHCA_TABLE_SRQ, srqn, &addr))
+	if (!hca_table_entry(fn, QHCA_TABLE_SRQ, srqn, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	return live(hca, srqn) ? QHCA_CMD_OK : QHCA_CMD_BAD_STATE;
+	return live(fn, srqn) ? QHCA_CMD_OK : QHCA_CMD_BAD_STATE;
 }
 
-static enum qhca_cmd_status try_create(struct qhca_hca *hca, uint32_t srqn,
+static enum qhca_cmd_status try_create(struct hca_fn *fn, uint32_t srqn,
 				       const struct qhca_srqc_sw *sw)
 {
 	struct hca_srq tmp = { .srqn = srqn, .sw = *sw }, *srq;
 	bool xrc = sw->flags & QHCA_SRQ_XRC;
 
-	if (!load_sw(hca, &tmp))
+	if (!load_sw(fn, &tmp))
 		return QHCA_CMD_BAD_PARAM;
-	if (xrc && !(hca->features & QHCA_FEAT_XRC))
+	if (xrc && !(fn->features & QHCA_FEAT_XRC))
 		return QHCA_CMD_UNSUPPORTED;
-	if (xrc && !hca_cq_ref(hca, tmp.cqn))
+	if (xrc && !hca_cq_ref(fn, tmp.cqn))
 		return QHCA_CMD_BAD_PARAM;
-	srq = hca_ctx_new(hca, &hca->srqs.cache, srqn);
+	srq = hca_ctx_new(fn, &fn->hca->cache.srq, srqn);
 	if (!srq) {
 		if (xrc)
-			hca_cq_unref(hca, tmp.cqn);
+			hca_cq_unref(fn, tmp.cqn);
 		return QHCA_CMD_NOT_MAPPED;
 	}
 	*srq = tmp;
 	srq->state = HCA_SRQ_LIVE;
-	hca->srqs.slot[srqn] = (struct hca_srqslot){
+	fn->srqs.slot[srqn] = (struct hca_srqslot){
 		.live = true, .xrc = xrc,
-		.generation = hca->srqs.slot[srqn].generation + 1,
+		.generation = fn->srqs.slot[srqn].generation + 1,
 	};
-	hca->srqs.live++;
-	return hca_ctx_flush(hca, &hca->srqs.cache, srqn, false) ?
+	fn->srqs.live++;
+	return hca_ctx_flush(fn, &fn->hca->cache.srq, srqn, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_create_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd)
 {
-	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	enum qhca_cmd_status status = check_index(fn, cmd->index);
 	struct qhca_srqc_sw sw;
 
 	if (status == QHCA_CMD_OK)
@@ -312,57 +312,57 @@ enum qhca_cmd_status hca_cmd_create_srq(struct qhca_hca *hca,
 	if (status != QHCA_CMD_BAD_STATE)
 		return status;
 	memcpy(&sw, cmd->in, sizeof(sw));
-	return try_create(hca, cmd->index, &sw);
+	return try_create(fn, cmd->index, &sw);
 }
 
-enum qhca_cmd_status hca_cmd_destroy_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_srq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *cmd)
 {
-	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	enum qhca_cmd_status status = check_index(fn, cmd->index);
 	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
-	if (hca->srqs.slot[cmd->index].users)
+	if (fn->srqs.slot[cmd->index].users)
 		return QHCA_CMD_IN_USE;
-	srq = get(hca, cmd->index);
+	srq = get(fn, cmd->index);
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
 	if (srq->flags & QHCA_SRQ_XRC)
-		hca_cq_unref(hca, srq->cqn);
+		hca_cq_unref(fn, srq->cqn);
 	srq->state = HCA_SRQ_FREE;
-	hca_ctx_dirty(&hca->srqs.cache, srq);
-	hca->srqs.slot[cmd->index].live = false;
-	hca->srqs.live--;
-	hca_event_forget_srq(hca, cmd->index);
-	return hca_ctx_flush(hca, &hca->srqs.cache, cmd->index, true) ?
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
+	fn->srqs.slot[cmd->index].live = false;
+	fn->srqs.live--;
+	hca_event_forget_srq(fn, cmd->index);
+	return hca_ctx_flush(fn, &fn->hca->cache.srq, cmd->index, true) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_query_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_srq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd)
 {
-	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	enum qhca_cmd_status status = check_index(fn, cmd->index);
 	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
-	srq = get(hca, cmd->index);
-	if (!srq || hca_ctx_flush(hca, &hca->srqs.cache, cmd->index, false))
+	srq = get(fn, cmd->index);
+	if (!srq || hca_ctx_flush(fn, &fn->hca->cache.srq, cmd->index, false))
 		return QHCA_CMD_DMA_ERR;
 	encode(srq, cmd->out);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd)
 {
-	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	enum qhca_cmd_status status = check_index(fn, cmd->index);
 	struct hca_srq *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
-	srq = get(hca, cmd->index);
+	srq = get(fn, cmd->index);
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
 	if (srq->state != HCA_SRQ_LIVE)
@@ -370,9 +370,9 @@ enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
 	if (cmd->param > srq->depth)
 		return QHCA_CMD_BAD_PARAM;
 	srq->limit = cmd->param;
-	hca_ctx_dirty(&hca->srqs.cache, srq);
-	if (!check_limit(hca, srq))
-		fail(hca, srq);
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
+	if (!check_limit(fn, srq))
+		fail(fn, srq);
 	return QHCA_CMD_OK;
 }
 
@@ -380,16 +380,16 @@ enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
  * The ring moves to a larger buffer that software has filled with the same
  * slots; where the device stands in the list stays as it is.
  */
-enum qhca_cmd_status hca_cmd_resize_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_resize_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd)
 {
-	enum qhca_cmd_status status = check_index(hca, cmd->index);
+	enum qhca_cmd_status status = check_index(fn, cmd->index);
 	const struct qhca_srqc_sw *in = (const void *)cmd->in;
 	struct hca_srq tmp, *srq;
 
 	if (status != QHCA_CMD_OK)
 		return status;
-	srq = get(hca, cmd->index);
+	srq = get(fn, cmd->index);
 	if (!srq)
 		return QHCA_CMD_DMA_ERR;
 	if (srq->state != HCA_SRQ_LIVE)
@@ -401,9 +401,9 @@ enum qhca_cmd_status hca_cmd_resize_srq(struct qhca_hca *hca,
 	tmp.sw.threshold = in->threshold;
 	tmp.sw.log_depth = in->log_depth;
 	put_le32(&tmp.sw.limit, srq->limit);
-	if (in->log_depth < srq->sw.log_depth || !load_sw(hca, &tmp))
+	if (in->log_depth < srq->sw.log_depth || !load_sw(fn, &tmp))
 		return QHCA_CMD_BAD_PARAM;
 	*srq = tmp;
-	hca_ctx_dirty(&hca->srqs.cache, srq);
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
 	return QHCA_CMD_OK;
 }

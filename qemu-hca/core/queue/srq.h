@@ -38,32 +38,31 @@ struct hca_srqslot {
 };
 
 struct hca_srqs {
-	struct hca_ctxcache cache;
 	struct hca_srqslot *slot;	/* 2^log_max_srq */
 	uint32_t num_slots;
 	uint32_t live;
 };
 
 /* As hca_qps_init() and hca_qps_fini(). */
-bool hca_srqs_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void hca_srqs_fini(struct qhca_hca *hca);
+bool hca_srqs_init(struct hca_fn *fn, struct qhca_geometry geometry);
+void hca_srqs_fini(struct hca_fn *fn);
 
-enum qhca_cmd_status hca_cmd_create_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_modify_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_resize_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_resize_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_query_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_srq(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_destroy_srq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_srq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *cmd);
 
 /*
  * QPs that refer to an SRQ: DESTROY_SRQ answers IN_USE while there are any.
  * ref: false if there is no such SRQ, or it is one for XRC, which no QP owns.
  */
-bool hca_srq_ref(struct qhca_hca *hca, uint32_t srqn);
-void hca_srq_unref(struct qhca_hca *hca, uint32_t srqn);
+bool hca_srq_ref(struct hca_fn *fn, uint32_t srqn);
+void hca_srq_unref(struct hca_fn *fn, uint32_t srqn);
 
 #endif /* HCA_CORE_SRQ_H */

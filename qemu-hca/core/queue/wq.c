@@ -47,7 +47,7 @@ static void sgl_load(struct hca_sgl *sgl, const uint8_t *raw, uint32_t num)
 }
 
 /* Copy [offset, offset + len) between @buf and the segments. */
-static enum hca_mem_status sgl_copy(struct qhca_hca *hca, struct hca_sgl *sgl,
+static enum hca_mem_status sgl_copy(struct hca_fn *fn, struct hca_sgl *sgl,
 				    struct hca_mem_req *req, uint64_t offset,
 				    uint8_t *buf, uint32_t len)
 {
@@ -73,13 +73,13 @@ static enum hca_mem_status sgl_copy(struct qhca_hca *hca, struct hca_sgl *sgl,
 		req->addr = seg->addr + skip;
 		req->key = seg->lkey;
 		req->len = seg->length - skip < len ? seg->length - skip : len;
-		status = write ? hca_mem_write(hca, req, buf) :
-				 hca_mem_read(hca, req, buf);
+		status = write ? hca_mem_write(fn, req, buf) :
+				 hca_mem_read(fn, req, buf);
 		if (status == HCA_MEM_FAULT) {
 			/* of the part of the message; to the segment's end */
-			hca->mem.fault.len = seg->addr + seg->length -
-					     hca->mem.fault.addr;
-			hca->mem.fault.done += offset - first;
+			fn->mem.fault.len = seg->addr + seg->length -
+					    fn->mem.fault.addr;
+			fn->mem.fault.done += offset - first;
 		}
 		if (status != HCA_MEM_OK)
 			return status;
@@ -93,11 +93,11 @@ static enum hca_mem_status sgl_copy(struct qhca_hca *hca, struct hca_sgl *sgl,
 /* ---- send queue */
 
 /* Segments or inline data; false: the ring cannot be read. */
-static bool fetch_tail(struct qhca_hca *hca, struct hca_qp *qp,
+static bool fetch_tail(struct hca_fn *fn, struct hca_qp *qp,
 		       uint32_t offset, uint8_t *raw, uint32_t have,
 		       uint32_t need)
 {
-	return need <= have || !hca_qbuf_read(hca, &qp->buf, offset + have,
+	return need <= have || !hca_qbuf_read(fn, &qp->buf, offset + have,
 					      raw + have, need - have);
 }
 
@@ -123,18 +123,18 @@ static uint32_t tail_len(const struct hca_qp *qp, const struct hca_swqe *w)
 	return w->wire.num_sge * SEG;
 }
 
-static uint8_t check_length(struct qhca_hca *hca, const struct hca_qp *qp,
+static uint8_t check_length(struct hca_fn *fn, const struct hca_qp *qp,
 			    const struct hca_swqe *w, uint64_t length)
 {
 	if ((w->kind & HCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
 	    length != 8)
 		return QHCA_WC_LOC_LEN_ERR;
 	if (hca_qp_is_datagram(qp) && w->kind & HCA_WK_SEND &&
-	    length > hca_port_mtu(hca))
+	    length > hca_port_mtu(fn))
 		return QHCA_WC_LOC_LEN_ERR;
 	if (qp->type == QHCA_QPT_RAW &&
 	    (length < HCA_ETH_HLEN ||
-	     length > hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN))
+	     length > fn->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN))
 		return QHCA_WC_LOC_LEN_ERR;
 	return length > HCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
 }
@@ -152,7 +152,7 @@ static uint8_t flush_load(struct hca_swqe *w)
 	return 0;
 }
 
-static uint8_t swqe_load(struct qhca_hca *hca, struct hca_qp *qp,
+static uint8_t swqe_load(struct hca_fn *fn, struct hca_qp *qp,
 			 struct hca_swqe *w, const uint8_t *raw, uint32_t tail)
 {
 	uint64_t length;
@@ -169,7 +169,7 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct hca_qp *qp,
 		sgl_load(&w->sgl, raw + HEADER, w->wire.num_sge);
 		length = w->sgl.length;
 	}
-	error = check_length(hca, qp, w, length);
+	error = check_length(fn, qp, w, length);
 	if (error)
 		return error;
 	w->length = length;
@@ -179,21 +179,21 @@ static uint8_t swqe_load(struct qhca_hca *hca, struct hca_qp *qp,
 }
 
 /* May this QP use the opcode, as hardware.rst's table of send opcodes says? */
-static bool opcode_allowed(const struct qhca_hca *hca, const struct hca_qp *qp,
+static bool opcode_allowed(const struct hca_fn *fn, const struct hca_qp *qp,
 			   uint8_t opcode, const struct hca_wqe_info *info)
 {
 	const uint64_t windows = QHCA_FEAT_MW1 | QHCA_FEAT_MW2B;
 
-	if (!(info->types >> qp->type & 1) || (info->feature & ~hca->features))
+	if (!(info->types >> qp->type & 1) || (info->feature & ~fn->features))
 		return false;
 	if (opcode == QHCA_WQE_BIND_MW)
-		return hca->features & windows;
+		return fn->features & windows;
 	if (opcode == QHCA_WQE_REG_MR)
 		return qp->flags & QHCA_QP_KERNEL;
 	return true;
 }
 
-int hca_swqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+int hca_swqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 		   struct hca_swqe *w)
 {
 	uint32_t stride = 1u << qp->sw.sq_log_stride;
@@ -205,7 +205,7 @@ int hca_swqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
 	uint32_t tail;
 
 	w->valid = false;
-	if (hca_qbuf_read(hca, &qp->buf, offset, raw, have))
+	if (hca_qbuf_read(fn, &qp->buf, offset, raw, have))
 		return -1;
 	memcpy(&w->wire, raw, sizeof(w->wire));
 	w->num = num;
@@ -227,16 +227,16 @@ int hca_swqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
 		return 0;
 	info = &wqe_table[w->opcode];
 	w->kind = info->kind;
-	if (!opcode_allowed(hca, qp, w->opcode, info))
+	if (!opcode_allowed(fn, qp, w->opcode, info))
 		return 0;
 	tail = tail_len(qp, w);
 	if (tail > sizeof(raw) - HEADER)
 		return 0;
-	if (!fetch_tail(hca, qp, offset, raw, have, HEADER + tail)) {
+	if (!fetch_tail(fn, qp, offset, raw, have, HEADER + tail)) {
 		w->valid = false;
 		return -1;
 	}
-	w->error = swqe_load(hca, qp, w, raw, tail);
+	w->error = swqe_load(fn, qp, w, raw, tail);
 	return 0;
 }
 
@@ -252,7 +252,7 @@ static void swqe_req(const struct hca_qp *qp, const struct hca_swqe *w,
 	};
 }
 
-enum hca_mem_status hca_swqe_gather(struct qhca_hca *hca,
+enum hca_mem_status hca_swqe_gather(struct hca_fn *fn,
 				    const struct hca_qp *qp,
 				    struct hca_swqe *w, uint32_t offset,
 				    void *buf, uint32_t len)
@@ -266,10 +266,10 @@ enum hca_mem_status hca_swqe_gather(struct qhca_hca *hca,
 		return HCA_MEM_OK;
 	}
 	swqe_req(qp, w, &req, 0);
-	return sgl_copy(hca, &w->sgl, &req, offset, buf, len);
+	return sgl_copy(fn, &w->sgl, &req, offset, buf, len);
 }
 
-enum hca_mem_status hca_swqe_scatter(struct qhca_hca *hca,
+enum hca_mem_status hca_swqe_scatter(struct hca_fn *fn,
 				     const struct hca_qp *qp,
 				     struct hca_swqe *w, uint32_t offset,
 				     const void *data, uint32_t len)
@@ -277,12 +277,12 @@ enum hca_mem_status hca_swqe_scatter(struct qhca_hca *hca,
 	struct hca_mem_req req;
 
 	swqe_req(qp, w, &req, QHCA_ACCESS_LOCAL_WRITE);
-	return sgl_copy(hca, &w->sgl, &req, offset, (uint8_t *)data, len);
+	return sgl_copy(fn, &w->sgl, &req, offset, (uint8_t *)data, len);
 }
 
 /* ---- receive queues */
 
-static int rwqe_fetch(struct qhca_hca *hca, struct hca_qbuf *qb,
+static int rwqe_fetch(struct hca_fn *fn, struct hca_qbuf *qb,
 		      uint32_t offset, uint32_t log_stride, uint32_t max_sge,
 		      struct hca_rwqe *w)
 {
@@ -291,7 +291,7 @@ static int rwqe_fetch(struct qhca_hca *hca, struct hca_qbuf *qb,
 	uint8_t raw[RHEADER + HCA_MAX_SGE * SEG];
 
 	w->valid = false;
-	if (hca_qbuf_read(hca, qb, offset, raw, have))
+	if (hca_qbuf_read(fn, qb, offset, raw, have))
 		return -1;
 	w->wr_id = get_le64(raw);
 	num_sge = get_le16(raw + 8);
@@ -306,7 +306,7 @@ static int rwqe_fetch(struct qhca_hca *hca, struct hca_qbuf *qb,
 	}
 	need = RHEADER + num_sge * SEG;
 	if (need > have &&
-	    hca_qbuf_read(hca, qb, offset + have, raw + have, need - have)) {
+	    hca_qbuf_read(fn, qb, offset + have, raw + have, need - have)) {
 		w->valid = false;
 		return -1;
 	}
@@ -314,7 +314,7 @@ static int rwqe_fetch(struct qhca_hca *hca, struct hca_qbuf *qb,
 	return 0;
 }
 
-int hca_rwqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+int hca_rwqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 		   struct hca_rwqe *w)
 {
 	uint32_t slot = num & (qp->rq_depth - 1);
@@ -322,22 +322,22 @@ int hca_rwqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
 	w->num = num;
 	w->pd = qp->pd;
 	w->kernel = qp->flags & QHCA_QP_KERNEL;
-	return rwqe_fetch(hca, &qp->buf,
+	return rwqe_fetch(fn, &qp->buf,
 			  qp->rq_offset + (slot << qp->sw.rq_log_stride),
 			  qp->sw.rq_log_stride, qp->sw.rq_max_sge, w);
 }
 
-int hca_rwqe_fetch_srq(struct qhca_hca *hca, struct hca_srq *srq,
+int hca_rwqe_fetch_srq(struct hca_fn *fn, struct hca_srq *srq,
 		       uint32_t slot, struct hca_rwqe *w)
 {
 	w->num = slot;
 	w->pd = srq->pd;
 	w->kernel = srq->flags & QHCA_SRQ_KERNEL;
-	return rwqe_fetch(hca, &srq->buf, slot << srq->log_stride,
+	return rwqe_fetch(fn, &srq->buf, slot << srq->log_stride,
 			  srq->log_stride, srq->max_sge, w);
 }
 
-enum hca_mem_status hca_rwqe_scatter(struct qhca_hca *hca,
+enum hca_mem_status hca_rwqe_scatter(struct hca_fn *fn,
 				     const struct hca_qp *qp,
 				     struct hca_rwqe *w, uint32_t offset,
 				     const void *data, uint32_t len)
@@ -350,5 +350,5 @@ enum hca_mem_status hca_rwqe_scatter(struct qhca_hca *hca,
 		.channel = true,
 	};
 
-	return sgl_copy(hca, &w->sgl, &req, offset, (uint8_t *)data, len);
+	return sgl_copy(fn, &w->sgl, &req, offset, (uint8_t *)data, len);
 }

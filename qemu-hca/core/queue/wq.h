@@ -89,7 +89,7 @@ struct hca_rwqe {
  * Copy send WQE @num of @qp from the ring and check it; what is wrong with it
  * is told in @w->error.  -1: the ring cannot be read.
  */
-int hca_swqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+int hca_swqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 		   struct hca_swqe *w);
 
 /* Do the request's packets carry its bytes? */
@@ -109,11 +109,11 @@ static inline uint32_t hca_packets(uint32_t length, uint32_t mtu)
  * Copy a part of the message: from its segments or inline data to @buf, or
  * from @data into its segments.  @offset + @len is within the message.
  */
-enum hca_mem_status hca_swqe_gather(struct qhca_hca *hca,
+enum hca_mem_status hca_swqe_gather(struct hca_fn *fn,
 				    const struct hca_qp *qp,
 				    struct hca_swqe *w, uint32_t offset,
 				    void *buf, uint32_t len);
-enum hca_mem_status hca_swqe_scatter(struct qhca_hca *hca,
+enum hca_mem_status hca_swqe_scatter(struct hca_fn *fn,
 				     const struct hca_qp *qp,
 				     struct hca_swqe *w, uint32_t offset,
 				     const void *data, uint32_t len);
@@ -122,11 +122,11 @@ enum hca_mem_status hca_swqe_scatter(struct qhca_hca *hca,
  * Receive WQE @num of the QP's own queue, or slot @num of an SRQ.  As
  * hca_swqe_fetch().
  */
-int hca_rwqe_fetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t num,
+int hca_rwqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 		   struct hca_rwqe *w);
-int hca_rwqe_fetch_srq(struct qhca_hca *hca, struct hca_srq *srq,
+int hca_rwqe_fetch_srq(struct hca_fn *fn, struct hca_srq *srq,
 		       uint32_t slot, struct hca_rwqe *w);
-enum hca_mem_status hca_rwqe_scatter(struct qhca_hca *hca,
+enum hca_mem_status hca_rwqe_scatter(struct hca_fn *fn,
 				     const struct hca_qp *qp,
 				     struct hca_rwqe *w, uint32_t offset,
 				     const void *data, uint32_t len);

@@ -22,14 +22,14 @@ static bool ring_fits(const struct hca_qbuf *qb, uint32_t offset,
 	       hca_qbuf_holds(qb, offset, (uint64_t)stride << log_depth);
 }
 
-static bool sq_sane(struct qhca_hca *hca, struct hca_qp *qp)
+static bool sq_sane(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
 	qp->sq_depth = 0;
 	if (!(qp->flags & QHCA_QP_HAS_SQ))
 		return true;
-	if (sw->sq_log_depth > hca->cfg.log_max_wq_depth ||
+	if (sw->sq_log_depth > fn->cfg.log_max_wq_depth ||
 	    sw->sq_log_stride < QHCA_MIN_LOG_WQE_STRIDE ||
 	    sw->sq_log_stride > HCA_MAX_LOG_WQE_STRIDE ||
 	    sw->sq_max_sge > HCA_MAX_SGE ||
@@ -40,7 +40,7 @@ static bool sq_sane(struct qhca_hca *hca, struct hca_qp *qp)
 			 sw->sq_log_stride);
 }
 
-static bool rq_sane(struct qhca_hca *hca, struct hca_qp *qp)
+static bool rq_sane(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
@@ -48,7 +48,7 @@ static bool rq_sane(struct qhca_hca *hca, struct hca_qp *qp)
 	if (!(qp->flags & QHCA_QP_HAS_RQ))
 		return true;
 	if (qp->flags & QHCA_QP_SRQ ||
-	    sw->rq_log_depth > hca->cfg.log_max_wq_depth ||
+	    sw->rq_log_depth > fn->cfg.log_max_wq_depth ||
 	    sw->rq_log_stride < QHCA_MIN_LOG_RWQE_STRIDE ||
 	    sw->rq_log_stride > HCA_MAX_LOG_RWQE_STRIDE ||
 	    sw->rq_max_sge > HCA_MAX_SGE)
@@ -75,7 +75,7 @@ static bool attrs_sane(struct hca_qp *qp)
 	       !(get_le32(&sw->rq_psn) & ~HCA_PSN_MASK);
 }
 
-bool hca_qp_load_sw(struct qhca_hca *hca, struct hca_qp *qp)
+bool hca_qp_load_sw(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct qhca_qpc_sw *sw = &qp->sw;
 
@@ -102,8 +102,8 @@ bool hca_qp_load_sw(struct qhca_hca *hca, struct hca_qp *qp)
 	       !(qp->rec_offset % sizeof(struct qhca_qp_record)) &&
 	       hca_qbuf_holds(&qp->buf, qp->rec_offset,
 			      sizeof(struct qhca_qp_record)) &&
-	       qp->db_page < hca->cfg.num_db_pages &&
-	       sq_sane(hca, qp) && rq_sane(hca, qp) && attrs_sane(qp);
+	       qp->db_page < fn->cfg.num_db_pages &&
+	       sq_sane(fn, qp) && rq_sane(fn, qp) && attrs_sane(qp);
 }
 
 /* ---- the hardware part */
@@ -225,7 +225,7 @@ static bool responder_sane(const struct hca_qp *qp)
 	return pending == qp->res_pending;
 }
 
-static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
+static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 		   void *ctx)
 {
 	const struct qhca_qpc *c = image;
@@ -235,7 +235,7 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 	memset(qp, 0, sizeof(*qp));
 	qp->qpn = index;
 	memcpy(&qp->sw, &c->sw, sizeof(qp->sw));
-	if (!hca_qp_load_sw(hca, qp))
+	if (!hca_qp_load_sw(fn, qp))
 		return false;
 #define DECODE(bits, name) qp->name = load_##bits(&hw->name);
 	HCA_QPC_HW_FIELDS(DECODE)
@@ -246,8 +246,8 @@ static bool decode(struct qhca_hca *hca, uint32_t index, const void *image,
 		decode_fault(&hw->fault[i], &qp->fault[i]);
 
 	/* what the chip knows by itself decides */
-	return qp->state == hca->qps.slot[index].state &&
-	       qp->type == hca->qps.slot[index].type &&
+	return qp->state == fn->qps.slot[index].state &&
+	       qp->type == fn->qps.slot[index].type &&
 	       !(qp->f_state & ~HCA_FS_ALL) &&
 	       requester_sane(qp) && responder_sane(qp);
 }
@@ -277,72 +277,72 @@ static const struct hca_ctx_ops qp_ctx_ops = {
 
 /* ---- the table of QPs */
 
-bool hca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry)
+bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry)
 {
-	struct hca_qps *qps = &hca->qps;
+	struct hca_qps *qps = &fn->qps;
 
-	hca_qps_fini(hca);
-	qps->num_slots = 1u << hca->cfg.log_max_qp;
+	hca_qps_fini(fn);
+	qps->num_slots = 1u << fn->cfg.log_max_qp;
 	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
-	if (!qps->slot || !hca_sched_init(hca, qps->num_slots) ||
-	    !hca_ctxcache_init(hca, &qps->cache, QHCA_CACHE_QD, QHCA_TABLE_QP,
-			       &qp_ctx_ops, geometry)) {
-		hca_qps_fini(hca);
+	if (!qps->slot || !hca_sched_init(fn, qps->num_slots) ||
+	    !hca_ctxcache_init(fn, &fn->hca->cache.qd, QHCA_CACHE_QD,
+			       QHCA_TABLE_QP, &qp_ctx_ops, geometry)) {
+		hca_qps_fini(fn);
 		return false;
 	}
 	return true;
 }
 
-void hca_qps_fini(struct qhca_hca *hca)
+void hca_qps_fini(struct hca_fn *fn)
 {
-	struct hca_qps *qps = &hca->qps;
+	struct hca_qps *qps = &fn->qps;
 
-	hca_ctxcache_fini(&qps->cache);
-	hca_sched_fini(hca);
-	hca_linger_init(hca);
+	hca_ctxcache_fini(&fn->hca->cache.qd);
+	hca_sched_fini(fn);
+	hca_linger_init(fn);
 	free(qps->slot);
 	qps->slot = NULL;
 	qps->num_slots = 0;
 	qps->live = 0;
 }
 
-struct hca_qp *hca_qp_get(struct qhca_hca *hca, uint32_t qpn)
+struct hca_qp *hca_qp_get(struct hca_fn *fn, uint32_t qpn)
 {
-	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
+	if (qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live)
 		return NULL;
-	return hca_ctx_get(hca, &hca->qps.cache, qpn);
+	return hca_ctx_get(fn, &fn->hca->cache.qd, qpn);
 }
 
-void hca_qp_dirty(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_qp_dirty(struct hca_fn *fn, struct hca_qp *qp)
 {
-	hca_ctx_dirty(&hca->qps.cache, qp);
+	hca_ctx_dirty(&fn->hca->cache.qd, qp);
 }
 
-bool hca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn)
+bool hca_qp_is_ud(const struct hca_fn *fn, uint32_t qpn)
 {
-	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
-	       hca->qps.slot[qpn].type == QHCA_QPT_UD;
+	return qpn < fn->qps.num_slots && fn->qps.slot[qpn].live &&
+	       fn->qps.slot[qpn].type == QHCA_QPT_UD;
 }
 
-bool hca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn)
+bool hca_qp_is_raw(const struct hca_fn *fn, uint32_t qpn)
 {
-	return qpn < hca->qps.num_slots && hca->qps.slot[qpn].live &&
-	       hca->qps.slot[qpn].type == QHCA_QPT_RAW;
+	return qpn < fn->qps.num_slots && fn->qps.slot[qpn].live &&
+	       fn->qps.slot[qpn].type == QHCA_QPT_RAW;
 }
 
-bool hca_qp_info(struct qhca_hca *hca, uint32_t qpn,
+bool hca_qp_info(struct hca_fn *fn, uint32_t qpn,
 		 struct qhca_qp_info *info)
 {
 	struct hca_qp qp;
 
-	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live)
+	if (qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live)
 		return false;
 	memset(info, 0, sizeof(*info));
 	info->qpn = qpn;
-	info->type = hca->qps.slot[qpn].type;
-	info->state = hca->qps.slot[qpn].state;
-	info->cached = hca_ctx_peek(&hca->qps.cache, qpn);
-	if (!hca_ctx_read(hca, &hca->qps.cache, qpn, &qp))
+	info->type = fn->qps.slot[qpn].type;
+	info->state = fn->qps.slot[qpn].state;
+	info->cached = hca_ctx_peek(fn, &fn->hca->cache.qd, qpn);
+	if (!hca_ctx_read(fn, &fn->hca->cache.qd, qpn, &qp))
 		return true;
 	info->dest_qpn = qp.dest_qpn;
 	info->sq_pi = qp.sq_pi;

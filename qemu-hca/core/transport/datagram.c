@@ -8,7 +8,7 @@
 #define GRH_LEN		40
 #define IPV4_LEN	20
 
-bool hca_datagram_address(struct qhca_hca *hca, const struct hca_qp *qp,
+bool hca_datagram_address(struct hca_fn *fn, const struct hca_qp *qp,
 			  const struct hca_swqe *w, struct hca_path *path,
 			  struct hca_pkt *pkt)
 {
@@ -19,7 +19,7 @@ bool hca_datagram_address(struct qhca_hca *hca, const struct hca_qp *qp,
 	if (pkt->qkey & HCA_QKEY_CONTROLLED)
 		pkt->qkey = qp->qkey;
 	pkt->src_qpn = qp->qpn;
-	return hca_path_of_av(hca, &ud->av, qp->qpn, pkt->dest_qpn, path);
+	return hca_path_of_av(fn, &ud->av, qp->qpn, pkt->dest_qpn, path);
 }
 
 static bool qkey_right(const struct hca_qp *qp, const struct hca_pkt *pkt)
@@ -40,16 +40,16 @@ static void fill_grh(const struct hca_rx_info *info, uint8_t grh[GRH_LEN])
 		memcpy(grh + GRH_LEN - IPV4_LEN, ip, IPV4_LEN);
 }
 
-static void fail(struct qhca_hca *hca, struct hca_qp *qp, uint8_t status)
+static void fail(struct hca_fn *fn, struct hca_qp *qp, uint8_t status)
 {
 	struct qhca_cqe cqe = { .status = status, .opcode = QHCA_CQE_RECV };
 
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(hca, qp, &cqe);
-	hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	hca_complete_recv(fn, qp, &cqe);
+	hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 }
 
-static void complete(struct qhca_hca *hca, struct hca_qp *qp,
+static void complete(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt,
 		     const struct hca_rx_info *info)
 {
@@ -73,24 +73,24 @@ static void complete(struct qhca_hca *hca, struct hca_qp *qp,
 	if (pkt->solicited)
 		flags |= QHCA_CQE_SOLICITED;
 	put_le32(&cqe.flags, flags);
-	hca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(fn, qp, &cqe);
 }
 
-bool hca_datagram_take(struct qhca_hca *hca, struct hca_qp *qp, uint32_t len,
+bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 		       enum qhca_counter dropped)
 {
-	enum hca_take take = hca_take_rwqe(hca, qp);
+	enum hca_take take = hca_take_rwqe(fn, qp);
 
 	if (take == HCA_TAKE_ERROR) {
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return false;
 	}
 	if (take == HCA_TAKE_OK && qp->rwqe.error) {
-		fail(hca, qp, qp->rwqe.error);
+		fail(fn, qp, qp->rwqe.error);
 		return false;
 	}
 	if (take == HCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
-		hca_count(hca, dropped);
+		hca_count(fn, dropped);
 		return false;
 	}
 	return true;
@@ -100,40 +100,40 @@ bool hca_datagram_take(struct qhca_hca *hca, struct hca_qp *qp, uint32_t len,
  * Memory of a receive buffer that is refused ends the QP; if it is not present
  * the datagram is dropped and the WQE left for the next.
  */
-bool hca_datagram_scatter(struct qhca_hca *hca, struct hca_qp *qp,
+bool hca_datagram_scatter(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t offset, const void *data, uint32_t len)
 {
-	enum hca_mem_status status = hca_rwqe_scatter(hca, qp, &qp->rwqe,
+	enum hca_mem_status status = hca_rwqe_scatter(fn, qp, &qp->rwqe,
 						      offset, data, len);
 
 	if (status == HCA_MEM_OK)
 		return true;
 	if (status == HCA_MEM_FAULT &&
-	    hca_fault_raise(hca, qp, QHCA_FAULT_RECV, offset, len) !=
+	    hca_fault_raise(fn, qp, QHCA_FAULT_RECV, offset, len) !=
 	    HCA_FAULT_BAD)
-		hca_count(hca, QHCA_CNT_fault_dropped);
+		hca_count(fn, QHCA_CNT_fault_dropped);
 	else
-		fail(hca, qp, QHCA_WC_LOC_PROT_ERR);
+		fail(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	return false;
 }
 
-void hca_datagram_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt,
 		     const struct hca_rx_info *info)
 {
 	uint8_t grh[GRH_LEN];
 
 	if (!qkey_right(qp, pkt)) {
-		hca->port.qkey_violations++;
-		hca_count(hca, QHCA_CNT_rx_bad_qkey);
+		fn->port.qkey_violations++;
+		hca_count(fn, QHCA_CNT_rx_bad_qkey);
 		return;
 	}
-	if (!hca_datagram_take(hca, qp, GRH_LEN + pkt->payload_len,
+	if (!hca_datagram_take(fn, qp, GRH_LEN + pkt->payload_len,
 			       QHCA_CNT_ud_dropped))
 		return;
 	fill_grh(info, grh);
-	if (hca_datagram_scatter(hca, qp, 0, grh, GRH_LEN) &&
-	    hca_datagram_scatter(hca, qp, GRH_LEN, pkt->payload,
+	if (hca_datagram_scatter(fn, qp, 0, grh, GRH_LEN) &&
+	    hca_datagram_scatter(fn, qp, GRH_LEN, pkt->payload,
 				 pkt->payload_len))
-		complete(hca, qp, pkt, info);
+		complete(fn, qp, pkt, info);
 }

@@ -16,10 +16,10 @@ static const struct {
 				QHCA_CNT_fault_atomic },
 };
 
-static uint32_t new_token(struct qhca_hca *hca, uint32_t qpn,
+static uint32_t new_token(struct hca_fn *fn, uint32_t qpn,
 			  enum hca_fault_dir dir)
 {
-	uint8_t *gen = &hca->qps.slot[qpn].fault_gen;
+	uint8_t *gen = &fn->qps.slot[qpn].fault_gen;
 
 	if (!++*gen)
 		++*gen;
@@ -37,9 +37,9 @@ static void fill_info(const struct hca_fault *f, struct qhca_fault_info *info)
 	put_le64(&info->length, f->len);
 }
 
-void hca_fault_coalesce(struct qhca_hca *hca)
+void hca_fault_coalesce(struct hca_fn *fn)
 {
-	hca_count(hca, QHCA_CNT_faults_coalesced);
+	hca_count(fn, QHCA_CNT_faults_coalesced);
 }
 
 /*
@@ -55,16 +55,16 @@ static bool gives_way(const struct hca_qp *qp, enum qhca_fault_cause cause)
 }
 
 /* The same access as the one that software has said is not to be had? */
-static bool known_bad(const struct qhca_hca *hca, const struct hca_qp *qp,
+static bool known_bad(const struct hca_fn *fn, const struct hca_qp *qp,
 		      enum hca_fault_dir dir)
 {
 	const struct hca_fault *f = &qp->fault[dir];
 
 	return dir == HCA_FAULT_DIR_RESP && qp->f_state & HCA_FS_RESP_BAD &&
-	       f->addr == hca->mem.fault.addr && f->key == hca->mem.fault.key;
+	       f->addr == fn->mem.fault.addr && f->key == fn->mem.fault.key;
 }
 
-enum hca_fault_raised hca_fault_raise(struct qhca_hca *hca,
+enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      enum qhca_fault_cause cause,
 				      uint32_t before, uint64_t want)
@@ -72,59 +72,59 @@ enum hca_fault_raised hca_fault_raise(struct qhca_hca *hca,
 	uint32_t flags = causes[cause].flags;
 	enum hca_fault_dir dir = flags & QHCA_FAULT_REQUESTER ?
 				 HCA_FAULT_DIR_REQ : HCA_FAULT_DIR_RESP;
-	uint64_t done = hca->mem.fault.done, left = want - done;
+	uint64_t done = fn->mem.fault.done, left = want - done;
 	struct hca_fault *f = &qp->fault[dir];
 	struct qhca_fault_info info;
 
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	if (hca_fault_waits(qp, dir)) {
 		if (!gives_way(qp, cause)) {
-			hca_fault_coalesce(hca);
+			hca_fault_coalesce(fn);
 			return HCA_FAULT_AGAIN;
 		}
-		hca_count(hca, QHCA_CNT_faults_forgotten);
+		hca_count(fn, QHCA_CNT_faults_forgotten);
 	}
-	if (known_bad(hca, qp, dir))
+	if (known_bad(fn, qp, dir))
 		return HCA_FAULT_BAD;
 	qp->f_state &= dir == HCA_FAULT_DIR_REQ ? ~HCA_FS_REQ_BAD :
 						  ~HCA_FS_RESP_BAD;
 	/* of an R_Key all the message needs is known, of segments the next */
-	if (!(flags & QHCA_FAULT_RDMA) && left > hca->mem.fault.len)
-		left = hca->mem.fault.len;
+	if (!(flags & QHCA_FAULT_RDMA) && left > fn->mem.fault.len)
+		left = fn->mem.fault.len;
 	*f = (struct hca_fault){
-		.addr = hca->mem.fault.addr,
+		.addr = fn->mem.fault.addr,
 		.len = left,
-		.time = hca->now,
-		.token = new_token(hca, qp->qpn, dir),
-		.key = hca->mem.fault.key,
+		.time = fn->hca->now,
+		.token = new_token(fn, qp->qpn, dir),
+		.key = fn->mem.fault.key,
 		.flags = flags | QHCA_PUT(QHCA_FAULT_CAUSE, (uint32_t)cause),
 		.done = before + (uint32_t)done,
 		.psn = cause == QHCA_FAULT_GATHER ? qp->s_psn : qp->s_una,
 	};
 	qp->f_state |= 1u << dir;
-	hca_count(hca, QHCA_CNT_page_faults1);
-	hca_count(hca, causes[cause].counter);
-	hca_trace(hca, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
+	hca_count(fn, QHCA_CNT_page_faults1);
+	hca_count(fn, causes[cause].counter);
+	hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
 	fill_info(f, &info);
-	hca_event_fault(hca, qp->qpn, dir, &info);
+	hca_event_fault(fn, qp->qpn, dir, &info);
 	return HCA_FAULT_NEW;
 }
 
-void hca_fault_forget(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp)
 {
 	for (unsigned int dir = 0; dir < HCA_NUM_FAULT_DIRS; dir++)
 		if (hca_fault_waits(qp, dir))
-			hca_count(hca, QHCA_CNT_faults_forgotten);
+			hca_count(fn, QHCA_CNT_faults_forgotten);
 	qp->f_state = 0;
 }
 
-bool hca_fault_info(struct qhca_hca *hca, uint32_t qpn,
+bool hca_fault_info(struct hca_fn *fn, uint32_t qpn,
 		    enum hca_fault_dir dir, struct qhca_fault_info *info)
 {
 	struct hca_qp qp;
 
-	if (qpn >= hca->qps.num_slots || !hca->qps.slot[qpn].live ||
-	    !hca_ctx_read(hca, &hca->qps.cache, qpn, &qp) ||
+	if (qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live ||
+	    !hca_ctx_read(fn, &fn->hca->cache.qd, qpn, &qp) ||
 	    !hca_fault_waits(&qp, dir))
 		return false;
 	fill_info(&qp.fault[dir], info);
@@ -139,8 +139,8 @@ uint8_t hca_fault_timer(const struct hca_qp *qp, bool again)
 	return !least || least > code ? least : code;	/* 0 is the longest */
 }
 
-bool hca_fault_unsolicited(const struct qhca_hca *hca)
+bool hca_fault_unsolicited(const struct hca_fn *fn)
 {
-	return hca->features & QHCA_FEAT_UNSOLICITED_ACK &&
-	       !(hca->init_flags & QHCA_INIT_NO_UNSOL_ACK);
+	return fn->features & QHCA_FEAT_UNSOLICITED_ACK &&
+	       !(fn->init_flags & QHCA_INIT_NO_UNSOL_ACK);
 }

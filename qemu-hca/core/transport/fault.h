@@ -50,34 +50,34 @@ enum hca_fault_raised {
 	HCA_FAULT_BAD,			/* software said that there is no such page */
 };
 /*
- * An access of @qp met what hca->mem.fault says.  @before: bytes of the message
+ * An access of @qp met what fn->mem.fault says.  @before: bytes of the message
  * before the access; @want: bytes of the message from the start of the access
  * on, which bound the length in the event.
  */
-enum hca_fault_raised hca_fault_raise(struct qhca_hca *hca,
+enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      enum qhca_fault_cause cause,
 				      uint32_t before, uint64_t want);
 /* Another access met the fault outstanding. */
-void hca_fault_coalesce(struct qhca_hca *hca);
+void hca_fault_coalesce(struct hca_fn *fn);
 
 /* The QP leaves for RESET or ERR or goes away: nobody waits for it. */
-void hca_fault_forget(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp);
 
 /*
  * What the event of @qpn and @dir says, read without disturbing the cache.
  * false: that fault is no longer outstanding.
  */
-bool hca_fault_info(struct qhca_hca *hca, uint32_t qpn,
+bool hca_fault_info(struct hca_fn *fn, uint32_t qpn,
 		    enum hca_fault_dir dir, struct qhca_fault_info *info);
 
 /* The RNR NAK timer of a fault; @again: for a repetition of the request. */
 uint8_t hca_fault_timer(const struct hca_qp *qp, bool again);
 
 /* May unsolicited ACKs be sent and honoured? */
-bool hca_fault_unsolicited(const struct qhca_hca *hca);
+bool hca_fault_unsolicited(const struct hca_fn *fn);
 
-enum qhca_cmd_status hca_cmd_fault_resume(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_FAULT_H */

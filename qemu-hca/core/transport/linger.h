@@ -37,7 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct qhca_hca;
+struct hca_fn;
 struct hca_qp;
 
 #define HCA_LINGER_MAX		64u	/* QPs at a time */
@@ -70,7 +70,7 @@ struct hca_linger {
 };
 
 /* Nowhere, as after reset. */
-void hca_linger_init(struct qhca_hca *hca);
+void hca_linger_init(struct hca_fn *fn);
 
 /*
  * What happens to a QP.  O(HCA_LINGER_MAX); only the first makes DMA: it reads
@@ -78,23 +78,23 @@ void hca_linger_init(struct qhca_hca *hca);
  */
 
 /* sq_pi has moved, from @old: by a doorbell, or by a look at the record. */
-void hca_linger_posted(struct qhca_hca *hca, const struct hca_qp *qp,
+void hca_linger_posted(struct hca_fn *fn, const struct hca_qp *qp,
 		       uint32_t old);
 /* A CQE for the send queue was written: WQE @wqe and those before have ended. */
-void hca_linger_told(struct qhca_hca *hca, const struct hca_qp *qp,
+void hca_linger_told(struct hca_fn *fn, const struct hca_qp *qp,
 		     uint32_t wqe);
 /* A message of the peer's came, or a part of it. */
-void hca_linger_heard(struct qhca_hca *hca, uint32_t qpn);
+void hca_linger_heard(struct hca_fn *fn, uint32_t qpn);
 /* The QP is gone, or as new. */
-void hca_linger_forget(struct qhca_hca *hca, uint32_t qpn);
+void hca_linger_forget(struct hca_fn *fn, uint32_t qpn);
 
 /*
  * The send queue of @qp has run dry.  true: stay, sq_active remains set and
  * hca_linger_run() will schedule the QP; false: turn away.
  */
-bool hca_linger_stay(struct qhca_hca *hca, const struct hca_qp *qp);
+bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp);
 
 /* Schedule the QPs whose next look is due. */
-void hca_linger_run(struct qhca_hca *hca);
+void hca_linger_run(struct hca_fn *fn);
 
 #endif /* HCA_CORE_LINGER_H */

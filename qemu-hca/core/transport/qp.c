@@ -13,45 +13,45 @@
 
 /* ---- state */
 
-void hca_qp_set_state(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_qp_set_state(struct hca_fn *fn, struct hca_qp *qp,
 		      enum qhca_qp_state state)
 {
-	hca_trace(hca, QHCA_TRACE_QP_STATE, qp->qpn, qp->state, state, 0);
+	hca_trace(fn, QHCA_TRACE_QP_STATE, qp->qpn, qp->state, state, 0);
 	qp->state = state;
-	hca->qps.slot[qp->qpn].state = state;
-	hca_qp_dirty(hca, qp);
+	fn->qps.slot[qp->qpn].state = state;
+	hca_qp_dirty(fn, qp);
 }
 
-void hca_qp_error(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_qp_error(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state == QHCA_QPS_ERR)
 		return;
-	hca_sched_timer_stop(hca, qp->qpn);
+	hca_sched_timer_stop(fn, qp->qpn);
 	qp->s_flags &= ~(HCA_SF_RNR_WAIT | HCA_SF_ACK_WAIT |
 			 HCA_SF_DRAINING);
 	qp->r_flags &= ~(HCA_RF_ACK | HCA_RF_NAK | HCA_RF_UNSOLICITED);
-	hca_fault_forget(hca, qp);
+	hca_fault_forget(fn, qp);
 	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
 		qp->res[i].flags = 0;
 	qp->res_pending = 0;
-	hca_qp_set_state(hca, qp, QHCA_QPS_ERR);
+	hca_qp_set_state(fn, qp, QHCA_QPS_ERR);
 	/* before the flush looks at sq_pi: later posts ring */
-	hca_qp_set_active(hca, qp, false);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_FLUSH);
+	hca_qp_set_active(fn, qp, false);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
 }
 
-void hca_qp_error_event(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_qp_error_event(struct hca_fn *fn, struct hca_qp *qp,
 			enum qhca_event event)
 {
 	if (qp->state == QHCA_QPS_ERR)
 		return;
-	hca_event(hca, event, qp->qpn, 0);
-	hca_qp_error(hca, qp);
+	hca_event(fn, event, qp->qpn, 0);
+	hca_qp_error(fn, qp);
 }
 
 /* ---- the record */
 
-void hca_qp_set_active(struct qhca_hca *hca, struct hca_qp *qp, bool on)
+void hca_qp_set_active(struct hca_fn *fn, struct hca_qp *qp, bool on)
 {
 	if (!(qp->flags & QHCA_QP_HAS_SQ) || on == !!(qp->s_flags & HCA_SF_ACTIVE))
 		return;
@@ -59,9 +59,9 @@ void hca_qp_set_active(struct qhca_hca *hca, struct hca_qp *qp, bool on)
 		qp->s_flags |= HCA_SF_ACTIVE;
 	else
 		qp->s_flags &= ~HCA_SF_ACTIVE;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	/* a record that cannot be written cannot be read: found out there */
-	hca_qbuf_write32(hca, &qp->buf, qp->rec_offset + REC_ACTIVE, on);
+	hca_qbuf_write32(fn, &qp->buf, qp->rec_offset + REC_ACTIVE, on);
 	if (!on)
 		atomic_thread_fence(memory_order_seq_cst);
 }
@@ -72,61 +72,61 @@ static bool pi_moved(uint32_t pi, uint32_t old, uint32_t ci, uint32_t depth)
 	return pi != old && pi - ci <= depth && pi - old <= depth;
 }
 
-static bool refetch(struct qhca_hca *hca, struct hca_qp *qp, uint32_t field,
+static bool refetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t field,
 		    uint32_t *pi, uint32_t ci, uint32_t depth)
 {
 	uint32_t v;
 
-	if (hca_qbuf_read32(hca, &qp->buf, qp->rec_offset + field, &v)) {
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	if (hca_qbuf_read32(fn, &qp->buf, qp->rec_offset + field, &v)) {
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return false;
 	}
 	if (!pi_moved(v, *pi, ci, depth))
 		return false;
 	*pi = v;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	return true;
 }
 
-bool hca_qp_refetch_sq(struct qhca_hca *hca, struct hca_qp *qp)
+bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp)
 {
 	uint32_t old = qp->sq_pi;
 
-	if (!qp->sq_depth || !refetch(hca, qp, REC_SQ_PI, &qp->sq_pi,
+	if (!qp->sq_depth || !refetch(fn, qp, REC_SQ_PI, &qp->sq_pi,
 				      qp->sq_ci, qp->sq_depth))
 		return false;
-	hca_count_n(hca, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
-	hca_linger_posted(hca, qp, old);
+	hca_count_n(fn, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
+	hca_linger_posted(fn, qp, old);
 	return true;
 }
 
-bool hca_qp_refetch_rq(struct qhca_hca *hca, struct hca_qp *qp)
+bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp)
 {
 	bool moved;
 
 	if (!qp->rq_depth)
 		return false;
-	hca_count(hca, QHCA_CNT_refetches);
-	hca_count(hca, QHCA_CNT_rq_refetches);
-	moved = refetch(hca, qp, REC_RQ_PI, &qp->rq_pi, qp->rq_ci,
+	hca_count(fn, QHCA_CNT_refetches);
+	hca_count(fn, QHCA_CNT_rq_refetches);
+	moved = refetch(fn, qp, REC_RQ_PI, &qp->rq_pi, qp->rq_ci,
 			qp->rq_depth);
 	if (!moved)
-		hca_count(hca, QHCA_CNT_refetches_unchanged);
+		hca_count(fn, QHCA_CNT_refetches_unchanged);
 	return moved;
 }
 
 /* ---- completions */
 
-static void post(struct qhca_hca *hca, struct hca_qp *qp, uint32_t cqn,
+static void post(struct hca_fn *fn, struct hca_qp *qp, uint32_t cqn,
 		 uint64_t handle, struct qhca_cqe *cqe)
 {
 	put_le32(&cqe->qpn, qp->qpn);
 	put_le64(&cqe->handle, handle);
-	if (!hca_cq_post(hca, cqn, cqe))
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	if (!hca_cq_post(fn, cqn, cqe))
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 }
 
-void hca_complete_send(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct hca_send_wc *wc)
 {
 	struct qhca_cqe cqe = { .status = wc->status, .opcode = wc->opcode };
@@ -137,11 +137,11 @@ void hca_complete_send(struct qhca_hca *hca, struct hca_qp *qp,
 	put_le32(&cqe.syndrome, wc->syndrome);
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
 	put_le32(&cqe.flags, QHCA_CQE_REQUESTER);
-	post(hca, qp, qp->send_cqn, qp->handle, &cqe);
-	hca_linger_told(hca, qp, wc->wqe);
+	post(fn, qp, qp->send_cqn, qp->handle, &cqe);
+	hca_linger_told(fn, qp, wc->wqe);
 }
 
-void hca_complete_recv(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		       struct qhca_cqe *cqe)
 {
 	struct hca_xsrq to = { .cqn = qp->recv_cqn, .handle = qp->handle };
@@ -151,21 +151,21 @@ void hca_complete_recv(struct qhca_hca *hca, struct hca_qp *qp,
 	put_le32(&cqe->wqe, qp->r_slot);
 	qp->r_flags &= ~HCA_RF_RWQE;
 	qp->rwqe.valid = false;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	if (hca_qp_uses_srq(qp))
 		flags |= QHCA_CQE_SRQ;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
-		if (!hca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &to))
+		if (!hca_srq_xrc_again(fn, qp->r_srq, qp->xrcd, &to))
 			return;
 		flags |= QHCA_CQE_XRC;
 	}
 	put_le32(&cqe->flags, flags);
-	post(hca, qp, to.cqn, to.handle, cqe);
+	post(fn, qp, to.cqn, to.handle, cqe);
 }
 
 /* ---- receive queue */
 
-static enum hca_take take_rq(struct qhca_hca *hca, struct hca_qp *qp)
+static enum hca_take take_rq(struct hca_fn *fn, struct hca_qp *qp)
 {
 	bool flushing = qp->state == QHCA_QPS_ERR;
 	uint32_t left = qp->rq_pi - qp->rq_ci;
@@ -173,59 +173,59 @@ static enum hca_take take_rq(struct qhca_hca *hca, struct hca_qp *qp)
 	if (!qp->rq_depth)
 		return HCA_TAKE_EMPTY;
 	if (!left)
-		hca_count(hca, QHCA_CNT_refetches_before_rnr);
+		hca_count(fn, QHCA_CNT_refetches_before_rnr);
 	if (!left || left < qp->rq_threshold) {
-		hca_qp_refetch_rq(hca, qp);
+		hca_qp_refetch_rq(fn, qp);
 		if (qp->state == QHCA_QPS_ERR && !flushing)
 			return HCA_TAKE_ERROR;	/* by the refetch */
 	}
 	if (qp->rq_pi == qp->rq_ci)
 		return HCA_TAKE_EMPTY;
-	if (hca_rwqe_fetch(hca, qp, qp->rq_ci, &qp->rwqe))
+	if (hca_rwqe_fetch(fn, qp, qp->rq_ci, &qp->rwqe))
 		return HCA_TAKE_ERROR;
 	qp->r_slot = qp->rq_ci++;
 	return HCA_TAKE_OK;
 }
 
 /* After an eviction the entry in progress is read again. */
-static enum hca_take reread(struct qhca_hca *hca, struct hca_qp *qp)
+static enum hca_take reread(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_xsrq x;
 
 	if (qp->rwqe.valid && qp->rwqe.num == qp->r_slot)
 		return HCA_TAKE_OK;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
-		if (!hca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &x))
+		if (!hca_srq_xrc_again(fn, qp->r_srq, qp->xrcd, &x))
 			return HCA_TAKE_ERROR;
-		return hca_srq_reread(hca, x.srqn, qp->r_slot, &qp->rwqe);
+		return hca_srq_reread(fn, x.srqn, qp->r_slot, &qp->rwqe);
 	}
 	if (qp->flags & QHCA_QP_SRQ)
-		return hca_srq_reread(hca, qp->srqn, qp->r_slot, &qp->rwqe);
-	if (!qp->rq_depth || hca_rwqe_fetch(hca, qp, qp->r_slot, &qp->rwqe))
+		return hca_srq_reread(fn, qp->srqn, qp->r_slot, &qp->rwqe);
+	if (!qp->rq_depth || hca_rwqe_fetch(fn, qp, qp->r_slot, &qp->rwqe))
 		return HCA_TAKE_ERROR;
 	return HCA_TAKE_OK;
 }
 
-enum hca_take hca_take_rwqe(struct qhca_hca *hca, struct hca_qp *qp)
+enum hca_take hca_take_rwqe(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_xsrq x = { .srqn = qp->srqn };
 	enum hca_take take;
 
 	if (qp->r_flags & HCA_RF_RWQE)
-		return reread(hca, qp);
+		return reread(fn, qp);
 	if (hca_qp_uses_srq(qp)) {
 		if (qp->type == QHCA_QPT_XRC_TGT &&
-		    !hca_srq_xrc_again(hca, qp->r_srq, qp->xrcd, &x))
+		    !hca_srq_xrc_again(fn, qp->r_srq, qp->xrcd, &x))
 			return HCA_TAKE_ERROR;
-		take = hca_srq_take(hca, x.srqn, &qp->rwqe);
+		take = hca_srq_take(fn, x.srqn, &qp->rwqe);
 		if (take == HCA_TAKE_OK)
 			qp->r_slot = qp->rwqe.num;
 	} else {
-		take = take_rq(hca, qp);
+		take = take_rq(fn, qp);
 	}
 	if (take == HCA_TAKE_OK) {
 		qp->r_flags |= HCA_RF_RWQE;
-		hca_qp_dirty(hca, qp);
+		hca_qp_dirty(fn, qp);
 	}
 	return take;
 }

@@ -252,7 +252,6 @@ struct hca_qpslot {
 QHCA_ASSERT_SIZE(struct hca_qpslot, 56);
 
 struct hca_qps {
-	struct hca_ctxcache cache;
 	struct hca_qpslot *slot;	/* [num_slots] */
 	uint32_t num_slots;
 	uint32_t live;			/* QPs that exist */
@@ -264,26 +263,26 @@ struct hca_qps {
  * and the table of 2^cfg.log_max_qp slots.  init: false when memory is short.
  * Both may be called in any order any number of times.
  */
-bool hca_qps_init(struct qhca_hca *hca, struct qhca_geometry geometry);
-void hca_qps_fini(struct qhca_hca *hca);
+bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry);
+void hca_qps_fini(struct hca_fn *fn);
 
-enum qhca_cmd_status hca_cmd_create_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_modify_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_qp(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_query_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_qp(struct hca_fn *fn,
 				      struct hca_cmd_ctx *cmd);
-enum qhca_cmd_status hca_cmd_destroy_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd);
 
 /* May the QP join multicast groups: does it exist, and is it UD? */
-bool hca_qp_is_ud(const struct qhca_hca *hca, uint32_t qpn);
+bool hca_qp_is_ud(const struct hca_fn *fn, uint32_t qpn);
 
 /* Does the QP exist, and is it a raw packet QP? */
-bool hca_qp_is_raw(const struct qhca_hca *hca, uint32_t qpn);
+bool hca_qp_is_raw(const struct hca_fn *fn, uint32_t qpn);
 
 /* false: no such QP.  Does not disturb the cache. */
-bool hca_qp_info(struct qhca_hca *hca, uint32_t qpn,
+bool hca_qp_info(struct hca_fn *fn, uint32_t qpn,
 		 struct qhca_qp_info *info);
 
 static inline bool hca_qp_is_datagram(const struct hca_qp *qp)
@@ -317,7 +316,7 @@ static inline bool hca_qp_is_reliable(const struct hca_qp *qp)
  * NULL: no such QP, or its context cannot be had (the QP then is dead and the
  * HCA told).  Valid until the next get of another QP.
  */
-struct hca_qp *hca_qp_get(struct qhca_hca *hca, uint32_t qpn);
-void hca_qp_dirty(struct qhca_hca *hca, struct hca_qp *qp);
+struct hca_qp *hca_qp_get(struct hca_fn *fn, uint32_t qpn);
+void hca_qp_dirty(struct hca_fn *fn, struct hca_qp *qp);
 
 #endif /* HCA_CORE_QP_H */

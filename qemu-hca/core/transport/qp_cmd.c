@@ -10,17 +10,17 @@
 /* ---- create and destroy */
 
 /* Is the index in range, mapped, and (*live) in use? */
-static enum qhca_cmd_status check_index(struct qhca_hca *hca, uint32_t qpn,
+static enum qhca_cmd_status check_index(struct hca_fn *fn, uint32_t qpn,
 					bool *live)
 {
 	uint64_t addr;
 
-	if (!qpn || qpn >= hca_table_size(hca, QHCA_TABLE_QP) ||
-	    qpn >= hca->qps.num_slots)
+	if (!qpn || qpn >= hca_table_size(fn, QHCA_TABLE_QP) ||
+	    qpn >= fn->qps.num_slots)
 		return QHCA_CMD_BAD_INDEX;
-	if (!hca_table_entry(hca, QHCA_TABLE_QP, qpn, &addr))
+	if (!hca_table_entry(fn, QHCA_TABLE_QP, qpn, &addr))
 		return QHCA_CMD_NOT_MAPPED;
-	*live = hca->qps.slot[qpn].live;
+	*live = fn->qps.slot[qpn].live;
 	return QHCA_CMD_OK;
 }
 
@@ -76,75 +76,75 @@ static void clear_attrs(struct qhca_qpc_sw *sw)
 	memset(sw->rsvd, 0, sizeof(sw->rsvd));
 }
 
-static void unref(struct qhca_hca *hca, const struct hca_qp *qp)
+static void unref(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	if (qp->flags & QHCA_QP_HAS_SQ)
-		hca_cq_unref(hca, qp->send_cqn);
+		hca_cq_unref(fn, qp->send_cqn);
 	if (!hca_qp_is_xrc(qp))
-		hca_cq_unref(hca, qp->recv_cqn);
+		hca_cq_unref(fn, qp->recv_cqn);
 	if (qp->flags & QHCA_QP_SRQ)
-		hca_srq_unref(hca, qp->srqn);
+		hca_srq_unref(fn, qp->srqn);
 }
 
-static bool ref(struct qhca_hca *hca, const struct hca_qp *qp)
+static bool ref(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	bool send = qp->flags & QHCA_QP_HAS_SQ;
 	bool recv = !hca_qp_is_xrc(qp);
 
-	if (send && !hca_cq_ref(hca, qp->send_cqn))
+	if (send && !hca_cq_ref(fn, qp->send_cqn))
 		return false;
-	if (recv && !hca_cq_ref(hca, qp->recv_cqn))
+	if (recv && !hca_cq_ref(fn, qp->recv_cqn))
 		goto err_send;
-	if (qp->flags & QHCA_QP_SRQ && !hca_srq_ref(hca, qp->srqn))
+	if (qp->flags & QHCA_QP_SRQ && !hca_srq_ref(fn, qp->srqn))
 		goto err_recv;
 	return true;
 
 err_recv:
 	if (recv)
-		hca_cq_unref(hca, qp->recv_cqn);
+		hca_cq_unref(fn, qp->recv_cqn);
 err_send:
 	if (send)
-		hca_cq_unref(hca, qp->send_cqn);
+		hca_cq_unref(fn, qp->send_cqn);
 	return false;
 }
 
-enum qhca_cmd_status hca_cmd_create_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd)
 {
-	struct hca_qp *qp, *tmp = &hca->qps.scratch;
+	struct hca_qp *qp, *tmp = &fn->qps.scratch;
 	struct hca_qpslot *slot;
 	enum qhca_cmd_status status;
 	uint64_t feature;
 	bool live;
 
-	status = check_index(hca, cmd->index, &live);
+	status = check_index(fn, cmd->index, &live);
 	if (status == QHCA_CMD_BAD_INDEX)
 		return status;
 	memset(tmp, 0, sizeof(*tmp));
 	tmp->qpn = cmd->index;
 	memcpy(&tmp->sw, cmd->in, sizeof(tmp->sw));
 	clear_attrs(&tmp->sw);
-	if (!hca_qp_load_sw(hca, tmp) || !create_sane(tmp))
+	if (!hca_qp_load_sw(fn, tmp) || !create_sane(tmp))
 		return QHCA_CMD_BAD_PARAM;
 	feature = type_feature(tmp->type);
 	if (tmp->flags & QHCA_QP_SRQ)
 		feature |= QHCA_FEAT_SRQ;
-	if (feature & ~hca->features)
+	if (feature & ~fn->features)
 		return QHCA_CMD_UNSUPPORTED;
 	if (status != QHCA_CMD_OK)
 		return status;
 	if (live)
 		return QHCA_CMD_IN_USE;
-	if (!ref(hca, tmp))
+	if (!ref(fn, tmp))
 		return QHCA_CMD_BAD_STATE;
 
-	qp = hca_ctx_new(hca, &hca->qps.cache, cmd->index);
+	qp = hca_ctx_new(fn, &fn->hca->cache.qd, cmd->index);
 	if (!qp) {
-		unref(hca, tmp);
+		unref(fn, tmp);
 		return QHCA_CMD_NOT_MAPPED;
 	}
 	*qp = *tmp;
-	slot = &hca->qps.slot[cmd->index];
+	slot = &fn->qps.slot[cmd->index];
 	*slot = (struct hca_qpslot){
 		.next = slot->next,
 		.work = slot->work & HCA_WORK_QUEUED,
@@ -154,49 +154,49 @@ enum qhca_cmd_status hca_cmd_create_qp(struct qhca_hca *hca,
 		.has_sq = !!(qp->flags & QHCA_QP_HAS_SQ),
 		.db_page = qp->db_page,
 	};
-	hca_sched_forget(hca, cmd->index);
-	hca_linger_forget(hca, cmd->index);
-	hca->qps.live++;
-	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
+	hca_sched_forget(fn, cmd->index);
+	hca_linger_forget(fn, cmd->index);
+	fn->qps.live++;
+	return hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
 /* A WQE taken from an SRQ is nobody else's: give it back with a CQE. */
-static void release_srq_wqe(struct qhca_hca *hca, struct hca_qp *qp)
+static void release_srq_wqe(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct qhca_cqe cqe = {
 		.status = QHCA_WC_WR_FLUSH_ERR, .opcode = QHCA_CQE_RECV,
 	};
 
 	if (!hca_qp_uses_srq(qp) || !(qp->r_flags & HCA_RF_RWQE) ||
-	    hca_take_rwqe(hca, qp) != HCA_TAKE_OK)
+	    hca_take_rwqe(fn, qp) != HCA_TAKE_OK)
 		return;
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(fn, qp, &cqe);
 }
 
 /* Forget everything but the software part. */
-static void reset(struct qhca_hca *hca, struct hca_qp *qp)
+static void reset(struct hca_fn *fn, struct hca_qp *qp)
 {
-	struct hca_qp *tmp = &hca->qps.scratch;
+	struct hca_qp *tmp = &fn->qps.scratch;
 
-	release_srq_wqe(hca, qp);
-	hca_fault_forget(hca, qp);
-	hca_sched_forget(hca, qp->qpn);
-	hca_linger_forget(hca, qp->qpn);
+	release_srq_wqe(fn, qp);
+	hca_fault_forget(fn, qp);
+	hca_sched_forget(fn, qp->qpn);
+	hca_linger_forget(fn, qp->qpn);
 	/* RESET writes it for certain: software may have reused the buffer */
 	qp->s_flags |= HCA_SF_ACTIVE;
-	hca_qp_set_active(hca, qp, false);
-	hca_qp_set_state(hca, qp, QHCA_QPS_RESET);
+	hca_qp_set_active(fn, qp, false);
+	hca_qp_set_state(fn, qp, QHCA_QPS_RESET);
 	memset(tmp, 0, sizeof(*tmp));
 	tmp->qpn = qp->qpn;
 	tmp->sw = qp->sw;
-	hca_qp_load_sw(hca, tmp);	/* was accepted before */
+	hca_qp_load_sw(fn, tmp);	/* was accepted before */
 	*qp = *tmp;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 }
 
-enum qhca_cmd_status hca_cmd_destroy_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd)
 {
 	enum qhca_cmd_status status;
@@ -204,35 +204,35 @@ enum qhca_cmd_status hca_cmd_destroy_qp(struct qhca_hca *hca,
 	struct hca_qp *qp;
 	bool live;
 
-	status = check_index(hca, cmd->index, &live);
+	status = check_index(fn, cmd->index, &live);
 	if (status != QHCA_CMD_OK)
 		return status;
 	if (!live)
 		return QHCA_CMD_BAD_STATE;
-	qp = hca_qp_get(hca, cmd->index);
+	qp = hca_qp_get(fn, cmd->index);
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
-	release_srq_wqe(hca, qp);
-	hca_fault_forget(hca, qp);
-	unref(hca, qp);
-	hca_sched_forget(hca, cmd->index);
-	hca_linger_forget(hca, cmd->index);
-	hca_mcast_drop_qp(hca, cmd->index);
-	hca_flow_drop_qp(hca, cmd->index);
-	hca_event_forget_qp(hca, cmd->index);
-	slot = &hca->qps.slot[cmd->index];
+	release_srq_wqe(fn, qp);
+	hca_fault_forget(fn, qp);
+	unref(fn, qp);
+	hca_sched_forget(fn, cmd->index);
+	hca_linger_forget(fn, cmd->index);
+	hca_mcast_drop_qp(fn, cmd->index);
+	hca_flow_drop_qp(fn, cmd->index);
+	hca_event_forget_qp(fn, cmd->index);
+	slot = &fn->qps.slot[cmd->index];
 	slot->live = 0;
 	slot->state = QHCA_QPS_RESET;
-	hca->qps.live--;
+	fn->qps.live--;
 
 	/* an image of all zero is one that no decode accepts: free */
 	memset(qp, 0, sizeof(*qp));
-	hca_qp_dirty(hca, qp);
-	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, true) ?
+	hca_qp_dirty(fn, qp);
+	return hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, true) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_query_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_qp(struct hca_fn *fn,
 				      struct hca_cmd_ctx *cmd)
 {
 	struct qhca_query_qp *out = (void *)cmd->out;
@@ -240,16 +240,16 @@ enum qhca_cmd_status hca_cmd_query_qp(struct qhca_hca *hca,
 	struct hca_qp *qp;
 	bool live;
 
-	status = check_index(hca, cmd->index, &live);
+	status = check_index(fn, cmd->index, &live);
 	if (status != QHCA_CMD_OK)
 		return status;
 	if (!live)
 		return QHCA_CMD_BAD_STATE;
-	qp = hca_qp_get(hca, cmd->index);
-	if (!qp || hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false))
+	qp = hca_qp_get(fn, cmd->index);
+	if (!qp || hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, false))
 		return QHCA_CMD_DMA_ERR;
 	if (qp->state == QHCA_QPS_ERR)
-		hca_sched_work(hca, cmd->index, HCA_WORK_FLUSH);
+		hca_sched_work(fn, cmd->index, HCA_WORK_FLUSH);
 	memcpy(&out->ctx, &qp->sw, sizeof(out->ctx));
 	out->ctx.state = qp->state;
 	put_le32(&out->sq_psn, qp->s_psn);
@@ -341,10 +341,10 @@ static const struct transition *find_transition(uint8_t type, uint8_t from,
 	return NULL;
 }
 
-static bool av_sane(struct qhca_hca *hca, const struct qhca_av *av)
+static bool av_sane(struct hca_fn *fn, const struct qhca_av *av)
 {
 	static const uint8_t zero[16];
-	const struct hca_gid *gid = hca_gid_get(hca, av->sgid_index);
+	const struct hca_gid *gid = hca_gid_get(fn, av->sgid_index);
 
 	return gid && memcmp(av->dgid, zero, 16) &&
 	       memcmp(av->dmac, zero, 6) && !(av->dmac[0] & 1) &&
@@ -381,17 +381,17 @@ static void merge_attrs(struct qhca_qpc_sw *to, const struct qhca_qpc_sw *from,
 	}
 }
 
-static enum qhca_cmd_status check_attrs(struct qhca_hca *hca,
+static enum qhca_cmd_status check_attrs(struct hca_fn *fn,
 					const struct qhca_qpc_sw *sw,
 					uint32_t mask, uint32_t *syndrome)
 {
-	if (mask & A(AV) && !av_sane(hca, &sw->av)) {
+	if (mask & A(AV) && !av_sane(fn, &sw->av)) {
 		*syndrome = IN(av);
 		return QHCA_CMD_BAD_PARAM;
 	}
 	if (mask & A(PATH_MTU) &&
 	    (sw->path_mtu < QHCA_MTU_256 || sw->path_mtu > QHCA_MTU_4096 ||
-	     128u << sw->path_mtu > hca_port_mtu(hca))) {
+	     128u << sw->path_mtu > hca_port_mtu(fn))) {
 		*syndrome = IN(path_mtu);
 		return QHCA_CMD_BAD_PARAM;
 	}
@@ -406,7 +406,7 @@ static void enter_rtr(struct hca_qp *qp)
 	qp->r_flags &= ~HCA_RF_COMM_EST;
 }
 
-static void enter_rts(struct qhca_hca *hca, struct hca_qp *qp, uint8_t from)
+static void enter_rts(struct hca_fn *fn, struct hca_qp *qp, uint8_t from)
 {
 	if (from == QHCA_QPS_RTR) {
 		qp->s_psn = qp->s_una = qp->s_max = qp->s_asked =
@@ -415,53 +415,53 @@ static void enter_rts(struct qhca_hca *hca, struct hca_qp *qp, uint8_t from)
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
 	qp->s_flags &= ~HCA_SF_DRAINING;
-	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND | HCA_WORK_LOOK);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND | HCA_WORK_LOOK);
 }
 
-static void enter_sqd(struct qhca_hca *hca, struct hca_qp *qp)
+static void enter_sqd(struct hca_fn *fn, struct hca_qp *qp)
 {
 	/* nothing can be under way */
 	if (!qp->sq_depth) {
 		if (qp->flags & QHCA_QP_SQD_EVENT)
-			hca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
+			hca_event(fn, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
 		return;
 	}
 	/* posts from now on ring, and find nobody at work */
-	hca_qp_set_active(hca, qp, false);
+	hca_qp_set_active(fn, qp, false);
 	qp->s_flags |= HCA_SF_DRAINING;
 	/* what was sent last may not have asked for an acknowledgement */
-	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }
 
-static void enter(struct qhca_hca *hca, struct hca_qp *qp, uint8_t to)
+static void enter(struct hca_fn *fn, struct hca_qp *qp, uint8_t to)
 {
 	uint8_t from = qp->state;
 
 	switch (to) {
 	case QHCA_QPS_RESET:
-		reset(hca, qp);
+		reset(fn, qp);
 		return;
 	case QHCA_QPS_ERR:
 		if (from == QHCA_QPS_ERR)
-			hca_sched_work(hca, qp->qpn, HCA_WORK_FLUSH);
-		hca_qp_error(hca, qp);
+			hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
+		hca_qp_error(fn, qp);
 		return;
 	case QHCA_QPS_RTR:
 		enter_rtr(qp);
 		break;
 	case QHCA_QPS_RTS:
 		if (from != QHCA_QPS_RTS)
-			enter_rts(hca, qp, from);
+			enter_rts(fn, qp, from);
 		break;
 	case QHCA_QPS_SQD:
 		if (from == QHCA_QPS_RTS)
-			enter_sqd(hca, qp);
+			enter_sqd(fn, qp);
 		break;
 	default:
 		break;
 	}
 	if (from != to)
-		hca_qp_set_state(hca, qp, to);
+		hca_qp_set_state(fn, qp, to);
 }
 
 static enum qhca_cmd_status check_transition(const struct hca_qp *qp,
@@ -494,27 +494,27 @@ static enum qhca_cmd_status check_transition(const struct hca_qp *qp,
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_modify_qp(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_modify_qp(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd)
 {
-	struct hca_qp *qp, *tmp = &hca->qps.scratch;
+	struct hca_qp *qp, *tmp = &fn->qps.scratch;
 	struct qhca_modify_qp in;
 	enum qhca_cmd_status status;
 	uint32_t mask;
 	uint8_t to;
 	bool live;
 
-	status = check_index(hca, cmd->index, &live);
+	status = check_index(fn, cmd->index, &live);
 	if (status != QHCA_CMD_OK)
 		return status;
 	if (!live)
 		return QHCA_CMD_BAD_STATE;
 	memcpy(&in, cmd->in, sizeof(in));
 	mask = get_le32(&in.attr_mask);
-	status = check_attrs(hca, &in.ctx, mask, &cmd->syndrome);
+	status = check_attrs(fn, &in.ctx, mask, &cmd->syndrome);
 	if (status != QHCA_CMD_OK)
 		return status;
-	qp = hca_qp_get(hca, cmd->index);
+	qp = hca_qp_get(fn, cmd->index);
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
 	to = mask & A(STATE) ? in.ctx.state : qp->state;
@@ -528,12 +528,12 @@ enum qhca_cmd_status hca_cmd_modify_qp(struct qhca_hca *hca,
 	tmp->sw = qp->sw;
 	tmp->qpn = qp->qpn;
 	merge_attrs(&tmp->sw, &in.ctx, mask);
-	if (!hca_qp_load_sw(hca, tmp))
+	if (!hca_qp_load_sw(fn, tmp))
 		return QHCA_CMD_BAD_PARAM;
 	qp->sw = tmp->sw;
-	hca_qp_load_sw(hca, qp);
-	hca_qp_dirty(hca, qp);
-	enter(hca, qp, to);
-	return hca_ctx_flush(hca, &hca->qps.cache, cmd->index, false) ?
+	hca_qp_load_sw(fn, qp);
+	hca_qp_dirty(fn, qp);
+	enter(fn, qp, to);
+	return hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }

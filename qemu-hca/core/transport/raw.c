@@ -5,7 +5,7 @@
  */
 #include "transport/transport.h"
 
-void hca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
+void hca_raw_rx(struct hca_fn *fn, uint32_t qpn, const uint8_t *frame,
 		size_t len)
 {
 	const uint8_t ready = 1u << QHCA_QPS_RTR | 1u << QHCA_QPS_RTS |
@@ -14,19 +14,19 @@ void hca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
 	struct hca_qp *qp;
 
 	/* a QP that is not ready costs no look at its context */
-	if (!(ready >> hca->qps.slot[qpn].state & 1)) {
-		hca_count(hca, QHCA_CNT_raw_rx_dropped);
+	if (!(ready >> fn->qps.slot[qpn].state & 1)) {
+		hca_count(fn, QHCA_CNT_raw_rx_dropped);
 		return;
 	}
-	qp = hca_qp_get(hca, qpn);
+	qp = hca_qp_get(fn, qpn);
 	if (!qp ||
-	    !hca_datagram_take(hca, qp, (uint32_t)len,
+	    !hca_datagram_take(fn, qp, (uint32_t)len,
 			       QHCA_CNT_raw_rx_dropped) ||
-	    !hca_datagram_scatter(hca, qp, 0, frame, (uint32_t)len))
+	    !hca_datagram_scatter(fn, qp, 0, frame, (uint32_t)len))
 		return;
-	hca_count(hca, QHCA_CNT_raw_rx_packets);
+	hca_count(fn, QHCA_CNT_raw_rx_packets);
 	put_le32(&cqe.byte_len, (uint32_t)len);
 	memcpy(cqe.smac, frame + 6, 6);
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(fn, qp, &cqe);
 }

@@ -59,50 +59,50 @@ static void headers(const struct hca_qp *qp, uint8_t op, uint32_t psn,
 }
 
 /* A packet without payload; false: link full. */
-static bool put(struct qhca_hca *hca, const struct hca_qp *qp,
+static bool put(struct hca_fn *fn, const struct hca_qp *qp,
 		const struct reply *to, const struct hca_pkt *pkt)
 {
 	struct hca_frame f;
 
 	if (!to->path_ok)
 		return true;
-	if (!hca_frame_begin(hca, &to->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(fn, &to->path, pkt, qp->qpn, &f))
 		return false;
-	hca_frame_end(hca, &f);
+	hca_frame_end(fn, &f);
 	return true;
 }
 
-static bool put_ack(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct reply *to)
 {
 	struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_ack_psn,
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (!put(hca, qp, to, &pkt))
+	if (!put(fn, qp, to, &pkt))
 		return false;
 	qp->r_flags &= ~HCA_RF_ACK;
-	hca_count(hca, QHCA_CNT_tx_acks);
+	hca_count(fn, QHCA_CNT_tx_acks);
 	return true;
 }
 
 /* The page is there: a hint to go on, behind everything else that is owed. */
-static bool put_unsolicited(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct reply *to)
 {
 	struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, hca_psn_add(qp->r_psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (!put(hca, qp, to, &pkt))
+	if (!put(fn, qp, to, &pkt))
 		return false;
 	qp->r_flags &= ~HCA_RF_UNSOLICITED;
-	hca_count(hca, QHCA_CNT_tx_unsolicited_acks);
+	hca_count(fn, QHCA_CNT_tx_unsolicited_acks);
 	return true;
 }
 
 /* An atomic's old value; of ATOMIC WRITE and FLUSH, that they are done. */
-static bool put_result(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct reply *to, struct hca_resource *r)
 {
 	uint8_t op = r->type == HCA_RES_ATOMIC ? HCA_OP_ATOMIC_ACK :
@@ -111,7 +111,7 @@ static bool put_result(struct qhca_hca *hca, struct hca_qp *qp,
 
 	headers(qp, op, r->psn, HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	pkt.orig = r->value;
-	if (!put(hca, qp, to, &pkt))
+	if (!put(fn, qp, to, &pkt))
 		return false;
 	settled(qp, r);
 	return true;
@@ -129,24 +129,24 @@ static uint8_t read_op(bool first, bool last)
  * of what came before it may have merged with one of what came after, which
  * has to wait.
  */
-static void read_fault(struct qhca_hca *hca, struct hca_qp *qp,
+static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct reply *to, const struct hca_resource *r,
 		       uint64_t offset)
 {
 	struct hca_pkt pkt;
 
-	hca_fault_raise(hca, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
+	hca_fault_raise(fn, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
 			r->value - offset);
 	qp->f_state |= HCA_FS_READ;
 	if (!(qp->r_flags & HCA_RF_ACK) || r->next != r->psn)
 		return;
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (put(hca, qp, to, &pkt))	/* else its peer will ask again */
-		hca_count(hca, QHCA_CNT_tx_acks);
+	if (put(fn, qp, to, &pkt))	/* else its peer will ask again */
+		hca_count(fn, QHCA_CNT_tx_acks);
 }
 
-void hca_reply_fault_failed(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_RESP];
 	struct hca_resource *r = owed(qp);
@@ -159,23 +159,23 @@ void hca_reply_fault_failed(struct qhca_hca *hca, struct hca_qp *qp)
 		r->flags |= HCA_RES_F_BAD;
 	else
 		fail(qp, HCA_NAK_ACCESS, r->next);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
-static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
+static void count_nak(struct hca_fn *fn, uint8_t syndrome)
 {
 	switch (syndrome) {
 	case HCA_NAK_SEQ:
-		hca_count(hca, QHCA_CNT_tx_nak_seq);
+		hca_count(fn, QHCA_CNT_tx_nak_seq);
 		break;
 	case HCA_NAK_INVALID:
-		hca_count(hca, QHCA_CNT_tx_nak_invalid);
+		hca_count(fn, QHCA_CNT_tx_nak_invalid);
 		break;
 	case HCA_NAK_ACCESS:
-		hca_count(hca, QHCA_CNT_tx_nak_access);
+		hca_count(fn, QHCA_CNT_tx_nak_access);
 		break;
 	case HCA_NAK_OP:
-		hca_count(hca, QHCA_CNT_tx_nak_op);
+		hca_count(fn, QHCA_CNT_tx_nak_op);
 		break;
 	default:			/* RNR: counted by cause */
 		break;
@@ -187,35 +187,35 @@ static void count_nak(struct qhca_hca *hca, uint8_t syndrome)
  * the end of the key's use, so it is no reason to end the QP: if the peer still
  * wants the data he is told, else he ignores the NAK as one that is late.
  */
-static bool put_refusal(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 			const struct reply *to, struct hca_resource *r)
 {
 	struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, r->next, HCA_NAK_ACCESS, &pkt);
-	if (!put(hca, qp, to, &pkt))
+	if (!put(fn, qp, to, &pkt))
 		return false;
-	count_nak(hca, HCA_NAK_ACCESS);
-	hca_trace(hca, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
+	count_nak(fn, HCA_NAK_ACCESS);
+	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
 	settled(qp, r);
 	return true;
 }
 
 /* Protection domain of a READ's data; false: that of an XRC SRQ that is gone. */
-static bool read_pd(struct qhca_hca *hca, const struct hca_qp *qp,
+static bool read_pd(struct hca_fn *fn, const struct hca_qp *qp,
 		    const struct hca_resource *r, uint32_t *pd)
 {
 	struct hca_xsrq x = { .pd = qp->pd };
 
 	if (qp->type == QHCA_QPT_XRC_TGT &&
-	    !hca_srq_xrc_again(hca, r->srq, qp->xrcd, &x))
+	    !hca_srq_xrc_again(fn, r->srq, qp->xrcd, &x))
 		return false;
 	*pd = x.pd;
 	return true;
 }
 
 /* One packet of a READ response. */
-static bool put_read(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct reply *to, struct hca_resource *r)
 {
 	uint32_t index = (r->next - r->psn) & HCA_PSN_MASK;
@@ -232,26 +232,26 @@ static bool put_read(struct qhca_hca *hca, struct hca_qp *qp,
 	struct hca_pkt pkt;
 
 	if (r->flags & HCA_RES_F_BAD)
-		return put_refusal(hca, qp, to, r);
+		return put_refusal(fn, qp, to, r);
 	headers(qp, read_op(r->next == r->start, last), r->next,
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (offset < r->value)
 		pkt.payload_len = last ? r->value - offset : qp->mtu;
 	req.len = pkt.payload_len;
-	if (!read_pd(hca, qp, r, &req.pd)) {
+	if (!read_pd(fn, qp, r, &req.pd)) {
 		if (r->flags & HCA_RES_F_REPLAY)
-			return put_refusal(hca, qp, to, r);
+			return put_refusal(fn, qp, to, r);
 		fail(qp, HCA_NAK_ACCESS, r->next);
 		return true;
 	}
 	if (to->path_ok) {
-		if (!hca_frame_begin(hca, &to->path, &pkt, qp->qpn, &f))
+		if (!hca_frame_begin(fn, &to->path, &pkt, qp->qpn, &f))
 			return false;
-		status = hca_mem_read(hca, &req, f.payload);
+		status = hca_mem_read(fn, &req, f.payload);
 		if (r->flags & HCA_RES_F_REPLAY && status == HCA_MEM_PROT)
-			return put_refusal(hca, qp, to, r);
+			return put_refusal(fn, qp, to, r);
 		if (status == HCA_MEM_FAULT) {
-			read_fault(hca, qp, to, r, offset);
+			read_fault(fn, qp, to, r, offset);
 			return true;
 		}
 		if (status != HCA_MEM_OK) {
@@ -260,7 +260,7 @@ static bool put_read(struct qhca_hca *hca, struct hca_qp *qp,
 			     r->next);
 			return true;
 		}
-		hca_frame_end(hca, &f);
+		hca_frame_end(fn, &f);
 	}
 	r->next = hca_psn_add(r->next, 1);
 	if (last)
@@ -268,21 +268,21 @@ static bool put_read(struct qhca_hca *hca, struct hca_qp *qp,
 	return true;
 }
 
-static bool put_nak(struct qhca_hca *hca, struct hca_qp *qp,
+static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct reply *to)
 {
 	uint8_t syndrome = qp->r_syndrome;
 	struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
-	if (!put(hca, qp, to, &pkt))
+	if (!put(fn, qp, to, &pkt))
 		return false;
-	count_nak(hca, syndrome);
-	hca_trace(hca, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
+	count_nak(fn, syndrome);
+	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
 	/* a NAK acknowledges what is before it */
 	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_ACK);
 	if (qp->r_flags & HCA_RF_DEAD)
-		hca_qp_error_event(hca, qp,
+		hca_qp_error_event(fn, qp,
 				   syndrome == HCA_NAK_ACCESS ?
 				   QHCA_EVENT_QP_ACCESS_ERROR :
 				   syndrome == HCA_NAK_OP ?
@@ -291,32 +291,32 @@ static bool put_nak(struct qhca_hca *hca, struct hca_qp *qp,
 	return true;
 }
 
-bool hca_reply_run(struct qhca_hca *hca, struct hca_qp *qp,
+bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		   unsigned int budget, unsigned int *spent)
 {
 	unsigned int sent = 0;
 	bool ok = true, idle = false;
 	struct reply to;
 
-	to.path_ok = hca_path_of_av(hca, &qp->sw.av, qp->qpn, qp->dest_qpn,
+	to.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
 				    &to.path);
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	while (sent < budget && ok) {
 		struct hca_resource *r = owed(qp);
 
 		if (qp->r_flags & HCA_RF_ACK &&
 		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))
-			ok = put_ack(hca, qp, &to);
+			ok = put_ack(fn, qp, &to);
 		else if (r && qp->f_state & HCA_FS_READ)
 			idle = true;	/* until FAULT_RESUME */
 		else if (r && r->type == HCA_RES_READ)
-			ok = put_read(hca, qp, &to, r);
+			ok = put_read(fn, qp, &to, r);
 		else if (r)
-			ok = put_result(hca, qp, &to, r);
+			ok = put_result(fn, qp, &to, r);
 		else if (qp->r_flags & HCA_RF_NAK)
-			ok = put_nak(hca, qp, &to);
+			ok = put_nak(fn, qp, &to);
 		else if (qp->r_flags & HCA_RF_UNSOLICITED)
-			ok = put_unsolicited(hca, qp, &to);
+			ok = put_unsolicited(fn, qp, &to);
 		else
 			idle = true;
 		if (idle)

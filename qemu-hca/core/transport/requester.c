@@ -36,14 +36,14 @@ static uint32_t send_limit(const struct hca_qp *qp)
 	return qp->state == QHCA_QPS_SQD ? qp->sq_max : qp->sq_pi;
 }
 
-void hca_requester_rewind(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp)
 {
 	qp->sq_cur = qp->sq_ci;
 	qp->s_cur_psn = qp->s_ci_psn;
 	qp->s_psn = qp->s_una;
 	qp->s_asked = qp->s_una;
 	qp->s_reads = 0;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 }
 
 /* ---- page faults */
@@ -66,11 +66,11 @@ static bool fault_calms(const struct hca_qp *qp)
 		!hca_psn_before(qp->s_una, qp->s_asked));
 }
 
-void hca_requester_park(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp)
 {
 	qp->f_state |= HCA_FS_SCATTER;
-	hca_requester_rewind(hca, qp);
-	hca_requester_rearm(hca, qp);
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
 }
 
 /* ---- timer */
@@ -84,18 +84,18 @@ static uint64_t ack_timeout(const struct hca_qp *qp)
 	return (4096ull << n) << (used < 2 ? used : 2);
 }
 
-void hca_requester_rearm(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!hca_qp_is_reliable(qp) || qp->s_flags & HCA_SF_RNR_WAIT)
 		return;
 	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
 		if (qp->s_flags & HCA_SF_ACK_WAIT)
-			hca_sched_timer_stop(hca, qp->qpn);
+			hca_sched_timer_stop(fn, qp->qpn);
 		qp->s_flags &= ~HCA_SF_ACK_WAIT;
 		return;
 	}
 	qp->s_flags |= HCA_SF_ACK_WAIT;
-	hca_sched_timer(hca, qp->qpn, hca->now + ack_timeout(qp));
+	hca_sched_timer(fn, qp->qpn, fn->hca->now + ack_timeout(qp));
 }
 
 /* ---- completion */
@@ -120,21 +120,21 @@ static void summarise(struct hca_qp *qp, const struct hca_swqe *w)
 }
 
 /* NULL: the ring cannot be read. */
-static const struct hca_swqe_sum *summary(struct qhca_hca *hca,
+static const struct hca_swqe_sum *summary(struct hca_fn *fn,
 					  struct hca_qp *qp, uint32_t num)
 {
 	struct hca_swqe_sum *sum = summary_slot(qp, num);
 
 	if (!sum->valid || sum->num != num) {
 		if ((!qp->ack.valid || qp->ack.num != num) &&
-		    hca_swqe_fetch(hca, qp, num, &qp->ack))
+		    hca_swqe_fetch(fn, qp, num, &qp->ack))
 			return NULL;
 		summarise(qp, &qp->ack);
 	}
 	return sum;
 }
 
-void hca_requester_fail(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 			uint8_t status, uint32_t syndrome)
 {
 	const struct hca_swqe_sum *sum = NULL;
@@ -144,9 +144,9 @@ void hca_requester_fail(struct qhca_hca *hca, struct hca_qp *qp,
 
 	/* PSNs without a WQE that they are of: the ring changed under us */
 	if (qp->sq_ci != qp->sq_pi)
-		sum = summary(hca, qp, qp->sq_ci);
+		sum = summary(fn, qp, qp->sq_ci);
 	if (!sum) {
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return;
 	}
 	wc.wr_id = sum->wr_id;
@@ -157,19 +157,19 @@ void hca_requester_fail(struct qhca_hca *hca, struct hca_qp *qp,
 		qp->s_max;
 	qp->s_reads = 0;
 	qp->f_state &= ~HCA_FS_REQ_BAD;
-	hca_qp_dirty(hca, qp);
-	hca_complete_send(hca, qp, &wc);
+	hca_qp_dirty(fn, qp);
+	hca_complete_send(fn, qp, &wc);
 	if (hca_qp_is_reliable(qp)) {
-		hca_qp_error(hca, qp);
+		hca_qp_error(fn, qp);
 	} else if (qp->state != QHCA_QPS_ERR) {
-		hca_qp_set_state(hca, qp, QHCA_QPS_SQE);
-		hca_qp_set_active(hca, qp, false);
-		hca_sched_work(hca, qp->qpn, HCA_WORK_FLUSH);
+		hca_qp_set_state(fn, qp, QHCA_QPS_SQE);
+		hca_qp_set_active(fn, qp, false);
+		hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
 	}
 }
 
 /* WQE sq_ci is done. */
-static void complete(struct qhca_hca *hca, struct hca_qp *qp,
+static void complete(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_swqe_sum *sum)
 {
 	struct hca_send_wc wc = {
@@ -187,21 +187,21 @@ static void complete(struct qhca_hca *hca, struct hca_qp *qp,
 	qp->s_ci_psn = hca_psn_add(qp->s_ci_psn, sum->packets);
 	qp->sq_ci++;
 	if (signaled)
-		hca_complete_send(hca, qp, &wc);
+		hca_complete_send(fn, qp, &wc);
 }
 
-void hca_requester_retire(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto)
 {
 	uint32_t old_una = qp->s_una;
 
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	while (qp->sq_ci != qp->sq_max && qp->state != QHCA_QPS_ERR) {
-		const struct hca_swqe_sum *sum = summary(hca, qp, qp->sq_ci);
+		const struct hca_swqe_sum *sum = summary(fn, qp, qp->sq_ci);
 		uint32_t end;
 
 		if (!sum) {
-			hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+			hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 			return;
 		}
 		end = hca_psn_add(qp->s_ci_psn, sum->packets);
@@ -214,12 +214,12 @@ void hca_requester_retire(struct qhca_hca *hca, struct hca_qp *qp,
 		}
 		if (qp->s_una != end)
 			break;
-		complete(hca, qp, sum);
+		complete(fn, qp, sum);
 	}
 	/* an acknowledgement of what was to be sent again */
 	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 ||
 	    hca_psn_before(qp->s_psn, qp->s_una))
-		hca_requester_rewind(hca, qp);
+		hca_requester_rewind(fn, qp);
 	if (hca_psn_before(qp->s_asked, qp->s_una))
 		qp->s_asked = qp->s_una;
 	if (qp->s_una != old_una) {
@@ -238,11 +238,11 @@ void hca_requester_retire(struct qhca_hca *hca, struct hca_qp *qp,
  * Send the newest packet before the WQE at the cursor again, since a last packet
  * that is sent again asks for an acknowledgement, and that covers all before it.
  */
-static void ask_again(struct qhca_hca *hca, struct hca_qp *qp)
+static void ask_again(struct hca_fn *fn, struct hca_qp *qp)
 {
 	for (unsigned int i = 0; i < ASK_BACK && qp->sq_cur != qp->sq_ci; i++) {
 		const struct hca_swqe_sum *sum =
-			summary(hca, qp, qp->sq_cur - 1);
+			summary(fn, qp, qp->sq_cur - 1);
 
 		if (!sum)
 			break;		/* the fetch after the rewind reports it */
@@ -251,78 +251,78 @@ static void ask_again(struct qhca_hca *hca, struct hca_qp *qp)
 		if (!sum->packets)
 			continue;
 		qp->s_psn = hca_psn_add(qp->s_cur_psn, sum->packets - 1);
-		hca_qp_dirty(hca, qp);
+		hca_qp_dirty(fn, qp);
 		return;
 	}
-	hca_requester_rewind(hca, qp);
+	hca_requester_rewind(fn, qp);
 }
 
 /*
  * The WQE at the cursor waits until all packets before it are acknowledged.  If
  * none of those asks for that, the newest of them does now.
  */
-static enum step wait_for_acks(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step wait_for_acks(struct hca_fn *fn, struct hca_qp *qp,
 			       enum step otherwise)
 {
 	if (hca_qp_is_reliable(qp) &&
 	    hca_psn_before(qp->s_una, qp->s_cur_psn) &&
 	    hca_psn_before(qp->s_asked, qp->s_cur_psn)) {
-		ask_again(hca, qp);
+		ask_again(fn, qp);
 		return STEP_GO;
 	}
 	return otherwise;
 }
 
 /* An error of the WQE at the cursor is told when all before it are done. */
-static enum step local_error(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step local_error(struct hca_fn *fn, struct hca_qp *qp,
 			     uint8_t status)
 {
 	if (qp->sq_cur != qp->sq_ci)
-		return wait_for_acks(hca, qp, STEP_WAIT);
+		return wait_for_acks(fn, qp, STEP_WAIT);
 	/* whatever is left before it has no PSN: done */
 	if (qp->sq_max == qp->sq_cur)
 		qp->sq_max++;
-	hca_requester_fail(hca, qp, status, 0);
+	hca_requester_fail(fn, qp, status, 0);
 	return STEP_IDLE;
 }
 
-static enum hca_mem_status execute(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_mem_status execute(struct hca_fn *fn, struct hca_qp *qp,
 				   const struct hca_swqe *w)
 {
 	switch (w->opcode) {
 	case QHCA_WQE_BIND_MW:
-		return hca_mem_bind(hca, qp->pd, qp->qpn, &w->wire.bind);
+		return hca_mem_bind(fn, qp->pd, qp->qpn, &w->wire.bind);
 	case QHCA_WQE_LOCAL_INV:
-		return hca_mem_local_inv(hca, qp->pd, qp->qpn,
+		return hca_mem_local_inv(fn, qp->pd, qp->qpn,
 					 get_le32(&w->wire.imm));
 	case QHCA_WQE_REG_MR:
-		return hca_mem_reg(hca, qp->pd, qp->qpn,
+		return hca_mem_reg(fn, qp->pd, qp->qpn,
 				   qp->flags & QHCA_QP_KERNEL, &w->wire.reg);
 	default:
 		return HCA_MEM_OK;
 	}
 }
 
-static enum step local_op(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step local_op(struct hca_fn *fn, struct hca_qp *qp,
 			  struct sender *s)
 {
 	const struct hca_swqe *w = &qp->cur;
 
 	if (qp->sq_cur == qp->sq_max) {		/* not done before */
 		if (qp->sq_cur - qp->sq_ci >= HCA_SEND_WQES)
-			return wait_for_acks(hca, qp, STEP_WAIT);
+			return wait_for_acks(fn, qp, STEP_WAIT);
 		if (w->opcode == QHCA_WQE_LOCAL_INV && qp->sq_cur != qp->sq_ci)
-			return wait_for_acks(hca, qp, STEP_WAIT);
+			return wait_for_acks(fn, qp, STEP_WAIT);
 		if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads)
 			return STEP_WAIT;
-		if (execute(hca, qp, w) != HCA_MEM_OK)
-			return local_error(hca, qp, QHCA_WC_MW_BIND_ERR);
+		if (execute(fn, qp, w) != HCA_MEM_OK)
+			return local_error(fn, qp, QHCA_WC_MW_BIND_ERR);
 		qp->sq_max++;
 	}
 	summarise(qp, w);
 	qp->sq_cur++;
 	s->spent++;
-	hca_requester_retire(hca, qp, qp->s_una);
+	hca_requester_retire(fn, qp, qp->s_una);
 	return STEP_GO;
 }
 
@@ -403,18 +403,18 @@ static void fill_headers(const struct hca_swqe *w, uint64_t offset,
  * has to ask for an acknowledgement: it would have to be sent again otherwise.
  * It asks before any WQE that has no packets, since LOCAL_INV may follow that.
  */
-static bool next_may_wait(struct qhca_hca *hca, struct hca_qp *qp)
+static bool next_may_wait(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_swqe *w = &qp->ahead;
 	uint32_t num = qp->sq_cur + 1;
 
-	if ((!w->valid || w->num != num) && hca_swqe_fetch(hca, qp, num, w))
+	if ((!w->valid || w->num != num) && hca_swqe_fetch(fn, qp, num, w))
 		return false;		/* its turn will come */
 	return w->error || w->kind & HCA_WK_LOCAL;
 }
 
 /* Must the packet ask for an acknowledgement? */
-static bool ask(struct qhca_hca *hca, struct hca_qp *qp,
+static bool ask(struct hca_fn *fn, struct hca_qp *qp,
 		const struct hca_swqe *w, bool last)
 {
 	if (w->kind & HCA_WK_RESPONSE)
@@ -426,11 +426,11 @@ static bool ask(struct qhca_hca *hca, struct hca_qp *qp,
 		return true;
 	if (hca_psn_diff(qp->s_psn, qp->s_asked) >= HCA_ACK_EVERY - 1)
 		return true;
-	return last && next_may_wait(hca, qp);
+	return last && next_may_wait(fn, qp);
 }
 
 /* May the packet at the cursor go now? */
-static enum step may_send(struct qhca_hca *hca, struct hca_qp *qp)
+static enum step may_send(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct hca_swqe *w = &qp->cur;
 	uint32_t flying = (qp->s_psn - qp->s_una) & HCA_PSN_MASK;
@@ -443,7 +443,7 @@ static enum step may_send(struct qhca_hca *hca, struct hca_qp *qp)
 	if (!(w->kind & HCA_WK_RESPONSE))
 		return flying < HCA_SEND_WINDOW ? STEP_GO : STEP_WAIT;
 	if (!qp->sw.max_rd_atomic)
-		return local_error(hca, qp, QHCA_WC_LOC_QP_OP_ERR);
+		return local_error(fn, qp, QHCA_WC_LOC_QP_OP_ERR);
 	if (qp->s_reads >= qp->sw.max_rd_atomic ||
 	    flying + w->packets > HCA_PSN_HALF)
 		return STEP_WAIT;
@@ -451,11 +451,11 @@ static enum step may_send(struct qhca_hca *hca, struct hca_qp *qp)
 }
 
 /* The packet of @psns PSNs at the cursor has been sent. */
-static void advance(struct qhca_hca *hca, struct hca_qp *qp, uint32_t psns,
+static void advance(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
 		    bool last, bool asked)
 {
 	if (hca_psn_before(qp->s_psn, qp->s_max))
-		hca_count(hca, QHCA_CNT_retransmitted_packets);
+		hca_count(fn, QHCA_CNT_retransmitted_packets);
 	if (qp->sq_max == qp->sq_cur) {
 		summarise(qp, &qp->cur);
 		qp->sq_max++;
@@ -472,16 +472,16 @@ static void advance(struct qhca_hca *hca, struct hca_qp *qp, uint32_t psns,
 		qp->sq_cur++;
 		qp->s_cur_psn = qp->s_psn;
 	}
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 }
 
 /* Payload that is not present: the packet waits, and what is behind it. */
-static enum step gather_fault(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step gather_fault(struct hca_fn *fn, struct hca_qp *qp,
 			      uint32_t offset)
 {
-	hca_fault_raise(hca, qp, QHCA_FAULT_GATHER, offset,
+	hca_fault_raise(fn, qp, QHCA_FAULT_GATHER, offset,
 			qp->cur.length - offset);
-	hca_requester_rearm(hca, qp);
+	hca_requester_rearm(fn, qp);
 	return STEP_WAIT;
 }
 
@@ -501,7 +501,7 @@ static bool fault_bad(struct hca_qp *qp)
 	return false;
 }
 
-static enum step put_packet(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step put_packet(struct hca_fn *fn, struct hca_qp *qp,
 			    struct sender *s, const struct hca_pkt *pkt,
 			    uint32_t offset)
 {
@@ -510,44 +510,44 @@ static enum step put_packet(struct qhca_hca *hca, struct hca_qp *qp,
 
 	if (!s->path_ok)
 		return STEP_GO;
-	if (!hca_frame_begin(hca, &s->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(fn, &s->path, pkt, qp->qpn, &f))
 		return STEP_BLOCKED;
-	status = hca_swqe_gather(hca, qp, &qp->cur, offset, f.payload,
+	status = hca_swqe_gather(fn, qp, &qp->cur, offset, f.payload,
 				 pkt->payload_len);
 	if (status == HCA_MEM_FAULT)
-		return gather_fault(hca, qp, offset);
+		return gather_fault(fn, qp, offset);
 	if (status != HCA_MEM_OK)
-		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
-	hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
-	hca_frame_end(hca, &f);
+		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
+	fn->hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
+	hca_frame_end(fn, &f);
 	return STEP_GO;
 }
 
 /* A whole frame of a raw packet QP. */
-static enum step send_frame(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step send_frame(struct hca_fn *fn, struct hca_qp *qp,
 			    struct sender *s)
 {
 	uint32_t len = qp->cur.length;
 	uint32_t pad = len < HCA_MIN_FRAME ? HCA_MIN_FRAME - len : 0;
-	uint8_t *frame = hca_tx_begin(hca, len + pad);
+	uint8_t *frame = hca_tx_begin(fn, len + pad);
 	enum hca_mem_status status;
 
 	if (!frame)
 		return STEP_BLOCKED;
-	status = hca_swqe_gather(hca, qp, &qp->cur, 0, frame, len);
+	status = hca_swqe_gather(fn, qp, &qp->cur, 0, frame, len);
 	if (status == HCA_MEM_FAULT)
-		return gather_fault(hca, qp, 0);
+		return gather_fault(fn, qp, 0);
 	if (status != HCA_MEM_OK)
-		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
+		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	memset(frame + len, 0, pad);
-	hca_tx_raw(hca, len + pad);
+	hca_tx_raw(fn, len + pad);
 	s->spent++;
-	advance(hca, qp, 1, true, false);
-	hca_requester_retire(hca, qp, qp->s_psn);
+	advance(fn, qp, 1, true, false);
+	hca_requester_retire(fn, qp, qp->s_psn);
 	return STEP_GO;
 }
 
-static enum step send_packet(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 			     struct sender *s)
 {
 	const struct hca_swqe *w = &qp->cur;
@@ -560,13 +560,13 @@ static enum step send_packet(struct qhca_hca *hca, struct hca_qp *qp,
 	enum step step;
 
 	if (index >= w->packets) {	/* the ring changed under us */
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}
 	pkt.opcode = hca_service(qp) | wire_op(w, !index, last);
 	pkt.solicited = last && w->flags & QHCA_WQE_F_SOLICITED &&
 			(w->kind & HCA_WK_SEND || w->kind & HCA_WK_IMM);
-	pkt.ack_req = hca_qp_is_reliable(qp) && ask(hca, qp, w, last);
+	pkt.ack_req = hca_qp_is_reliable(qp) && ask(fn, qp, w, last);
 	pkt.pkey = HCA_PKEY_DEFAULT;
 	pkt.dest_qpn = qp->dest_qpn;
 	pkt.psn = qp->s_psn;
@@ -575,33 +575,33 @@ static enum step send_packet(struct qhca_hca *hca, struct hca_qp *qp,
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
 	if (hca_qp_is_datagram(qp)) {
-		s->path_ok = hca_datagram_address(hca, qp, w, &s->path, &pkt);
+		s->path_ok = hca_datagram_address(fn, qp, w, &s->path, &pkt);
 		if (!s->path_ok)
-			return local_error(hca, qp, QHCA_WC_LOC_QP_OP_ERR);
+			return local_error(fn, qp, QHCA_WC_LOC_QP_OP_ERR);
 	}
 
-	step = put_packet(hca, qp, s, &pkt, offset);
+	step = put_packet(fn, qp, s, &pkt, offset);
 	if (step != STEP_GO || qp->sq_cur != old_cur || qp->s_psn != pkt.psn)
 		return step;	/* not sent, or the cursor went back */
 	s->spent++;
-	advance(hca, qp, response ? w->packets - index : 1, last, pkt.ack_req);
+	advance(fn, qp, response ? w->packets - index : 1, last, pkt.ack_req);
 	if (!hca_qp_is_reliable(qp))
-		hca_requester_retire(hca, qp, qp->s_psn);
+		hca_requester_retire(fn, qp, qp->s_psn);
 	else if (!(qp->s_flags & HCA_SF_ACK_WAIT))
-		hca_requester_rearm(hca, qp);
+		hca_requester_rearm(fn, qp);
 	return STEP_GO;
 }
 
 /* The WQE at the cursor, which may have been read already. */
-static int load_cur(struct qhca_hca *hca, struct hca_qp *qp)
+static int load_cur(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!qp->ahead.valid || qp->ahead.num != qp->sq_cur)
-		return hca_swqe_fetch(hca, qp, qp->sq_cur, &qp->cur);
+		return hca_swqe_fetch(fn, qp, qp->sq_cur, &qp->cur);
 	qp->cur = qp->ahead;
 	return 0;
 }
 
-static enum step do_step(struct qhca_hca *hca, struct hca_qp *qp,
+static enum step do_step(struct hca_fn *fn, struct hca_qp *qp,
 			 struct sender *s)
 {
 	struct hca_swqe *w = &qp->cur;
@@ -612,38 +612,38 @@ static enum step do_step(struct qhca_hca *hca, struct hca_qp *qp,
 	if (fault_holds(qp, qp->s_psn))
 		return STEP_WAIT;
 	if (qp->sq_cur == send_limit(qp))
-		return wait_for_acks(hca, qp, STEP_IDLE);
-	if ((!w->valid || w->num != qp->sq_cur) && load_cur(hca, qp)) {
-		hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+		return wait_for_acks(fn, qp, STEP_IDLE);
+	if ((!w->valid || w->num != qp->sq_cur) && load_cur(fn, qp)) {
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}
 	if (w->error)
-		return local_error(hca, qp, w->error);
+		return local_error(fn, qp, w->error);
 	if (w->kind & HCA_WK_LOCAL)
-		return local_op(hca, qp, s);
+		return local_op(fn, qp, s);
 	if (fault_bad(qp))
-		return local_error(hca, qp, QHCA_WC_LOC_PROT_ERR);
+		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	if (qp->type == QHCA_QPT_RAW)
-		return send_frame(hca, qp, s);
-	step = may_send(hca, qp);
+		return send_frame(fn, qp, s);
+	step = may_send(fn, qp);
 	/* An error may have moved the cursor back to a packet that asks for an ACK. */
 	if (step != STEP_GO || qp->sq_cur != w->num)
 		return step;
-	return send_packet(hca, qp, s);
+	return send_packet(fn, qp, s);
 }
 
-static void check_drained(struct qhca_hca *hca, struct hca_qp *qp)
+static void check_drained(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_SQD ||
 	    !(qp->s_flags & HCA_SF_DRAINING) || qp->sq_ci != qp->sq_max)
 		return;
 	qp->s_flags &= ~HCA_SF_DRAINING;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	if (qp->flags & QHCA_QP_SQD_EVENT)
-		hca_event(hca, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
+		hca_event(fn, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
 }
 
-enum hca_send_stop hca_requester_run(struct qhca_hca *hca,
+enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 				     struct hca_qp *qp, unsigned int budget,
 				     unsigned int *spent)
 {
@@ -656,58 +656,58 @@ enum hca_send_stop hca_requester_run(struct qhca_hca *hca,
 	enum step step = STEP_GO;
 
 	if (!hca_qp_is_framed(qp))
-		s.path_ok = hca_path_of_av(hca, &qp->sw.av, qp->qpn,
+		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
 					   qp->dest_qpn, &s.path);
 	while (step == STEP_GO && s.spent < budget)
-		step = do_step(hca, qp, &s);
-	check_drained(hca, qp);
+		step = do_step(fn, qp, &s);
+	check_drained(fn, qp);
 	*spent += s.spent;
 	return stop[step];
 }
 
 /* ---- the timer fired */
 
-static bool link_was_blocked(const struct qhca_hca *hca,
+static bool link_was_blocked(const struct hca_fn *fn,
 			     const struct hca_qp *qp)
 {
-	return hca->sched.unblocked &&
-	       hca->now - hca->sched.unblocked < ack_timeout(qp);
+	return fn->sched.unblocked &&
+	       fn->hca->now - fn->sched.unblocked < ack_timeout(qp);
 }
 
-void hca_requester_timer(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!hca_requester_may_run(qp) &&
 	    !(qp->s_flags & HCA_SF_RNR_WAIT))
 		return;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	if (qp->s_flags & HCA_SF_RNR_WAIT) {
 		qp->s_flags &= ~HCA_SF_RNR_WAIT;
-		hca_requester_rewind(hca, qp);
-		hca_requester_rearm(hca, qp);
+		hca_requester_rewind(fn, qp);
+		hca_requester_rearm(fn, qp);
 		return;
 	}
 	if (!(qp->s_flags & HCA_SF_ACK_WAIT))
 		return;
 	qp->s_flags &= ~(HCA_SF_ACK_WAIT | HCA_SF_WENT_BACK);
 	/* what could not be sent cannot have been answered */
-	if (link_was_blocked(hca, qp)) {
-		hca_requester_rearm(hca, qp);
+	if (link_was_blocked(fn, qp)) {
+		hca_requester_rearm(fn, qp);
 		return;
 	}
-	hca_count(hca, QHCA_CNT_ack_timeouts);
-	hca_trace(hca, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
-	hca_requester_retry(hca, qp);
+	hca_count(fn, QHCA_CNT_ack_timeouts);
+	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
+	hca_requester_retry(fn, qp);
 }
 
-void hca_requester_retry(struct qhca_hca *hca, struct hca_qp *qp)
+void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!qp->s_retry) {
-		hca_count(hca, QHCA_CNT_retry_exceeded);
-		hca_requester_fail(hca, qp, QHCA_WC_RETRY_EXC_ERR, 0);
+		hca_count(fn, QHCA_CNT_retry_exceeded);
+		hca_requester_fail(fn, qp, QHCA_WC_RETRY_EXC_ERR, 0);
 		return;
 	}
 	qp->s_retry--;
-	hca_requester_rewind(hca, qp);
-	hca_requester_rearm(hca, qp);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }

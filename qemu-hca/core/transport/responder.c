@@ -9,17 +9,17 @@
 
 /* ---- refusing */
 
-static void owe_nak(struct qhca_hca *hca, struct hca_qp *qp, uint8_t syndrome)
+static void owe_nak(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome)
 {
 	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT;
 	qp->r_syndrome = syndrome;
 	qp->r_nak_psn = qp->r_psn;
-	hca_qp_dirty(hca, qp);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_qp_dirty(fn, qp);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
 /* The QP ends when the NAK has gone out behind what is owed before it. */
-static void refuse(struct qhca_hca *hca, struct hca_qp *qp,
+static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 		   enum hca_verdict verdict)
 {
 	static const uint8_t syndrome[] = {
@@ -29,23 +29,23 @@ static void refuse(struct qhca_hca *hca, struct hca_qp *qp,
 	};
 
 	if (verdict == HCA_V_RNR) {
-		hca_count(hca, QHCA_CNT_tx_rnr_no_wqe);
-		owe_nak(hca, qp, HCA_AETH_RNR | qp->sw.min_rnr_timer);
+		hca_count(fn, QHCA_CNT_tx_rnr_no_wqe);
+		owe_nak(fn, qp, HCA_AETH_RNR | qp->sw.min_rnr_timer);
 		return;
 	}
 	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
-		hca_count(hca, QHCA_CNT_tx_rnr_fault1);
+		hca_count(fn, QHCA_CNT_tx_rnr_fault1);
 		qp->f_state |= HCA_FS_NAKED;
-		owe_nak(hca, qp, HCA_AETH_RNR |
+		owe_nak(fn, qp, HCA_AETH_RNR |
 			hca_fault_timer(qp, verdict == HCA_V_FAULT_AGAIN));
 		return;
 	}
 	qp->r_flags |= HCA_RF_DEAD;
-	owe_nak(hca, qp, syndrome[verdict]);
+	owe_nak(fn, qp, syndrome[verdict]);
 }
 
 /* The receive WQE in use ends with @status. */
-static enum hca_verdict receive_error(struct qhca_hca *hca,
+static enum hca_verdict receive_error(struct hca_fn *fn,
 				      struct hca_qp *qp, uint8_t status,
 				      enum hca_verdict verdict)
 {
@@ -55,7 +55,7 @@ static enum hca_verdict receive_error(struct qhca_hca *hca,
 	if (qp->type == QHCA_QPT_UC && status == QHCA_WC_LOC_LEN_ERR)
 		return verdict;
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(fn, qp, &cqe);
 	return verdict;
 }
 
@@ -64,12 +64,12 @@ static enum hca_verdict receive_error(struct qhca_hca *hca,
  * hca_fault_raise() has them; @bad: what becomes of a page that is not to be
  * had.
  */
-static enum hca_verdict write_fault(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict write_fault(struct hca_fn *fn, struct hca_qp *qp,
 				    enum qhca_fault_cause cause,
 				    uint32_t before, uint64_t want,
 				    enum hca_verdict bad)
 {
-	switch (hca_fault_raise(hca, qp, cause, before, want)) {
+	switch (hca_fault_raise(fn, qp, cause, before, want)) {
 	case HCA_FAULT_NEW:
 		return HCA_V_FAULT;
 	case HCA_FAULT_AGAIN:
@@ -104,9 +104,9 @@ static enum hca_verdict remote_verdict(enum hca_mem_status status)
 
 /* ---- pieces */
 
-static enum hca_verdict need_rwqe(struct qhca_hca *hca, struct hca_qp *qp)
+static enum hca_verdict need_rwqe(struct hca_fn *fn, struct hca_qp *qp)
 {
-	switch (hca_take_rwqe(hca, qp)) {
+	switch (hca_take_rwqe(fn, qp)) {
 	case HCA_TAKE_EMPTY:
 		return HCA_V_RNR;
 	case HCA_TAKE_ERROR:
@@ -115,7 +115,7 @@ static enum hca_verdict need_rwqe(struct qhca_hca *hca, struct hca_qp *qp)
 		break;
 	}
 	if (qp->rwqe.error)
-		return receive_error(hca, qp, qp->rwqe.error,
+		return receive_error(fn, qp, qp->rwqe.error,
 				     HCA_V_OPERATION);
 	return HCA_V_ACCEPT;
 }
@@ -138,7 +138,7 @@ static bool length_fits(const struct hca_qp *qp, const struct hca_pkt *pkt)
 	       (pkt->payload_len || pkt->what & HCA_OPF_FIRST);
 }
 
-static void complete_recv(struct qhca_hca *hca, struct hca_qp *qp,
+static void complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 			  const struct hca_pkt *pkt, uint8_t opcode,
 			  uint32_t byte_len)
 {
@@ -158,7 +158,7 @@ static void complete_recv(struct qhca_hca *hca, struct hca_qp *qp,
 	if (pkt->solicited)
 		flags |= QHCA_CQE_SOLICITED;
 	put_le32(&cqe.flags, flags);
-	hca_complete_recv(hca, qp, &cqe);
+	hca_complete_recv(fn, qp, &cqe);
 }
 
 static void request_done(struct hca_qp *qp, uint32_t psns, bool last)
@@ -169,19 +169,19 @@ static void request_done(struct hca_qp *qp, uint32_t psns, bool last)
 }
 
 /* An ACK of PSN @psn is owed; one stands for all that went before. */
-static void owe_ack(struct qhca_hca *hca, struct hca_qp *qp, uint32_t psn)
+static void owe_ack(struct hca_fn *fn, struct hca_qp *qp, uint32_t psn)
 {
 	if (!(qp->r_flags & HCA_RF_ACK) ||
 	    hca_psn_before(qp->r_ack_psn, psn))
 		qp->r_ack_psn = psn;
 	qp->r_flags |= HCA_RF_ACK;
 	qp->r_unacked = 0;
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
 /* ---- SEND */
 
-static enum hca_verdict send_payload(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict send_payload(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt, uint32_t done)
 {
 	enum hca_verdict verdict;
@@ -190,25 +190,25 @@ static enum hca_verdict send_payload(struct qhca_hca *hca, struct hca_qp *qp,
 	    done > HCA_MAX_MSG_SIZE - pkt->payload_len)
 		return HCA_V_INVALID;
 	if ((uint64_t)done + pkt->payload_len > qp->rwqe.sgl.length)
-		return receive_error(hca, qp, QHCA_WC_LOC_LEN_ERR,
+		return receive_error(fn, qp, QHCA_WC_LOC_LEN_ERR,
 				     HCA_V_INVALID);
-	switch (hca_rwqe_scatter(hca, qp, &qp->rwqe, done, pkt->payload,
+	switch (hca_rwqe_scatter(fn, qp, &qp->rwqe, done, pkt->payload,
 				 pkt->payload_len)) {
 	case HCA_MEM_OK:
 		return HCA_V_ACCEPT;
 	case HCA_MEM_FAULT:
-		verdict = write_fault(hca, qp, QHCA_FAULT_RECV, done,
+		verdict = write_fault(fn, qp, QHCA_FAULT_RECV, done,
 				      pkt->payload_len, HCA_V_OPERATION);
 		if (verdict != HCA_V_OPERATION)
 			return verdict;
 		/* fall through */
 	default:
-		return receive_error(hca, qp, QHCA_WC_LOC_PROT_ERR,
+		return receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR,
 				     HCA_V_OPERATION);
 	}
 }
 
-static enum hca_verdict request_send(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict request_send(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
 	bool last = pkt->what & HCA_OPF_LAST;
@@ -217,14 +217,14 @@ static enum hca_verdict request_send(struct qhca_hca *hca, struct hca_qp *qp,
 
 	if (!in_sequence(qp, pkt, HCA_RMSG_SEND))
 		return HCA_V_INVALID;
-	verdict = need_rwqe(hca, qp);
+	verdict = need_rwqe(fn, qp);
 	if (verdict == HCA_V_ACCEPT)
-		verdict = send_payload(hca, qp, pkt, done);
+		verdict = send_payload(fn, qp, pkt, done);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 	if (pkt->what & HCA_H_IETH &&
-	    hca_mem_remote_inv(hca, qp->pd, qp->qpn, pkt->rkey) != HCA_MEM_OK)
-		return receive_error(hca, qp, QHCA_WC_MW_BIND_ERR,
+	    hca_mem_remote_inv(fn, qp->pd, qp->qpn, pkt->rkey) != HCA_MEM_OK)
+		return receive_error(fn, qp, QHCA_WC_MW_BIND_ERR,
 				     HCA_V_ACCESS);
 
 	done += pkt->payload_len;
@@ -232,7 +232,7 @@ static enum hca_verdict request_send(struct qhca_hca *hca, struct hca_qp *qp,
 	qp->r_op = last ? HCA_RMSG_NONE : HCA_RMSG_SEND;
 	request_done(qp, 1, last);
 	if (last)
-		complete_recv(hca, qp, pkt, QHCA_CQE_RECV, done);
+		complete_recv(fn, qp, pkt, QHCA_CQE_RECV, done);
 	return HCA_V_ACCEPT;
 }
 
@@ -253,7 +253,7 @@ struct write_state {			/* of the message, with this packet */
 	uint32_t rkey, left, done;
 };
 
-static enum hca_verdict write_payload(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict write_payload(struct hca_fn *fn, struct hca_qp *qp,
 				      const struct hca_pkt *pkt,
 				      const struct write_state *w)
 {
@@ -268,18 +268,18 @@ static enum hca_verdict write_payload(struct qhca_hca *hca, struct hca_qp *qp,
 	remote_req(qp, &req, w->addr, w->left, w->rkey,
 		   QHCA_ACCESS_REMOTE_WRITE);
 	if (pkt->what & HCA_OPF_FIRST && !(pkt->what & HCA_OPF_LAST))
-		verdict = remote_verdict(hca_mem_check(hca, &req));
+		verdict = remote_verdict(hca_mem_check(fn, &req));
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 	req.len = pkt->payload_len;
-	status = hca_mem_write(hca, &req, pkt->payload);
+	status = hca_mem_write(fn, &req, pkt->payload);
 	if (status == HCA_MEM_FAULT)
-		return write_fault(hca, qp, QHCA_FAULT_RDMA_W, w->done, w->left,
+		return write_fault(fn, qp, QHCA_FAULT_RDMA_W, w->done, w->left,
 				   HCA_V_ACCESS);
 	return remote_verdict(status);
 }
 
-static enum hca_verdict request_write(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
 				      const struct hca_pkt *pkt)
 {
 	bool first = pkt->what & HCA_OPF_FIRST;
@@ -296,9 +296,9 @@ static enum hca_verdict request_write(struct qhca_hca *hca, struct hca_qp *qp,
 	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE))
 		return HCA_V_INVALID;
 	if (pkt->what & HCA_H_IMM)
-		verdict = need_rwqe(hca, qp);
+		verdict = need_rwqe(fn, qp);
 	if (verdict == HCA_V_ACCEPT)
-		verdict = write_payload(hca, qp, pkt, &w);
+		verdict = write_payload(fn, qp, pkt, &w);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 
@@ -309,7 +309,7 @@ static enum hca_verdict request_write(struct qhca_hca *hca, struct hca_qp *qp,
 	qp->r_op = last ? HCA_RMSG_NONE : HCA_RMSG_WRITE;
 	request_done(qp, 1, last);
 	if (pkt->what & HCA_H_IMM)
-		complete_recv(hca, qp, pkt, QHCA_CQE_RECV_RDMA_IMM, qp->r_len);
+		complete_recv(fn, qp, pkt, QHCA_CQE_RECV_RDMA_IMM, qp->r_len);
 	return HCA_V_ACCEPT;
 }
 
@@ -361,7 +361,7 @@ static struct hca_resource *new_resource(struct hca_qp *qp, uint8_t type,
 	return r;
 }
 
-static enum hca_verdict request_read(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
 	struct hca_resource *r;
@@ -375,7 +375,7 @@ static enum hca_verdict request_read(struct qhca_hca *hca, struct hca_qp *qp,
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_READ);
 	/* presence is asked when the response is sent */
-	verdict = remote_verdict(hca_mem_check(hca, &req));
+	verdict = remote_verdict(hca_mem_check(fn, &req));
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 	r = new_resource(qp, HCA_RES_READ, pkt);
@@ -383,11 +383,11 @@ static enum hca_verdict request_read(struct qhca_hca *hca, struct hca_qp *qp,
 	if (qp->type == QHCA_QPT_XRC_TGT)
 		r->srq = qp->r_srq;
 	request_done(qp, hca_packets(pkt->dma_len, qp->mtu), true);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	return HCA_V_ACCEPT;
 }
 
-static enum hca_verdict request_atomic(struct qhca_hca *hca, struct hca_qp *qp,
+static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
 				       const struct hca_pkt *pkt)
 {
 	bool cmp_swap = pkt->op == HCA_OP_CMP_SWAP;
@@ -398,37 +398,37 @@ static enum hca_verdict request_atomic(struct qhca_hca *hca, struct hca_qp *qp,
 
 	if (qp->r_op != HCA_RMSG_NONE ||
 	    !(qp->access & QHCA_ACCESS_REMOTE_ATOMIC) ||
-	    !(hca->features & QHCA_FEAT_ATOMIC) ||
+	    !(fn->features & QHCA_FEAT_ATOMIC) ||
 	    !resource_free(qp) || pkt->va & 7)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_ATOMIC);
-	status = hca_mem_atomic(hca, &req, cmp_swap ? HCA_ATOMIC_CMP_SWAP :
-						      HCA_ATOMIC_FETCH_ADD,
+	status = hca_mem_atomic(fn, &req, cmp_swap ? HCA_ATOMIC_CMP_SWAP :
+						     HCA_ATOMIC_FETCH_ADD,
 				pkt->compare, pkt->swap_add, &orig);
 	if (status == HCA_MEM_FAULT)
-		return write_fault(hca, qp, QHCA_FAULT_ATOMIC, 0, 8,
+		return write_fault(fn, qp, QHCA_FAULT_ATOMIC, 0, 8,
 				   HCA_V_ACCESS);
 	verdict = remote_verdict(status);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 	new_resource(qp, HCA_RES_ATOMIC, pkt)->value = orig;
 	request_done(qp, 1, true);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	return HCA_V_ACCEPT;
 }
 
 /* ---- ATOMIC WRITE and FLUSH (IBTA A19) */
 
-static void place_done(struct qhca_hca *hca, struct hca_qp *qp,
+static void place_done(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct hca_pkt *pkt)
 {
 	new_resource(qp, HCA_RES_PLACE, pkt);
 	request_done(qp, 1, true);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
-static enum hca_verdict request_atomic_write(struct qhca_hca *hca,
+static enum hca_verdict request_atomic_write(struct hca_fn *fn,
 					     struct hca_qp *qp,
 					     const struct hca_pkt *pkt)
 {
@@ -438,24 +438,24 @@ static enum hca_verdict request_atomic_write(struct qhca_hca *hca,
 
 	if (qp->r_op != HCA_RMSG_NONE ||
 	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE) ||
-	    !(hca->features & QHCA_FEAT_ATOMIC_WRITE) ||
+	    !(fn->features & QHCA_FEAT_ATOMIC_WRITE) ||
 	    !resource_left(qp) || pkt->dma_len != 8 || pkt->payload_len != 8 ||
 	    pkt->va & 7)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey, QHCA_ACCESS_REMOTE_WRITE);
-	status = hca_mem_atomic(hca, &req, HCA_ATOMIC_WRITE, 0,
+	status = hca_mem_atomic(fn, &req, HCA_ATOMIC_WRITE, 0,
 				get_le64(pkt->payload), NULL);
 	if (status == HCA_MEM_FAULT)
-		return write_fault(hca, qp, QHCA_FAULT_RDMA_W, 0, 8,
+		return write_fault(fn, qp, QHCA_FAULT_RDMA_W, 0, 8,
 				   HCA_V_ACCESS);
 	verdict = remote_verdict(status);
 	if (verdict == HCA_V_ACCEPT)
-		place_done(hca, qp, pkt);
+		place_done(fn, qp, pkt);
 	return verdict;
 }
 
 /* What came before has been written to memory, where all see it. */
-static enum hca_verdict request_flush(struct qhca_hca *hca,
+static enum hca_verdict request_flush(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      const struct hca_pkt *pkt)
 {
@@ -470,14 +470,14 @@ static enum hca_verdict request_flush(struct qhca_hca *hca,
 	if (type & QHCA_FLUSH_PERSISTENT)
 		access |= QHCA_ACCESS_FLUSH_PERSISTENT;
 	if (qp->r_op != HCA_RMSG_NONE || access & ~qp->access ||
-	    !(hca->features & QHCA_FEAT_FLUSH) || !resource_left(qp) ||
+	    !(fn->features & QHCA_FEAT_FLUSH) || !resource_left(qp) ||
 	    !type || type & ~QHCA_FLUSH_TYPES || level > QHCA_FLUSH_REGION)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey, access);
 	req.whole = level == QHCA_FLUSH_REGION;
-	verdict = remote_verdict(hca_mem_check_key(hca, &req));
+	verdict = remote_verdict(hca_mem_check_key(fn, &req));
 	if (verdict == HCA_V_ACCEPT)
-		place_done(hca, qp, pkt);
+		place_done(fn, qp, pkt);
 	return verdict;
 }
 
@@ -509,7 +509,7 @@ static struct hca_resource *find_resource(struct hca_qp *qp,
 	return NULL;
 }
 
-static void replay(struct qhca_hca *hca, struct hca_qp *qp,
+static void replay(struct hca_fn *fn, struct hca_qp *qp,
 		   const struct hca_pkt *pkt)
 {
 	struct hca_resource *r = find_resource(qp, pkt);
@@ -525,7 +525,7 @@ static void replay(struct qhca_hca *hca, struct hca_qp *qp,
 		qp->res_pending++;
 	}
 	r->start = r->next = pkt->psn;
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
 /*
@@ -548,22 +548,22 @@ static uint32_t duplicate_ack_psn(const struct hca_qp *qp, uint32_t psn)
 	return ack;
 }
 
-static void duplicate(struct qhca_hca *hca, struct hca_qp *qp,
+static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 		      const struct hca_pkt *pkt)
 {
-	hca_count(hca, QHCA_CNT_duplicate_requests);
+	hca_count(fn, QHCA_CNT_duplicate_requests);
 	/* the peer went back: a gap after this is a new one */
 	if (!(qp->r_flags & HCA_RF_NAK))
 		qp->r_flags &= ~HCA_RF_NAK_SENT;
 	if (pkt->what & (HCA_OPF_SEND | HCA_OPF_WRITE))
-		owe_ack(hca, qp, duplicate_ack_psn(qp, pkt->psn));
+		owe_ack(fn, qp, duplicate_ack_psn(qp, pkt->psn));
 	else
-		replay(hca, qp, pkt);
+		replay(fn, qp, pkt);
 }
 
 /* ---- a page that is not to be had */
 
-void hca_request_fault_failed(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause)
 {
 	enum hca_verdict verdict = HCA_V_ACCESS;
@@ -571,14 +571,14 @@ void hca_request_fault_failed(struct qhca_hca *hca, struct hca_qp *qp,
 	if (cause == QHCA_FAULT_RECV) {
 		if (!(qp->r_flags & HCA_RF_RWQE))
 			return;
-		verdict = need_rwqe(hca, qp);	/* copied anew if it was lost */
+		verdict = need_rwqe(fn, qp);	/* copied anew if it was lost */
 		if (verdict == HCA_V_ACCEPT)
-			verdict = receive_error(hca, qp, QHCA_WC_LOC_PROT_ERR,
+			verdict = receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR,
 						HCA_V_OPERATION);
 		if (qp->state == QHCA_QPS_ERR)
 			return;
 	}
-	refuse(hca, qp, verdict);
+	refuse(fn, qp, verdict);
 }
 
 /* ---- XRC */
@@ -587,13 +587,13 @@ void hca_request_fault_failed(struct qhca_hca *hca, struct hca_qp *qp,
  * Each request names an SRQ, whose protection domain is that of all it reaches
  * (IBTA A14); a message stays with the SRQ that it began with.
  */
-static bool find_srq(struct qhca_hca *hca, struct hca_qp *qp,
+static bool find_srq(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt)
 {
 	bool begun = qp->r_op != HCA_RMSG_NONE || qp->r_flags & HCA_RF_RWQE;
 	struct hca_xsrq x;
 
-	if (!hca_srq_xrc(hca, pkt->xrc_srqn, qp->xrcd, &x) ||
+	if (!hca_srq_xrc(fn, pkt->xrc_srqn, qp->xrcd, &x) ||
 	    (begun && x.token != qp->r_srq))
 		return false;
 	qp->r_srq = x.token;
@@ -603,30 +603,30 @@ static bool find_srq(struct qhca_hca *hca, struct hca_qp *qp,
 
 /* ---- entry */
 
-enum hca_verdict hca_request_execute(struct qhca_hca *hca,
+enum hca_verdict hca_request_execute(struct hca_fn *fn,
 				     struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
 	if (pkt->what & HCA_OPF_LAST)
-		hca_linger_heard(hca, qp->qpn);
-	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(hca, qp, pkt))
+		hca_linger_heard(fn, qp->qpn);
+	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(fn, qp, pkt))
 		return HCA_V_INVALID;
 	if (pkt->what & HCA_OPF_SEND)
-		return request_send(hca, qp, pkt);
+		return request_send(fn, qp, pkt);
 	if (pkt->what & HCA_OPF_WRITE)
-		return request_write(hca, qp, pkt);
+		return request_write(fn, qp, pkt);
 	if (pkt->op == HCA_OP_READ_REQ)
-		return request_read(hca, qp, pkt);
+		return request_read(fn, qp, pkt);
 	if (pkt->what & HCA_H_ATOMIC)
-		return request_atomic(hca, qp, pkt);
+		return request_atomic(fn, qp, pkt);
 	if (pkt->op == HCA_OP_ATOMIC_WRITE)
-		return request_atomic_write(hca, qp, pkt);
+		return request_atomic_write(fn, qp, pkt);
 	if (pkt->op == HCA_OP_FLUSH)
-		return request_flush(hca, qp, pkt);
+		return request_flush(fn, qp, pkt);
 	return HCA_V_INVALID;
 }
 
-void hca_request_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct hca_pkt *pkt)
 {
 	int32_t ahead = hca_psn_diff(pkt->psn, qp->r_psn);
@@ -634,33 +634,33 @@ void hca_request_rx(struct qhca_hca *hca, struct hca_qp *qp,
 
 	if (qp->r_flags & HCA_RF_DEAD)
 		return;
-	hca_qp_dirty(hca, qp);
+	hca_qp_dirty(fn, qp);
 	if (ahead > 0) {
-		hca_count(hca, QHCA_CNT_out_of_sequence);
+		hca_count(fn, QHCA_CNT_out_of_sequence);
 		if (!(qp->r_flags & HCA_RF_NAK_SENT))
-			owe_nak(hca, qp, HCA_NAK_SEQ);
+			owe_nak(fn, qp, HCA_NAK_SEQ);
 		return;
 	}
 	if (ahead < 0) {
-		duplicate(hca, qp, pkt);
+		duplicate(fn, qp, pkt);
 		return;
 	}
 	/* what a NAK not sent yet would ask for is here */
 	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_NAK_SENT);
 	if (request_waits(qp)) {
-		hca_fault_coalesce(hca);
-		refuse(hca, qp, HCA_V_FAULT_AGAIN);
+		hca_fault_coalesce(fn);
+		refuse(fn, qp, HCA_V_FAULT_AGAIN);
 		return;
 	}
-	verdict = hca_request_execute(hca, qp, pkt);
+	verdict = hca_request_execute(fn, qp, pkt);
 	if (qp->state == QHCA_QPS_ERR)
 		return;
 	if (verdict != HCA_V_ACCEPT) {
-		refuse(hca, qp, verdict);
+		refuse(fn, qp, verdict);
 		return;
 	}
 	if (!(pkt->what & (HCA_OPF_SEND | HCA_OPF_WRITE)))
 		return;
 	if (pkt->ack_req || ++qp->r_unacked >= HCA_ACK_EVERY)
-		owe_ack(hca, qp, pkt->psn);
+		owe_ack(fn, qp, pkt->psn);
 }

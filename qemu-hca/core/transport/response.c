@@ -13,63 +13,63 @@ static const uint32_t rnr_timer[32] = {
 };
 
 /* After s_una may have moved: timers, and whatever waited for it. */
-static void progressed(struct qhca_hca *hca, struct hca_qp *qp)
+static void progressed(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
 		return;
-	hca_requester_rearm(hca, qp);
+	hca_requester_rearm(fn, qp);
 	if (qp->sq_cur != qp->sq_pi || qp->s_flags & HCA_SF_ACTIVE ||
 	    qp->state == QHCA_QPS_SQD)
-		hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+		hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }
 
 /*
  * Something from s_una on got lost: go back, but once until s_una moves or the
  * timer fires, since whatever is on its way still may say so again.
  */
-static void go_back(struct qhca_hca *hca, struct hca_qp *qp)
+static void go_back(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->s_flags & HCA_SF_WENT_BACK)
 		return;
 	qp->s_flags |= HCA_SF_WENT_BACK;
-	hca_requester_retry(hca, qp);
+	hca_requester_retry(fn, qp);
 }
 
 /*
  * All PSNs before @upto were executed.  false: not so for this requester, who
  * still misses the response of a READ, atomic, ... among them.
  */
-static bool acknowledge(struct qhca_hca *hca, struct hca_qp *qp,
+static bool acknowledge(struct hca_fn *fn, struct hca_qp *qp,
 			uint32_t upto)
 {
 	uint32_t una = qp->s_una;
 
-	hca_requester_retire(hca, qp, upto);
+	hca_requester_retire(fn, qp, upto);
 	if (qp->s_una != una)
-		progressed(hca, qp);
+		progressed(fn, qp);
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
 		return false;
 	if (qp->s_una == upto)
 		return true;
-	go_back(hca, qp);
+	go_back(fn, qp);
 	return false;
 }
 
-static void rnr_nak(struct qhca_hca *hca, struct hca_qp *qp,
+static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct hca_pkt *pkt)
 {
 	uint64_t wait = rnr_timer[pkt->syndrome & HCA_AETH_VALUE] * 10000ull;
 
-	hca_count(hca, QHCA_CNT_rx_rnr);
-	if (!acknowledge(hca, qp, pkt->psn) ||
+	hca_count(fn, QHCA_CNT_rx_rnr);
+	if (!acknowledge(fn, qp, pkt->psn) ||
 	    qp->s_flags & HCA_SF_RNR_WAIT)
 		return;
 	/* The responder has answered: a lost answer before was no silence. */
 	qp->s_retry = qp->sw.retry_cnt;
 	if (qp->sw.rnr_retry != 7) {
 		if (!qp->s_rnr) {
-			hca_count(hca, QHCA_CNT_rnr_retry_exceeded);
-			hca_requester_fail(hca, qp, QHCA_WC_RNR_RETRY_EXC_ERR,
+			hca_count(fn, QHCA_CNT_rnr_retry_exceeded);
+			hca_requester_fail(fn, qp, QHCA_WC_RNR_RETRY_EXC_ERR,
 					   pkt->syndrome);
 			return;
 		}
@@ -77,11 +77,11 @@ static void rnr_nak(struct qhca_hca *hca, struct hca_qp *qp,
 	}
 	qp->s_flags |= HCA_SF_RNR_WAIT;
 	qp->s_flags &= ~HCA_SF_ACK_WAIT;
-	hca_qp_dirty(hca, qp);
-	hca_sched_timer(hca, qp->qpn, hca->now + wait);
+	hca_qp_dirty(fn, qp);
+	hca_sched_timer(fn, qp->qpn, fn->hca->now + wait);
 }
 
-static void nak(struct qhca_hca *hca, struct hca_qp *qp,
+static void nak(struct hca_fn *fn, struct hca_qp *qp,
 		const struct hca_pkt *pkt)
 {
 	static const struct {
@@ -98,59 +98,59 @@ static void nak(struct qhca_hca *hca, struct hca_qp *qp,
 	uint8_t code = pkt->syndrome & HCA_AETH_VALUE;
 	uint8_t status = QHCA_WC_BAD_RESP_ERR;
 
-	if (!acknowledge(hca, qp, pkt->psn))
+	if (!acknowledge(fn, qp, pkt->psn))
 		return;
 	if (pkt->syndrome == HCA_NAK_SEQ) {
-		hca_count(hca, QHCA_CNT_rx_nak_seq);
-		go_back(hca, qp);
+		hca_count(fn, QHCA_CNT_rx_nak_seq);
+		go_back(fn, qp);
 		return;
 	}
 	if (code < sizeof(fatal) / sizeof(*fatal) && fatal[code].status) {
-		hca_count(hca, fatal[code].counter);
+		hca_count(fn, fatal[code].counter);
 		status = fatal[code].status;
 	}
-	hca_requester_fail(hca, qp, status, pkt->syndrome);
+	hca_requester_fail(fn, qp, status, pkt->syndrome);
 }
 
-static void aeth(struct qhca_hca *hca, struct hca_qp *qp,
+static void aeth(struct hca_fn *fn, struct hca_qp *qp,
 		 const struct hca_pkt *pkt)
 {
 	uint8_t syndrome = pkt->syndrome & 0x7f;
 
 	if (syndrome >> 5)
-		hca_trace(hca, QHCA_TRACE_RX_NAK, qp->qpn, syndrome, pkt->psn,
+		hca_trace(fn, QHCA_TRACE_RX_NAK, qp->qpn, syndrome, pkt->psn,
 			  0);
 	switch (syndrome & HCA_AETH_TYPE) {
 	case HCA_AETH_ACK:
-		hca_count(hca, QHCA_CNT_rx_acks);
-		acknowledge(hca, qp, hca_psn_add(pkt->psn, 1));
+		hca_count(fn, QHCA_CNT_rx_acks);
+		acknowledge(fn, qp, hca_psn_add(pkt->psn, 1));
 		break;
 	case HCA_AETH_RNR:
-		rnr_nak(hca, qp, pkt);
+		rnr_nak(fn, qp, pkt);
 		break;
 	case HCA_AETH_NAK:
-		nak(hca, qp, pkt);
+		nak(fn, qp, pkt);
 		break;
 	default:
-		if (acknowledge(hca, qp, pkt->psn))
-			hca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR,
+		if (acknowledge(fn, qp, pkt->psn))
+			hca_requester_fail(fn, qp, QHCA_WC_BAD_RESP_ERR,
 					   syndrome);
 		break;
 	}
 }
 
 /* The WQE that answers are for: sq_ci, read again if it is not at hand. */
-static struct hca_swqe *answered(struct qhca_hca *hca, struct hca_qp *qp)
+static struct hca_swqe *answered(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_swqe *w = &qp->ack;
 
 	if ((!w->valid || w->num != qp->sq_ci) &&
-	    hca_swqe_fetch(hca, qp, qp->sq_ci, w))
+	    hca_swqe_fetch(fn, qp, qp->sq_ci, w))
 		w->error = QHCA_WC_LOC_QP_OP_ERR;
 	/* what is malformed was not sent: the ring changed under us */
 	if (!w->error)
 		return w;
-	hca_qp_error_event(hca, qp, QHCA_EVENT_QP_FATAL);
+	hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 	return NULL;
 }
 
@@ -180,7 +180,7 @@ static bool answer_fits(const struct hca_qp *qp, const struct hca_swqe *w,
 }
 
 /* The bytes of the answer, if it has any, to where the WQE wants them. */
-static enum hca_mem_status scatter(struct qhca_hca *hca,
+static enum hca_mem_status scatter(struct hca_fn *fn,
 				   const struct hca_qp *qp,
 				   struct hca_swqe *w,
 				   const struct hca_pkt *pkt, uint32_t offset)
@@ -190,10 +190,10 @@ static enum hca_mem_status scatter(struct qhca_hca *hca,
 	if (w->kind & HCA_WK_PLACE)
 		return HCA_MEM_OK;
 	if (pkt->op != HCA_OP_ATOMIC_ACK)
-		return hca_swqe_scatter(hca, qp, w, offset, pkt->payload,
+		return hca_swqe_scatter(fn, qp, w, offset, pkt->payload,
 					pkt->payload_len);
 	put_le64(value, pkt->orig);
-	return hca_swqe_scatter(hca, qp, w, 0, value, sizeof(value));
+	return hca_swqe_scatter(fn, qp, w, 0, value, sizeof(value));
 }
 
 /*
@@ -202,13 +202,13 @@ static enum hca_mem_status scatter(struct qhca_hca *hca,
  * vain: those of one response may otherwise be used up, a lost frame at a
  * time, while pages come and go.
  */
-static void scatter_fault(struct qhca_hca *hca, struct hca_qp *qp,
+static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 			  const struct hca_swqe *w, uint32_t offset)
 {
 	qp->s_retry = qp->sw.retry_cnt;
-	hca_fault_raise(hca, qp, QHCA_FAULT_SCATTER, offset,
+	hca_fault_raise(fn, qp, QHCA_FAULT_SCATTER, offset,
 			w->length - offset);
-	hca_requester_park(hca, qp);
+	hca_requester_park(fn, qp);
 }
 
 /* Is @pkt the responder's word that it will not answer what is waited for? */
@@ -222,23 +222,23 @@ static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
  * An ACK of what is acknowledged already ends an RNR wait: the responder's page
  * is there (hardware.rst, Unsolicited ACK).
  */
-static void unsolicited_ack(struct qhca_hca *hca, struct hca_qp *qp,
+static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct hca_pkt *pkt)
 {
 	if (!(qp->s_flags & HCA_SF_RNR_WAIT) ||
-	    !hca_fault_unsolicited(hca) || pkt->op != HCA_OP_ACK ||
+	    !hca_fault_unsolicited(fn) || pkt->op != HCA_OP_ACK ||
 	    (pkt->syndrome & HCA_AETH_TYPE) != HCA_AETH_ACK ||
 	    hca_psn_add(pkt->psn, 1) != qp->s_una)
 		return;
-	hca_count(hca, QHCA_CNT_rx_unsolicited_acks);
+	hca_count(fn, QHCA_CNT_rx_unsolicited_acks);
 	qp->s_flags &= ~HCA_SF_RNR_WAIT;
-	hca_sched_timer_stop(hca, qp->qpn);
-	hca_requester_rewind(hca, qp);
-	hca_requester_rearm(hca, qp);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+	hca_sched_timer_stop(fn, qp->qpn);
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }
 
-static void data(struct qhca_hca *hca, struct hca_qp *qp,
+static void data(struct hca_fn *fn, struct hca_qp *qp,
 		 const struct hca_pkt *pkt)
 {
 	enum hca_mem_status status;
@@ -246,47 +246,47 @@ static void data(struct qhca_hca *hca, struct hca_qp *qp,
 	uint32_t offset = 0;
 
 	/* a response answers all that came before it */
-	if (!acknowledge(hca, qp, pkt->psn))
+	if (!acknowledge(fn, qp, pkt->psn))
 		return;
-	w = answered(hca, qp);
+	w = answered(fn, qp);
 	if (!w)
 		return;
 	if (!answer_fits(qp, w, pkt, &offset)) {
-		hca_requester_fail(hca, qp, QHCA_WC_BAD_RESP_ERR, 0);
+		hca_requester_fail(fn, qp, QHCA_WC_BAD_RESP_ERR, 0);
 		return;
 	}
-	status = scatter(hca, qp, w, pkt, offset);
+	status = scatter(fn, qp, w, pkt, offset);
 	if (status == HCA_MEM_FAULT) {
-		scatter_fault(hca, qp, w, offset);
+		scatter_fault(fn, qp, w, offset);
 		return;
 	}
 	if (status != HCA_MEM_OK) {
-		hca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+		hca_requester_fail(fn, qp, QHCA_WC_LOC_PROT_ERR, 0);
 		return;
 	}
 	qp->s_una = hca_psn_add(qp->s_una, 1);
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
 	qp->s_flags &= ~HCA_SF_WENT_BACK;
-	hca_requester_retire(hca, qp, qp->s_una);
-	progressed(hca, qp);
+	hca_requester_retire(fn, qp, qp->s_una);
+	progressed(fn, qp);
 }
 
-void hca_response_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_response_rx(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt)
 {
 	if (!hca_qp_is_reliable(qp) || !qp->sq_depth)
 		return;
 	if (!hca_psn_in(pkt->psn, qp->s_una, qp->s_max)) {
-		unsolicited_ack(hca, qp, pkt);
+		unsolicited_ack(fn, qp, pkt);
 		return;
 	}
 	if (qp->f_state & HCA_FS_SCATTER && !is_refusal(qp, pkt)) {
-		hca_fault_coalesce(hca);
+		hca_fault_coalesce(fn);
 		return;
 	}
 	if (pkt->op == HCA_OP_ACK)
-		aeth(hca, qp, pkt);
+		aeth(fn, qp, pkt);
 	else
-		data(hca, qp, pkt);
+		data(fn, qp, pkt);
 }

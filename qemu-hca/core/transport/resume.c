@@ -4,24 +4,24 @@
  */
 #include "transport/transport.h"
 
-static void count_latency(struct qhca_hca *hca, uint64_t ns)
+static void count_latency(struct hca_fn *fn, uint64_t ns)
 {
 	enum qhca_counter bin = QHCA_CNT_fault_us_16;
 	uint64_t limit = 16000;
 
 	for (; bin < QHCA_CNT_fault_us_more && ns > limit; limit *= 4)
 		bin++;
-	hca_count(hca, bin);
+	hca_count(fn, bin);
 }
 
-static void resume_responder(struct qhca_hca *hca, struct hca_qp *qp, bool ok)
+static void resume_responder(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 {
 	uint8_t was = qp->f_state;
 	enum qhca_fault_cause cause =
 		hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]);
 
 	qp->f_state &= ~(HCA_FS_RESP | HCA_FS_READ | HCA_FS_NAKED);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_RESPOND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	if (!ok && !hca_qp_is_reliable(qp)) {
 		/* the packet is gone; the next that wants the page meets it */
 		qp->f_state |= HCA_FS_RESP_BAD;
@@ -29,31 +29,31 @@ static void resume_responder(struct qhca_hca *hca, struct hca_qp *qp, bool ok)
 	}
 	if (!ok) {
 		if (cause == QHCA_FAULT_RDMA_R)
-			hca_reply_fault_failed(hca, qp);
+			hca_reply_fault_failed(fn, qp);
 		else
-			hca_request_fault_failed(hca, qp, cause);
+			hca_request_fault_failed(fn, qp, cause);
 		return;
 	}
-	if (was & HCA_FS_NAKED && hca_fault_unsolicited(hca))
+	if (was & HCA_FS_NAKED && hca_fault_unsolicited(fn))
 		qp->r_flags |= HCA_RF_UNSOLICITED;
 }
 
-static void resume_requester(struct qhca_hca *hca, struct hca_qp *qp, bool ok)
+static void resume_requester(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 {
 	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_REQ];
 
 	qp->f_state &= ~(HCA_FS_REQ | HCA_FS_SCATTER);
-	hca_sched_work(hca, qp->qpn, HCA_WORK_SEND);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 	if (!ok && hca_fault_cause(f) == QHCA_FAULT_SCATTER) {
-		hca_requester_fail(hca, qp, QHCA_WC_LOC_PROT_ERR, 0);
+		hca_requester_fail(fn, qp, QHCA_WC_LOC_PROT_ERR, 0);
 		return;
 	}
 	if (!ok && qp->state != QHCA_QPS_SQE)
 		qp->f_state |= HCA_FS_REQ_BAD;
-	hca_requester_rearm(hca, qp);
+	hca_requester_rearm(fn, qp);
 }
 
-enum qhca_cmd_status hca_cmd_fault_resume(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	enum hca_fault_dir dir = ctx->index & HCA_FAULT_TOKEN_DIR ? HCA_FAULT_DIR_REQ :
@@ -64,19 +64,19 @@ enum qhca_cmd_status hca_cmd_fault_resume(struct qhca_hca *hca,
 
 	if (!ok && ctx->param != QHCA_RESUME_FAIL)
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
-	qp = hca_qp_get(hca, ctx->index & HCA_FAULT_TOKEN_QPN);
+	qp = hca_qp_get(fn, ctx->index & HCA_FAULT_TOKEN_QPN);
 	if (!qp)
 		return QHCA_CMD_BAD_INDEX;
 	if (!hca_fault_waits(qp, dir) || qp->fault[dir].token != ctx->index)
 		return QHCA_CMD_BAD_INDEX;
-	ns = hca->now - qp->fault[dir].time;
-	count_latency(hca, ns);
-	hca_count(hca, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
-	hca_trace(hca, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
-	hca_qp_dirty(hca, qp);
+	ns = fn->hca->now - qp->fault[dir].time;
+	count_latency(fn, ns);
+	hca_count(fn, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
+	hca_trace(fn, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
+	hca_qp_dirty(fn, qp);
 	if (dir == HCA_FAULT_DIR_REQ)
-		resume_requester(hca, qp, ok);
+		resume_requester(fn, qp, ok);
 	else
-		resume_responder(hca, qp, ok);
+		resume_responder(fn, qp, ok);
 	return QHCA_CMD_OK;
 }

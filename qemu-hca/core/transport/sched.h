@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct qhca_hca;
+struct hca_fn;
 
 /* hca_qpslot.work */
 #define HCA_WORK_SEND		0x01u	/* send queue: doorbell, ACK, timer */
@@ -36,20 +36,20 @@ struct hca_sched {
 	bool was_blocked;
 };
 
-bool hca_sched_init(struct qhca_hca *hca, uint32_t num_slots);
-void hca_sched_fini(struct qhca_hca *hca);
+bool hca_sched_init(struct hca_fn *fn, uint32_t num_slots);
+void hca_sched_fini(struct hca_fn *fn);
 
 /* ---- for the transport */
-void hca_sched_work(struct qhca_hca *hca, uint32_t qpn, uint8_t work);
-void hca_sched_timer(struct qhca_hca *hca, uint32_t qpn, uint64_t deadline);
-void hca_sched_timer_stop(struct qhca_hca *hca, uint32_t qpn);
+void hca_sched_work(struct hca_fn *fn, uint32_t qpn, uint8_t work);
+void hca_sched_timer(struct hca_fn *fn, uint32_t qpn, uint64_t deadline);
+void hca_sched_timer_stop(struct hca_fn *fn, uint32_t qpn);
 /* When the timer at place @pos of the heap is due. */
-uint64_t hca_sched_due(const struct qhca_hca *hca, uint32_t pos);
+uint64_t hca_sched_due(const struct hca_fn *fn, uint32_t pos);
 /* As many of those that are due as there can be turns in a round. */
-void hca_sched_expire(struct qhca_hca *hca, unsigned int budget);
+void hca_sched_expire(struct hca_fn *fn, unsigned int budget);
 /* The QP whose turn it is. */
-uint32_t hca_sched_pop(struct qhca_hca *hca);
+uint32_t hca_sched_pop(struct hca_fn *fn);
 /* The QP is gone, or as new: no timer, no work, nothing known of it. */
-void hca_sched_forget(struct qhca_hca *hca, uint32_t qpn);
+void hca_sched_forget(struct hca_fn *fn, uint32_t qpn);
 
 #endif /* HCA_CORE_SCHED_H */

@@ -8,21 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct qhca_hca;
+struct hca_fn;
 
 /* A write to QHCA_DB_SQ.  O(1), no DMA; counts what it ignores. */
-void hca_sched_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t qpn,
+void hca_sched_doorbell(struct hca_fn *fn, uint32_t page, uint32_t qpn,
 			uint32_t pi);
 
 /* Serve due timers and queued QPs; returns packets (or like work) spent. */
-unsigned int hca_sched_run(struct qhca_hca *hca, unsigned int budget);
+unsigned int hca_sched_run(struct hca_fn *fn, unsigned int budget);
 
 /*
  * Is a QP queued or its timer due (and could it run: nothing runs while the wire is
  * blocked)?
  */
-bool hca_sched_pending(const struct qhca_hca *hca);
+bool hca_sched_pending(const struct hca_fn *fn);
 /* Of the timer (or end of lingering) due first, ns; QHCA_NEVER. */
-uint64_t hca_sched_deadline(const struct qhca_hca *hca);
+uint64_t hca_sched_deadline(const struct hca_fn *fn);
 
 #endif /* HCA_CORE_SERVE_H */

@@ -44,23 +44,23 @@
 /* ---- context.c */
 
 /* Decode the software part of @qp->sw, checking all of it; false: not sane. */
-bool hca_qp_load_sw(struct qhca_hca *hca, struct hca_qp *qp);
+bool hca_qp_load_sw(struct hca_fn *fn, struct hca_qp *qp);
 
 /* ---- qp.c */
 
-void hca_qp_set_state(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_qp_set_state(struct hca_fn *fn, struct hca_qp *qp,
 		      enum qhca_qp_state state);
 /* To ERR: timers stop, both queues will be flushed. */
-void hca_qp_error(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_qp_error(struct hca_fn *fn, struct hca_qp *qp);
 /* To ERR with an asynchronous event. */
-void hca_qp_error_event(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_qp_error_event(struct hca_fn *fn, struct hca_qp *qp,
 			enum qhca_event event);
 
 /* Write record.sq_active. */
-void hca_qp_set_active(struct qhca_hca *hca, struct hca_qp *qp, bool on);
+void hca_qp_set_active(struct hca_fn *fn, struct hca_qp *qp, bool on);
 /* Take over record.sq_pi or .rq_pi if it is sane; true: it moved. */
-bool hca_qp_refetch_sq(struct qhca_hca *hca, struct hca_qp *qp);
-bool hca_qp_refetch_rq(struct qhca_hca *hca, struct hca_qp *qp);
+bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp);
+bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp);
 
 struct hca_send_wc {
 	uint64_t wr_id;
@@ -70,14 +70,14 @@ struct hca_send_wc {
 	uint8_t opcode;
 	uint8_t status;			/* enum qhca_wc_status */
 };
-void hca_complete_send(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct hca_send_wc *wc);
 /*
  * Complete the receive WQE in progress.  @cqe: byte_len, opcode, status, flags
  * and what is particular to the message; this fills in the rest and lets the
  * WQE go.  If it is of an XRC SRQ that is gone there is nobody to tell.
  */
-void hca_complete_recv(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		       struct qhca_cqe *cqe);
 
 /* ---- receive queues */
@@ -91,13 +91,13 @@ enum hca_take {
  * Make @qp->rwqe the receive WQE in progress, taking one from the RQ or SRQ if
  * none is held.
  */
-enum hca_take hca_take_rwqe(struct qhca_hca *hca, struct hca_qp *qp);
+enum hca_take hca_take_rwqe(struct hca_fn *fn, struct hca_qp *qp);
 
 /* srq.c: take the list's head for @qp. */
-enum hca_take hca_srq_take(struct qhca_hca *hca, uint32_t srqn,
+enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
 			   struct hca_rwqe *w);
 /* Re-read slot @slot that was taken. */
-enum hca_take hca_srq_reread(struct qhca_hca *hca, uint32_t srqn,
+enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
 			     uint32_t slot, struct hca_rwqe *w);
 
 /*
@@ -111,16 +111,16 @@ struct hca_xsrq {
 	uint64_t handle;		/* of its completions */
 };
 /* false: no XRC SRQ of this number, or not one of domain @xrcd. */
-bool hca_srq_xrc(struct qhca_hca *hca, uint32_t srqn, uint32_t xrcd,
+bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
 		 struct hca_xsrq *x);
 /* The SRQ of @token; false: it is gone. */
-bool hca_srq_xrc_again(struct qhca_hca *hca, uint32_t token, uint32_t xrcd,
+bool hca_srq_xrc_again(struct hca_fn *fn, uint32_t token, uint32_t xrcd,
 		       struct hca_xsrq *x);
 
 /* ---- flush.c */
 
 /* Complete WQEs with WR_FLUSH_ERR; returns how many.  *more: some are left. */
-unsigned int hca_qp_flush(struct qhca_hca *hca, struct hca_qp *qp,
+unsigned int hca_qp_flush(struct hca_fn *fn, struct hca_qp *qp,
 			  unsigned int budget, bool *more);
 
 static inline uint8_t hca_service(const struct hca_qp *qp)
@@ -145,49 +145,49 @@ enum hca_send_stop {
 	HCA_SEND_BUDGET,
 };
 /* Send from the cursor on, any QP type; adds what it sends to *spent. */
-enum hca_send_stop hca_requester_run(struct qhca_hca *hca,
+enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 				     struct hca_qp *qp, unsigned int budget,
 				     unsigned int *spent);
 /* The timer of @qp fired. */
-void hca_requester_timer(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp);
 /*
  * Go back to s_una and send again, which uses up a retry; with none left the
  * oldest WQE fails.
  */
-void hca_requester_retry(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp);
 /* Is the SQ one that may send now? */
 bool hca_requester_may_run(const struct hca_qp *qp);
 /* Go back to the oldest PSN not acknowledged. */
-void hca_requester_rewind(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp);
 /*
  * Complete send WQE sq_ci with an error.  RC: to ERR; UC, UD: to SQE.
  */
-void hca_requester_fail(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 			uint8_t status, uint32_t syndrome);
 /* Complete, in order, WQEs from sq_ci on whose PSNs are all before s_una. */
-void hca_requester_retire(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto);
 /* What answers PSN s_una met a page fault: nothing is taken or sent from there. */
-void hca_requester_park(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
-void hca_requester_rearm(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
 
 /* ---- packets in, by kind; @qp is live and of the packet's service */
 
-void hca_response_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_response_rx(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt);
-void hca_request_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct hca_pkt *pkt);
-void hca_uc_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_uc_rx(struct hca_fn *fn, struct hca_qp *qp,
 	       const struct hca_pkt *pkt);
-void hca_datagram_rx(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_pkt *pkt,
 		     const struct hca_rx_info *info);
 
 /* ---- reply.c */
 
 /* Send what the responder owes; false: link full or budget spent. */
-bool hca_reply_run(struct qhca_hca *hca, struct hca_qp *qp,
+bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		   unsigned int budget, unsigned int *spent);
 
 /* ---- responder.c: executing one request that is next in order */
@@ -202,15 +202,15 @@ enum hca_verdict {
 	HCA_V_FAULT_AGAIN,		/* ... and the responder waits already */
 };
 /* PSN and state have been checked; on ACCEPT r_psn has moved on. */
-enum hca_verdict hca_request_execute(struct qhca_hca *hca,
+enum hca_verdict hca_request_execute(struct hca_fn *fn,
 				     struct hca_qp *qp,
 				     const struct hca_pkt *pkt);
 
 /* ---- a page fault was resumed as failed: the access is refused */
 
-void hca_request_fault_failed(struct qhca_hca *hca, struct hca_qp *qp,
+void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause);
-void hca_reply_fault_failed(struct qhca_hca *hca, struct hca_qp *qp);
+void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp);
 
 /* ---- datagram.c */
 
@@ -218,7 +218,7 @@ void hca_reply_fault_failed(struct qhca_hca *hca, struct hca_qp *qp);
  * Address and DETH of a datagram WQE; false: no source GID, or one of another
  * family than the destination.
  */
-bool hca_datagram_address(struct qhca_hca *hca, const struct hca_qp *qp,
+bool hca_datagram_address(struct hca_fn *fn, const struct hca_qp *qp,
 			  const struct hca_swqe *w, struct hca_path *path,
 			  struct hca_pkt *pkt);
 
@@ -227,15 +227,15 @@ bool hca_datagram_address(struct qhca_hca *hca, const struct hca_qp *qp,
  * which @dropped counts.  take: false if there is no receive WQE that holds it;
  * scatter: false if its memory may not be written, or is not there.
  */
-bool hca_datagram_take(struct qhca_hca *hca, struct hca_qp *qp, uint32_t len,
+bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 		       enum qhca_counter dropped);
-bool hca_datagram_scatter(struct qhca_hca *hca, struct hca_qp *qp,
+bool hca_datagram_scatter(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t offset, const void *data, uint32_t len);
 
 /* ---- raw.c */
 
 /* A frame for raw packet QP @qpn, which exists; dropped if it takes none now. */
-void hca_raw_rx(struct qhca_hca *hca, uint32_t qpn, const uint8_t *frame,
+void hca_raw_rx(struct hca_fn *fn, uint32_t qpn, const uint8_t *frame,
 		size_t len);
 
 #endif /* HCA_CORE_TRANSPORT_H */

@@ -5,23 +5,23 @@
 #define RXD_SIZE	((uint32_t)sizeof(struct qhca_eth_rxd))
 #define RXC_SIZE	((uint32_t)sizeof(struct qhca_eth_rxc))
 
-void hca_eth_reset(struct qhca_hca *hca)
+void hca_eth_reset(struct hca_fn *fn)
 {
-	memset(&hca->eth, 0, sizeof(hca->eth));
+	memset(&fn->eth, 0, sizeof(fn->eth));
 }
 
-static struct hca_ethq *queue_get(struct qhca_hca *hca, uint64_t number)
+static struct hca_ethq *queue_get(struct hca_fn *fn, uint64_t number)
 {
-	if (number >= HCA_NUM_ETH_QUEUES || !hca->eth.queue[number].live)
+	if (number >= HCA_NUM_ETH_QUEUES || !fn->eth.queue[number].live)
 		return NULL;
-	return &hca->eth.queue[number];
+	return &fn->eth.queue[number];
 }
 
-static void interrupt(struct qhca_hca *hca, struct hca_ethq *q)
+static void interrupt(struct hca_fn *fn, struct hca_ethq *q)
 {
 	q->armed = false;
-	hca_count(hca, QHCA_CNT_interrupts);
-	hca->ops.raise_irq(hca->host, q->vector);
+	hca_count(fn, QHCA_CNT_interrupts);
+	fn->hca->ops.raise_irq(fn->hca->host, q->vector);
 }
 
 /* ------------------------------------------------------------------------
@@ -44,12 +44,12 @@ enum take {
 	TAKE_STOP,			/* the ring cannot be read */
 };
 
-static int read_txd(struct qhca_hca *hca, const struct hca_ethq *q,
+static int read_txd(struct hca_fn *fn, const struct hca_ethq *q,
 		    uint32_t index, struct qhca_eth_txd *txd)
 {
 	uint32_t slot = index & ((1u << q->log_tx) - 1);
 
-	return hca_dma_read(hca, q->tx_base + slot * TXD_SIZE, txd,
+	return hca_dma_read(fn, q->tx_base + slot * TXD_SIZE, txd,
 			    sizeof(*txd));
 }
 
@@ -62,7 +62,7 @@ static void frame_first(struct frame *f, const struct qhca_eth_txd *txd)
 }
 
 /* Gather the descriptors of the frame at tx_ci, up to its EOP. */
-static enum take take_frame(struct qhca_hca *hca, const struct hca_ethq *q,
+static enum take take_frame(struct hca_fn *fn, const struct hca_ethq *q,
 			    struct frame *f)
 {
 	struct qhca_eth_txd txd;
@@ -72,7 +72,7 @@ static enum take take_frame(struct qhca_hca *hca, const struct hca_ethq *q,
 	for (f->num = 0, f->len = 0; q->tx_ci + f->num != q->tx_pi;) {
 		if (f->num == QHCA_MAX_TX_FRAGS)
 			return TAKE_BAD;
-		if (read_txd(hca, q, q->tx_ci + f->num, &txd))
+		if (read_txd(fn, q, q->tx_ci + f->num, &txd))
 			return TAKE_STOP;
 		if (f->num == 0)
 			frame_first(f, &txd);
@@ -90,14 +90,14 @@ static enum take take_frame(struct qhca_hca *hca, const struct hca_ethq *q,
 }
 
 /* Drop descriptors up to and including the next EOP, as far as posted. */
-static void skip_frame(struct qhca_hca *hca, struct hca_ethq *q)
+static void skip_frame(struct hca_fn *fn, struct hca_ethq *q)
 {
 	struct qhca_eth_txd txd;
 	unsigned int n;
 
 	q->skip = true;
 	for (n = 0; n < QHCA_MAX_TX_FRAGS && q->tx_ci != q->tx_pi; n++) {
-		if (read_txd(hca, q, q->tx_ci, &txd)) {
+		if (read_txd(fn, q, q->tx_ci, &txd)) {
 			q->stopped = true;
 			return;
 		}
@@ -109,10 +109,10 @@ static void skip_frame(struct qhca_hca *hca, struct hca_ethq *q)
 	}
 }
 
-static bool frame_valid(const struct qhca_hca *hca, const struct frame *f)
+static bool frame_valid(const struct hca_fn *fn, const struct frame *f)
 {
 	if (f->len < HCA_ETH_HLEN ||
-	    f->len > hca->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN ||
+	    f->len > fn->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN ||
 	    f->flags & QHCA_TXD_TSO)
 		return false;
 	return !(f->flags & QHCA_TXD_CSUM) ||
@@ -120,24 +120,24 @@ static bool frame_valid(const struct qhca_hca *hca, const struct frame *f)
 }
 
 /* Read the fragments to @p; -1: one cannot be read. */
-static int gather(struct qhca_hca *hca, const struct frame *f, uint8_t *p)
+static int gather(struct hca_fn *fn, const struct frame *f, uint8_t *p)
 {
 	unsigned int i;
 
 	for (i = 0; i < f->num; p += f->frag[i].len, i++)
 		if (f->frag[i].len &&
-		    hca_dma_read(hca, f->frag[i].addr, p, f->frag[i].len))
+		    hca_dma_read(fn, f->frag[i].addr, p, f->frag[i].len))
 			return -1;
 	return 0;
 }
 
-static void complete_csum(const struct qhca_hca *hca, const struct frame *f,
+static void complete_csum(const struct hca_fn *fn, const struct frame *f,
 			  uint8_t *p)
 {
 	uint16_t sum;
 
 	if (!(f->flags & QHCA_TXD_CSUM) ||
-	    !(hca->features & QHCA_FEAT_ETH_CSUM))
+	    !(fn->features & QHCA_FEAT_ETH_CSUM))
 		return;
 	sum = hca_csum_fold(hca_csum_add(0, p + f->csum_start,
 					 f->len - f->csum_start));
@@ -148,15 +148,15 @@ static void complete_csum(const struct qhca_hca *hca, const struct frame *f,
  * Build the frame in @room of the link's.  The payload goes straight to its
  * place; only the two addresses move when a tag is inserted.
  */
-static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
+static int build(struct hca_fn *fn, const struct frame *f, uint8_t *room,
 		 size_t *len)
 {
 	bool tag = f->flags & QHCA_TXD_VLAN;
 	uint8_t *p = room + (tag ? HCA_VLAN_HLEN : 0);
 
-	if (gather(hca, f, p))
+	if (gather(fn, f, p))
 		return -1;
-	complete_csum(hca, f, p);
+	complete_csum(fn, f, p);
 	*len = f->len;
 	if (tag) {
 		memmove(room, p, 12);
@@ -171,18 +171,18 @@ static int build(struct qhca_hca *hca, const struct frame *f, uint8_t *room,
 	return 0;
 }
 
-static void send_frame(struct qhca_hca *hca, const struct frame *f,
+static void send_frame(struct hca_fn *fn, const struct frame *f,
 		       uint8_t *room)
 {
 	size_t len;
 
-	if (build(hca, f, room, &len)) {
-		hca_count(hca, QHCA_CNT_eth_tx_errors);
+	if (build(fn, f, room, &len)) {
+		hca_count(fn, QHCA_CNT_eth_tx_errors);
 		return;
 	}
-	hca->ops.tx_commit(hca->host, len);
-	hca_count(hca, QHCA_CNT_eth_tx_packets);
-	hca_count_n(hca, QHCA_CNT_eth_tx_bytes, len);
+	fn->hca->ops.tx_commit(fn->hca->host, len);
+	hca_count(fn, QHCA_CNT_eth_tx_packets);
+	hca_count_n(fn, QHCA_CNT_eth_tx_bytes, len);
 }
 
 /* The transmit side is dead until the queue is destroyed. */
@@ -200,7 +200,7 @@ static size_t room_for(const struct frame *f)
 }
 
 /* Take one frame from the ring; false: nothing to do now. */
-static bool tx_one(struct qhca_hca *hca, struct hca_ethq *q)
+static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 {
 	struct frame f;
 	uint8_t *room;
@@ -208,76 +208,76 @@ static bool tx_one(struct qhca_hca *hca, struct hca_ethq *q)
 	if (q->stopped || q->tx_ci == q->tx_pi)
 		return false;
 	if (q->skip) {
-		skip_frame(hca, q);
+		skip_frame(fn, q);
 		return true;
 	}
-	switch (take_frame(hca, q, &f)) {
+	switch (take_frame(fn, q, &f)) {
 	case TAKE_WAIT:
 		q->partial = true;
 		return false;
 	case TAKE_STOP:
 		return stop(q);
 	case TAKE_BAD:
-		hca_count(hca, QHCA_CNT_eth_tx_errors);
-		skip_frame(hca, q);
+		hca_count(fn, QHCA_CNT_eth_tx_errors);
+		skip_frame(fn, q);
 		return true;
 	case TAKE_OK:
 		break;
 	}
-	if (!frame_valid(hca, &f)) {
-		hca_count(hca, QHCA_CNT_eth_tx_errors);
-	} else if (hca->link_up) {
-		room = hca->ops.tx_reserve(hca->host, room_for(&f));
+	if (!frame_valid(fn, &f)) {
+		hca_count(fn, QHCA_CNT_eth_tx_errors);
+	} else if (fn->hca->link_up) {
+		room = fn->hca->ops.tx_reserve(fn->hca->host, room_for(&f));
 		if (!room) {
-			hca->wire.tx_blocked = true;
+			fn->hca->wire.tx_blocked = true;
 			return false;
 		}
-		send_frame(hca, &f, room);
+		send_frame(fn, &f, room);
 	}
 	q->tx_ci += f.num;
 	return true;
 }
 
 /* Publish tx_ci, then interrupt who waits for it. */
-static void tx_tell(struct qhca_hca *hca, struct hca_ethq *q)
+static void tx_tell(struct hca_fn *fn, struct hca_ethq *q)
 {
 	uint8_t raw[4];
 
 	if (q->tx_ci == q->tx_ci_told)
 		return;
 	put_le32(raw, q->tx_ci);
-	if (hca_dma_write_release(hca, q->rec_base +
+	if (hca_dma_write_release(fn, q->rec_base +
 				  offsetof(struct qhca_eth_record, tx_ci),
 				  raw, sizeof(raw)))
 		q->stopped = true;
 	q->tx_ci_told = q->tx_ci;
 	if (q->armed)
-		interrupt(hca, q);
+		interrupt(fn, q);
 }
 
-unsigned int hca_eth_run(struct qhca_hca *hca, unsigned int budget)
+unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 {
 	unsigned int done = 0, i;
 
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
-		struct hca_ethq *q = &hca->eth.queue[i];
+		struct hca_ethq *q = &fn->eth.queue[i];
 
 		if (!q->live)
 			continue;
-		while (done < budget && !hca->wire.tx_blocked &&
-		       !q->partial && tx_one(hca, q))
+		while (done < budget && !fn->hca->wire.tx_blocked &&
+		       !q->partial && tx_one(fn, q))
 			done++;
-		tx_tell(hca, q);
+		tx_tell(fn, q);
 	}
 	return done;
 }
 
-bool hca_eth_pending(const struct qhca_hca *hca)
+bool hca_eth_pending(const struct hca_fn *fn)
 {
 	unsigned int i;
 
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
-		const struct hca_ethq *q = &hca->eth.queue[i];
+		const struct hca_ethq *q = &fn->eth.queue[i];
 
 		if (q->live && !q->stopped && !q->partial &&
 		    q->tx_ci != q->tx_pi)
@@ -289,24 +289,24 @@ bool hca_eth_pending(const struct qhca_hca *hca)
 /* ------------------------------------------------------------------------
  * Receive
  */
-static bool mac_wanted(const struct qhca_hca *hca, const uint8_t *mac)
+static bool mac_wanted(const struct hca_fn *fn, const uint8_t *mac)
 {
 	static const uint8_t broadcast[6] = {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 	};
-	uint32_t flags = hca->port.rx_flags, i;
+	uint32_t flags = fn->port.rx_flags, i;
 
 	if (!(flags & QHCA_RX_ENABLE))
 		return false;
 	if (flags & QHCA_RX_PROMISC || !memcmp(mac, broadcast, 6) ||
-	    !memcmp(mac, hca->port.mac, 6))
+	    !memcmp(mac, fn->port.mac, 6))
 		return true;
 	if (!(mac[0] & 1))
 		return false;
 	if (flags & QHCA_RX_ALLMULTI)
 		return true;
-	for (i = 0; i < hca->eth.num_mcast; i++)
-		if (!memcmp(mac, hca->eth.mcast[i], 6))
+	for (i = 0; i < fn->eth.num_mcast; i++)
+		if (!memcmp(mac, fn->eth.mcast[i], 6))
 			return true;
 	return false;
 }
@@ -354,7 +354,7 @@ static bool ipv6_csum_ok(const uint8_t *ip, size_t room)
 }
 
 /* Was the transport's checksum verified?  One 802.1Q tag is looked through. */
-static bool rx_csum_ok(const struct qhca_hca *hca, const uint8_t *frame,
+static bool rx_csum_ok(const struct hca_fn *fn, const uint8_t *frame,
 		       size_t len, uint16_t *vlan)
 {
 	size_t off = HCA_ETH_HLEN;
@@ -366,7 +366,7 @@ static bool rx_csum_ok(const struct qhca_hca *hca, const uint8_t *frame,
 		type = get_be16(frame + 16);
 		off += HCA_VLAN_HLEN;
 	}
-	if (!(hca->features & QHCA_FEAT_ETH_CSUM))
+	if (!(fn->features & QHCA_FEAT_ETH_CSUM))
 		return false;
 	if (type == HCA_ETHERTYPE_IPV4)
 		return ipv4_csum_ok(frame + off, len - off);
@@ -375,14 +375,14 @@ static bool rx_csum_ok(const struct qhca_hca *hca, const uint8_t *frame,
 }
 
 /* Is a buffer posted?  Looks at the record before it says no. */
-static bool have_buffer(struct qhca_hca *hca, struct hca_ethq *q)
+static bool have_buffer(struct hca_fn *fn, struct hca_ethq *q)
 {
 	uint8_t raw[4];
 	uint32_t pi;
 
 	if (q->rx_pi != q->rx_ci)
 		return true;
-	if (hca_dma_read(hca, q->rec_base, raw, sizeof(raw)))
+	if (hca_dma_read(fn, q->rec_base, raw, sizeof(raw)))
 		return false;
 	pi = get_le32(raw);
 	if (pi - q->rx_ci > 1u << q->log_rx)
@@ -392,7 +392,7 @@ static bool have_buffer(struct qhca_hca *hca, struct hca_ethq *q)
 }
 
 /* Put the frame into the next buffer and complete it.  -1: lost. */
-static int rx_store(struct qhca_hca *hca, struct hca_ethq *q,
+static int rx_store(struct hca_fn *fn, struct hca_ethq *q,
 		    const uint8_t *frame, size_t len)
 {
 	uint32_t slot = q->rx_ci & ((1u << q->log_rx) - 1), room, flags = 0;
@@ -400,16 +400,16 @@ static int rx_store(struct qhca_hca *hca, struct hca_ethq *q,
 	struct qhca_eth_rxd rxd;
 	uint16_t vlan;
 
-	if (hca_dma_read(hca, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
+	if (hca_dma_read(fn, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
 		return -1;
-	if (rx_csum_ok(hca, frame, len, &vlan))
+	if (rx_csum_ok(fn, frame, len, &vlan))
 		flags |= QHCA_RXC_CSUM_OK;
 	room = get_le32(&rxd.len);
 	if (len > room) {
 		len = room;
 		flags |= QHCA_RXC_TRUNC;
 	}
-	if (len && hca_dma_write(hca, get_le64(&rxd.addr), frame, len))
+	if (len && hca_dma_write(fn, get_le64(&rxd.addr), frame, len))
 		return -1;
 	if (!(q->rx_ci >> q->log_rx & 1))
 		flags |= QHCA_RXC_PHASE;
@@ -417,48 +417,51 @@ static int rx_store(struct qhca_hca *hca, struct hca_ethq *q,
 	put_le16(&rxc.index, (uint16_t)slot);
 	put_le16(&rxc.vlan, vlan);
 	put_le32(&rxc.flags, flags);
-	if (hca_dma_write_release(hca, q->rxc_base + slot * RXC_SIZE, &rxc,
+	if (hca_dma_write_release(fn, q->rxc_base + slot * RXC_SIZE, &rxc,
 				  sizeof(rxc)))
 		return -1;
 	q->rx_ci++;
 	return 0;
 }
 
-bool hca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	struct hca_ethq *q = queue_get(hca, 0);
+	struct hca_ethq *q = queue_get(fn, 0);
 
-	if (!q || !mac_wanted(hca, frame)) {
-		hca_count(hca, QHCA_CNT_eth_rx_filtered);
+	if (!q || !mac_wanted(fn, frame)) {
+		hca_count(fn, QHCA_CNT_eth_rx_filtered);
 		return false;
 	}
-	if (!have_buffer(hca, q) || rx_store(hca, q, frame, len)) {
-		hca_count(hca, QHCA_CNT_eth_rx_no_buffer);
+	if (!have_buffer(fn, q) || rx_store(fn, q, frame, len)) {
+		hca_count(fn, QHCA_CNT_eth_rx_no_buffer);
 		return true;
 	}
-	hca_count(hca, QHCA_CNT_eth_rx_packets);
-	hca_count_n(hca, QHCA_CNT_eth_rx_bytes, len);
+	hca_count(fn, QHCA_CNT_eth_rx_packets);
+	hca_count_n(fn, QHCA_CNT_eth_rx_bytes, len);
 	if (q->armed)
-		interrupt(hca, q);
+		interrupt(fn, q);
 	return true;
 }
 
 /* RDMA shares the link: it never waits for Ethernet buffers. */
-bool qhca_can_receive(const struct qhca_hca *hca)
+bool qhca_can_receive(const struct qhca_hca *dev)
 {
-	return hca->link_up && !hca_is_dead(hca);
+	const struct hca *hca = &dev->hca;
+	const struct hca_fn *fn = &dev->pf;
+
+	return hca->link_up && !hca_is_dead(fn);
 }
 
 /* ------------------------------------------------------------------------
  * Doorbells and commands
  */
-void hca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
+void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
 {
-	struct hca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	struct hca_ethq *q = queue_get(fn, value & QHCA_DB_NUMBER);
 	uint32_t pi = (uint32_t)(value >> 32);
 
 	if (!q) {
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	if (pi - q->tx_ci > 1u << q->log_tx) {
@@ -469,23 +472,23 @@ void hca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value)
 	q->partial = false;
 }
 
-void hca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value)
+void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value)
 {
-	struct hca_ethq *q = queue_get(hca, value & QHCA_DB_NUMBER);
+	struct hca_ethq *q = queue_get(fn, value & QHCA_DB_NUMBER);
 	uint32_t seen = (uint32_t)(value >> 32);
 
 	if (!q) {
-		hca_count(hca, QHCA_CNT_doorbells_ignored);
+		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
 	q->armed = QHCA_GET(QHCA_DB_ETH_ARM_RX, seen) == (q->rx_ci & 0xffff) &&
 		   QHCA_GET(QHCA_DB_ETH_ARM_TX, seen) ==
 		   (q->tx_ci_told & 0xffff);
 	if (!q->armed)
-		interrupt(hca, q);
+		interrupt(fn, q);
 }
 
-enum qhca_cmd_status hca_cmd_set_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mcast_list *in = (const void *)ctx->in;
@@ -498,12 +501,12 @@ enum qhca_cmd_status hca_cmd_set_mcast(struct qhca_hca *hca,
 			return hca_cmd_bad(ctx, offsetof(struct qhca_mcast_list,
 							 entry[i]));
 	for (i = 0; i < count; i++)
-		memcpy(hca->eth.mcast[i], in->entry[i].mac, 6);
-	hca->eth.num_mcast = count;
+		memcpy(fn->eth.mcast[i], in->entry[i].mac, 6);
+	fn->eth.num_mcast = count;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_create_ethq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_ethq_config *in = (const void *)ctx->in;
@@ -530,18 +533,18 @@ enum qhca_cmd_status hca_cmd_create_ethq(struct qhca_hca *hca,
 		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_tx));
 	if (q.log_rx > HCA_LIMIT_LOG_ETH_RING)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_rx));
-	if (q.vector >= hca->cfg.num_vectors)
+	if (q.vector >= fn->cfg.num_vectors)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, vector));
-	if (hca->eth.queue[ctx->index].live)
+	if (fn->eth.queue[ctx->index].live)
 		return QHCA_CMD_IN_USE;
-	hca->eth.queue[ctx->index] = q;
+	fn->eth.queue[ctx->index] = q;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_destroy_ethq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_ethq(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
-	struct hca_ethq *q = queue_get(hca, ctx->index);
+	struct hca_ethq *q = queue_get(fn, ctx->index);
 
 	if (!q)
 		return QHCA_CMD_BAD_STATE;

@@ -38,23 +38,23 @@ struct hca_eth {
 	uint8_t mcast[QHCA_MAX_ETH_MCAST][6];
 };
 
-void hca_eth_reset(struct qhca_hca *hca);
+void hca_eth_reset(struct hca_fn *fn);
 /*
  * A frame that was not steered to the transport; false: the filter does not want
  * it.
  */
-bool hca_eth_rx(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* Send at most @budget frames; returns how many were taken from the ring. */
-unsigned int hca_eth_run(struct qhca_hca *hca, unsigned int budget);
-bool hca_eth_pending(const struct qhca_hca *hca);
-void hca_eth_tx_doorbell(struct qhca_hca *hca, uint64_t value);
-void hca_eth_arm_doorbell(struct qhca_hca *hca, uint64_t value);
+unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget);
+bool hca_eth_pending(const struct hca_fn *fn);
+void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value);
+void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value);
 
-enum qhca_cmd_status hca_cmd_set_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_create_ethq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_destroy_ethq(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_ethq(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_ETH_H */

@@ -12,27 +12,27 @@
 #define NO_RULE		QHCA_MAX_FLOWS
 #define NO_QP		UINT32_MAX
 
-bool hca_flows_create(struct qhca_hca *hca)
+bool hca_flows_create(struct hca_fn *fn)
 {
-	size_t n = hca->cfg.max_flows + 1u;
+	size_t n = fn->cfg.max_flows + 1u;
 
-	hca->flows.rule = calloc(n, sizeof(*hca->flows.rule));
-	hca->flows.order = calloc(n, sizeof(*hca->flows.order));
-	return hca->flows.rule && hca->flows.order;
+	fn->flows.rule = calloc(n, sizeof(*fn->flows.rule));
+	fn->flows.order = calloc(n, sizeof(*fn->flows.order));
+	return fn->flows.rule && fn->flows.order;
 }
 
-void hca_flows_destroy(struct qhca_hca *hca)
+void hca_flows_destroy(struct hca_fn *fn)
 {
-	free(hca->flows.rule);
-	free(hca->flows.order);
-	memset(&hca->flows, 0, sizeof(hca->flows));
+	free(fn->flows.rule);
+	free(fn->flows.order);
+	memset(&fn->flows, 0, sizeof(fn->flows));
 }
 
-void hca_flows_reset(struct qhca_hca *hca)
+void hca_flows_reset(struct hca_fn *fn)
 {
-	struct hca_flows *f = &hca->flows;
+	struct hca_flows *f = &fn->flows;
 
-	memset(f->rule, 0, hca->cfg.max_flows * sizeof(*f->rule));
+	memset(f->rule, 0, fn->cfg.max_flows * sizeof(*f->rule));
 	memset(f->of_type, 0, sizeof(f->of_type));
 	f->num = 0;
 }
@@ -134,9 +134,9 @@ const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i)
 	return &f->rule[f->order[i]];
 }
 
-bool hca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	const struct hca_flows *f = &hca->flows;
+	const struct hca_flows *f = &fn->flows;
 	struct hca_flow_seen s;
 
 	if (!f->of_type[QHCA_FLOW_NORMAL])
@@ -187,16 +187,16 @@ static void forget(struct hca_flows *f, uint32_t index, uint32_t qpn)
 	f->num = left;
 }
 
-void hca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn)
+void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
-	forget(&hca->flows, NO_RULE, qpn);
+	forget(&fn->flows, NO_RULE, qpn);
 }
 
-enum qhca_cmd_status hca_cmd_create_flow(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_flow *in = (const void *)ctx->in;
-	struct hca_flow_rule *r = &hca->flows.rule[ctx->index];
+	struct hca_flow_rule *r = &fn->flows.rule[ctx->index];
 	uint32_t qpn = get_le32(&in->qpn);
 
 	if (r->used)
@@ -207,22 +207,22 @@ enum qhca_cmd_status hca_cmd_create_flow(struct qhca_hca *hca,
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, layers));
 	if (in->flags & ~QHCA_FLOW_F_DONT_TRAP)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
-	if (!hca_qp_is_raw(hca, qpn))
+	if (!hca_qp_is_raw(fn, qpn))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
 	*r = (struct hca_flow_rule){
 		.key = in->key, .mask = in->mask, .qpn = qpn,
 		.priority = get_le16(&in->priority), .type = in->type,
 		.layers = in->layers, .flags = in->flags,
 	};
-	add(&hca->flows, (uint16_t)ctx->index);
+	add(&fn->flows, (uint16_t)ctx->index);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_destroy_flow(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_flow(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
-	if (!hca->flows.rule[ctx->index].used)
+	if (!fn->flows.rule[ctx->index].used)
 		return QHCA_CMD_BAD_STATE;
-	forget(&hca->flows, ctx->index, NO_QP);
+	forget(&fn->flows, ctx->index, NO_QP);
 	return QHCA_CMD_OK;
 }

@@ -37,10 +37,10 @@ struct hca_flow_seen {
 	uint8_t layers;
 };
 
-bool hca_flows_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_flows_destroy(struct qhca_hca *hca);
+bool hca_flows_create(struct hca_fn *fn);	/* false: no memory */
+void hca_flows_destroy(struct hca_fn *fn);
 /* Reset and TEARDOWN_HCA: all rules go. */
-void hca_flows_reset(struct qhca_hca *hca);
+void hca_flows_reset(struct hca_fn *fn);
 /* Take a frame apart.  @len is at least that of an Ethernet header. */
 void hca_flow_see(const uint8_t *frame, size_t len, struct hca_flow_seen *s);
 bool hca_flow_matches(const struct hca_flow_rule *r,
@@ -48,13 +48,13 @@ bool hca_flow_matches(const struct hca_flow_rule *r,
 /* The rule that is asked in place @i. */
 const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i);
 /* Is there a NORMAL rule for a frame of our own? */
-bool hca_flow_wants(struct qhca_hca *hca, const uint8_t *frame, size_t len);
+bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* A QP is being destroyed: forget its rules. */
-void hca_flow_drop_qp(struct qhca_hca *hca, uint32_t qpn);
+void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn);
 
-enum qhca_cmd_status hca_cmd_create_flow(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_destroy_flow(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_destroy_flow(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_FLOW_H */

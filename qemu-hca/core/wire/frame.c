@@ -27,10 +27,10 @@ static uint16_t udp_sport(const struct qhca_av *av, uint32_t qpn,
 	return ((label & 0x3fff) ^ label >> 14) | 0xc000;
 }
 
-bool hca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 		    uint32_t qpn, uint32_t dest_qpn, struct hca_path *path)
 {
-	const struct hca_gid *gid = hca_gid_get(hca, av->sgid_index);
+	const struct hca_gid *gid = hca_gid_get(fn, av->sgid_index);
 
 	if (!gid || hca_gid_is_ipv4(gid->gid) != hca_gid_is_ipv4(av->dgid))
 		return false;
@@ -47,14 +47,14 @@ bool hca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
 	return true;
 }
 
-bool hca_frame_begin(struct qhca_hca *hca, const struct hca_path *path,
+bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
 		     const struct hca_pkt *pkt, uint32_t qpn,
 		     struct hca_frame *f)
 {
 	size_t udp_len = hca_pkt_header_len(pkt->opcode) + pkt->payload_len +
 			 hca_pkt_pad(pkt->payload_len) + HCA_ICRC_LEN;
 
-	f->data = hca_tx_begin(hca, hca_path_header_len(path) + udp_len);
+	f->data = hca_tx_begin(fn, hca_path_header_len(path) + udp_len);
 	if (!f->data)
 		return false;
 	f->bth_off = hca_path_build(path, f->data, udp_len, &f->ip_off);
@@ -68,28 +68,28 @@ bool hca_frame_begin(struct qhca_hca *hca, const struct hca_path *path,
 	return true;
 }
 
-void hca_frame_end(struct qhca_hca *hca, struct hca_frame *f)
+void hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 {
 	uint32_t pad = hca_pkt_pad(f->payload_len);
 	uint8_t *end = f->payload + f->payload_len + pad;
 	size_t len = end - (f->data + f->bth_off);
 
 	memset(end - pad, 0, pad);
-	if (hca->cfg.rxe_flush && f->opcode == (HCA_SVC_RC | HCA_OP_FLUSH))
+	if (fn->cfg.rxe_flush && f->opcode == (HCA_SVC_RC | HCA_OP_FLUSH))
 		put_le32(end, hca_icrc_rxe_flush(f->data + f->ip_off,
 						 f->ip_len, len));
 	else
 		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
-	hca_trace(hca, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
+	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
 		  end + HCA_ICRC_LEN - f->data);
-	hca_tx_end(hca, end + HCA_ICRC_LEN - f->data);
+	hca_tx_end(fn, end + HCA_ICRC_LEN - f->data);
 }
 
-uint32_t hca_port_mtu(const struct qhca_hca *hca)
+uint32_t hca_port_mtu(const struct hca_fn *fn)
 {
 	uint32_t mtu = 4096;
 
-	while (mtu > 256 && mtu + MTU_OVERHEAD > hca->port.eth_mtu)
+	while (mtu > 256 && mtu + MTU_OVERHEAD > fn->port.eth_mtu)
 		mtu /= 2;
 	return mtu;
 }

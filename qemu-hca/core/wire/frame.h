@@ -8,6 +8,8 @@
 #include "qhca.h"
 #include "wire/pkt.h"
 
+struct hca_fn;
+
 struct hca_frame {
 	uint8_t *data;			/* Ethernet header first */
 	uint8_t *payload;
@@ -20,20 +22,20 @@ struct hca_frame {
 };
 
 /* false: the source GID is not valid. */
-bool hca_path_of_av(struct qhca_hca *hca, const struct qhca_av *av,
+bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 		    uint32_t qpn, uint32_t dest_qpn, struct hca_path *path);
 /*
  * Begin a packet of QP @qpn: all headers written, @f->payload is for the caller
  * to fill with @pkt->payload_len bytes.  false: no room on the link now.  What
  * is begun and not ended is forgotten.
  */
-bool hca_frame_begin(struct qhca_hca *hca, const struct hca_path *path,
+bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
 		     const struct hca_pkt *pkt, uint32_t qpn,
 		     struct hca_frame *f);
 /* Pad, ICRC, send. */
-void hca_frame_end(struct qhca_hca *hca, struct hca_frame *f);
+void hca_frame_end(struct hca_fn *fn, struct hca_frame *f);
 
 /* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
-uint32_t hca_port_mtu(const struct qhca_hca *hca);
+uint32_t hca_port_mtu(const struct hca_fn *fn);
 
 #endif /* HCA_CORE_FRAME_H */

@@ -6,23 +6,23 @@
 
 #define MILLION	1000000u
 
-bool hca_inject_create(struct qhca_hca *hca)
+bool hca_inject_create(struct hca *hca)
 {
 	struct hca_inject *inj = &hca->inject;
 
-	inj->cfg.seed = hca->cfg.seed;
-	inj->rng = hca->cfg.seed;
+	inj->cfg.seed = hca->pf->cfg.seed;
+	inj->rng = hca->pf->cfg.seed;
 	inj->data = malloc((size_t)HCA_INJECT_STORE * QHCA_MAX_FRAME);
 	return inj->data;
 }
 
-void hca_inject_destroy(struct qhca_hca *hca)
+void hca_inject_destroy(struct hca *hca)
 {
 	free(hca->inject.data);
 	hca->inject.data = NULL;
 }
 
-void hca_inject_reset(struct qhca_hca *hca)
+void hca_inject_reset(struct hca *hca)
 {
 	memset(hca->inject.slot, 0, sizeof(hca->inject.slot));
 	hca->inject.held = 0;
@@ -44,9 +44,10 @@ static uint64_t random_below(struct hca_inject *inj, uint64_t n)
 	return next_random(inj) % n;
 }
 
-bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
+bool qhca_inject_set(struct qhca_hca *dev, const struct qhca_inject_config *cfg,
 		     char *err, size_t err_len)
 {
+	struct hca *hca = &dev->hca;
 	struct hca_inject *inj = &hca->inject;
 	unsigned int k;
 
@@ -72,8 +73,10 @@ bool qhca_inject_set(struct qhca_hca *hca, const struct qhca_inject_config *cfg,
 	return true;
 }
 
-void qhca_inject_get(const struct qhca_hca *hca, struct qhca_inject_config *cfg)
+void qhca_inject_get(const struct qhca_hca *dev, struct qhca_inject_config *cfg)
 {
+	const struct hca *hca = &dev->hca;
+
 	*cfg = hca->inject.cfg;
 }
 
@@ -189,33 +192,33 @@ uint64_t hca_inject_deadline(const struct hca_inject *inj)
 
 #define FATE(kind)	(1u << QHCA_INJECT_##kind)
 
-unsigned int hca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
+unsigned int hca_inject_apply(struct hca_fn *fn, uint8_t *frame, size_t len,
 			      size_t payload, bool rx)
 {
-	struct hca_inject *inj = &hca->inject;
+	struct hca_inject *inj = &fn->hca->inject;
 	uint32_t fate = hca_inject_decide(inj);
 
 	if (fate & FATE(DROP)) {
-		hca_count(hca, QHCA_CNT_inject_dropped);
+		hca_count(fn, QHCA_CNT_inject_dropped);
 		return 0;
 	}
 	if (fate & FATE(CORRUPT)) {
 		hca_inject_flip(inj, frame, payload, len);
-		hca_count(hca, QHCA_CNT_inject_corrupted);
+		hca_count(fn, QHCA_CNT_inject_corrupted);
 	}
 	if (fate & FATE(DUPLICATE) &&
-	    hca_inject_hold(inj, frame, len, rx, false, hca->now))
-		hca_count(hca, QHCA_CNT_inject_duplicated);
+	    hca_inject_hold(inj, frame, len, rx, false, fn->hca->now))
+		hca_count(fn, QHCA_CNT_inject_duplicated);
 	if (fate & FATE(DELAY) &&
 	    hca_inject_hold(inj, frame, len, rx, false,
-			    hca->now + inj->cfg.delay_ns)) {
-		hca_count(hca, QHCA_CNT_inject_delayed);
+			    fn->hca->now + inj->cfg.delay_ns)) {
+		hca_count(fn, QHCA_CNT_inject_delayed);
 		return 0;
 	}
 	if (fate & FATE(REORDER) &&
 	    hca_inject_hold(inj, frame, len, rx, true,
-			    hca->now + HCA_INJECT_REORDER_NS)) {
-		hca_count(hca, QHCA_CNT_inject_reordered);
+			    fn->hca->now + HCA_INJECT_REORDER_NS)) {
+		hca_count(fn, QHCA_CNT_inject_reordered);
 		return 0;
 	}
 	return 1;

@@ -34,9 +34,9 @@ struct hca_inject {
 	uint8_t *data;			/* HCA_INJECT_STORE * QHCA_MAX_FRAME */
 };
 
-bool hca_inject_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_inject_destroy(struct qhca_hca *hca);
-void hca_inject_reset(struct qhca_hca *hca);	/* drops held frames; keeps rules */
+bool hca_inject_create(struct hca *hca);	/* false: no memory */
+void hca_inject_destroy(struct hca *hca);
+void hca_inject_reset(struct hca *hca);		/* drops held frames; keeps rules */
 
 static inline bool hca_inject_active(const struct hca_inject *inj, bool rx)
 {
@@ -63,7 +63,7 @@ void hca_inject_drop(struct hca_inject *inj, struct hca_inject_frame *f);
  * What the injector does to a frame of @len bytes at @frame, writable:
  * returns how often it goes on now.  @payload is where corruption may begin.
  */
-unsigned int hca_inject_apply(struct qhca_hca *hca, uint8_t *frame, size_t len,
+unsigned int hca_inject_apply(struct hca_fn *fn, uint8_t *frame, size_t len,
 			      size_t payload, bool rx);
 
 uint64_t hca_inject_deadline(const struct hca_inject *inj);

@@ -10,51 +10,51 @@ static const uint8_t mapped_prefix[12] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 };
 
-bool hca_ports_create(struct qhca_hca *hca)
+bool hca_ports_create(struct hca_fn *fn)
 {
-	struct hca_ports *port = &hca->port;
+	struct hca_ports *port = &fn->port;
 
-	port->gid = calloc(hca->cfg.num_gids, sizeof(*port->gid));
-	port->member = calloc(hca->cfg.max_mcast_members + 1u,
+	port->gid = calloc(fn->cfg.num_gids, sizeof(*port->gid));
+	port->member = calloc(fn->cfg.max_mcast_members + 1u,
 			      sizeof(*port->member));
 	return port->gid && port->member;
 }
 
-void hca_ports_destroy(struct qhca_hca *hca)
+void hca_ports_destroy(struct hca_fn *fn)
 {
-	free(hca->port.gid);
-	free(hca->port.member);
-	hca->port.gid = NULL;
-	hca->port.member = NULL;
+	free(fn->port.gid);
+	free(fn->port.member);
+	fn->port.gid = NULL;
+	fn->port.member = NULL;
 }
 
-void hca_ports_teardown(struct qhca_hca *hca)
+void hca_ports_teardown(struct hca_fn *fn)
 {
-	struct hca_ports *port = &hca->port;
+	struct hca_ports *port = &fn->port;
 
-	memset(port->gid, 0, hca->cfg.num_gids * sizeof(*port->gid));
+	memset(port->gid, 0, fn->cfg.num_gids * sizeof(*port->gid));
 	memset(port->member, 0,
-	       hca->cfg.max_mcast_members * sizeof(*port->member));
+	       fn->cfg.max_mcast_members * sizeof(*port->member));
 	port->num_gids_valid = 0;
 	port->num_smacs = 0;
 	port->num_members = 0;
 	port->last_gid = 0;
 }
 
-void hca_ports_reset(struct qhca_hca *hca)
+void hca_ports_reset(struct hca_fn *fn)
 {
-	hca_ports_teardown(hca);
-	memcpy(hca->port.mac, hca->cfg.mac, sizeof(hca->port.mac));
-	hca->port.eth_mtu = DEFAULT_ETH_MTU;
-	hca->port.rx_flags = 0;
-	hca->port.qkey_violations = 0;
-	hca->port.pkey_violations = 0;
+	hca_ports_teardown(fn);
+	memcpy(fn->port.mac, fn->cfg.mac, sizeof(fn->port.mac));
+	fn->port.eth_mtu = DEFAULT_ETH_MTU;
+	fn->port.rx_flags = 0;
+	fn->port.qkey_violations = 0;
+	fn->port.pkey_violations = 0;
 }
 
-uint32_t hca_link_word(const struct qhca_hca *hca)
+uint32_t hca_link_word(const struct hca *hca)
 {
 	return (hca->link_up ? QHCA_LINK_UP : 0) |
-	       QHCA_PUT(QHCA_LINK_SPEED, hca->cfg.link_speed);
+	       QHCA_PUT(QHCA_LINK_SPEED, hca->pf->cfg.link_speed);
 }
 
 /* ---- GIDs */
@@ -76,14 +76,14 @@ static bool is_multicast(const uint8_t gid[16])
 	return gid[0] == 0xff || (is_mapped(gid) && (gid[12] & 0xf0) == 0xe0);
 }
 
-const struct hca_gid *hca_gid_get(const struct qhca_hca *hca,
+const struct hca_gid *hca_gid_get(const struct hca_fn *fn,
 				  unsigned int index)
 {
 	const struct hca_gid *gid;
 
-	if (index >= hca->cfg.num_gids)
+	if (index >= fn->cfg.num_gids)
 		return NULL;
-	gid = &hca->port.gid[index];
+	gid = &fn->port.gid[index];
 	return gid->flags & QHCA_GID_VALID ? gid : NULL;
 }
 
@@ -94,14 +94,14 @@ static bool gid_is(const struct hca_gid *entry, const uint8_t gid[16],
 	       !memcmp(entry->gid, gid, sizeof(entry->gid));
 }
 
-int hca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan)
+int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan)
 {
-	struct hca_ports *port = &hca->port;
+	struct hca_ports *port = &fn->port;
 	unsigned int i;
 
 	if (gid_is(&port->gid[port->last_gid], gid, vlan))
 		return (int)port->last_gid;
-	for (i = 0; i < hca->cfg.num_gids; i++)
+	for (i = 0; i < fn->cfg.num_gids; i++)
 		if (gid_is(&port->gid[i], gid, vlan)) {
 			port->last_gid = i;
 			return (int)i;
@@ -110,15 +110,15 @@ int hca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan)
 }
 
 /* The lowest of equal entries is the one that is found. */
-static void gids_changed(struct qhca_hca *hca)
+static void gids_changed(struct hca_fn *fn)
 {
-	struct hca_ports *port = &hca->port;
+	struct hca_ports *port = &fn->port;
 	unsigned int i;
 
 	port->last_gid = 0;
 	port->num_gids_valid = 0;
 	port->num_smacs = 0;
-	for (i = 0; i < hca->cfg.num_gids; i++) {
+	for (i = 0; i < fn->cfg.num_gids; i++) {
 		if (!(port->gid[i].flags & QHCA_GID_VALID))
 			continue;
 		port->num_gids_valid++;
@@ -127,21 +127,21 @@ static void gids_changed(struct qhca_hca *hca)
 	}
 }
 
-bool hca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6])
+bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6])
 {
-	const struct hca_ports *port = &hca->port;
+	const struct hca_ports *port = &fn->port;
 	unsigned int i;
 
 	if (!memcmp(mac, port->mac, sizeof(port->mac)))
 		return true;
-	for (i = 0; port->num_smacs && i < hca->cfg.num_gids; i++)
+	for (i = 0; port->num_smacs && i < fn->cfg.num_gids; i++)
 		if (port->gid[i].flags & QHCA_GID_VALID &&
 		    !memcmp(mac, port->gid[i].smac, sizeof(port->gid[i].smac)))
 			return true;
 	return false;
 }
 
-enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_gid(struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_gid_entry *in = (const void *)ctx->in;
@@ -151,8 +151,8 @@ enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
 	static const uint8_t zero[16];
 
 	if (!(entry.flags & QHCA_GID_VALID)) {
-		memset(&hca->port.gid[ctx->index], 0, sizeof(entry));
-		gids_changed(hca);
+		memset(&fn->port.gid[ctx->index], 0, sizeof(entry));
+		gids_changed(fn);
 		return QHCA_CMD_OK;
 	}
 	memcpy(entry.gid, in->gid, sizeof(entry.gid));
@@ -166,102 +166,102 @@ enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
 		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, smac));
 	if (entry.vlan > 4094 && entry.vlan != QHCA_GID_NO_VLAN)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, vlan));
-	hca->port.gid[ctx->index] = entry;
-	gids_changed(hca);
+	fn->port.gid[ctx->index] = entry;
+	gids_changed(fn);
 	return QHCA_CMD_OK;
 }
 
 /* ---- multicast members */
 
-bool hca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
-			bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
-				   void *arg),
+bool hca_mcast_for_each(struct hca_fn *fn, const uint8_t mgid[16],
+			bool (*each)(struct hca_fn *fn, uint32_t qpn,
+				     void *arg),
 			void *arg)
 {
-	const struct hca_mcast_member *m = hca->port.member;
+	const struct hca_mcast_member *m = fn->port.member;
 	bool any = false;
 	unsigned int i;
 
-	for (i = 0; hca->port.num_members && i < hca->cfg.max_mcast_members;
+	for (i = 0; fn->port.num_members && i < fn->cfg.max_mcast_members;
 	     i++) {
 		if (!m[i].used || memcmp(m[i].mgid, mgid, sizeof(m[i].mgid)))
 			continue;
 		any = true;
-		if (!fn(hca, m[i].qpn, arg))
+		if (!each(fn, m[i].qpn, arg))
 			break;
 	}
 	return any;
 }
 
-bool hca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16])
+bool hca_mcast_any(const struct hca_fn *fn, const uint8_t mgid[16])
 {
-	const struct hca_mcast_member *m = hca->port.member;
+	const struct hca_mcast_member *m = fn->port.member;
 	unsigned int i;
 
-	for (i = 0; hca->port.num_members && i < hca->cfg.max_mcast_members;
+	for (i = 0; fn->port.num_members && i < fn->cfg.max_mcast_members;
 	     i++)
 		if (m[i].used && !memcmp(m[i].mgid, mgid, sizeof(m[i].mgid)))
 			return true;
 	return false;
 }
 
-static struct hca_mcast_member *member_find(struct qhca_hca *hca,
+static struct hca_mcast_member *member_find(struct hca_fn *fn,
 					    const uint8_t mgid[16],
 					    uint32_t qpn)
 {
-	struct hca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = fn->port.member;
 	unsigned int i;
 
-	for (i = 0; i < hca->cfg.max_mcast_members; i++)
+	for (i = 0; i < fn->cfg.max_mcast_members; i++)
 		if (m[i].used && m[i].qpn == qpn &&
 		    !memcmp(m[i].mgid, mgid, sizeof(m[i].mgid)))
 			return &m[i];
 	return NULL;
 }
 
-static void member_drop(struct qhca_hca *hca, struct hca_mcast_member *m)
+static void member_drop(struct hca_fn *fn, struct hca_mcast_member *m)
 {
 	memset(m, 0, sizeof(*m));
-	hca->port.num_members--;
+	fn->port.num_members--;
 }
 
-void hca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn)
+void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
-	struct hca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = fn->port.member;
 	unsigned int i;
 
-	for (i = 0; hca->port.num_members && i < hca->cfg.max_mcast_members;
+	for (i = 0; fn->port.num_members && i < fn->cfg.max_mcast_members;
 	     i++)
 		if (m[i].used && m[i].qpn == qpn)
-			member_drop(hca, &m[i]);
+			member_drop(fn, &m[i]);
 }
 
-enum qhca_cmd_status hca_cmd_attach_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_attach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
-	struct hca_mcast_member *m = hca->port.member;
+	struct hca_mcast_member *m = fn->port.member;
 	unsigned int i;
 
 	if (!is_multicast(in->gid))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	if (!hca_qp_is_ud(hca, ctx->index))
-		return hca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
-	if (member_find(hca, in->gid, ctx->index))
+	if (!hca_qp_is_ud(fn, ctx->index))
+		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
+	if (member_find(fn, in->gid, ctx->index))
 		return QHCA_CMD_OK;
-	for (i = 0; i < hca->cfg.max_mcast_members; i++)
+	for (i = 0; i < fn->cfg.max_mcast_members; i++)
 		if (!m[i].used)
 			break;
-	if (i == hca->cfg.max_mcast_members)
+	if (i == fn->cfg.max_mcast_members)
 		return QHCA_CMD_NO_RESOURCE;
 	memcpy(m[i].mgid, in->gid, sizeof(m[i].mgid));
 	m[i].qpn = ctx->index;
 	m[i].used = true;
-	hca->port.num_members++;
+	fn->port.num_members++;
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_detach_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_detach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
@@ -269,29 +269,29 @@ enum qhca_cmd_status hca_cmd_detach_mcast(struct qhca_hca *hca,
 
 	if (!is_multicast(in->gid))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	m = member_find(hca, in->gid, ctx->index);
+	m = member_find(fn, in->gid, ctx->index);
 	if (!m)
-		return hca_cmd_missing(hca, QHCA_TABLE_QP, ctx->index);
-	member_drop(hca, m);
+		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
+	member_drop(fn, m);
 	return QHCA_CMD_OK;
 }
 
 /* ---- settings */
 
-enum qhca_cmd_status hca_cmd_query_port(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx)
 {
 	struct qhca_port *out = (void *)ctx->out;
 
-	put_le32(&out->link, hca_link_word(hca));
-	put_le32(&out->eth_mtu, hca->port.eth_mtu);
-	memcpy(out->mac, hca->port.mac, sizeof(out->mac));
-	put_le32(&out->qkey_violations, hca->port.qkey_violations);
-	put_le32(&out->pkey_violations, hca->port.pkey_violations);
+	put_le32(&out->link, hca_link_word(fn->hca));
+	put_le32(&out->eth_mtu, fn->port.eth_mtu);
+	memcpy(out->mac, fn->port.mac, sizeof(out->mac));
+	put_le32(&out->qkey_violations, fn->port.qkey_violations);
+	put_le32(&out->pkey_violations, fn->port.pkey_violations);
 	return QHCA_CMD_OK;
 }
 
-enum qhca_cmd_status hca_cmd_set_port(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_port_config *in = (const void *)ctx->in;
@@ -313,11 +313,11 @@ enum qhca_cmd_status hca_cmd_set_port(struct qhca_hca *hca,
 		return hca_cmd_bad(ctx,
 				   offsetof(struct qhca_port_config, rx_flags));
 	if (fields & QHCA_PORT_SET_MTU)
-		hca->port.eth_mtu = mtu;
+		fn->port.eth_mtu = mtu;
 	if (fields & QHCA_PORT_SET_MAC)
-		memcpy(hca->port.mac, in->mac, sizeof(hca->port.mac));
+		memcpy(fn->port.mac, in->mac, sizeof(fn->port.mac));
 	if (fields & QHCA_PORT_SET_RX)
-		hca->port.rx_flags = rx_flags;
-	gids_changed(hca);
+		fn->port.rx_flags = rx_flags;
+	gids_changed(fn);
 	return QHCA_CMD_OK;
 }

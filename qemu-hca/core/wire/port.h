@@ -38,44 +38,44 @@ struct hca_ports {
 	uint32_t pkey_violations;
 };
 
-bool hca_ports_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_ports_destroy(struct qhca_hca *hca);
-void hca_ports_reset(struct qhca_hca *hca);
+bool hca_ports_create(struct hca_fn *fn);	/* false: no memory */
+void hca_ports_destroy(struct hca_fn *fn);
+void hca_ports_reset(struct hca_fn *fn);
 /* TEARDOWN_HCA: GIDs and members go, settings stay. */
-void hca_ports_teardown(struct qhca_hca *hca);
+void hca_ports_teardown(struct hca_fn *fn);
 
 /* NULL when @index is out of range or not valid. */
-const struct hca_gid *hca_gid_get(const struct qhca_hca *hca,
+const struct hca_gid *hca_gid_get(const struct hca_fn *fn,
 				  unsigned int index);
 /* Index of a valid GID on a VLAN (id, or HCA_VLAN_NONE); -1: none. */
-int hca_gid_find(struct qhca_hca *hca, const uint8_t gid[16], uint16_t vlan);
+int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan);
 
 /* Is @mac the current MAC or the smac of a valid GID? */
-bool hca_mac_is_ours(const struct qhca_hca *hca, const uint8_t mac[6]);
+bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6]);
 
 /*
- * Call @fn for each QP attached to @mgid until it returns false.  Returns
- * whether there was any.  @fn must not attach or detach.
+ * Call @each for each QP attached to @mgid until it returns false.  Returns
+ * whether there was any.  @each must not attach or detach.
  */
-bool hca_mcast_for_each(struct qhca_hca *hca, const uint8_t mgid[16],
-			bool (*fn)(struct qhca_hca *hca, uint32_t qpn,
-				   void *arg),
+bool hca_mcast_for_each(struct hca_fn *fn, const uint8_t mgid[16],
+			bool (*each)(struct hca_fn *fn, uint32_t qpn,
+				     void *arg),
 			void *arg);
-bool hca_mcast_any(const struct qhca_hca *hca, const uint8_t mgid[16]);
+bool hca_mcast_any(const struct hca_fn *fn, const uint8_t mgid[16]);
 /* A QP is being destroyed: forget its memberships. */
-void hca_mcast_drop_qp(struct qhca_hca *hca, uint32_t qpn);
+void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn);
 
-uint32_t hca_link_word(const struct qhca_hca *hca);	/* QHCA_REG_LINK */
+uint32_t hca_link_word(const struct hca *hca);		/* QHCA_REG_LINK */
 
-enum qhca_cmd_status hca_cmd_query_port(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_set_port(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_set_gid(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_set_gid(struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_attach_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_attach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_detach_mcast(struct qhca_hca *hca,
+enum qhca_cmd_status hca_cmd_detach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_PORT_H */

@@ -6,7 +6,7 @@
 #define IPV4_HLEN	20
 #define IPV6_HLEN	40
 
-bool hca_wire_create(struct qhca_hca *hca)
+bool hca_wire_create(struct hca *hca)
 {
 	struct hca_wire *w = &hca->wire;
 
@@ -16,7 +16,7 @@ bool hca_wire_create(struct qhca_hca *hca)
 	return w->scratch && w->rx_scratch && w->loop;
 }
 
-void hca_wire_destroy(struct qhca_hca *hca)
+void hca_wire_destroy(struct hca *hca)
 {
 	free(hca->wire.scratch);
 	free(hca->wire.rx_scratch);
@@ -24,7 +24,7 @@ void hca_wire_destroy(struct qhca_hca *hca)
 	memset(&hca->wire, 0, sizeof(hca->wire));
 }
 
-void hca_wire_reset(struct qhca_hca *hca)
+void hca_wire_reset(struct hca *hca)
 {
 	hca->wire.tx_frame = NULL;
 	hca->wire.loop_ci = hca->wire.loop_pi;
@@ -37,9 +37,9 @@ static bool loop_full(const struct hca_wire *w)
 	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
 }
 
-static void loop_push(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	struct hca_wire *w = &hca->wire;
+	struct hca_wire *w = &fn->hca->wire;
 	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
 
 	if (loop_full(w))
@@ -47,21 +47,21 @@ static void loop_push(struct qhca_hca *hca, const uint8_t *frame, size_t len)
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
 	w->loop_len[slot] = (uint32_t)len;
 	w->loop_pi++;
-	hca_count(hca, QHCA_CNT_loopback_packets);
+	hca_count(fn, QHCA_CNT_loopback_packets);
 }
 
-uint8_t *hca_tx_begin(struct qhca_hca *hca, size_t max_len)
+uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len)
 {
-	struct hca_wire *w = &hca->wire;
+	struct hca_wire *w = &fn->hca->wire;
 
 	w->tx_frame = NULL;
 	if (max_len > QHCA_MAX_FRAME || loop_full(w))
 		return NULL;
-	w->tx_scratch = !hca->link_up;
+	w->tx_scratch = !fn->hca->link_up;
 	if (w->tx_scratch) {
 		w->tx_frame = w->scratch;
 	} else if (!w->tx_blocked) {
-		w->tx_frame = hca->ops.tx_reserve(hca->host, max_len);
+		w->tx_frame = fn->hca->ops.tx_reserve(fn->hca->host, max_len);
 		w->tx_blocked = !w->tx_frame;
 	}
 	w->tx_room = max_len;
@@ -69,27 +69,28 @@ uint8_t *hca_tx_begin(struct qhca_hca *hca, size_t max_len)
 }
 
 /* Where the frame at @frame goes: to us, to the link, or both. */
-static bool loops_only(struct qhca_hca *hca, const uint8_t *frame)
+static bool loops_only(struct hca_fn *fn, const uint8_t *frame)
 {
-	return !(frame[0] & 1) && hca_mac_is_ours(hca, frame);
+	return !(frame[0] & 1) && hca_mac_is_ours(fn, frame);
 }
 
-static bool loops_too(const struct qhca_hca *hca, const uint8_t *frame)
+static bool loops_too(const struct hca_fn *fn, const uint8_t *frame)
 {
-	return frame[0] & 1 && hca->port.num_members && !hca->wire.tx_no_loop;
+	return frame[0] & 1 && fn->port.num_members &&
+	       !fn->hca->wire.tx_no_loop;
 }
 
 /* Commit the frame last reserved, or loop it back. */
-static void emit(struct qhca_hca *hca, const uint8_t *frame, size_t len)
+static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	if (loops_only(hca, frame)) {
-		loop_push(hca, frame, len);
+	if (loops_only(fn, frame)) {
+		loop_push(fn, frame, len);
 		return;
 	}
-	if (loops_too(hca, frame))
-		loop_push(hca, frame, len);
-	if (!hca->wire.tx_scratch)
-		hca->ops.tx_commit(hca->host, len);
+	if (loops_too(fn, frame))
+		loop_push(fn, frame, len);
+	if (!fn->hca->wire.tx_scratch)
+		fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
 /* Where the BTH begins in a frame of our own making. */
@@ -106,56 +107,59 @@ static size_t own_bth_offset(const uint8_t *frame)
 	       (ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
 }
 
-void hca_tx_end(struct qhca_hca *hca, size_t len)
+void hca_tx_end(struct hca_fn *fn, size_t len)
 {
-	struct hca_wire *w = &hca->wire;
+	struct hca_wire *w = &fn->hca->wire;
 	uint8_t *frame = w->tx_frame;
 
 	w->tx_frame = NULL;
 	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
 		return;
-	hca_count(hca, QHCA_CNT_tx_packets);
-	hca_count_n(hca, QHCA_CNT_tx_bytes, len);
-	if (!hca_inject_active(&hca->inject, false)) {
-		emit(hca, frame, len);
-	} else if (hca_inject_apply(hca, frame, len, own_bth_offset(frame), false)) {
-		emit(hca, frame, len);
-		hca_inject_passed(&hca->inject, false, hca->now);
+	hca_count(fn, QHCA_CNT_tx_packets);
+	hca_count_n(fn, QHCA_CNT_tx_bytes, len);
+	if (!hca_inject_active(&fn->hca->inject, false)) {
+		emit(fn, frame, len);
+	} else if (hca_inject_apply(fn, frame, len, own_bth_offset(frame),
+				    false)) {
+		emit(fn, frame, len);
+		hca_inject_passed(&fn->hca->inject, false, fn->hca->now);
 	}
 	w->tx_no_loop = false;
 }
 
-void hca_tx_raw(struct qhca_hca *hca, size_t len)
+void hca_tx_raw(struct hca_fn *fn, size_t len)
 {
-	struct hca_wire *w = &hca->wire;
+	struct hca_wire *w = &fn->hca->wire;
 	uint8_t *frame = w->tx_frame;
 	bool stays;
 
 	w->tx_frame = NULL;
 	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
 		return;
-	stays = loops_only(hca, frame);
-	hca_count(hca, QHCA_CNT_raw_tx_packets);
-	if (stays || hca_flow_wants(hca, frame, len))
-		loop_push(hca, frame, len);
+	stays = loops_only(fn, frame);
+	hca_count(fn, QHCA_CNT_raw_tx_packets);
+	if (stays || hca_flow_wants(fn, frame, len))
+		loop_push(fn, frame, len);
 	if (!stays && !w->tx_scratch)
-		hca->ops.tx_commit(hca->host, len);
+		fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
-bool hca_tx_release(struct qhca_hca *hca, const struct hca_inject_frame *f)
+bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f)
 {
-	uint8_t *frame = hca_tx_begin(hca, f->len);
+	uint8_t *frame = hca_tx_begin(fn, f->len);
 
 	if (!frame)
 		return false;
-	memcpy(frame, hca_inject_data(&hca->inject, f), f->len);
-	hca->wire.tx_frame = NULL;
-	emit(hca, frame, f->len);
+	memcpy(frame, hca_inject_data(&fn->hca->inject, f), f->len);
+	fn->hca->wire.tx_frame = NULL;
+	emit(fn, frame, f->len);
 	return true;
 }
 
-void qhca_tx_ready(struct qhca_hca *hca, uint64_t now)
+void qhca_tx_ready(struct qhca_hca *dev, uint64_t now)
 {
+	struct hca *hca = &dev->hca;
+
 	if (!hca->entered)
 		hca->now = now;
 	hca->wire.tx_blocked = false;

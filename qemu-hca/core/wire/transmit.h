@@ -25,27 +25,27 @@ struct hca_wire {
 	uint32_t loop_pi, loop_ci;
 };
 
-bool hca_wire_create(struct qhca_hca *hca);	/* false: no memory */
-void hca_wire_destroy(struct qhca_hca *hca);
-void hca_wire_reset(struct qhca_hca *hca);
+bool hca_wire_create(struct hca *hca);		/* false: no memory */
+void hca_wire_destroy(struct hca *hca);
+void hca_wire_reset(struct hca *hca);
 
 /*
  * Room for a frame of at most @max_len bytes, from the Ethernet header to the
  * ICRC; NULL: none now, keep the QP scheduled.  Dropped by the next begin
  * unless ended.  Neither blocks nor allocates.
  */
-uint8_t *hca_tx_begin(struct qhca_hca *hca, size_t max_len);
+uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len);
 /*
  * The frame begun is complete, @len bytes.  Counts it, lets the injector have
  * it, loops it back when it is for us, or sends it.
  */
-void hca_tx_end(struct qhca_hca *hca, size_t len);
+void hca_tx_end(struct hca_fn *fn, size_t len);
 /*
  * The same for a frame of a raw packet QP: it is looped back when it is for us,
  * looped back and sent when a flow rule wants it.  The injector does not see it.
  */
-void hca_tx_raw(struct qhca_hca *hca, size_t len);
+void hca_tx_raw(struct hca_fn *fn, size_t len);
 /* Send a frame that the injector held; false: no room now. */
-bool hca_tx_release(struct qhca_hca *hca, const struct hca_inject_frame *f);
+bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f);
 
 #endif /* HCA_CORE_TRANSMIT_H */
