@@ -102,12 +102,13 @@ def measure(server, client, test, options, column, size=None):
     """
     for left in reversed(range(TRIES)):
         before = [node.counters() for node in (server, client)]
+        run = None
         try:
             run = perftest(server, client, test, options)
-            if left and _completed(run) and NO_CLOCK in run.client.err:
-                continue
             return measured(run, column, size)
         except GuestError as error:
+            if left and run and _completed(run) and NO_CLOCK in run.client.err:
+                continue
             raise GuestError(f"{error}\ncounted by the server's device: "
                              f"{_counted(server, before[0])}\ncounted by the client's device: "
                              f"{_counted(client, before[1])}") from None
