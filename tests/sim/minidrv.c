@@ -47,6 +47,13 @@ static bool dma_bad(struct md *md, uint64_t addr, size_t len)
 	       len > md->mem_len - addr;
 }
 
+static void count_watched(struct md *md, uint64_t addr, size_t len, bool write)
+{
+	for (struct md_watch *w = md->watches; w; w = w->next)
+		if (addr < w->first + w->len && w->first < addr + len)
+			(*(write ? &w->writes : &w->reads))++;
+}
+
 static int op_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 		       size_t len)
 {
@@ -54,6 +61,7 @@ static int op_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 
 	(void)gvmi;
 	md->dma_reads++;
+	count_watched(md, addr, len, false);
 	if (dma_bad(md, addr, len))
 		return -1;
 	memcpy(buf, md->mem + addr, len);
@@ -67,6 +75,7 @@ static int op_dma_write(void *host, uint16_t gvmi, uint64_t addr,
 
 	(void)gvmi;
 	md->dma_writes++;
+	count_watched(md, addr, len, true);
 	if (dma_bad(md, addr, len))
 		return -1;
 	memcpy(md->mem + addr, buf, len);
@@ -243,6 +252,18 @@ void md_buf_read(struct md *md, const struct md_buf *b, uint64_t off,
 		off += n;
 		len -= n;
 	}
+}
+
+void md_watch(struct md *md, struct md_watch *watch, const struct md_buf *buf,
+	      uint64_t off, uint64_t len)
+{
+	uint64_t room = len;
+	uint8_t *at = buf_at(md, buf, off, &room);
+
+	*watch = (struct md_watch){
+		.first = at - md->mem, .len = len, .next = md->watches,
+	};
+	md->watches = watch;
 }
 
 uint32_t md_buf_get32(struct md *md, const struct md_buf *b, uint64_t off)

@@ -152,10 +152,21 @@ struct md {
 	bool fail_dma_on;	/* ... and all after it */
 	uint64_t dma_failed;
 	uint64_t dma_reads, dma_writes;
+	/* those of certain bytes, counted by md_watch() */
+	struct md_watch *watches;
 	/* NULL, or called before each access: what software does meanwhile */
 	void (*dma_hook)(struct md *md);
 	void *dma_hook_arg;
 };
+
+/* DMA accesses that touch @len bytes of @buf at @off, which lie in one page. */
+struct md_watch {
+	uint64_t first, len;
+	uint64_t reads, writes;
+	struct md_watch *next;
+};
+void md_watch(struct md *md, struct md_watch *watch, const struct md_buf *buf,
+	      uint64_t off, uint64_t len);
 
 /* @number makes MAC 02:00:00:00:00:@number and GID ::ffff:10.0.0.@number. */
 struct md *md_create(unsigned int number, uint64_t mem_len,

@@ -30,6 +30,13 @@ static struct poster poster(void)
 	return p;
 }
 
+/* The host counts the device's reads of the CQ's index. */
+static void watch_cq(struct poster *p)
+{
+	p->h->watch_first = p->cq.record;
+	p->h->watch_last = p->cq.record + 3;
+}
+
 /* @n requests are noticed together, and begun. */
 static void post(struct poster *p, uint32_t n)
 {
@@ -100,7 +107,8 @@ static void test_ends_not_seen(void **state)
 	uint32_t left = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < HCA_LINGER_WINDOW; i++) {
+	/* as many, and the one before them whose end is not seen */
+	for (uint32_t i = 0; i < HCA_LINGER_WINDOW + 1; i++) {
 		assert_int_equal(stays(&p), false);
 		post(&p, 1);
 		end(&p, true);
@@ -114,7 +122,7 @@ static void test_ends_not_seen(void **state)
 		assert_true(stays(&p));
 	}
 	/* all at once: it is forgotten, but not at once */
-	poll(&p, HCA_LINGER_WINDOW);
+	poll(&p, HCA_LINGER_WINDOW + 1);
 	while (stays(&p)) {
 		post(&p, 1);
 		end(&p, true);
@@ -122,6 +130,61 @@ static void test_ends_not_seen(void **state)
 		assert_true(++left < 16);
 	}
 	assert_true(left > 1);
+	host_free(p.h);
+}
+
+static uint64_t looks(const struct poster *p)
+{
+	return qhca_counter(p->h->hca, QHCA_CNT_cq_refetches);
+}
+
+/*
+ * The CQ's index is read only where it can change what the device does, each
+ * read is counted, and replaces the copy that the CQ's threshold is compared with.
+ */
+static void test_looks_at_cq(void **state)
+{
+	struct poster p = poster();
+	uint64_t before;
+
+	(void)state;
+	watch_cq(&p);
+	/* one at a time: after 8 posts, 16 more, 32 more, ... */
+	for (int i = 0; i < 249; i++) {
+		post(&p, 1);
+		assert_false(stays(&p));
+		end(&p, true);
+		poll(&p, 1);
+	}
+	assert_int_equal(looks(&p), 5);
+	assert_int_equal(p.h->watch_reads, looks(&p));
+	/* several under way: the device stays, whatever the CQ says */
+	before = looks(&p);
+	post(&p, 4);
+	for (int i = 0; i < 100; i++) {
+		post(&p, 1);
+		end(&p, true);
+		assert_true(stays(&p));
+	}
+	assert_int_equal(looks(&p), before);
+	assert_int_equal(p.h->watch_reads, before);
+	host_free(p.h);
+}
+
+/* Nor where the QP is not reliable, which is never stayed at. */
+static void test_no_look_for_unreliable(void **state)
+{
+	struct poster p = poster();
+
+	(void)state;
+	p.qp.type = QHCA_QPT_UD;
+	watch_cq(&p);
+	for (int i = 0; i < 200; i++) {
+		post(&p, 1);
+		end(&p, true);
+	}
+	assert_int_equal(looks(&p), 0);
+	assert_int_equal(p.h->watch_reads, 0);
 	host_free(p.h);
 }
 
@@ -250,12 +313,12 @@ static void test_bad_record(void **state)
 	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		host_set_ci(p.h, &p.cq, (uint32_t)host_random(&seed));
+		p.h->fail_in = i % 2;
 		post(&p, 1);
+		p.h->fail_in = 0;
 		end(&p, i < 100);
 		stays(&p);
-		p.h->fail_in = i % 2;
 	}
-	p.h->fail_in = 0;
 	assert_false(hca_is_dead(p.h->fn));
 	host_free(p.h);
 }
@@ -263,6 +326,8 @@ static void test_bad_record(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_one_at_a_time),
 	cmocka_unit_test(test_ends_not_seen),
+	cmocka_unit_test(test_looks_at_cq),
+	cmocka_unit_test(test_no_look_for_unreliable),
 	cmocka_unit_test(test_few_cqes),
 	cmocka_unit_test(test_under_way),
 	cmocka_unit_test(test_answers),

@@ -1233,7 +1233,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(fetch_stall_ns) \
 	X(raw_tx_packets) X(raw_rx_packets) X(raw_rx_dropped) \
 	X(rx_own_mac) \
-	X(pool_bank_full)
+	X(pool_bank_full) \
+	X(sq_refetches) X(sq_active_writes)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

@@ -353,10 +353,10 @@ static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 {
 	uint32_t ci;
 
-	if (hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, &ci))
-		return -1;
 	hca_count(fn, QHCA_CNT_refetches);
 	hca_count(fn, QHCA_CNT_cq_refetches);
+	if (hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, &ci))
+		return -1;
 	if (take_ci(cq, ci))
 		dirty(fn, cq);
 	else
@@ -447,12 +447,15 @@ bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi)
 	return cq;
 }
 
-bool hca_cq_taken(struct hca_fn *fn, uint32_t cqn, uint32_t *ci)
+bool hca_cq_refetch(struct hca_fn *fn, uint32_t cqn, uint32_t *ci)
 {
-	/* all that changes of it is which translations it remembers */
+	/* the line is changed but not used: it stays as old as it is */
 	struct hca_cq *cq = (void *)hca_ctx_peek(fn, &fn->hca->cache.cq, cqn);
 
-	return cq && !hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, ci);
+	if (!cq || cq->state != HCA_CQ_LIVE || refetch(fn, cq))
+		return false;
+	*ci = cq->ci;
+	return true;
 }
 
 /* ------------------------------------------------------------------------

@@ -94,13 +94,13 @@ void hca_cq_unref(struct hca_fn *fn, uint32_t cqn);
 bool hca_cq_post(struct hca_fn *fn, uint32_t cqn, struct qhca_cqe *cqe);
 
 /*
- * How far the device has written and software has taken entries, without
- * disturbing what is cached, nor what is counted: for guesses only.  taken:
- * reads the record.  false: the descriptor is not at hand, or the record cannot
- * be read.
+ * For guesses only, without disturbing the order of the cache.  written: how many
+ * entries the device has written.  refetch: fetch the consumer index anew, as
+ * past the threshold.  false: the descriptor is not in the cache, the CQ is in
+ * error, or the record cannot be read.
  */
 bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi);
-bool hca_cq_taken(struct hca_fn *fn, uint32_t cqn, uint32_t *ci);
+bool hca_cq_refetch(struct hca_fn *fn, uint32_t cqn, uint32_t *ci);
 
 /* QHCA_DB_CQ_ARM through doorbell page @page. */
 void hca_cq_doorbell(struct hca_fn *fn, uint32_t page, uint64_t value);

@@ -30,56 +30,103 @@ static void count(uint8_t *n)
 		(*n)++;
 }
 
-static void saw(struct hca_linger_qp *l, uint32_t upto)
+/* Free-running indices. */
+static bool is_behind(uint32_t a, uint32_t b)
 {
-	if ((int32_t)(upto - l->seen) > 0)
-		l->seen = upto;
+	return (int32_t)(a - b) < 0;
 }
 
-/* Has software seen more, by its own index of the CQ? */
+/* Everything that was posted before was complete for the poster: one vote. */
+static void found_one_at_a_time(struct hca_linger_qp *l)
+{
+	l->doubt = l->votes;
+	if (l->votes)
+		l->votes--;
+	else if (l->patience < HCA_LINGER_PATIENCE)
+		l->patience++;
+}
+
+static void found_many(struct hca_linger_qp *l)
+{
+	l->votes = HCA_LINGER_SURE;
+	l->patience = 0;
+	l->doubt = false;
+}
+
+/*
+ * Can the CQ's consumer index change what the device does next?  Not while it
+ * stays anyway because several requests are under way; not while turning away
+ * is certain because too few were posted since the completion in question; and
+ * after an answer that confirmed the decision not before some more posts.
+ */
+static bool may_change(const struct hca_qp *qp, const struct hca_linger_qp *l)
+{
+	uint32_t since_look = qp->sq_pi - l->looked;
+
+	if (!l->telling || qp->sq_pi - qp->sq_ci > 1)
+		return false;
+	if (l->votes)
+		return l->doubt || since_look >= HCA_LINGER_WINDOW;
+	return qp->sq_pi - l->told >= HCA_LINGER_WINDOW &&
+	       since_look >= HCA_LINGER_WINDOW << l->patience;
+}
+
+/* Which of the completions that are noted has software consumed? */
 static void look_at_cq(struct hca_fn *fn, const struct hca_qp *qp,
 		       struct hca_linger_qp *l)
 {
 	uint32_t ci;
 
-	if (!l->telling)
-		return;
-	if (!hca_cq_taken(fn, qp->send_cqn, &ci)) {
-		/* nothing is known: as if it had */
-		saw(l, qp->sq_ci);
-	} else if ((int32_t)(ci - l->told_cqe) >= 0) {
-		saw(l, l->told);
+	l->looked = qp->sq_pi;
+	if (!hca_cq_refetch(fn, qp->send_cqn, &ci) ||
+	    !is_behind(ci, l->last_cqe)) {
+		/* all of them; where nothing is known the device turns away */
 		l->telling = false;
+		found_one_at_a_time(l);
+	} else if (!is_behind(ci, l->told_cqe)) {
+		/* some: the others are yet to tell how many it has */
+		l->told = l->last;
+		l->told_cqe = l->last_cqe;
+		l->doubt = false;
+		l->patience = 0;
+	} else if (qp->sq_pi - l->told >= HCA_LINGER_WINDOW) {
+		found_many(l);
+	} else {
+		l->doubt = false;
 	}
 }
 
-/* ... or by messages of the peer's, which come before each post? */
-static void look_at_rhythm(struct hca_linger_qp *l, uint32_t old)
+/* Do messages of the peer tell of completions, since they come before each post? */
+static bool is_answered(struct hca_linger_qp *l)
 {
 	if (!l->heard || l->heard != l->heard_before)
 		l->answers = 0;
 	else
 		count(&l->answers);
-	if (l->answers >= HCA_LINGER_SURE)
-		saw(l, old);
 	l->heard_before = l->heard;
 	l->heard = 0;
+	return l->answers >= HCA_LINGER_SURE;
 }
 
 void hca_linger_posted(struct hca_fn *fn, const struct hca_qp *qp,
 		       uint32_t old)
 {
 	struct hca_linger_qp *l = known_of(fn, qp->qpn);
-	uint32_t unseen;
 
-	look_at_cq(fn, qp, l);
-	look_at_rhythm(l, old);
-	unseen = qp->sq_pi - l->seen;
-	if (old == l->seen)
-		l->window -= (l->window + 3) / 4;
-	if (unseen > l->window)
-		l->window = unseen < UINT8_MAX ? unseen : UINT8_MAX;
 	l->moved = microseconds(fn);
+	if (!hca_qp_is_reliable(qp))
+		return;
+	if (is_answered(l)) {
+		if (is_behind(l->last, old))
+			l->last = old;
+		l->telling = false;
+		found_one_at_a_time(l);
+	} else if (qp->sq_pi - l->last >= HCA_LINGER_WINDOW) {
+		/* no completion has been written that could tell of so many */
+		found_many(l);
+	} else if (may_change(qp, l)) {
+		look_at_cq(fn, qp, l);
+	}
 }
 
 void hca_linger_told(struct hca_fn *fn, const struct hca_qp *qp,
@@ -87,10 +134,14 @@ void hca_linger_told(struct hca_fn *fn, const struct hca_qp *qp,
 {
 	struct hca_linger_qp *l = known_of(fn, qp->qpn);
 
-	if (l->telling)		/* one at a time: what is seen may lag */
+	l->last = wqe + 1;
+	if (!hca_cq_written(fn, qp->send_cqn, &l->last_cqe))
 		return;
-	l->telling = hca_cq_written(fn, qp->send_cqn, &l->told_cqe);
-	l->told = wqe + 1;
+	if (l->telling)
+		return;
+	l->telling = true;
+	l->told = l->last;
+	l->told_cqe = l->last_cqe;
 }
 
 void hca_linger_heard(struct hca_fn *fn, uint32_t qpn)
@@ -125,15 +176,20 @@ void hca_linger_forget(struct hca_fn *fn, uint32_t qpn)
 	};
 }
 
-static bool is_worth_it(struct hca_fn *fn, const struct hca_qp *qp)
+static bool is_worth_it(struct hca_fn *fn, const struct hca_qp *qp,
+			uint32_t under_way)
 {
 	const struct hca_linger_qp *l = known_of(fn, qp->qpn);
-	uint32_t under_way = qp->sq_max - qp->sq_ci;
 
 	if (!hca_qp_is_reliable(qp) ||
 	    !moved_within(fn, l, HCA_LINGER_END_NS))
 		return false;
-	return under_way > 1 || l->window >= HCA_LINGER_WINDOW;
+	return under_way > 1 || l->votes;
+}
+
+bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
+{
+	return is_worth_it(fn, qp, qp->sq_pi - qp->sq_ci);
 }
 
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
@@ -143,7 +199,8 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 	uint64_t due = fn->hca->now + HCA_LINGER_NS;
 
 	leave(fn, qp->qpn);
-	if (at->num == HCA_LINGER_MAX || !is_worth_it(fn, qp))
+	if (at->num == HCA_LINGER_MAX ||
+	    !is_worth_it(fn, qp, qp->sq_max - qp->sq_ci))
 		return false;
 	at->qp[at->num].due = due;
 	at->qp[at->num++].qpn = qp->qpn;

@@ -60,6 +60,7 @@ void hca_qp_set_active(struct hca_fn *fn, struct hca_qp *qp, bool on)
 	else
 		qp->s_flags &= ~HCA_SF_ACTIVE;
 	hca_qp_dirty(fn, qp);
+	hca_count(fn, QHCA_CNT_sq_active_writes);
 	/* a record that cannot be written cannot be read: found out there */
 	hca_qbuf_write32(fn, &qp->buf, qp->rec_offset + REC_ACTIVE, on);
 	if (!on)
@@ -92,9 +93,15 @@ bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp)
 {
 	uint32_t old = qp->sq_pi;
 
-	if (!qp->sq_depth || !refetch(fn, qp, REC_SQ_PI, &qp->sq_pi,
-				      qp->sq_ci, qp->sq_depth))
+	if (!qp->sq_depth)
 		return false;
+	hca_count(fn, QHCA_CNT_refetches);
+	hca_count(fn, QHCA_CNT_sq_refetches);
+	if (!refetch(fn, qp, REC_SQ_PI, &qp->sq_pi, qp->sq_ci,
+		     qp->sq_depth)) {
+		hca_count(fn, QHCA_CNT_refetches_unchanged);
+		return false;
+	}
 	hca_count_n(fn, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
 	hca_linger_posted(fn, qp, old);
 	return true;

@@ -249,7 +249,7 @@ struct hca_qpslot {
 	uint8_t rsvd[2];
 	struct hca_linger_qp linger;
 };
-QHCA_ASSERT_SIZE(struct hca_qpslot, 56);
+QHCA_ASSERT_SIZE(struct hca_qpslot, 64);
 
 struct hca_qps {
 	struct hca_qpslot *slot;	/* [num_slots] */

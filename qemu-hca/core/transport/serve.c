@@ -93,12 +93,31 @@ static bool turn_away(struct hca_fn *fn, struct hca_qp *qp)
 	return hca_qp_refetch_sq(fn, qp);
 }
 
+/*
+ * Is there more to send than one request that is soon sent, after which the
+ * device turns away?  Then software need not ring from now on.  For that one
+ * request alone sq_active stays zero: nothing is to be cleared when it has been
+ * sent, and whoever posts meanwhile rings.
+ */
+static bool has_more(struct hca_fn *fn, const struct hca_qp *qp)
+{
+	return qp->sq_pi - qp->sq_cur > 1 || hca_linger_likely(fn, qp);
+}
+
 static enum hca_send_stop send_some(struct hca_fn *fn, struct hca_qp *qp,
 				    unsigned int budget, unsigned int *spent)
 {
-	if (qp->state == QHCA_QPS_RTS && qp->sq_cur != qp->sq_pi)
+	enum hca_send_stop stop;
+
+	if (qp->state == QHCA_QPS_RTS && qp->sq_cur != qp->sq_pi &&
+	    has_more(fn, qp))
 		hca_qp_set_active(fn, qp, true);
-	return hca_requester_run(fn, qp, budget, spent);
+	stop = hca_requester_run(fn, qp, budget, spent);
+	/* not all has been sent: the device will be back here unasked */
+	if (qp->state == QHCA_QPS_RTS && qp->sq_cur != qp->sq_pi &&
+	    stop != HCA_SEND_IDLE)
+		hca_qp_set_active(fn, qp, true);
+	return stop;
 }
 
 static void serve_send(struct hca_fn *fn, struct hca_qp *qp,

@@ -89,7 +89,7 @@ static struct ibv_qp *new_qp(struct queues *q, const struct pair_options *o, boo
 			     struct ibv_cq *idle)
 {
 	struct ibv_qp_init_attr_ex attr = {
-		.qp_type = IBV_QPT_RC,
+		.qp_type = o->unreliable ? IBV_QPT_UC : IBV_QPT_RC,
 		.send_cq = requester ? o->send_cq : idle,
 		.recv_cq = requester ? idle : o->recv_cq,
 		.srq = requester ? NULL : o->srq,
@@ -119,7 +119,7 @@ static struct ibv_qp *new_qp(struct queues *q, const struct pair_options *o, boo
 void new_pair(struct queues *q, struct pair *pair, const struct pair_options *o)
 {
 	const struct connection c = {
-		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024,
+		.type = o->unreliable ? IBV_QPT_UC : IBV_QPT_RC, .mtu = IBV_MTU_1024,
 		/* no timer: the loopback loses nothing, and a repetition would count */
 		.timeout = 0,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12, .access = ACCESS,
@@ -283,6 +283,12 @@ static void begin(struct queues *q, struct subject *s, enum kind kind, uint32_t 
 		.send_cq = kind == KIND_CQ ? s->cq : s->large_cq, .recv_cq = s->large_cq,
 		.srq = s->srq, .send_wr = depth < 16 ? 16 : depth, .recv_wr = depth,
 		.rq_threshold = kind == KIND_RQ ? threshold : 0,
+		/*
+		 * The device also refetches the send CQ of a reliable QP to tell
+		 * whether to linger at its send queue. The CQ studied is one that
+		 * it refetches for the threshold alone.
+		 */
+		.unreliable = kind == KIND_CQ,
 	};
 	new_pair(q, &s->pair, &o);
 }

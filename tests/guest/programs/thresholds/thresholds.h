@@ -37,6 +37,7 @@ struct pair_options {
 	struct ibv_srq *srq;		/* of the responder, or NULL */
 	uint32_t send_wr, recv_wr;
 	uint32_t rq_threshold;		/* 0: the driver's */
+	bool unreliable;		/* UC, not RC */
 };
 
 /* qp[0] asks, qp[1] answers. */
