@@ -127,7 +127,117 @@ static void refetch_in_vain(struct pair *p)
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_refetches_before_rnr), 2);
 }
 
+/* ---- a refetch replaces all that software has written, not the pointer alone */
+
+#define REC_THRESHOLD	4u		/* in records of CQs and SRQs */
+
+/* An SRQ whose owner changes its threshold in memory. */
+static void refetch_takes_threshold_of_srq(struct pair *p)
+{
+	const uint32_t full = (1u << LOG_DEPTH) - 1;
+	struct qhca_srqc c;
+
+	make_queue(p, true, 1);
+	for (uint32_t i = 0; i < full; i++)
+		post_recv(&p->b, 8);
+	access_queue(p, true);
+	CHECK_EQ(refetches(p, true), 1);
+	md_buf_put32(p->b.md, &p->b.srq.buf,
+		     p->b.srq.rec_offset + REC_THRESHOLD, full);
+	/* the copy does as before, until it is replaced */
+	for (uint32_t i = 1; i < full; i++)
+		access_queue(p, true);
+	CHECK_EQ(refetches(p, true), 1);
+	access_queue(p, true);
+	CHECK_EQ(refetches(p, true), 2);
+	/* from now on two accesses in three find fewer than that */
+	for (uint32_t i = 0; i < full; i++)
+		access_queue(p, true);
+	CHECK(refetches(p, true) >= 2 + full / 2);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, p->b.srq.srqn, 0, NULL, 0,
+			&c, sizeof(c), NULL), 0);
+	CHECK_EQ(get_le32(&c.sw.threshold), full);
+	/* what is over the depth is ignored, and so is none */
+	md_buf_put32(p->b.md, &p->b.srq.buf,
+		     p->b.srq.rec_offset + REC_THRESHOLD, 17);
+	access_queue(p, true);
+	access_queue(p, true);
+	md_buf_put32(p->b.md, &p->b.srq.buf,
+		     p->b.srq.rec_offset + REC_THRESHOLD, 0);
+	access_queue(p, true);
+	access_queue(p, true);
+	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, p->b.srq.srqn, 0, NULL, 0,
+			&c, sizeof(c), NULL), 0);
+	CHECK_EQ(get_le32(&c.sw.threshold), full);
+}
+
+/* A refetch for receives finds requests, and one for requests finds receives. */
+static void refetch_takes_both_of_qp(struct pair *p)
+{
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
+	};
+	struct qhca_cqe cqe;
+	struct md_sge sge;
+
+	make_queue(p, false, 1);
+	sge = (struct md_sge){ p->b.mr.iova, 8, p->b.mr.key };
+	wr.sge = &sge;
+	wr.num_sge = 1;
+	wr.raddr = p->a.mr.iova + 1024;
+	wr.rkey = p->a.mr.key;
+	/* b posts a request and does not ring: a message makes the device look */
+	md_post_send(p->b.md, &p->b.qp, &wr);
+	post_recv(&p->b, 8);
+	settle(p);
+	CHECK(!md_poll(&p->b.scq, &cqe));
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe) && !cqe.status);
+	CHECK(md_poll(&p->b.scq, &cqe) && !cqe.status);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_sq_doorbells), 0);
+	CHECK_EQ(refetches(p, false), 1);
+
+	/* receives come to be known with the next look at the send queue */
+	post_recv(&p->b, 8);
+	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_SQD, 0, NULL), 0);
+	settle(p);
+	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RTS, 0, NULL), 0);
+	settle(p);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe) && !cqe.status);
+	CHECK_EQ(refetches(p, false), 1);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_refetches_before_rnr), 1);
+}
+
+/* A CQ that is used one entry at a time, by a QP for which nothing else looks. */
+static void refetch_takes_threshold_of_cq(struct pair *p)
+{
+	struct md_cq *cq = &p->a.scq;
+	uint64_t before;
+
+	connect_pair(p);
+	/* the minidriver's threshold is half the depth of 256 */
+	md_buf_put32(p->a.md, &cq->buf, cq->rec_offset + REC_THRESHOLD, 3);
+	before = count_of(&p->a, QHCA_CNT_cq_refetches);
+	for (uint32_t i = 0; i < 400; i++) {
+		struct qhca_cqe cqe;
+
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		settle(p);
+		CHECK(md_poll(cq, &cqe) && !cqe.status);
+		if (i == 128)		/* none yet */
+			CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches),
+				 before);
+	}
+	/* one at 129, and then one in four */
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches), before + 1 + 270 / 4);
+}
+
 const struct scenario threshold_scenarios[] = {
 	RC(thresholds_of_rq), RC(thresholds_of_srq), RC(refetch_in_vain),
+	RC(refetch_takes_threshold_of_srq), RC(refetch_takes_both_of_qp),
+	ON(UC, refetch_takes_threshold_of_cq, .roomy = true),
 	{ 0 }
 };

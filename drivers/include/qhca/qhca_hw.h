@@ -680,7 +680,8 @@ QHCA_ASSERT_SIZE(struct qhca_qp_record, 128);
 
 struct qhca_cq_record {
 	__le32	ci;			/* free-running: CQEs consumed */
-	__le32	rsvd0[15];
+	__le32	threshold;		/* from the next refetch on; 0: unchanged */
+	__le32	rsvd0[14];
 	__le32	armed;			/* device: non-zero while armed */
 	__le32	rsvd1[15];
 };
@@ -689,7 +690,8 @@ QHCA_ASSERT_SIZE(struct qhca_cq_record, 128);
 
 struct qhca_srq_record {
 	__le32	pi;			/* free-running: WQEs posted */
-	__le32	rsvd0[15];
+	__le32	threshold;		/* from the next refetch on; 0: unchanged */
+	__le32	rsvd0[14];
 	__le32	rsvd1[16];
 };
 

@@ -348,16 +348,27 @@ uint64_t hca_cqs_deadline(const struct hca_fn *fn)
  * Producing
  */
 
-/* Fetch the consumer index anew.  -1: the record is unreachable. */
+static bool take_threshold(struct hca_cq *cq, uint32_t threshold)
+{
+	if (!threshold || threshold == cq->threshold ||
+	    threshold > depth_of(cq))
+		return false;
+	cq->threshold = threshold;
+	return true;
+}
+
+/* Fetch what software writes anew.  -1: the record is unreachable. */
 static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 {
-	uint32_t ci;
+	struct hca_software_half half;		/* ci, threshold */
 
 	hca_count(fn, QHCA_CNT_refetches);
 	hca_count(fn, QHCA_CNT_cq_refetches);
-	if (hca_qbuf_read32(fn, &cq->buf, cq->rec_offset, &ci))
+	if (hca_qbuf_read_half(fn, &cq->buf, cq->rec_offset, &half))
 		return -1;
-	if (take_ci(cq, ci))
+	if (take_threshold(cq, half.second))
+		dirty(fn, cq);
+	if (take_ci(cq, half.first))
 		dirty(fn, cq);
 	else
 		hca_count(fn, QHCA_CNT_refetches_unchanged);

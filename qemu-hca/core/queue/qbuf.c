@@ -132,6 +132,18 @@ int hca_qbuf_read32(struct hca_fn *fn, struct hca_qbuf *qb,
 	return 0;
 }
 
+int hca_qbuf_read_half(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
+		       struct hca_software_half *half)
+{
+	uint8_t raw[8];
+
+	if (hca_qbuf_read(fn, qb, offset, raw, sizeof(raw)))
+		return -1;
+	half->first = get_le32(raw);
+	half->second = get_le32(raw + 4);
+	return 0;
+}
+
 int hca_qbuf_write32(struct hca_fn *fn, struct hca_qbuf *qb,
 		     uint32_t offset, uint32_t v)
 {

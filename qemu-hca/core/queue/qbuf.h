@@ -45,6 +45,15 @@ int hca_qbuf_write(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
 		   const void *buf, size_t len);
 int hca_qbuf_write_release(struct hca_fn *fn, struct hca_qbuf *qb,
 			   uint32_t offset, const void *buf, size_t len);
+/*
+ * The software half of a record: two words at a multiple of 8, read by one access
+ * and so together.  The rest of the half is reserved.
+ */
+struct hca_software_half {
+	uint32_t first, second;
+};
+int hca_qbuf_read_half(struct hca_fn *fn, struct hca_qbuf *qb, uint32_t offset,
+		       struct hca_software_half *half);
 /* One aligned little-endian word, host order in @v; atomic; the write releases. */
 int hca_qbuf_read32(struct hca_fn *fn, struct hca_qbuf *qb,
 		    uint32_t offset, uint32_t *v);

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define REC_PI	offsetof(struct qhca_srq_record, pi)
-
 /* `next` of a receive WQE has 16 bits. */
 #define MAX_LOG_DEPTH	16
 
@@ -147,21 +145,32 @@ static enum hca_take fail(struct hca_fn *fn, struct hca_srq *srq)
 	return HCA_TAKE_ERROR;
 }
 
+static void take_threshold(struct hca_fn *fn, struct hca_srq *srq,
+			   uint32_t threshold)
+{
+	if (!threshold || threshold == srq->threshold || threshold > srq->depth)
+		return;
+	srq->threshold = threshold;
+	put_le32(&srq->sw.threshold, threshold);
+	hca_ctx_dirty(&fn->hca->cache.srq, srq);
+}
+
 static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 {
-	uint32_t pi;
+	struct hca_software_half half;		/* pi, threshold */
 
 	hca_count(fn, QHCA_CNT_refetches);
 	hca_count(fn, QHCA_CNT_srq_refetches);
-	if (hca_qbuf_read32(fn, &srq->buf, srq->rec_offset + REC_PI, &pi))
+	if (hca_qbuf_read_half(fn, &srq->buf, srq->rec_offset, &half))
 		return false;
+	take_threshold(fn, srq, half.second);
 	/* a pointer that is not sane counts as one that did not move */
-	if (pi == srq->pi || pi - srq->taken > srq->depth ||
-	    pi - srq->pi > srq->depth) {
+	if (half.first == srq->pi || half.first - srq->taken > srq->depth ||
+	    half.first - srq->pi > srq->depth) {
 		hca_count(fn, QHCA_CNT_refetches_unchanged);
 		return true;
 	}
-	srq->pi = pi;
+	srq->pi = half.first;
 	hca_ctx_dirty(&fn->hca->cache.srq, srq);
 	return true;
 }

@@ -7,8 +7,6 @@
 
 #include <stdatomic.h>
 
-#define REC_SQ_PI	offsetof(struct qhca_qp_record, sq_pi)
-#define REC_RQ_PI	offsetof(struct qhca_qp_record, rq_pi)
 #define REC_ACTIVE	offsetof(struct qhca_qp_record, sq_active)
 
 /* ---- state */
@@ -73,53 +71,70 @@ static bool pi_moved(uint32_t pi, uint32_t old, uint32_t ci, uint32_t depth)
 	return pi != old && pi - ci <= depth && pi - old <= depth;
 }
 
-static bool refetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t field,
-		    uint32_t *pi, uint32_t ci, uint32_t depth)
-{
-	uint32_t v;
-
-	if (hca_qbuf_read32(fn, &qp->buf, qp->rec_offset + field, &v)) {
-		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
-		return false;
-	}
-	if (!pi_moved(v, *pi, ci, depth))
-		return false;
-	*pi = v;
-	hca_qp_dirty(fn, qp);
-	return true;
-}
-
-bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp)
+static bool take_sq_pi(struct hca_fn *fn, struct hca_qp *qp, uint32_t pi)
 {
 	uint32_t old = qp->sq_pi;
 
-	if (!qp->sq_depth)
+	/* before RTS it is not looked at */
+	if (qp->state <= QHCA_QPS_RTR ||
+	    !pi_moved(pi, old, qp->sq_ci, qp->sq_depth))
 		return false;
-	hca_count(fn, QHCA_CNT_refetches);
-	hca_count(fn, QHCA_CNT_sq_refetches);
-	if (!refetch(fn, qp, REC_SQ_PI, &qp->sq_pi, qp->sq_ci,
-		     qp->sq_depth)) {
-		hca_count(fn, QHCA_CNT_refetches_unchanged);
-		return false;
-	}
-	hca_count_n(fn, QHCA_CNT_sq_wqes_found, qp->sq_pi - old);
+	qp->sq_pi = pi;
+	hca_qp_dirty(fn, qp);
+	hca_count_n(fn, QHCA_CNT_sq_wqes_found, pi - old);
 	hca_linger_posted(fn, qp, old);
 	return true;
 }
 
+static bool take_rq_pi(struct hca_fn *fn, struct hca_qp *qp, uint32_t pi)
+{
+	if (!pi_moved(pi, qp->rq_pi, qp->rq_ci, qp->rq_depth))
+		return false;
+	qp->rq_pi = pi;
+	hca_qp_dirty(fn, qp);
+	return true;
+}
+
+/* All that software writes in the record; false: it is unreachable. */
+static bool read_record(struct hca_fn *fn, struct hca_qp *qp,
+			enum qhca_counter kind, struct hca_software_half *half)
+{
+	hca_count(fn, QHCA_CNT_refetches);
+	hca_count(fn, kind);
+	if (!hca_qbuf_read_half(fn, &qp->buf, qp->rec_offset, half))
+		return true;
+	hca_count(fn, QHCA_CNT_refetches_unchanged);
+	hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
+	return false;
+}
+
+bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp)
+{
+	struct hca_software_half half;		/* sq_pi, rq_pi */
+
+	if (!qp->sq_depth ||
+	    !read_record(fn, qp, QHCA_CNT_sq_refetches, &half))
+		return false;
+	take_rq_pi(fn, qp, half.second);
+	if (take_sq_pi(fn, qp, half.first))
+		return true;
+	hca_count(fn, QHCA_CNT_refetches_unchanged);
+	return false;
+}
+
 bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp)
 {
-	bool moved;
+	struct hca_software_half half;
 
-	if (!qp->rq_depth)
+	if (!qp->rq_depth ||
+	    !read_record(fn, qp, QHCA_CNT_rq_refetches, &half))
 		return false;
-	hca_count(fn, QHCA_CNT_refetches);
-	hca_count(fn, QHCA_CNT_rq_refetches);
-	moved = refetch(fn, qp, REC_RQ_PI, &qp->rq_pi, qp->rq_ci,
-			qp->rq_depth);
-	if (!moved)
-		hca_count(fn, QHCA_CNT_refetches_unchanged);
-	return moved;
+	if (take_sq_pi(fn, qp, half.first))
+		hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
+	if (take_rq_pi(fn, qp, half.second))
+		return true;
+	hca_count(fn, QHCA_CNT_refetches_unchanged);
+	return false;
 }
 
 /* ---- completions */

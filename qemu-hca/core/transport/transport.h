@@ -58,7 +58,10 @@ void hca_qp_error_event(struct hca_fn *fn, struct hca_qp *qp,
 
 /* Write record.sq_active. */
 void hca_qp_set_active(struct hca_fn *fn, struct hca_qp *qp, bool on);
-/* Take over record.sq_pi or .rq_pi if it is sane; true: it moved. */
+/*
+ * Fetch the software half of the record: both pointers are taken over, if they are
+ * sane.  true: the one named has moved.
+ */
 bool hca_qp_refetch_sq(struct hca_fn *fn, struct hca_qp *qp);
 bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp);
 
