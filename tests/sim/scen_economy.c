@@ -112,8 +112,8 @@ static void one_pattern(struct pair *p, const struct pattern *pattern)
 static void reads_and_rings(struct pair *p)
 {
 	static const struct pattern patterns[] = {
-		{ "one at a time", 1, 0, 5000, 400, 8, 1, 0 },
-		{ "one at a time, near", 1, 5000, 500, 400, 8, 1, 0 },
+		{ "one at a time", 1, 0, 5000, 400, 6, 1, 0 },
+		{ "one at a time, near", 1, 5000, 500, 400, 6, 1, 0 },
 		{ "two", 2, 0, 5000, 400, 16, 1100, 740 },
 		{ "two, near", 2, 5000, 500, 400, 60, 800, 520 },
 		{ "four, near", 4, 5000, 500, 4, 10, 700, 4 },
