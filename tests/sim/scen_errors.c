@@ -641,8 +641,20 @@ static void nak_repairs_gap(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 
+/* The next event but COMM_EST. */
+static bool event_of_end(struct end *e, struct qhca_eqe *eqe)
+{
+	do {
+		if (!md_event(e->md, eqe))
+			return false;
+	} while (eqe->type == QHCA_EVENT_QP_COMM_EST);
+	return true;
+}
+
 static void srq_limit_and_last_wqe(struct pair *p)
 {
+	struct qhca_eqe eqe;
+
 	connect_pair(p);
 	for (int i = 0; i < 4; i++)
 		post_recv(&p->b, 1000);
@@ -654,7 +666,10 @@ static void srq_limit_and_last_wqe(struct pair *p)
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	settle(p);
-	CHECK_EQ(next_event(&p->b, p->b.srq.srqn), QHCA_EVENT_SRQ_LIMIT);
+	CHECK(event_of_end(&p->b, &eqe));
+	CHECK_EQ(eqe.type, QHCA_EVENT_SRQ_LIMIT);
+	CHECK_EQ(get_le32(&eqe.number), p->b.srq.srqn);
+	CHECK_EQ(get_le32(&eqe.detail), 3);
 	CHECK_EQ(next_event(&p->b, 0), 0);
 	EXPECT(&p->b.rcq, 0, 0, 0, 0);
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_ERR, 0, NULL), 0);

@@ -184,9 +184,9 @@ static bool check_limit(struct hca_fn *fn, struct hca_srq *srq)
 	if (!refetch(fn, srq))
 		return false;
 	if (srq->pi - srq->taken < srq->limit) {
+		hca_event(fn, QHCA_EVENT_SRQ_LIMIT, srq->srqn, srq->limit);
 		srq->limit = 0;
 		hca_ctx_dirty(&fn->hca->cache.srq, srq);
-		hca_event(fn, QHCA_EVENT_SRQ_LIMIT, srq->srqn, 0);
 	}
 	return true;
 }
