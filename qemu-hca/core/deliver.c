@@ -119,7 +119,7 @@ static bool admit(struct hca_fn *fn, uint32_t qpn,
 	if (why == QHCA_NUM_COUNTERS)
 		return true;
 	if (why == QHCA_CNT_rx_bad_pkey)
-		fn->port.pkey_violations++;
+		hca_port_violation(&fn->port.pkey_violations);
 	drop(fn, qpn, why);
 	return false;
 }

@@ -248,6 +248,26 @@ static void test_mcast(void **state)
 	host_free(h);
 }
 
+/* They stay at their greatest value, and do not begin again. */
+static void test_violations_saturate(void **state)
+{
+	struct host *h = host_new_ready();
+	struct qhca_port out;
+
+	(void)state;
+	h->fn->port.qkey_violations = UINT32_MAX - 1;
+	h->fn->port.pkey_violations = 7;
+	for (int i = 0; i < 3; i++) {
+		hca_port_violation(&h->fn->port.qkey_violations);
+		hca_port_violation(&h->fn->port.pkey_violations);
+	}
+	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_PORT, 0, 0, NULL, 0, &out,
+				  sizeof(out)), QHCA_CMD_OK);
+	assert_int_equal(get_le32(&out.qkey_violations), UINT32_MAX);
+	assert_int_equal(get_le32(&out.pkey_violations), 10);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_gids),
 	cmocka_unit_test(test_gid_errors),
@@ -255,5 +275,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_settings),
 	cmocka_unit_test(test_link),
 	cmocka_unit_test(test_mcast),
+	cmocka_unit_test(test_violations_saturate),
 };
 TEST_MAIN(tests)

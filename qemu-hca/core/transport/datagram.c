@@ -124,7 +124,7 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 	uint8_t grh[GRH_LEN];
 
 	if (!qkey_right(qp, pkt)) {
-		fn->port.qkey_violations++;
+		hca_port_violation(&fn->port.qkey_violations);
 		hca_count(fn, QHCA_CNT_rx_bad_qkey);
 		return;
 	}

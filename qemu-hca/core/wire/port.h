@@ -34,7 +34,7 @@ struct hca_ports {
 	unsigned int last_gid;		/* found last: most frames match it */
 	struct hca_mcast_member *member; /* [cfg.max_mcast_members] */
 	uint32_t num_members;
-	uint32_t qkey_violations;	/* half B counts these two */
+	uint32_t qkey_violations;	/* these two saturate */
 	uint32_t pkey_violations;
 };
 
@@ -64,6 +64,12 @@ bool hca_mcast_for_each(struct hca_fn *fn, const uint8_t mgid[16],
 bool hca_mcast_any(const struct hca_fn *fn, const uint8_t mgid[16]);
 /* A QP is being destroyed: forget its memberships. */
 void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn);
+
+static inline void hca_port_violation(uint32_t *counter)
+{
+	if (*counter != UINT32_MAX)
+		(*counter)++;
+}
 
 uint32_t hca_link_word(const struct hca *hca);		/* QHCA_REG_LINK */
 
