@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "pair.h"
+#include "wire/icrc.h"
+#include "wire/pkt.h"
 
 #define VLAN	7
 #define GSI_QKEY 0x80010000u
@@ -281,6 +283,64 @@ static void stranger(struct pair *p)
 	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
 }
 
+/* ---- padding */
+
+#define IP	14u
+#define UDP	34u
+#define BTH	42u
+#define PAD	3u
+
+struct padder {
+	struct pair *p;
+	uint8_t op;			/* of the packets that get padding */
+};
+
+/* Behind the whole payload of a packet come octets of padding. */
+static bool pad(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	const struct padder *to = w->filter_arg;
+	uint8_t padded[2000] = { 0 };
+	size_t more = len + PAD;
+
+	if (from || (frame[BTH] & 0x1f) != to->op)
+		return true;
+	memcpy(padded, frame, len - HCA_ICRC_LEN);
+	padded[BTH + 1] |= PAD << 4;
+	put_be16(padded + IP + 2, (uint16_t)(more - IP));
+	put_be16(padded + UDP + 4, (uint16_t)(more - UDP));
+	put_be16(padded + IP + 10, 0);
+	put_be16(padded + IP + 10, hca_ipv4_checksum(padded + IP));
+	put_le32(padded + more - HCA_ICRC_LEN,
+		 hca_icrc(padded + IP, UDP - IP, more - BTH - HCA_ICRC_LEN));
+	qhca_rx_frame(to->p->b.md->hca, padded, more, to->p->b.md->now);
+	return false;
+}
+
+static void padding_between(struct pair *p)
+{
+	static const uint8_t ops[] = {
+		HCA_OP_SEND_FIRST, HCA_OP_SEND_MIDDLE, HCA_OP_WRITE_FIRST,
+		HCA_OP_WRITE_MIDDLE,
+	};
+	struct padder to = { .p = p };
+
+	for (unsigned int i = 0; i < sizeof(ops); i++) {
+		const struct pair_options o = { .type = QHCA_QPT_RC };
+
+		restart_pair(p, &o);
+		connect_pair(p);
+		to.op = ops[i];
+		p->w.filter = pad;
+		p->w.filter_arg = &to;
+		post_recv(&p->b, 8000);
+		post(p, &p->a, i < 2 ? QHCA_WQE_SEND : QHCA_WQE_WRITE, 3500, 0);
+		settle(p);
+		EXPECT(&p->a.scq, 0, QHCA_WC_REM_INV_REQ_ERR);
+		CHECK_EQ(count(&p->b, QHCA_CNT_tx_nak_invalid), 1);
+		p->w.filter = NULL;
+	}
+}
+
 const struct scenario wire_scenarios[] = {
 	ON(RC, loopback, .loop = true), ON(RC, loopback_to_itself),
 	ON(UD, loopback_of_datagrams, .loop = true), ON(RC, vlan),
@@ -289,5 +349,6 @@ const struct scenario wire_scenarios[] = {
 	ON(UD, multicast),
 	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
 	ON(RC, stranger, .hosts = 3),
+	RC(padding_between),
 	{ 0 }
 };

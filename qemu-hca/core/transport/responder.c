@@ -133,7 +133,7 @@ static bool in_sequence(const struct hca_qp *qp, const struct hca_pkt *pkt,
 static bool length_fits(const struct hca_qp *qp, const struct hca_pkt *pkt)
 {
 	if (!(pkt->what & HCA_OPF_LAST))
-		return pkt->payload_len == qp->mtu;
+		return pkt->payload_len == qp->mtu && !pkt->pad;
 	return pkt->payload_len <= qp->mtu &&
 	       (pkt->payload_len || pkt->what & HCA_OPF_FIRST);
 }

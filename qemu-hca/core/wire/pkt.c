@@ -185,6 +185,7 @@ bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt)
 		return false;
 	pkt->payload = parse_extended(bth + HCA_BTH_LEN, pkt);
 	pkt->payload_len = len - need - pad;
+	pkt->pad = pad;
 	if (!(pkt->what & HCA_OPF_PAYLOAD) && (pkt->payload_len || pad))
 		return false;
 	return true;

@@ -117,6 +117,7 @@ struct hca_pkt {
 
 	const uint8_t *payload;
 	uint32_t payload_len;
+	uint8_t pad;			/* received: octets of padding behind it */
 };
 
 /* HCA_H_* and HCA_OPF_* of a wire opcode; 0: reserved or not supported. */
