@@ -341,6 +341,61 @@ static void padding_between(struct pair *p)
 	}
 }
 
+/* ---- as many PSNs as may be outstanding */
+
+/* A region of 2 GiB, of which little is there. */
+static void reg_vast(struct end *e)
+{
+	struct qhca_pte pte = { 0 };
+	uint32_t index = e->md->next_key++;
+
+	put_le32(&pte.ctrl, QHCA_PTE_VALID | QHCA_PTE_MR << 4 | 12u << 16);
+	put_le32(&pte.access, ALL_ACCESS);
+	put_le32(&pte.pd, PAIR_PD);
+	put_le32(&pte.at_key, index);
+	put_le64(&pte.start, PAIR_IOVA);
+	put_le64(&pte.length, 1ull << 31);
+	put_le64(&pte.at_base, e->mr.buf.page[0]);
+	md_pte_write(e->md, index, &pte);
+	e->mr.key = index << 8;
+}
+
+/*
+ * A READ of 2^23 packets takes half the number space: nothing of it is mistaken
+ * for a number that has gone by, and it is asked for once.
+ */
+static void read_of_half_the_numbers(struct pair *p)
+{
+	struct md_sge sge;
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_READ, .flags = QHCA_WQE_F_SIGNALED,
+		.num_sge = 1, .sge = &sge,
+	};
+	struct qhca_query_qp q;
+
+	p->a.conn.mtu = p->b.conn.mtu = QHCA_MTU_256;
+	p->w.link.delay = 1000;
+	connect_pair(p);
+	reg_vast(&p->a);
+	reg_vast(&p->b);
+	sge = (struct md_sge){ PAIR_IOVA, 1u << 31, p->a.mr.key };
+	wr.raddr = PAIR_IOVA;
+	wr.rkey = p->b.mr.key;
+	/* an answer to what came before it moves nothing back */
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	post_wr(&p->a, &wr);
+	while (count(&p->a, QHCA_CNT_rx_packets) < 100)
+		CHECK(world_step(&p->w, p->w.now + 1000));
+	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
+	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), 2);
+	CHECK_EQ(count(&p->a, QHCA_CNT_retransmitted_packets), 0);
+	CHECK_EQ(count(&p->b, QHCA_CNT_duplicate_requests), 0);
+	CHECK_EQ(md_qp_query(p->a.md, &p->a.qp, &q), 0);
+	CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
+	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_RESET, 0, NULL), 0);
+	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0, NULL), 0);
+}
+
 const struct scenario wire_scenarios[] = {
 	ON(RC, loopback, .loop = true), ON(RC, loopback_to_itself),
 	ON(UD, loopback_of_datagrams, .loop = true), ON(RC, vlan),
@@ -349,6 +404,6 @@ const struct scenario wire_scenarios[] = {
 	ON(UD, multicast),
 	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
 	ON(RC, stranger, .hosts = 3),
-	RC(padding_between),
+	RC(padding_between), RC(read_of_half_the_numbers),
 	{ 0 }
 };

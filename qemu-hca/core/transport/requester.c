@@ -190,6 +190,16 @@ static void complete(struct hca_fn *fn, struct hca_qp *qp,
 		hca_complete_send(fn, qp, &wc);
 }
 
+/*
+ * Is @psn, which is one past a PSN that was sent, before s_una?  One READ may be
+ * 2^23 PSNs, so that comparing the two alone does not tell.
+ */
+static bool is_behind(const struct hca_qp *qp, uint32_t psn)
+{
+	return ((psn - qp->s_una) & HCA_PSN_MASK) >
+	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK);
+}
+
 void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto)
 {
@@ -217,10 +227,9 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 		complete(fn, qp, sum);
 	}
 	/* an acknowledgement of what was to be sent again */
-	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 ||
-	    hca_psn_before(qp->s_psn, qp->s_una))
+	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 || is_behind(qp, qp->s_psn))
 		hca_requester_rewind(fn, qp);
-	if (hca_psn_before(qp->s_asked, qp->s_una))
+	if (is_behind(qp, qp->s_asked))
 		qp->s_asked = qp->s_una;
 	if (qp->s_una != old_una) {
 		qp->s_retry = qp->sw.retry_cnt;
