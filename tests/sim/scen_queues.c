@@ -306,6 +306,43 @@ static void cq_of_one(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_overruns), 1);
 }
 
+/*
+ * A receive CQ that is full: the peer is told so, and by a NAK of the request
+ * that had no room, not by silence.
+ */
+static void overrun_of_receive_cq(struct pair *p, uint8_t opcode)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC, .log_cq = 2 };
+
+	restart_pair(p, &o);
+	connect_pair(p);
+	for (int i = 0; i < 6; i++)
+		post_recv(&p->b, 100);
+	for (int i = 0; i < 4; i++) {
+		post(p, &p->a, opcode, 8, 0);
+		settle(p);
+		EXPECT(&p->a.scq, i, 0);
+	}
+	post(p, &p->a, opcode, 8, 0);
+	post(p, &p->a, opcode, 8, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 4, QHCA_WC_REM_OP_ERR, QHCA_WC_WR_FLUSH_ERR);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_nak_op), 1);
+	CHECK_EQ(next_event(&p->b, p->b.rcq.cqn), QHCA_EVENT_CQ_ERROR);
+	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_FATAL);
+	CHECK_EQ(next_event(&p->b, 0), 0);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
+	EXPECT(&p->b.rcq, 0, 0, 0, 0, 0);	/* intact */
+}
+
+static void overrun_at_responder(struct pair *p)
+{
+	overrun_of_receive_cq(p, QHCA_WQE_SEND);
+	overrun_of_receive_cq(p, QHCA_WQE_WRITE_IMM);
+}
+
 /* Another QP on the CQ ends too, with its next completion. */
 static void cq_overrun_of_two(struct pair *p)
 {
@@ -579,6 +616,7 @@ const struct scenario queue_scenarios[] = {
 	RC(no_timed_event_is_lost), RC(solicited_only),
 	RC(weaker_arm_takes_nothing_back),
 	RC(weaker_arm_keeps_held_event, .moder_count = 3, .moder_usec = 1000),
+	RC(overrun_at_responder),
 	RC(moderation_holds), RC(cq_of_one), RC(cq_overrun_of_two, .log_cq = 2),
 	RC(srq_taken_is_flushed, .srq = true), RC(srq_of_many, .srq = true),
 	RC(srq_grows, .srq = true), RC(srq_resize_refused, .srq = true),

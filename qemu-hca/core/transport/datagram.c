@@ -73,7 +73,8 @@ static void complete(struct hca_fn *fn, struct hca_qp *qp,
 	if (pkt->solicited)
 		flags |= QHCA_CQE_SOLICITED;
 	put_le32(&cqe.flags, flags);
-	hca_complete_recv(fn, qp, &cqe);
+	if (!hca_complete_recv(fn, qp, &cqe))
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 }
 
 bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,

@@ -139,13 +139,13 @@ bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp)
 
 /* ---- completions */
 
-static void post(struct hca_fn *fn, struct hca_qp *qp, uint32_t cqn,
+/* false: the CQ is gone, or in error. */
+static bool post(struct hca_fn *fn, struct hca_qp *qp, uint32_t cqn,
 		 uint64_t handle, struct qhca_cqe *cqe)
 {
 	put_le32(&cqe->qpn, qp->qpn);
 	put_le64(&cqe->handle, handle);
-	if (!hca_cq_post(fn, cqn, cqe))
-		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
+	return hca_cq_post(fn, cqn, cqe);
 }
 
 void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
@@ -159,11 +159,12 @@ void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 	put_le32(&cqe.syndrome, wc->syndrome);
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
 	put_le32(&cqe.flags, QHCA_CQE_REQUESTER);
-	post(fn, qp, qp->send_cqn, qp->handle, &cqe);
+	if (!post(fn, qp, qp->send_cqn, qp->handle, &cqe))
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 	hca_linger_told(fn, qp, wc->wqe);
 }
 
-void hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
+bool hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		       struct qhca_cqe *cqe)
 {
 	struct hca_xsrq to = { .cqn = qp->recv_cqn, .handle = qp->handle };
@@ -178,11 +179,11 @@ void hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		flags |= QHCA_CQE_SRQ;
 	if (qp->type == QHCA_QPT_XRC_TGT) {
 		if (!hca_srq_xrc_again(fn, qp->r_srq, qp->xrcd, &to))
-			return;
+			return true;
 		flags |= QHCA_CQE_XRC;
 	}
 	put_le32(&cqe->flags, flags);
-	post(fn, qp, to.cqn, to.handle, cqe);
+	return post(fn, qp, to.cqn, to.handle, cqe);
 }
 
 /* ---- receive queue */

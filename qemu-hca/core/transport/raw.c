@@ -28,5 +28,6 @@ void hca_raw_rx(struct hca_fn *fn, uint32_t qpn, const uint8_t *frame,
 	put_le32(&cqe.byte_len, (uint32_t)len);
 	memcpy(cqe.smac, frame + 6, 6);
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(fn, qp, &cqe);
+	if (!hca_complete_recv(fn, qp, &cqe))
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 }

@@ -55,8 +55,7 @@ static enum hca_verdict receive_error(struct hca_fn *fn,
 	if (qp->type == QHCA_QPT_UC && status == QHCA_WC_LOC_LEN_ERR)
 		return verdict;
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
-	hca_complete_recv(fn, qp, &cqe);
-	return verdict;
+	return hca_complete_recv(fn, qp, &cqe) ? verdict : HCA_V_OPERATION;
 }
 
 /*
@@ -138,7 +137,8 @@ static bool length_fits(const struct hca_qp *qp, const struct hca_pkt *pkt)
 	       (pkt->payload_len || pkt->what & HCA_OPF_FIRST);
 }
 
-static void complete_recv(struct hca_fn *fn, struct hca_qp *qp,
+/* false: the CQ is of no more use. */
+static bool complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 			  const struct hca_pkt *pkt, uint8_t opcode,
 			  uint32_t byte_len)
 {
@@ -158,7 +158,7 @@ static void complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 	if (pkt->solicited)
 		flags |= QHCA_CQE_SOLICITED;
 	put_le32(&cqe.flags, flags);
-	hca_complete_recv(fn, qp, &cqe);
+	return hca_complete_recv(fn, qp, &cqe);
 }
 
 static void request_done(struct hca_qp *qp, uint32_t psns, bool last)
@@ -228,11 +228,12 @@ static enum hca_verdict request_send(struct hca_fn *fn, struct hca_qp *qp,
 				     HCA_V_ACCESS);
 
 	done += pkt->payload_len;
+	/* before the PSN moves on, since a NAK has the request's */
+	if (last && !complete_recv(fn, qp, pkt, QHCA_CQE_RECV, done))
+		return HCA_V_OPERATION;
 	qp->r_len = done;
 	qp->r_op = last ? HCA_RMSG_NONE : HCA_RMSG_SEND;
 	request_done(qp, 1, last);
-	if (last)
-		complete_recv(fn, qp, pkt, QHCA_CQE_RECV, done);
 	return HCA_V_ACCEPT;
 }
 
@@ -302,14 +303,16 @@ static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 
+	w.done += pkt->payload_len;
+	if (pkt->what & HCA_H_IMM &&
+	    !complete_recv(fn, qp, pkt, QHCA_CQE_RECV_RDMA_IMM, w.done))
+		return HCA_V_OPERATION;
 	qp->r_addr = w.addr + pkt->payload_len;
 	qp->r_rkey = w.rkey;
 	qp->r_left = w.left - pkt->payload_len;
-	qp->r_len = w.done + pkt->payload_len;
+	qp->r_len = w.done;
 	qp->r_op = last ? HCA_RMSG_NONE : HCA_RMSG_WRITE;
 	request_done(qp, 1, last);
-	if (pkt->what & HCA_H_IMM)
-		complete_recv(fn, qp, pkt, QHCA_CQE_RECV_RDMA_IMM, qp->r_len);
 	return HCA_V_ACCEPT;
 }
 

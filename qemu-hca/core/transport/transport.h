@@ -78,9 +78,10 @@ void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 /*
  * Complete the receive WQE in progress.  @cqe: byte_len, opcode, status, flags
  * and what is particular to the message; this fills in the rest and lets the
- * WQE go.  If it is of an XRC SRQ that is gone there is nobody to tell.
+ * WQE go.  If it is of an XRC SRQ that is gone there is nobody to tell.  false:
+ * the CQ is gone or in error, and the caller has to end the QP.
  */
-void hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
+bool hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		       struct qhca_cqe *cqe);
 
 /* ---- receive queues */
