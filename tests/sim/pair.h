@@ -68,7 +68,8 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
 	fault_scenarios[], fault_end_scenarios[], xrc_scenarios[],
 	doorbell_scenarios[], cost_scenarios[], threshold_scenarios[],
-	place_scenarios[], raw_scenarios[], economy_scenarios[];
+	place_scenarios[], raw_scenarios[], economy_scenarios[],
+	lookup_scenarios[];
 
 /* ---- checks */
 

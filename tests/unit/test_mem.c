@@ -115,6 +115,55 @@ static void test_zero_length(void **state)
 }
 
 /* Every part of the check alone, on hit and on miss. */
+/* All that a message asks for is checked with the look-up of its first packet. */
+static void test_span(void **state)
+{
+	struct host *h = host_new_ready();
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_WRITE, true);
+	uint64_t in = 0;
+
+	(void)state;
+	make_region(h);
+	q.span = LENGTH;
+	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 1);
+	/* of the bytes alone a page is needed */
+	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 1);
+	q.span = LENGTH + 1;
+	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
+	q.span = UINT64_MAX;
+	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
+	q.span = 4;		/* less than there is: does not matter */
+	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
+	host_free(h);
+}
+
+/* A look-up made again is counted if it reads the table, and only then. */
+static void test_again(void **state)
+{
+	struct host *h = host_new_ready();
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
+	struct region r = make_region(h);
+	uint64_t out;
+
+	(void)state;
+	assert_int_equal(hca_mem_check(h->fn, &q), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pt_misses), 1);
+	q.again = true;
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pt_hits), 0);
+	assert_int_equal(COUNT(h, pt_misses), 1);
+	inval(h, INDEX, QHCA_INVAL_PT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, pt_hits), 0);
+	assert_int_equal(COUNT(h, pt_misses), 2);
+	/* it is a check like any other */
+	put_le32(&r.pte->ctrl, 0);
+	inval(h, INDEX, QHCA_INVAL_PT);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
+	host_free(h);
+}
+
 static void test_protection(void **state)
 {
 	struct host *h = host_new_ready();
@@ -454,6 +503,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_two_caches),
 	cmocka_unit_test(test_runs),
 	cmocka_unit_test(test_zero_length),
+	cmocka_unit_test(test_span),
+	cmocka_unit_test(test_again),
 	cmocka_unit_test(test_protection),
 	cmocka_unit_test(test_no_fetch),
 	cmocka_unit_test(test_not_negative),

@@ -175,10 +175,12 @@ static void test_pinned(void **state)
 {
 	struct host *h = host_new_cache(QHCA_CACHE_PT, 1, 1);
 	uint64_t block = host_alloc(h, BLOCK_LEN, 4096), out, before, reads;
+	struct hca_mem_req part = req(START, 8, QHCA_ACCESS_REMOTE_READ, true);
 	struct region r;
 	unsigned int i;
 
 	(void)state;
+	part.key = 100 << 8 | OCTET;
 	assert_int_equal(map_block(h, 0, block, BLOCK_LEN), QHCA_CMD_OK);
 	put_le64(host_ptr(h, block + 8), 0x77);
 	make_key(h, 100, 0, 8, 64);
@@ -192,6 +194,9 @@ static void test_pinned(void **state)
 		assert_int_equal(out, 0x77);
 	}
 	assert_int_equal(lookups(h), before);
+	assert_int_equal(COUNT(h, pool_bank_hits), 50);
+	part.again = true;		/* a part of an access that is counted */
+	assert_int_equal(hca_mem_check(h->fn, &part), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pool_bank_hits), 50);
 	assert_int_equal(COUNT(h, pool_direct_uses), 50);
 	assert_int_equal(h->reads, reads + 50);	/* the data alone */

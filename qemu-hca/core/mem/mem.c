@@ -86,27 +86,34 @@ static enum hca_mem_status pte_fill(struct hca_fn *fn, uint32_t key,
 }
 
 /*
- * The entry of @key from the pool bank or through the protection cache.  *@pte
- * is good until the next lookup.
+ * The entry of the request's key from the pool bank or through the protection
+ * cache.  *@pte is good until the next lookup.
  */
-static enum hca_mem_status pte_get(struct hca_fn *fn, uint32_t key,
+static enum hca_mem_status pte_get(struct hca_fn *fn,
+				   const struct hca_mem_req *req,
 				   struct hca_pte_host *copy,
 				   const struct hca_pte_host **pte)
 {
-	uint32_t index = QHCA_KEY_INDEX(key);
+	uint32_t key = req->key, index = QHCA_KEY_INDEX(key);
 	enum hca_mem_status status;
 	uint64_t addr;
 
 	*pte = hca_pool_key(fn, index);
 	if (*pte) {
-		hca_count(fn, QHCA_CNT_pool_bank_hits);
+		if (!req->again)
+			hca_count(fn, QHCA_CNT_pool_bank_hits);
 		return HCA_MEM_OK;
 	}
 	if (index >= QHCA_FIRST_KEY_INDEX &&
 	    index < hca_table_size(fn, QHCA_TABLE_PT) &&
 	    hca_table_entry(fn, QHCA_TABLE_PT, index, &addr)) {
-		*pte = hca_cache_lookup(&fn->hca->cache.pt,
-					hca_pt_tag(fn, index));
+		*pte = NULL;
+		if (req->again)
+			*pte = hca_cache_peek(&fn->hca->cache.pt,
+					      hca_pt_tag(fn, index));
+		if (!*pte)
+			*pte = hca_cache_lookup(&fn->hca->cache.pt,
+						hca_pt_tag(fn, index));
 		return *pte ? HCA_MEM_OK : pte_fill(fn, key, copy, pte);
 	}
 	status = hca_pte_address(fn, key, &addr);	/* says why */
@@ -120,6 +127,11 @@ static bool reserved_allowed(const struct hca_fn *fn,
 	    !req->kernel)
 		return false;
 	return req->channel || !(fn->init_flags & QHCA_INIT_STRICT_LKEY);
+}
+
+static uint64_t span(const struct hca_mem_req *req)
+{
+	return req->span > req->len ? req->span : req->len;
 }
 
 static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
@@ -138,7 +150,7 @@ static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
 	if (req->access & ~pte->access)
 		return HCA_PROT_ACCESS;
 	if (!req->whole &&
-	    !hca_range_inside(req->addr, req->len, pte->start, pte->length))
+	    !hca_range_inside(req->addr, span(req), pte->start, pte->length))
 		return HCA_PROT_RANGE;
 	return HCA_PROT_NONE;
 }
@@ -160,12 +172,13 @@ static enum hca_mem_status protect(struct hca_fn *fn,
 		hca_count(fn, QHCA_CNT_reserved_lkey_uses);
 		return HCA_MEM_OK;
 	}
-	status = pte_get(fn, req->key, copy, pte);
+	status = pte_get(fn, req, copy, pte);
 	if (status)
 		return status;
 	reason = pte_refusal(*pte, req);
 	if (reason)
-		return hca_pte_refuse(fn, req->key, req->addr, req->len, reason);
+		return hca_pte_refuse(fn, req->key, req->addr, span(req),
+				      reason);
 	return HCA_MEM_OK;
 }
 

@@ -54,20 +54,24 @@ struct hca_mem {
 
 /**
  * struct hca_mem_req - one access to one range of one region or window.
+ * @span:   bytes from @addr of which protection is asked, if more than @len: a
+ *          message's first packet asks for all of it, with its one look-up
  * @access: QHCA_ACCESS_* needed; 0: local read
  * @remote: @key is an R_Key
  * @kernel: the QP may use the reserved L_Key
  * @channel: segment of a send or receive (strict mode of the reserved L_Key)
  * @qpn:    the QP for which this is done (type 2B windows)
  * @whole:  all of the region or window is meant, whatever @addr and @len say
+ * @again:  the look-up of @key is counted already, with the request that this
+ *          access is a part of; it counts only if the entry has left the cache
  */
 struct hca_mem_req {
-	uint64_t addr, len;
+	uint64_t addr, len, span;
 	uint32_t key;
 	uint32_t pd;
 	uint32_t access;
 	uint32_t qpn;
-	bool remote, kernel, channel, whole;
+	bool remote, kernel, channel, whole, again;
 };
 
 enum hca_mem_atomic_op {

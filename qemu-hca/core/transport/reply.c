@@ -225,7 +225,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	struct hca_mem_req req = {
 		.addr = r->addr + offset, .key = r->rkey,
 		.access = QHCA_ACCESS_REMOTE_READ, .qpn = qp->qpn,
-		.remote = true,
+		.remote = true, .again = r->flags & HCA_RES_F_CHECKED,
 	};
 	enum hca_mem_status status;
 	struct hca_frame f;
@@ -248,6 +248,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 		if (!hca_frame_begin(fn, &to->path, &pkt, qp->qpn, &f))
 			return false;
 		status = hca_mem_read(fn, &req, f.payload);
+		r->flags &= ~HCA_RES_F_CHECKED;
 		if (r->flags & HCA_RES_F_REPLAY && status == HCA_MEM_PROT)
 			return put_refusal(fn, qp, to, r);
 		if (status == HCA_MEM_FAULT) {

@@ -258,7 +258,6 @@ static enum hca_verdict write_payload(struct hca_fn *fn, struct hca_qp *qp,
 				      const struct hca_pkt *pkt,
 				      const struct write_state *w)
 {
-	enum hca_verdict verdict = HCA_V_ACCEPT;
 	enum hca_mem_status status;
 	struct hca_mem_req req;
 
@@ -266,13 +265,10 @@ static enum hca_verdict write_payload(struct hca_fn *fn, struct hca_qp *qp,
 	    (pkt->what & HCA_OPF_LAST ? pkt->payload_len != w->left :
 					pkt->payload_len >= w->left))
 		return HCA_V_INVALID;
-	remote_req(qp, &req, w->addr, w->left, w->rkey,
+	remote_req(qp, &req, w->addr, pkt->payload_len, w->rkey,
 		   QHCA_ACCESS_REMOTE_WRITE);
-	if (pkt->what & HCA_OPF_FIRST && !(pkt->what & HCA_OPF_LAST))
-		verdict = remote_verdict(hca_mem_check(fn, &req));
-	if (verdict != HCA_V_ACCEPT)
-		return verdict;
-	req.len = pkt->payload_len;
+	if (pkt->what & HCA_OPF_FIRST)
+		req.span = w->left;
 	status = hca_mem_write(fn, &req, pkt->payload);
 	if (status == HCA_MEM_FAULT)
 		return write_fault(fn, qp, QHCA_FAULT_RDMA_W, w->done, w->left,
@@ -323,13 +319,20 @@ static struct hca_resource *oldest_slot(struct hca_qp *qp)
 	return &qp->res[qp->res_head];
 }
 
+/* Is an answer due that has not been given before? */
+static bool is_owed_first(const struct hca_resource *r)
+{
+	return (r->flags & (HCA_RES_F_PENDING | HCA_RES_F_REPLAY)) ==
+	       HCA_RES_F_PENDING;
+}
+
 /*
  * Is there a resource for one more answer?  Answers given again do not count: the
  * peer may have them long ago.
  */
 static bool resource_left(const struct hca_qp *qp)
 {
-	return qp->res[qp->res_head].flags != HCA_RES_F_PENDING;
+	return !is_owed_first(&qp->res[qp->res_head]);
 }
 
 /* ... of a READ or an atomic, of which the peer may ask for so many. */
@@ -338,7 +341,7 @@ static bool resource_free(const struct hca_qp *qp)
 	unsigned int owed = 0;
 
 	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
-		owed += qp->res[i].flags == HCA_RES_F_PENDING &&
+		owed += is_owed_first(&qp->res[i]) &&
 			qp->res[i].type != HCA_RES_PLACE;
 	return owed < qp->sw.max_dest_rd_atomic && resource_left(qp);
 }
@@ -383,6 +386,8 @@ static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
 		return verdict;
 	r = new_resource(qp, HCA_RES_READ, pkt);
 	r->value = pkt->dma_len;
+	/* the first response is a part of this look-up */
+	r->flags |= HCA_RES_F_CHECKED;
 	if (qp->type == QHCA_QPT_XRC_TGT)
 		r->srq = qp->r_srq;
 	request_done(qp, hca_packets(pkt->dma_len, qp->mtu), true);
