@@ -25,7 +25,7 @@ packages=(
 	# firmware that QEMU loads
 	seabios qemu-system-data ipxe-qemu
 	# tests
-	dwarves git python3-pytest shellcheck tshark procps
+	clang dwarves git libclang-rt-dev python3-pytest shellcheck tshark procps
 	# virtme-ng
 	file python3-argcomplete python3-pkg-resources python3-requests
 )
@@ -33,7 +33,7 @@ packages=(
 # QEMU wants newer ones of these than Debian 12 has.
 meson_packages=(meson python3-pycotap)
 meson_wanted=1.5.0
-packages_space=1500
+packages_space=2000
 
 . /etc/os-release
 case ${ID:-}:${VERSION_ID:-} in

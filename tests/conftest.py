@@ -3,7 +3,7 @@
 
 tests/{unit,sim,fuzz}/Makefile: `make all` builds into $(BUILD); `make list`
 prints the programs to run, one a line, each with its arguments, optionally
-after `@timeout=SECONDS`. tests/qtest/*-test.c run in QEMU's qtest. Each TAP
+after `@timeout=SECONDS` and `@name=NAME`. tests/qtest/*-test.c run in QEMU's qtest. Each TAP
 point such a program prints counts as one test.
 """
 
@@ -48,13 +48,15 @@ class TapList(pytest.File):
         seen = set()
         for line in done.stdout.splitlines():
             words = shlex.split(line)
-            timeout = 300
+            name, timeout = None, 300
             while words and words[0].startswith("@"):
                 key, value = words.pop(0)[1:].split("=", 1)
                 if key == "timeout":
                     timeout = float(value)
+                elif key == "name":
+                    name = value
             if words:
-                name = pathlib.Path(words[0]).name
+                name = name or pathlib.Path(words[0]).name
                 while name in seen:
                     name += "'"
                 seen.add(name)

@@ -14,8 +14,6 @@
 #include "guard.h"
 #include "input.h"
 
-const char fuzz_name[] = "cmd";
-
 #define MAX_OPS		300
 #define NUM_BUFS	12
 #define BUF_LEN		12288u

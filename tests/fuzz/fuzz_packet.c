@@ -15,7 +15,6 @@
 #include "wire/psn.h"
 #include "transport/transport.h"
 
-const char fuzz_name[] = "packet";
 
 #define PD		1
 #define OTHER_PD	2

@@ -17,7 +17,6 @@
 #include "paging.h"
 #include "transport/transport.h"
 
-const char fuzz_name[] = "wqe";
 
 #define PD		1
 #define OTHER_PD	2

@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every target has a name, and runs an input once; returns a digest. */
-extern const char fuzz_name[];
+/* Every target runs an input once, and returns a digest. */
 uint64_t fuzz_one(const uint8_t *data, size_t size);
 
 /* Runs it, once or twice (twice.c); a finding aborts. */
