@@ -2,7 +2,7 @@
 /*
  * A host that watches the device.
  *
- * It is the small driver of the simulator (tests/sim/minidrv.h) with other
+ * It is the small driver of the simulator (tests/host/minidrv.h) with other
  * host operations under it: they know where the device may write and how much
  * one call may do, can change memory between two reads of it, and put all that
  * leaves the device into a digest.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Regions on demand, for minidrv: pages that the model of an operating system
+ * Regions on demand of the fake host: pages that the model of an operating system
  * takes away and brings back.
  *
  * A page is resident (it has a frame) or its bytes lie in the swap store; and
