@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "lib/peer.h"
+#include "lib/tap.h"
 
 #define PAGE		4096u
 #define SLOTS		64u		/* of the server */
@@ -461,18 +462,13 @@ static void start_again(struct churn *c)
 	c->resets++;
 }
 
-static void point(unsigned int number, bool good, const char *what)
-{
-	printf("%sok %u - %s\n", good ? "" : "not ", number, what);
-}
-
 /* So much that it says something; more comes in a few seconds, if nobody is busy. */
 static bool is_enough(const struct churn *c)
 {
 	return c->keys > 20 && c->done > 100 && c->refused > 5;
 }
 
-static bool use(struct churn *c)
+static void use(struct churn *c)
 {
 	uint64_t end = now_ns() + c->seconds * 1000000000ull;
 	struct message m;
@@ -501,21 +497,18 @@ static bool use(struct churn *c)
 	       "%llu times up again\n", (unsigned long long)m.keys,
 	       (unsigned long long)c->keys, (unsigned long long)c->done,
 	       (unsigned long long)c->refused, (unsigned long long)c->resets);
-	printf("1..4\n");
-	point(1, !m.broken, "nothing is written through a dead R_Key");
-	point(2, !c->leaked, "nothing is read through a dead R_Key");
-	point(3, !c->broken, "nothing goes through a dead L_Key");
-	point(4, m.keys > 100 && is_enough(c), "keys died under traffic");
+	tap_point(!m.broken, "nothing is written through a dead R_Key");
+	tap_point(!c->leaked, "nothing is read through a dead R_Key");
+	tap_point(!c->broken, "nothing goes through a dead L_Key");
+	tap_point(m.keys > 100 && is_enough(c), "keys died under traffic");
 	for (unsigned int i = 0; i < BUFFERS; i++)
 		if (c->page[i].mr && ibv_dereg_mr(c->page[i].mr))
 			die("ibv_dereg_mr: %s", strerror(errno));
-	return !m.broken && !c->leaked && !c->broken;
 }
 
 int main(int argc, char **argv)
 {
 	struct churn c = { .seed = 1, .seconds = 10 };
-	bool good = true;
 	int o;
 
 	while ((o = getopt(argc, argv, PEER_OPTIONS "T:s:")) != -1) {
@@ -546,13 +539,13 @@ int main(int argc, char **argv)
 	connect_all(&c);
 	if (c.peer.server) {
 		serve(&c);
-		good = !c.broken;
+		CHECK(!c.broken);
 	} else {
-		good = use(&c);
+		use(&c);
 	}
 	if (ibv_destroy_qp(c.qp) || ibv_destroy_cq(c.cq) || ibv_dealloc_pd(c.pd))
 		die("cannot clear up: %s", strerror(errno));
 	peer_close(&c.peer);
 	free(c.arena);
-	return good ? 0 : 1;
+	return tap_end();
 }
