@@ -193,12 +193,12 @@ static void test_on_demand(int gid_index)
 	near_mr = reg(near, PIECE, ACCESS);
 	mr = reg(start, LARGE - 3 * PAGE - 123, ACCESS | IBV_ACCESS_ON_DEMAND);
 	empty = tables();
-	tap_point(empty < 64, "a region without pages has no tables to speak of");
-	tap_point(moved(near_mr, near, mr, start), "data at all ends of it");
-	tap_point(tables() < 1024, "tables are in proportion to what is used");
+	tap_point(empty < 64, "a region without pages needs almost no tables");
+	tap_point(moved(near_mr, near, mr, start), "the device reads and writes all parts of it");
+	tap_point(tables() < 1024, "its tables grow with the pages in use");
 
 	madvise(mem, LARGE, MADV_DONTNEED);
-	tap_point(tables_shrink_to(empty), "tables are given back");
+	tap_point(tables_shrink_to(empty), "its tables shrink when its pages are taken away");
 
 	small_mr = reg(small, SMALL, ACCESS | IBV_ACCESS_ON_DEMAND);
 	for (int i = 0; i < 10; i++) {
@@ -208,15 +208,15 @@ static void test_on_demand(int gid_index)
 	printf("# %lu us to take nothing away from 64 GiB, %lu us from 64 MiB\n",
 	       large_ns / 1000, small_ns / 1000);
 	tap_point(large_ns < 20 * small_ns,
-		  "nobody looks for pages where there are none");
+		  "taking away no pages takes no longer in a large region");
 
-	tap_point(moved(near_mr, near, mr, start), "data after that");
+	tap_point(moved(near_mr, near, mr, start), "the device reads and writes it again");
 	munmap(mem, LARGE);
 	tap_point(!move(IBV_WR_RDMA_WRITE, near_mr, near, mr, start, 8),
-		  "memory that is gone is not reached");
+		  "the device does not reach memory that is unmapped");
 	for (int i = 0; i < 2; i++)
 		ibv_destroy_qp(t.qp[i]);
-	tap_point(!ibv_dereg_mr(mr) && !ibv_dereg_mr(small_mr), "its end");
+	tap_point(!ibv_dereg_mr(mr) && !ibv_dereg_mr(small_mr), "the regions are deregistered");
 	munmap(small, SMALL);
 }
 
@@ -281,7 +281,7 @@ static void test_charges(const char *file)
 	after = charged(file);
 	printf("# %u regions: %lu KiB, then %lu\n", REGIONS, before, after);
 	tap_point(after > before + REGIONS * PAGES * 8 / 1024 * 9 / 10,
-		  "trees of pinned memory are charged");
+		  "the group is charged for tables of pinned memory");
 	for (unsigned int i = 0; i < REGIONS; i++)
 		ibv_dereg_mr(mr[i]);
 
@@ -303,8 +303,8 @@ static void test_charges(const char *file)
 	after = charged(file);
 	printf("# %u stretches: %lu KiB, then %lu\n", STRETCHES, before, after);
 	tap_point(after > before + STRETCHES * 4 * 9 / 10,
-		  "trees of memory on demand are charged");
-	tap_point(!ibv_dereg_mr(on_demand), "their end");
+		  "the group is charged for tables of on-demand memory");
+	tap_point(!ibv_dereg_mr(on_demand), "the on-demand region is deregistered");
 }
 
 int main(int argc, char **argv)

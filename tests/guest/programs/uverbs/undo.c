@@ -254,7 +254,7 @@ static void undone_pool(void)
 	add(&m, QHCA_IB_ATTR_POOL_ALLOC_RESP, sizeof(struct qhca_pool_alloc_resp),
 	    (uintptr_t)page);
 	tap_point(call(&m, QHCA_IB_OBJECT_POOL, QHCA_IB_METHOD_POOL_ALLOC) == EFAULT &&
-		  pool_free() == before, "memory of the pool, whose answer nobody can write");
+		  pool_free() == before, "pool memory is freed if the answer cannot be written");
 	munmap(page, 2 * PAGE);
 }
 
@@ -326,7 +326,7 @@ static void newer_call(void)
 		MUST(mem);
 		err = register_by_ioctl(mem->addr, 2 * PAGE, &handle);
 		tap_point(!err && range_is(handle, (uintptr_t)mem->addr, 2 * PAGE),
-			  "the same of the pool's memory");
+			  "a region of pool memory made by the newer call");
 		if (!err)
 			end_region(handle);
 	}
@@ -360,7 +360,7 @@ static void pool_memory(void)
 	tap_point(range_is(mr->handle, (uintptr_t)mem->addr, PAGE),
 		  "the range of a region of the pool's memory");
 	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, queue, 2 * PAGE, 0));
-	tap_point(range_is(mr->handle, (uintptr_t)queue, 2 * PAGE), "the range after a change");
+	tap_point(range_is(mr->handle, (uintptr_t)queue, 2 * PAGE), "the range after a reregistration");
 	MUST(!ibv_dereg_mr(mr));
 	MUST(!qhcadv_free_pool(ctx, mem));
 }
@@ -400,7 +400,7 @@ static void dma_buffer(void)
 	/* libibverbs refuses this for a dma-buf, the kernel does not. */
 	change.mr_handle = mr->handle;
 	MUST(!run(&command, &answer));
-	tap_point(range_is(mr->handle, iova, 2 * PAGE), "the same after a change of its access");
+	tap_point(range_is(mr->handle, iova, 2 * PAGE), "the range after a change of the access rights");
 	MUST(!ibv_dereg_mr(mr));
 	close(fd);
 	close(create.memfd);
@@ -502,16 +502,16 @@ static void attached_twice(void)
 	MUST(!ibv_attach_mcast(qp, &group, 0));		/* the core knows this one */
 	MUST(!ibv_attach_mcast(qp, &group, 0xc001));
 	MUST(!ibv_attach_mcast(qp, &group, 0xc002));
-	tap_point(is_member(qp, mr, to_group, to_self), "a QP attached to a group thrice");
+	tap_point(is_member(qp, mr, to_group, to_self), "a QP that is attached to a group three times is a member");
 	tap_point(!ibv_detach_mcast(qp, &group, 0) && !ibv_detach_mcast(qp, &group, 0xc002) &&
-		  is_member(qp, mr, to_group, to_self), "detached twice, it is still a member");
+		  is_member(qp, mr, to_group, to_self), "a QP that is detached twice is still a member");
 	tap_point(!ibv_detach_mcast(qp, &group, 0xc001) &&
-		  !is_member(qp, mr, to_group, to_self), "detached thrice, it is none");
-	tap_point(ibv_detach_mcast(qp, &group, 0xc001) == EINVAL, "a fourth time is refused");
+		  !is_member(qp, mr, to_group, to_self), "a QP that is detached three times is no member");
+	tap_point(ibv_detach_mcast(qp, &group, 0xc001) == EINVAL, "detaching it a fourth time fails");
 	tap_point(!ibv_attach_mcast(qp, &group, 0) && is_member(qp, mr, to_group, to_self) &&
 		  ibv_destroy_qp(qp) == EBUSY && !ibv_detach_mcast(qp, &group, 0),
 		  "a QP that is a member again");
-	tap_point(!ibv_destroy_qp(qp), "the end of the QP");
+	tap_point(!ibv_destroy_qp(qp), "the QP is destroyed");
 
 	/* These are left to the end of the process. */
 	qp = datagram_qp();
