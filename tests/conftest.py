@@ -74,7 +74,7 @@ class Qtest(pytest.File):
 
 
 # Programs of one folder are independent of each other, so as many of them run
-# at once as there are processors; each is told of in its turn.
+# at once as there are processors; their points are reported in order.
 _workers = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 
 
@@ -99,7 +99,7 @@ class TapProgram(pytest.Item):
             log.parent.mkdir(parents=True, exist_ok=True)
             for event in tap.run(self.argv, timeout=self.limit, env=self.env, log=log):
                 self.events.put(event)
-        except Exception as error:  # noqa: BLE001 told of where it is waited for
+        except Exception as error:  # noqa: BLE001 raised again by run_points
             self.events.put(error)
         self.events.put(None)
 

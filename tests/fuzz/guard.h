@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A host that watches the device.
+ * A host that checks what the device does.
  *
- * It is the small driver of the simulator (tests/host/minidrv.h) with other
- * host operations under it: they know where the device may write and how much
- * one call may do, can change memory between two reads of it, and put all that
- * leaves the device into a digest.
+ * It uses the small driver of tests/host with other host operations. These
+ * operations know where the device may write and how many accesses one call may
+ * make, can change memory between two reads of the device, and add all that
+ * leaves the device to a digest.
  *
  * Two runs of one input must have the same digest, though one uses a new
  * device and the other one that has been reset, and though what neither has
@@ -20,7 +20,7 @@
 #include "target.h"
 
 #define GUARD_MEM	(3u << 19)	/* bytes of guest memory */
-#define GUARD_BLOCK	64u		/* what may be written is told by these */
+#define GUARD_BLOCK	64u		/* granularity of what the device may write */
 #define GUARD_FRAMES	128		/* on the wire; more are lost */
 #define GUARD_CHANGES	8
 #define GUARD_DEVMEM	4096
@@ -75,18 +75,18 @@ void guard_config(struct qhca_config *cfg);
  */
 struct guard *guard_take(unsigned int number);
 void guard_give(struct guard *g);
-/* All hosts given back: the engine holds no more memory than at first. */
+/* Checks, when all hosts are given back, that the engine's heap has not grown. */
 void guard_check_heap(void);
-/* What hosts of tests that failed have not given back is not looked for. */
+/* Do not report the memory of hosts that a failed test has not given back. */
 void guard_forget(void);
 
-/* What the device may write, from nothing on; whole blocks. */
+/* Lets the device write whole blocks; at first it may write none. */
 void guard_allow(struct guard *g, uint64_t addr, uint64_t len);
 void guard_allow_buf(struct guard *g, const struct md_buf *b, uint64_t off,
 		     uint64_t len);
-/* ... and a page, or no longer, where not anything is allowed. */
+/* Lets the device write a page, or forbids it. */
 void guard_page(struct guard *g, uint64_t addr, bool allowed);
-/* What any driver gives it: contexts, EQ 0, command slot, output mailbox. */
+/* Lets the device write contexts, EQ 0, the command slot and the output mailbox. */
 void guard_allow_driver(struct guard *g);
 
 /* Calls into the engine, each with a bound on what it may do. */

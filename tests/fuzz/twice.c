@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An input is run once; one in eight twice, which must come to the same.
+ * Each input runs once. One input in eight runs a second time, on a new device, and
+ * both runs must have the same digest.
  */
 #include "alloc.h"
 #include "guard.h"
@@ -16,7 +17,7 @@ static uint64_t run(const uint8_t *data, size_t size, struct guard_mode mode)
 	return digest;
 }
 
-/* Twice as slow: for one in eight, by what they are. */
+/* A second run takes as long as the first: choose one input in eight by its bytes. */
 static bool deserves_two(const uint8_t *data, size_t size)
 {
 	uint8_t sum = 0;

@@ -41,7 +41,7 @@ def test_many_outstanding(ends, options):
     print({name: done[name] for name in ("sq_doorbells", "sq_wqes_found", "cq_arms")})
     assert done["sq_doorbells"] + done["sq_wqes_found"] >= REQUESTS, done
     assert done["sq_doorbells"] * 16 < REQUESTS, done
-    # Neither completions consumed nor receives posted are told by doorbells.
+    # No doorbell reports that completions were consumed or receives posted.
     assert done["doorbells_ignored"] == 0, done
     assert "-e" in options or done["cq_arms"] == 0, done
 

@@ -104,7 +104,7 @@ def watch(ends):
 
 
 def sees_end_of_device(b):
-    """The watching process is told that its device is gone."""
+    """A process that waits for events receives the event that its device is gone."""
     b.wait_until("grep -q IBV_EVENT_DEVICE_FATAL /tmp/events")
 
 

@@ -75,7 +75,7 @@ def test_perftest(ends, test, options):
                for m in moved if m["page_faults1"])
     assert not any(m["fault_failures"] for m in moved)
     if not test.startswith("ib_read"):
-        assert any(m["tx_rnr_fault1"] for m in moved), "nobody was told to wait"
+        assert any(m["tx_rnr_fault1"] for m in moved), "no side sent an RNR NAK for a page fault"
 
 
 def test_perftest_datagrams(ends):

@@ -107,7 +107,7 @@ def test_death_in_start(victim, when):
 
 
 def test_reload_fails(victim):
-    """Whoever asked for the reload is told, and the device comes back."""
+    """The reload reports the failure, and the device recovers."""
     victim.fail(2)
     done = victim.node.exec(f"devlink dev reload pci/{victim.pci}", check=False)
     assert not done.ok and "does not start" in done.err
@@ -125,7 +125,7 @@ def test_flr_fails(victim):
 
 
 def test_rings_fail(victim):
-    """Neither the new rings nor the old ones can be had at first."""
+    """At first the driver can create neither the new rings nor the old ones."""
     node = victim.node
     victim.fail(3)
     done = node.exec(f"ethtool -G {node.netif} tx 64", check=False)

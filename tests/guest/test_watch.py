@@ -66,7 +66,7 @@ def test_last(guest):
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_command(qhca_pair, report):
-    """In a command that succeeds; it is told of once."""
+    """A complaint during a command that succeeds fails the test once."""
     node = qhca_pair.a
     with pytest.raises(AssertionError, match="kernel or QEMU of a: .*" + re.escape(report[:20])):
         with content(*qhca_pair):

@@ -140,7 +140,7 @@ struct md {
 	void (*tx)(void *arg, const uint8_t *frame, size_t len);
 	void *tx_arg;
 	uint64_t irqs;
-	/* NULL, or what qhca_host_ops.trace is told */
+	/* NULL, or receives what the engine traces */
 	void (*trace)(void *md, enum qhca_trace_id id, uint64_t a, uint64_t b,
 		      uint64_t c, uint64_t d);
 

@@ -34,7 +34,7 @@ struct md_odp {
 	uint64_t *leaf;			/* bus address of each page's entry */
 	uint64_t *up;			/* ... and of the entry of its node */
 	uint8_t *store;			/* swap */
-	bool hole;			/* no page can be had any more */
+	bool hole;			/* its pages are unavailable for good */
 	uint32_t mapped;		/* pages that the device may use */
 	uint32_t taken;			/* times a page was taken away */
 };

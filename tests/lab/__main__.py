@@ -216,7 +216,7 @@ def shell(options):
             except Exception as error:  # noqa: BLE001 shown, the shell goes on
                 try:
                     child.wait(2)
-                    return      # who has left is not told
+                    return      # the user has left the shell
                 except subprocess.TimeoutExpired:
                     print(f"\r\n{error}\r\n", file=sys.stderr)
             with contextlib.suppress(Exception):

@@ -108,7 +108,7 @@ def host_tsc_khz():
 
 
 def kernel_arguments(qemu, which=None):
-    """What a guest's kernel is to be told of the processor.
+    """The kernel arguments that describe the guest's processor.
 
     Left alone it measures the TSC by the PIT, which goes wrong when a vCPU has to
     wait: where the HPET says otherwise, Linux believes the PIT. On busy hosts clocks of

@@ -267,7 +267,7 @@ class Guest:
             (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
             with open(self.qemu_log, "wb") as log:
                 # In a group of its own it does not end by the terminal's Ctrl-C before
-                # this program has heard of it.
+                # QEMU has reported it to this program.
                 self.child = process.spawn(
                     argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
                     process_group=None if self.console == "stdio" else 0,
@@ -457,7 +457,7 @@ class Guest:
         return [line for line in text.splitlines() if bad.search(line)]
 
     def new_complaints(self):
-        """Those of the kernel and of QEMU that nobody was told of, each once."""
+        """Complaints of the kernel and of QEMU that no caller has received yet."""
         new = []
         for name, lines in ("kernel", self.kernel_complaints()), ("QEMU", self.qemu_complaints()):
             new += lines[self._heard.get(name, 0):]
@@ -465,8 +465,8 @@ class Guest:
         return new
 
     def _spaces(self, limit=None):
-        """Address spaces that the kernel has and no process; waits a while until
-        they are no more than a limit."""
+        """The number of address spaces that belong to no process. Waits up to ten
+        seconds until it is at most the limit."""
         args = () if limit is None else (limit,)
         return int(self.out(script("lab/scripts/address-spaces.sh", *args)))
 

@@ -27,7 +27,7 @@ class Link:
 
     @property
     def options(self):
-        """What Pair is to be told beside the kinds."""
+        """The arguments of Pair beside the kinds."""
         # Soft-RoCE has an ICRC of its own for FLUSH.
         own = {"rxe-flush": "on"}
         return {"props": tuple(own if kind == "qhca" else None for kind in self.kinds)} \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What tests draw at random, without FULL=1: the same in each run, or by QHCA_SEED."""
+"""Samples that tests choose without FULL=1: the same in each run, or those of QHCA_SEED."""
 
 import os
 

@@ -202,7 +202,7 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
 
 def program(server, client, name, server_options="", client_options="", *, ip=4, timeout=180,
             check=True):
-    """One of our own two-sided programs (tests/guest/programs)."""
+    """A program of tests/guest/programs that runs in both guests."""
     port = next(_ports)
     gs, gc = gid_options(server, client, ip)
     return client_server(
@@ -213,7 +213,7 @@ def program(server, client, name, server_options="", client_options="", *, ip=4,
 
 
 def verify(server, client, options="", server_options="", **kwargs):
-    """The data test; its server is told everything but its own options."""
+    """The data test. Its client sends the server all options but the server's own."""
     return program(server, client, "qhca-verify", server_options, options, **kwargs)
 
 

@@ -259,7 +259,7 @@ def test_cache_that_cannot_be_written(world, where):
 
 
 def test_interrupted(world):
-    """Ctrl-C is told of in one line, and is no build that failed."""
+    """After Ctrl-C the script says so in one line, and does not call the build failed."""
     building = world.folder / "building"
     with world.start("scripts/qemu.sh",
                      BUILD_DOES=f"[ -e {building} ] || (touch {building}; sleep 60)") as child:

@@ -5,7 +5,7 @@
  *
  *   qhca-fault -d DEVICE -g GID_INDEX -p PORT -c CASE [options] [HOST]
  *
- * Both sides are told the same; which of them has the memory on demand is the
+ * Both sides have the same arguments; which of them has the memory on demand is the
  * case's. It fails if data or a status are not what they must be.
  *
  *   wire -o OP      one request that meets a cold page in its middle

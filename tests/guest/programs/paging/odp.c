@@ -255,7 +255,7 @@ static void test_fork(void)
 	drop_area(&b);
 }
 
-/* What is not mapped any more cannot be had, and says so on both sides. */
+/* An access to memory that is unmapped fails on both sides. */
 static void test_unmapped(void)
 {
 	struct area a = make_area(ACCESS), b = make_area(ACCESS);

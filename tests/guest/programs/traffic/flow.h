@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the programs have in common that make traffic for test_matrix.py: they run
- * until they are told to stop, count what they have done, and judge themselves.
+ * What the programs share that make the traffic of test_matrix.py. They run until a
+ * signal stops them, count their messages, and verify what they receive.
  *
  *   SIGUSR1   resize the completion queues
  *   SIGUSR2   resize the shared receive queue

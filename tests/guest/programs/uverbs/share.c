@@ -30,7 +30,7 @@ static const char *device_name;
 static int gid_index;
 static uint8_t *shared;			/* memory of both processes */
 
-/* What is told of the objects, with the context's file. */
+/* What one process sends the other, with the file of the context. */
 struct handles {
 	uint32_t pd, mr, dm, dm_mr;
 	uint32_t rkey, dm_rkey;

@@ -42,7 +42,7 @@ enum settings_flags {
 	EXTENDED = 64,		/* ibv_wr_*(), ibv_start_poll() */
 };
 
-/* The client's; the server is told. */
+/* The client chooses these and sends them to the server. */
 struct settings {
 	uint64_t seed;
 	uint32_t type;		/* enum ibv_qp_type; XRC: IBV_QPT_XRC_SEND */
