@@ -125,3 +125,12 @@ def test_qp_context_hardware_part():
     rows = re.findall(r"^(\d+) +\d+(?: each)? +(\w+) ", section("QP context, hardware part"), re.M)
     documented = {f"hca_qpc_hw.{name} at": int(at) for at, name in rows}
     assert documented == {what: at for what, at in table.items() if what.endswith(" at")}
+
+
+def test_slot_of_a_qp():
+    """engine.rst says what each possible QPN costs the device."""
+    source = (layout.TOP / "qemu-hca/core/transport/qp.h").read_text()
+    size, = re.findall(r"ASSERT_SIZE\(struct hca_qpslot, (\d+)\)", source)
+    text = (layout.TOP / "Documentation" / "engine.rst").read_text()
+    assert re.findall(r"``struct hca_qpslot`` +(\d+) bytes", text) == [size]
+    assert f"{int(size) * 65536 / 2**20:g} MiB for 64 Ki QPs" in text
