@@ -63,7 +63,7 @@ static u64 qhca_pool_take(struct qhca_ib_dev *dev, struct list_head *pieces,
 }
 
 static int qhca_pool_piece_cmp(void *priv, const struct list_head *a,
-			  const struct list_head *b)
+			       const struct list_head *b)
 {
 	unsigned long pfn_a = page_to_pfn(list_entry(a, struct page, lru));
 	unsigned long pfn_b = page_to_pfn(list_entry(b, struct page, lru));
@@ -153,7 +153,7 @@ static int qhca_pool_gather(struct qhca_ib_dev *dev, struct qhca_pool *pool)
 }
 
 static int qhca_pool_block_map(struct qhca_ib_dev *dev, struct qhca_pool *pool,
-			  u32 row)
+			       u32 row)
 {
 	struct qhca_pool_block *block = &pool->block[row];
 	struct qhca_pool_row in = {};
