@@ -23,9 +23,9 @@ typedef InterfaceInfo QhcaInterfaceInfo;
 static inline void qhca_region_without_bql(MemoryRegion *mr)
 {
     /*
- * The guard has one flag for each device, so without the BQL the doorbells of
- * two vCPUs would refuse each other.
- */
+     * The guard has one flag for each device, so without the BQL the doorbells
+     * of two vCPUs would refuse each other.
+     */
     mr->disable_reentrancy_guard = true;
 #if QHCA_QEMU_AT_LEAST(10, 2)
     memory_region_enable_lockless_io(mr);
