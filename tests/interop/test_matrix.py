@@ -101,21 +101,41 @@ def peer_guest(pair, traffic):
     pair.a.boot()
 
 
+def wait_awake(node, mark, job):
+    """Waits until a suspended guest is back and its command has ended.
+
+    The guest's driver drops what its agent has been asked and not read yet when it
+    suspends the port between them, so the agent is asked nothing before that port has
+    been closed and opened again.
+    """
+    try:
+        for is_open in (False, True):
+            node.qmp_client.wait_event("VSERPORT_CHANGE", {"open": is_open}, mark, LONG * node.patience)
+    except TimeoutError:
+        job.wait(1)         # tells why, if the command has failed
+        raise
+    node.agent.unsync()
+    job.wait(LONG)
+
+
 def suspend_devices(pair, traffic):
     """All devices, and up again, without the machine."""
-    pair.b.exec("echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
-                "echo devices > /sys/power/pm_test && echo mem > /sys/power/state; code=$?; "
-                "echo none > /sys/power/pm_test; exit $code", timeout=LONG)
+    b = pair.b
+    mark = b.qmp_client.mark()
+    job = b.spawn("echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
+                  "echo devices > /sys/power/pm_test && echo mem > /sys/power/state; code=$?; "
+                  "echo none > /sys/power/pm_test; exit $code")
+    wait_awake(b, mark, job)
 
 
 def suspend(pair, traffic):
     """To memory, from which the monitor wakes the guest."""
     b = pair.b
     mark = b.qmp_client.mark()
-    asleep = b.spawn("echo mem > /sys/power/state")
+    job = b.spawn("echo mem > /sys/power/state")
     b.qmp_client.wait_event("SUSPEND", None, mark, LONG * b.patience)
     b.qmp("system_wakeup")
-    asleep.wait(LONG)
+    wait_awake(b, mark, job)
 
 
 def fatal(pair, traffic):
