@@ -127,10 +127,49 @@ def test_qp_context_hardware_part():
     assert documented == {what: at for what, at in table.items() if what.endswith(" at")}
 
 
-def test_slot_of_a_qp():
-    """engine.rst says what each possible QPN costs the device."""
-    source = (layout.TOP / "qemu-hca/core/transport/qp.h").read_text()
-    size, = re.findall(r"ASSERT_SIZE\(struct hca_qpslot, (\d+)\)", source)
-    text = (layout.TOP / "Documentation" / "engine.rst").read_text()
-    assert re.findall(r"``struct hca_qpslot`` +(\d+) bytes", text) == [size]
-    assert f"{int(size) * 65536 / 2**20:g} MiB for 64 Ki QPs" in text
+CORE = layout.TOP / "qemu-hca" / "core"
+ENGINE = (layout.TOP / "Documentation" / "engine.rst").read_text()
+
+
+def engine_constant(name):
+    """A number that the engine #defines."""
+    for file in sorted(CORE.rglob("*.[ch]")):
+        found = re.search(rf"^#define {name}\s+(\d+)u?\b", file.read_text(), re.M)
+        if found:
+            return int(found[1])
+    return None
+
+
+def test_numbers_of_the_engine():
+    """engine.rst gives a number, its unit, and the constant behind it in parentheses."""
+    scale = {"us": 1000, "ms": 1000000}
+    text = " ".join(ENGINE.split())
+    pairs = re.findall(r"(\d+)((?: [A-Za-z_ ]+)?) \(``([A-Z]\w+)``\)", text)
+    assert sorted(name for _, _, name in pairs) == sorted(re.findall(r"\(``([A-Z]\w+)``\)", text))
+    for number, words, name in pairs:
+        assert engine_constant(name) == int(number) * scale.get(words.strip(), 1), name
+    most = engine_constant("HCA_LINGER_WINDOW") << engine_constant("HCA_LINGER_PATIENCE")
+    assert f"up to {most}." in text
+    assert f"EQ contexts all of them, at most {1 << engine_constant('HCA_MAX_LOG_EQ')}" in text
+    chunks = layout.engine(layout.hardware_names())["QHCA_MAX_CHUNKS"]
+    assert f"{chunks} for each table" in text
+
+
+def test_shares_of_the_run_loop():
+    shares = re.findall(r"\{ \w+, (\d+) \}", (CORE / "run.c").read_text())
+    text = ENGINE[ENGINE.index("part in a round"):ENGINE.index("Rounds follow")]
+    assert shares and re.findall(r"\((\d+)\)", text) == shares
+
+
+def test_state_in_the_device():
+    """engine.rst says what each possible number costs the device."""
+    names = layout.Names("transport/transport.h", layout.ENGINE_FLAGS, [CORE, layout.INCLUDE])
+    documented = {f"sizeof {name}": int(size) for name, size in
+                  re.findall(r"^``struct (\w+)`` +(\d+) bytes", ENGINE, re.M)}
+    names.structs = {what.split()[1]: [] for what in documented}
+    names.constants = []
+    table = layout.compiled(names, layout.ENGINE_FLAGS, [CORE, layout.INCLUDE])
+    assert len(documented) == 4
+    assert {what: table[what] for what in documented} == documented
+    slots = documented["sizeof hca_qpslot"] * 65536 / 2**20
+    assert f"{slots:g} MiB for 64 Ki QPs" in ENGINE
