@@ -2,14 +2,50 @@
 /*
  * Page faults (seed 004; Documentation/hardware.rst, Page faults).
  *
- * A fault suspends one direction of one QP and nobody else: its responder, or
- * its requester.  What is known of it lies in the QP's context, one record for
- * each direction, so that there is room for every fault there can be; the
- * event is held by eq.c when EQ 0 is full, and filled in from the context when
- * there is room at last.
+ * Problem.  With on-demand paging, a page of a region may be absent when the device
+ * needs it.  Software must bring the page in, which may take a disk access, and until
+ * then the device must not block, and must not delay other QPs.  It cannot keep
+ * the packet either: its memory is bounded, and any number of QPs may fault at the
+ * same time.
  *
- * A token is the direction, the QPN and a generation that goes on when the QPN
- * is used again: a resume that comes late finds no such fault.
+ * Idea.  The access that faults has no effect, and can be repeated.  The device
+ * suspends only the direction of the QP that needs the page, its responder or its
+ * requester, and posts an event with a token.  Software makes the page present and
+ * quotes the token in FAULT_RESUME; then that direction tries the access again.
+ * Meanwhile RC's own means make the wait harmless: the responder answers a request
+ * with RNR NAKs, so the peer keeps it; the response to a READ waits in its
+ * resource; the requester does not send, or drops the response and requests it
+ * again later.  UC and UD have no such means, and drop the packet.
+ *
+ * Invariants.
+ *
+ *  - Each direction of a QP has at most one fault outstanding.  Its record is in
+ *    the QP's context (struct hca_fault), and the bits of f_state say who waits.
+ *    The device therefore has room for every possible fault, and the context of a
+ *    QP that waits may be evicted.
+ *  - No event is lost.  When EQ 0 is full, eq.c holds the event, and fills it in
+ *    from the context when there is room.  If the fault is no longer outstanding
+ *    by then, there is no event.
+ *  - A token names one fault only.  It consists of the direction, the QPN and a
+ *    generation, which continues when the QPN is used again.  A resume that comes
+ *    too late finds no such fault.
+ *  - The oldest request of a requester is served first.  If its response meets an
+ *    absent page while the gather of a later request waits, the new fault replaces
+ *    that of the gather, which is tried again after the resume.
+ *
+ * Example.  The peer writes 4 KiB to a page that is absent, with PSN 7.
+ *
+ *  1. hca_mem_write() returns HCA_MEM_FAULT and has written nothing.
+ *  2. hca_fault_raise() fills in the record of the responder, sets HCA_FS_RESP, and
+ *     posts QHCA_EVENT_PAGE_FAULT.  The responder sends an RNR NAK for PSN 7 with
+ *     the timer HCA_FAULT_TIMER_NEW, or the QP's own if that is longer.
+ *  3. The peer repeats PSN 7 after that time.  The fault is still outstanding, so
+ *     the responder looks at no memory, counts faults_coalesced, and sends an RNR
+ *     NAK with the longer timer HCA_FAULT_TIMER_OLD.
+ *  4. The driver makes the page present and executes FAULT_RESUME with the token.
+ *     The responder sends one unsolicited ACK with PSN 6, which ends the peer's
+ *     wait at once.
+ *  5. The peer repeats PSN 7, and the write succeeds.
  */
 #ifndef HCA_CORE_FAULT_H
 #define HCA_CORE_FAULT_H
@@ -20,13 +56,13 @@
 #include "cmd.h"
 #include "transport/qp.h"
 
-/* RNR timers of a fault: when it is new, and when a repetition still meets it. */
+/* RNR timers: of a new fault, and of one that a repetition finds outstanding. */
 #define HCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
 #define HCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
 
 /*
- * Token: QPN in bits 0-22, direction in bit 23, generation in bits 24-31, which
- * is never 0.
+ * A token has the QPN in bits 0-22, the direction in bit 23, and the generation,
+ * which is never 0, in bits 24-31.
  */
 #define HCA_FAULT_TOKEN_QPN	0x007fffffu
 #define HCA_FAULT_TOKEN_DIR	0x00800000u
@@ -45,36 +81,36 @@ hca_fault_cause(const struct hca_fault *f)
 }
 
 enum hca_fault_raised {
-	HCA_FAULT_NEW,			/* the direction waits, with an event */
-	HCA_FAULT_AGAIN,		/* it waited already; counted */
-	HCA_FAULT_BAD,			/* software said that there is no such page */
+	HCA_FAULT_NEW,			/* it waits now, and an event was posted */
+	HCA_FAULT_AGAIN,		/* it waited already; this was counted */
+	HCA_FAULT_BAD,			/* software has reported: no such page */
 };
 /*
- * An access of @qp met what fn->mem.fault says.  @before: bytes of the message
- * before the access; @want: bytes of the message from the start of the access
- * on, which bound the length in the event.
+ * An access of @qp met the absent page that fn->mem.fault describes.  @before:
+ * bytes of the message before the access; @want: bytes of the message from the
+ * start of the access on, which bound the length in the event.
  */
 enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      enum qhca_fault_cause cause,
 				      uint32_t before, uint64_t want);
-/* Another access met the fault outstanding. */
+/* Count another access that met an outstanding fault. */
 void hca_fault_coalesce(struct hca_fn *fn);
 
-/* The QP leaves for RESET or ERR or goes away: nobody waits for it. */
+/* The QP enters RESET or ERR, or is destroyed: its faults are forgotten. */
 void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp);
 
 /*
- * What the event of @qpn and @dir says, read without disturbing the cache.
+ * Fill in the event of the fault of @qpn and @dir, without disturbing the cache.
  * false: that fault is no longer outstanding.
  */
 bool hca_fault_info(struct hca_fn *fn, uint32_t qpn,
 		    enum hca_fault_dir dir, struct qhca_fault_info *info);
 
-/* The RNR NAK timer of a fault; @again: for a repetition of the request. */
+/* The RNR NAK timer of a fault; @again: the request is a repetition. */
 uint8_t hca_fault_timer(const struct hca_qp *qp, bool again);
 
-/* May unsolicited ACKs be sent and honoured? */
+/* May the device send unsolicited ACKs, and act on those it receives? */
 bool hca_fault_unsolicited(const struct hca_fn *fn);
 
 enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,

@@ -1,44 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Staying at a send queue that has run dry.
+ * Lingering: watching a send queue that is empty.
  *
- * A doorbell costs a guest an exit.  While the device stays at a send queue,
- * sq_active remains set and nobody rings: the device reads sq_pi with each
- * acknowledgement and every HCA_LINGER_NS, until HCA_LINGER_END_NS after it last
- * found requests.  A request that is posted meanwhile waits for the next read.
- * Software that posts on without waiting for completions loses nothing by that.
- * Software that posts one request, waits for its completion and posts the next
- * loses up to HCA_LINGER_NS with each.  The device tells the two apart by the
- * number of requests that software has posted and does not know to be complete.
- * All of them may long have been executed.
+ * Problem.  Ringing a doorbell costs the guest an exit, and most applications
+ * post their next request within microseconds.  While the device lingers at an
+ * empty send queue, sq_active stays set in the queue's record, software does not
+ * ring, and the device reads sq_pi itself: with each acknowledgement, and every
+ * HCA_LINGER_NS.  It stops HCA_LINGER_END_NS after it last found requests.  But a
+ * request that is posted meanwhile waits for the next read.  An application that
+ * has many requests outstanding loses nothing by that.  An application that posts
+ * one request, waits for its completion and posts the next would lose up to
+ * HCA_LINGER_NS with each request.
  *
- * Software knows of a completion when it has consumed the CQE, by the consumer
- * index in the CQ's record; requests without a CQE are complete with the next
- * that has one.  Each read of that index is a refetch of the CQ's descriptor, so
- * the device reads it only where it can change the decision:
+ * Idea.  The device tells these applications apart by the number of requests that
+ * the application has posted and does not know to be complete.  The number of
+ * requests that the device has outstanding would not do: when the doorbell runs
+ * the peer before the guest continues, each request is complete before the next
+ * is posted, even if the application would post 64 without waiting.
  *
- *  - never while two or more requests are under way, since it stays then, nor
- *    for a QP that is not reliable, since it never stays there;
- *  - never while the newest CQE is HCA_LINGER_WINDOW requests old, since then
- *    software cannot know of those;
- *  - else it notes a CQE and reads the index once, when HCA_LINGER_WINDOW more
- *    requests have been posted: has software consumed it?
+ * An application knows of a completion when it has consumed the CQE, which the
+ * consumer index in the CQ's record shows.  A request without a CQE is complete
+ * with the next request that has one.  Each read of that index is a refetch of
+ * the CQ's descriptor, so the device reads it only where it can change the
+ * decision:
  *
- * Each read that finds one request at a time doubles the number of posts to the
- * next read, up to HCA_LINGER_WINDOW << HCA_LINGER_PATIENCE.  Where the device
- * stays, a read that finds all CQEs consumed is one vote against it, and the
- * device reads again with the next post: HCA_LINGER_SURE votes in succession make
- * it turn away, so that software which consumes CQEs in batches is not mistaken.
+ *  - It does not read while two or more requests are outstanding, because it
+ *    lingers then anyway.
+ *  - It does not read for an unreliable QP, because it never lingers there: a
+ *    request is complete when it has been sent, and no acknowledgement makes the
+ *    device look again.
+ *  - It does not read while the newest CQE is HCA_LINGER_WINDOW requests old,
+ *    because the application cannot know these to be complete.
+ *  - Otherwise it notes a CQE, and reads the index once when HCA_LINGER_WINDOW
+ *    more requests have been posted.  If software has not consumed the noted CQE
+ *    by then, many requests are outstanding for the application.
  *
- * A message of the peer may tell of completions as well.  It is taken to do so
- * where as many of them as the time before came between two posts, and at least
- * one, HCA_LINGER_SURE times in succession: two streams that cross do not keep
- * such a rhythm.  The device does not know of messages of other QPs that tell of
- * completions: software that waits for these, and asks for no CQEs, may wait for
- * a read each time.
+ * A read that confirms one request at a time doubles the number of posts until
+ * the next read, up to HCA_LINGER_WINDOW << HCA_LINGER_PATIENCE.  Where the device
+ * lingers, a read that finds all CQEs consumed is one vote against it, and the
+ * device reads again with the next post.  It stops after HCA_LINGER_SURE votes in
+ * succession, so that it does not misjudge software that consumes CQEs in batches.
  *
- * Only reliable QPs are stayed at: others have completed a request when it is
- * sent, and nothing makes the device look again.
+ * A message of the peer may report completions as well, for example the response
+ * of a remote procedure call.  The device assumes this where each post follows as
+ * many messages as the post before, and at least one, HCA_LINGER_SURE times in
+ * succession; two independent streams do not keep such a rhythm.  The device does
+ * not know what messages of other QPs report.  An application that waits for those
+ * and requests no CQEs may wait for a read each time.
+ *
+ * Invariant.  Lingering delays the end of doorbell suppression and changes nothing
+ * else: before the device stops watching a queue it clears sq_active, executes a
+ * full barrier and reads sq_pi once more.  A wrong decision costs time, never a
+ * request.
+ *
+ * Example.  A ping-pong posts WQE 0, which has a CQE.  The device notes this CQE
+ * and does not linger.  When WQE 8 has been posted, the device reads the consumer
+ * index and finds that software has consumed all CQEs: one request at a time.  It
+ * reads again after 16 more posts, then after 32, 64 and 128, then after every 128
+ * posts: 6 reads for 400 requests.  A stream posts WQEs 0 to 63 and then polls the
+ * CQ.  When WQE 8 has been posted, software has not consumed the noted CQE, so the
+ * device lingers from then on.
  */
 #ifndef HCA_CORE_LINGER_H
 #define HCA_CORE_LINGER_H
@@ -50,71 +71,74 @@ struct hca_fn;
 struct hca_qp;
 
 #define HCA_LINGER_MAX		64u	/* QPs at a time */
-#define HCA_LINGER_NS		50000u	/* from look to look */
+#define HCA_LINGER_NS		50000u	/* between two reads of sq_pi */
 #define HCA_LINGER_END_NS	1000000u
-#define HCA_LINGER_WINDOW	8u
-#define HCA_LINGER_SURE		4u
-#define HCA_LINGER_PATIENCE	4u
+#define HCA_LINGER_WINDOW	8u	/* requests */
+#define HCA_LINGER_SURE		4u	/* votes, or answers, in succession */
+#define HCA_LINGER_PATIENCE	4u	/* doublings */
 
-/* What is known of who posts to a QP; in its hca_qpslot. */
+/* What the device knows of the application that posts to a QP (in hca_qpslot). */
 struct hca_linger_qp {
-	uint32_t moved;			/* us, when sq_pi moved */
-	uint32_t looked;		/* sq_pi, when the CQ's index was read */
-	/* the newest CQE tells of all WQEs before @last, and has the index before: */
+	uint32_t moved;			/* us, when sq_pi last moved */
+	uint32_t looked;		/* sq_pi when the CQ's index was last read */
+	/* the newest CQE completes all WQEs before @last, and is CQE @last_cqe - 1 */
 	uint32_t last, last_cqe;
-	/* the CQE that was noted, likewise */
+	/* the same for the noted CQE */
 	uint32_t told, told_cqe;
-	bool telling;			/* one is noted */
-	bool on;			/* is among hca_linger.qp */
-	bool doubt;			/* the last read was a vote against staying */
-	uint8_t votes;			/* left before the device turns away; 0: does */
-	uint8_t patience;		/* reads that confirmed turning away */
-	uint8_t heard, heard_before;	/* messages since sq_pi moved, and before */
-	uint8_t answers;		/* in succession: as many, and not none */
+	bool telling;			/* a CQE is noted */
+	bool on;			/* the QP is among hca_linger.qp */
+	bool doubt;			/* the last read was a vote against lingering */
+	uint8_t votes;			/* against lingering that it survives */
+	uint8_t patience;		/* reads that found one request at a time */
+	uint8_t heard, heard_before;	/* messages since the last post, and before */
+	uint8_t answers;		/* posts in succession with as many */
 };
 
-/* Where the device lingers. */
+/* The QPs at which the device lingers. */
 struct hca_linger {
 	struct {
-		uint64_t due;		/* ns, of the next look */
+		uint64_t due;		/* ns, when sq_pi is read next */
 		uint32_t qpn;
 	} qp[HCA_LINGER_MAX];		/* unordered */
 	uint32_t num;
-	uint64_t first_due;		/* or before it; QHCA_NEVER: none */
+	uint64_t first_due;		/* no later than any due; QHCA_NEVER: none */
 };
 
-/* Nowhere, as after reset. */
+/* Lingers nowhere, as after reset. */
 void hca_linger_init(struct hca_fn *fn);
 
 /*
- * What happens to a QP.  O(HCA_LINGER_MAX); only the first makes DMA: it may
- * refetch the index of the send CQ, if the CQ's descriptor is in the cache.
+ * The transport reports what happens to a QP.  Each call takes O(HCA_LINGER_MAX)
+ * steps.  Only hca_linger_posted() uses DMA: it may refetch the index of the send
+ * CQ, if the CQ's descriptor is in the cache.
  */
 
-/* sq_pi has moved, from @old: by a doorbell, or by a look at the record. */
+/* sq_pi has moved from @old, by a doorbell or by a read of the record. */
 void hca_linger_posted(struct hca_fn *fn, const struct hca_qp *qp,
 		       uint32_t old);
-/* A CQE for the send queue was written: WQE @wqe and those before have ended. */
+/* The device has written a CQE that completes @wqe and the WQEs before it. */
 void hca_linger_told(struct hca_fn *fn, const struct hca_qp *qp,
 		     uint32_t wqe);
-/* A message of the peer's came, or a part of it. */
+/* The peer has sent a message, or a part of one. */
 void hca_linger_heard(struct hca_fn *fn, uint32_t qpn);
-/* The QP is gone, or as new. */
+/* The QP has been destroyed or reset. */
 void hca_linger_forget(struct hca_fn *fn, uint32_t qpn);
 
 /*
- * The send queue of @qp has run dry.  true: stay, sq_active remains set and
- * hca_linger_run() will schedule the QP; false: turn away.
+ * The send queue of @qp is empty.  true: the device lingers, sq_active remains set
+ * and hca_linger_run() will schedule the QP; false: the device must stop serving
+ * the queue.
  */
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp);
 
 /*
- * Will hca_linger_stay() say true when what is posted has been sent?  To know
- * before: then posts need not ring from the beginning.
+ * Will hca_linger_stay() return true when the posted requests have been sent?  If
+ * this is known before, sq_active can be set at once, and posts need not ring from
+ * the beginning.
  */
 bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp);
 
-/* Schedule the QPs whose next look is due. */
+/* Schedule the QPs whose sq_pi is to be read now. */
 void hca_linger_run(struct hca_fn *fn);
 
 #endif /* HCA_CORE_LINGER_H */
