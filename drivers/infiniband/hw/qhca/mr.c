@@ -71,6 +71,21 @@ static void qhca_mr_pin(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 			   mr->ibmr.lkey, err);
 }
 
+/*
+ * End the region's key as qhca_key_end_region() does.  Where that finds that a
+ * window has just been bound, the region lives on; but the invalidation has
+ * taken its key out of the device's bank, so it is put there again.
+ */
+static int qhca_mr_end_key(struct qhca_ib_dev *dev, struct qhca_mr *mr,
+			   bool force)
+{
+	int err = qhca_key_end_region(dev, mr->index, force);
+
+	if (err == -EBUSY && mr->pool)
+		qhca_mr_pin(dev, mr);
+	return err;
+}
+
 static void qhca_mr_publish_pool(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 				 u32 pdn, u64 virt, u64 length)
 {
@@ -400,7 +415,7 @@ struct ib_mr *qhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	if (err)
 		return ERR_PTR(err);
 
-	err = qhca_key_end_region(dev, mr->index, false);
+	err = qhca_mr_end_key(dev, mr, false);
 	if (err) {
 		qhca_rereg_drop(dev, &re);
 		return ERR_PTR(err);
@@ -448,7 +463,7 @@ int qhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	bool undo = ibmr->pd->uobject && list_empty(&ibmr->uobject->list);
 	int err;
 
-	err = qhca_key_end_region(dev, mr->index, undo);
+	err = qhca_mr_end_key(dev, mr, undo);
 	if (err)
 		return err;
 
