@@ -103,11 +103,12 @@ struct qhca_hca {
 };
 
 /*
- * What the host asked for in a callback, to be done when the call returns: of a
- * function, and of the adapter.
+ * What the end of the call has to do: most of it the host asked for in a
+ * callback.  Of a function, and of the adapter.
  */
 #define HCA_LATE_RESET		0x01u
 #define HCA_LATE_FATAL		0x08u
+#define HCA_LATE_DIED		0x10u	/* report what hca_fatal() recorded */
 
 #define HCA_LATE_LINK		0x02u	/* to UP, or not */
 #define HCA_LATE_UP		0x04u
@@ -151,13 +152,30 @@ static inline void hca_trace(struct hca_fn *fn, enum qhca_trace_id id,
 		fn->hca->ops.trace(fn->hca->host, id, a, b, c, d);
 }
 
-/* Dead until reset; posts QHCA_EVENT_DEVICE_FATAL if EQ 0 still can. */
-void hca_fatal(struct hca_fn *fn, enum qhca_fatal cause, uint32_t info);
-
-/* ... or about to be reset: every loop looks at this. */
+/*
+ * The function is dead, or the end of this call resets it: every loop looks at
+ * this.
+ */
 static inline bool hca_is_dead(const struct hca_fn *fn)
 {
 	return fn->status & QHCA_STATUS_FATAL || fn->late & HCA_LATE_RESET;
+}
+
+/*
+ * The function is dead until reset.  This only records the first cause: the
+ * error may come from within an EQ, or from a cache in the middle of an
+ * eviction.  hca_leave() reports it to software when the call ends.
+ */
+static inline void hca_fatal(struct hca_fn *fn, enum qhca_fatal cause,
+			     uint32_t info)
+{
+	if (hca_is_dead(fn))
+		return;
+	fn->status |= QHCA_STATUS_FATAL |
+		      QHCA_PUT(QHCA_STATUS_FATAL_CAUSE, (uint32_t)cause);
+	fn->fatal_info = info;
+	fn->late |= HCA_LATE_DIED;
+	hca_trace(fn, QHCA_TRACE_FATAL, cause, info, 0, 0);
 }
 
 static inline int hca_dma_read(struct hca_fn *fn, uint64_t addr, void *buf,

@@ -111,6 +111,14 @@ static void change_link(struct hca *hca, bool up)
 	hca_event(hca->pf, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
 }
 
+/* The function is dead already, so an error while it posts the event is none. */
+static void report_fatal(struct hca_fn *fn)
+{
+	hca_cmdq_stop(fn);
+	hca_event_fatal(fn, QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status),
+			fn->fatal_info);
+}
+
 /* The effects of these may call the host, and it us, again. */
 void hca_leave(struct hca *hca)
 {
@@ -127,6 +135,8 @@ void hca_leave(struct hca *hca)
 			change_link(hca, late & HCA_LATE_UP);
 		if (of_fn & HCA_LATE_RESET)
 			reset_now(fn);
+		else if (of_fn & HCA_LATE_DIED)
+			report_fatal(fn);
 		else if (of_fn & HCA_LATE_FATAL)
 			hca_fatal(fn, QHCA_FATAL_INJECTED, 0);
 	}
@@ -138,18 +148,6 @@ bool qhca_is_entered(const struct qhca_hca *dev)
 	const struct hca *hca = &dev->hca;
 
 	return hca->entered;
-}
-
-void hca_fatal(struct hca_fn *fn, enum qhca_fatal cause, uint32_t info)
-{
-	if (hca_is_dead(fn))
-		return;
-	fn->status |= QHCA_STATUS_FATAL |
-		      QHCA_PUT(QHCA_STATUS_FATAL_CAUSE, (uint32_t)cause);
-	fn->fatal_info = info;
-	hca_cmdq_stop(fn);
-	hca_trace(fn, QHCA_TRACE_FATAL, cause, info, 0, 0);
-	hca_event_fatal(fn, cause, info);
 }
 
 void qhca_inject_fatal(struct qhca_hca *dev)

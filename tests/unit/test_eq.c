@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "host.h"
+#include "life.h"
 
 #define VECTOR	3u
 
@@ -466,6 +467,7 @@ static void test_unreachable(void **state)
 	h->bad_first = eq.base;
 	h->bad_last = eq.base + 63;
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_leave(h->fn->hca);
 	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_EQ_DMA << 8);
 	assert_int_equal(h->fn->fatal_info, 0);
@@ -490,12 +492,14 @@ static void test_fatal_event(void **state)
 
 	(void)state;
 	hca_fatal(h->fn, QHCA_FATAL_TABLE_DMA, 0x2000007);
+	hca_leave(h->fn->hca);
 	check_eqe(h, &eq, 0, QHCA_EVENT_DEVICE_FATAL, QHCA_FATAL_TABLE_DMA,
 		  0x2000007);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(COUNT(h, events), 1);
 	hca_fatal(h->fn, QHCA_FATAL_INTERNAL, 0);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_leave(h->fn->hca);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(written(h, 0), 1);
 	assert_int_equal(h->fn->fatal_info, 0x2000007);
@@ -504,6 +508,57 @@ static void test_fatal_event(void **state)
 	h = host_new(NULL);		/* no EQ 0: vector 0 */
 	qhca_inject_fatal(h->hca);
 	assert_int_equal(h->irqs[0], 1);
+	host_free(h);
+}
+
+/*
+ * A fatal error that an EQ raises while it takes an event: software gets one
+ * DEVICE_FATAL, and gets it at the end of the call, not from inside that EQ.
+ */
+static void test_fatal_in_post(void **state)
+{
+	struct ring eq0, eq1;
+	struct host *h = with_eq0(3, &eq0);
+
+	(void)state;
+	eq1 = host_ring(h, 2);
+	assert_int_equal(host_create_eq(h, 1, &eq1, 1), QHCA_CMD_OK);
+	h->bad_first = eq1.base;
+	h->bad_last = eq1.base + 63;
+	assert_true(hca_enter(h->fn->hca, h->now));
+	hca_event_completion(h->fn, 1, 5, 0);
+	hca_event_completion(h->fn, 1, 6, 0);
+	assert_true(hca_is_dead(h->fn));
+	assert_int_equal(written(h, 0), 0);
+	assert_int_equal(h->irqs[VECTOR], 0);
+	hca_leave(h->fn->hca);
+	hca_leave(h->fn->hca);
+	check_eqe(h, &eq0, 0, QHCA_EVENT_DEVICE_FATAL, QHCA_FATAL_EQ_DMA, 1);
+	assert_int_equal(written(h, 0), 1);
+	assert_int_equal(written(h, 1), 0);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	assert_int_equal(h->irqs[1], 0);
+	host_free(h);
+}
+
+/* A second error, in the post of DEVICE_FATAL itself: the first one stays. */
+static void test_fatal_in_report(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+
+	(void)state;
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
+	h->bad_first = eq.record;
+	h->bad_last = eq.record + 63;
+	qhca_inject_fatal(h->hca);
+	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
+			 QHCA_FATAL_INJECTED << 8);
+	assert_int_equal(h->fn->fatal_info, 0);
+	assert_int_equal(written(h, 0), 2);
+	assert_int_equal(h->irqs[VECTOR], 1);
+	assert_false(qhca_is_entered(h->hca));
 	host_free(h);
 }
 
@@ -561,6 +616,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_query),
 	cmocka_unit_test(test_unreachable),
 	cmocka_unit_test(test_fatal_event),
+	cmocka_unit_test(test_fatal_in_post),
+	cmocka_unit_test(test_fatal_in_report),
 	cmocka_unit_test(test_command_events),
 };
 TEST_MAIN(tests)
