@@ -34,7 +34,7 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 	hca->ops = *ops;
 	hca->host = host;
 	fn->features = hca_config_features(cfg);
-	if (!hca_pool_create(fn) || !hca_eqs_create(fn) ||
+	if (!hca_pool_create(fn) || !hca_eqs_create(fn, hca_fault_info) ||
 	    !hca_cqs_create(fn) || !hca_ports_create(fn) ||
 	    !hca_flows_create(fn) || !hca_wire_create(hca) ||
 	    !hca_inject_create(hca)) {

@@ -69,10 +69,11 @@ static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
 	return (uint8_t)(first[i] + kind);
 }
 
-bool hca_eqs_create(struct hca_fn *fn)
+bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info)
 {
 	struct hca_eqs *eqs = &fn->eqs;
 
+	eqs->fault_info = fault_info;
 	eqs->base_srq = 1u << fn->cfg.log_max_qp;
 	eqs->base_cq = eqs->base_srq + (1u << fn->cfg.log_max_srq);
 	eqs->base_comp = eqs->base_cq + (1u << fn->cfg.log_max_cq);
@@ -306,8 +307,8 @@ static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 
 	if (node < fn->eqs.base_srq && kind >= KIND_FAULT) {
 		fill_eqe(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
-		return hca_fault_info(fn, node, kind - KIND_FAULT,
-				      &eqe->fault);
+		return fn->eqs.fault_info(fn, node, kind - KIND_FAULT,
+					  &eqe->fault);
 	}
 	type = origin_type(&fn->eqs, node, kind, &number);
 	fill_eqe(eqe, type, number, detail);

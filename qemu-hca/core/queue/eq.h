@@ -54,7 +54,17 @@ struct hca_eq {
 	bool live, armed;
 };
 
+/*
+ * What a held page fault says.  The transport keeps that in the context of the
+ * QP, which is above the EQs, so life.c hands its function down.  false: the
+ * fault is no longer outstanding.
+ */
+typedef bool (*hca_fault_info_fn)(struct hca_fn *fn, uint32_t qpn,
+				  unsigned int dir,
+				  struct qhca_fault_info *info);
+
 struct hca_eqs {
+	hca_fault_info_fn fault_info;
 	struct hca_eq *eq;		/* [1 << cfg.log_max_eq] */
 	struct hca_held *held;		/* QPs, SRQs, CQ errors, completions, rest */
 	uint32_t base_srq, base_cq, base_comp, base_misc, num_nodes;
@@ -70,7 +80,8 @@ struct hca_eqs {
 	uint64_t next_poll;
 };
 
-bool hca_eqs_create(struct hca_fn *fn);		/* false: no memory */
+/* false: no memory */
+bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info);
 void hca_eqs_destroy(struct hca_fn *fn);
 void hca_eqs_reset(struct hca_fn *fn);
 
@@ -82,7 +93,7 @@ void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
 	       uint32_t detail);
 /*
  * Page fault of @qpn's direction @dir (enum hca_fault_dir) to EQ 0.  Held, it
- * is filled in later from the QP's context.
+ * is filled in later, by fault_info().
  */
 void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		     const struct qhca_fault_info *info);

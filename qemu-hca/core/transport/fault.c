@@ -118,8 +118,8 @@ void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp)
 	qp->f_state = 0;
 }
 
-bool hca_fault_info(struct hca_fn *fn, uint32_t qpn,
-		    enum hca_fault_dir dir, struct qhca_fault_info *info)
+bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
+		    struct qhca_fault_info *info)
 {
 	struct hca_qp qp;
 

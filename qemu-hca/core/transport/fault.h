@@ -101,11 +101,12 @@ void hca_fault_coalesce(struct hca_fn *fn);
 void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp);
 
 /*
- * Fill in the event of the fault of @qpn and @dir, without disturbing the cache.
+ * Fill in the event of the fault of @qpn and @dir (enum hca_fault_dir), without
+ * disturbing the cache; eq.c calls this through hca_eqs_create().
  * false: that fault is no longer outstanding.
  */
-bool hca_fault_info(struct hca_fn *fn, uint32_t qpn,
-		    enum hca_fault_dir dir, struct qhca_fault_info *info);
+bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
+		    struct qhca_fault_info *info);
 
 /* The RNR NAK timer of a fault; @again: the request is a repetition. */
 uint8_t hca_fault_timer(const struct hca_qp *qp, bool again);
