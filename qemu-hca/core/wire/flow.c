@@ -149,7 +149,7 @@ bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	return false;
 }
 
-/* ---- commands */
+/* ---- the table of rules */
 
 /* Is rule @a asked before rule @b? */
 static bool before(const struct hca_flows *f, uint16_t a, uint16_t b)
@@ -158,10 +158,13 @@ static bool before(const struct hca_flows *f, uint16_t a, uint16_t b)
 	       f->rule[a].priority < f->rule[b].priority : a < b;
 }
 
-static void add(struct hca_flows *f, uint16_t index)
+void hca_flow_add(struct hca_fn *fn, uint16_t index,
+		  const struct hca_flow_rule *rule)
 {
+	struct hca_flows *f = &fn->flows;
 	uint32_t at = f->num++;
 
+	f->rule[index] = *rule;
 	for (; at && before(f, index, f->order[at - 1]); at--)
 		f->order[at] = f->order[at - 1];
 	f->order[at] = index;
@@ -187,6 +190,11 @@ static void forget(struct hca_flows *f, uint32_t index, uint32_t qpn)
 	f->num = left;
 }
 
+void hca_flow_drop(struct hca_fn *fn, uint16_t index)
+{
+	forget(&fn->flows, index, NO_QP);
+}
+
 void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
 	forget(&fn->flows, NO_RULE, qpn);
@@ -196,10 +204,10 @@ enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_flow *in = (const void *)ctx->in;
-	struct hca_flow_rule *r = &fn->flows.rule[ctx->index];
 	uint32_t qpn = get_le32(&in->qpn);
+	struct hca_flow_rule rule;
 
-	if (r->used)
+	if (fn->flows.rule[ctx->index].used)
 		return QHCA_CMD_IN_USE;
 	if (in->type >= QHCA_FLOW_NUM_TYPES)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, type));
@@ -209,12 +217,12 @@ enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
 	if (!hca_qp_is_raw(fn, qpn))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
-	*r = (struct hca_flow_rule){
+	rule = (struct hca_flow_rule){
 		.key = in->key, .mask = in->mask, .qpn = qpn,
 		.priority = get_le16(&in->priority), .type = in->type,
 		.layers = in->layers, .flags = in->flags,
 	};
-	add(&fn->flows, (uint16_t)ctx->index);
+	hca_flow_add(fn, (uint16_t)ctx->index, &rule);
 	return QHCA_CMD_OK;
 }
 
@@ -223,6 +231,6 @@ enum qhca_cmd_status hca_cmd_destroy_flow(struct hca_fn *fn,
 {
 	if (!fn->flows.rule[ctx->index].used)
 		return QHCA_CMD_BAD_STATE;
-	forget(&fn->flows, ctx->index, NO_QP);
+	hca_flow_drop(fn, (uint16_t)ctx->index);
 	return QHCA_CMD_OK;
 }

@@ -47,6 +47,10 @@ bool hca_flow_matches(const struct hca_flow_rule *r,
 		      const struct hca_flow_seen *s);
 /* The rule that is asked in place @i. */
 const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i);
+/* Use @rule as rule @index, which is not in use.  @rule->used is ignored. */
+void hca_flow_add(struct hca_fn *fn, uint16_t index,
+		  const struct hca_flow_rule *rule);
+void hca_flow_drop(struct hca_fn *fn, uint16_t index);
 /* Is there a NORMAL rule for a frame of our own? */
 bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* A QP is being destroyed: forget its rules. */

@@ -71,7 +71,7 @@ static bool is_mapped(const uint8_t gid[16])
 	return !memcmp(gid, mapped_prefix, sizeof(mapped_prefix));
 }
 
-static bool is_multicast(const uint8_t gid[16])
+bool hca_gid_is_multicast(const uint8_t gid[16])
 {
 	return gid[0] == 0xff || (is_mapped(gid) && (gid[12] & 0xf0) == 0xe0);
 }
@@ -157,7 +157,7 @@ enum qhca_cmd_status hca_cmd_set_gid(struct hca_fn *fn,
 	}
 	memcpy(entry.gid, in->gid, sizeof(entry.gid));
 	memcpy(entry.smac, in->smac, sizeof(entry.smac));
-	if (!memcmp(entry.gid, zero, sizeof(zero)) || is_multicast(entry.gid))
+	if (!memcmp(entry.gid, zero, sizeof(zero)) || hca_gid_is_multicast(entry.gid))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, gid));
 	if (entry.flags & ~(QHCA_GID_VALID | QHCA_GID_IPV4) ||
 	    is_mapped(entry.gid) != !!(entry.flags & QHCA_GID_IPV4))
@@ -205,7 +205,7 @@ bool hca_mcast_any(const struct hca_fn *fn, const uint8_t mgid[16])
 	return false;
 }
 
-static struct hca_mcast_member *member_find(struct hca_fn *fn,
+static struct hca_mcast_member *member_find(const struct hca_fn *fn,
 					    const uint8_t mgid[16],
 					    uint32_t qpn)
 {
@@ -225,6 +225,34 @@ static void member_drop(struct hca_fn *fn, struct hca_mcast_member *m)
 	fn->port.num_members--;
 }
 
+bool hca_mcast_is_member(const struct hca_fn *fn, const uint8_t mgid[16],
+			 uint32_t qpn)
+{
+	return member_find(fn, mgid, qpn);
+}
+
+bool hca_mcast_join(struct hca_fn *fn, const uint8_t mgid[16], uint32_t qpn)
+{
+	struct hca_mcast_member *m = fn->port.member;
+	unsigned int i;
+
+	for (i = 0; i < fn->cfg.max_mcast_members; i++)
+		if (!m[i].used)
+			break;
+	if (i == fn->cfg.max_mcast_members)
+		return false;
+	memcpy(m[i].mgid, mgid, sizeof(m[i].mgid));
+	m[i].qpn = qpn;
+	m[i].used = true;
+	fn->port.num_members++;
+	return true;
+}
+
+void hca_mcast_leave(struct hca_fn *fn, const uint8_t mgid[16], uint32_t qpn)
+{
+	member_drop(fn, member_find(fn, mgid, qpn));
+}
+
 void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
 	struct hca_mcast_member *m = fn->port.member;
@@ -240,39 +268,27 @@ enum qhca_cmd_status hca_cmd_attach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
-	struct hca_mcast_member *m = fn->port.member;
-	unsigned int i;
 
-	if (!is_multicast(in->gid))
+	if (!hca_gid_is_multicast(in->gid))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
 	if (!hca_qp_is_ud(fn, ctx->index))
 		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
-	if (member_find(fn, in->gid, ctx->index))
+	if (hca_mcast_is_member(fn, in->gid, ctx->index))
 		return QHCA_CMD_OK;
-	for (i = 0; i < fn->cfg.max_mcast_members; i++)
-		if (!m[i].used)
-			break;
-	if (i == fn->cfg.max_mcast_members)
-		return QHCA_CMD_NO_RESOURCE;
-	memcpy(m[i].mgid, in->gid, sizeof(m[i].mgid));
-	m[i].qpn = ctx->index;
-	m[i].used = true;
-	fn->port.num_members++;
-	return QHCA_CMD_OK;
+	return hca_mcast_join(fn, in->gid, ctx->index) ? QHCA_CMD_OK :
+							 QHCA_CMD_NO_RESOURCE;
 }
 
 enum qhca_cmd_status hca_cmd_detach_mcast(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_mgid *in = (const void *)ctx->in;
-	struct hca_mcast_member *m;
 
-	if (!is_multicast(in->gid))
+	if (!hca_gid_is_multicast(in->gid))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	m = member_find(fn, in->gid, ctx->index);
-	if (!m)
+	if (!hca_mcast_is_member(fn, in->gid, ctx->index))
 		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
-	member_drop(fn, m);
+	hca_mcast_leave(fn, in->gid, ctx->index);
 	return QHCA_CMD_OK;
 }
 

@@ -50,6 +50,9 @@ const struct hca_gid *hca_gid_get(const struct hca_fn *fn,
 /* Index of a valid GID on a VLAN (id, or HCA_VLAN_NONE); -1: none. */
 int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan);
 
+/* Is @gid that of a multicast group? */
+bool hca_gid_is_multicast(const uint8_t gid[16]);
+
 /* Is @mac the current MAC or the smac of a valid GID? */
 bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6]);
 
@@ -62,6 +65,12 @@ bool hca_mcast_for_each(struct hca_fn *fn, const uint8_t mgid[16],
 				     void *arg),
 			void *arg);
 bool hca_mcast_any(const struct hca_fn *fn, const uint8_t mgid[16]);
+bool hca_mcast_is_member(const struct hca_fn *fn, const uint8_t mgid[16],
+			 uint32_t qpn);
+/* @qpn is not a member yet.  false: no more than max_mcast_members. */
+bool hca_mcast_join(struct hca_fn *fn, const uint8_t mgid[16], uint32_t qpn);
+/* @qpn is a member. */
+void hca_mcast_leave(struct hca_fn *fn, const uint8_t mgid[16], uint32_t qpn);
 /* A QP is being destroyed: forget its memberships. */
 void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn);
 
