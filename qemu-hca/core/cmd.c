@@ -3,6 +3,7 @@
  * Commands: the queue, the table of commands, and those that concern the HCA
  * as a whole.  hardware.rst, "Command queue", fixes the order of the checks.
  */
+#include "attach.h"
 #include "chunk.h"
 #include "hca.h"
 #include "mode.h"

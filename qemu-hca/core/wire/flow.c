@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <stdlib.h>
 
-#include "transport/transport.h"
+#include "hca.h"
 
 #define IPV4_HLEN	20
 #define IPV6_HLEN	40
@@ -198,39 +198,4 @@ void hca_flow_drop(struct hca_fn *fn, uint16_t index)
 void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
 	forget(&fn->flows, NO_RULE, qpn);
-}
-
-enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
-					 struct hca_cmd_ctx *ctx)
-{
-	const struct qhca_flow *in = (const void *)ctx->in;
-	uint32_t qpn = get_le32(&in->qpn);
-	struct hca_flow_rule rule;
-
-	if (fn->flows.rule[ctx->index].used)
-		return QHCA_CMD_IN_USE;
-	if (in->type >= QHCA_FLOW_NUM_TYPES)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, type));
-	if (in->layers & ~QHCA_FLOW_LAYERS)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, layers));
-	if (in->flags & ~QHCA_FLOW_F_DONT_TRAP)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, flags));
-	if (!hca_qp_is_raw(fn, qpn))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_flow, qpn));
-	rule = (struct hca_flow_rule){
-		.key = in->key, .mask = in->mask, .qpn = qpn,
-		.priority = get_le16(&in->priority), .type = in->type,
-		.layers = in->layers, .flags = in->flags,
-	};
-	hca_flow_add(fn, (uint16_t)ctx->index, &rule);
-	return QHCA_CMD_OK;
-}
-
-enum qhca_cmd_status hca_cmd_destroy_flow(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx)
-{
-	if (!fn->flows.rule[ctx->index].used)
-		return QHCA_CMD_BAD_STATE;
-	hca_flow_drop(fn, (uint16_t)ctx->index);
-	return QHCA_CMD_OK;
 }

@@ -56,9 +56,4 @@ bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* A QP is being destroyed: forget its rules. */
 void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn);
 
-enum qhca_cmd_status hca_cmd_create_flow(struct hca_fn *fn,
-					 struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_destroy_flow(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx);
-
 #endif /* HCA_CORE_FLOW_H */

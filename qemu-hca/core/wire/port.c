@@ -264,34 +264,6 @@ void hca_mcast_drop_qp(struct hca_fn *fn, uint32_t qpn)
 			member_drop(fn, &m[i]);
 }
 
-enum qhca_cmd_status hca_cmd_attach_mcast(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx)
-{
-	const struct qhca_mgid *in = (const void *)ctx->in;
-
-	if (!hca_gid_is_multicast(in->gid))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	if (!hca_qp_is_ud(fn, ctx->index))
-		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
-	if (hca_mcast_is_member(fn, in->gid, ctx->index))
-		return QHCA_CMD_OK;
-	return hca_mcast_join(fn, in->gid, ctx->index) ? QHCA_CMD_OK :
-							 QHCA_CMD_NO_RESOURCE;
-}
-
-enum qhca_cmd_status hca_cmd_detach_mcast(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx)
-{
-	const struct qhca_mgid *in = (const void *)ctx->in;
-
-	if (!hca_gid_is_multicast(in->gid))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_mgid, gid));
-	if (!hca_mcast_is_member(fn, in->gid, ctx->index))
-		return hca_cmd_missing(fn, QHCA_TABLE_QP, ctx->index);
-	hca_mcast_leave(fn, in->gid, ctx->index);
-	return QHCA_CMD_OK;
-}
-
 /* ---- settings */
 
 enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,

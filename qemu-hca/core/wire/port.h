@@ -88,9 +88,5 @@ enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_set_gid(struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_attach_mcast(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx);
-enum qhca_cmd_status hca_cmd_detach_mcast(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx);
 
 #endif /* HCA_CORE_PORT_H */
