@@ -48,8 +48,7 @@ void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp)
 
 /* ---- page faults */
 
-/* Is the packet of PSN @psn behind one that waits for a page? */
-static bool fault_holds(const struct hca_qp *qp, uint32_t psn)
+bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn)
 {
 	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
 	       !hca_psn_before(psn, qp->fault[HCA_FAULT_DIR_REQ].psn);
@@ -62,7 +61,7 @@ static bool fault_holds(const struct hca_qp *qp, uint32_t psn)
 static bool fault_calms(const struct hca_qp *qp)
 {
 	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
-	       (fault_holds(qp, qp->s_una) ||
+	       (hca_requester_fault_holds(qp, qp->s_una) ||
 		!hca_psn_before(qp->s_una, qp->s_asked));
 }
 
@@ -105,7 +104,7 @@ static struct hca_swqe_sum *summary_slot(struct hca_qp *qp, uint32_t num)
 	return &qp->sum[num % HCA_SUM_RING];
 }
 
-static void summarise(struct hca_qp *qp, const struct hca_swqe *w)
+void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w)
 {
 	*summary_slot(qp, w->num) = (struct hca_swqe_sum){
 		.num = w->num,
@@ -119,9 +118,9 @@ static void summarise(struct hca_qp *qp, const struct hca_swqe *w)
 	};
 }
 
-/* NULL: the ring cannot be read. */
-static const struct hca_swqe_sum *summary(struct hca_fn *fn,
-					  struct hca_qp *qp, uint32_t num)
+const struct hca_swqe_sum *hca_requester_summary(struct hca_fn *fn,
+						 struct hca_qp *qp,
+						 uint32_t num)
 {
 	struct hca_swqe_sum *sum = summary_slot(qp, num);
 
@@ -129,7 +128,7 @@ static const struct hca_swqe_sum *summary(struct hca_fn *fn,
 		if ((!qp->ack.valid || qp->ack.num != num) &&
 		    hca_swqe_fetch(fn, qp, num, &qp->ack))
 			return NULL;
-		summarise(qp, &qp->ack);
+		hca_requester_summarise(qp, &qp->ack);
 	}
 	return sum;
 }
@@ -144,7 +143,7 @@ void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 
 	/* PSNs without a WQE that they are of: the ring changed under us */
 	if (qp->sq_ci != qp->sq_pi)
-		sum = summary(fn, qp, qp->sq_ci);
+		sum = hca_requester_summary(fn, qp, qp->sq_ci);
 	if (!sum) {
 		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return;
@@ -207,9 +206,10 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 
 	hca_qp_dirty(fn, qp);
 	while (qp->sq_ci != qp->sq_max && qp->state != QHCA_QPS_ERR) {
-		const struct hca_swqe_sum *sum = summary(fn, qp, qp->sq_ci);
+		const struct hca_swqe_sum *sum;
 		uint32_t end;
 
+		sum = hca_requester_summary(fn, qp, qp->sq_ci);
 		if (!sum) {
 			hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 			return;
@@ -251,7 +251,7 @@ static void ask_again(struct hca_fn *fn, struct hca_qp *qp)
 {
 	for (unsigned int i = 0; i < ASK_BACK && qp->sq_cur != qp->sq_ci; i++) {
 		const struct hca_swqe_sum *sum =
-			summary(fn, qp, qp->sq_cur - 1);
+			hca_requester_summary(fn, qp, qp->sq_cur - 1);
 
 		if (!sum)
 			break;		/* the fetch after the rewind reports it */
@@ -328,7 +328,7 @@ static enum step local_op(struct hca_fn *fn, struct hca_qp *qp,
 			return local_error(fn, qp, QHCA_WC_MW_BIND_ERR);
 		qp->sq_max++;
 	}
-	summarise(qp, w);
+	hca_requester_summarise(qp, w);
 	qp->sq_cur++;
 	s->spent++;
 	hca_requester_retire(fn, qp, qp->s_una);
@@ -466,7 +466,7 @@ static void advance(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
 	if (hca_psn_before(qp->s_psn, qp->s_max))
 		hca_count(fn, QHCA_CNT_retransmitted_packets);
 	if (qp->sq_max == qp->sq_cur) {
-		summarise(qp, &qp->cur);
+		hca_requester_summarise(qp, &qp->cur);
 		qp->sq_max++;
 	}
 	qp->s_psn = hca_psn_add(qp->s_psn, psns);
@@ -618,7 +618,7 @@ static enum step do_step(struct hca_fn *fn, struct hca_qp *qp,
 
 	if (!hca_requester_may_run(qp))
 		return STEP_IDLE;
-	if (fault_holds(qp, qp->s_psn))
+	if (hca_requester_fault_holds(qp, qp->s_psn))
 		return STEP_WAIT;
 	if (qp->sq_cur == send_limit(qp))
 		return wait_for_acks(fn, qp, STEP_IDLE);

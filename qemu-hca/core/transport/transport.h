@@ -175,6 +175,14 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
+/* Is the packet of PSN @psn behind one that waits for a page? */
+bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn);
+/* Keep what completing @w needs, so that the ring is not read again. */
+void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w);
+/* That of WQE @num, from the ring if it must be.  NULL: that is unreadable. */
+const struct hca_swqe_sum *hca_requester_summary(struct hca_fn *fn,
+						 struct hca_qp *qp,
+						 uint32_t num);
 
 /* ---- packets in, by kind; @qp is live and of the packet's service */
 
