@@ -10,6 +10,7 @@
  *   serve.c       what a QP does when it is its turn
  *   linger.c      staying at send queues
  *   requester.c   send queues: packets out
+ *   progress.c    send queues: completion, timer, sending again
  *   response.c    RC send queue: acknowledgements in
  *   responder.c   RC requests in
  *   reply.c       RC responder: acknowledgements and read responses out

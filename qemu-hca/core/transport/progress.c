@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * How far a send queue has come: what acknowledgements complete, and what is
+ * sent again (IBTA 9.7.3, 9.7.6).
+ *
+ * Where the requester stands is four numbers: the oldest WQE not completed and
+ * its first PSN (sq_ci, s_ci_psn), the WQE at the cursor and its first PSN
+ * (sq_cur, s_cur_psn); and three PSNs: oldest not acknowledged, next to send,
+ * one past the newest sent (s_una <= s_psn <= s_max).  The byte offset of a
+ * packet in its message is (s_psn - s_cur_psn) * MTU.  s_una always lies in WQE
+ * sq_ci, so that going back needs no search: the cursor becomes (sq_ci,
+ * s_ci_psn, s_una).  The device keeps copies of some WQEs, and reads the
+ * others from the ring again.
+ *
+ * requester.c moves the cursor on.  hca_requester_rewind() takes it back, and
+ * hca_requester_retire() completes WQEs, in order, as s_una passes them.
+ */
+#include "transport/transport.h"
+
+bool hca_requester_may_run(const struct hca_qp *qp)
+{
+	return (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
+	       qp->sq_depth && !(qp->s_flags & HCA_SF_RNR_WAIT);
+}
+
+void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp)
+{
+	qp->sq_cur = qp->sq_ci;
+	qp->s_cur_psn = qp->s_ci_psn;
+	qp->s_psn = qp->s_una;
+	qp->s_asked = qp->s_una;
+	qp->s_reads = 0;
+	hca_qp_dirty(fn, qp);
+}
+
+/* ---- page faults */
+
+bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn)
+{
+	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
+	       !hca_psn_before(psn, qp->fault[HCA_FAULT_DIR_REQ].psn);
+}
+
+/*
+ * While a packet waits for a page the ACK timer runs for those before it, if
+ * one of them has asked for an ACK: a message cut short there has not.
+ */
+static bool fault_calms(const struct hca_qp *qp)
+{
+	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
+	       (hca_requester_fault_holds(qp, qp->s_una) ||
+		!hca_psn_before(qp->s_una, qp->s_asked));
+}
+
+void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp)
+{
+	qp->f_state |= HCA_FS_SCATTER;
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
+}
+
+/* ---- timer */
+
+/* Local ACK timeout in ns (IBTA 9.7.6.1.3): within [T, 4T], later each time. */
+static uint64_t ack_timeout(const struct hca_qp *qp)
+{
+	unsigned int n = qp->sw.timeout < 8 ? 8 : qp->sw.timeout;
+	unsigned int used = qp->sw.retry_cnt - qp->s_retry;
+
+	return (4096ull << n) << (used < 2 ? used : 2);
+}
+
+void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp)
+{
+	if (!hca_qp_is_reliable(qp) || qp->s_flags & HCA_SF_RNR_WAIT)
+		return;
+	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
+		if (qp->s_flags & HCA_SF_ACK_WAIT)
+			hca_sched_timer_stop(fn, qp->qpn);
+		qp->s_flags &= ~HCA_SF_ACK_WAIT;
+		return;
+	}
+	qp->s_flags |= HCA_SF_ACK_WAIT;
+	hca_sched_timer(fn, qp->qpn, fn->hca->now + ack_timeout(qp));
+}
+
+/* ---- completion */
+
+static struct hca_swqe_sum *summary_slot(struct hca_qp *qp, uint32_t num)
+{
+	return &qp->sum[num % HCA_SUM_RING];
+}
+
+void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w)
+{
+	*summary_slot(qp, w->num) = (struct hca_swqe_sum){
+		.num = w->num,
+		.length = w->length,
+		.wr_id = w->wr_id,
+		.packets = w->packets,
+		.opcode = w->opcode,
+		.flags = w->flags,
+		.kind = w->kind,
+		.valid = true,
+	};
+}
+
+const struct hca_swqe_sum *hca_requester_summary(struct hca_fn *fn,
+						 struct hca_qp *qp,
+						 uint32_t num)
+{
+	struct hca_swqe_sum *sum = summary_slot(qp, num);
+
+	if (!sum->valid || sum->num != num) {
+		if ((!qp->ack.valid || qp->ack.num != num) &&
+		    hca_swqe_fetch(fn, qp, num, &qp->ack))
+			return NULL;
+		hca_requester_summarise(qp, &qp->ack);
+	}
+	return sum;
+}
+
+void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
+			uint8_t status, uint32_t syndrome)
+{
+	const struct hca_swqe_sum *sum = NULL;
+	struct hca_send_wc wc = {
+		.wqe = qp->sq_ci, .status = status, .syndrome = syndrome,
+	};
+
+	/* PSNs without a WQE that they are of: the ring changed under us */
+	if (qp->sq_ci != qp->sq_pi)
+		sum = hca_requester_summary(fn, qp, qp->sq_ci);
+	if (!sum) {
+		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
+		return;
+	}
+	wc.wr_id = sum->wr_id;
+	wc.opcode = sum->opcode;
+	qp->sq_ci++;
+	qp->sq_cur = qp->sq_max = qp->sq_ci;
+	qp->s_una = qp->s_psn = qp->s_cur_psn = qp->s_ci_psn = qp->s_asked =
+		qp->s_max;
+	qp->s_reads = 0;
+	qp->f_state &= ~HCA_FS_REQ_BAD;
+	hca_qp_dirty(fn, qp);
+	hca_complete_send(fn, qp, &wc);
+	if (hca_qp_is_reliable(qp)) {
+		hca_qp_error(fn, qp);
+	} else if (qp->state != QHCA_QPS_ERR) {
+		hca_qp_set_state(fn, qp, QHCA_QPS_SQE);
+		hca_qp_set_active(fn, qp, false);
+		hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
+	}
+}
+
+/* WQE sq_ci is done. */
+static void complete(struct hca_fn *fn, struct hca_qp *qp,
+		     const struct hca_swqe_sum *sum)
+{
+	struct hca_send_wc wc = {
+		.wr_id = sum->wr_id,
+		.wqe = sum->num,
+		.byte_len = sum->length,
+		.opcode = sum->opcode,
+	};
+	bool signaled = sum->flags & QHCA_WQE_F_SIGNALED ||
+			qp->flags & QHCA_QP_SIG_ALL;
+
+	if (sum->kind & HCA_WK_RESPONSE &&
+	    (int32_t)(qp->sq_cur - sum->num) > 0 && qp->s_reads)
+		qp->s_reads--;
+	qp->s_ci_psn = hca_psn_add(qp->s_ci_psn, sum->packets);
+	qp->sq_ci++;
+	if (signaled)
+		hca_complete_send(fn, qp, &wc);
+}
+
+/*
+ * Is @psn, which is one past a PSN that was sent, before s_una?  One READ may be
+ * 2^23 PSNs, so that comparing the two alone does not tell.
+ */
+static bool is_behind(const struct hca_qp *qp, uint32_t psn)
+{
+	return ((psn - qp->s_una) & HCA_PSN_MASK) >
+	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK);
+}
+
+void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
+			  uint32_t upto)
+{
+	uint32_t old_una = qp->s_una;
+
+	hca_qp_dirty(fn, qp);
+	while (qp->sq_ci != qp->sq_max && qp->state != QHCA_QPS_ERR) {
+		const struct hca_swqe_sum *sum;
+		uint32_t end;
+
+		sum = hca_requester_summary(fn, qp, qp->sq_ci);
+		if (!sum) {
+			hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
+			return;
+		}
+		end = hca_psn_add(qp->s_ci_psn, sum->packets);
+		/* a READ, atomic, ... is acknowledged by its response alone */
+		if (sum->packets && !(sum->kind & HCA_WK_RESPONSE)) {
+			uint32_t to = hca_psn_before(upto, end) ? upto : end;
+
+			if (hca_psn_before(qp->s_una, to))
+				qp->s_una = to;
+		}
+		if (qp->s_una != end)
+			break;
+		complete(fn, qp, sum);
+	}
+	/* an acknowledgement of what was to be sent again */
+	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 || is_behind(qp, qp->s_psn))
+		hca_requester_rewind(fn, qp);
+	if (is_behind(qp, qp->s_asked))
+		qp->s_asked = qp->s_una;
+	if (qp->s_una != old_una) {
+		qp->s_retry = qp->sw.retry_cnt;
+		qp->s_rnr = qp->sw.rnr_retry;
+		qp->s_flags &= ~HCA_SF_WENT_BACK;
+	}
+}
+
+/* ---- the timer fired */
+
+static bool link_was_blocked(const struct hca_fn *fn,
+			     const struct hca_qp *qp)
+{
+	return fn->sched.unblocked &&
+	       fn->hca->now - fn->sched.unblocked < ack_timeout(qp);
+}
+
+void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
+{
+	if (!hca_requester_may_run(qp) &&
+	    !(qp->s_flags & HCA_SF_RNR_WAIT))
+		return;
+	hca_qp_dirty(fn, qp);
+	if (qp->s_flags & HCA_SF_RNR_WAIT) {
+		qp->s_flags &= ~HCA_SF_RNR_WAIT;
+		hca_requester_rewind(fn, qp);
+		hca_requester_rearm(fn, qp);
+		return;
+	}
+	if (!(qp->s_flags & HCA_SF_ACK_WAIT))
+		return;
+	qp->s_flags &= ~(HCA_SF_ACK_WAIT | HCA_SF_WENT_BACK);
+	/* what could not be sent cannot have been answered */
+	if (link_was_blocked(fn, qp)) {
+		hca_requester_rearm(fn, qp);
+		return;
+	}
+	hca_count(fn, QHCA_CNT_ack_timeouts);
+	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
+	hca_requester_retry(fn, qp);
+}
+
+void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)
+{
+	if (!qp->s_retry) {
+		hca_count(fn, QHCA_CNT_retry_exceeded);
+		hca_requester_fail(fn, qp, QHCA_WC_RETRY_EXC_ERR, 0);
+		return;
+	}
+	qp->s_retry--;
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
+}
