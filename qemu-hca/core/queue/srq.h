@@ -65,4 +65,34 @@ enum qhca_cmd_status hca_cmd_destroy_srq(struct hca_fn *fn,
 bool hca_srq_ref(struct hca_fn *fn, uint32_t srqn);
 void hca_srq_unref(struct hca_fn *fn, uint32_t srqn);
 
+enum hca_take {
+	HCA_TAKE_OK,
+	HCA_TAKE_EMPTY,
+	HCA_TAKE_ERROR,			/* ring unreadable or SRQ in error */
+};
+
+/* Take the list's head. */
+enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
+			   struct hca_rwqe *w);
+/* Re-read slot @slot that was taken. */
+enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
+			     uint32_t slot, struct hca_rwqe *w);
+
+/*
+ * An XRC SRQ as a request finds it.  No QP refers to it, so that it may be
+ * destroyed, and its number used again, in the middle of a message: the token
+ * is what a QP may keep, and find the SRQ by again or find it gone.
+ */
+struct hca_xsrq {
+	uint32_t token;			/* SRQN; top octet: which of that number */
+	uint32_t srqn, pd, cqn;
+	uint64_t handle;		/* of its completions */
+};
+/* false: no XRC SRQ of this number, or not one of domain @xrcd. */
+bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
+		 struct hca_xsrq *x);
+/* The SRQ of @token; false: it is gone. */
+bool hca_srq_xrc_again(struct hca_fn *fn, uint32_t token, uint32_t xrcd,
+		       struct hca_xsrq *x);
+
 #endif /* HCA_CORE_SRQ_H */

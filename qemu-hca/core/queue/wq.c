@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "queue/wq.h"
 
-#include "transport/transport.h"
+#include "hca.h"
+#include "wire/frame.h"
 
 #define HEADER		64	/* bytes of a send WQE before its segments */
 #define RHEADER		16	/* ... of a receive WQE */

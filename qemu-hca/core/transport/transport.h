@@ -17,7 +17,6 @@
  *   unreliable.c  UC requests in
  *   datagram.c    UD and GSI, both ways
  *   raw.c         raw packet QPs: frames in
- *   flow.c        which frames are for them
  *   fault.c       page faults of all of them
  *   resume.c      ... and how they end
  *
@@ -87,40 +86,11 @@ bool hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 
 /* ---- receive queues */
 
-enum hca_take {
-	HCA_TAKE_OK,
-	HCA_TAKE_EMPTY,
-	HCA_TAKE_ERROR,			/* ring unreadable or SRQ in error */
-};
 /*
  * Make @qp->rwqe the receive WQE in progress, taking one from the RQ or SRQ if
  * none is held.
  */
 enum hca_take hca_take_rwqe(struct hca_fn *fn, struct hca_qp *qp);
-
-/* srq.c: take the list's head for @qp. */
-enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
-			   struct hca_rwqe *w);
-/* Re-read slot @slot that was taken. */
-enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
-			     uint32_t slot, struct hca_rwqe *w);
-
-/*
- * An XRC SRQ as a request finds it.  No QP refers to it, so that it may be
- * destroyed, and its number used again, in the middle of a message: the token
- * is what a QP may keep, and find the SRQ by again or find it gone.
- */
-struct hca_xsrq {
-	uint32_t token;			/* SRQN; top octet: which of that number */
-	uint32_t srqn, pd, cqn;
-	uint64_t handle;		/* of its completions */
-};
-/* false: no XRC SRQ of this number, or not one of domain @xrcd. */
-bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
-		 struct hca_xsrq *x);
-/* The SRQ of @token; false: it is gone. */
-bool hca_srq_xrc_again(struct hca_fn *fn, uint32_t token, uint32_t xrcd,
-		       struct hca_xsrq *x);
 
 /* ---- flush.c */
 
