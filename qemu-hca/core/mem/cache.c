@@ -93,7 +93,7 @@ static void *payload_of(const struct hca_cache *c, uint32_t slot)
 	return c->payload + (size_t)slot * c->size;
 }
 
-static uint32_t slot_of(const struct hca_cache *c, const void *payload)
+static uint32_t line_of(const struct hca_cache *c, const void *payload)
 {
 	return (uint32_t)((size_t)((const uint8_t *)payload - c->payload) /
 			  c->size);
@@ -272,17 +272,17 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 
 void hca_cache_set_dirty(struct hca_cache *c, const void *payload, bool on)
 {
-	c->line[slot_of(c, payload)].dirty = on;
+	c->line[line_of(c, payload)].dirty = on;
 }
 
 bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload)
 {
-	return c->line[slot_of(c, payload)].dirty;
+	return c->line[line_of(c, payload)].dirty;
 }
 
 void hca_cache_set_sticky(struct hca_cache *c, const void *payload, bool on)
 {
-	c->line[slot_of(c, payload)].sticky = on;
+	c->line[line_of(c, payload)].sticky = on;
 }
 
 /* ---- invalidation */

@@ -379,8 +379,8 @@ static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 /* ------------------------------------------------------------------------
  * Data
  */
-static enum hca_mem_status begin(struct hca_fn *fn, struct access *a,
-				 struct hca_pte_host *copy)
+static enum hca_mem_status begin_access(struct hca_fn *fn, struct access *a,
+					struct hca_pte_host *copy)
 {
 	enum hca_mem_status status;
 
@@ -443,7 +443,7 @@ enum hca_mem_status hca_mem_read(struct hca_fn *fn,
 
 	if (!req->len)
 		return HCA_MEM_OK;
-	status = begin(fn, &a, &copy);
+	status = begin_access(fn, &a, &copy);
 	return status ? status : copy_in(fn, &a, buf);
 }
 
@@ -457,7 +457,7 @@ enum hca_mem_status hca_mem_write(struct hca_fn *fn,
 
 	if (!req->len)
 		return HCA_MEM_OK;
-	status = begin(fn, &a, &copy);
+	status = begin_access(fn, &a, &copy);
 	return status ? status : copy_out(fn, &a, buf);
 }
 
@@ -475,7 +475,7 @@ enum hca_mem_status hca_mem_atomic(struct hca_fn *fn,
 
 	if (req->len != sizeof(raw) || req->addr % sizeof(raw))
 		return refuse_access(fn, &a, HCA_PROT_ARGUMENT);
-	status = begin(fn, &a, &copy);
+	status = begin_access(fn, &a, &copy);
 	if (!status && op != HCA_ATOMIC_WRITE)
 		status = copy_in(fn, &a, raw);
 	if (status)

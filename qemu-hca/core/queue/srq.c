@@ -135,7 +135,7 @@ void hca_srq_unref(struct hca_fn *fn, uint32_t srqn)
 /* ---- taking entries */
 
 /* The list is broken or out of reach: nobody gets anything from it again. */
-static enum hca_take fail(struct hca_fn *fn, struct hca_srq *srq)
+static enum hca_take fail_srq(struct hca_fn *fn, struct hca_srq *srq)
 {
 	if (srq->state != HCA_SRQ_ERROR) {
 		srq->state = HCA_SRQ_ERROR;
@@ -203,17 +203,17 @@ enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
 	if (!left)
 		hca_count(fn, QHCA_CNT_refetches_before_rnr);
 	if ((!left || left < srq->threshold) && !refetch(fn, srq))
-		return fail(fn, srq);
+		return fail_srq(fn, srq);
 	if (srq->pi == srq->taken)
 		return HCA_TAKE_EMPTY;
 	if (hca_rwqe_fetch_srq(fn, srq, srq->head, w) ||
 	    w->next >= srq->depth)
-		return fail(fn, srq);
+		return fail_srq(fn, srq);
 
 	srq->head = w->next;
 	srq->taken++;
 	hca_ctx_dirty(&fn->hca->cache.srq, srq);
-	return check_limit(fn, srq) ? HCA_TAKE_OK : fail(fn, srq);
+	return check_limit(fn, srq) ? HCA_TAKE_OK : fail_srq(fn, srq);
 }
 
 enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
@@ -224,7 +224,7 @@ enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
 	if (!srq)
 		return HCA_TAKE_ERROR;
 	if (slot >= srq->depth || hca_rwqe_fetch_srq(fn, srq, slot, w))
-		return fail(fn, srq);
+		return fail_srq(fn, srq);
 	return HCA_TAKE_OK;
 }
 
@@ -381,7 +381,7 @@ enum qhca_cmd_status hca_cmd_modify_srq(struct hca_fn *fn,
 	srq->limit = cmd->param;
 	hca_ctx_dirty(&fn->hca->cache.srq, srq);
 	if (!check_limit(fn, srq))
-		fail(fn, srq);
+		fail_srq(fn, srq);
 	return QHCA_CMD_OK;
 }
 

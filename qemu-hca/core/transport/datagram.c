@@ -40,7 +40,7 @@ static void fill_grh(const struct hca_rx_info *info, uint8_t grh[GRH_LEN])
 		memcpy(grh + GRH_LEN - IPV4_LEN, ip, IPV4_LEN);
 }
 
-static void fail(struct hca_fn *fn, struct hca_qp *qp, uint8_t status)
+static void fail_recv(struct hca_fn *fn, struct hca_qp *qp, uint8_t status)
 {
 	struct qhca_cqe cqe = { .status = status, .opcode = QHCA_CQE_RECV };
 
@@ -87,7 +87,7 @@ bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 		return false;
 	}
 	if (take == HCA_TAKE_OK && qp->rwqe.error) {
-		fail(fn, qp, qp->rwqe.error);
+		fail_recv(fn, qp, qp->rwqe.error);
 		return false;
 	}
 	if (take == HCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
@@ -114,7 +114,7 @@ bool hca_datagram_scatter(struct hca_fn *fn, struct hca_qp *qp,
 	    HCA_FAULT_BAD)
 		hca_count(fn, QHCA_CNT_fault_dropped);
 	else
-		fail(fn, qp, QHCA_WC_LOC_PROT_ERR);
+		fail_recv(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	return false;
 }
 

@@ -33,7 +33,7 @@ static void settled(struct hca_qp *qp, struct hca_resource *r)
 }
 
 /* Nothing more will be answered but the NAK of @syndrome with @psn. */
-static void fail(struct hca_qp *qp, uint8_t syndrome, uint32_t psn)
+static void refuse(struct hca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
 		qp->res[i].flags = 0;
@@ -158,7 +158,7 @@ void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 	if (r->flags & HCA_RES_F_REPLAY)
 		r->flags |= HCA_RES_F_BAD;
 	else
-		fail(qp, HCA_NAK_ACCESS, r->next);
+		refuse(qp, HCA_NAK_ACCESS, r->next);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
@@ -241,7 +241,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	if (!read_pd(fn, qp, r, &req.pd)) {
 		if (r->flags & HCA_RES_F_REPLAY)
 			return put_refusal(fn, qp, to, r);
-		fail(qp, HCA_NAK_ACCESS, r->next);
+		refuse(qp, HCA_NAK_ACCESS, r->next);
 		return true;
 	}
 	if (to->path_ok) {
@@ -256,9 +256,9 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 			return true;
 		}
 		if (status != HCA_MEM_OK) {
-			fail(qp, status == HCA_MEM_PROT ? HCA_NAK_ACCESS :
-							  HCA_NAK_OP,
-			     r->next);
+			refuse(qp, status == HCA_MEM_PROT ? HCA_NAK_ACCESS :
+							    HCA_NAK_OP,
+			       r->next);
 			return true;
 		}
 		hca_frame_end(fn, &f);

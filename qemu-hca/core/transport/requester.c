@@ -246,8 +246,8 @@ static enum step may_send(struct hca_fn *fn, struct hca_qp *qp)
 }
 
 /* The packet of @psns PSNs at the cursor has been sent. */
-static void advance(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
-		    bool last, bool asked)
+static void advance_cursor(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
+			   bool last, bool asked)
 {
 	if (hca_psn_before(qp->s_psn, qp->s_max))
 		hca_count(fn, QHCA_CNT_retransmitted_packets);
@@ -337,7 +337,7 @@ static enum step send_frame(struct hca_fn *fn, struct hca_qp *qp,
 	memset(frame + len, 0, pad);
 	hca_tx_raw(fn, len + pad);
 	s->spent++;
-	advance(fn, qp, 1, true, false);
+	advance_cursor(fn, qp, 1, true, false);
 	hca_requester_retire(fn, qp, qp->s_psn);
 	return STEP_GO;
 }
@@ -379,7 +379,8 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	if (step != STEP_GO || qp->sq_cur != old_cur || qp->s_psn != pkt.psn)
 		return step;	/* not sent, or the cursor went back */
 	s->spent++;
-	advance(fn, qp, response ? w->packets - index : 1, last, pkt.ack_req);
+	advance_cursor(fn, qp, response ? w->packets - index : 1, last,
+		       pkt.ack_req);
 	if (!hca_qp_is_reliable(qp))
 		hca_requester_retire(fn, qp, qp->s_psn);
 	else if (!(qp->s_flags & HCA_SF_ACK_WAIT))
