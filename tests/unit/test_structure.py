@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The shape of the sources: folders of the engine, names, lengths.
+
+A file of the engine may call those of its own folder and of the folders below,
+and no files call each other in a circle. The symbols of the objects tell who
+calls whom, so that a call through a pointer is no arrow.
+"""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from lab import paths
+
+ENGINE = paths.TOP / "qemu-hca" / "core"
+OBJECTS = paths.BUILD / "tests" / "unit" / "core"
+FOLDERS = ["wire", "mem", "queue", "transport", ""]     # from the bottom; "" is core/ itself
+
+# At most five. (file, file): why the first may call the second although that lies higher.
+EXCEPTIONS = {}
+
+PRODUCT = {
+    "engine": ENGINE,
+    "adapter": paths.TOP / "qemu-hca" / "qemu",
+    "drivers": paths.TOP / "drivers",
+    "provider": paths.TOP / "userspace-provider",
+}
+ABI_HEADER = paths.TOP / "drivers" / "include" / "qhca" / "qhca_hw.h"
+MAX_FILE = 700
+MAX_FUNCTION = 80
+
+
+# -- who calls whom ---------------------------------------------------------
+
+def sources():
+    lines = (ENGINE / "sources.txt").read_text().splitlines()
+    return [line[:-len(".c")] for line in lines if line and not line.startswith("#")]
+
+
+def symbols(obj):
+    """(names that the object defines, names that it uses)"""
+    done = subprocess.run(["nm", str(obj)], stdout=subprocess.PIPE, text=True, check=True)
+    defined, used = set(), set()
+    for line in done.stdout.splitlines():
+        kind, name = line.split()[-2:]
+        if kind in "TDRBC":
+            defined.add(name)
+        elif kind == "U":
+            used.add(name)
+    return defined, used
+
+
+def arrows_of(objects):
+    """{(file, file): names} of {file: (defined, used)}"""
+    home = {name: file for file, (defined, _) in objects.items() for name in defined}
+    arrows = {}
+    for file, (_, used) in objects.items():
+        for name in used:
+            if home.get(name, file) != file:
+                arrows.setdefault((file, home[name]), set()).add(name)
+    return arrows
+
+
+def level(file):
+    return FOLDERS.index(file.rpartition("/")[0])
+
+
+def upward(arrows):
+    return {arrow for arrow in arrows if level(arrow[0]) < level(arrow[1])}
+
+
+def in_loops(arrows):
+    """The files that reach themselves."""
+    after = {}
+    for caller, callee in arrows:
+        after.setdefault(caller, set()).add(callee)
+    loops = set()
+    for file in after:
+        seen, todo = set(), [file]
+        while todo:
+            new = after.get(todo.pop(), set()) - seen
+            seen |= new
+            todo.extend(new)
+        if file in seen:
+            loops.add(file)
+    return loops
+
+
+def wrong(arrows, exceptions):
+    """What is wrong with the arrows, as sentences."""
+    up = upward(arrows)
+    for arrow in sorted(up - set(exceptions)):
+        yield f"{arrow[0]} calls {arrow[1]} above it: {', '.join(sorted(arrows[arrow]))}"
+    for arrow in sorted(set(exceptions) - up):
+        yield f"the exception of {arrow[0]} and {arrow[1]} is no longer needed"
+    loops = in_loops(set(arrows) - set(exceptions))
+    if loops:
+        yield f"these files call each other in a circle: {', '.join(sorted(loops))}"
+
+
+def test_engine_has_floors():
+    objects = {file: symbols(OBJECTS / f"{file}.o") for file in sources()}
+    arrows = arrows_of(objects)
+    assert len(arrows) > 100            # the symbols were understood
+    assert len(EXCEPTIONS) <= 5
+    assert all(EXCEPTIONS.values()), "an exception needs a reason"
+    assert list(wrong(arrows, EXCEPTIONS)) == []
+
+
+def test_floors_are_checked():
+    """The check itself, with objects that are in order and then are not."""
+    good = {"run": (["run"], ["qp"]), "transport/qp": (["qp"], ["cq"]),
+            "queue/cq": (["cq"], ["eq"]), "queue/eq": (["eq"], [])}
+    assert list(wrong(arrows_of(good), {})) == []
+    up = {**good, "queue/eq": (["eq"], ["run"])}
+    assert list(wrong(arrows_of(up), {})) == [
+        "queue/eq calls run above it: run",
+        "these files call each other in a circle: queue/cq, queue/eq, run, transport/qp"]
+    assert list(wrong(arrows_of(up), {("queue/eq", "run"): "why"})) == []
+    loop = {**good, "queue/eq": (["eq"], ["cq"])}
+    assert list(wrong(arrows_of(loop), {})) == [
+        "these files call each other in a circle: queue/cq, queue/eq"]
+    assert list(wrong(arrows_of(good), {("queue/eq", "run"): "why"})) == [
+        "the exception of queue/eq and run is no longer needed"]
+
+
+def test_headers_come_from_below():
+    """No file of a folder includes a header of a folder above; hca.h is everyone's."""
+    bad = []
+    for folder in FOLDERS[:-1]:
+        above = FOLDERS[FOLDERS.index(folder) + 1:-1]
+        for file in sorted((ENGINE / folder).iterdir()):
+            for header in re.findall(r'^#include "(\w+)/', file.read_text(), re.M):
+                if header in above:
+                    bad.append(f"{folder}/{file.name} includes a header of {header}/")
+    assert bad == []
+
+
+# -- names and lengths ------------------------------------------------------
+
+FUNCTION = re.compile(
+    r"^(?:[A-Za-z_][\w *]*\n)?(?=\w)[^\n;={}#]*?\b(?P<name>\w+)\([^;{}]*\)\n"
+    r"\{\n.*?^\}", re.M | re.S)
+
+
+def product_files(part):
+    return sorted(f for f in PRODUCT[part].rglob("*.[ch]") if "tests" not in f.parts)
+
+
+def functions(text):
+    """(name, lines) of each function, the head of each included."""
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
+    return [(m["name"], m[0].count("\n") + 1) for m in FUNCTION.finditer(text)]
+
+
+def test_functions_are_found():
+    text = ("static inline enum a\nb(int c)\n{\n\treturn (enum a)c;\n}\n\n"
+            "/* Not\n{ this }\n */\nvoid *d(struct e *f,\n\tint g)\n{\n\tif (g) {\n\t}\n}\n"
+            "int h(void);\nstatic const int i[] = {\n\t1,\n};\n")
+    assert functions(text) == [("b", 5), ("d", 6)]
+
+
+def test_names_tell_the_program():
+    """A name found in the engine is of the engine, unless qhca.h makes it public."""
+    public = set(re.findall(r"\b(qhca_\w+)\(", (ENGINE / "qhca.h").read_text()))
+    of = {part: {name: file for file in product_files(part)
+                 for name, _ in functions(file.read_text())} for part in PRODUCT}
+    assert all(len(names) > 100 for names in of.values())
+    shared = [f"{name}: {os.path.relpath(of['engine'][name], paths.TOP)} and "
+              f"{os.path.relpath(of[part][name], paths.TOP)}"
+              for part in PRODUCT if part != "engine"
+              for name in sorted(set(of["engine"]) & set(of[part]) - public)]
+    assert shared == []
+
+
+@pytest.mark.parametrize("part", PRODUCT)
+def test_lengths(part):
+    long = []
+    for file in product_files(part):
+        text, name = file.read_text(), os.path.relpath(file, paths.TOP)
+        if text.count("\n") > MAX_FILE and file != ABI_HEADER:
+            long.append(f"{name}: {text.count(chr(10))} lines")
+        long += [f"{name}: {function}() has {lines} lines"
+                 for function, lines in functions(text) if lines > MAX_FUNCTION]
+    assert long == []
