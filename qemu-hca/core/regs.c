@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Registers and doorbells: what the guest reads and writes in the BARs.
+ *
+ * A register that does not exist reads as zero, and a doorbell that names
+ * nothing is counted and otherwise ignored, since the guest may write anything
+ * at any time.  A write does a bounded amount of work: what a doorbell of a
+ * send queue asks for is left to qhca_run().
+ */
 #include "hca.h"
 #include "life.h"
 #include "transport/serve.h"

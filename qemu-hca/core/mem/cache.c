@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Set-associative caches, and the caches of queue contexts built on them.
+ *
+ * The first half knows tags, payloads and replacement, and does no DMA.  The
+ * second half fills a line from the table and writes a changed one back when
+ * it is evicted.  A write-back may fail, which is fatal to the function:
+ * memory and the device no longer agree about that context.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The cost model: how long the transport stalls for reads of tables.
+ *
+ * The model only moves a deadline on, since the engine must not wait.
+ */
 #include <stdio.h>
 
 #include "hca.h"

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What changes keys: binding, fast registration, invalidation.
+ *
+ * Every change reads the entry from memory and not from a cache, checks it,
+ * drops the cached copies and writes the entry back.  INVALIDATE commands work
+ * in slices, since a range of keys can be as large as the table.
+ */
 #include "hca.h"
 
 /* All translation lines that a valid entry's range can have. */

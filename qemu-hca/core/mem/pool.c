@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The pool bank: blocks and keys that stay on the chip.
+ *
+ * Keys are found by a hash of their index.  All places are allocated when the
+ * device is created, and places that are not in use form a list: adding a key
+ * at run time fails only when the bank is full.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

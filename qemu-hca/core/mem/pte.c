@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Protection entries: between memory and host order, and what makes one valid.
+ *
+ * An entry comes from software's memory, so hca_pte_well_formed() is asked
+ * before any field is used in arithmetic.  A refusal is counted and traced
+ * here, so that all refusals look alike.
+ */
 #include "hca.h"
 
 enum hca_mem_status hca_pte_refuse(struct hca_fn *fn, uint32_t key,

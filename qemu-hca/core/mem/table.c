@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Tables in host memory: from an index to a bus address.
+ *
+ * Software gives the device memory for contexts and protection entries chunk
+ * by chunk.  An index whose chunk is not mapped has no entry, and each caller
+ * has to say what that means for it.
+ */
 #include "hca.h"
 
 static const uint8_t log_entry_size[QHCA_NUM_TABLES] = {

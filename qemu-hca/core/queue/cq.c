@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues: writing CQEs, arming, moderation and resizing.
+ *
+ * The contexts are cached; what has to be known of a CQ without its context,
+ * such as whether it exists and how many queues use it, lies in its slot.
+ * cq.h states the rules that software relies on.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Event queues, and events that wait for room.
+ *
+ * Software cannot size an EQ for all events that may come at once, and an
+ * event that is lost leaves somebody waiting for ever.  So an event that finds
+ * its EQ full is held in a node of the object that raised it.  There is one
+ * node for each object, and events of the same kind coalesce, so that holding
+ * never needs memory and never fails.  While an EQ holds something, new events
+ * queue up behind it, so that the order stays.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

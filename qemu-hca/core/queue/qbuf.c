@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue buffers: an offset in a queue's memory becomes bus addresses.
+ *
+ * Software keeps these pages pinned and does not change their translation
+ * while the queue lives, so that the descriptor may remember a few
+ * translations without any invalidation.
+ */
 #include "hca.h"
 
 void hca_qbuf_decode(struct hca_qbuf *qb, const struct qhca_buf *image)

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Shared receive queues: the list of free WQEs, in software's memory.
+ *
+ * The device follows the list by the `next` field of each WQE and counts what
+ * it has taken; it checks each link, because software can write anything
+ * there.  A broken list puts the SRQ in error and is reported by an event.
+ */
 #include "hca.h"
 
 #include <stdlib.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Work queue entries: reading them from rings, checking them, and copying data
+ * between memory and their segments.
+ *
+ * An entry is copied from the ring once and checked in the copy, since
+ * software can change the ring while the device works on it.
+ */
 #include "queue/wq.h"
 
 #include "hca.h"

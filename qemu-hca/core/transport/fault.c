@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Page faults: how an access that meets an absent page suspends a QP.
+ *
+ * The record of a fault lies in the context of its QP, so that a fault can
+ * always be recorded.  The event may have to wait for room in EQ 0; the EQ
+ * then asks hca_fault_info() for the contents, because the fault may have
+ * changed or ended by that time.
+ */
 #include "transport/transport.h"
 
 static const struct {

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The device decides where to keep watching an empty send queue, and watches
+ * it.
+ *
+ * linger.h explains the decision.  Everything here works on the slot of a QP
+ * and on counters in it: the decision is due with each post and each message,
+ * and must not cost a read of memory unless its outcome can change.
+ */
 #include "hca.h"
 
 void hca_linger_init(struct hca_fn *fn)

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The run queue and the timers of QPs.
+ *
+ * Both are threaded through the table of slots by QPN, so that queueing a QP
+ * and starting its timer need neither memory nor a context, which may be
+ * evicted.
+ */
 #include "transport/transport.h"
 
 #include <stdlib.h>

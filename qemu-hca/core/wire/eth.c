@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The Ethernet queue: transmission, reception and checksums of the network
+ * device.
+ *
+ * Descriptors are copied before they are checked, since the driver can change
+ * them at any time.  A ring that cannot be read stops its queue and nothing
+ * else: RDMA goes on.
+ */
 #include "hca.h"
 
 #define TXD_SIZE	((uint32_t)sizeof(struct qhca_eth_txd))

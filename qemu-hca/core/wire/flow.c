@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Flow rules: which frames a raw packet QP asked for.
+ *
+ * A frame is taken apart once, and then compared with each rule as a masked
+ * key.  Rules are kept in the order of their priority.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

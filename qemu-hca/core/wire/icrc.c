@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The invariant CRC of RoCEv2 packets.
+ *
+ * libdeflate computes the CRC, since it uses the instructions that processors
+ * have for it.
+ */
 #include "wire/icrc.h"
 
 #include <string.h>

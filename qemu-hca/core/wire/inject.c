@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The injector: faults of the wire, for tests.
+ *
+ * A pseudorandom generator of its own decides, so that the same seed and the
+ * same frames give the same faults.  Held frames have slots of fixed size,
+ * allocated when the device is created; a fault that needs a slot is left out
+ * when there is none.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

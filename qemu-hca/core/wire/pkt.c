@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The packet codec: headers of RoCEv2 packets, parsed and built.
+ *
+ * One table says for each opcode which extended headers a packet has, and both
+ * directions read it.  The codec knows no device and does no DMA, so that a
+ * test can call it alone.
+ */
 #include "wire/pkt.h"
 
 #include <string.h>

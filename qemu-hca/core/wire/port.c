@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The port: GIDs, multicast groups, MAC addresses and MTU.
+ *
+ * The tables are small, and a frame's lookup scans them; the GID found last is
+ * tried first, because most frames have the same.
+ */
 #include <stdlib.h>
 
 #include "hca.h"

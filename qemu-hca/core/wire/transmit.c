@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Frames out: the device reserves room for a frame, builds it there and
+ * commits it.
+ *
+ * A frame is built in the host's transmit ring, so that it is copied only when
+ * it is also looped back.  Room in both the ring and the loopback queue is
+ * required before a frame begins, since its destination is known only when it
+ * is complete.  While the link is down the device builds frames in a scratch
+ * buffer, and only those that are looped back arrive.
+ */
 #include <stdlib.h>
 
 #include "hca.h"
