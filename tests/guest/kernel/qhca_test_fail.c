@@ -171,7 +171,13 @@ static struct site sites[] = {
 
 static const char * const driver_names[] = { "qhca", "qhca_ib" };
 
-static DEFINE_SPINLOCK(lock);	/* the parameters and what follows */
+/*
+ * The parameters and what follows.  A probe is a breakpoint, which lockdep takes
+ * for an NMI: it accepts none of its own locks there.  This lock is safe, since
+ * interrupts are disabled while it is held, and its holder calls no function
+ * that has a probe.
+ */
+static arch_spinlock_t lock = __ARCH_SPIN_LOCK_UNLOCKED;
 static unsigned long nth, calls;
 static unsigned long last_caller, in_sequence;
 static char failed[160];
@@ -201,10 +207,10 @@ static bool of_drivers(unsigned long address)
 	return false;
 }
 
+/* The caller holds the lock. */
 static bool counts(const struct site *site, unsigned long caller,
 		   struct pt_regs *regs)
 {
-	lockdep_assert_held(&lock);
 	/* The second argument of dma_alloc_attrs(). */
 	if (size && (site->kind != COHERENT ||
 		     regs_get_kernel_argument(regs, 1) != size))
@@ -221,14 +227,28 @@ static bool counts(const struct site *site, unsigned long caller,
 	return !repeat || in_sequence <= repeat;
 }
 
+static unsigned long take_lock(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	arch_spin_lock(&lock);
+	return flags;
+}
+
+static void drop_lock(unsigned long flags)
+{
+	arch_spin_unlock(&lock);
+	local_irq_restore(flags);
+}
+
 /* Is it this call's turn? */
 static bool fails(const struct site *site, unsigned long caller,
 		  struct pt_regs *regs)
 {
-	unsigned long flags;
+	unsigned long flags = take_lock();
 	bool now = false;
 
-	spin_lock_irqsave(&lock, flags);
 	if (counts(site, caller, regs)) {
 		calls++;
 		now = nth && calls >= nth && calls - nth < times;
@@ -238,7 +258,7 @@ static bool fails(const struct site *site, unsigned long caller,
 	if (now)
 		snprintf(failed, sizeof(failed), "%s of %pS", site->name,
 			 (void *)caller);
-	spin_unlock_irqrestore(&lock, flags);
+	drop_lock(flags);
 	return now;
 }
 
@@ -268,17 +288,17 @@ NOKPROBE_SYMBOL(after_entry);
 
 static int set_nth(const char *text, const struct kernel_param *kp)
 {
-	unsigned long n;
+	unsigned long n, flags;
 	int err = kstrtoul(text, 0, &n);
 
 	if (err)
 		return err;
-	spin_lock_irq(&lock);
+	flags = take_lock();
 	nth = n;
 	calls = 0;
 	last_caller = 0;
 	failed[0] = 0;
-	spin_unlock_irq(&lock);
+	drop_lock(flags);
 	return 0;
 }
 
@@ -294,11 +314,11 @@ static int get_calls(char *text, const struct kernel_param *kp)
 
 static int get_failed(char *text, const struct kernel_param *kp)
 {
+	unsigned long flags = take_lock();
 	int n;
 
-	spin_lock_irq(&lock);
 	n = sysfs_emit(text, "%s\n", failed);
-	spin_unlock_irq(&lock);
+	drop_lock(flags);
 	return n;
 }
 
