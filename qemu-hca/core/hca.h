@@ -113,7 +113,10 @@ struct qhca_hca {
 #define HCA_LATE_LINK		0x02u	/* to UP, or not */
 #define HCA_LATE_UP		0x04u
 
-/* The function whose GVMI is @gvmi. */
+/*
+ * The function whose GVMI is @gvmi.  The physical function is the only one, so
+ * no tag can have another GVMI.
+ */
 static inline struct hca_fn *hca_fn_of(const struct hca *hca, uint16_t gvmi)
 {
 	(void)gvmi;

@@ -3,7 +3,7 @@
  * qhca engine: the HCA with its one PCI function, without its host.
  *
  * The engine is plain C11.  It reaches its host only through struct
- * qhca_host_ops, is told the time in every call, keeps no global state and
+ * qhca_host_ops, receives the time with every call, keeps no global state and
  * never blocks.  One caller at a time: the caller holds whatever lock makes
  * that true, and no callback should call back into the engine.  A guest can try
  * to make the host do that, by a DMA, an interrupt or a frame of one function
@@ -29,7 +29,7 @@ struct qhca_hca;
 #define QHCA_NEVER		UINT64_MAX
 #define QHCA_MAX_FRAME		9216	/* bytes, Ethernet header included */
 
-/* What a trace callback is told; the names are QEMU's trace events too. */
+/* The trace points; QEMU's trace events have the same names. */
 enum qhca_trace_id {
 	QHCA_TRACE_RESET,		/* - */
 	QHCA_TRACE_FATAL,		/* cause, info */

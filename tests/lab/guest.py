@@ -75,7 +75,7 @@ _left = []
 
 
 def unheard():
-    """What all guests' kernels and QEMUs have complained of and nobody was told yet.
+    """Complaints of all guests' kernels and QEMUs that no caller has received yet.
 
     Of guests that have ended since, too: lines with the guest's name. What this
     returns, and what fails content(), is told once.

@@ -86,8 +86,8 @@ struct hca_rwqe {
 };
 
 /*
- * Copy send WQE @num of @qp from the ring and check it; what is wrong with it
- * is told in @w->error.  -1: the ring cannot be read.
+ * Copy send WQE @num of @qp from the ring and check it.  @w->error is the
+ * completion status of a malformed WQE, or 0.  -1: the ring cannot be read.
  */
 int hca_swqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 		   struct hca_swqe *w);

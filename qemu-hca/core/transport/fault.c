@@ -51,18 +51,19 @@ void hca_fault_coalesce(struct hca_fn *fn)
 }
 
 /*
- * The target of a response is that of the oldest request there is, and a gather
- * that waits is of a later one: it gives way, or it could fault each time the
- * requester goes back, and hide the older fault for ever.
+ * A response belongs to the oldest outstanding request, and a gather that waits
+ * for a page belongs to a later one.  The fault of the gather therefore yields
+ * to that of the response.  Otherwise the gather could fault each time the
+ * requester goes back, and the older fault would never be raised.
  */
-static bool gives_way(const struct hca_qp *qp, enum qhca_fault_cause cause)
+static bool gather_yields(const struct hca_qp *qp, enum qhca_fault_cause cause)
 {
 	return cause == QHCA_FAULT_SCATTER &&
 	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_REQ]) ==
 		       QHCA_FAULT_GATHER;
 }
 
-/* The same access as the one that software has said is not to be had? */
+/* Has software already reported that the page of this access is unavailable? */
 static bool known_bad(const struct hca_fn *fn, const struct hca_qp *qp,
 		      enum hca_fault_dir dir)
 {
@@ -86,7 +87,7 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 
 	hca_qp_dirty(fn, qp);
 	if (hca_fault_waits(qp, dir)) {
-		if (!gives_way(qp, cause)) {
+		if (!gather_yields(qp, cause)) {
 			hca_fault_coalesce(fn);
 			return HCA_FAULT_AGAIN;
 		}

@@ -70,7 +70,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 #define HCA_RES_PLACE		3u	/* ATOMIC WRITE, FLUSH */
 #define HCA_RES_F_PENDING	1u	/* an answer is to be sent */
 #define HCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
-#define HCA_RES_F_BAD		4u	/* ... and its page is not to be had */
+#define HCA_RES_F_BAD		4u	/* the page of the answer is unavailable */
 #define HCA_RES_F_CHECKED	8u	/* the request's look-up is its first packet's */
 
 /*

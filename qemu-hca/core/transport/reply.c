@@ -183,9 +183,10 @@ static void count_nak(struct hca_fn *fn, uint8_t syndrome)
 }
 
 /*
- * A duplicate READ that may no longer be done.  Its first answer may have been
- * the end of the key's use, so it is no reason to end the QP: if the peer still
- * wants the data he is told, else he ignores the NAK as one that is late.
+ * Refuse a duplicate READ whose key no longer permits it.  The application may
+ * have ended the key after the first answer, so the QP does not go to state ERR.
+ * A peer that still needs the data fails by this NAK; a peer that has received
+ * the first answer ignores the NAK as a late one.
  */
 static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 			const struct reply *to, struct hca_resource *r)

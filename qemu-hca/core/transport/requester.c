@@ -68,7 +68,7 @@ static enum step wait_for_acks(struct hca_fn *fn, struct hca_qp *qp,
 	return otherwise;
 }
 
-/* An error of the WQE at the cursor is told when all before it are done. */
+/* Report an error of the WQE at the cursor once all WQEs before it are done. */
 static enum step local_error(struct hca_fn *fn, struct hca_qp *qp,
 			     uint8_t status)
 {
@@ -281,8 +281,8 @@ static enum step gather_fault(struct hca_fn *fn, struct hca_qp *qp,
 }
 
 /*
- * The packet at the cursor is the one whose page is not to be had.  An
- * acknowledgement may have made it unnecessary meanwhile.
+ * Is the page of the packet at the cursor unavailable?  An acknowledgement may
+ * have made that packet unnecessary meanwhile.
  */
 static bool fault_bad(struct hca_qp *qp)
 {

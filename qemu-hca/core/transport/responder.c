@@ -569,7 +569,7 @@ static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 		replay(fn, qp, pkt);
 }
 
-/* ---- a page that is not to be had */
+/* ---- an unavailable page */
 
 void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause)

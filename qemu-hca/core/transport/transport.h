@@ -2,24 +2,6 @@
 /*
  * What the files of the transport share with each other and nobody else.
  *
- *   context.c     contexts in memory and in host order
- *   qp.c          state, record, completions, receive WQEs
- *   qp_cmd.c      commands on QPs, transitions
- *   flush.c       completions of queues in error
- *   sched.c       list of QPs with work, timers
- *   serve.c       what a QP does when it is its turn
- *   linger.c      staying at send queues
- *   requester.c   send queues: packets out
- *   progress.c    send queues: completion, timer, sending again
- *   response.c    RC send queue: acknowledgements in
- *   responder.c   RC requests in
- *   reply.c       RC responder: acknowledgements and read responses out
- *   unreliable.c  UC requests in
- *   datagram.c    UD and GSI, both ways
- *   raw.c         raw packet QPs: frames in
- *   fault.c       page faults of all of them
- *   resume.c      ... and how they end
- *
  * One QP is worked on at a time; its struct hca_qp stays good because
  * nothing below looks up another QP while it is in use.
  */
