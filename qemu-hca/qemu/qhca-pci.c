@@ -126,7 +126,8 @@ static const MemoryRegionOps qhca_doorbells_ops = {
 
 /*
  * ------------------------------------------------------------------------
- * Reset.  A function-level reset keeps the contents of BAR 4; others clear it.
+ * Reset.  A function-level reset and D3hot keep the contents of BAR 4; other
+ * resets clear it.
  */
 void qhca_reset_function(QhcaState *s, bool clear_devmem)
 {
@@ -143,26 +144,46 @@ void qhca_reset_function(QhcaState *s, bool clear_devmem)
     }
 }
 
-static void qhca_reset_hold(Object *obj, ResetType type)
+static void qhca_reset_now_or_later(QhcaState *s, bool clear_devmem)
 {
-    QhcaState *s = QHCA(obj);
-
     if (s->in_engine) {
         /* An interrupt wrote to configuration space; see qhca_release(). */
         s->reset_pending = true;
-        s->reset_devmem |= !s->in_flr;
+        s->reset_devmem |= clear_devmem;
     } else if (qhca_enter(s)) {
-        qhca_reset_function(s, !s->in_flr);
+        qhca_reset_function(s, clear_devmem);
         qhca_leave(s);
     }
 }
 
+static void qhca_reset_hold(Object *obj, ResetType type)
+{
+    QhcaState *s = QHCA(obj);
+
+    qhca_reset_now_or_later(s, !s->in_flr);
+}
+
+static bool qhca_in_d0(PCIDevice *dev)
+{
+    return !(pci_get_word(dev->config + QHCA_PM_OFFSET + PCI_PM_CTRL) &
+             PCI_PM_CTRL_STATE_MASK);
+}
+
+/*
+ * A function in D3hot issues no requests, and No_Soft_Reset is clear, so the
+ * return to D0 resets it.  One reset on the way to D3hot does both.  QEMU's PCI
+ * core takes the BARs away meanwhile.
+ */
 static void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value,
                               int len)
 {
     QhcaState *s = QHCA(dev);
+    bool in_d0 = qhca_in_d0(dev);
 
     pci_default_write_config(dev, addr, value, len);
+    if (in_d0 && !qhca_in_d0(dev)) {
+        qhca_reset_now_or_later(s, false);
+    }
     if (pci_is_express(dev) && dev->exp.exp_cap) {
         s->in_flr = true;
         pcie_cap_flr_write_config(dev, addr, value, len);
@@ -261,6 +282,8 @@ static bool qhca_init_caps(QhcaState *s, Error **errp)
     if (pci_pm_init(dev, QHCA_PM_OFFSET, errp) < 0) {
         return false;
     }
+    pci_set_word(dev->wmask + QHCA_PM_OFFSET + PCI_PM_CTRL,
+                 PCI_PM_CTRL_STATE_MASK);
     if (!pci_bus_is_express(pci_get_bus(dev))) {
         return true;
     }

@@ -164,6 +164,30 @@ static void test_flr_in_flush(void)
     hca_stop(h);
 }
 
+/* The device goes to D3hot inside a flush: the reset discards the frames. */
+static void test_d3hot_in_flush(void)
+{
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_with_nic(&nic, &e);
+    uint8_t pmcsr = qpci_find_capability(h->dev, PCI_CAP_ID_PM, 0) +
+                    PCI_PM_CTRL;
+    uint64_t sent = e.tx_pi;
+
+    enable_ecam(h);
+    nic_target(&nic, ECAM + (QPCI_DEVFN(4, 0) << 12) + pmcsr, 3);
+    eth_send(h, &e, 8, 100, 1);
+    assert_sent_at_most(h, sent + 8);
+    g_assert_cmphex(qpci_config_readw(h->dev, pmcsr), ==, 3);
+    qpci_config_writew(h->dev, pmcsr, 0);
+    g_assert_cmphex(hca_status(h), ==, QHCA_STATUS_READY);
+    nic_close(&nic);
+    eth_bring_up(h, &e);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    hca_stop(h);
+}
+
 /* Its interrupt rings our doorbells: it is deferred, and not lost. */
 static void test_doorbell_in_flush(void)
 {
@@ -326,6 +350,7 @@ int main(int argc, char **argv)
 
     qtest_add_func("/qhca-reentry/reset-in-flush", test_reset_in_flush);
     qtest_add_func("/qhca-reentry/flr-in-flush", test_flr_in_flush);
+    qtest_add_func("/qhca-reentry/d3hot-in-flush", test_d3hot_in_flush);
     qtest_add_func("/qhca-reentry/doorbell-in-flush", test_doorbell_in_flush);
     qtest_add_func("/qhca-reentry/own-vector", test_own_vector);
     qtest_add_func("/qhca-reentry/iommu-fault", test_iommu_fault);

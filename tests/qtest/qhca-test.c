@@ -366,6 +366,50 @@ static void test_flr(void)
     hca_stop(h);
 }
 
+static void set_power_state(Hca *h, uint16_t state)
+{
+    uint8_t cap = qpci_find_capability(h->dev, PCI_CAP_ID_PM, 0);
+
+    qpci_config_writew(h->dev, cap + PCI_PM_CTRL, state);
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_PM_CTRL) &
+                    PCI_PM_CTRL_STATE_MASK, ==, state);
+}
+
+/* In D3hot the device has no BARs; the way back to D0 finds it reset. */
+static void test_d3hot(void)
+{
+    Hca *h = hca_start();
+
+    qtest_writel(h->qts, h->devmem.addr, 0x12345678);
+    for (int i = 0; i < 3; i++) {
+        hca_bring_up(h);
+        set_power_state(h, 3);
+        g_assert_cmphex(hca_read(h, QHCA_REG_MAGIC), !=, QHCA_MAGIC);
+        hca_write(h, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+        set_power_state(h, 0);
+        g_assert_cmphex(hca_status(h), ==, QHCA_STATUS_READY);
+        g_assert_cmphex(hca_read(h, QHCA_REG_CONTROL), ==, 0);
+        g_assert_cmphex(hca_read(h, QHCA_REG_CMDQ_BASE_LO), ==, 0);
+        g_assert_cmphex(qtest_readl(h->qts, h->devmem.addr), ==, 0x12345678);
+    }
+    hca_bring_up(h);
+    /* D1 and D2 do not exist. */
+    for (uint16_t state = 1; state < 3; state++) {
+        uint8_t cap = qpci_find_capability(h->dev, PCI_CAP_ID_PM, 0);
+
+        qpci_config_writew(h->dev, cap + PCI_PM_CTRL, state);
+        g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_PM_CTRL), ==, 0);
+        g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    }
+    /* A machine reset, as at the end of S3, ends D3hot too. */
+    set_power_state(h, 3);
+    qtest_system_reset(h->qts);
+    g_free(h->dev);
+    hca_map(h);
+    hca_bring_up(h);
+    hca_stop(h);
+}
+
 static void test_machine_reset(void)
 {
     Hca *h = hca_start();
@@ -485,6 +529,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/bus-master", test_bus_master);
     qtest_add_func("/qhca/reset", test_reset);
     qtest_add_func("/qhca/flr", test_flr);
+    qtest_add_func("/qhca/d3hot", test_d3hot);
     qtest_add_func("/qhca/machine-reset", test_machine_reset);
     qtest_add_func("/qhca/event-msix", test_event_msix);
     qtest_add_func("/qhca/msix-masked", test_msix_masked);
