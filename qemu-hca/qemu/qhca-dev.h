@@ -134,6 +134,7 @@ struct QhcaState {
     MemoryRegion doorbells;
     MemoryRegion devmem;
     VMChangeStateEntry *vm_change;
+    Notifier wakeup;
     QTAILQ_ENTRY(QhcaState) next;
 
     /* BQL */

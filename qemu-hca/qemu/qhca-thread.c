@@ -615,6 +615,25 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     }
 }
 
+/*
+ * The machine wakes from ACPI S3.  Between "suspended" and this, the VM does not
+ * count as running: the net layer has kept the frames that came, and it waits
+ * for a flush before it reads more.  Change handlers of the VM state are not
+ * called for S3.
+ */
+static void qhca_woken(Notifier *notifier, void *reason)
+{
+    QhcaState *s = container_of(notifier, QhcaState, wakeup);
+
+    object_ref(OBJECT(s));
+    if (s->nic) {
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
+    qhca_schedule(s);
+    qhca_kick(s);
+    qhca_put(s);
+}
+
 void qhca_thread_init(QhcaState *s)
 {
     qemu_mutex_init(&s->engine_gate);
@@ -645,6 +664,8 @@ void qhca_thread_start(QhcaState *s)
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &DEVICE(s)->mem_reentrancy_guard);
     s->running = runstate_is_running();
     s->vm_change = qemu_add_vm_change_state_handler(qhca_vm_change, s);
+    s->wakeup.notify = qhca_woken;
+    qemu_register_wakeup_notifier(&s->wakeup);
     s->quit = false;
     qhca_thread_slice(s->slice_us);     /* the main loop's: netdevs run there */
     qemu_thread_create(&s->thread, "qhca", qhca_thread, s,
@@ -657,6 +678,7 @@ void qhca_thread_stop(QhcaState *s)
     qatomic_set(&s->quit, true);
     qemu_event_set(&s->wake);
     qemu_thread_join(&s->thread);
+    notifier_remove(&s->wakeup);
     qemu_del_vm_change_state_handler(s->vm_change);
     timer_free(s->timer);
     qemu_bh_delete(s->bh);

@@ -10,6 +10,7 @@
 #include "qemu/osdep.h"
 #include "qhca-eth.h"
 #include <poll.h>
+#include <sys/ioctl.h>
 
 /* After a reset the device sends as before, once its peer reads. */
 static void test_stalled_reset(void)
@@ -132,6 +133,58 @@ static void test_hub_member_gone(void)
     hca_stop(h);
 }
 
+static void wait_received(Hca *h, Eth *e, uint32_t tag)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint32_t got;
+
+    do {
+        while (!eth_received(h, e, &got)) {
+            g_assert_cmpint(g_get_monotonic_time(), <, end);
+        }
+    } while (got != tag);
+}
+
+/* Frames come and go while the machine is in ACPI S3; then both ways work. */
+static void test_s3(void)
+{
+    static const uint8_t other[6] = { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0d };
+    int peer, unread;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+
+    for (uint32_t tag = 100; tag < 103; tag++) {
+        QPCIDevice *lpc = qpci_device_find(h->bus, QPCI_DEVFN(31, 0));
+        Eth e = { };
+
+        qpci_config_writel(lpc, 0x40, 0x601);       /* PMBASE */
+        qpci_config_writeb(lpc, 0x44, 0x80);        /* ACPI_CNTL: enable */
+        g_free(lpc);
+        eth_bring_up(h, &e);
+        eth_send(h, &e, 8, 100, 1);
+        qtest_outw(h->qts, 0x604, 1 << 13 | 1 << 10);   /* PM1_CNT: S3 */
+        qtest_qmp_eventwait(h->qts, "SUSPEND");
+        eth_send(h, &e, 8, 100, 1);
+        g_assert_true(peer_send(peer, other, 1));
+        do {
+            g_assert_cmpint(ioctl(peer, TIOCOUTQ, &unread), ==, 0);
+        } while (unread);
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'system_wakeup' }");
+        qtest_qmp_eventwait(h->qts, "WAKEUP");
+        g_free(h->dev);
+        hca_map(h);
+        eth_bring_up(h, &e);
+        eth_post_receives(h, &e);
+        g_assert_true(peer_send(peer, other, tag));
+        wait_received(h, &e, tag);
+        eth_send(h, &e, 1, 100, tag);
+        g_assert_true(peer_wait_for(peer, tag));
+        eth_wait_sent(h, &e);
+        hca_reset(h);
+    }
+    hca_stop(h);
+    close(peer);
+}
+
 /*
  * ------------------------------------------------------------------------
  * Addresses
@@ -205,6 +258,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-net/stalled-netdev-del", test_stalled_netdev_del);
     qtest_add_func("/qhca-net/peer-back", test_peer_back);
     qtest_add_func("/qhca-net/hub-member-gone", test_hub_member_gone);
+    qtest_add_func("/qhca-net/s3", test_s3);
     qtest_add_func("/qhca-net/default-mac", test_default_mac);
     qtest_add_func("/qhca-net/own-mac", test_own_mac);
     return g_test_run();
