@@ -28,6 +28,10 @@ RDMA = {"rc-small": 500, "rc-large": 10, "ud": 500, "paging": 10}
 ENOUGH = {**RDMA, "flood": 50, "kernel": 10}
 KINDS = tuple(ENOUGH)
 
+# Pauses of the traffic in a guest on a slow kernel, ms.  Without them the guest has no
+# time for anything else: setting one MTU has taken more than ten seconds.
+REST = 200
+
 MODULE = "qhca_test_load"
 
 # Seconds for whatever is asked of guests that are busy.
@@ -47,6 +51,10 @@ class Report:
     def sound(self):
         """Whatever arrived was right, and whatever failed was allowed to."""
         return self.code == 0
+
+
+def rest(node):
+    return REST if node.patience > 1 else 0
 
 
 class Traffic:
@@ -76,7 +84,8 @@ class Traffic:
                 if kind in RDMA:
                     host = "" if node is a else a.ip4
                     lines.append(f"run {kind} qhca-traffic -d {node.ibdev} -g {node.gid_index()} "
-                                 f"-p {ports[kind]} -k {kind} -o flow.{kind}.progress {host}")
+                                 f"-p {ports[kind]} -k {kind} -o flow.{kind}.progress "
+                                 f"-r {rest(node)} {host}")
             for kind in set(RDMA) & set(self.here[node.name]) if node is a else ():
                 lines.append(f"await_or_over {kind} {shlex.quote(verbs.listening(ports[kind]))}")
             self._run(node, "\n".join(lines))
@@ -84,13 +93,13 @@ class Traffic:
             path = f"/tmp/{MODULE}.ko"
             if not b.exec(f"test -e {path}", check=False).ok:
                 b.push(paths.BUILD / "modules" / b.release / f"{MODULE}.ko", path)
-            b.exec(f"insmod {path}", timeout=LONG)
+            b.exec(f"insmod {path} rest={rest(b)}", timeout=LONG)
         if "flood" in self.kinds:
             # The others do not meet as soon beside it.
             self.wait_progress(set(self.kinds) - {"flood"})
             for node, other in (a, b), (b, a):
                 self._run(node, f"run flood qhca-flood -p {ports['flood']} -o flow.flood.progress "
-                                f"{other.ip4}")
+                                f"-r {rest(node)} {other.ip4}")
         return self
 
     def wait_progress(self, kinds=None, timeout=LONG):

@@ -16,6 +16,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
@@ -32,6 +33,10 @@
 static int rounds;
 module_param(rounds, int, 0444);
 MODULE_PARM_DESC(rounds, "rounds that were verified");
+
+static uint rest;
+module_param(rest, uint, 0444);
+MODULE_PARM_DESC(rest, "pause after each round, in ms; 0: none");
 
 static int builds;
 module_param(builds, int, 0444);
@@ -242,6 +247,8 @@ static bool run_round(struct worker *w, u32 number)
 	    memcmp(w->from + 2 * PAGE_SIZE, w->to + 2 * PAGE_SIZE, written))
 		complain(w, "wrong bytes in round", number);
 	count(&rounds);
+	if (rest)
+		msleep(rest);
 	return true;
 }
 

@@ -2,7 +2,7 @@
 /*
  * qhca-flood: as much UDP as an interface takes, both ways.
  *
- *   qhca-flood -p PORT [-l BYTES] [-o FILE] HOST
+ *   qhca-flood -p PORT [-l BYTES] [-o FILE] [-r MS] HOST
  *
  * The same program runs at the other end.  Datagrams may be lost, and while there
  * is no interface or no address none can be sent; the program keeps trying.  What
@@ -71,6 +71,7 @@ static void *sender(void *unused)
 			__atomic_add_fetch(&t.sent, n, __ATOMIC_RELAXED);
 		else
 			usleep(1000);	/* there is no interface or no address */
+		flow_rest(&t.flow);
 	}
 	return NULL;
 }
@@ -138,7 +139,7 @@ int main(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "p:l:o:")) != -1)
+	while ((option = getopt(argc, argv, "p:l:o:r:")) != -1)
 		switch (option) {
 		case 'p':
 			t.port = parse_number(optarg, 1, UINT16_MAX);
@@ -149,11 +150,14 @@ int main(int argc, char **argv)
 		case 'o':
 			t.progress = optarg;
 			break;
+		case 'r':
+			t.flow.rest = parse_number(optarg, 0, 10000);
+			break;
 		default:
 			return 2;
 		}
 	if (optind + 1 != argc || !t.port)
-		die("usage: qhca-flood -p PORT [-l BYTES] [-o FILE] HOST");
+		die("usage: qhca-flood -p PORT [-l BYTES] [-o FILE] [-r MS] HOST");
 	t.to = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(t.port) };
 	if (inet_pton(AF_INET, argv[optind], &t.to.sin_addr) != 1)
 		die("%s is no IPv4 address", argv[optind]);

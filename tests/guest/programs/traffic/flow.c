@@ -13,6 +13,7 @@
 #include "lib/peer.h"
 
 #define PERIOD	200000000ull	/* ns between two lines of progress */
+#define WORK	50000000ull	/* ns between two pauses */
 #define MOST_COMPLAINTS 5
 
 void flow_begin(struct flow *f, const char *progress)
@@ -47,6 +48,14 @@ void flow_progress(struct flow *f, bool now)
 	n = snprintf(line, sizeof(line), "%20llu %20llu %20llu\n", (unsigned long long)f->verified,
 		     (unsigned long long)f->sent, (unsigned long long)f->resizes);
 	MUST(pwrite(f->progress, line, n, 0) == n);
+}
+
+void flow_rest(struct flow *f)
+{
+	if (!f->rest || now_ns() - f->rested < WORK)
+		return;
+	usleep(f->rest * 1000);
+	f->rested = now_ns();
 }
 
 int flow_signal(struct flow *f)

@@ -23,6 +23,8 @@ struct flow {
 	int signals;		/* a signalfd */
 	int progress;		/* the file of -o, or -1 */
 	uint64_t written;	/* when the line was */
+	unsigned int rest;	/* ms of each pause, see flow_rest() */
+	uint64_t rested;	/* when the last pause ended */
 	uint64_t verified, sent, resizes;
 	uint64_t bad;		/* messages with wrong content, calls that failed */
 };
@@ -31,6 +33,12 @@ struct flow {
 void flow_begin(struct flow *f, const char *progress);
 /* Writes the line, if that is due, or now. */
 void flow_progress(struct flow *f, bool now);
+/*
+ * Pauses for f->rest ms after each 50 ms of work.  In a guest on a slow kernel,
+ * traffic without pauses takes so much of the processors that the operation in
+ * its middle hardly gets on.  What has been posted is under way during a pause.
+ */
+void flow_rest(struct flow *f);
 /* The signal that has arrived, or 0. */
 int flow_signal(struct flow *f);
 /* Complains of a message or a call, on stderr, the first few times. */

@@ -3,7 +3,7 @@
  * qhca-traffic: RDMA traffic of one kind between two guests, both ways, over
  * several queue pairs whose send queues are kept full.
  *
- *   qhca-traffic -d DEVICE -g GID-INDEX -p PORT -k KIND [-o FILE] [HOST]
+ *   qhca-traffic -d DEVICE -g GID-INDEX -p PORT -k KIND [-o FILE] [-r MS] [HOST]
  *
  * rc-small  messages of up to 256 bytes into a shared receive queue
  * rc-large  WRITEs and READs of 256 KiB
@@ -163,6 +163,7 @@ static void run(void)
 	while (signals()) {
 		completions();
 		flow_progress(&t.flow, false);
+		flow_rest(&t.flow);
 		if (t.fatal || t.ended == LANES)
 			break;
 		if (poll(fds, 3, 100) > 0 && fds[2].revents)
@@ -176,13 +177,16 @@ static void options(int argc, char **argv)
 	const char *kind = "", *progress = NULL;
 	int option;
 
-	while ((option = getopt(argc, argv, PEER_OPTIONS "k:o:")) != -1)
+	while ((option = getopt(argc, argv, PEER_OPTIONS "k:o:r:")) != -1)
 		switch (option) {
 		case 'k':
 			kind = optarg;
 			break;
 		case 'o':
 			progress = optarg;
+			break;
+		case 'r':
+			t.flow.rest = parse_number(optarg, 0, 10000);
 			break;
 		default:
 			if (!peer_option(&t.peer, option, optarg))
