@@ -101,41 +101,44 @@ def peer_guest(pair, traffic):
     pair.a.boot()
 
 
-def wait_awake(node, mark, job):
-    """Waits until a suspended guest is back and its command has ended.
+def sleep_and_wake(node, sleep, wake):
+    """Runs the command `sleep` in a guest, `wake` here, and waits for the command's end.
 
     The guest's driver drops what its agent has been asked and not read yet when it
-    suspends the port between them, so the agent is asked nothing before that port has
-    been closed and opened again.
+    suspends the port between them. So the agent is asked nothing before the guest says
+    on its console that it is awake.
     """
-    try:
-        for is_open in (False, True):
-            node.qmp_client.wait_event("VSERPORT_CHANGE", {"open": is_open}, mark, LONG * node.patience)
-    except TimeoutError:
-        job.wait(1)         # tells why, if the command has failed
-        raise
+    said = len(node.console_text())
+    job = node.spawn(f"{sleep}; code=$?; echo awake > /dev/ttyS0; exit $code")
+    wake()
+    wait_for(lambda: "awake" in node.console_text()[said:], LONG * node.patience,
+             f"{node.name} is awake")
     node.agent.unsync()
     job.wait(LONG)
 
 
 def suspend_devices(pair, traffic):
     """All devices, and up again, without the machine."""
-    b = pair.b
-    mark = b.qmp_client.mark()
-    job = b.spawn("echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
-                  "echo devices > /sys/power/pm_test && echo mem > /sys/power/state; code=$?; "
-                  "echo none > /sys/power/pm_test; exit $code")
-    wait_awake(b, mark, job)
+    sleep_and_wake(pair.b, "cd /sys/power && echo 0 > /sys/module/suspend/parameters/pm_test_delay && "
+                   "echo devices > pm_test && echo mem > state && echo none > pm_test", lambda: None)
 
 
 def suspend(pair, traffic):
     """To memory, from which the monitor wakes the guest."""
     b = pair.b
     mark = b.qmp_client.mark()
-    job = b.spawn("echo mem > /sys/power/state")
-    b.qmp_client.wait_event("SUSPEND", None, mark, LONG * b.patience)
-    b.qmp("system_wakeup")
-    wait_awake(b, mark, job)
+
+    def wake():
+        b.qmp_client.wait_event("SUSPEND", None, mark, LONG * b.patience)
+        b.qmp("system_wakeup")
+
+    # The reset at the wake-up takes away the address of the power management registers
+    # (PMBASE and ACPI_CNTL of the LPC bridge), and SeaBIOS does not restore it. The next
+    # suspend would return at once.
+    bridge = "/sys/bus/pci/devices/0000:00:1f.0/config"
+    b.exec(f"head -c 72 {bridge} | tail -c 8 > /tmp/lpc")
+    sleep_and_wake(b, "echo mem > /sys/power/state", wake)
+    b.exec(f"dd if=/tmp/lpc of={bridge} bs=1 seek=64 conv=notrunc status=none")
 
 
 def fatal(pair, traffic):
