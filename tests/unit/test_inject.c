@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "sending.h"
 
 static struct qhca_inject_config rule(enum qhca_inject_kind kind, uint32_t ppm,
 				      uint64_t nth)
@@ -182,6 +182,189 @@ static void test_swap(void **state)
 	host_free(h);
 }
 
+static void inject(struct host *h, enum qhca_inject_kind kind, uint64_t nth,
+		   bool rx)
+{
+	struct qhca_inject_config cfg = { .seed = 1, .delay_ns = 1000 };
+	char err[100];
+
+	cfg.rule[kind].nth = nth;
+	cfg.on_rx = rx;
+	cfg.on_tx = !rx;
+	assert_true(qhca_inject_set(h->hca, &cfg, err, sizeof(err)));
+}
+
+static void send_three(struct host *h)
+{
+	uint8_t i;
+
+	h->num_sent = 0;
+	for (i = 1; i <= 3; i++)
+		assert_true(send_to(h, peer, 32, i));
+	host_run(h);
+}
+
+static void test_inject_tx(void **state)
+{
+	struct host *h = with_gids();
+	uint8_t good[QHCA_MAX_FRAME];
+	size_t i, differ = 0;
+
+	(void)state;
+	send_three(h);
+	memcpy(good, h->sent[1].data, 74);
+	inject(h, QHCA_INJECT_DROP, 2, false);
+	send_three(h);
+	assert_int_equal(h->num_sent, 2);
+	assert_int_equal(mark_of(h, 1), 3);
+	assert_int_equal(COUNT(h, inject_dropped), 1);
+
+	inject(h, QHCA_INJECT_DUPLICATE, 2, false);
+	send_three(h);
+	assert_int_equal(h->num_sent, 4);
+	assert_int_equal(mark_of(h, 1), 2);
+	assert_int_equal(mark_of(h, 3), 2);
+
+	inject(h, QHCA_INJECT_REORDER, 2, false);
+	send_three(h);
+	assert_int_equal(h->num_sent, 3);
+	assert_int_equal(mark_of(h, 1), 3);
+	assert_int_equal(mark_of(h, 2), 2);
+
+	inject(h, QHCA_INJECT_CORRUPT, 2, false);
+	send_three(h);
+	assert_int_equal(h->num_sent, 3);
+	for (i = 0; i < 74; i++)
+		if (h->sent[1].data[i] != good[i]) {
+			assert_true(i >= 42);	/* BTH or later */
+			differ++;
+		}
+	assert_int_equal(differ, 1);
+
+	inject(h, QHCA_INJECT_DELAY, 2, false);
+	send_three(h);
+	assert_int_equal(h->num_sent, 2);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, h->now + 1000);
+	host_run_at(h, h->now + 1000);
+	assert_int_equal(h->num_sent, 3);
+	assert_int_equal(mark_of(h, 2), 2);
+	assert_int_equal(COUNT(h, inject_delayed), 1);
+	/* what the sender did is counted, whatever became of it */
+	assert_int_equal(COUNT(h, tx_packets), 18);
+	host_free(h);
+}
+
+/* Corruption begins with the BTH, whatever the headers before it are. */
+static void test_inject_offset(void **state)
+{
+	struct host *h = with_gids();
+	uint8_t built[QHCA_MAX_FRAME], *room;
+	struct frame_spec s;
+	size_t len, bth, i, lowest;
+	int kind, turn;
+
+	(void)state;
+	for (kind = 0; kind < 4; kind++) {
+		s = frame_default(kind & 1);
+		s.tag = kind & 2 ? 7 : -1;
+		s.payload = 1;
+		memcpy(s.dmac, peer, 6);
+		len = frame_build(built, &s);
+		bth = 14 + (kind & 2 ? 4 : 0) + (kind & 1 ? 40 : 20) + 8;
+		assert_int_equal(bth + 1, len);
+		for (turn = 0, lowest = len; turn < 20; turn++) {
+			inject(h, QHCA_INJECT_CORRUPT, 1, false);
+			h->num_sent = 0;
+			room = hca_tx_begin(h->fn, len);
+			memcpy(room, built, len);
+			hca_tx_end(h->fn, len);
+			for (i = 0; i < len; i++)
+				if (h->sent[0].data[i] != built[i] &&
+				    i < lowest)
+					lowest = i;
+		}
+		assert_int_equal(lowest, bth);
+	}
+	host_free(h);
+}
+
+/* The last frame of a conversation is held, and goes by itself. */
+static void test_inject_reorder_alone(void **state)
+{
+	struct host *h = with_gids();
+
+	(void)state;
+	inject(h, QHCA_INJECT_REORDER, 1, false);
+	assert_true(send_to(h, peer, 32, 1));
+	host_run(h);
+	assert_int_equal(h->num_sent, 0);
+	host_run_at(h, h->now + HCA_INJECT_REORDER_NS);
+	assert_int_equal(h->num_sent, 1);
+	host_free(h);
+}
+
+/* A link without room keeps what the injector wants to release. */
+static void test_inject_blocked(void **state)
+{
+	struct host *h = with_gids();
+
+	(void)state;
+	inject(h, QHCA_INJECT_DELAY, 1, false);
+	assert_true(send_to(h, peer, 32, 1));
+	h->tx_full = true;
+	host_run_at(h, 5000);
+	assert_int_equal(h->num_sent, 0);
+	assert_false(qhca_run(h->hca, h->now, 1).more);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
+	h->tx_full = false;
+	qhca_tx_ready(h->hca, h->now);
+	host_run(h);
+	assert_int_equal(h->num_sent, 1);
+	host_free(h);
+}
+
+/* Received frames: malformed ones stand for those delivered. */
+static void test_inject_rx(void **state)
+{
+	struct host *h = with_gids();
+	struct frame_spec s = frame_default(false), eth = frame_default(false);
+	uint8_t frame[QHCA_MAX_FRAME], other[QHCA_MAX_FRAME];
+	size_t len = frame_build(frame, &s), olen;
+
+	(void)state;
+	eth.dport = 53;
+	olen = frame_build(other, &eth);
+	inject(h, QHCA_INJECT_DROP, 1, true);
+	qhca_rx_frame(h->hca, other, olen, 0);	/* not RDMA: not counted */
+	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	qhca_rx_frame(h->hca, frame, len, 0);
+	assert_int_equal(COUNT(h, inject_dropped), 1);
+	assert_int_equal(COUNT(h, rx_icrc_errors), 0);
+	qhca_rx_frame(h->hca, frame, len, 0);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 1);
+
+	inject(h, QHCA_INJECT_DUPLICATE, 1, true);
+	qhca_rx_frame(h->hca, frame, len, 0);
+	host_run(h);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 3);
+	inject(h, QHCA_INJECT_DELAY, 1, true);
+	qhca_rx_frame(h->hca, frame, len, 0);
+	host_run(h);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 3);
+	host_run_at(h, 1000);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 4);
+	/* reordered: behind the next one, and no later than that */
+	inject(h, QHCA_INJECT_REORDER, 1, true);
+	qhca_rx_frame(h->hca, frame, len, h->now);
+	host_run(h);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 4);
+	qhca_rx_frame(h->hca, frame, len, h->now);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 5);
+	host_run(h);
+	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 6);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_set),
 	cmocka_unit_test(test_nth),
@@ -190,5 +373,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_flip),
 	cmocka_unit_test(test_store),
 	cmocka_unit_test(test_swap),
+	cmocka_unit_test(test_inject_tx),
+	cmocka_unit_test(test_inject_offset),
+	cmocka_unit_test(test_inject_reorder_alone),
+	cmocka_unit_test(test_inject_blocked),
+	cmocka_unit_test(test_inject_rx),
 };
 TEST_MAIN(tests)

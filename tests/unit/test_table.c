@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "tables.h"
 
 static void test_check(void **state)
 {
@@ -29,36 +29,6 @@ static void test_check(void **state)
 	/* no shift by more than a word has */
 	row.log_entries = 255;
 	assert_false(hca_table_check(QHCA_TABLE_QP, &row, 255));
-}
-
-static struct host *with_tables(void)
-{
-	struct host *h = host_new(NULL);
-	struct qhca_init_hca in;
-
-	host_enable(h);
-	host_init_default(h, &in);
-	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
-	return h;
-}
-
-static enum qhca_cmd_status map(struct host *h, uint32_t first, uint32_t param,
-				const uint64_t *addr, uint32_t n)
-{
-	__le64 in[QHCA_MAX_CHUNKS];
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		put_le64(&in[i], addr[i]);
-	return host_cmd(h, QHCA_CMD_MAP_CHUNKS, first, param, in, n * 8, NULL,
-			0);
-}
-
-static enum qhca_cmd_status unmap(struct host *h, uint32_t first,
-				  uint32_t param)
-{
-	return host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, first, param, NULL, 0, NULL,
-			0);
 }
 
 /* PT of 1024 entries in 16 chunks of 64. */
@@ -98,60 +68,6 @@ static void test_zero_address(void **state)
 			 QHCA_CMD_OK);
 	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 2, &at));
 	assert_int_equal(at, 128);
-	host_free(h);
-}
-
-static void test_map_errors(void **state)
-{
-	struct host *h = with_tables();
-	uint64_t addr[2] = { 0x10000, 0x20000 }, bad = 0x10800, at;
-
-	(void)state;
-	assert_int_equal(map(h, 0, 7 | 1 << 8, addr, 1), QHCA_CMD_BAD_PARAM);
-	assert_int_equal(map(h, 0, QHCA_TABLE_PT, addr, 1),
-			 QHCA_CMD_BAD_PARAM);
-	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 513 << 8, addr, 1),
-			 QHCA_CMD_BAD_PARAM);
-	assert_int_equal(map(h, 16, QHCA_TABLE_PT | 1 << 8, addr, 1),
-			 QHCA_CMD_BAD_INDEX);
-	assert_int_equal(map(h, 15, QHCA_TABLE_PT | 2 << 8, addr, 2),
-			 QHCA_CMD_BAD_INDEX);
-	assert_int_equal(map(h, UINT32_MAX, QHCA_TABLE_PT | 2 << 8, addr, 2),
-			 QHCA_CMD_BAD_INDEX);
-	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 1),
-			 QHCA_CMD_BAD_LEN);
-	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &bad, 1),
-			 QHCA_CMD_BAD_PARAM);
-	/* all or none */
-	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 1 << 8, addr, 1),
-			 QHCA_CMD_OK);
-	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 2),
-			 QHCA_CMD_IN_USE);
-	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 2, &at));
-	assert_int_equal(unmap(h, 0, QHCA_TABLE_PT | 2 << 8),
-			 QHCA_CMD_NOT_MAPPED);
-	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
-	assert_int_equal(unmap(h, 1, QHCA_TABLE_PT | 1 << 8), QHCA_CMD_OK);
-	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 64, &at));
-	host_free(h);
-}
-
-/* A chunk with a live object stays. */
-static void test_unmap_live(void **state)
-{
-	struct host *h = host_new_ready();
-	struct ring eq = host_ring(h, 4), cq = host_ring(h, 4);
-
-	(void)state;
-	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
-	assert_int_equal(host_create_cq(h, 33, &cq, 1), QHCA_CMD_OK);
-	assert_int_equal(unmap(h, 0, QHCA_TABLE_EQ | 1 << 8), QHCA_CMD_IN_USE);
-	/* 64 CQ contexts of 128 bytes: two chunks */
-	assert_int_equal(unmap(h, 1, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_IN_USE);
-	assert_int_equal(unmap(h, 0, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_OK);
-	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, 33, 0, NULL, 0, NULL,
-				  0), QHCA_CMD_OK);
-	assert_int_equal(unmap(h, 1, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_OK);
 	host_free(h);
 }
 
@@ -244,8 +160,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_check),
 	cmocka_unit_test(test_entry),
 	cmocka_unit_test(test_zero_address),
-	cmocka_unit_test(test_map_errors),
-	cmocka_unit_test(test_unmap_live),
 	cmocka_unit_test(test_walk_levels),
 	cmocka_unit_test(test_walk_large_leaf),
 	cmocka_unit_test(test_walk_dma),

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "qp_setup.h"
+
+/*
+ * Whatever a context in memory is scribbled over with, the engine goes on
+ * or says that it is corrupt.
+ */
+static void test_scribbled_context(void **state)
+{
+	uint64_t seed = 11, fatal = 0;
+
+	(void)state;
+	for (int round = 0; round < 400; round++) {
+		struct host *h = ready((struct qhca_geometry){ 1, 1 });
+		struct qhca_qpc_sw sw = good(h), other = good(h);
+		uint64_t addr;
+		uint8_t *c;
+
+		assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+		assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+		to_rts(h, QPN);
+		to_rts(h, QPN + 1);		/* evicts the first */
+		assert_true(hca_table_entry(h->fn, QHCA_TABLE_QP, QPN,
+					    &addr));
+		c = host_ptr(h, addr);
+		for (int n = 1 + host_random(&seed) % 8; n; n--)
+			c[host_random(&seed) % 1024] = host_random(&seed);
+		qhca_doorbell(h->hca, 0, QHCA_DB_SQ, 1ull << 32 | QPN, 0);
+		host_run_at(h, 1000);
+		host_run_at(h, 3000000000);
+		fatal += hca_is_dead(h->fn);
+		host_free(h);
+	}
+	assert_true(fatal > 20);		/* the check does check */
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_scribbled_context),
+};
+TEST_MAIN(tests)

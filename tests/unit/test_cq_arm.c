@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "cq_setup.h"
+
+static void test_arm_next(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 0);
+	arm(&s, 0, false);		/* 0 was not consumed */
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(armed(&s), 0);
+	arm(&s, 1, false);
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(armed(&s), 1);
+	post(&s, 1, 0, false);
+	post(&s, 2, 0, false);
+	assert_int_equal(events(&s), 2);
+	assert_int_equal(armed(&s), 0);
+	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->number), CQN);
+	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->detail), 2);
+	assert_int_equal(COUNT(s.h, cq_arms), 2);
+	/* seen is not consumed */
+	assert_int_equal(get_le32(&query(&s)->ci), 0);
+	host_free(s.h);
+}
+
+static void test_arm_solicited(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	post(&s, 0, 0, false);
+	arm(&s, 0, true);		/* unseen, but not solicited */
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(armed(&s), 2);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 0);
+	post(&s, 2, 0, true);
+	assert_int_equal(events(&s), 1);
+	arm(&s, 0, true);		/* the last one written is solicited */
+	assert_int_equal(events(&s), 2);
+	post(&s, 3, 0, false);
+	arm(&s, 2, true);		/* number 2 is solicited and unseen */
+	assert_int_equal(events(&s), 3);
+	arm(&s, 3, true);		/* seen: number 3 is not */
+	assert_int_equal(events(&s), 3);
+	post(&s, 4, QHCA_WC_WR_FLUSH_ERR, false); /* an error counts */
+	assert_int_equal(events(&s), 4);
+	host_free(s.h);
+}
+
+static void test_arm_both(void **state)
+{
+	struct setup s = setup((struct options){ 4, 16, 0, 0, 0 });
+
+	(void)state;
+	arm(&s, 0, false);
+	arm(&s, 0, true);		/* does not weaken */
+	assert_int_equal(armed(&s), 1);
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 1);
+	arm(&s, 1, true);
+	arm(&s, 1, false);		/* strengthens */
+	assert_int_equal(armed(&s), 1);
+	post(&s, 1, 0, false);
+	assert_int_equal(events(&s), 2);
+	host_free(s.h);
+}
+
+static void test_arm_beyond(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	arm(&s, 100, false);
+	assert_int_equal(events(&s), 1);
+	arm(&s, UINT32_MAX - 5, true);
+	assert_int_equal(events(&s), 2);
+	for (i = 0; i < 9; i++) {
+		post(&s, i, 0, false);
+		host_set_ci(s.h, &s.cq, i + 1);
+	}
+	arm(&s, 2, false);		/* an index of long ago */
+	assert_int_equal(events(&s), 3);
+	host_free(s.h);
+}
+
+static void test_arm_ignored(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint64_t ignored = COUNT(s.h, doorbells_ignored);
+
+	(void)state;
+	qhca_doorbell(s.h->hca, PAGE + 1, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, CQN + 1, 0);
+	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, 0xffffff, 0);
+	assert_int_equal(COUNT(s.h, doorbells_ignored), ignored + 4);
+	post(&s, 0, 0, false);
+	assert_int_equal(events(&s), 0);
+	host_free(s.h);
+}
+
+/*
+ * No wake-up is lost, whatever the order of posting, polling and arming:
+ * whenever something is unseen that software asked for, an event is on its way
+ * or the queue is armed for the future only.
+ */
+static void test_arm_random(void **state)
+{
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 0; seed < 50; seed++) {
+		struct setup s = setup((struct options){ 3, seed % 9, 0, 0,
+							 0 });
+		uint64_t rng = seed;
+		uint32_t pi = 0, ci = 0, seen = 0, asked_ci = 0;
+		bool asked = false;
+		unsigned int i;
+
+		for (i = 0; i < 400; i++) {
+			switch (host_random(&rng) % 3) {
+			case 0:
+				if (pi - ci < 8)
+					assert_true(post(&s, pi++, 0, false));
+				break;
+			case 1:
+				ci += (uint32_t)(host_random(&rng) %
+						 (pi - ci + 1));
+				host_set_ci(s.h, &s.cq, ci);
+				break;
+			default:
+				if (asked)
+					break;
+				arm(&s, ci, false);
+				asked = true;
+				asked_ci = ci;
+			}
+			if (!asked)
+				continue;
+			if (pi != asked_ci) {
+				assert_int_equal(events(&s), ++seen);
+				asked = false;
+				/* the consumer takes the event */
+				host_set_ci(s.h, &s.eq, seen);
+			} else {
+				assert_int_equal(events(&s), seen);
+			}
+		}
+		host_free(s.h);
+	}
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_arm_next),
+	cmocka_unit_test(test_arm_solicited),
+	cmocka_unit_test(test_arm_both),
+	cmocka_unit_test(test_arm_beyond),
+	cmocka_unit_test(test_arm_ignored),
+	cmocka_unit_test(test_arm_random),
+};
+TEST_MAIN(tests)

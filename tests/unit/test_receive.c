@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "receive.h"
+
+#include "sending.h"
+
+static enum hca_steer steer(struct host *h, const struct frame_spec *s,
+			    struct hca_rx_info *info)
+{
+	static uint8_t frame[QHCA_MAX_FRAME];
+
+	return hca_wire_steer(h->fn, frame, frame_build(frame, s), info);
+}
+
+static void test_steer(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s = frame_default(false);
+
+	(void)state;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	assert_int_equal(info.len, 14 + 20 + 8 + 32);
+	assert_int_equal(info.ip_off, 14);
+	assert_int_equal(info.udp_off, 34);
+	assert_int_equal(info.bth_off, 42);
+	assert_int_equal(info.bth_len, 32);
+	assert_int_equal(info.ip_version, 4);
+	assert_int_equal(info.vlan, 0xffff);
+	assert_int_equal(info.sgid_index, 2);
+	assert_false(info.multicast);
+	assert_memory_equal(info.sgid, s.src, 16);
+	assert_memory_equal(info.dgid, s.dst, 16);
+
+	s.tag = 0x6000 | 100;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	assert_int_equal(info.vlan, 0x6064);
+	assert_int_equal(info.sgid_index, 4);
+	assert_int_equal(info.bth_off, 46);
+	s.tag = 0x6000;			/* a priority tag is no VLAN */
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	assert_int_equal(info.sgid_index, 2);
+	s.tag = 101;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+
+	s = frame_default(true);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	assert_int_equal(info.ip_version, 6);
+	assert_int_equal(info.sgid_index, 3);
+	assert_int_equal(info.bth_off, 62);
+	assert_memory_equal(info.sgid, s.src, 16);
+	s.tag = 100;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	host_free(h);
+}
+
+/* What is Ethernet's */
+static void test_steer_eth(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s;
+	uint8_t frame[QHCA_MAX_FRAME];
+	size_t len;
+	int v6;
+
+	(void)state;
+	for (v6 = 0; v6 < 2; v6++) {
+		s = frame_default(v6);
+		s.dport = 4790;
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+		s = frame_default(v6);
+		s.proto = 6;
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+		s = frame_default(v6);
+		s.dst[15] ^= 1;
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+		s = frame_default(v6);
+		s.dmac[5] ^= 1;
+		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	}
+	/* fragments, options, two tags */
+	s = frame_default(false);
+	len = frame_build(frame, &s);
+	put_be16(frame + 14 + 6, 0x2000);
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	put_be16(frame + 14 + 6, 1);
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	put_be16(frame + 14 + 6, 0);
+	frame[14] = 0x46;
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	frame[14] = 0x55;
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	s.tag = 100;
+	len = frame_build(frame, &s);
+	put_be16(frame + 16, 0x8100);
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	/* another protocol with the same octets */
+	s = frame_default(false);
+	len = frame_build(frame, &s);
+	put_be16(frame + 12, 0x0806);
+	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
+			 HCA_STEER_ETH);
+	/* before INIT_HCA everything */
+	s = frame_default(false);
+	h->fn->initialised = false;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	h->fn->initialised = true;
+	host_free(h);
+}
+
+/* Every length of every frame, cut at each octet: no read beyond it. */
+static void test_steer_short(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s;
+	uint8_t frame[QHCA_MAX_FRAME], *exact;
+	size_t len, cut;
+	int v6, tag;
+	enum hca_steer got;
+
+	(void)state;
+	for (v6 = 0; v6 < 2; v6++)
+		for (tag = 0; tag < 2; tag++) {
+			s = frame_default(v6);
+			s.tag = tag ? 0 : -1;
+			len = frame_build(frame, &s);
+			for (cut = 14; cut < len; cut++) {
+				exact = malloc(cut);
+				assert_non_null(exact);
+				memcpy(exact, frame, cut);
+				got = hca_wire_steer(h->fn, exact, cut,
+						     &info);
+				assert_true(got != HCA_STEER_ROCE);
+				free(exact);
+			}
+		}
+	host_free(h);
+}
+
+static void test_steer_malformed(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s = frame_default(false);
+	uint8_t good[QHCA_MAX_FRAME], f[QHCA_MAX_FRAME];
+	size_t len = frame_build(good, &s);
+
+	(void)state;
+#define DROPPED(change) do {						\
+	memcpy(f, good, len);						\
+	change;								\
+	assert_int_equal(hca_wire_steer(h->fn, f, len, &info),		\
+			 HCA_STEER_DROP);				\
+} while (0)
+#define RESUM frame_ipv4_sum(f + 14)
+	DROPPED(f[14 + 8] ^= 1);		/* header checksum */
+	DROPPED(put_be16(f + 16, 61); RESUM);	/* longer than the frame */
+	DROPPED(put_be16(f + 16, 59); RESUM);	/* not as UDP says */
+	DROPPED(put_be16(f + 16, 19); RESUM);	/* less than a header */
+	DROPPED(put_be16(f + 16, 0); RESUM);
+	DROPPED(put_be16(f + 38, 41));
+	DROPPED(put_be16(f + 38, 7); put_be16(f + 16, 27); RESUM);
+	DROPPED(put_be16(f + 38, 8 + 15); put_be16(f + 16, 43); RESUM);
+	/* the shortest that may be one, with padding behind it */
+	memcpy(f, good, len);
+	put_be16(f + 38, 8 + 16);
+	put_be16(f + 16, 44);
+	RESUM;
+	assert_int_equal(hca_wire_steer(h->fn, f, len, &info),
+			 HCA_STEER_ROCE);
+	assert_int_equal(info.bth_len, 16);
+	assert_int_equal(info.len, 14 + 20 + 8 + 16);
+	/* counted, and no more */
+	f[24] ^= 1;
+	qhca_rx_frame(h->hca, f, len, 0);
+	assert_int_equal(COUNT(h, rx_malformed), 1);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 0);
+	host_free(h);
+}
+
+static void test_steer_mcast(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s = frame_default(false);
+	struct qhca_mgid group = { .gid = { [10] = 0xff, [11] = 0xff, 239, 1,
+					    2, 3 } };
+
+	(void)state;
+	memcpy(s.dst, group.gid, 16);
+	memcpy(s.dmac, (uint8_t[]){ 1, 0, 0x5e, 1, 2, 3 }, 6);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	h->fn->qps.slot[5].live = 1;
+	h->fn->qps.slot[5].type = QHCA_QPT_UD;
+	assert_int_equal(host_cmd(h, QHCA_CMD_ATTACH_MCAST, 5, 0, &group,
+				  sizeof(group), NULL, 0), QHCA_CMD_OK);
+	h->fn->qps.slot[5].live = 0;
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	assert_true(info.multicast);
+	assert_int_equal(info.sgid_index, -1);
+	s.tag = 55;			/* on any VLAN */
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
+	/* a group's IP address with an address of our own is neither */
+	memcpy(s.dmac, frame_mac, 6);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	host_free(h);
+}
+
+static void test_rx_bounds(void **state)
+{
+	struct host *h = with_gids();
+	static uint8_t frame[QHCA_MAX_FRAME + 1];
+
+	(void)state;
+	qhca_rx_frame(h->hca, frame, 13, 0);
+	qhca_rx_frame(h->hca, frame, 0, 0);
+	qhca_rx_frame(h->hca, frame, sizeof(frame), 0);
+	assert_int_equal(COUNT(h, rx_dropped), 3);
+	qhca_rx_frame(h->hca, frame, 14, 0);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	qhca_inject_fatal(h->hca);
+	qhca_rx_frame(h->hca, frame, 14, 0);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	host_free(h);
+}
+
+/* Random octets in well-formed frames: nothing worse than a drop. */
+static void test_rx_random(void **state)
+{
+	struct host *h = with_gids();
+	uint8_t frame[QHCA_MAX_FRAME];
+	uint64_t rng = 9;
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		struct frame_spec s = frame_default(host_random(&rng) % 2);
+		size_t len;
+
+		s.tag = host_random(&rng) % 2 ? -1 : 0;
+		s.payload = (uint32_t)(host_random(&rng) % 200);
+		len = frame_build(frame, &s);
+		for (k = (unsigned int)(host_random(&rng) % 4); k > 0; k--)
+			frame[12 + host_random(&rng) % (len - 12)] =
+				(uint8_t)host_random(&rng);
+		qhca_rx_frame(h->hca, frame, len, 0);
+	}
+	assert_false(hca_is_dead(h->fn));
+	host_run(h);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_steer),
+	cmocka_unit_test(test_steer_eth),
+	cmocka_unit_test(test_steer_short),
+	cmocka_unit_test(test_steer_malformed),
+	cmocka_unit_test(test_steer_mcast),
+	cmocka_unit_test(test_rx_bounds),
+	cmocka_unit_test(test_rx_random),
+};
+TEST_MAIN(tests)
