@@ -327,7 +327,8 @@ static bool run_one(const struct scenario *s)
 int main(int argc, char **argv)
 {
 	static const struct scenario *const table[] = {
-		error_scenarios, key_scenarios, queue_scenarios, wire_scenarios,
+		error_scenarios, key_scenarios, window_scenarios,
+		fast_reg_scenarios, queue_scenarios, wire_scenarios,
 		state_scenarios, dma_scenarios, fault_scenarios,
 		fault_end_scenarios, xrc_scenarios, doorbell_scenarios,
 		cost_scenarios, threshold_scenarios, place_scenarios,

@@ -65,6 +65,7 @@ struct scenario {
 #define RC(fn, ...) ON(RC, fn, __VA_ARGS__)
 
 extern const struct scenario error_scenarios[], key_scenarios[],
+	window_scenarios[], fast_reg_scenarios[],
 	queue_scenarios[], wire_scenarios[], state_scenarios[], dma_scenarios[],
 	fault_scenarios[], fault_end_scenarios[], xrc_scenarios[],
 	doorbell_scenarios[], cost_scenarios[], threshold_scenarios[],
