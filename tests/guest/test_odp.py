@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Memory on demand: programs/paging/odp.c and pages.c, perftest with it, counters, the wire.
+"""Memory on demand: programs/paging/odp*.c and pages.c, perftest with it, counters, the wire.
 
 FULL=1 touches 100,000 scattered pages in place of 5,000, deregisters 10,000
 regions in place of 500, has the storm last 60 s in place of 5, and moves 4 GiB

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The memory pool and device memory: programs/memory/pool.c, devlink, counters, and
+"""The memory pool and device memory: programs/memory/pool*.c, devlink, counters, and
 failures while the pool is made (kernel/qhca_test_fail.c)."""
 
 import re

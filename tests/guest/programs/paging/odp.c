@@ -23,31 +23,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/peer.h"
-#include "lib/tap.h"
+#include "odp.h"
 
-#define PAGE	4096u
-#define PAGES	512u
-#define LEN	((size_t)PAGES * PAGE)
-#define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
-		 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-		 IBV_ACCESS_ON_DEMAND)
+struct odp_test t = { .seconds = 5 };
 
-static struct {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp[2];
-	int gid_index;
-	unsigned int seconds;
-} t = { .seconds = 5 };
-
-struct area {
-	uint8_t *mem;
-	struct ibv_mr *mr;
-};
-
-static void make_qps(void)
+void make_qps(void)
 {
 	const struct connection c = {
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 16,
@@ -71,7 +51,7 @@ static void make_qps(void)
 		die("the QPs do not connect: %s", strerror(errno));
 }
 
-static void drop_qps(void)
+void drop_qps(void)
 {
 	struct ibv_wc wc;
 
@@ -81,7 +61,7 @@ static void drop_qps(void)
 		;
 }
 
-static struct area make_area(int access)
+struct area make_area(int access)
 {
 	struct area a = {
 		.mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
@@ -96,7 +76,7 @@ static struct area make_area(int access)
 	return a;
 }
 
-static void drop_area(struct area *a)
+void drop_area(struct area *a)
 {
 	CHECK(!ibv_dereg_mr(a->mr));
 	munmap(a->mem, LEN);
@@ -107,13 +87,13 @@ static uint8_t byte_of(size_t i, uint8_t seed)
 	return seed + i * 7 + (i >> 12) * 13;
 }
 
-static void fill(uint8_t *p, size_t len, uint8_t seed)
+void fill(uint8_t *p, size_t len, uint8_t seed)
 {
 	for (size_t i = 0; i < len; i++)
 		p[i] = byte_of(i, seed);
 }
 
-static bool is_filled(const uint8_t *p, size_t len, uint8_t seed)
+bool is_filled(const uint8_t *p, size_t len, uint8_t seed)
 {
 	for (size_t i = 0; i < len; i++)
 		if (p[i] != byte_of(i, seed)) {
@@ -124,8 +104,8 @@ static bool is_filled(const uint8_t *p, size_t len, uint8_t seed)
 	return true;
 }
 
-static void post(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
-		 struct area *r, size_t roff, uint32_t len)
+void post(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
+	  struct area *r, size_t roff, uint32_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)l->mem + loff, len, l->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
@@ -145,8 +125,7 @@ static void post(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
 		die("ibv_post_send: %s", strerror(errno));
 }
 
-/* The next completion's status; -1: none in 20 s. */
-static int completion(void)
+int completion(void)
 {
 	uint64_t limit = now_ns() + 20000000000ull;
 	struct ibv_wc wc;
@@ -157,14 +136,14 @@ static int completion(void)
 	return -1;
 }
 
-static void do_op(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
-		  struct area *r, size_t roff, uint32_t len)
+void do_op(enum ibv_wr_opcode opcode, struct area *l, size_t loff,
+	   struct area *r, size_t roff, uint32_t len)
 {
 	post(opcode, l, loff, r, roff, len);
 	CHECK(completion() == IBV_WC_SUCCESS);
 }
 
-static void put_away(struct area *a)
+void put_away(struct area *a)
 {
 	CHECK(!madvise(a->mem, LEN, MADV_DONTNEED));
 }
@@ -438,342 +417,6 @@ static void test_storm(void)
 	drop_qps();
 	drop_area(&a);
 	drop_area(&b);
-}
-
-/* Pages that are elsewhere now, with others in their place. */
-static void test_moved(void)
-{
-	struct area a = make_area(ACCESS), b = make_area(ACCESS);
-	uint8_t *other = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	make_qps();
-	fill(a.mem, LEN, 21);
-	fill(other, LEN, 22);
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	/* b's pages move away, and @other's into their place */
-	uint8_t *away = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
-
-	CHECK(mremap(b.mem, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, away) ==
-	      away);
-	CHECK(mremap(other, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, b.mem) ==
-	      b.mem);
-	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
-	CHECK(is_filled(a.mem, LEN, 22));
-	fill(a.mem, LEN, 23);
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	CHECK(is_filled(b.mem, LEN, 23));
-	CHECK(is_filled(away, LEN, 21));
-	munmap(away, LEN);
-	drop_qps();
-	drop_area(&a);
-	drop_area(&b);
-}
-
-static bool write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-	bool ok = f && fputs(text, f) >= 0;
-
-	return f && !fclose(f) && ok;
-}
-
-static unsigned long read_number(const char *path)
-{
-	unsigned long n = 0;
-	FILE *f = fopen(path, "r");
-
-	if (!f || fscanf(f, "%lu", &n) != 1)
-		n = 0;
-	if (f)
-		fclose(f);
-	return n;
-}
-
-#define KSM "/sys/kernel/mm/ksm/"
-
-/* Equal pages that the kernel makes one are two again when one is written. */
-static void test_merged(void)
-{
-	struct area a = make_area(ACCESS), b = make_area(ACCESS);
-	uint64_t limit = now_ns() + 60000000000ull;
-	size_t half = LEN / 2;
-
-	make_qps();
-	memset(a.mem, 0x31, LEN);
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	CHECK(!madvise(b.mem, LEN, MADV_MERGEABLE));
-	CHECK(write_file(KSM "pages_to_scan", "20000"));
-	CHECK(write_file(KSM "sleep_millisecs", "0"));
-	CHECK(write_file(KSM "run", "1"));
-	while (read_number(KSM "pages_sharing") < PAGES / 2 &&
-	       now_ns() < limit)
-		usleep(20000);
-	CHECK(read_number(KSM "pages_sharing") >= PAGES / 2);
-	/* read what is shared; write half, in parts of pages */
-	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
-	fill(a.mem, LEN, 32);
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, half - 100);
-	CHECK(is_filled(b.mem, half - 100, 32));
-	for (size_t i = half - 100; i < LEN; i++)
-		CHECK(tap_check_has_failed() || b.mem[i] == 0x31);
-	CHECK(write_file(KSM "run", "2"));
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	CHECK(is_filled(b.mem, LEN, 32));
-	CHECK(write_file(KSM "run", "0"));
-	drop_qps();
-	drop_area(&a);
-	drop_area(&b);
-}
-
-/* Huge pages, which are split, put together, and given back in parts. */
-static void test_huge(void)
-{
-	const size_t huge = 2u << 20, len = 4 * huge;
-	struct area a = make_area(ACCESS), b = { 0 };
-	uint8_t *map = mmap(NULL, len + huge, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	b.mem = (uint8_t *)(((uintptr_t)map + huge - 1) & ~(huge - 1));
-	CHECK(!madvise(b.mem, len, MADV_HUGEPAGE));
-	b.mr = ibv_reg_mr(t.pd, b.mem, len, ACCESS);
-	if (!b.mr)
-		die("ibv_reg_mr: %s", strerror(errno));
-	make_qps();
-	fill(a.mem, LEN, 41);
-	for (int i = 0; i < 4; i++)
-		do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, i * huge, LEN);
-	/* one goes whole, of one a part, one is split by its rights */
-	CHECK(!madvise(b.mem, huge, MADV_DONTNEED));
-	CHECK(!madvise(b.mem + huge + 5 * PAGE, 7 * PAGE, MADV_DONTNEED));
-	CHECK(!mprotect(b.mem + 2 * huge, 3 * PAGE, PROT_READ));
-	CHECK(!mprotect(b.mem + 2 * huge, 3 * PAGE, PROT_READ | PROT_WRITE));
-	fill(a.mem, LEN, 42);
-	for (int i = 0; i < 3; i++) {
-		do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, i * huge, LEN);
-		CHECK(is_filled(b.mem + i * huge, LEN, 42));
-	}
-	CHECK(is_filled(b.mem + 3 * huge, LEN, 41));
-	drop_qps();
-	CHECK(!ibv_dereg_mr(b.mr));
-	munmap(map, len + huge);
-	drop_area(&a);
-}
-
-/* Memory that is mapped after the region was made is part of it. */
-static void implicit_new_memory(struct ibv_mr *mr, struct area *a, struct area *all)
-{
-	struct ibv_sge sge;
-
-	*all = (struct area){ mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), mr };
-	do_op(IBV_WR_RDMA_WRITE, a, 0, all, 0, LEN);
-	CHECK(is_filled(all->mem + 4096, LEN - 4096, 51 + 13));
-
-	for (int how = 0; how < 3; how++)
-		for (int flush = 0; flush < 2; flush++) {
-			put_away(all);
-			sge = (struct ibv_sge){ (uintptr_t)all->mem, LEN,
-						mr->lkey };
-			CHECK(!ibv_advise_mr(t.pd, how, flush ?
-					     IBV_ADVISE_MR_FLAG_FLUSH : 0,
-					     &sge, 1));
-		}
-	do_op(IBV_WR_RDMA_WRITE, a, 0, all, 0, LEN);
-	CHECK(is_filled(all->mem + 4096, LEN - 4096, 51 + 13));
-}
-
-/* A window on part of the region */
-static void implicit_window(struct ibv_mr *mr, struct area *a, struct area *all)
-{
-	struct ibv_mw_bind bind = { .send_flags = IBV_SEND_SIGNALED };
-	struct ibv_mw *mw = ibv_alloc_mw(t.pd, IBV_MW_TYPE_1);
-	struct area out;
-
-	CHECK(mw);
-	bind.bind_info = (struct ibv_mw_bind_info){
-		.mr = mr, .addr = (uintptr_t)all->mem + 100, .length = LEN / 2,
-		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
-	};
-	put_away(all);
-	CHECK(mw && !ibv_bind_mw(t.qp[1], mw, &bind));
-	CHECK(completion() == IBV_WC_SUCCESS);
-	if (mw) {
-		struct ibv_mr window = { .rkey = mw->rkey };
-
-		out = (struct area){ all->mem, &window };
-		do_op(IBV_WR_RDMA_WRITE, a, 4096, &out, 100, LEN / 2);
-		CHECK(is_filled(all->mem + 100, 3000, 51 + 13));
-		post(IBV_WR_RDMA_WRITE, a, 0, &out, 99, 2);
-		CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
-		CHECK(!ibv_dealloc_mw(mw));
-	}
-}
-
-/* Addresses where nothing is mapped any more, or nothing can be */
-static void implicit_absent(struct ibv_mr *mr, struct area *a, struct area *all)
-{
-	struct ibv_sge sge;
-	struct area out;
-
-	drop_qps();
-	make_qps();
-	munmap(all->mem, LEN);
-	post(IBV_WR_RDMA_WRITE, a, 0, all, 0, 100);
-	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
-	sge = (struct ibv_sge){ (uintptr_t)all->mem, LEN, mr->lkey };
-	CHECK(ibv_advise_mr(t.pd, 0, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
-	for (int bit = 46; bit < 64; bit++) {
-		drop_qps();
-		make_qps();
-		out = (struct area){ (uint8_t *)(1ull << bit), mr };
-		post(IBV_WR_RDMA_WRITE, a, 0, &out, 0, 100);
-		CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
-	}
-	drop_qps();
-}
-
-/* The region is deregistered while faults are served, and pages are taken away. */
-static void implicit_dereg_in_fault(void)
-{
-	struct area a, b, all;
-
-	for (int i = 0; i < 20 && !tap_check_has_failed(); i++) {
-		struct ibv_mr *end;
-
-		a = make_area(ACCESS);
-		b = make_area(ACCESS);
-		end = ibv_reg_mr(t.pd, NULL, SIZE_MAX, ACCESS);
-		CHECK(end);
-		all = (struct area){ b.mem, end };
-		make_qps();
-		for (int k = 0; k < 8; k++)
-			post(IBV_WR_RDMA_WRITE, &a, 0, &all, 0, LEN);
-		if (i & 1)
-			usleep(100 * i);
-		put_away(&b);
-		if (i % 3 == 0)
-			munmap(b.mem, LEN);
-		CHECK(!end || !ibv_dereg_mr(end));
-		drop_qps();
-		drop_area(&a);
-		CHECK(!ibv_dereg_mr(b.mr));
-		if (i % 3)
-			munmap(b.mem, LEN);
-	}
-}
-
-/* All of memory by one key. */
-static void test_implicit(void)
-{
-	struct area a = make_area(ACCESS), b = make_area(ACCESS), all;
-	struct ibv_mr *mr = ibv_reg_mr(t.pd, NULL, SIZE_MAX,
-				       ACCESS | IBV_ACCESS_MW_BIND);
-	struct ibv_device_attr_ex attr = { 0 };
-
-	CHECK(!ibv_query_device_ex(t.ctx, NULL, &attr));
-	CHECK(attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
-	if (!mr)
-		die("ibv_reg_mr of all memory: %s", strerror(errno));
-	CHECK(!ibv_reg_mr(t.pd, a.mem, SIZE_MAX, ACCESS));
-	CHECK(!ibv_reg_mr(t.pd, NULL, SIZE_MAX, ACCESS & ~IBV_ACCESS_ON_DEMAND));
-	CHECK(!ibv_dereg_mr(a.mr));
-	CHECK(!ibv_dereg_mr(b.mr));
-	a.mr = b.mr = mr;
-
-	make_qps();
-	fill(a.mem, LEN, 51);
-	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	CHECK(is_filled(b.mem, LEN, 51));
-	put_away(&a);
-	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
-	CHECK(is_filled(a.mem, LEN, 51));
-	put_away(&b);
-	do_op(IBV_WR_ATOMIC_FETCH_AND_ADD, &a, 8, &b, 8192, 8);
-	CHECK(*(uint64_t *)(b.mem + 8192) == 5);
-
-	implicit_new_memory(mr, &a, &all);
-	implicit_window(mr, &a, &all);
-	implicit_absent(mr, &a, &all);
-	CHECK(!ibv_dereg_mr(mr));
-	munmap(a.mem, LEN);
-	munmap(b.mem, LEN);
-	implicit_dereg_in_fault();
-}
-
-/* Nanoseconds for deregistering so many regions. */
-static uint64_t time_dereg(struct ibv_mr **mr, unsigned int num, void *mem,
-			   int access, bool present)
-{
-	uint64_t start;
-
-	for (unsigned int i = 0; i < num; i++) {
-		struct ibv_sge sge = { (uintptr_t)mem, LEN };
-
-		mr[i] = ibv_reg_mr(t.pd, mem, LEN, access);
-		if (!mr[i])
-			die("ibv_reg_mr: %s", strerror(errno));
-		sge.lkey = mr[i]->lkey;
-		if (present &&
-		    ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
-				  IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1))
-			die("ibv_advise_mr");
-	}
-	start = now_ns();
-	for (unsigned int i = 0; i < num; i++)
-		if (ibv_dereg_mr(mr[i]))
-			die("ibv_dereg_mr: %s", strerror(errno));
-	return now_ns() - start;
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-#define ROUNDS	20u
-
-/* Each kind in turn, in rounds: the median of these, since a guest may be held up. */
-
-static int measure(unsigned int num)
-{
-	struct ibv_mr **mr = calloc(num, sizeof(*mr));
-	uint8_t *mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	static const struct {
-		const char *name;
-		int access;
-		bool present;
-	} kind[] = {
-		{ "pinned", ACCESS & ~IBV_ACCESS_ON_DEMAND, false },
-		{ "unused", ACCESS, false },
-		{ "present", ACCESS, true },
-	};
-	uint64_t took[3][ROUNDS], sum;
-
-	if (!mr || mem == MAP_FAILED)
-		die("no memory");
-	/* a huge page would be one thing to unpin, and 512 pages on demand */
-	madvise(mem, LEN, MADV_NOHUGEPAGE);
-	memset(mem, 1, LEN);
-	num /= ROUNDS;
-	for (unsigned int r = 0; r < ROUNDS; r++)
-		for (int k = 0; k < 3; k++)
-			took[k][r] = time_dereg(mr, num, mem, kind[k].access,
-						kind[k].present);
-	for (int k = 0; k < 3; k++) {
-		sum = 0;
-		for (unsigned int r = 0; r < ROUNDS; r++)
-			sum += took[k][r];
-		qsort(took[k], ROUNDS, sizeof(**took), compare);
-		printf("%s %llu ns (mean %llu)\n", kind[k].name,
-		       (unsigned long long)took[k][ROUNDS / 2] / num,
-		       (unsigned long long)sum / ROUNDS / num);
-	}
-	return 0;
 }
 
 static void run(const char *name, void (*test)(void))
