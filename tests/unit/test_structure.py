@@ -146,7 +146,8 @@ FUNCTION = re.compile(
 
 
 def product_files(part):
-    return sorted(f for f in PRODUCT[part].rglob("*.[ch]") if "tests" not in f.parts)
+    return sorted(f for f in PRODUCT[part].rglob("*.[ch]")
+                  if "tests" not in f.relative_to(PRODUCT[part]).parts)
 
 
 def functions(text):
