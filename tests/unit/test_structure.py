@@ -30,6 +30,8 @@ PRODUCT = {
 ABI_HEADER = paths.TOP / "drivers" / "include" / "qhca" / "qhca_hw.h"
 MAX_FILE = 700
 MAX_FUNCTION = 80
+TESTS = paths.TOP / "tests"
+MAX_TEST_FILE = 750
 
 
 # -- who calls whom ---------------------------------------------------------
@@ -186,3 +188,24 @@ def test_lengths(part):
         long += [f"{name}: {function}() has {lines} lines"
                  for function, lines in functions(text) if lines > MAX_FUNCTION]
     assert long == []
+
+
+def test_lengths_of_tests():
+    """A test source holds one concept; beyond this length it has never been one."""
+    files = [f for f in sorted(TESTS.rglob("*")) if f.suffix in {".c", ".h", ".py", ".sh"}]
+    assert len(files) > 200
+    long = [f"{os.path.relpath(file, paths.TOP)} has {lines} lines, at most {MAX_TEST_FILE} "
+            "are allowed" for file in files
+            if (lines := file.read_text().count("\n")) > MAX_TEST_FILE]
+    assert long == []
+
+
+def test_unit_tests_name_what_they_test():
+    """test_x.c and test_x_concept.c test x.c or x.h of the engine."""
+    stems = {file.stem for file in ENGINE.rglob("*.[ch]")}
+    tests = sorted((TESTS / "unit").glob("test_*.c"))
+    assert len(tests) > 30
+    lost = [f"{file.name} names no file of the engine" for file in tests
+            if not any(file.stem == f"test_{stem}" or file.stem.startswith(f"test_{stem}_")
+                       for stem in stems)]
+    assert lost == []
