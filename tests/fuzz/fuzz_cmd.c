@@ -315,7 +315,7 @@ static void scribble(struct script *s)
 	uint64_t at = pick_byte(s), v = in_number(s->in);
 
 	for (unsigned int i = 0; i < 8 && at + i < GUARD_MEM; i++)
-		s->md->mem[at + i] = (uint8_t)(v >> 8 * i);
+		s->md->host.ram[at + i] = (uint8_t)(v >> 8 * i);
 }
 
 static void change_later(struct script *s)
@@ -347,7 +347,7 @@ static void pass_time(struct script *s)
 	static const uint32_t step[] = { 0, 100, 30000, 200000, 5000000,
 					 1000000000 };
 
-	s->md->now += IN_ONE_OF(s->in, step);
+	s->md->host.now += IN_ONE_OF(s->in, step);
 	guard_run(s->g, 1 + in_below(s->in, 64));
 }
 
@@ -374,7 +374,7 @@ static void rarely(struct script *s)
 		break;
 	case 7:
 	case 8:
-		qhca_set_link(s->g->hca, in_chance(s->in, 128), s->md->now);
+		qhca_set_link(s->g->hca, in_chance(s->in, 128), s->md->host.now);
 		break;
 	case 9:
 	case 10:
@@ -440,7 +440,7 @@ static void begin(struct script *s)
 				.log_srq = 3 };
 	uint8_t how = in_u8(s->in);
 
-	s->md->brk = MD_PAGE;
+	s->md->host.next = MD_PAGE;
 	if (how & 1) {
 		if (how & 2)
 			for (int c = 0; c < QHCA_NUM_CACHES; c++)

@@ -648,7 +648,7 @@ static void pass_time(struct victim *v, struct in *in)
 	static const uint32_t step[] = { 1000, 20000, 1100000, 5000000,
 					 700000000 };
 
-	v->md->now += IN_ONE_OF(in, step);
+	v->md->host.now += IN_ONE_OF(in, step);
 	guard_run(v->g, 1 + in_below(in, 40));
 }
 

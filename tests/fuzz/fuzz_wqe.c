@@ -87,12 +87,12 @@ static void scribble(struct script *x, struct side *s)
 	uint8_t how = in_u8(x->in);
 
 	if (how < 128) {
-		s->md->mem[at] ^= (uint8_t)(1u << how % 8);
+		s->md->host.ram[at] ^= (uint8_t)(1u << how % 8);
 		return;
 	}
 	v = in_number(x->in);
 	for (unsigned int i = 0; i < (how & 3) + 1u && at % 4 + i < 4; i++)
-		s->md->mem[at + i] = (uint8_t)(v >> 8 * i);
+		s->md->host.ram[at + i] = (uint8_t)(v >> 8 * i);
 }
 
 static void change_later(struct script *x, struct side *s)
@@ -161,7 +161,7 @@ static bool exchange(struct script *x, unsigned int i)
 /* One round; the clock goes on to the next timer when both are idle. */
 static void pump(struct script *x, unsigned int budget)
 {
-	uint64_t now = x->side[0].md->now, next = QHCA_NEVER;
+	uint64_t now = x->side[0].md->host.now, next = QHCA_NEVER;
 	struct qhca_run_result r;
 	bool busy = false;
 
@@ -173,7 +173,7 @@ static void pump(struct script *x, unsigned int budget)
 	for (unsigned int i = 0; i < 2; i++)
 		busy |= exchange(x, i);
 	now = busy || next == QHCA_NEVER || next < now ? now + 1000 : next;
-	x->side[0].md->now = x->side[1].md->now = now;
+	x->side[0].md->host.now = x->side[1].md->host.now = now;
 }
 
 static void poll_cq(struct script *x, struct side *s)

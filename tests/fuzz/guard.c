@@ -75,10 +75,10 @@ void guard_digest(struct guard *g, const void *data, size_t len)
 /* The access has come back as writes to the device's own registers. */
 static void call_back(struct guard *g)
 {
-	qhca_doorbell(g->hca, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->now);
-	qhca_reg_write(g->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, g->md->now);
+	qhca_doorbell(g->hca, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->host.now);
+	qhca_reg_write(g->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, g->md->host.now);
 	qhca_reg_write(g->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-		       g->md->now);
+		       g->md->host.now);
 }
 
 static bool dma_refused(struct guard *g, uint64_t addr, size_t len)
@@ -105,7 +105,7 @@ static void change_after(struct guard *g, uint64_t addr, size_t len)
 
 		if (!at || at < addr || at - addr >= len)
 			continue;
-		g->md->mem[at] = g->change[i].value;
+		g->md->host.ram[at] = g->change[i].value;
 		g->change[i].addr = 0;
 	}
 }
@@ -122,7 +122,7 @@ static int op_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 		memset(buf, guard_mode.stain, len);	/* not to be used */
 		return -1;
 	}
-	memcpy(buf, g->md->mem + addr, len);
+	memcpy(buf, g->md->host.ram + addr, len);
 	change_after(g, addr, len);
 	return 0;
 }
@@ -148,7 +148,7 @@ static int op_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
 	if (dma_refused(g, addr, len))
 		return -1;
 	check_write(g, addr, len);
-	memcpy(g->md->mem + addr, buf, len);
+	memcpy(g->md->host.ram + addr, buf, len);
 	return 0;
 }
 
@@ -170,8 +170,8 @@ static void *op_reserve(void *host, size_t len)
 	g->raw_before = g->hca->pf.counter[QHCA_CNT_raw_tx_packets];
 	if (g->blocked)
 		return NULL;
-	memset(g->md->frame, guard_mode.stain, len);
-	return g->md->frame;
+	memset(g->md->host.frame, guard_mode.stain, len);
+	return g->md->host.frame;
 }
 
 /* What the transport sends must be what any receiver takes. */
@@ -215,13 +215,13 @@ static void op_commit(void *host, size_t len)
 	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
 		check_raw_frame(g, len);
 	else if (g->ours)
-		check_frame(g->md->frame, len);
-	guard_digest(g, g->md->frame, len);
+		check_frame(g->md->host.frame, len);
+	guard_digest(g, g->md->host.frame, len);
 	if (g->num == GUARD_FRAMES)
 		return;
 	f = &g->wire[(g->first + g->num++) % GUARD_FRAMES];
 	f->len = len;
-	memcpy(f->data, g->md->frame, len);
+	memcpy(f->data, g->md->host.frame, len);
 }
 
 static void op_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
@@ -274,7 +274,7 @@ static struct guard *create(unsigned int number)
 	cfg.devmem = g->devmem;
 	cfg.devmem_size = sizeof(g->devmem);
 	g->md = md_create(number, GUARD_MEM, &cfg);
-	g->hca = g->md->hca;
+	g->hca = g->md->host.hca;
 	g->hca->hca.ops = ops;
 	g->hca->hca.host = g;
 	g->at_rest = alloc_live() - before;
@@ -298,10 +298,9 @@ static void renew(struct guard *g)
 
 	while (md->num_owned)
 		free(md->owned[--md->num_owned]);
-	memset(md->mem, 0, GUARD_MEM);
-	md->now = 1000;
+	memset(md->host.ram, 0, GUARD_MEM);
+	md->host.now = 1000;
 	md->rng = 0x9e3779b9u;
-	md->irqs = 0;
 	md->pt = 0;
 	memset(md->table, 0, sizeof(md->table));
 	g->digest = 0xcbf29ce484222325ull;
@@ -316,9 +315,9 @@ static void renew(struct guard *g)
 	qhca_trace_mask(g->hca, guard_mode.compared ? ~0ull : 0);
 	no_faults(g->hca, 2);		/* another seed starts the sequence */
 	no_faults(g->hca, 1);
-	qhca_tx_ready(g->hca, md->now);
-	qhca_set_link(g->hca, true, md->now);
-	qhca_reset(g->hca, md->now);
+	qhca_tx_ready(g->hca, md->host.now);
+	qhca_set_link(g->hca, true, md->host.now);
+	qhca_reset(g->hca, md->host.now);
 }
 
 struct guard *guard_take(unsigned int number)
@@ -338,7 +337,7 @@ void guard_give(struct guard *g)
 	unsigned int number = g->md->mac[5];
 	size_t before;
 
-	qhca_reset(g->hca, g->md->now);
+	qhca_reset(g->hca, g->md->host.now);
 	if (!guard_mode.fresh && !spare[number]) {
 		spare[number] = g;
 		return;
@@ -397,7 +396,7 @@ void guard_allow_driver(struct guard *g)
 	const struct qhca_config *cfg = &g->hca->pf.cfg;
 	const struct md *md = g->md;
 
-	guard_allow(g, md->cmdq, sizeof(struct qhca_cmd_slot));
+	guard_allow(g, md->host.slots, sizeof(struct qhca_cmd_slot));
 	guard_allow(g, md->out_mbox, QHCA_MAILBOX_SIZE);
 	/* of the EQ the ring alone; the record's first half is software's */
 	guard_allow(g, md->eq_ring, md->eq_rec - md->eq_ring);
@@ -427,7 +426,7 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 	struct qhca_run_result r;
 
 	begin(g, budget);
-	r = qhca_run(g->hca, g->md->now, budget);
+	r = qhca_run(g->hca, g->md->host.now, budget);
 	end(g);
 	if (hca_is_dead(&g->hca->pf) && (r.more || r.deadline != QHCA_NEVER))
 		guard_fail("a dead device wants to work");
@@ -442,7 +441,7 @@ void guard_rx(struct guard *g, const uint8_t *frame, size_t len)
 	memcpy(copy, frame, len);
 	begin(g, 0);
 	g->frames_left = 0;		/* answers are sent by qhca_run() */
-	qhca_rx_frame(g->hca, copy, len, g->md->now);
+	qhca_rx_frame(g->hca, copy, len, g->md->host.now);
 	end(g);
 	free(copy);
 }
@@ -452,7 +451,7 @@ void guard_doorbell(struct guard *g, uint32_t page, uint32_t offset,
 {
 	begin(g, 0);
 	g->frames_left = 0;
-	qhca_doorbell(g->hca, page, offset, value, g->md->now);
+	qhca_doorbell(g->hca, page, offset, value, g->md->host.now);
 	end(g);
 }
 
@@ -460,7 +459,7 @@ void guard_reg_write(struct guard *g, uint32_t offset, uint32_t value)
 {
 	begin(g, 0);
 	g->frames_left = 0;
-	qhca_reg_write(g->hca, offset, value, g->md->now);
+	qhca_reg_write(g->hca, offset, value, g->md->host.now);
 	end(g);
 }
 
@@ -471,7 +470,7 @@ uint32_t guard_reg_read(struct guard *g, uint32_t offset)
 	begin(g, 0);
 	g->dma_left = 0;		/* a read of a register has no effect */
 	g->frames_left = 0;
-	value = qhca_reg_read(g->hca, offset, g->md->now);
+	value = qhca_reg_read(g->hca, offset, g->md->host.now);
 	end(g);
 	guard_digest(g, &value, sizeof(value));
 	return value;
@@ -480,7 +479,7 @@ uint32_t guard_reg_read(struct guard *g, uint32_t offset)
 int guard_cmd(struct guard *g, uint16_t opcode, uint32_t index, uint32_t param,
 	      const void *in, uint32_t in_len)
 {
-	struct qhca_cmd_slot *slot = md_ptr(g->md, g->md->cmdq);
+	struct qhca_cmd_slot *slot = md_ptr(g->md, g->md->host.slots);
 
 	memset(slot, 0, sizeof(*slot));
 	if (in)
@@ -549,7 +548,7 @@ void guard_settle(struct guard *g)
 void guard_unblock(struct guard *g)
 {
 	g->blocked = false;
-	qhca_tx_ready(g->hca, g->md->now);
+	qhca_tx_ready(g->hca, g->md->host.now);
 }
 
 const struct guard_frame *guard_sent(struct guard *g)
@@ -614,7 +613,7 @@ void guard_check_alive(struct guard *g)
 		nop(g);
 	}
 	guard_observe(g);
-	guard_digest(g, g->md->mem, GUARD_MEM);
+	guard_digest(g, g->md->host.ram, GUARD_MEM);
 	guard_digest(g, g->hca->pf.counter, sizeof(g->hca->pf.counter));
 	guard_reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
 	if (guard_reg_read(g, QHCA_REG_STATUS) != QHCA_STATUS_READY)

@@ -109,13 +109,13 @@ int rig_poll(struct rig *r)
 
 void rig_pass_time(struct rig *r, uint64_t ns)
 {
-	uint64_t until = r->md->now + ns;
+	uint64_t until = r->md->host.now + ns;
 	struct qhca_run_result res;
 
-	while (r->md->now < until) {
+	while (r->md->host.now < until) {
 		guard_settle(r->g);
 		res = guard_run(r->g, 16);
-		r->md->now = res.deadline < until ? res.deadline : until;
+		r->md->host.now = res.deadline < until ? res.deadline : until;
 	}
 	guard_settle(r->g);
 }

@@ -239,7 +239,7 @@ static void test_early_torn_down(void **state)
 	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
 	rig_pass_time(&r, 5000000000);
 	assert_int_equal(r.g->dma, dma);
-	guard_allow(r.g, r.md->cmdq, 64);
+	guard_allow(r.g, r.md->host.slots, 64);
 	commands_refused(&r);
 	rig_free(&r);
 }

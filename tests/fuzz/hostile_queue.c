@@ -544,7 +544,7 @@ static void test_ring_page_eq(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_EQ, 0, 0, &eq, sizeof(eq)),
 			 QHCA_CMD_OK);
-	qhca_set_link(r.g->hca, false, r.md->now);	/* an event */
+	qhca_set_link(r.g->hca, false, r.md->host.now);	/* an event */
 	assert_true(hca_is_dead(&r.g->hca->pf));
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE,
 				  guard_reg_read(r.g, QHCA_REG_STATUS)),

@@ -30,7 +30,7 @@ static uint64_t make_tree(struct md *md, const uint64_t *page, uint32_t n,
 		uint64_t node = md_alloc(md, count * 8, 64);
 
 		for (uint32_t k = 0; k < count; k++)
-			put_le64(md->mem + node + 8 * k, page[i * 512 + k]);
+			put_le64(md->host.ram + node + 8 * k, page[i * 512 + k]);
 		entry[i] = node | QHCA_ATE_PRESENT;
 	}
 	++*levels;
@@ -72,13 +72,13 @@ static uint8_t *buf_at(struct md *md, const struct md_buf *b, uint64_t off,
 	uint64_t in_page = MD_PAGE - off % MD_PAGE;
 
 	if (off >= b->len)
-		md_die("driver: offset %llu of a buffer of %llu bytes",
-		       (unsigned long long)off, (unsigned long long)b->len);
+		host_die("driver: offset %llu of a buffer of %llu bytes",
+			 (unsigned long long)off, (unsigned long long)b->len);
 	if (*len > in_page)
 		*len = in_page;
 	if (b->odp && !md_odp_touch(b->odp, off / MD_PAGE))
-		md_die("driver: no frame for the processor's access");
-	return md->mem + b->page[off / MD_PAGE] + off % MD_PAGE;
+		host_die("driver: no frame for the processor's access");
+	return md->host.ram + b->page[off / MD_PAGE] + off % MD_PAGE;
 }
 
 void md_buf_write(struct md *md, const struct md_buf *b, uint64_t off,
@@ -113,16 +113,13 @@ void md_buf_read(struct md *md, const struct md_buf *b, uint64_t off,
 	}
 }
 
-void md_watch(struct md *md, struct md_watch *watch, const struct md_buf *buf,
+void md_watch(struct md *md, struct host_watch *watch, const struct md_buf *b,
 	      uint64_t off, uint64_t len)
 {
 	uint64_t room = len;
-	uint8_t *at = buf_at(md, buf, off, &room);
+	uint8_t *at = buf_at(md, b, off, &room);
 
-	*watch = (struct md_watch){
-		.first = at - md->mem, .len = len, .next = md->watches,
-	};
-	md->watches = watch;
+	host_watch(&md->host, watch, at - md->host.ram, len);
 }
 
 uint32_t md_buf_get32(struct md *md, const struct md_buf *b, uint64_t off)

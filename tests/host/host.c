@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory, DMA, interrupts and frames of the fake host, and the engine on it */
-#include "internal.h"
+#include "host.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-
-void md_die(const char *fmt, ...)
+void host_die(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -21,178 +19,202 @@ void md_die(const char *fmt, ...)
 	abort();
 }
 
-uint32_t md_rand(struct md *md)
+/* ---- what the engine calls */
+
+static void meanwhile(struct host *h, enum host_call call)
 {
-	md->rng ^= md->rng << 13;
-	md->rng ^= md->rng >> 17;
-	md->rng ^= md->rng << 5;
-	return md->rng;
+	if (h->meanwhile)
+		h->meanwhile(h, call);
 }
 
-/* ---- host operations */
-
-static bool dma_bad(struct md *md, uint64_t addr, size_t len)
+static void count_watched(struct host *h, uint64_t addr, size_t len, bool write)
 {
-	if (md->dma_hook)
-		md->dma_hook(md);
-	if (md->fail_dma && !--md->fail_dma) {
-		md->fail_dma = md->fail_dma_on;
-		md->dma_failed++;
-		return true;
-	}
-	return addr < MD_PAGE || addr > md->mem_len ||
-	       len > md->mem_len - addr;
-}
-
-static void count_watched(struct md *md, uint64_t addr, size_t len, bool write)
-{
-	for (struct md_watch *w = md->watches; w; w = w->next)
+	for (struct host_watch *w = h->watches; w; w = w->next)
 		if (addr < w->first + w->len && w->first < addr + len)
 			(*(write ? &w->writes : &w->reads))++;
 }
 
-static int op_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-		       size_t len)
+static bool dma_ok(struct host *h, uint64_t addr, size_t len)
 {
-	struct md *md = host;
+	if (h->fail_in && !--h->fail_in) {
+		h->fail_in = h->fail_on;
+		h->failed++;
+		return false;
+	}
+	if (h->bad_last && addr <= h->bad_last && addr + len > h->bad_first)
+		return false;
+	return len && addr >= HOST_PAGE && addr <= h->ram_len &&
+	       len <= h->ram_len - addr;
+}
 
-	(void)gvmi;
-	md->dma_reads++;
-	count_watched(md, addr, len, false);
-	if (dma_bad(md, addr, len))
+static bool access_begins(struct host *h, uint16_t gvmi, uint64_t addr,
+			  size_t len, bool write)
+{
+	if (gvmi != h->gvmi)
+		host_die("the device makes DMA in the name of GVMI %u, not %u",
+			 gvmi, h->gvmi);
+	(*(write ? &h->writes : &h->reads))++;
+	count_watched(h, addr, len, write);
+	meanwhile(h, HOST_DMA);
+	return dma_ok(h, addr, len);
+}
+
+static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
+		    size_t len)
+{
+	struct host *h = host;
+
+	if (!access_begins(h, gvmi, addr, len, false))
 		return -1;
-	memcpy(buf, md->mem + addr, len);
+	memcpy(buf, h->ram + addr, len);
 	return 0;
 }
 
-static int op_dma_write(void *host, uint16_t gvmi, uint64_t addr,
-			const void *buf, size_t len)
+static int dma_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
+		     size_t len)
 {
-	struct md *md = host;
+	struct host *h = host;
 
-	(void)gvmi;
-	md->dma_writes++;
-	count_watched(md, addr, len, true);
-	if (dma_bad(md, addr, len))
+	if (!access_begins(h, gvmi, addr, len, true))
 		return -1;
-	memcpy(md->mem + addr, buf, len);
+	memcpy(h->ram + addr, buf, len);
 	return 0;
 }
 
-static void op_raise_irq(void *host, unsigned int vector)
+static void raise_irq(void *host, unsigned int vector)
 {
-	struct md *md = host;
+	struct host *h = host;
 
-	md->irqs |= 1ull << vector;
+	if (vector >= QHCA_MAX_VECTORS)
+		host_die("the device raises vector %u, at most %u are allowed",
+			 vector, QHCA_MAX_VECTORS - 1);
+	h->irqs[vector]++;
+	meanwhile(h, HOST_IRQ);
 }
 
-static void *op_tx_reserve(void *host, size_t len)
+static void *tx_reserve(void *host, size_t len)
 {
-	struct md *md = host;
+	struct host *h = host;
 
-	if (len > sizeof(md->frame))
-		md_die("frame of %zu bytes", len);
-	if (md->tx_room && !md->tx_room(md->tx_arg))
+	if (len > sizeof(h->frame))
+		host_die("the device asks for room for a frame of %zu bytes, at most %zu are allowed",
+			 len, sizeof(h->frame));
+	meanwhile(h, HOST_TX);
+	h->reserved = 0;
+	if (h->tx_full || (h->tx_room && !h->tx_room(h->tx_arg)))
 		return NULL;
-	/* nothing of an old frame may be sent again */
-	memset(md->frame, 0xee, len);
-	return md->frame;
+	h->reserved = len;
+	/* the device must not send again what an older frame has left here */
+	memset(h->frame, 0xee, len);
+	return h->frame;
 }
 
-static void op_tx_commit(void *host, size_t len)
+static void record(struct host *h, size_t len)
 {
-	struct md *md = host;
-
-	if (md->tx)
-		md->tx(md->tx_arg, md->frame, len);
+	if (!h->sent)
+		h->sent = calloc(HOST_MAX_SENT, sizeof(*h->sent));
+	if (h->num_sent < HOST_MAX_SENT) {
+		h->sent[h->num_sent].len = len;
+		memcpy(h->sent[h->num_sent].data, h->frame, len);
+	}
+	h->num_sent++;
 }
 
-static void op_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		     uint64_t c, uint64_t d)
+static void tx_commit(void *host, size_t len)
 {
-	struct md *md = host;
+	struct host *h = host;
 
-	if (md->trace)
-		md->trace(md, id, a, b, c, d);
+	if (len > h->reserved)
+		host_die("the device sends %zu bytes and has asked for room for %zu",
+			 len, h->reserved);
+	h->reserved = 0;
+	if (h->tx)
+		h->tx(h->tx_arg, h->frame, len);
+	else
+		record(h, len);
+	meanwhile(h, HOST_TX);
+}
+
+static void trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
+		  uint64_t c, uint64_t d)
+{
+	struct host *h = host;
+
+	if (h->trace)
+		h->trace(h, id, a, b, c, d);
+}
+
+/* ---- life */
+
+void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
+{
+	static const struct qhca_host_ops ops = {
+		.dma_read = dma_read, .dma_write = dma_write,
+		.dma_write_release = dma_write, .raise_irq = raise_irq,
+		.tx_reserve = tx_reserve, .tx_commit = tx_commit,
+		.trace = trace,
+	};
+	char err[200];
+
+	memset(h, 0, sizeof(*h));
+	h->gvmi = cfg->gvmi;
+	h->ram_len = ram_len;
+	h->ram = calloc(1, ram_len);
+	h->next = HOST_PAGE;
+	h->hca = qhca_create(cfg, &ops, h, err, sizeof(err));
+	if (!h->hca)
+		host_die("qhca_create() fails: %s", err);
+	qhca_set_link(h->hca, true, h->now);
+}
+
+void host_close(struct host *h)
+{
+	qhca_destroy(h->hca);
+	free(h->sent);
+	free(h->ram);
 }
 
 /* ---- memory */
 
-void *md_own(struct md *md, size_t n, size_t size)
+uint64_t host_alloc(struct host *h, uint64_t len, uint64_t align)
 {
-	void *p = calloc(n ? n : 1, size);
+	uint64_t addr = (h->next + align - 1) & ~(align - 1);
 
-	md->owned = realloc(md->owned,
-			    (md->num_owned + 1) * sizeof(*md->owned));
-	md->owned[md->num_owned++] = p;
-	return p;
-}
-
-uint64_t md_alloc(struct md *md, uint64_t len, uint64_t align)
-{
-	uint64_t addr = (md->brk + align - 1) & ~(align - 1);
-
-	if (addr > md->mem_len || len > md->mem_len - addr)
-		md_die("guest memory of %llu bytes is full",
-		       (unsigned long long)md->mem_len);
-	md->brk = addr + len;
-	memset(md->mem + addr, 0, len);
+	if (addr > h->ram_len || len > h->ram_len - addr)
+		host_die("the host's memory of %llu bytes is full",
+			 (unsigned long long)h->ram_len);
+	h->next = addr + len;
+	memset(h->ram + addr, 0, len);
 	return addr;
 }
 
-void *md_ptr(struct md *md, uint64_t addr)
+void *host_ptr(struct host *h, uint64_t addr)
 {
-	return md->mem + addr;
+	if (addr < HOST_PAGE || addr >= h->ram_len)
+		host_die("the host has no memory at address %#llx",
+			 (unsigned long long)addr);
+	return h->ram + addr;
 }
 
-struct md *md_create(unsigned int number, uint64_t mem_len,
-		     const struct qhca_config *cfg)
+void host_watch(struct host *h, struct host_watch *w, uint64_t addr,
+		uint64_t len)
 {
-	static const struct qhca_host_ops ops = {
-		.dma_read = op_dma_read, .dma_write = op_dma_write,
-		.dma_write_release = op_dma_write,
-		.raise_irq = op_raise_irq,
-		.tx_reserve = op_tx_reserve, .tx_commit = op_tx_commit,
-		.trace = op_trace,
-	};
-	struct md *md = calloc(1, sizeof(*md));
-	struct qhca_config c = *cfg;
-	char err[200];
-
-	md->mem_len = mem_len;
-	md->mem = calloc(1, mem_len);
-	md->rng = 0x9e3779b9u + number;
-	memcpy(md->mac, (uint8_t[]){ 2, 0, 0, 0, 0, number }, 6);
-	memcpy(md->gid, (uint8_t[16]){ [10] = 0xff, [11] = 0xff, [12] = 10,
-				       [15] = number }, 16);
-	memcpy(c.mac, md->mac, 6);
-	md->hca = qhca_create(&c, &ops, md, err, sizeof(err));
-	if (!md->hca)
-		md_die("qhca_create: %s", err);
-	qhca_set_link(md->hca, true, md->now);
-	return md;
+	*w = (struct host_watch){ .first = addr, .len = len, .next = h->watches };
+	h->watches = w;
 }
 
-void md_destroy(struct md *md)
-{
-	qhca_destroy(md->hca);
-	while (md->num_owned)
-		free(md->owned[--md->num_owned]);
-	free(md->owned);
-	free(md->mem);
-	free(md);
-}
+/* ---- time */
 
-void md_settle(struct md *md)
+void host_run(struct host *h)
 {
-	for (int i = 0; i < RUN_LIMIT; i++)
-		if (!qhca_run(md->hca, md->now, 64).more)
+	for (int i = 0; i < HOST_RUN_LIMIT; i++)
+		if (!qhca_run(h->hca, h->now, 64).more)
 			return;
-	md_die("the engine does not come to rest");
+	host_die("the engine does not become idle");
 }
 
-bool md_dead(struct md *md)
+void host_run_at(struct host *h, uint64_t now)
 {
-	return qhca_reg_read(md->hca, QHCA_REG_STATUS, md->now) &
-	       QHCA_STATUS_FATAL;
+	h->now = now;
+	host_run(h);
 }

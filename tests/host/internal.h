@@ -6,8 +6,6 @@
 #include "minidrv.h"
 #include "odp.h"
 
-#define RUN_LIMIT	1000000
-
 uint32_t md_rand(struct md *md);
 /* Ends the program if a command has failed. */
 void md_must(int status, const char *what);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A host for the engine and a very small driver of it: flat memory, registers,
- * commands, doorbells, queues.  It reaches the device as the kernel driver
- * does and in no other way, so the simulator, fuzzers and unit tests share it.
+ * A very small driver on the fake host (host.h): registers, commands, doorbells,
+ * queues.  It reaches the device as the kernel driver does and in no other way, so
+ * the simulator and the fuzz targets share it.
  *
  * Nothing here is careful of the driver's own mistakes: a call that the device
  * refuses when it should not ends the program with a message.
@@ -10,10 +10,10 @@
 #ifndef QHCA_MINIDRV_H
 #define QHCA_MINIDRV_H
 
-#include "qhca.h"
+#include "host.h"
 
 #define MD_MAX_SGE	32
-#define MD_PAGE		4096
+#define MD_PAGE		HOST_PAGE
 
 struct md;
 struct md_odp;
@@ -116,15 +116,10 @@ struct md_init {
 };
 
 struct md {
-	struct qhca_hca *hca;
-	uint64_t now;			/* ns, given to the engine */
-	uint8_t *mem;
-	uint64_t mem_len, brk;
-	uint64_t *free_page;		/* shuffled order for scattered buffers */
+	struct host host;		/* first: md_of() */
 	uint32_t rng;
 	struct md_init init;
 	struct qhca_caps caps;
-	uint64_t cmdq;
 	uint64_t in_mbox, out_mbox;
 	uint32_t next_key, next_qpn, next_cqn, next_srqn;
 	uint64_t pt;			/* bus address of the protection table */
@@ -134,39 +129,15 @@ struct md {
 	uint8_t mac[6], gid[16];
 	uint64_t table[QHCA_NUM_TABLES];
 
-	/* the link: NULL from reserve means full */
-	uint8_t frame[QHCA_MAX_FRAME];
-	bool (*tx_room)(void *arg);	/* NULL: always */
-	void (*tx)(void *arg, const uint8_t *frame, size_t len);
-	void *tx_arg;
-	uint64_t irqs;
-	/* NULL, or receives what the engine traces */
-	void (*trace)(void *md, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		      uint64_t c, uint64_t d);
-
 	void **owned;			/* freed with the host */
 	uint32_t num_owned;
-
-	/* DMA failures on demand, for tests: the n-th access from now fails */
-	uint64_t fail_dma;
-	bool fail_dma_on;	/* ... and all after it */
-	uint64_t dma_failed;
-	uint64_t dma_reads, dma_writes;
-	/* those of certain bytes, counted by md_watch() */
-	struct md_watch *watches;
-	/* NULL, or called before each access: what software does meanwhile */
-	void (*dma_hook)(struct md *md);
-	void *dma_hook_arg;
 };
 
-/* DMA accesses that touch @len bytes of @buf at @off, which lie in one page. */
-struct md_watch {
-	uint64_t first, len;
-	uint64_t reads, writes;
-	struct md_watch *next;
-};
-void md_watch(struct md *md, struct md_watch *watch, const struct md_buf *buf,
-	      uint64_t off, uint64_t len);
+/* The driver of a host that has one. */
+static inline struct md *md_of(struct host *h)
+{
+	return (struct md *)h;
+}
 
 /* @number makes MAC 02:00:00:00:00:@number and GID ::ffff:10.0.0.@number. */
 struct md *md_create(unsigned int number, uint64_t mem_len,
@@ -176,7 +147,10 @@ void md_destroy(struct md *md);
 void md_start(struct md *md, const struct md_init *init);
 
 /* Run the engine until it has nothing to do now. */
-void md_settle(struct md *md);
+static inline void md_settle(struct md *md)
+{
+	host_run(&md->host);
+}
 
 /* Has the HCA died?  Then it answers no command. */
 bool md_dead(struct md *md);
@@ -188,8 +162,19 @@ int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 
 /* Zeroed memory of the program, not the device's, that lives as long as @md. */
 void *md_own(struct md *md, size_t n, size_t size);
-uint64_t md_alloc(struct md *md, uint64_t len, uint64_t align);
-void *md_ptr(struct md *md, uint64_t addr);
+static inline uint64_t md_alloc(struct md *md, uint64_t len, uint64_t align)
+{
+	return host_alloc(&md->host, len, align);
+}
+
+static inline void *md_ptr(struct md *md, uint64_t addr)
+{
+	return host_ptr(&md->host, addr);
+}
+
+/* Counts the accesses to @len bytes of @b at @off, which lie in one page. */
+void md_watch(struct md *md, struct host_watch *watch, const struct md_buf *b,
+	      uint64_t off, uint64_t len);
 void md_buf_alloc(struct md *md, struct md_buf *b, uint64_t len);
 void md_buf_write(struct md *md, const struct md_buf *b, uint64_t off,
 		  const void *data, uint64_t len);
@@ -268,7 +253,5 @@ void md_av_net(const struct md *md, struct qhca_av *av, unsigned int number,
 /* Address vector to host @number over IPv4 (@v6: link-local IPv6). */
 void md_av(const struct md *md, struct qhca_av *av, unsigned int number,
 	   bool v6);
-
-void md_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif /* QHCA_MINIDRV_H */

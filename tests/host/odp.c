@@ -107,7 +107,7 @@ struct md_odp *md_odp_reg(struct md *md, struct md_frames *frames, uint32_t pd,
 		.access = access,
 	};
 	if (frames->num_odp == MD_MAX_ODP)
-		md_die("too many regions on demand");
+		host_die("too many regions on demand");
 	frames->odp[frames->num_odp++] = odp;
 	odp->leaf = md_own(md, pages, 8);
 	odp->up = md_own(md, pages, 8);
@@ -192,7 +192,7 @@ void md_odp_unmap(struct md_odp *odp, uint32_t page, uint32_t num)
 	put_le64(&range.length, end - first);
 	if (md_cmd(odp->md, QHCA_CMD_INVALIDATE_RANGE, odp->mr.key >> 8, 0,
 		   &range, sizeof(range), NULL, 0, NULL))
-		md_die("INVALIDATE_RANGE refused");
+		host_die("INVALIDATE_RANGE refused");
 	odp->taken++;
 }
 

@@ -89,8 +89,8 @@ void md_post_send(struct md *md, struct md_qp *qp, const struct md_wr *wr)
 void md_ring(struct md *md, struct md_qp *qp)
 {
 	if (!md_buf_get32(md, &qp->buf, qp->rec_offset + 64))
-		qhca_doorbell(md->hca, qp->init.db_page, QHCA_DB_SQ,
-			      (uint64_t)qp->sq_pi << 32 | qp->qpn, md->now);
+		qhca_doorbell(md->host.hca, qp->init.db_page, QHCA_DB_SQ,
+			      (uint64_t)qp->sq_pi << 32 | qp->qpn, md->host.now);
 }
 
 void md_post_recv(struct md *md, struct md_qp *qp, uint64_t wr_id,

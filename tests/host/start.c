@@ -1,16 +1,110 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* From reset to a device that can have queues */
+/* The small driver: its host, its commands, and its start */
 #include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "bytes.h"
 
+/* ---- the host itself */
+
+struct md *md_create(unsigned int number, uint64_t mem_len,
+		     const struct qhca_config *cfg)
+{
+	struct md *md = calloc(1, sizeof(*md));
+	struct qhca_config c = *cfg;
+
+	md->rng = 0x9e3779b9u + number;
+	memcpy(md->mac, (uint8_t[]){ 2, 0, 0, 0, 0, number }, 6);
+	memcpy(md->gid, (uint8_t[16]){ [10] = 0xff, [11] = 0xff, [12] = 10,
+				       [15] = number }, 16);
+	memcpy(c.mac, md->mac, 6);
+	host_open(&md->host, mem_len, &c);
+	return md;
+}
+
+void md_destroy(struct md *md)
+{
+	host_close(&md->host);
+	while (md->num_owned)
+		free(md->owned[--md->num_owned]);
+	free(md->owned);
+	free(md);
+}
+
+void *md_own(struct md *md, size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size);
+
+	md->owned = realloc(md->owned,
+			    (md->num_owned + 1) * sizeof(*md->owned));
+	md->owned[md->num_owned++] = p;
+	return p;
+}
+
+uint32_t md_rand(struct md *md)
+{
+	md->rng ^= md->rng << 13;
+	md->rng ^= md->rng >> 17;
+	md->rng ^= md->rng << 5;
+	return md->rng;
+}
+
+bool md_dead(struct md *md)
+{
+	return qhca_reg_read(md->host.hca, QHCA_REG_STATUS, md->host.now) &
+	       QHCA_STATUS_FATAL;
+}
+
+/* ---- commands */
+
+int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
+	   const void *in, uint32_t in_len, void *out, uint32_t out_len,
+	   uint64_t *out_param)
+{
+	struct qhca_cmd_slot slot = { 0 }, *done;
+
+	put_le16(&slot.opcode, opcode);
+	put_le32(&slot.index, index);
+	put_le32(&slot.param, param);
+	if (in) {
+		memcpy(md_ptr(md, md->in_mbox), in, in_len);
+		put_le64(&slot.in_addr, md->in_mbox);
+		put_le32(&slot.in_len, in_len);
+	}
+	if (out) {
+		put_le64(&slot.out_addr, md->out_mbox);
+		put_le32(&slot.out_len, out_len);
+	}
+	done = host_cmd_begin(&md->host, &slot, 0);
+	/* other work goes on meanwhile, and need not end before the command */
+	for (int i = 0; get_le32(&done->status) & QHCA_CMD_OWN; i++) {
+		if (i == HOST_RUN_LIMIT)
+			host_die("the device does not answer command %#x",
+				 opcode);
+		qhca_run(md->host.hca, md->host.now, 4);
+	}
+	if (out)
+		memcpy(out, md_ptr(md, md->out_mbox), out_len);
+	if (out_param)
+		*out_param = get_le64(&done->out_param);
+	return get_le32(&done->status) & QHCA_CMD_STATUS;
+}
+
+void md_must(int status, const char *what)
+{
+	if (status)
+		host_die("%s: command status %d", what, status);
+}
+
+/* ---- from reset to queues */
+
 static void init_hca(struct md *md)
 {
-	static const uint8_t entry[] = { 6, 10, 7, 7, 7 };
 	uint8_t log[] = { md->init.log_pt, md->init.log_qp, md->init.log_cq,
 			  md->init.log_srq, 4 };
 	struct qhca_init_hca in = { 0 };
-	uint64_t chunk[QHCA_MAX_CHUNKS];
 
 	for (int t = 0; t < QHCA_NUM_TABLES; t++) {
 		in.table[t].log_entries = log[t];
@@ -21,18 +115,9 @@ static void init_hca(struct md *md)
 		put_le16(&in.cache[c].blocks, md->init.cache[c].blocks);
 	}
 	put_le32(&in.flags, md->init.flags);
-	md_must(md_cmd(md, QHCA_CMD_INIT_HCA, 0, 0, &in, sizeof(in), NULL, 0,
-		    NULL), "INIT_HCA");
-	for (int t = 0; t < QHCA_NUM_TABLES; t++) {
-		uint32_t bytes = 1u << (log[t] + entry[t]);
-		uint32_t n = (bytes + 0xffff) >> 16;
-
-		md->table[t] = md_alloc(md, (uint64_t)n << 16, MD_PAGE);
-		for (uint32_t i = 0; i < n; i++)
-			put_le64(&chunk[i], md->table[t] + ((uint64_t)i << 16));
-		md_must(md_cmd(md, QHCA_CMD_MAP_CHUNKS, 0, t | n << 8, chunk,
-			    8 * n, NULL, 0, NULL), "MAP_CHUNKS");
-	}
+	md_must(host_init_hca(&md->host, &in), "INIT_HCA");
+	for (int t = 0; t < QHCA_NUM_TABLES; t++)
+		md->table[t] = host_map_table(&md->host, (enum qhca_table)t);
 	md->pt = md->table[QHCA_TABLE_PT];
 }
 
@@ -83,19 +168,13 @@ void md_start(struct md *md, const struct md_init *init)
 	md->next_key = QHCA_FIRST_KEY_INDEX;
 	md->next_qpn = 2;
 	md->next_cqn = md->next_srqn = md->cq_eqn = 0;
-	md->brk = MD_PAGE;
+	md->host.next = HOST_PAGE;
 
-	qhca_reg_write(md->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, md->now);
-	md->cmdq = md_alloc(md, MD_PAGE, MD_PAGE);
+	qhca_reg_write(md->host.hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+		       md->host.now);
+	host_enable_slots(&md->host, 0);
 	md->in_mbox = md_alloc(md, MD_PAGE, MD_PAGE);
 	md->out_mbox = md_alloc(md, MD_PAGE, MD_PAGE);
-	qhca_reg_write(md->hca, QHCA_REG_CMDQ_LOG_SLOTS, 0, md->now);
-	qhca_reg_write(md->hca, QHCA_REG_CMDQ_BASE_LO, md->cmdq, md->now);
-	qhca_reg_write(md->hca, QHCA_REG_CMDQ_BASE_HI, md->cmdq >> 32, md->now);
-	qhca_reg_write(md->hca, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE, md->now);
-	if (!(qhca_reg_read(md->hca, QHCA_REG_STATUS, md->now) &
-	      QHCA_STATUS_ENABLED))
-		md_die("the command queue does not come up");
 	md_must(md_cmd(md, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &md->caps,
 		    sizeof(md->caps), NULL), "QUERY_CAPS");
 	init_hca(md);

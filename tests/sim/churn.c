@@ -24,14 +24,14 @@
 
 struct churn {
 	struct world w;
-	struct host host[2];
+	struct node host[2];
 	struct conn conn[NUM_CONNS];
 	char error[300];
 };
 
 /* ---- books */
 
-struct req *req_new(struct host *h, struct conn *c, bool recv, uint8_t opcode,
+struct req *req_new(struct node *h, struct conn *c, bool recv, uint8_t opcode,
 		    uint64_t *wr_id)
 {
 	uint32_t i;
@@ -39,7 +39,7 @@ struct req *req_new(struct host *h, struct conn *c, bool recv, uint8_t opcode,
 	for (i = 0; i < MAX_REQS && h->req[i].busy; i++)
 		;
 	if (i == MAX_REQS)
-		md_die("too many requests");
+		host_die("too many requests");
 	h->req[i] = (struct req){ .busy = true, .recv = recv, .conn = c,
 				  .opcode = opcode };
 	if (recv)
@@ -55,7 +55,7 @@ bool conn_room(struct conn *c, unsigned int host)
 	return c->out[host] < MAX_OUT && c->recv_out[host] < MAX_OUT;
 }
 
-struct use use_of(struct host *h, struct conn *c, struct obj *o, uint64_t off,
+struct use use_of(struct node *h, struct conn *c, struct obj *o, uint64_t off,
 		  uint64_t len, uint32_t right, bool local)
 {
 	bool window = o->type == QHCA_PTE_MW1 || o->type == QHCA_PTE_MW2B;
@@ -84,7 +84,7 @@ static void taint_by(struct req *r)
 		r->conn->tainted = true;
 }
 
-void req_post(struct host *h, struct req *r, struct md_wr *wr)
+void req_post(struct node *h, struct req *r, struct md_wr *wr)
 {
 	struct md_qp *qp = &r->conn->qp[h->number];
 
@@ -107,7 +107,7 @@ static struct use stray(void)
 }
 
 /* A key that is never right, or no longer. */
-static void choose_stray(struct host *h, struct conn *c, struct choice *to)
+static void choose_stray(struct node *h, struct conn *c, struct choice *to)
 {
 	struct obj *o = &h->obj[world_pick(h->w, NUM_OBJS)];
 	const uint32_t key[STRAY_KEYS] = {
@@ -123,7 +123,7 @@ static void choose_stray(struct host *h, struct conn *c, struct choice *to)
 }
 
 /* At most @len bytes of a key of @h; a usable one mostly. */
-static void choose(struct host *h, struct conn *c, uint32_t len, uint32_t right,
+static void choose(struct node *h, struct conn *c, uint32_t len, uint32_t right,
 		   bool local, struct choice *to)
 {
 	bool bad = world_chance(h->w, 40000);
@@ -165,7 +165,7 @@ static void level(struct choice *a, struct choice *b)
 
 /* ---- posting */
 
-struct req *recv_post(struct host *h, struct conn *c, struct obj *o)
+struct req *recv_post(struct node *h, struct conn *c, struct obj *o)
 {
 	uint64_t wr_id;
 	struct req *r = req_new(h, c, true, 0, &wr_id);
@@ -175,7 +175,7 @@ struct req *recv_post(struct host *h, struct conn *c, struct obj *o)
 	return r;
 }
 
-static void post_send(struct host *h, struct conn *c, uint32_t len)
+static void post_send(struct node *h, struct conn *c, uint32_t len)
 {
 	struct md_wr wr = { .opcode = QHCA_WQE_SEND, .num_sge = 1,
 			    .flags = QHCA_WQE_F_SIGNALED };
@@ -197,7 +197,7 @@ static void post_send(struct host *h, struct conn *c, uint32_t len)
 	req_post(h, r, &wr);
 }
 
-static void post_request(struct host *h, struct conn *c)
+static void post_request(struct node *h, struct conn *c)
 {
 	static const struct {
 		uint8_t opcode;
@@ -245,7 +245,7 @@ static void post_request(struct host *h, struct conn *c)
 
 /* ---- completions */
 
-static bool bad_status(struct host *h, const struct req *r, uint8_t status)
+static bool bad_status(struct node *h, const struct req *r, uint8_t status)
 {
 	return churn_fail(h, "host %u connection %u: %s (opcode %u) ends with status %u, keys %u and %u%s",
 			  h->number, r->conn->number,
@@ -254,7 +254,7 @@ static bool bad_status(struct host *h, const struct req *r, uint8_t status)
 			  r->conn->tainted ? ", tainted" : "");
 }
 
-static bool status_right(struct host *h, const struct req *r, uint8_t status)
+static bool status_right(struct node *h, const struct req *r, uint8_t status)
 {
 	enum expect local = outcome(&r->use[0]), remote = outcome(&r->use[1]);
 
@@ -285,7 +285,7 @@ static bool status_right(struct host *h, const struct req *r, uint8_t status)
 
 static bool poll_host(struct churn *c, unsigned int number, uint32_t max)
 {
-	struct host *h = &c->host[number];
+	struct node *h = &c->host[number];
 	struct qhca_cqe cqe;
 
 	while (max-- && md_poll(&h->cq, &cqe)) {
@@ -360,7 +360,7 @@ static void open_conn(struct churn *c, unsigned int number)
 		};
 
 		if (md_qp_create(c->host[i].md, &n->qp[i], &init))
-			md_die("CREATE_QP refused");
+			host_die("CREATE_QP refused");
 	}
 	for (unsigned int i = 0; i < 2; i++) {
 		n->attr[i] = (struct md_conn){
@@ -379,7 +379,7 @@ static void open_conn(struct churn *c, unsigned int number)
 static void setup(struct churn *c)
 {
 	for (unsigned int i = 0; i < 2; i++) {
-		struct host *h = &c->host[i];
+		struct node *h = &c->host[i];
 		struct md_init init = { 0 };
 
 		seeds_init(&c->w, &init);
@@ -457,7 +457,7 @@ static bool mend(struct churn *c)
 
 static bool act(struct churn *c)
 {
-	struct host *h = &c->host[world_pick(&c->w, 2)];
+	struct node *h = &c->host[world_pick(&c->w, 2)];
 	struct conn *n = &c->conn[1 + world_pick(&c->w, NUM_CONNS - 1)];
 
 	if (world_chance(&c->w, 450000))

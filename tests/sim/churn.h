@@ -74,10 +74,10 @@ struct req {
 	struct obj *obj;		/* made or ended by it */
 };
 
-struct host {
+struct node {
 	struct world *w;
 	struct md *md;
-	struct host *peer;
+	struct node *peer;
 	unsigned int number;
 	struct md_cq cq;
 	struct md_mr arena;		/* all slabs, for windows */
@@ -103,34 +103,34 @@ struct churn_counts {
 };
 extern struct churn_counts churn_counts;
 
-bool churn_fail(struct host *h, const char *fmt, ...)
+bool churn_fail(struct node *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- keys, in churn_keys.c */
 
-void keys_setup(struct host *h);
+void keys_setup(struct node *h);
 /* Secrets untouched, and nowhere else. */
-bool keys_check(struct host *h);
+bool keys_check(struct node *h);
 /* Someone may do now what he could not, or the reverse. */
-void obj_changed(struct host *h, struct obj *o);
+void obj_changed(struct node *h, struct obj *o);
 /* What came of the work request that made or ended @o. */
-void obj_settled(struct host *h, struct obj *o, bool done);
+void obj_settled(struct node *h, struct obj *o, bool done);
 /* Words that are no secrets. */
-uint64_t live_word(struct host *h);
+uint64_t live_word(struct node *h);
 /* Find what to do to a random key of @h, and do or post it. */
-void keys_churn(struct host *h, struct host *peer, struct conn *conns);
+void keys_churn(struct node *h, struct node *peer, struct conn *conns);
 
 /* ---- traffic, in churn.c */
 
 /* A request in the books of @h. */
-struct req *req_new(struct host *h, struct conn *c, bool recv, uint8_t opcode,
+struct req *req_new(struct node *h, struct conn *c, bool recv, uint8_t opcode,
 		    uint64_t *wr_id);
 /* There is room for a request and its receive. */
 bool conn_room(struct conn *c, unsigned int host);
-void req_post(struct host *h, struct req *r, struct md_wr *wr);
+void req_post(struct node *h, struct req *r, struct md_wr *wr);
 /* A receive into @o, or into nothing, for the peer's next SEND. */
-struct req *recv_post(struct host *h, struct conn *c, struct obj *o);
-struct use use_of(struct host *h, struct conn *c, struct obj *o, uint64_t off,
+struct req *recv_post(struct node *h, struct conn *c, struct obj *o);
+struct use use_of(struct node *h, struct conn *c, struct obj *o, uint64_t off,
 		  uint64_t len, uint32_t right, bool local);
 
 #endif /* QHCA_CHURN_H */

@@ -13,7 +13,7 @@
 
 struct churn_counts churn_counts;
 
-bool churn_fail(struct host *h, const char *fmt, ...)
+bool churn_fail(struct node *h, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -26,7 +26,7 @@ bool churn_fail(struct host *h, const char *fmt, ...)
 
 /* ---- slabs */
 
-static uint8_t *word_at(struct host *h, const struct slab *s, uint32_t i)
+static uint8_t *word_at(struct node *h, const struct slab *s, uint32_t i)
 {
 	uint32_t off = SLAB_FIRST + 8 * i;
 
@@ -39,12 +39,12 @@ static uint64_t secret(const struct slab *s, uint32_t slab, uint32_t i)
 	       (i & 0xff);
 }
 
-uint64_t live_word(struct host *h)
+uint64_t live_word(struct node *h)
 {
 	return LIVE_TAG << 48 | world_rand(h->w);
 }
 
-static void slab_fill(struct host *h, int n, bool live)
+static void slab_fill(struct node *h, int n, bool live)
 {
 	struct slab *s = &h->slab[n];
 	uint64_t word = live_word(h);
@@ -54,7 +54,7 @@ static void slab_fill(struct host *h, int n, bool live)
 		put_le64(word_at(h, s, i), live ? word + i : secret(s, n, i));
 }
 
-static int slab_take(struct host *h, struct obj *o)
+static int slab_take(struct node *h, struct obj *o)
 {
 	uint32_t n = world_pick(h->w, NUM_SLABS);
 
@@ -66,7 +66,7 @@ static int slab_take(struct host *h, struct obj *o)
 }
 
 /* No key reaches it any more. */
-static void slab_free(struct host *h, int n)
+static void slab_free(struct node *h, int n)
 {
 	if (n < 0)
 		return;
@@ -74,7 +74,7 @@ static void slab_free(struct host *h, int n)
 	slab_fill(h, n, false);
 }
 
-bool keys_check(struct host *h)
+bool keys_check(struct node *h)
 {
 	for (uint32_t n = 0; n < NUM_SLABS; n++) {
 		struct slab *s = &h->slab[n];
@@ -97,7 +97,7 @@ bool keys_check(struct host *h)
 
 /* ---- objects */
 
-static void taint_users(struct host *h, const struct obj *o)
+static void taint_users(struct node *h, const struct obj *o)
 {
 	for (uint32_t i = 0; i < MAX_REQS; i++) {
 		struct req *r = &h->req[i];
@@ -107,14 +107,14 @@ static void taint_users(struct host *h, const struct obj *o)
 	}
 }
 
-void obj_changed(struct host *h, struct obj *o)
+void obj_changed(struct node *h, struct obj *o)
 {
 	o->changes++;
 	taint_users(h, o);
 	taint_users(h->peer, o);
 }
 
-static struct qhca_pte *pte_of(struct host *h, const struct obj *o)
+static struct qhca_pte *pte_of(struct node *h, const struct obj *o)
 {
 	return md_ptr(h->md, h->md->pt + 64ull * o->index);
 }
@@ -125,7 +125,7 @@ static uint32_t next_octet(const struct obj *o)
 }
 
 /* The node of @o leads to the pages of slab @n. */
-static void fill_node(struct host *h, const struct obj *o, int n)
+static void fill_node(struct node *h, const struct obj *o, int n)
 {
 	for (int i = 0; i < 2; i++)
 		put_le64(md_ptr(h->md, o->node + 8 * i),
@@ -133,7 +133,7 @@ static void fill_node(struct host *h, const struct obj *o, int n)
 			 QHCA_ATE_WRITE | QHCA_ATE_LEAF);
 }
 
-static void place(struct host *h, struct obj *o)
+static void place(struct node *h, struct obj *o)
 {
 	o->slab_off = 8 * world_pick(h->w, SLAB_LEN / 8 - 8);
 	o->len = 64 + 8 * world_pick(h->w, (SLAB_LEN - o->slab_off) / 8 - 7);
@@ -150,7 +150,7 @@ static void place(struct host *h, struct obj *o)
 }
 
 /* A region's entry; ctrl last, as a driver does. */
-static void write_region(struct host *h, struct obj *o)
+static void write_region(struct node *h, struct obj *o)
 {
 	struct qhca_pte pte = { 0 };
 
@@ -168,7 +168,7 @@ static void write_region(struct host *h, struct obj *o)
 }
 
 /* An entry for work requests to make something of. */
-static void write_blank(struct host *h, struct obj *o)
+static void write_blank(struct node *h, struct obj *o)
 {
 	struct qhca_pte pte = { 0 };
 	uint32_t ctrl = QHCA_PTE_INVALIDATED | QHCA_PTE_REMOTE_INV |
@@ -186,7 +186,7 @@ static void write_blank(struct host *h, struct obj *o)
 	o->blank = true;
 }
 
-static void is_dead(struct host *h, struct obj *o)
+static void is_dead(struct node *h, struct obj *o)
 {
 	o->state = DEAD;
 	obj_changed(h, o);
@@ -198,7 +198,7 @@ static void is_dead(struct host *h, struct obj *o)
 /* ---- by work requests */
 
 /* The request that changes @o is under way. */
-static struct req *post_change(struct host *h, struct obj *o, struct conn *c,
+static struct req *post_change(struct node *h, struct obj *o, struct conn *c,
 			       enum obj_state state, uint8_t opcode,
 			       struct md_wr *wr)
 {
@@ -215,7 +215,7 @@ static struct req *post_change(struct host *h, struct obj *o, struct conn *c,
 }
 
 /* Windows and fast registrations; a bound type 1 window moves. */
-static void post_birth(struct host *h, struct obj *o, struct conn *c)
+static void post_birth(struct node *h, struct obj *o, struct conn *c)
 {
 	struct qhca_wqe_bind bind = { 0 };
 	struct qhca_wqe_reg reg = { .page_shift = 12 };
@@ -260,7 +260,7 @@ static void post_birth(struct host *h, struct obj *o, struct conn *c)
 	post_change(h, o, c, BORN_SOON, QHCA_WQE_BIND_MW, &wr);
 }
 
-static void post_unbind(struct host *h, struct obj *o, struct conn *c)
+static void post_unbind(struct node *h, struct obj *o, struct conn *c)
 {
 	struct qhca_wqe_bind bind = { 0 };
 	struct md_wr wr = { .bind = &bind };
@@ -272,7 +272,7 @@ static void post_unbind(struct host *h, struct obj *o, struct conn *c)
 	post_change(h, o, c, DEAD_SOON, QHCA_WQE_BIND_MW, &wr);
 }
 
-static void post_local_inv(struct host *h, struct obj *o, struct conn *c)
+static void post_local_inv(struct node *h, struct obj *o, struct conn *c)
 {
 	struct md_wr wr = { .imm = o->key };
 
@@ -281,7 +281,7 @@ static void post_local_inv(struct host *h, struct obj *o, struct conn *c)
 }
 
 /* The peer ends the key; we know when its message has come. */
-static void post_send_inv(struct host *h, struct host *peer, struct obj *o,
+static void post_send_inv(struct node *h, struct node *peer, struct obj *o,
 			  struct conn *c)
 {
 	struct md_wr wr = { .opcode = QHCA_WQE_SEND_INV,
@@ -299,7 +299,7 @@ static void post_send_inv(struct host *h, struct host *peer, struct obj *o,
 
 /* ---- by commands */
 
-static void command(struct host *h, uint16_t opcode, uint32_t index,
+static void command(struct node *h, uint16_t opcode, uint32_t index,
 		    uint32_t param, const void *in, uint32_t in_len)
 {
 	int status = md_cmd(h->md, opcode, index, param, in, in_len, NULL, 0,
@@ -310,12 +310,12 @@ static void command(struct host *h, uint16_t opcode, uint32_t index,
 			   h->number, opcode, status);
 }
 
-static void invalidate(struct host *h, const struct obj *o, uint32_t what)
+static void invalidate(struct node *h, const struct obj *o, uint32_t what)
 {
 	command(h, QHCA_CMD_INVALIDATE_KEY, o->index, what, NULL, 0);
 }
 
-static void clear_ctrl(struct host *h, struct obj *o)
+static void clear_ctrl(struct node *h, struct obj *o)
 {
 	struct qhca_pte *pte = pte_of(h, o);
 
@@ -325,14 +325,14 @@ static void clear_ctrl(struct host *h, struct obj *o)
 }
 
 /* Deregistration of whatever it is. */
-static void dereg(struct host *h, struct obj *o)
+static void dereg(struct node *h, struct obj *o)
 {
 	clear_ctrl(h, o);
 	invalidate(h, o, QHCA_INVAL_PT | QHCA_INVAL_AT);
 	is_dead(h, o);
 }
 
-static void dereg_all(struct host *h)
+static void dereg_all(struct node *h)
 {
 	for (uint32_t i = 0; i < NUM_OBJS; i++)
 		clear_ctrl(h, &h->obj[i]);
@@ -344,7 +344,7 @@ static void dereg_all(struct host *h)
 }
 
 /* The table loses the chunk that the keys are in, and gets it back empty. */
-static void table_goes(struct host *h)
+static void table_goes(struct node *h)
 {
 	uint64_t chunk, at = h->md->pt + 64ull * CHUNK_ENTRIES * TABLE_CHUNK;
 
@@ -363,7 +363,7 @@ static void table_goes(struct host *h)
 }
 
 /* Other memory, rights or PD under the same key. */
-static void rereg(struct host *h, struct obj *o)
+static void rereg(struct node *h, struct obj *o)
 {
 	uint64_t start = o->start, len = o->len;
 	uint32_t access = o->access, off = o->slab_off;
@@ -391,7 +391,7 @@ static void rereg(struct host *h, struct obj *o)
 }
 
 /* The region's pages go elsewhere, as they do when memory is migrated. */
-static void move_pages(struct host *h, struct obj *o)
+static void move_pages(struct node *h, struct obj *o)
 {
 	struct qhca_range range = { 0 };
 	int old = o->slab;
@@ -409,14 +409,14 @@ static void move_pages(struct host *h, struct obj *o)
 }
 
 /* A request that was flushed may have taken effect: make an end of it. */
-static void flushed(struct host *h, struct obj *o)
+static void flushed(struct node *h, struct obj *o)
 {
 	dereg(h, o);
 	slab_free(h, o->next_slab);
 	o->next_slab = -1;
 }
 
-static void born(struct host *h, struct obj *o)
+static void born(struct node *h, struct obj *o)
 {
 	int old = o->slab;
 
@@ -430,7 +430,7 @@ static void born(struct host *h, struct obj *o)
 	churn_counts.deaths += old >= 0;
 }
 
-void obj_settled(struct host *h, struct obj *o, bool done)
+void obj_settled(struct node *h, struct obj *o, bool done)
 {
 	h->pending--;
 	obj_changed(h, o);
@@ -448,7 +448,7 @@ void obj_settled(struct host *h, struct obj *o, bool done)
 
 /* ---- what happens */
 
-static void make(struct host *h, struct obj *o, struct conn *conns)
+static void make(struct node *h, struct obj *o, struct conn *conns)
 {
 	struct conn *c = &conns[0];
 
@@ -468,7 +468,7 @@ static void make(struct host *h, struct obj *o, struct conn *conns)
 		post_birth(h, o, c);
 }
 
-static void change_region(struct host *h, struct obj *o)
+static void change_region(struct node *h, struct obj *o)
 {
 	switch (world_pick(h->w, 4)) {
 	case 0:
@@ -483,7 +483,7 @@ static void change_region(struct host *h, struct obj *o)
 	}
 }
 
-static void change_key(struct host *h, struct host *peer, struct obj *o,
+static void change_key(struct node *h, struct node *peer, struct obj *o,
 		       struct conn *conns)
 {
 	struct conn *c = o->conn ? o->conn : &conns[0];
@@ -501,7 +501,7 @@ static void change_key(struct host *h, struct host *peer, struct obj *o,
 		post_send_inv(h, peer, o, c);
 }
 
-void keys_churn(struct host *h, struct host *peer, struct conn *conns)
+void keys_churn(struct node *h, struct node *peer, struct conn *conns)
 {
 	struct obj *o = &h->obj[world_pick(h->w, NUM_OBJS)];
 
@@ -519,7 +519,7 @@ void keys_churn(struct host *h, struct host *peer, struct conn *conns)
 		change_key(h, peer, o, conns);
 }
 
-void keys_setup(struct host *h)
+void keys_setup(struct node *h)
 {
 	static const uint8_t type[NUM_OBJS] = {
 		QHCA_PTE_MR, QHCA_PTE_MR, QHCA_PTE_MR, QHCA_PTE_MR,

@@ -47,7 +47,7 @@ struct op {
 	bool signaled;
 };
 
-struct ring {				/* claimed bytes of a region */
+struct claims {				/* claimed bytes of a region */
 	uint32_t head, tail, base, size;
 };
 
@@ -59,7 +59,7 @@ struct side {
 	struct md_cq *scq, *rcq;
 	struct md_mr src, dst, recv;
 	uint8_t *src_model, *dst_model;
-	struct ring src_ring, dst_ring;
+	struct claims src_ring, dst_ring;
 	struct op op[MAX_OPS];
 	uint32_t posted, completed, total;
 	uint32_t expected;		/* op of the peer the next receive is for */
@@ -139,7 +139,7 @@ static inline struct md_srq *srq_of(struct side *s, uint32_t slot)
 }
 
 /* The oldest claimed slice of a region, of so many bytes, is free again. */
-static inline void release(struct ring *r, uint32_t taken)
+static inline void release(struct claims *r, uint32_t taken)
 {
 	r->tail += taken;
 }

@@ -4,7 +4,7 @@
 /* ---- slices */
 
 /* false: no room now. */
-static bool claim(struct ring *r, uint32_t len, uint32_t align, uint32_t *off,
+static bool claim(struct claims *r, uint32_t len, uint32_t align, uint32_t *off,
 		  uint32_t *taken)
 {
 	uint32_t pos = r->head % r->size, skip;
@@ -112,7 +112,7 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 {
 	struct world *w = l->w;
 	struct side *p = s->peer;
-	struct ring src = s->src_ring;
+	struct claims src = s->src_ring;
 
 	memset(op, 0, sizeof(*op));
 	op->opcode = random_opcode(l, s);

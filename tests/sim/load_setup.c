@@ -34,12 +34,12 @@ static void init_xrc(struct load *l, struct side *s, unsigned int host,
 	};
 
 	if (md_qp_create(s->md, &s->tgt, &init))
-		md_die("CREATE_QP of an XRC target refused");
+		host_die("CREATE_QP of an XRC target refused");
 	for (int i = 0; i < XRC_SRQS; i++)
 		if (md_xsrq_create(s->md, &s->xsrq[i], pd, SRQ_LOG_DEPTH,
 				   5 + world_pick(w, 6), init.xrcd,
 				   &l->cq[host]))
-			md_die("CREATE_SRQ for XRC refused");
+			host_die("CREATE_SRQ for XRC refused");
 }
 
 static void init_side(struct load *l, struct side *s, unsigned int host,
@@ -75,7 +75,7 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	if (type == QHCA_QPT_XRC_INI)
 		init_xrc(l, s, host, pd, &init);
 	if (md_qp_create(md, &s->qp, &init))
-		md_die("CREATE_QP refused");
+		host_die("CREATE_QP refused");
 	init_region(l, md, &s->src, &s->src_model, pd, REGION,
 		    QHCA_ACCESS_LOCAL_WRITE);
 	init_region(l, md, &s->dst, &s->dst_model, pd,
@@ -87,8 +87,8 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	init_region(l, md, &s->recv, &unused, pd, base,
 		    QHCA_ACCESS_LOCAL_WRITE);
 	free(unused);
-	s->src_ring = (struct ring){ .size = REGION };
-	s->dst_ring = (struct ring){ .base = ATOMIC_AREA,
+	s->src_ring = (struct claims){ .size = REGION };
+	s->dst_ring = (struct claims){ .base = ATOMIC_AREA,
 		.size = (type == QHCA_QPT_UC ? 8 * REGION : REGION) -
 			ATOMIC_AREA };
 }

@@ -61,7 +61,7 @@ static void make_qp(struct end *e, const struct pair_options *o,
 		qi.pd = is_b ? PAIR_PD + 9 : PAIR_PD;	/* the SRQ's counts */
 	}
 	if (md_qp_create(e->md, &e->qp, &qi))
-		md_die("CREATE_QP");
+		host_die("CREATE_QP");
 }
 
 static void open_end(struct pair *p, struct end *e, unsigned int host,
@@ -79,7 +79,7 @@ static void open_end(struct pair *p, struct end *e, unsigned int host,
 		md_srq_create(e->md, &e->srq, PAIR_PD, 4, 6, 0);
 	if (o->xrc && md_xsrq_create(e->md, &e->srq, PAIR_PD, 4, 6, PAIR_XRCD,
 				     &e->rcq))
-		md_die("CREATE_SRQ for XRC");
+		host_die("CREATE_SRQ for XRC");
 	make_qp(e, o, &e->srq, e == &p->b);
 	e->conn = (struct md_conn){
 		.sq_psn = 0xfffffa, .rq_psn = 0xfffffa, .mtu = QHCA_MTU_1024,

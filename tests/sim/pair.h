@@ -108,7 +108,7 @@ int state_of(struct end *e);
 
 static inline uint64_t count_of(const struct end *e, enum qhca_counter id)
 {
-	return qhca_counter(e->md->hca, id);
+	return qhca_counter(e->md->host.hca, id);
 }
 
 /* ---- life */

@@ -17,7 +17,7 @@ static void set_cost(struct end *e, const struct qhca_fetch_cost *cost)
 {
 	char err[100];
 
-	CHECK(qhca_fetch_cost_set(e->md->hca, cost, err, sizeof(err)));
+	CHECK(qhca_fetch_cost_set(e->md->host.hca, cost, err, sizeof(err)));
 }
 
 /* What the misses so far would cost. */
@@ -32,8 +32,8 @@ static uint64_t price(struct end *e)
 
 static bool is_paid(const struct pair *p)
 {
-	return !hca_stalled(&p->a.md->hca->hca) &&
-	       !hca_stalled(&p->b.md->hca->hca);
+	return !hca_stalled(&p->a.md->host.hca->hca) &&
+	       !hca_stalled(&p->b.md->host.hca->hca);
 }
 
 /* WRITEs from a to b, one after the other; the time they took to be paid for. */
@@ -127,7 +127,7 @@ static void warm_is_free(struct pair *p)
 /* A stalled device takes commands; posts and timers wait for its end. */
 static void only_the_transport_waits(struct pair *p)
 {
-	struct qhca_hca *hca = p->a.md->hca;
+	struct qhca_hca *hca = p->a.md->host.hca;
 	uint64_t end, packets;
 
 	connect_pair(p);
@@ -165,9 +165,9 @@ static void reset_in_a_stall(struct pair *p)
 	static const struct pair_options options = { .type = QHCA_QPT_RC };
 
 	connect_pair(p);
-	hca_charge(&p->a.md->hca->hca, HCA_MAX_FETCH_NS);
+	hca_charge(&p->a.md->host.hca->hca, HCA_MAX_FETCH_NS);
 	restart_pair(p, &options);
-	CHECK(!hca_stalled(&p->a.md->hca->hca));
+	CHECK(!hca_stalled(&p->a.md->host.hca->hca));
 	connect_pair(p);
 	CHECK_WORKS(p);
 }

@@ -207,8 +207,8 @@ static bool in_error(struct end *e)
 	CHECK_EQ(md_qp_query(e->md, &e->qp, &q), 0);
 	if (q.ctx.state != QHCA_QPS_ERR && q.ctx.state != QHCA_QPS_SQE)
 		return false;
-	qhca_doorbell(e->md->hca, 0, QHCA_DB_SQ,
-		      (uint64_t)e->qp.sq_pi << 32 | e->qp.qpn, e->md->now);
+	qhca_doorbell(e->md->host.hca, 0, QHCA_DB_SQ,
+		      (uint64_t)e->qp.sq_pi << 32 | e->qp.qpn, e->md->host.now);
 	return true;
 }
 
@@ -250,12 +250,12 @@ static bool fail_nth(struct pair *p, const struct pair_options *o, bool at_b,
 	restart_pair(p, o);
 	connect_pair(p);
 	md = at_b ? p->b.md : p->a.md;
-	md->fail_dma = n;
-	md->fail_dma_on = on;
+	md->host.fail_in = n;
+	md->host.fail_on = on;
 	posted = post_all(p);
 	rest(__LINE__, p);
-	hit = md->dma_failed;
-	md->fail_dma = md->dma_failed = 0;
+	hit = md->host.failed;
+	md->host.fail_in = md->host.failed = 0;
 	check_end(__LINE__, p, posted);
 	return hit;
 }

@@ -48,10 +48,12 @@ static void soft_load(struct crossing *c)
 	c->ring = !md_buf_get32(c->p->a.md, &qp->buf, qp->rec_offset + 64);
 }
 
-static void meanwhile(struct md *md)
+static void meanwhile(struct host *h, enum host_call call)
 {
-	struct crossing *c = md->dma_hook_arg;
+	struct crossing *c = h->meanwhile_arg;
 
+	if (call != HOST_DMA)
+		return;
 	if (c->accesses == c->store)
 		soft_store(c);
 	if (c->accesses == c->load)
@@ -80,11 +82,11 @@ static bool run_once(struct crossing *c, uint32_t under_way)
 	for (uint32_t i = 0; i < under_way; i++)
 		store(p, &p->a);
 	md_ring(md, &p->a.qp);
-	md->dma_hook = meanwhile;
-	md->dma_hook_arg = c;
+	md->host.meanwhile = meanwhile;
+	md->host.meanwhile_arg = c;
 	while (world_step(&p->w, p->w.now + 1000000) && !c->loaded)
 		;
-	md->dma_hook = NULL;
+	md->host.meanwhile = NULL;
 	/* the device has come to rest before that place */
 	if (!c->stored)
 		soft_store(c);

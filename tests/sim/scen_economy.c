@@ -8,14 +8,14 @@
 #include "pair.h"
 
 struct records {
-	struct md_watch cq, sq, active;
+	struct host_watch cq, sq, active;
 };
 
 static void watch(struct records *r, struct end *e)
 {
 	const struct md_qp *qp = &e->qp;
 
-	e->md->watches = NULL;
+	e->md->host.watches = NULL;
 	md_watch(e->md, &r->cq, &e->scq.buf, e->scq.rec_offset, 4);
 	md_watch(e->md, &r->sq, &qp->buf, qp->rec_offset, 4);
 	md_watch(e->md, &r->active, &qp->buf, qp->rec_offset + 64, 4);
@@ -93,7 +93,7 @@ static void one_pattern(struct pair *p, const struct pattern *pattern)
 	watch(&r, &p->a);
 	connect_pair(p);
 	run_pattern(p, pattern);
-	p->a.md->watches = NULL;
+	p->a.md->host.watches = NULL;
 	check_most(pattern, "doorbells", count_of(&p->a, QHCA_CNT_sq_doorbells),
 		   pattern->rings);
 	check_most(pattern, "reads of the CQ's index", r.cq.reads,

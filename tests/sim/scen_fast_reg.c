@@ -170,7 +170,7 @@ static void open_long(struct end *e, struct end *like, uint32_t log_depth)
 			   .host = like->host };
 	md_cq_create(e->md, &e->scq, LOG_MANY);
 	if (md_qp_create(e->md, &e->qp, &init))
-		md_die("CREATE_QP");
+		host_die("CREATE_QP");
 }
 
 /*
@@ -243,7 +243,7 @@ static void drain_sends_one_again(struct pair *p)
 	md_ring(p->a.md, &p->a.qp);
 	/* one turn: fewer packets than all of them, and none asks for an ACK */
 	while (c.packets < 20)
-		qhca_run(p->a.md->hca, p->w.now, 1);
+		qhca_run(p->a.md->host.hca, p->w.now, 1);
 	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
 			      QHCA_QP_ATTR_SQD_EVENT, NULL), 0);
 	settle(p);

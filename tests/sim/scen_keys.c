@@ -258,7 +258,7 @@ static void late_read_of_dead_key(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 	CHECK(late.len);
 	kill_key(NULL, NULL, &p->b, BY_COMMAND, key);
-	qhca_rx_frame(p->b.md->hca, late.data, late.len, p->w.now);
+	qhca_rx_frame(p->b.md->host.hca, late.data, late.len, p->w.now);
 	settle(p);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_duplicate_requests), 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_protection_errors), 1);

@@ -30,8 +30,8 @@ static struct plain *model_of(const struct hca_cache *c)
 
 static void oracle_begin(struct oracle *o, struct end *e)
 {
-	o->pt = model_of(&e->md->hca->hca.cache.pt);
-	o->at = model_of(&e->md->hca->hca.cache.at);
+	o->pt = model_of(&e->md->host.hca->hca.cache.pt);
+	o->at = model_of(&e->md->host.hca->hca.cache.at);
 	o->pt_hits = count_of(e, QHCA_CNT_pt_hits);
 	o->pt_misses = count_of(e, QHCA_CNT_pt_misses);
 	o->at_hits = count_of(e, QHCA_CNT_at_hits);

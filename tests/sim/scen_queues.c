@@ -37,8 +37,8 @@ static bool take_events(struct end *e, struct sleeper *s)
 		s->woken = true;
 	}
 	/* what was held for want of room comes when the EQ is armed */
-	qhca_doorbell(e->md->hca, 0, QHCA_DB_EQ_ARM,
-		      (uint64_t)e->md->eq_ci << 32, e->md->now);
+	qhca_doorbell(e->md->host.hca, 0, QHCA_DB_EQ_ARM,
+		      (uint64_t)e->md->eq_ci << 32, e->md->host.now);
 	return true;
 }
 
@@ -454,13 +454,15 @@ static void srq_of_many(struct pair *p)
 }
 
 /* What software does while the device works on its command. */
-static void post_meanwhile(struct md *md)
+static void post_meanwhile(struct host *h, enum host_call call)
 {
-	struct end *e = md->dma_hook_arg;
+	struct end *e = h->meanwhile_arg;
 
-	md->dma_hook = NULL;
+	if (call != HOST_DMA)
+		return;
+	h->meanwhile = NULL;
 	post_recv(e, 4000);
-	md->dma_hook = post_meanwhile;
+	h->meanwhile = post_meanwhile;
 }
 
 static void grow(struct pair *p, struct end *e)
@@ -470,11 +472,11 @@ static void grow(struct pair *p, struct end *e)
 		return;
 	}
 	if (world_pick(&p->w, 2)) {
-		e->md->dma_hook_arg = e;
-		e->md->dma_hook = post_meanwhile;
+		e->md->host.meanwhile_arg = e;
+		e->md->host.meanwhile = post_meanwhile;
 	}
 	md_srq_grow_end(e->md, &e->srq);
-	e->md->dma_hook = NULL;
+	e->md->host.meanwhile = NULL;
 }
 
 #define GROWN	400u

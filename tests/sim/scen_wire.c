@@ -43,7 +43,7 @@ static void loopback(struct pair *p)
 	CHECK_EQ(count(&p->a, QHCA_CNT_loopback_packets),
 		 count(&p->a, QHCA_CNT_rx_packets));
 	/* it needs no link */
-	qhca_set_link(p->a.md->hca, false, p->w.now);
+	qhca_set_link(p->a.md->host.hca, false, p->w.now);
 	reconnect_pair(p, 4);
 	one_of_each(p);
 }
@@ -312,7 +312,7 @@ static bool pad(struct world *w, unsigned int from, uint8_t *frame, size_t len)
 	put_be16(padded + IP + 10, hca_ipv4_checksum(padded + IP));
 	put_le32(padded + more - HCA_ICRC_LEN,
 		 hca_icrc(padded + IP, UDP - IP, more - BTH - HCA_ICRC_LEN));
-	qhca_rx_frame(to->p->b.md->hca, padded, more, to->p->b.md->now);
+	qhca_rx_frame(to->p->b.md->host.hca, padded, more, to->p->b.md->host.now);
 	return false;
 }
 

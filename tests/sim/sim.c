@@ -88,7 +88,7 @@ static bool set_costs(struct world *w)
 			.context_ns = ONE_OF(w, 0, 0, 0, 300),
 		};
 
-		ok &= qhca_fetch_cost_set(w->host[h]->hca, &cost, err,
+		ok &= qhca_fetch_cost_set(w->host[h]->host.hca, &cost, err,
 					  sizeof(err));
 	}
 	return ok;

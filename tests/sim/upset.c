@@ -192,9 +192,9 @@ static void driver_gone(struct upset *u, unsigned int host)
 
 	n->up = false;
 	hurt_all(u);
-	qhca_reg_write(n->md->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-		       n->md->now);
-	memset(md_ptr(n->md, MD_PAGE), CANARY, n->md->brk - MD_PAGE);
+	qhca_reg_write(n->md->host.hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+		       n->md->host.now);
+	memset(md_ptr(n->md, MD_PAGE), CANARY, n->md->host.next - MD_PAGE);
 	n->num_given = 0;
 	n->eth.live = false;
 	for (int k = 0; k < NUM_CONNS; k++) {
@@ -220,9 +220,9 @@ static void start_driver(struct upset *u, unsigned int host)
 static bool driver_back(struct upset *u, unsigned int host)
 {
 	const struct md *md = u->node[host].md;
-	const uint8_t *p = md->mem + MD_PAGE;
+	const uint8_t *p = md->host.ram + MD_PAGE;
 
-	if (memcmp(p, p + 1, md->brk - MD_PAGE - 1) || *p != CANARY)
+	if (memcmp(p, p + 1, md->host.next - MD_PAGE - 1) || *p != CANARY)
 		return UPSET_FAIL(u, "host %u: the device writes after its reset",
 				  host);
 	start_driver(u, host);
@@ -342,10 +342,10 @@ static bool op_link(struct upset *u, struct conn *c, unsigned int host)
 
 	(void)c;
 	hurt_all(u);		/* it may be down for longer than retries last */
-	qhca_set_link(md->hca, false, md->now);
+	qhca_set_link(md->host.hca, false, md->host.now);
 	ok = run_for(u, world_pick(&u->w, world_pick(&u->w, 3) ? QUIET :
 							       50000000));
-	qhca_set_link(md->hca, true, md->now);
+	qhca_set_link(md->host.hca, true, md->host.now);
 	return ok;
 }
 
@@ -358,13 +358,13 @@ static bool op_function_reset(struct upset *u, struct conn *c,
 }
 
 /* The reset register is written while the device is in the middle of an access. */
-static void reset_inside(struct md *md)
+static void reset_inside(struct host *h, enum host_call call)
 {
-	uint64_t *left = md->dma_hook_arg;
+	uint64_t *left = h->meanwhile_arg;
 
-	if (*left && !--*left)
-		qhca_reg_write(md->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-			       md->now);
+	if (call == HOST_DMA && *left && !--*left)
+		qhca_reg_write(h->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+			       h->now);
 }
 
 static bool op_reset_inside(struct upset *u, struct conn *c, unsigned int host)
@@ -375,11 +375,11 @@ static bool op_reset_inside(struct upset *u, struct conn *c, unsigned int host)
 
 	u->node[host].up = false;
 	hurt_all(u);
-	md->dma_hook_arg = &left;
-	md->dma_hook = reset_inside;
+	md->host.meanwhile_arg = &left;
+	md->host.meanwhile = reset_inside;
 	ok = run_for(u, QUIET);
-	md->dma_hook = NULL;
-	if (ok && !left && qhca_reg_read(md->hca, QHCA_REG_STATUS, md->now) !=
+	md->host.meanwhile = NULL;
+	if (ok && !left && qhca_reg_read(md->host.hca, QHCA_REG_STATUS, md->host.now) !=
 			   QHCA_STATUS_READY)
 		return UPSET_FAIL(u, "host %u: a reset from within is lost",
 				  host);
@@ -400,14 +400,14 @@ static bool op_dma_off(struct upset *u, struct conn *c, unsigned int host)
 	struct md *md = u->node[host].md;
 
 	(void)c;
-	md->fail_dma = 1 + world_pick(&u->w, 3);
-	md->fail_dma_on = true;
+	md->host.fail_in = 1 + world_pick(&u->w, 3);
+	md->host.fail_on = true;
 	u->node[host].up = false;
 	hurt_all(u);
 	if (!run_for(u, world_pick(&u->w, QUIET)))
 		return false;
-	md->fail_dma = 0;
-	md->fail_dma_on = false;
+	md->host.fail_in = 0;
+	md->host.fail_on = false;
 	if (!run_for(u, world_pick(&u->w, QUIET)))
 		return false;
 	return op_function_reset(u, c, host);
@@ -420,11 +420,11 @@ static bool op_fatal(struct upset *u, struct conn *c, unsigned int host)
 
 	u->node[host].up = false;
 	hurt_all(u);
-	qhca_inject_fatal(md->hca);
-	accesses = md->dma_reads + md->dma_writes;
+	qhca_inject_fatal(md->host.hca);
+	accesses = md->host.reads + md->host.writes;
 	if (!run_for(u, world_pick(&u->w, QUIET)))
 		return false;
-	if (accesses != md->dma_reads + md->dma_writes)
+	if (accesses != md->host.reads + md->host.writes)
 		return UPSET_FAIL(u, "host %u: a dead device reaches memory",
 				  host);
 	return op_function_reset(u, c, host);
@@ -489,7 +489,7 @@ static bool upset_round(struct upset *u, uint64_t number)
 	if (kind != ETHERNET && kind != DATAGRAM)
 		world_run(&u->w, u->w.now + world_pick(&u->w, 3000));
 	else if (world_pick(&u->w, 2))
-		qhca_run(u->node[host].md->hca, u->w.now,
+		qhca_run(u->node[host].md->host.hca, u->w.now,
 			 world_pick(&u->w, 8));
 	if (u->w.verbose)
 		printf("# round: %s, %s of host %u\n", ops[op].name,
@@ -518,7 +518,7 @@ static bool run_rounds(struct upset *u, uint64_t seed)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		for (unsigned int h = 0; h < 2; h++)
-			if (u->node[h].md->brk > MEM_LEN - ROOM &&
+			if (u->node[h].md->host.next > MEM_LEN - ROOM &&
 			    (!op_function_reset(u, NULL, h) || !settle(u) ||
 			     !repair(u)))
 				return false;

@@ -20,7 +20,7 @@ void give_back(struct node *n, const struct md_buf *b)
 {
 	for (uint32_t i = 0; i < b->num_pages; i++) {
 		if (n->num_given == MAX_GIVEN)
-			md_die("too many pages are given back");
+			host_die("too many pages are given back");
 		memset(md_ptr(n->md, b->page[i]), CANARY, MD_PAGE);
 		n->given[n->num_given++] = b->page[i];
 	}
@@ -149,7 +149,7 @@ static void open_eq(struct upset *u, struct conn *c, unsigned int host)
 	put_le16(&in.vector, 1);
 	if (md_cmd(md, QHCA_CMD_CREATE_EQ, 1 + c->kind, 0, &in, sizeof(in),
 		   NULL, 0, NULL))
-		md_die("CREATE_EQ refused");
+		host_die("CREATE_EQ refused");
 	h->eq_live = true;
 	h->eq_ci = 0;
 }
@@ -190,8 +190,8 @@ static bool poll_eq(struct upset *u, struct conn *c, unsigned int host)
 	if (h->eq_ci == ci)
 		return true;
 	put_le32(md_ptr(md, h->eq.page[0] + EQ_REC), h->eq_ci);
-	qhca_doorbell(md->hca, 0, QHCA_DB_EQ_ARM,
-		      (uint64_t)h->eq_ci << 32 | (1 + c->kind), md->now);
+	qhca_doorbell(md->host.hca, 0, QHCA_DB_EQ_ARM,
+		      (uint64_t)h->eq_ci << 32 | (1 + c->kind), md->host.now);
 	return true;
 }
 
@@ -245,11 +245,11 @@ void half_open(struct upset *u, struct conn *c, unsigned int host)
 		init.srq = &h->srq;
 	}
 	if (md_qp_create(md, &h->qp, &init))
-		md_die("CREATE_QP refused");
+		host_die("CREATE_QP refused");
 	h->live = true;
 	h->connected = h->member = false;
 	if (c->kind == DATAGRAM && !conn_member(u, c, host, true))
-		md_die("%s", u->error);
+		host_die("%s", u->error);
 }
 
 void node_open(struct upset *u, unsigned int host)
@@ -358,7 +358,7 @@ void conn_resize_cq(struct upset *u, struct conn *c, unsigned int host)
 	in.log_depth = h->next_log;
 	if (md_cmd(md, QHCA_CMD_MODIFY_CQ, h->cq.cqn, QHCA_CQ_ATTR_RESIZE, &in,
 		   sizeof(in), NULL, 0, NULL))
-		md_die("MODIFY_CQ refused");
+		host_die("MODIFY_CQ refused");
 }
 
 /* The marker: the ring goes on elsewhere, and the old one is given back. */

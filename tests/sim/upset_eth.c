@@ -61,12 +61,12 @@ void eth_open(struct upset *u, unsigned int host)
 	put_le64(&in.rec_base, e->rec.page[0]);
 	if (md_cmd(n->md, QHCA_CMD_CREATE_ETHQ, 0, 0, &in, sizeof(in), NULL, 0,
 		   NULL))
-		md_die("CREATE_ETHQ refused");
+		host_die("CREATE_ETHQ refused");
 	put_le32(&port.fields, QHCA_PORT_SET_RX);
 	put_le32(&port.rx_flags, QHCA_RX_ENABLE);
 	if (md_cmd(n->md, QHCA_CMD_SET_PORT, 0, 0, &port, sizeof(port), NULL, 0,
 		   NULL))
-		md_die("SET_PORT refused");
+		host_die("SET_PORT refused");
 	for (uint32_t i = 0; i < ETH_SLOTS; i++)
 		post_rx(n);
 	e->live = true;
@@ -78,7 +78,7 @@ void eth_close(struct upset *u, unsigned int host)
 	struct eth *e = &n->eth;
 
 	if (md_cmd(n->md, QHCA_CMD_DESTROY_ETHQ, 0, 0, NULL, 0, NULL, 0, NULL))
-		md_die("DESTROY_ETHQ refused");
+		host_die("DESTROY_ETHQ refused");
 	e->live = false;
 	give_back(n, &e->tx);
 	give_back(n, &e->rx);
@@ -121,8 +121,8 @@ void eth_post(struct upset *u, unsigned int host)
 		e->tx_pi++;
 	}
 	if (e->live)
-		qhca_doorbell(n->md->hca, 0, QHCA_DB_ETH_TX,
-			      (uint64_t)e->tx_pi << 32, n->md->now);
+		qhca_doorbell(n->md->host.hca, 0, QHCA_DB_ETH_TX,
+			      (uint64_t)e->tx_pi << 32, n->md->host.now);
 }
 
 static bool check_frame(struct upset *u, unsigned int host, const uint8_t *frame,

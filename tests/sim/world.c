@@ -139,13 +139,13 @@ static const char *const trace_name[QHCA_NUM_TRACE_IDS] = {
 	"resume",
 };
 
-static void on_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		     uint64_t c, uint64_t d)
+static void on_trace(struct host *h, enum qhca_trace_id id, uint64_t a,
+		     uint64_t b, uint64_t c, uint64_t d)
 {
-	struct md *md = host;
+	const struct md *md = md_of(h);
 
 	printf("# %10llu host %u %-10s %llx %llx %llx %llx\n",
-	       (unsigned long long)md->now, md->mac[5], trace_name[id],
+	       (unsigned long long)md->host.now, md->mac[5], trace_name[id],
 	       (unsigned long long)a, (unsigned long long)b,
 	       (unsigned long long)c, (unsigned long long)d);
 }
@@ -167,14 +167,14 @@ void world_init(struct world *w, uint64_t seed, unsigned int hosts,
 		w->host[i] = md;
 		w->port[i].w = w;
 		w->port[i].host = i;
-		md->tx = on_tx;
-		md->tx_room = on_room;
-		md->tx_arg = &w->port[i];
-		md->now = w->now;
+		md->host.tx = on_tx;
+		md->host.tx_room = on_room;
+		md->host.tx_arg = &w->port[i];
+		md->host.now = w->now;
 		md->rng ^= world_rand(w) | 1;
-		md->trace = on_trace;
+		md->host.trace = on_trace;
 		if (w->verbose)
-			qhca_trace_mask(md->hca,
+			qhca_trace_mask(md->host.hca,
 					~(1ull << QHCA_TRACE_CACHE_MISS));
 	}
 }
@@ -192,7 +192,7 @@ static void set_time(struct world *w, uint64_t now)
 {
 	w->now = now;
 	for (unsigned int i = 0; i < w->num_hosts; i++)
-		w->host[i]->now = now;
+		w->host[i]->host.now = now;
 }
 
 static bool deliver(struct world *w)
@@ -202,7 +202,7 @@ static bool deliver(struct world *w)
 	while (w->num_flight && w->flight[1].time <= w->now) {
 		struct world_frame f = heap_pop(w);
 
-		qhca_rx_frame(w->host[f.to]->hca, f.data, f.len, w->now);
+		qhca_rx_frame(w->host[f.to]->host.hca, f.data, f.len, w->now);
 		free(f.data);
 		any = true;
 	}
@@ -219,9 +219,9 @@ bool world_step(struct world *w, uint64_t until)
 
 		if (w->blocked[i] && world_chance(w, UNBLOCK_PPM)) {
 			w->blocked[i] = false;
-			qhca_tx_ready(w->host[i]->hca, w->now);
+			qhca_tx_ready(w->host[i]->host.hca, w->now);
 		}
-		r = qhca_run(w->host[i]->hca, w->now, 1 + world_pick(w, 40));
+		r = qhca_run(w->host[i]->host.hca, w->now, 1 + world_pick(w, 40));
 		busy |= r.more || w->blocked[i];
 		if (r.deadline < next)
 			next = r.deadline;
@@ -233,8 +233,8 @@ bool world_step(struct world *w, uint64_t until)
 	/* an engine whose deadline stays in the past makes its host spin */
 	w->late = busy || next > w->now ? 0 : w->late + 1;
 	if (w->late == MAX_LATE)
-		md_die("at %llu ns an engine has nothing to do and does not rest",
-		       (unsigned long long)w->now);
+		host_die("at %llu ns an engine has nothing to do and does not rest",
+			 (unsigned long long)w->now);
 	if (busy)
 		next = w->now + 1 + world_pick(w, STEP_NS);
 	if (next > until)

@@ -5,7 +5,7 @@
 #ifndef QHCA_TEST_CQ_SETUP_H
 #define QHCA_TEST_CQ_SETUP_H
 
-#include "host.h"
+#include "unit.h"
 
 #define CQN	9u
 #define PAGE	3u

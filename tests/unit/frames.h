@@ -5,7 +5,7 @@
 #ifndef QHCA_TEST_FRAMES_H
 #define QHCA_TEST_FRAMES_H
 
-#include "host.h"
+#include "unit.h"
 
 /* What the builders may vary; frame_default() gives a good RoCEv2 frame. */
 struct frame_spec {

@@ -5,7 +5,7 @@
 #ifndef QHCA_TEST_QP_SETUP_H
 #define QHCA_TEST_QP_SETUP_H
 
-#include "host.h"
+#include "unit.h"
 
 #define QPN	5
 #define CQN	3

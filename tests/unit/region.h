@@ -5,7 +5,7 @@
 #ifndef QHCA_TEST_REGION_H
 #define QHCA_TEST_REGION_H
 
-#include "host.h"
+#include "unit.h"
 
 #define PD	7u
 #define QPN	5u

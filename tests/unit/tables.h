@@ -5,7 +5,7 @@
 #ifndef QHCA_TEST_TABLES_H
 #define QHCA_TEST_TABLES_H
 
-#include "host.h"
+#include "unit.h"
 
 static inline struct host *with_tables(void)
 {

@@ -3,7 +3,7 @@
  * Single properties of the cache, and the context caches.  The cache against a
  * model is test_cache_model.c.
  */
-#include "host.h"
+#include "unit.h"
 
 struct counted {
 	struct hca_cache c;

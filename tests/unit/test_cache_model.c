@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "host.h"
+#include "unit.h"
 #include "pattern.h"
 #include "plain.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 static struct qhca_cmd_slot slot_of(uint16_t opcode)
 {
@@ -115,14 +115,14 @@ static void test_copied_once(void **state)
 {
 	struct host *h = host_new(NULL);
 	struct qhca_cmd_slot slot = slot_of(QHCA_CMD_NOP);
+	struct host_watch slot_watch;
 
 	(void)state;
 	host_enable(h);
-	h->watch_first = h->slots;
-	h->watch_last = h->slots + 63;
+	host_watch(h, &slot_watch, h->slots, 64);
 	host_cmd_slot(h, &slot, 0);
-	assert_int_equal(h->watch_reads, 1);
-	assert_int_equal(h->watch_writes, 1);
+	assert_int_equal(slot_watch.reads, 1);
+	assert_int_equal(slot_watch.writes, 1);
 	host_free(h);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 static int refuse_dma(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 		      size_t len)

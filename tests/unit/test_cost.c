@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What is charged and when it ends; how it delays work is tests/sim's. */
-#include "host.h"
+#include "unit.h"
 
 static void test_limits(void **state)
 {

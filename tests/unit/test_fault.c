@@ -97,6 +97,7 @@ static void test_protection_first(void **state)
 	struct hca_mem_req good = req(START, 8, QHCA_ACCESS_LOCAL_WRITE,
 				      false);
 	struct hca_mem_req bad[6];
+	struct host_watch nodes;
 	uint8_t buf[8];
 	unsigned int i;
 
@@ -112,14 +113,13 @@ static void test_protection_first(void **state)
 	bad[3].addr = START + LENGTH - 7;
 	bad[4].addr = START - 1;
 	bad[5].key += 0x100;
-	h->watch_first = r.node;
-	h->watch_last = r.node + PAGES * 8 - 1;
+	host_watch(h, &nodes, r.node, PAGES * 8);
 	for (i = 0; i < 6; i++)
 		assert_int_equal(hca_mem_write(h->fn, &bad[i], buf),
 				 HCA_MEM_PROT);
-	assert_int_equal(h->watch_reads, 0);
+	assert_int_equal(nodes.reads, 0);
 	assert_int_equal(hca_mem_write(h->fn, &good, buf), HCA_MEM_FAULT);
-	assert_int_equal(h->watch_reads, 1);
+	assert_int_equal(nodes.reads, 1);
 	host_free(h);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 /* ------------------------------------------------------------------------
  * Death and reset
@@ -45,7 +45,7 @@ static void test_reset_again(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		h->next = RAM_BASE;
+		h->next = HOST_PAGE;
 		host_enable(h);
 		host_init_default(h, &in);
 		put_le32(&in.flags, i % 2 ? QHCA_INIT_STRICT_LKEY : 0);
@@ -76,8 +76,9 @@ static uint64_t calls, call_at;		/* callbacks so far; the one that acts */
 static uint8_t own_frame[64];
 
 /* What a guest can make of a callback, by way of its own registers. */
-static void call_back(struct host *h)
+static void call_back(struct host *h, enum host_call call)
 {
+	(void)call;
 	if (++calls != call_at)
 		return;
 	assert_true(qhca_is_entered(h->hca));
@@ -159,8 +160,9 @@ static void test_reset_in_callback(void **state)
 }
 
 /* The call that is being served makes no more accesses than it must. */
-static void reset_once(struct host *h)
+static void reset_once(struct host *h, enum host_call call)
 {
+	(void)call;
 	if (++calls == call_at)
 		qhca_reset(h->hca, 1);
 }
@@ -189,8 +191,9 @@ static void test_reset_cuts_work(void **state)
 }
 
 /* What comes in a callback besides a reset is done after it, or lost. */
-static void link_and_fatal(struct host *h)
+static void link_and_fatal(struct host *h, enum host_call call)
 {
+	(void)call;
 	if (++calls != 1)
 		return;
 	qhca_set_link(h->hca, false, 1);

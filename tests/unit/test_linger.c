@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "transport/serve.h"
 
-#include "host.h"
+#include "unit.h"
 
 #define CQN	9u
 #define QPN	5u
@@ -12,6 +12,7 @@ struct poster {
 	struct ring cq, eq;
 	struct hca_qp qp;
 	uint32_t polled;		/* CQEs that software has taken */
+	struct host_watch watch;	/* of the CQ's index */
 };
 
 static struct poster poster(void)
@@ -33,8 +34,7 @@ static struct poster poster(void)
 /* The host counts the device's reads of the CQ's index. */
 static void watch_cq(struct poster *p)
 {
-	p->h->watch_first = p->cq.record;
-	p->h->watch_last = p->cq.record + 3;
+	host_watch(p->h, &p->watch, p->cq.record, 4);
 }
 
 /* @n requests are noticed together, and begun. */
@@ -157,7 +157,7 @@ static void test_looks_at_cq(void **state)
 		poll(&p, 1);
 	}
 	assert_int_equal(looks(&p), 5);
-	assert_int_equal(p.h->watch_reads, looks(&p));
+	assert_int_equal(p.watch.reads, looks(&p));
 	/* several under way: the device stays, whatever the CQ says */
 	before = looks(&p);
 	post(&p, 4);
@@ -167,7 +167,7 @@ static void test_looks_at_cq(void **state)
 		assert_true(stays(&p));
 	}
 	assert_int_equal(looks(&p), before);
-	assert_int_equal(p.h->watch_reads, before);
+	assert_int_equal(p.watch.reads, before);
 	host_free(p.h);
 }
 
@@ -184,7 +184,7 @@ static void test_no_look_for_unreliable(void **state)
 		end(&p, true);
 	}
 	assert_int_equal(looks(&p), 0);
-	assert_int_equal(p.h->watch_reads, 0);
+	assert_int_equal(p.watch.reads, 0);
 	host_free(p.h);
 }
 

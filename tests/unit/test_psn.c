@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 #include "wire/psn.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 static struct hca_qbuf make(uint64_t base, uint32_t length, uint8_t shift,
 			    uint8_t levels)

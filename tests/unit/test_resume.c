@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "host.h"
+#include "unit.h"
 
 /* Tokens that name nothing, whatever they say. */
 static void test_no_such_token(void **state)

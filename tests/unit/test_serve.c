@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "transport/serve.h"
 
-#include "host.h"
+#include "unit.h"
 
 #define QPNS	64
 

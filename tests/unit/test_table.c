@@ -135,7 +135,7 @@ static void test_walk_dma(void **state)
 {
 	struct host *h = host_new(NULL);
 	struct hca_at_root root = {
-		.base = RAM_BASE + RAM_SIZE - 64, .page_shift = 12, .levels = 1,
+		.base = RAM_SIZE - 64, .page_shift = 12, .levels = 1,
 	};
 	uint64_t entry;
 

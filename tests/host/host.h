@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fake host: what the engine sees of a machine, and nothing of a driver.
+ *
+ * Its memory is one array, and a bus address is an offset into it; the first page
+ * does not exist.  Each access of the device is counted, may be watched and may be
+ * made to fail.  Interrupts are counted by vector.  A frame that the device sends
+ * goes to a function, or is recorded when there is none.
+ *
+ * The unit tests use the host as it is, with commands and rings that they make by
+ * hand.  The simulator and the fuzz targets put a small driver on top (minidrv.h).
+ *
+ * A call that cannot succeed ends the program with a message.
+ */
+#ifndef QHCA_HOST_H
+#define QHCA_HOST_H
+
+#include "qhca.h"
+
+#define HOST_PAGE	4096u
+#define HOST_MAX_SENT	256
+#define HOST_RUN_LIMIT	1000000
+
+struct host;
+struct hca_fn;
+
+/* What the engine calls the host for. */
+enum host_call { HOST_DMA, HOST_IRQ, HOST_TX };
+
+/* DMA accesses that touch @len bytes from bus address @first. */
+struct host_watch {
+	uint64_t first, len;
+	uint64_t reads, writes;
+	struct host_watch *next;
+};
+
+struct sent {
+	size_t len;
+	uint8_t data[QHCA_MAX_FRAME];
+};
+
+struct host {
+	struct qhca_hca *hca;
+	/*
+	 * Unit tests look into the engine: its physical function.  No file of this
+	 * folder uses it.
+	 */
+	struct hca_fn *fn;
+	uint64_t now;			/* ns, given to the engine */
+	uint16_t gvmi;			/* in whose name the device makes DMA */
+
+	uint8_t *ram;
+	uint64_t ram_len;
+	uint64_t next;			/* the first bus address not allocated */
+
+	/* DMA: what was counted, and which accesses fail */
+	uint64_t reads, writes, failed;
+	uint64_t fail_in;		/* the n-th access from now; 0: none */
+	bool fail_on;			/* ... and all accesses after it */
+	uint64_t bad_first, bad_last;	/* bus addresses that fail; 0, 0: none */
+	struct host_watch *watches;	/* added by host_watch() */
+
+	unsigned int irqs[QHCA_MAX_VECTORS];
+
+	/* NULL, or called in each call of the engine: what software does meanwhile */
+	void (*meanwhile)(struct host *h, enum host_call call);
+	void *meanwhile_arg;
+
+	/* the link */
+	bool tx_full;			/* it has no room */
+	bool (*tx_room)(void *arg);	/* NULL, or whether it has */
+	void (*tx)(void *arg, const uint8_t *frame, size_t len);
+	void *tx_arg;
+	uint8_t frame[QHCA_MAX_FRAME];	/* the room for the frame being made */
+	size_t reserved;
+	struct sent *sent;		/* without tx(): the first HOST_MAX_SENT */
+	unsigned int num_sent;
+
+	/* NULL, or receives what the engine traces */
+	void (*trace)(struct host *h, enum qhca_trace_id id, uint64_t a,
+		      uint64_t b, uint64_t c, uint64_t d);
+
+	uint64_t slots;			/* the command queue */
+	struct qhca_init_hca init;	/* of the last INIT_HCA */
+};
+
+/* Gives @h memory and an HCA whose link is up and which is not enabled. */
+void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg);
+void host_close(struct host *h);
+
+/* Zeroed memory; the pointer for a bus address. */
+uint64_t host_alloc(struct host *h, uint64_t len, uint64_t align);
+void *host_ptr(struct host *h, uint64_t addr);
+
+/* Counts the accesses to @len bytes at @addr from now on. */
+void host_watch(struct host *h, struct host_watch *w, uint64_t addr,
+		uint64_t len);
+
+/* Lets the engine work until it has nothing to do now, or at @now. */
+void host_run(struct host *h);
+void host_run_at(struct host *h, uint64_t now);
+
+/* ---- commands (command.c) */
+
+/* Allocates a queue of 2^@log_slots commands and enables the device. */
+void host_enable_slots(struct host *h, unsigned int log_slots);
+void host_enable(struct host *h);	/* ... of as many as there can be */
+/* Writes a slot, which the device then owns, and rings its doorbell. */
+struct qhca_cmd_slot *host_cmd_begin(struct host *h,
+				     const struct qhca_cmd_slot *slot,
+				     unsigned int number);
+/* The same, runs the engine until it is idle, and returns the slot. */
+struct qhca_cmd_slot host_cmd_slot(struct host *h,
+				   const struct qhca_cmd_slot *slot,
+				   unsigned int number);
+/* A command in slot 0 with mailboxes of its own. */
+enum qhca_cmd_status host_cmd(struct host *h, enum qhca_opcode opcode,
+			      uint32_t index, uint32_t param, const void *in,
+			      uint32_t in_len, void *out, uint32_t out_len);
+
+/* ---- from enabled to ready (tables.c) */
+
+enum qhca_cmd_status host_init_hca(struct host *h,
+				   const struct qhca_init_hca *in);
+/* Maps all chunks of a table, one after the other; the address of the first. */
+uint64_t host_map_table(struct host *h, enum qhca_table table);
+
+/* ---- rings of EQs and CQs, made by hand (ring.c) */
+
+struct ring {
+	uint64_t base, record;
+	unsigned int log_depth;
+	struct qhca_buf buf;
+	uint32_t rec_offset;
+};
+/* Contiguous room for 2^log_depth entries of 64 bytes and a record. */
+struct ring host_ring(struct host *h, unsigned int log_depth);
+enum qhca_cmd_status host_create_eq(struct host *h, uint32_t eqn,
+				    const struct ring *ring, uint16_t vector);
+enum qhca_cmd_status host_create_cq(struct host *h, uint32_t cqn,
+				    const struct ring *ring, uint32_t eqn);
+struct qhca_eqe *host_eqe(struct host *h, const struct ring *ring, uint32_t i);
+struct qhca_cqe *host_cqe(struct host *h, const struct ring *ring, uint32_t i);
+/* Has the device written entry @i (its phase is that of its pass)? */
+bool host_eqe_valid(struct host *h, const struct ring *ring, uint32_t i);
+bool host_cqe_valid(struct host *h, const struct ring *ring, uint32_t i);
+void host_set_ci(struct host *h, const struct ring *ring, uint32_t ci);
+
+void host_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif /* QHCA_HOST_H */
