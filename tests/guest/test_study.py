@@ -5,6 +5,7 @@ import pytest
 
 import study
 from study import Geometry, Trace
+from study.page import page
 
 
 def test_cases():
@@ -67,3 +68,37 @@ def test_differences_of_queues():
     rows = [dict(result(pt_hits=6 + n), queues=queues, qp_sets=sets, qp_blocks=4)
             for n, (queues, sets) in enumerate([(32, 16), (64, 16), (32, 128)])]
     assert study.differences(rows, rows[::-1]) == ([], 3)
+
+
+def page_rows():
+    """Two measurements of each kind, as `make study` makes them."""
+    def measured(sweep, memory="small", ns=0, keys=(64, 128), **more):
+        geometry = {"pt": (64, 4), "at": (64, 4)}
+        return [dict(study.row(sweep, geometry, Trace(sweep, "random", k, 1), memory, ns,
+                               counts(at_hits=3, at_misses=7, at_node_reads=5,
+                                      fetch_stall_ns=7000000)), **more)
+                for k in keys]
+
+    rows = measured("keys") + measured("pages")
+    for memory in ("small", "huge"):
+        rows += measured("page-size", memory, mib=2)
+    for memory in ("small", "pool"):
+        rows += measured("pool", memory)
+    for ns in study.COST_NS:
+        rows += measured("translation", "malloc", ns) + measured("translation", "pool", ns)
+        rows += measured("cost", "small", ns)
+        rows += measured("queues", "small", ns, keys=(1,), queues=32, qp_sets=16, qp_blocks=4,
+                         qp_hit_rate=0.5)
+    return rows
+
+
+def test_page():
+    """The page has each section, and each table of it has a line for each measurement."""
+    text = page(page_rows(), "nowhere")
+    sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    lines = {title: sum(" | " in line for line in body.splitlines())
+             for title, body in sections.items()}
+    assert lines == {
+        "Keys against the protection cache": 0, "Pages against the translation cache": 0,
+        "Huge pages": 1 + 4, "Memory pool": 2 + 4 + 4, "What a miss costs": 1 + 2,
+        "Many QPs": 1 + 1}

@@ -6,6 +6,7 @@ and no files call each other in a circle. The symbols of the objects tell who
 calls whom, so that a call through a pointer is no arrow.
 """
 
+import ast
 import os
 import re
 import subprocess
@@ -190,13 +191,24 @@ def test_lengths(part):
     assert long == []
 
 
+def functions_of(file):
+    if file.suffix == ".py":
+        return [(f.name, f.end_lineno - f.lineno + 1) for f in ast.walk(ast.parse(file.read_text()))
+                if isinstance(f, ast.FunctionDef)]
+    return functions(file.read_text()) if file.suffix in {".c", ".h"} else []
+
+
 def test_lengths_of_tests():
     """A test source holds one concept; beyond this length it has never been one."""
     files = [f for f in sorted(TESTS.rglob("*")) if f.suffix in {".c", ".h", ".py", ".sh"}]
     assert len(files) > 200
-    long = [f"{os.path.relpath(file, paths.TOP)} has {lines} lines, at most {MAX_TEST_FILE} "
-            "are allowed" for file in files
-            if (lines := file.read_text().count("\n")) > MAX_TEST_FILE]
+    long = []
+    for file in files:
+        lines, name = file.read_text().count("\n"), os.path.relpath(file, paths.TOP)
+        if lines > MAX_TEST_FILE:
+            long.append(f"{name} has {lines} lines, at most {MAX_TEST_FILE} are allowed")
+        long += [f"{name}: {function}() has {lines} lines, at most {MAX_FUNCTION} are allowed"
+                 for function, lines in functions_of(file) if lines > MAX_FUNCTION]
     assert long == []
 
 

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The study's plots."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+# SVGs of the same numbers are the same file.
+matplotlib.rcParams["svg.hashsalt"] = "qhca"
+
+from matplotlib import pyplot  # noqa: E402
+
+from . import COST_GEOMETRY, COST_NS, QUEUE_GEOMETRIES  # noqa: E402
+from .rows import CONNECTX6_READS, percent, rate, select, spared  # noqa: E402
+
+METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
+
+
+class Plots:
+    """Figures, each saved as SVG and PNG; notes which were drawn."""
+
+    def __init__(self, out):
+        self.out = out
+        self.drawn = []
+
+    def draw(self, name, title, xlabel, ylabel, curves, *, hits=False, note=None, at=None):
+        figure, axes = pyplot.subplots(figsize=(7, 4.2))
+        for index, (label, xs, ys) in enumerate(curves):
+            axes.plot(xs, ys, marker="osD^vPX"[index % 7], label=label)
+        if at:
+            axes.axvline(at, color="grey", linestyle=":", label=note)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        axes.set_ylim(0, 105 if hits else None)
+        axes.grid(True, alpha=0.3)
+        axes.legend(fontsize="small")
+        figure.tight_layout()
+        for kind in ("svg", "png"):
+            figure.savefig(self.out / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])
+        pyplot.close(figure)
+        self.drawn.append(name)
+
+
+def by_geometry(rows, cache, x):
+    """A curve of hit rates for each geometry."""
+    seen = dict.fromkeys((r[f"{cache}_sets"], r[f"{cache}_blocks"]) for r in rows)
+    for sets, blocks in seen:
+        mine = sorted(select(rows, **{f"{cache}_sets": sets, f"{cache}_blocks": blocks}),
+                      key=lambda r: r[x])
+        yield f"{sets} x {blocks}", [r[x] for r in mine], percent(mine, cache)
+
+
+def draw_all(rows, out):
+    plots = Plots(out)
+    keys, pages = select(rows, sweep="keys"), select(rows, sweep="pages")
+    plots.draw("keys-random", "Keys in random order", "keys, one page each",
+               "protection cache: hits, %",
+               by_geometry(select(keys, pattern="random"), "pt", "keys"), hits=True)
+    plots.draw("keys-cycle", "Keys one after the other", "keys, one page each",
+               "protection cache: hits, %",
+               by_geometry(select(keys, pattern="cycle"), "pt", "keys"), hits=True)
+    plots.draw("pages-random", "Pages of one key in random order", "pages of 4 KiB",
+               "translation cache: hits, %",
+               by_geometry(select(pages, pattern="random", keys=1), "at", "pages"), hits=True)
+    page_size = select(rows, sweep="page-size")
+    plots.draw("page-size", "The same bytes in small and in huge pages", "MiB of one region",
+               "translation cache: hits, %",
+               [(label, [r["mib"] for r in mine], percent(mine, "at"))
+                for label, mine in (("4 KiB pages", select(page_size, memory="small")),
+                                    ("2 MiB pages", select(page_size, memory="huge")))],
+               hits=True)
+    pool = select(rows, sweep="pool")
+    # What finds its key in the bank looks neither cache up: it cannot miss.
+    plots.draw("pool", "Pool memory and ordinary memory", "keys, one page each",
+               "accesses without a table read, %",
+               [(label, [r["keys"] for r in mine], [100 * spared(r) for r in mine])
+                for label, mine in (("ordinary memory", select(pool, memory="small")),
+                                    ("memory pool", select(pool, memory="pool")))],
+               hits=True)
+    cost = select(rows, sweep="cost")
+    sets, blocks = COST_GEOMETRY["pt"]
+    plots.draw("cost", "Throughput as keys outgrow the caches", "keys, one page each",
+               "WRITEs a second",
+               [(f"a read of a table costs {ns // 1000} us" if ns else "misses cost nothing",
+                 [r["keys"] for r in mine], rate(mine))
+                for ns, mine in ((ns, select(cost, cost_ns=ns)) for ns in COST_NS)],
+               note="lines of the protection cache", at=sets * blocks)
+    for ns in COST_NS:
+        plots.draw("queues-cost" if ns else "queues", "Throughput as QPs outgrow the cache: "
+                   + (f"a context costs {ns // 1000} us" if ns else "misses cost nothing"),
+                   "QPs that read in random order", "READs a second, those of 32 QPs = 100",
+                   queue_curves(rows, ns))
+    queues = select(rows, sweep="queues", cost_ns=0)
+    plots.draw("queues-hits", "QPs in random order", "QPs that read, each with its peer",
+               "queue descriptor cache: hits, %",
+               by_geometry(queues, "qp", "queues"), hits=True)
+    return plots.drawn
+
+
+def queue_curves(rows, ns):
+    """One for each cache, and a card's: in hundredths of its value at the fewest QPs."""
+    def normalised(label, points):
+        points = sorted(points)
+        return label, [x for x, _ in points], [100 * y / points[0][1] for _, y in points]
+
+    for sets, blocks in QUEUE_GEOMETRIES:
+        mine = select(rows, sweep="queues", cost_ns=ns, qp_sets=sets, qp_blocks=blocks)
+        yield normalised(f"{sets * blocks} descriptors", zip([r["queues"] for r in mine], rate(mine)))
+    yield normalised("ConnectX-6, RDMA READ", CONNECTX6_READS.items())

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the tables, the plots and the page take from the rows of the study."""
+
+# RDMA READs of a ConnectX-6, 32 threads: millions a second by number of QPs.
+CONNECTX6_READS = {32: 83, 64: 55, 512: 42, 4096: 21}
+
+
+def select(rows, **wanted):
+    return [r for r in rows if all(r.get(name) == value for name, value in wanted.items())]
+
+
+def percent(rows, cache):
+    return [100 * r[f"{cache}_hit_rate"] for r in rows]
+
+
+def rate(rows):
+    """Accesses a second."""
+    return [1e9 * r["accesses"] / r["ns"] for r in rows]
+
+
+def spared(row):
+    """The share of accesses for which no table was read."""
+    return 1 - row["pt_misses"] / row["accesses"]
