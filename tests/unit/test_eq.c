@@ -351,7 +351,7 @@ static void test_destroy_with_many(void **state)
 	/* between two slices the queue takes nothing any more */
 	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 9, 0);
 	qhca_reset(h->hca, h->now);
-	for (uint32_t i = 0; i < h->fn->eqs.num_nodes; i++)
+	for (uint32_t i = 0; i < h->fn->eqs.base[HCA_NUM_EVENT_SOURCES]; i++)
 		assert_false(h->fn->eqs.held[i].linked);
 	host_free(h);
 

@@ -12,71 +12,76 @@
 #include <stdlib.h>
 
 #include "hca.h"
-
-#define EQE_SIZE	((uint32_t)sizeof(struct qhca_eqe))
+#include "queue/held.h"
 
 /* ------------------------------------------------------------------------
- * Objects and kinds of events
- *
- * One node for each object that can raise events: QPs, SRQs, CQs for their
- * error, CQs for completions (those may go to another EQ), the port.
+ * Sources and kinds of events
  */
-struct origin {
-	uint32_t node;
-	uint8_t kind;			/* below 16 */
+
+/* The types of event that objects of each source raise. */
+static const struct {
+	uint8_t first, last;		/* enum qhca_event */
+} event_types[HCA_NUM_EVENT_SOURCES] = {
+	[HCA_SOURCE_QP] = { QHCA_EVENT_QP_FATAL, QHCA_EVENT_PATH_MIG_ERROR },
+	[HCA_SOURCE_SRQ] = { QHCA_EVENT_SRQ_ERROR, QHCA_EVENT_SRQ_LIMIT },
+	[HCA_SOURCE_CQ] = { QHCA_EVENT_CQ_ERROR, QHCA_EVENT_CQ_ERROR },
+	[HCA_SOURCE_COMPLETION] = { QHCA_EVENT_COMPLETION,
+				    QHCA_EVENT_COMPLETION },
+	[HCA_SOURCE_PORT] = { QHCA_EVENT_PORT_CHANGE, QHCA_EVENT_PORT_CHANGE },
 };
 
-/* Kinds of a QP from here on are page faults, one for each direction. */
-#define KIND_FAULT	8
+_Static_assert(QHCA_EVENT_PATH_MIG_ERROR - QHCA_EVENT_QP_FATAL < HCA_KIND_FAULT,
+	       "a QP's kinds of event");
 
-static bool origin_of(const struct hca_fn *fn, enum qhca_event type,
-		      uint32_t number, struct origin *o)
+bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
+			 uint32_t number, struct hca_event_origin *o)
 {
-	const struct hca_eqs *eqs = &fn->eqs;
-	uint32_t base, end, first;
+	const uint32_t *base = fn->eqs.base;
 
-	if (type >= QHCA_EVENT_QP_FATAL && type <= QHCA_EVENT_PATH_MIG_ERROR) {
-		base = 0, end = eqs->base_srq, first = QHCA_EVENT_QP_FATAL;
-	} else if (type == QHCA_EVENT_SRQ_ERROR ||
-		   type == QHCA_EVENT_SRQ_LIMIT) {
-		base = eqs->base_srq, end = eqs->base_cq;
-		first = QHCA_EVENT_SRQ_ERROR;
-	} else if (type == QHCA_EVENT_CQ_ERROR) {
-		base = eqs->base_cq, end = eqs->base_comp;
-		first = QHCA_EVENT_CQ_ERROR;
-	} else if (type == QHCA_EVENT_COMPLETION) {
-		base = eqs->base_comp, end = eqs->base_misc;
-		first = QHCA_EVENT_COMPLETION;
-	} else if (type == QHCA_EVENT_PORT_CHANGE) {
-		base = eqs->base_misc, end = eqs->num_nodes;
-		first = QHCA_EVENT_PORT_CHANGE;
-	} else {
-		return false;
+	for (unsigned int i = 0; i < HCA_NUM_EVENT_SOURCES; i++) {
+		if (type < event_types[i].first || type > event_types[i].last)
+			continue;
+		if (number >= base[i + 1] - base[i])
+			return false;
+		o->node = base[i] + number;
+		o->kind = (uint8_t)(type - event_types[i].first);
+		return true;
 	}
-	if (number >= end - base)
-		return false;
-	o->node = base + number;
-	o->kind = (uint8_t)(type - first);
-	return true;
+	return false;
 }
 
 /* The reverse: type and number of @kind at @node. */
 static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
 			   uint8_t kind, uint32_t *number)
 {
-	static const uint8_t first[] = {
-		QHCA_EVENT_QP_FATAL, QHCA_EVENT_SRQ_ERROR, QHCA_EVENT_CQ_ERROR,
-		QHCA_EVENT_COMPLETION, QHCA_EVENT_PORT_CHANGE,
-	};
-	const uint32_t base[] = {
-		0, eqs->base_srq, eqs->base_cq, eqs->base_comp, eqs->base_misc,
-	};
-	unsigned int i = sizeof(first) - 1;
+	unsigned int i = HCA_NUM_EVENT_SOURCES - 1;
 
-	while (node < base[i])
+	while (node < eqs->base[i])
 		i--;
-	*number = node - base[i];
-	return (uint8_t)(first[i] + kind);
+	*number = node - eqs->base[i];
+	return (uint8_t)(event_types[i].first + kind);
+}
+
+/* How many objects of @source there can be. */
+static uint32_t num_objects(const struct hca_fn *fn,
+			    enum hca_event_source source)
+{
+	switch (source) {
+	case HCA_SOURCE_QP:
+		return 1u << fn->cfg.log_max_qp;
+	case HCA_SOURCE_SRQ:
+		return 1u << fn->cfg.log_max_srq;
+	case HCA_SOURCE_CQ:
+	case HCA_SOURCE_COMPLETION:
+		return 1u << fn->cfg.log_max_cq;
+	default:
+		return 2;		/* ports count from 1 */
+	}
+}
+
+static uint32_t num_nodes(const struct hca_eqs *eqs)
+{
+	return eqs->base[HCA_NUM_EVENT_SOURCES];
 }
 
 bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info)
@@ -84,13 +89,10 @@ bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info)
 	struct hca_eqs *eqs = &fn->eqs;
 
 	eqs->fault_info = fault_info;
-	eqs->base_srq = 1u << fn->cfg.log_max_qp;
-	eqs->base_cq = eqs->base_srq + (1u << fn->cfg.log_max_srq);
-	eqs->base_comp = eqs->base_cq + (1u << fn->cfg.log_max_cq);
-	eqs->base_misc = eqs->base_comp + (1u << fn->cfg.log_max_cq);
-	eqs->num_nodes = eqs->base_misc + 2;	/* ports count from 1 */
+	for (unsigned int i = 0; i < HCA_NUM_EVENT_SOURCES; i++)
+		eqs->base[i + 1] = eqs->base[i] + num_objects(fn, i);
 	eqs->eq = calloc((size_t)1 << fn->cfg.log_max_eq, sizeof(*eqs->eq));
-	eqs->held = calloc(eqs->num_nodes, sizeof(*eqs->held));
+	eqs->held = calloc(num_nodes(eqs), sizeof(*eqs->held));
 	return eqs->eq && eqs->held;
 }
 
@@ -108,7 +110,7 @@ void hca_eqs_reset(struct hca_fn *fn)
 	       sizeof(*fn->eqs.eq) << fn->cfg.log_max_eq);
 	if (fn->eqs.num_linked)		/* else all nodes are zero already */
 		memset(fn->eqs.held, 0,
-		       fn->eqs.num_nodes * sizeof(*fn->eqs.held));
+		       num_nodes(&fn->eqs) * sizeof(*fn->eqs.held));
 	fn->eqs.cmd_held = 0;
 	fn->eqs.num_linked = 0;
 	fn->eqs.num_waiting = 0;
@@ -116,14 +118,14 @@ void hca_eqs_reset(struct hca_fn *fn)
 	fn->eqs.next_poll = QHCA_NEVER;
 }
 
-static uint32_t num_eqs(const struct hca_fn *fn)
+uint32_t hca_num_eqs(const struct hca_fn *fn)
 {
 	return hca_table_size(fn, QHCA_TABLE_EQ);
 }
 
 bool hca_eq_live(const struct hca_fn *fn, uint32_t eqn)
 {
-	return eqn < num_eqs(fn) && fn->eqs.eq[eqn].live;
+	return eqn < hca_num_eqs(fn) && fn->eqs.eq[eqn].live;
 }
 
 void hca_eq_ref(struct hca_fn *fn, uint32_t eqn)
@@ -140,7 +142,7 @@ void hca_eq_unref(struct hca_fn *fn, uint32_t eqn)
 /* ------------------------------------------------------------------------
  * The ring
  */
-static void interrupt(struct hca_fn *fn, unsigned int vector)
+void hca_eq_interrupt(struct hca_fn *fn, unsigned int vector)
 {
 	hca_count(fn, QHCA_CNT_interrupts);
 	fn->hca->ops.raise_irq(fn->hca->host, vector);
@@ -151,8 +153,7 @@ static uint32_t depth_of(const struct hca_eq *eq)
 	return 1u << eq->log_depth;
 }
 
-/* Take over a consumer index if it is sane: between the old one and pi. */
-static bool take_ci(struct hca_eq *eq, uint32_t ci)
+bool hca_eq_take_ci(struct hca_eq *eq, uint32_t ci)
 {
 	if (ci == eq->ci || ci - eq->ci > eq->pi - eq->ci)
 		return false;
@@ -171,39 +172,35 @@ static int refetch(struct hca_fn *fn, struct hca_eq *eq)
 		return -1;
 	}
 	hca_count(fn, QHCA_CNT_refetches);
-	if (!take_ci(eq, ci))
+	if (!hca_eq_take_ci(eq, ci))
 		hca_count(fn, QHCA_CNT_refetches_unchanged);
 	return 0;
 }
 
-/* Is there room for an entry?  Looks at the record before it says no. */
-static bool has_room(struct hca_fn *fn, struct hca_eq *eq)
+bool hca_eq_has_room(struct hca_fn *fn, struct hca_eq *eq)
 {
 	if (eq->pi - eq->ci < depth_of(eq))
 		return true;
 	return !refetch(fn, eq) && eq->pi - eq->ci < depth_of(eq);
 }
 
-/* Write an entry for which there is room; phase is filled in. */
-static int put_eqe(struct hca_fn *fn, struct hca_eq *eq,
-		   struct qhca_eqe *eqe)
+int hca_eq_put(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe)
 {
 	uint32_t slot = eq->pi & (depth_of(eq) - 1);
 
 	put_le32(&eqe->phase, eq->pi >> eq->log_depth & 1 ? 0 : QHCA_PHASE);
-	if (hca_qbuf_write_release(fn, &eq->buf, slot * EQE_SIZE, eqe,
+	if (hca_qbuf_write_release(fn, &eq->buf, slot * HCA_EQE_SIZE, eqe,
 				   sizeof(*eqe)))
 		return -1;
 	eq->pi++;
 	return 0;
 }
 
-static void write_eqe(struct hca_fn *fn, struct hca_eq *eq,
-		      struct qhca_eqe *eqe)
+void hca_eq_write(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe)
 {
 	uint32_t eqn = (uint32_t)(eq - fn->eqs.eq);
 
-	if (put_eqe(fn, eq, eqe)) {
+	if (hca_eq_put(fn, eq, eqe)) {
 		hca_fatal(fn, QHCA_FATAL_EQ_DMA, eqn);
 		return;
 	}
@@ -212,20 +209,20 @@ static void write_eqe(struct hca_fn *fn, struct hca_eq *eq,
 		  get_le32(&eqe->number), 0);
 	if (eq->armed) {
 		eq->armed = false;
-		interrupt(fn, eq->vector);
+		hca_eq_interrupt(fn, eq->vector);
 	}
 }
 
 /* ------------------------------------------------------------------------
  * Held events
  */
-static bool waits(const struct hca_fn *fn, const struct hca_eq *eq)
+bool hca_eq_holds(const struct hca_fn *fn, const struct hca_eq *eq)
 {
 	return eq->held_head != HCA_HELD_NONE ||
 	       (eq == &fn->eqs.eq[QHCA_EQN_ASYNC] && fn->eqs.cmd_held);
 }
 
-static void count_held(struct hca_fn *fn, struct hca_eq *eq)
+void hca_held_count(struct hca_fn *fn, struct hca_eq *eq)
 {
 	eq->overruns++;
 	hca_count(fn, QHCA_CNT_events_held);
@@ -233,16 +230,12 @@ static void count_held(struct hca_fn *fn, struct hca_eq *eq)
 		fn->eqs.next_poll = fn->hca->now + HCA_EQ_POLL_NS;
 }
 
-/*
- * Recount after draining: cheap, there are few queues.  @more: one has room still,
- * and the next call goes on.
- */
-static void recount(struct hca_fn *fn, bool more)
+void hca_held_recount(struct hca_fn *fn, bool more)
 {
 	uint32_t eqn, n = 0;
 
-	for (eqn = 0; eqn < num_eqs(fn); eqn++)
-		if (fn->eqs.eq[eqn].live && waits(fn, &fn->eqs.eq[eqn]))
+	for (eqn = 0; eqn < hca_num_eqs(fn); eqn++)
+		if (fn->eqs.eq[eqn].live && hca_eq_holds(fn, &fn->eqs.eq[eqn]))
 			n++;
 	fn->eqs.num_waiting = n;
 	if (!n)
@@ -267,7 +260,7 @@ static void link_node(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
 	fn->eqs.num_linked++;
 }
 
-static void unlink_node(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
+void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
 {
 	struct hca_held *held = fn->eqs.held, *h = &held[node];
 
@@ -283,13 +276,13 @@ static void unlink_node(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
 	fn->eqs.num_linked--;
 }
 
-static void hold(struct hca_fn *fn, struct hca_eq *eq,
-		 const struct origin *o, uint32_t detail)
+void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
+		  const struct hca_event_origin *o, uint32_t detail)
 {
 	struct hca_held *h = &fn->eqs.held[o->node];
 	unsigned int i;
 
-	count_held(fn, eq);
+	hca_held_count(fn, eq);
 	h->detail = detail;
 	for (i = 0; i < h->count; i++)
 		if ((h->order >> 4 * i & 15) == o->kind)
@@ -299,8 +292,8 @@ static void hold(struct hca_fn *fn, struct hca_eq *eq,
 		link_node(fn, eq, o->node);
 }
 
-static void fill_eqe(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
-		     uint32_t detail)
+void hca_eqe_fill(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
+		  uint32_t detail)
 {
 	memset(eqe, 0, sizeof(*eqe));
 	eqe->type = type;
@@ -315,13 +308,13 @@ static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 	uint32_t number;
 	uint8_t type;
 
-	if (node < fn->eqs.base_srq && kind >= KIND_FAULT) {
-		fill_eqe(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
-		return fn->eqs.fault_info(fn, node, kind - KIND_FAULT,
+	if (node < fn->eqs.base[HCA_SOURCE_SRQ] && kind >= HCA_KIND_FAULT) {
+		hca_eqe_fill(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
+		return fn->eqs.fault_info(fn, node, kind - HCA_KIND_FAULT,
 					  &eqe->fault);
 	}
 	type = origin_type(&fn->eqs, node, kind, &number);
-	fill_eqe(eqe, type, number, detail);
+	hca_eqe_fill(eqe, type, number, detail);
 	return true;
 }
 
@@ -336,7 +329,7 @@ static bool take_held(struct hca_fn *fn, struct hca_eq *eq,
 
 	h->order >>= 4;
 	if (--h->count == 0)
-		unlink_node(fn, eq, node);
+		hca_held_unlink(fn, eq, node);
 	return fill_held(fn, node, kind, detail, eqe);
 }
 
@@ -351,33 +344,29 @@ static bool take_held_cmd(struct hca_fn *fn, struct qhca_eqe *eqe)
 	if (slot == HCA_NUM_CMD_SLOTS)
 		return false;
 	eqs->cmd_held &= ~(1u << slot);
-	fill_eqe(eqe, QHCA_EVENT_CMD, slot, eqs->cmd[slot].detail);
+	hca_eqe_fill(eqe, QHCA_EVENT_CMD, slot, eqs->cmd[slot].detail);
 	eqe->status = eqs->cmd[slot].status;
 	put_le16(&eqe->token, eqs->cmd[slot].token);
 	return true;
 }
 
-/*
- * Write what @eq holds, as far as there is room, and at most *@budget events, from
- * which it takes what it looked at.
- */
-static void drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget)
+void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget)
 {
 	bool async = eq == &fn->eqs.eq[QHCA_EQN_ASYNC];
 	struct qhca_eqe eqe;
 
-	for (; *budget && waits(fn, eq) && !hca_is_dead(fn) &&
-	       has_room(fn, eq); --*budget)
+	for (; *budget && hca_eq_holds(fn, eq) && !hca_is_dead(fn) &&
+	       hca_eq_has_room(fn, eq); --*budget)
 		if ((async && take_held_cmd(fn, &eqe)) ||
 		    take_held(fn, eq, &eqe))
-			write_eqe(fn, eq, &eqe);
+			hca_eq_write(fn, eq, &eqe);
 }
 
 /* The queues take turns at being first, since the budget is that of all. */
 void hca_eqs_run(struct hca_fn *fn)
 {
 	struct hca_eqs *eqs = &fn->eqs;
-	uint32_t budget = HCA_EQ_DRAIN, n = num_eqs(fn), i;
+	uint32_t budget = HCA_EQ_DRAIN, n = hca_num_eqs(fn), i;
 
 	if (eqs->num_waiting == 0 || fn->hca->now < eqs->next_poll)
 		return;
@@ -385,11 +374,11 @@ void hca_eqs_run(struct hca_fn *fn)
 		struct hca_eq *eq = &eqs->eq[(eqs->turn + i) % n];
 
 		if (eq->live)
-			drain(fn, eq, &budget);
+			hca_held_drain(fn, eq, &budget);
 	}
 	if (n)
 		eqs->turn = (eqs->turn + 1) % n;
-	recount(fn, !budget);
+	hca_held_recount(fn, !budget);
 }
 
 bool hca_eqs_pending(const struct hca_fn *fn)
@@ -402,29 +391,31 @@ uint64_t hca_eqs_deadline(const struct hca_fn *fn)
 	return fn->eqs.num_waiting ? fn->eqs.next_poll : QHCA_NEVER;
 }
 
-/* Drop what an object has waiting. */
-static void forget(struct hca_fn *fn, uint32_t node, uint32_t end)
+/* Drop the events that object @number of @source has waiting. */
+static void forget(struct hca_fn *fn, enum hca_event_source source,
+		   uint32_t number)
 {
+	uint32_t node = fn->eqs.base[source] + number;
 	struct hca_held *held = fn->eqs.held;
 
-	if (node < end && held[node].linked)
-		unlink_node(fn, &fn->eqs.eq[held[node].eqn], node);
+	if (node < fn->eqs.base[source + 1] && held[node].linked)
+		hca_held_unlink(fn, &fn->eqs.eq[held[node].eqn], node);
 }
 
 void hca_event_forget_qp(struct hca_fn *fn, uint32_t qpn)
 {
-	forget(fn, qpn, fn->eqs.base_srq);
+	forget(fn, HCA_SOURCE_QP, qpn);
 }
 
 void hca_event_forget_srq(struct hca_fn *fn, uint32_t srqn)
 {
-	forget(fn, fn->eqs.base_srq + srqn, fn->eqs.base_cq);
+	forget(fn, HCA_SOURCE_SRQ, srqn);
 }
 
 void hca_event_forget_cq(struct hca_fn *fn, uint32_t cqn)
 {
-	forget(fn, fn->eqs.base_cq + cqn, fn->eqs.base_comp);
-	forget(fn, fn->eqs.base_comp + cqn, fn->eqs.base_misc);
+	forget(fn, HCA_SOURCE_CQ, cqn);
+	forget(fn, HCA_SOURCE_COMPLETION, cqn);
 }
 
 /* ------------------------------------------------------------------------
@@ -435,7 +426,7 @@ void hca_event_forget_cq(struct hca_fn *fn, uint32_t cqn)
 
 /* Write @eqe, or hold it as @o says (NULL: it is lost). */
 static void post_eqe(struct hca_fn *fn, uint32_t eqn, struct qhca_eqe *eqe,
-		     const struct origin *o)
+		     const struct hca_event_origin *o)
 {
 	uint32_t budget = DRAIN_FIRST;
 	struct hca_eq *eq;
@@ -443,23 +434,23 @@ static void post_eqe(struct hca_fn *fn, uint32_t eqn, struct qhca_eqe *eqe,
 	if (hca_is_dead(fn) || !hca_eq_live(fn, eqn))
 		return;
 	eq = &fn->eqs.eq[eqn];
-	if (waits(fn, eq))
-		drain(fn, eq, &budget);
-	if (!waits(fn, eq) && has_room(fn, eq))
-		write_eqe(fn, eq, eqe);
+	if (hca_eq_holds(fn, eq))
+		hca_held_drain(fn, eq, &budget);
+	if (!hca_eq_holds(fn, eq) && hca_eq_has_room(fn, eq))
+		hca_eq_write(fn, eq, eqe);
 	else if (o)
-		hold(fn, eq, o, get_le32(&eqe->detail));
+		hca_held_add(fn, eq, o, get_le32(&eqe->detail));
 }
 
 static void post(struct hca_fn *fn, uint32_t eqn, enum qhca_event type,
 		 uint32_t number, uint32_t detail)
 {
 	struct qhca_eqe eqe;
-	struct origin o;
+	struct hca_event_origin o;
 
-	fill_eqe(&eqe, (uint8_t)type, number, detail);
+	hca_eqe_fill(&eqe, (uint8_t)type, number, detail);
 	post_eqe(fn, eqn, &eqe,
-		 origin_of(fn, type, number, &o) ? &o : NULL);
+		 hca_event_origin_of(fn, type, number, &o) ? &o : NULL);
 }
 
 void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
@@ -468,7 +459,7 @@ void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
 	post(fn, QHCA_EQN_ASYNC, type, number, detail);
 }
 
-static bool is_held(const struct hca_fn *fn, const struct origin *o)
+bool hca_held_has(const struct hca_fn *fn, const struct hca_event_origin *o)
 {
 	const struct hca_held *h = &fn->eqs.held[o->node];
 
@@ -481,15 +472,15 @@ static bool is_held(const struct hca_fn *fn, const struct origin *o)
 void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		     const struct qhca_fault_info *info)
 {
-	const struct origin o = {
-		.node = qpn, .kind = (uint8_t)(KIND_FAULT + dir),
+	const struct hca_event_origin o = {
+		.node = qpn, .kind = (uint8_t)(HCA_KIND_FAULT + dir),
 	};
 	struct qhca_eqe eqe;
 
 	/* Of a fault that is no more; what is held will tell of this one. */
-	if (is_held(fn, &o))
+	if (hca_held_has(fn, &o))
 		return;
-	fill_eqe(&eqe, QHCA_EVENT_PAGE_FAULT, qpn, 0);
+	hca_eqe_fill(&eqe, QHCA_EVENT_PAGE_FAULT, qpn, 0);
 	eqe.fault = *info;
 	post_eqe(fn, QHCA_EQN_ASYNC, &eqe, &o);
 }
@@ -509,20 +500,20 @@ void hca_event_cmd(struct hca_fn *fn, uint32_t slot, uint16_t token,
 
 	if (hca_is_dead(fn) || !hca_eq_live(fn, QHCA_EQN_ASYNC))
 		return;
-	if (waits(fn, eq))
-		drain(fn, eq, &budget);
-	if (!waits(fn, eq) && has_room(fn, eq)) {
-		fill_eqe(&eqe, QHCA_EVENT_CMD, slot, detail);
+	if (hca_eq_holds(fn, eq))
+		hca_held_drain(fn, eq, &budget);
+	if (!hca_eq_holds(fn, eq) && hca_eq_has_room(fn, eq)) {
+		hca_eqe_fill(&eqe, QHCA_EVENT_CMD, slot, detail);
 		eqe.status = status;
 		put_le16(&eqe.token, token);
-		write_eqe(fn, eq, &eqe);
+		hca_eq_write(fn, eq, &eqe);
 		return;
 	}
 	fn->eqs.cmd_held |= 1u << slot;
 	fn->eqs.cmd[slot].token = token;
 	fn->eqs.cmd[slot].status = status;
 	fn->eqs.cmd[slot].detail = detail;
-	count_held(fn, eq);
+	hca_held_count(fn, eq);
 }
 
 void hca_event_fatal(struct hca_fn *fn, enum qhca_fatal cause,
@@ -532,17 +523,17 @@ void hca_event_fatal(struct hca_fn *fn, enum qhca_fatal cause,
 	struct qhca_eqe eqe;
 
 	if (!hca_eq_live(fn, QHCA_EQN_ASYNC)) {
-		interrupt(fn, 0);
+		hca_eq_interrupt(fn, 0);
 		return;
 	}
 	if ((cause != QHCA_FATAL_EQ_DMA || info != QHCA_EQN_ASYNC) &&
-	    has_room(fn, eq)) {
-		fill_eqe(&eqe, QHCA_EVENT_DEVICE_FATAL, cause, info);
-		if (!put_eqe(fn, eq, &eqe))
+	    hca_eq_has_room(fn, eq)) {
+		hca_eqe_fill(&eqe, QHCA_EVENT_DEVICE_FATAL, cause, info);
+		if (!hca_eq_put(fn, eq, &eqe))
 			hca_count(fn, QHCA_CNT_events);
 	}
 	eq->armed = false;
-	interrupt(fn, eq->vector);
+	hca_eq_interrupt(fn, eq->vector);
 }
 
 /* ------------------------------------------------------------------------
@@ -560,17 +551,17 @@ void hca_eq_doorbell(struct hca_fn *fn, uint64_t value)
 	}
 	hca_count(fn, QHCA_CNT_eq_arms);
 	eq = &fn->eqs.eq[eqn];
-	take_ci(eq, ci);
-	if (waits(fn, eq)) {
+	hca_eq_take_ci(eq, ci);
+	if (hca_eq_holds(fn, eq)) {
 		/* Other queues may be due at once; that must not be put off. */
 		bool due = hca_eqs_pending(fn);
 
-		drain(fn, eq, &budget);
-		recount(fn, due || !budget);
+		hca_held_drain(fn, eq, &budget);
+		hca_held_recount(fn, due || !budget);
 	}
 	eq->armed = eq->pi == ci;
 	if (!eq->armed && !hca_is_dead(fn))
-		interrupt(fn, eq->vector);
+		hca_eq_interrupt(fn, eq->vector);
 }
 
 static void eqc_encode(const struct hca_eq *eq, struct qhca_eqc *image)
@@ -610,7 +601,7 @@ static enum qhca_cmd_status eq_check(const struct hca_fn *fn,
 		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, vector));
 	if (!hca_qbuf_valid(&eq->buf) ||
 	    !hca_qbuf_holds(&eq->buf, 0,
-			    (uint64_t)EQE_SIZE << eq->log_depth))
+			    (uint64_t)HCA_EQE_SIZE << eq->log_depth))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, buf));
 	if (eq->rec_offset % sizeof(struct qhca_eq_record) ||
 	    !hca_qbuf_holds(&eq->buf, eq->rec_offset,
@@ -664,12 +655,12 @@ enum qhca_cmd_status hca_cmd_destroy_eq(struct hca_fn *fn,
 		ctx->step = 1;
 	}
 	for (i = 0; i < DESTROY_SLICE && eq->held_head != HCA_HELD_NONE; i++)
-		unlink_node(fn, eq, eq->held_head);
+		hca_held_unlink(fn, eq, eq->held_head);
 	if (eq->held_head != HCA_HELD_NONE)
 		return HCA_CMD_AGAIN;
 	if (ctx->index == QHCA_EQN_ASYNC)
 		fn->eqs.cmd_held = 0;
-	recount(fn, false);
+	hca_held_recount(fn, false);
 	eqc_write(fn, ctx->index);
 	return QHCA_CMD_OK;
 }

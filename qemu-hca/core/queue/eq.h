@@ -32,6 +32,15 @@
 
 #define HCA_HELD_NONE		UINT32_MAX
 
+/*
+ * The sources of events.  A CQ is two sources, because its completion events may
+ * go to another EQ than its error.
+ */
+enum hca_event_source {
+	HCA_SOURCE_QP, HCA_SOURCE_SRQ, HCA_SOURCE_CQ, HCA_SOURCE_COMPLETION,
+	HCA_SOURCE_PORT, HCA_NUM_EVENT_SOURCES
+};
+
 struct hca_held {			/* events of one object, waiting */
 	uint32_t next, prev;		/* in its queue's list */
 	uint32_t detail;		/* of the latest */
@@ -66,8 +75,8 @@ typedef bool (*hca_fault_info_fn)(struct hca_fn *fn, uint32_t qpn,
 struct hca_eqs {
 	hca_fault_info_fn fault_info;
 	struct hca_eq *eq;		/* [1 << cfg.log_max_eq] */
-	struct hca_held *held;		/* QPs, SRQs, CQ errors, completions, rest */
-	uint32_t base_srq, base_cq, base_comp, base_misc, num_nodes;
+	struct hca_held *held;		/* nodes, by source and number */
+	uint32_t base[HCA_NUM_EVENT_SOURCES + 1];	/* first node of each */
 	uint32_t cmd_held;		/* command slots whose event is held */
 	struct {
 		uint32_t detail;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of the event queues share with each other and nobody else: the
+ * ring of an EQ, and the events that wait for room in it.
+ */
+#ifndef HCA_CORE_HELD_H
+#define HCA_CORE_HELD_H
+
+#include "hca.h"
+
+#define HCA_EQE_SIZE	((uint32_t)sizeof(struct qhca_eqe))
+
+/*
+ * The node that holds an event, and the kind under which the node notes it: the
+ * position of the event's type among those of the source.  A QP's kinds from
+ * HCA_KIND_FAULT on are page faults, one for each direction.
+ */
+struct hca_event_origin {
+	uint32_t node;
+	uint8_t kind;			/* below 16 */
+};
+
+#define HCA_KIND_FAULT	8
+
+/* ---- eq.c: the ring */
+
+uint32_t hca_num_eqs(const struct hca_fn *fn);
+void hca_eq_interrupt(struct hca_fn *fn, unsigned int vector);
+/* Take over a consumer index if it is sane: between the old one and pi. */
+bool hca_eq_take_ci(struct hca_eq *eq, uint32_t ci);
+/* Is there room for an entry?  Looks at the record before it says no. */
+bool hca_eq_has_room(struct hca_fn *fn, struct hca_eq *eq);
+void hca_eqe_fill(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
+		  uint32_t detail);
+/* Write an entry for which there is room; phase is filled in. */
+int hca_eq_put(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
+/* The same, with the interrupt; the device is dead if the ring is unreachable. */
+void hca_eq_write(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
+
+/* ---- held.c: events that wait for room */
+
+/* false: the device does not hold this event. */
+bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
+			 uint32_t number, struct hca_event_origin *o);
+/* Does @eq hold anything, so that a new event must wait behind it? */
+bool hca_eq_holds(const struct hca_fn *fn, const struct hca_eq *eq);
+bool hca_held_has(const struct hca_fn *fn, const struct hca_event_origin *o);
+void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
+		  const struct hca_event_origin *o, uint32_t detail);
+/* One more event is held for @eq. */
+void hca_held_count(struct hca_fn *fn, struct hca_eq *eq);
+/*
+ * Write what @eq holds, as far as there is room, and at most *@budget events, from
+ * which it takes what it looked at.
+ */
+void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget);
+/*
+ * Recount after draining: cheap, there are few queues.  @more: one has room still,
+ * and the next call goes on.
+ */
+void hca_held_recount(struct hca_fn *fn, bool more);
+void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node);
+
+#endif /* HCA_CORE_HELD_H */
