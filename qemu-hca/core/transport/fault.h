@@ -23,7 +23,7 @@
  *    the QP's context (struct hca_fault), and the bits of f_state say who waits.
  *    The device therefore has room for every possible fault, and the context of a
  *    QP that waits may be evicted.
- *  - No event is lost.  When EQ 0 is full, eq.c holds the event, and fills it in
+ *  - No event is lost.  When EQ 0 is full, held.c keeps the event, and fills it in
  *    from the context when there is room.  If the fault is no longer outstanding
  *    by then, there is no event.
  *  - A token names one fault only.  It consists of the direction, the QPN and a
@@ -102,7 +102,7 @@ void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp);
 
 /*
  * Fill in the event of the fault of @qpn and @dir (enum hca_fault_dir), without
- * disturbing the cache; eq.c calls this through hca_eqs_create().
+ * disturbing the cache; held.c calls this through hca_eqs_create().
  * false: that fault is no longer outstanding.
  */
 bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Events that wait for room.
+ *
+ * Software cannot size an EQ for all events that may come at once, and an
+ * event that is lost leaves somebody waiting for ever.  So an event that finds
+ * its EQ full is held in a node of the object that raised it.  There is one
+ * node for each object, and events of the same kind coalesce, so that holding
+ * never needs memory and never fails.  While an EQ holds something, new events
+ * queue up behind it, so that the order stays.
+ */
+#include "queue/held.h"
+
+/* ------------------------------------------------------------------------
+ * Sources and kinds of events
+ */
+
+/* The types of event that objects of each source raise. */
+static const struct {
+	uint8_t first, last;		/* enum qhca_event */
+} event_types[HCA_NUM_EVENT_SOURCES] = {
+	[HCA_SOURCE_QP] = { QHCA_EVENT_QP_FATAL, QHCA_EVENT_PATH_MIG_ERROR },
+	[HCA_SOURCE_SRQ] = { QHCA_EVENT_SRQ_ERROR, QHCA_EVENT_SRQ_LIMIT },
+	[HCA_SOURCE_CQ] = { QHCA_EVENT_CQ_ERROR, QHCA_EVENT_CQ_ERROR },
+	[HCA_SOURCE_COMPLETION] = { QHCA_EVENT_COMPLETION,
+				    QHCA_EVENT_COMPLETION },
+	[HCA_SOURCE_PORT] = { QHCA_EVENT_PORT_CHANGE, QHCA_EVENT_PORT_CHANGE },
+};
+
+_Static_assert(QHCA_EVENT_PATH_MIG_ERROR - QHCA_EVENT_QP_FATAL < HCA_KIND_FAULT,
+	       "a QP's kinds of event");
+
+bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
+			 uint32_t number, struct hca_event_origin *o)
+{
+	const uint32_t *base = fn->eqs.base;
+
+	for (unsigned int i = 0; i < HCA_NUM_EVENT_SOURCES; i++) {
+		if (type < event_types[i].first || type > event_types[i].last)
+			continue;
+		if (number >= base[i + 1] - base[i])
+			return false;
+		o->node = base[i] + number;
+		o->kind = (uint8_t)(type - event_types[i].first);
+		return true;
+	}
+	return false;
+}
+
+/* The reverse: type and number of @kind at @node. */
+static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
+			   uint8_t kind, uint32_t *number)
+{
+	unsigned int i = HCA_NUM_EVENT_SOURCES - 1;
+
+	while (node < eqs->base[i])
+		i--;
+	*number = node - eqs->base[i];
+	return (uint8_t)(event_types[i].first + kind);
+}
+
+/* ------------------------------------------------------------------------
+ * Held events
+ */
+bool hca_eq_holds(const struct hca_fn *fn, const struct hca_eq *eq)
+{
+	return eq->held_head != HCA_HELD_NONE ||
+	       (eq == &fn->eqs.eq[QHCA_EQN_ASYNC] && fn->eqs.cmd_held);
+}
+
+void hca_held_count(struct hca_fn *fn, struct hca_eq *eq)
+{
+	eq->overruns++;
+	hca_count(fn, QHCA_CNT_events_held);
+	if (fn->eqs.num_waiting++ == 0)
+		fn->eqs.next_poll = fn->hca->now + HCA_EQ_POLL_NS;
+}
+
+void hca_held_recount(struct hca_fn *fn, bool more)
+{
+	uint32_t eqn, n = 0;
+
+	for (eqn = 0; eqn < hca_num_eqs(fn); eqn++)
+		if (fn->eqs.eq[eqn].live && hca_eq_holds(fn, &fn->eqs.eq[eqn]))
+			n++;
+	fn->eqs.num_waiting = n;
+	if (!n)
+		fn->eqs.next_poll = QHCA_NEVER;
+	else
+		fn->eqs.next_poll = fn->hca->now + (more ? 0 : HCA_EQ_POLL_NS);
+}
+
+static void link_node(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
+{
+	struct hca_held *held = fn->eqs.held;
+
+	held[node].linked = true;
+	held[node].eqn = (uint16_t)(eq - fn->eqs.eq);
+	held[node].next = HCA_HELD_NONE;
+	held[node].prev = eq->held_tail;
+	if (eq->held_head == HCA_HELD_NONE)
+		eq->held_head = node;
+	else
+		held[eq->held_tail].next = node;
+	eq->held_tail = node;
+	fn->eqs.num_linked++;
+}
+
+void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
+{
+	struct hca_held *held = fn->eqs.held, *h = &held[node];
+
+	if (h->prev == HCA_HELD_NONE)
+		eq->held_head = h->next;
+	else
+		held[h->prev].next = h->next;
+	if (h->next == HCA_HELD_NONE)
+		eq->held_tail = h->prev;
+	else
+		held[h->next].prev = h->prev;
+	memset(h, 0, sizeof(*h));
+	fn->eqs.num_linked--;
+}
+
+void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
+		  const struct hca_event_origin *o, uint32_t detail)
+{
+	struct hca_held *h = &fn->eqs.held[o->node];
+	unsigned int i;
+
+	hca_held_count(fn, eq);
+	h->detail = detail;
+	for (i = 0; i < h->count; i++)
+		if ((h->order >> 4 * i & 15) == o->kind)
+			return;		/* merged */
+	h->order |= (uint32_t)o->kind << 4 * h->count++;
+	if (!h->linked)
+		link_node(fn, eq, o->node);
+}
+
+/* @kind of @node, with @detail; false: nobody waits for that fault any more. */
+static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
+		      uint32_t detail, struct qhca_eqe *eqe)
+{
+	uint32_t number;
+	uint8_t type;
+
+	if (node < fn->eqs.base[HCA_SOURCE_SRQ] && kind >= HCA_KIND_FAULT) {
+		hca_eqe_fill(eqe, QHCA_EVENT_PAGE_FAULT, node, 0);
+		return fn->eqs.fault_info(fn, node, kind - HCA_KIND_FAULT,
+					  &eqe->fault);
+	}
+	type = origin_type(&fn->eqs, node, kind, &number);
+	hca_eqe_fill(eqe, type, number, detail);
+	return true;
+}
+
+/* Take the oldest held event of @eq, of which there is one; false: as above. */
+static bool take_held(struct hca_fn *fn, struct hca_eq *eq,
+		      struct qhca_eqe *eqe)
+{
+	uint32_t node = eq->held_head;
+	struct hca_held *h = &fn->eqs.held[node];
+	uint32_t detail = h->detail;
+	uint8_t kind = h->order & 15;
+
+	h->order >>= 4;
+	if (--h->count == 0)
+		hca_held_unlink(fn, eq, node);
+	return fill_held(fn, node, kind, detail, eqe);
+}
+
+static bool take_held_cmd(struct hca_fn *fn, struct qhca_eqe *eqe)
+{
+	struct hca_eqs *eqs = &fn->eqs;
+	uint32_t slot;
+
+	for (slot = 0; slot < HCA_NUM_CMD_SLOTS; slot++)
+		if (eqs->cmd_held >> slot & 1)
+			break;
+	if (slot == HCA_NUM_CMD_SLOTS)
+		return false;
+	eqs->cmd_held &= ~(1u << slot);
+	hca_eqe_fill(eqe, QHCA_EVENT_CMD, slot, eqs->cmd[slot].detail);
+	eqe->status = eqs->cmd[slot].status;
+	put_le16(&eqe->token, eqs->cmd[slot].token);
+	return true;
+}
+
+void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget)
+{
+	bool async = eq == &fn->eqs.eq[QHCA_EQN_ASYNC];
+	struct qhca_eqe eqe;
+
+	for (; *budget && hca_eq_holds(fn, eq) && !hca_is_dead(fn) &&
+	       hca_eq_has_room(fn, eq); --*budget)
+		if ((async && take_held_cmd(fn, &eqe)) ||
+		    take_held(fn, eq, &eqe))
+			hca_eq_write(fn, eq, &eqe);
+}
+
+/* The queues take turns at being first, since the budget is that of all. */
+void hca_eqs_run(struct hca_fn *fn)
+{
+	struct hca_eqs *eqs = &fn->eqs;
+	uint32_t budget = HCA_EQ_DRAIN, n = hca_num_eqs(fn), i;
+
+	if (eqs->num_waiting == 0 || fn->hca->now < eqs->next_poll)
+		return;
+	for (i = 0; i < n && budget && !hca_is_dead(fn); i++) {
+		struct hca_eq *eq = &eqs->eq[(eqs->turn + i) % n];
+
+		if (eq->live)
+			hca_held_drain(fn, eq, &budget);
+	}
+	if (n)
+		eqs->turn = (eqs->turn + 1) % n;
+	hca_held_recount(fn, !budget);
+}
+
+bool hca_eqs_pending(const struct hca_fn *fn)
+{
+	return fn->eqs.num_waiting && fn->eqs.next_poll <= fn->hca->now;
+}
+
+uint64_t hca_eqs_deadline(const struct hca_fn *fn)
+{
+	return fn->eqs.num_waiting ? fn->eqs.next_poll : QHCA_NEVER;
+}
+
+/* Drop the events that object @number of @source has waiting. */
+static void forget(struct hca_fn *fn, enum hca_event_source source,
+		   uint32_t number)
+{
+	uint32_t node = fn->eqs.base[source] + number;
+	struct hca_held *held = fn->eqs.held;
+
+	if (node < fn->eqs.base[source + 1] && held[node].linked)
+		hca_held_unlink(fn, &fn->eqs.eq[held[node].eqn], node);
+}
+
+void hca_event_forget_qp(struct hca_fn *fn, uint32_t qpn)
+{
+	forget(fn, HCA_SOURCE_QP, qpn);
+}
+
+void hca_event_forget_srq(struct hca_fn *fn, uint32_t srqn)
+{
+	forget(fn, HCA_SOURCE_SRQ, srqn);
+}
+
+void hca_event_forget_cq(struct hca_fn *fn, uint32_t cqn)
+{
+	forget(fn, HCA_SOURCE_CQ, cqn);
+	forget(fn, HCA_SOURCE_COMPLETION, cqn);
+}
+
+bool hca_held_has(const struct hca_fn *fn, const struct hca_event_origin *o)
+{
+	const struct hca_held *h = &fn->eqs.held[o->node];
+
+	for (unsigned int i = 0; i < h->count; i++)
+		if ((h->order >> 4 * i & 15) == o->kind)
+			return true;
+	return false;
+}
