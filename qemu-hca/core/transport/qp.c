@@ -29,9 +29,7 @@ void hca_qp_error(struct hca_fn *fn, struct hca_qp *qp)
 			 HCA_SF_DRAINING);
 	qp->r_flags &= ~(HCA_RF_ACK | HCA_RF_NAK | HCA_RF_UNSOLICITED);
 	hca_fault_forget(fn, qp);
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
-		qp->res[i].flags = 0;
-	qp->res_pending = 0;
+	hca_resource_settle_all(qp);
 	hca_qp_set_state(fn, qp, QHCA_QPS_ERR);
 	/* before the flush looks at sq_pi: later posts ring */
 	hca_qp_set_active(fn, qp, false);

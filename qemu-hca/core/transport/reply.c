@@ -12,32 +12,10 @@ struct reply {
 	bool path_ok;			/* else packets are lost at once */
 };
 
-/* The resource to answer next, or NULL. */
-static struct hca_resource *owed(struct hca_qp *qp)
-{
-	if (!qp->res_pending)
-		return NULL;
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
-		unsigned int slot = (qp->res_head + i) % HCA_MAX_RD_ATOMIC;
-
-		if (qp->res[slot].flags & HCA_RES_F_PENDING)
-			return &qp->res[slot];
-	}
-	return NULL;
-}
-
-static void settled(struct hca_qp *qp, struct hca_resource *r)
-{
-	r->flags = 0;
-	qp->res_pending--;
-}
-
 /* Nothing more will be answered but the NAK of @syndrome with @psn. */
 static void refuse(struct hca_qp *qp, uint8_t syndrome, uint32_t psn)
 {
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
-		qp->res[i].flags = 0;
-	qp->res_pending = 0;
+	hca_resource_settle_all(qp);
 	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT | HCA_RF_DEAD;
 	qp->r_flags &= ~HCA_RF_ACK;
 	qp->r_syndrome = syndrome;
@@ -113,7 +91,7 @@ static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
 	pkt.orig = r->value;
 	if (!put(fn, qp, to, &pkt))
 		return false;
-	settled(qp, r);
+	hca_resource_settle(qp, r);
 	return true;
 }
 
@@ -149,7 +127,7 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 {
 	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_RESP];
-	struct hca_resource *r = owed(qp);
+	struct hca_resource *r = hca_resource_owed(qp);
 
 	/* another one now, if a duplicate came for it: it is asked again */
 	if (!r || r->type != HCA_RES_READ || r->rkey != f->key ||
@@ -198,7 +176,7 @@ static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 		return false;
 	count_nak(fn, HCA_NAK_ACCESS);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
-	settled(qp, r);
+	hca_resource_settle(qp, r);
 	return true;
 }
 
@@ -266,7 +244,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	}
 	r->next = hca_psn_add(r->next, 1);
 	if (last)
-		settled(qp, r);
+		hca_resource_settle(qp, r);
 	return true;
 }
 
@@ -304,7 +282,7 @@ bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 				    &to.path);
 	hca_qp_dirty(fn, qp);
 	while (sent < budget && ok) {
-		struct hca_resource *r = owed(qp);
+		struct hca_resource *r = hca_resource_owed(qp);
 
 		if (qp->r_flags & HCA_RF_ACK &&
 		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))

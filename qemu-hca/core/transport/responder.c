@@ -314,59 +314,6 @@ static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
 
 /* ---- READ and atomics */
 
-static struct hca_resource *oldest_slot(struct hca_qp *qp)
-{
-	return &qp->res[qp->res_head];
-}
-
-/* Is an answer due that has not been given before? */
-static bool is_owed_first(const struct hca_resource *r)
-{
-	return (r->flags & (HCA_RES_F_PENDING | HCA_RES_F_REPLAY)) ==
-	       HCA_RES_F_PENDING;
-}
-
-/*
- * Is there a resource for one more answer?  Answers given again do not count: the
- * peer may have them long ago.
- */
-static bool resource_left(const struct hca_qp *qp)
-{
-	return !is_owed_first(&qp->res[qp->res_head]);
-}
-
-/* ... of a READ or an atomic, of which the peer may ask for so many. */
-static bool resource_free(const struct hca_qp *qp)
-{
-	unsigned int owed = 0;
-
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
-		owed += is_owed_first(&qp->res[i]) &&
-			qp->res[i].type != HCA_RES_PLACE;
-	return owed < qp->sw.max_dest_rd_atomic && resource_left(qp);
-}
-
-static struct hca_resource *new_resource(struct hca_qp *qp, uint8_t type,
-					 const struct hca_pkt *pkt)
-{
-	struct hca_resource *r = oldest_slot(qp);
-
-	if (r->flags & HCA_RES_F_PENDING)
-		qp->res_pending--;
-	*r = (struct hca_resource){
-		.addr = pkt->va,
-		.rkey = pkt->rkey,
-		.psn = pkt->psn,
-		.start = pkt->psn,
-		.next = pkt->psn,
-		.type = type,
-		.flags = HCA_RES_F_PENDING,
-	};
-	qp->res_head = (qp->res_head + 1) % HCA_MAX_RD_ATOMIC;
-	qp->res_pending++;
-	return r;
-}
-
 static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
@@ -375,7 +322,7 @@ static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
 	enum hca_verdict verdict;
 
 	if (qp->r_op != HCA_RMSG_NONE ||
-	    !(qp->access & QHCA_ACCESS_REMOTE_READ) || !resource_free(qp) ||
+	    !(qp->access & QHCA_ACCESS_REMOTE_READ) || !hca_resource_available(qp, HCA_RES_READ) ||
 	    pkt->dma_len > HCA_MAX_MSG_SIZE)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey,
@@ -384,7 +331,7 @@ static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
 	verdict = remote_verdict(hca_mem_check(fn, &req));
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
-	r = new_resource(qp, HCA_RES_READ, pkt);
+	r = hca_resource_new(qp, HCA_RES_READ, pkt);
 	r->value = pkt->dma_len;
 	/* the first response is a part of this look-up */
 	r->flags |= HCA_RES_F_CHECKED;
@@ -407,7 +354,7 @@ static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
 	if (qp->r_op != HCA_RMSG_NONE ||
 	    !(qp->access & QHCA_ACCESS_REMOTE_ATOMIC) ||
 	    !(fn->features & QHCA_FEAT_ATOMIC) ||
-	    !resource_free(qp) || pkt->va & 7)
+	    !hca_resource_available(qp, HCA_RES_ATOMIC) || pkt->va & 7)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_ATOMIC);
@@ -420,7 +367,7 @@ static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
 	verdict = remote_verdict(status);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
-	new_resource(qp, HCA_RES_ATOMIC, pkt)->value = orig;
+	hca_resource_new(qp, HCA_RES_ATOMIC, pkt)->value = orig;
 	request_done(qp, 1, true);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	return HCA_V_ACCEPT;
@@ -431,7 +378,7 @@ static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
 static void place_done(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct hca_pkt *pkt)
 {
-	new_resource(qp, HCA_RES_PLACE, pkt);
+	hca_resource_new(qp, HCA_RES_PLACE, pkt);
 	request_done(qp, 1, true);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
@@ -447,7 +394,7 @@ static enum hca_verdict request_atomic_write(struct hca_fn *fn,
 	if (qp->r_op != HCA_RMSG_NONE ||
 	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE) ||
 	    !(fn->features & QHCA_FEAT_ATOMIC_WRITE) ||
-	    !resource_left(qp) || pkt->dma_len != 8 || pkt->payload_len != 8 ||
+	    !hca_resource_available(qp, HCA_RES_PLACE) || pkt->dma_len != 8 || pkt->payload_len != 8 ||
 	    pkt->va & 7)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey, QHCA_ACCESS_REMOTE_WRITE);
@@ -478,7 +425,7 @@ static enum hca_verdict request_flush(struct hca_fn *fn,
 	if (type & QHCA_FLUSH_PERSISTENT)
 		access |= QHCA_ACCESS_FLUSH_PERSISTENT;
 	if (qp->r_op != HCA_RMSG_NONE || access & ~qp->access ||
-	    !(fn->features & QHCA_FEAT_FLUSH) || !resource_left(qp) ||
+	    !(fn->features & QHCA_FEAT_FLUSH) || !hca_resource_available(qp, HCA_RES_PLACE) ||
 	    !type || type & ~QHCA_FLUSH_TYPES || level > QHCA_FLUSH_REGION)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey, access);
@@ -491,49 +438,20 @@ static enum hca_verdict request_flush(struct hca_fn *fn,
 
 /* ---- duplicates */
 
-static struct hca_resource *find_resource(struct hca_qp *qp,
-					  const struct hca_pkt *pkt)
+static uint8_t resource_type(const struct hca_pkt *pkt)
 {
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++) {
-		struct hca_resource *r = &qp->res[i];
-		uint32_t index = (pkt->psn - r->psn) & HCA_PSN_MASK;
-		uint64_t skip = (uint64_t)index * qp->mtu;
-
-		if (r->type == HCA_RES_ATOMIC && !index &&
-		    pkt->what & HCA_H_ATOMIC)
-			return r;
-		if (r->type == HCA_RES_PLACE && !index &&
-		    (pkt->op == HCA_OP_ATOMIC_WRITE ||
-		     pkt->op == HCA_OP_FLUSH))
-			return r;
-		/* the tail of the READ, as whoever misses it asks for it */
-		if (r->type == HCA_RES_READ &&
-		    pkt->op == HCA_OP_READ_REQ &&
-		    index < hca_packets(r->value, qp->mtu) &&
-		    pkt->rkey == r->rkey && pkt->va == r->addr + skip &&
-		    pkt->dma_len == r->value - skip)
-			return r;
-	}
-	return NULL;
+	if (pkt->op == HCA_OP_READ_REQ)
+		return HCA_RES_READ;
+	return pkt->what & HCA_H_ATOMIC ? HCA_RES_ATOMIC : HCA_RES_PLACE;
 }
 
 static void replay(struct hca_fn *fn, struct hca_qp *qp,
 		   const struct hca_pkt *pkt)
 {
-	struct hca_resource *r = find_resource(qp, pkt);
+	struct hca_resource *r = hca_resource_find(qp, resource_type(pkt), pkt);
 
-	if (!r)
-		return;
-	if (r->flags & HCA_RES_F_PENDING) {
-		/* what is yet to be sent need not be sent twice */
-		if (!hca_psn_before(pkt->psn, r->next))
-			return;
-	} else {
-		r->flags = HCA_RES_F_PENDING | HCA_RES_F_REPLAY;
-		qp->res_pending++;
-	}
-	r->start = r->next = pkt->psn;
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+	if (r && hca_resource_repeat(qp, r, pkt->psn))
+		hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
 /*

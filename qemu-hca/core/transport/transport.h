@@ -155,6 +155,25 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		   unsigned int budget, unsigned int *spent);
 
+/* ---- resource.c: the ring of responder resources; @type: HCA_RES_* */
+
+/* Is there a resource for one more answer?  Always for HCA_RES_NONE. */
+bool hca_resource_available(const struct hca_qp *qp, uint8_t type);
+/* Take the next resource for the answer to @pkt, which is due from now on. */
+struct hca_resource *hca_resource_new(struct hca_qp *qp, uint8_t type,
+				      const struct hca_pkt *pkt);
+/* The resource whose answer is sent next, or NULL. */
+struct hca_resource *hca_resource_owed(struct hca_qp *qp);
+/* The answer has been sent, or the answers of all will not be sent. */
+void hca_resource_settle(struct hca_qp *qp, struct hca_resource *r);
+void hca_resource_settle_all(struct hca_qp *qp);
+/* The resource that answered the request of which @pkt is a duplicate, or NULL. */
+struct hca_resource *hca_resource_find(struct hca_qp *qp, uint8_t type,
+				       const struct hca_pkt *pkt);
+/* Answer again from @psn on.  false: the device will send that response anyway. */
+bool hca_resource_repeat(struct hca_qp *qp, struct hca_resource *r,
+			 uint32_t psn);
+
 /* ---- responder.c: executing one request that is next in order */
 
 enum hca_verdict {
