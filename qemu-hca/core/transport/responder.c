@@ -7,51 +7,16 @@
  */
 #include "transport/transport.h"
 
-/* ---- refusing */
+/* ---- verdicts */
 
-static void owe_nak(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome)
-{
-	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT;
-	qp->r_syndrome = syndrome;
-	qp->r_nak_psn = qp->r_psn;
-	hca_qp_dirty(fn, qp);
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
-}
-
-/* The QP ends when the NAK has gone out behind what is owed before it. */
-static void refuse(struct hca_fn *fn, struct hca_qp *qp,
-		   enum hca_verdict verdict)
-{
-	static const uint8_t syndrome[] = {
-		[HCA_V_INVALID] = HCA_NAK_INVALID,
-		[HCA_V_ACCESS] = HCA_NAK_ACCESS,
-		[HCA_V_OPERATION] = HCA_NAK_OP,
-	};
-
-	if (verdict == HCA_V_RNR) {
-		hca_count(fn, QHCA_CNT_tx_rnr_no_wqe);
-		owe_nak(fn, qp, HCA_AETH_RNR | qp->sw.min_rnr_timer);
-		return;
-	}
-	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
-		hca_count(fn, QHCA_CNT_tx_rnr_fault1);
-		qp->f_state |= HCA_FS_NAKED;
-		owe_nak(fn, qp, HCA_AETH_RNR |
-			hca_fault_timer(qp, verdict == HCA_V_FAULT_AGAIN));
-		return;
-	}
-	qp->r_flags |= HCA_RF_DEAD;
-	owe_nak(fn, qp, syndrome[verdict]);
-}
-
-/* The receive WQE in use ends with @status. */
+/* Complete the receive WQE in progress with the error @status. */
 static enum hca_verdict receive_error(struct hca_fn *fn,
 				      struct hca_qp *qp, uint8_t status,
 				      enum hca_verdict verdict)
 {
 	struct qhca_cqe cqe = { .status = status, .opcode = QHCA_CQE_RECV };
 
-	/* unreliable: the message is dropped, the WQE kept for the next */
+	/* UC drops the message and keeps the WQE for the next message. */
 	if (qp->type == QHCA_QPT_UC && status == QHCA_WC_LOC_LEN_ERR)
 		return verdict;
 	put_le16(&cqe.vlan, HCA_VLAN_NONE);
@@ -59,9 +24,9 @@ static enum hca_verdict receive_error(struct hca_fn *fn,
 }
 
 /*
- * A page is not present: the responder waits for it.  @before and @want as
- * hca_fault_raise() has them; @bad: what becomes of a page that is not to be
- * had.
+ * A page is absent, so the responder waits for it.  @before and @want: see
+ * hca_fault_raise(); @bad: the verdict if software has reported that the page
+ * is unavailable.
  */
 static enum hca_verdict write_fault(struct hca_fn *fn, struct hca_qp *qp,
 				    enum qhca_fault_cause cause,
@@ -78,17 +43,6 @@ static enum hca_verdict write_fault(struct hca_fn *fn, struct hca_qp *qp,
 	}
 }
 
-/*
- * Requests that change memory wait in order: while one does, the next in order
- * is the same one again.
- */
-static bool request_waits(const struct hca_qp *qp)
-{
-	return hca_fault_waits(qp, HCA_FAULT_DIR_RESP) &&
-	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]) !=
-	       QHCA_FAULT_RDMA_R;
-}
-
 static enum hca_verdict remote_verdict(enum hca_mem_status status)
 {
 	switch (status) {
@@ -101,7 +55,7 @@ static enum hca_verdict remote_verdict(enum hca_mem_status status)
 	}
 }
 
-/* ---- pieces */
+/* ---- what several operations do */
 
 static enum hca_verdict need_rwqe(struct hca_fn *fn, struct hca_qp *qp)
 {
@@ -119,22 +73,14 @@ static enum hca_verdict need_rwqe(struct hca_fn *fn, struct hca_qp *qp)
 	return HCA_V_ACCEPT;
 }
 
-/* Is the packet in its place: kind @msg, begun or not? */
-static bool in_sequence(const struct hca_qp *qp, const struct hca_pkt *pkt,
-			enum hca_rmsg msg)
+enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp)
 {
-	if (pkt->what & HCA_OPF_FIRST)
-		return qp->r_op == HCA_RMSG_NONE;
-	return qp->r_op == msg;
-}
+	/* The device reads the WQE again if an eviction has lost its copy. */
+	enum hca_verdict verdict = need_rwqe(fn, qp);
 
-/* Payload as its place in the message demands. */
-static bool length_fits(const struct hca_qp *qp, const struct hca_pkt *pkt)
-{
-	if (!(pkt->what & HCA_OPF_LAST))
-		return pkt->payload_len == qp->mtu && !pkt->pad;
-	return pkt->payload_len <= qp->mtu &&
-	       (pkt->payload_len || pkt->what & HCA_OPF_FIRST);
+	if (verdict != HCA_V_ACCEPT)
+		return verdict;
+	return receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR, HCA_V_OPERATION);
 }
 
 /* false: the CQ is of no more use. */
@@ -168,15 +114,26 @@ static void request_done(struct hca_qp *qp, uint32_t psns, bool last)
 		qp->r_msn = (qp->r_msn + 1) & HCA_PSN_MASK;
 }
 
-/* An ACK of PSN @psn is owed; one stands for all that went before. */
-static void owe_ack(struct hca_fn *fn, struct hca_qp *qp, uint32_t psn)
+/* The request has been executed, and the responder owes an answer. */
+static struct hca_resource *owe_answer(struct hca_fn *fn, struct hca_qp *qp,
+				       const struct hca_pkt *pkt,
+				       uint8_t type, uint32_t psns)
 {
-	if (!(qp->r_flags & HCA_RF_ACK) ||
-	    hca_psn_before(qp->r_ack_psn, psn))
-		qp->r_ack_psn = psn;
-	qp->r_flags |= HCA_RF_ACK;
-	qp->r_unacked = 0;
+	struct hca_resource *r = hca_resource_new(qp, type, pkt);
+
+	request_done(qp, psns, true);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+	return r;
+}
+
+static void remote_req(const struct hca_qp *qp, struct hca_mem_req *req,
+		       uint64_t addr, uint64_t len, uint32_t rkey,
+		       uint32_t access)
+{
+	*req = (struct hca_mem_req){
+		.addr = addr, .len = len, .key = rkey, .pd = qp->pd,
+		.access = access, .qpn = qp->qpn, .remote = true,
+	};
 }
 
 /* ---- SEND */
@@ -186,8 +143,7 @@ static enum hca_verdict send_payload(struct hca_fn *fn, struct hca_qp *qp,
 {
 	enum hca_verdict verdict;
 
-	if (!length_fits(qp, pkt) ||
-	    done > HCA_MAX_MSG_SIZE - pkt->payload_len)
+	if (done > HCA_MAX_MSG_SIZE - pkt->payload_len)
 		return HCA_V_INVALID;
 	if ((uint64_t)done + pkt->payload_len > qp->rwqe.sgl.length)
 		return receive_error(fn, qp, QHCA_WC_LOC_LEN_ERR,
@@ -208,18 +164,13 @@ static enum hca_verdict send_payload(struct hca_fn *fn, struct hca_qp *qp,
 	}
 }
 
-static enum hca_verdict request_send(struct hca_fn *fn, struct hca_qp *qp,
+static enum hca_verdict execute_send(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
 	bool last = pkt->what & HCA_OPF_LAST;
 	uint32_t done = pkt->what & HCA_OPF_FIRST ? 0 : qp->r_len;
-	enum hca_verdict verdict;
+	enum hca_verdict verdict = send_payload(fn, qp, pkt, done);
 
-	if (!in_sequence(qp, pkt, HCA_RMSG_SEND))
-		return HCA_V_INVALID;
-	verdict = need_rwqe(fn, qp);
-	if (verdict == HCA_V_ACCEPT)
-		verdict = send_payload(fn, qp, pkt, done);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 	if (pkt->what & HCA_H_IETH &&
@@ -228,7 +179,7 @@ static enum hca_verdict request_send(struct hca_fn *fn, struct hca_qp *qp,
 				     HCA_V_ACCESS);
 
 	done += pkt->payload_len;
-	/* before the PSN moves on, since a NAK has the request's */
+	/* r_psn moves after this, because a NAK carries the request's PSN. */
 	if (last && !complete_recv(fn, qp, pkt, QHCA_CQE_RECV, done))
 		return HCA_V_OPERATION;
 	qp->r_len = done;
@@ -238,16 +189,6 @@ static enum hca_verdict request_send(struct hca_fn *fn, struct hca_qp *qp,
 }
 
 /* ---- WRITE */
-
-static void remote_req(const struct hca_qp *qp, struct hca_mem_req *req,
-		       uint64_t addr, uint64_t len, uint32_t rkey,
-		       uint32_t access)
-{
-	*req = (struct hca_mem_req){
-		.addr = addr, .len = len, .key = rkey, .pd = qp->pd,
-		.access = access, .qpn = qp->qpn, .remote = true,
-	};
-}
 
 struct write_state {			/* of the message, with this packet */
 	uint64_t addr;
@@ -261,7 +202,7 @@ static enum hca_verdict write_payload(struct hca_fn *fn, struct hca_qp *qp,
 	enum hca_mem_status status;
 	struct hca_mem_req req;
 
-	if (!length_fits(qp, pkt) || w->left > HCA_MAX_MSG_SIZE ||
+	if (w->left > HCA_MAX_MSG_SIZE ||
 	    (pkt->what & HCA_OPF_LAST ? pkt->payload_len != w->left :
 					pkt->payload_len >= w->left))
 		return HCA_V_INVALID;
@@ -276,7 +217,7 @@ static enum hca_verdict write_payload(struct hca_fn *fn, struct hca_qp *qp,
 	return remote_verdict(status);
 }
 
-static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
+static enum hca_verdict execute_write(struct hca_fn *fn, struct hca_qp *qp,
 				      const struct hca_pkt *pkt)
 {
 	bool first = pkt->what & HCA_OPF_FIRST;
@@ -287,15 +228,8 @@ static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
 		.left = first ? pkt->dma_len : qp->r_left,
 		.done = first ? 0 : qp->r_len,
 	};
-	enum hca_verdict verdict = HCA_V_ACCEPT;
+	enum hca_verdict verdict = write_payload(fn, qp, pkt, &w);
 
-	if (!in_sequence(qp, pkt, HCA_RMSG_WRITE) ||
-	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE))
-		return HCA_V_INVALID;
-	if (pkt->what & HCA_H_IMM)
-		verdict = need_rwqe(fn, qp);
-	if (verdict == HCA_V_ACCEPT)
-		verdict = write_payload(fn, qp, pkt, &w);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 
@@ -314,48 +248,38 @@ static enum hca_verdict request_write(struct hca_fn *fn, struct hca_qp *qp,
 
 /* ---- READ and atomics */
 
-static enum hca_verdict request_read(struct hca_fn *fn, struct hca_qp *qp,
+static enum hca_verdict execute_read(struct hca_fn *fn, struct hca_qp *qp,
 				     const struct hca_pkt *pkt)
 {
+	enum hca_verdict verdict;
 	struct hca_resource *r;
 	struct hca_mem_req req;
-	enum hca_verdict verdict;
 
-	if (qp->r_op != HCA_RMSG_NONE ||
-	    !(qp->access & QHCA_ACCESS_REMOTE_READ) || !hca_resource_available(qp, HCA_RES_READ) ||
-	    pkt->dma_len > HCA_MAX_MSG_SIZE)
-		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_READ);
-	/* presence is asked when the response is sent */
+	/* The device finds out whether pages are present when it responds. */
 	verdict = remote_verdict(hca_mem_check(fn, &req));
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
-	r = hca_resource_new(qp, HCA_RES_READ, pkt);
+	r = owe_answer(fn, qp, pkt, HCA_RES_READ,
+		       hca_packets(pkt->dma_len, qp->mtu));
 	r->value = pkt->dma_len;
-	/* the first response is a part of this look-up */
+	/* The first response belongs to the look-up just made. */
 	r->flags |= HCA_RES_F_CHECKED;
 	if (qp->type == QHCA_QPT_XRC_TGT)
 		r->srq = qp->r_srq;
-	request_done(qp, hca_packets(pkt->dma_len, qp->mtu), true);
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	return HCA_V_ACCEPT;
 }
 
-static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
+static enum hca_verdict execute_atomic(struct hca_fn *fn, struct hca_qp *qp,
 				       const struct hca_pkt *pkt)
 {
 	bool cmp_swap = pkt->op == HCA_OP_CMP_SWAP;
 	enum hca_mem_status status;
-	struct hca_mem_req req;
 	enum hca_verdict verdict;
+	struct hca_mem_req req;
 	uint64_t orig;
 
-	if (qp->r_op != HCA_RMSG_NONE ||
-	    !(qp->access & QHCA_ACCESS_REMOTE_ATOMIC) ||
-	    !(fn->features & QHCA_FEAT_ATOMIC) ||
-	    !hca_resource_available(qp, HCA_RES_ATOMIC) || pkt->va & 7)
-		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey,
 		   QHCA_ACCESS_REMOTE_ATOMIC);
 	status = hca_mem_atomic(fn, &req, cmp_swap ? HCA_ATOMIC_CMP_SWAP :
@@ -365,25 +289,14 @@ static enum hca_verdict request_atomic(struct hca_fn *fn, struct hca_qp *qp,
 		return write_fault(fn, qp, QHCA_FAULT_ATOMIC, 0, 8,
 				   HCA_V_ACCESS);
 	verdict = remote_verdict(status);
-	if (verdict != HCA_V_ACCEPT)
-		return verdict;
-	hca_resource_new(qp, HCA_RES_ATOMIC, pkt)->value = orig;
-	request_done(qp, 1, true);
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
-	return HCA_V_ACCEPT;
+	if (verdict == HCA_V_ACCEPT)
+		owe_answer(fn, qp, pkt, HCA_RES_ATOMIC, 1)->value = orig;
+	return verdict;
 }
 
 /* ---- ATOMIC WRITE and FLUSH (IBTA A19) */
 
-static void place_done(struct hca_fn *fn, struct hca_qp *qp,
-		       const struct hca_pkt *pkt)
-{
-	hca_resource_new(qp, HCA_RES_PLACE, pkt);
-	request_done(qp, 1, true);
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
-}
-
-static enum hca_verdict request_atomic_write(struct hca_fn *fn,
+static enum hca_verdict execute_atomic_write(struct hca_fn *fn,
 					     struct hca_qp *qp,
 					     const struct hca_pkt *pkt)
 {
@@ -391,12 +304,6 @@ static enum hca_verdict request_atomic_write(struct hca_fn *fn,
 	enum hca_verdict verdict;
 	struct hca_mem_req req;
 
-	if (qp->r_op != HCA_RMSG_NONE ||
-	    !(qp->access & QHCA_ACCESS_REMOTE_WRITE) ||
-	    !(fn->features & QHCA_FEAT_ATOMIC_WRITE) ||
-	    !hca_resource_available(qp, HCA_RES_PLACE) || pkt->dma_len != 8 || pkt->payload_len != 8 ||
-	    pkt->va & 7)
-		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, 8, pkt->rkey, QHCA_ACCESS_REMOTE_WRITE);
 	status = hca_mem_atomic(fn, &req, HCA_ATOMIC_WRITE, 0,
 				get_le64(pkt->payload), NULL);
@@ -405,12 +312,16 @@ static enum hca_verdict request_atomic_write(struct hca_fn *fn,
 				   HCA_V_ACCESS);
 	verdict = remote_verdict(status);
 	if (verdict == HCA_V_ACCEPT)
-		place_done(fn, qp, pkt);
+		owe_answer(fn, qp, pkt, HCA_RES_PLACE, 1);
 	return verdict;
 }
 
-/* What came before has been written to memory, where all see it. */
-static enum hca_verdict request_flush(struct hca_fn *fn,
+/*
+ * The device has written all earlier requests to memory, where everybody sees
+ * them, so it only has to check the range and the right.  The type of a FLUSH
+ * decides which right that is.
+ */
+static enum hca_verdict execute_flush(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      const struct hca_pkt *pkt)
 {
@@ -424,41 +335,271 @@ static enum hca_verdict request_flush(struct hca_fn *fn,
 		access |= QHCA_ACCESS_FLUSH_GLOBAL;
 	if (type & QHCA_FLUSH_PERSISTENT)
 		access |= QHCA_ACCESS_FLUSH_PERSISTENT;
-	if (qp->r_op != HCA_RMSG_NONE || access & ~qp->access ||
-	    !(fn->features & QHCA_FEAT_FLUSH) || !hca_resource_available(qp, HCA_RES_PLACE) ||
-	    !type || type & ~QHCA_FLUSH_TYPES || level > QHCA_FLUSH_REGION)
+	if (access & ~qp->access || !type || type & ~QHCA_FLUSH_TYPES ||
+	    level > QHCA_FLUSH_REGION)
 		return HCA_V_INVALID;
 	remote_req(qp, &req, pkt->va, pkt->dma_len, pkt->rkey, access);
 	req.whole = level == QHCA_FLUSH_REGION;
 	verdict = remote_verdict(hca_mem_check_key(fn, &req));
 	if (verdict == HCA_V_ACCEPT)
-		place_done(fn, qp, pkt);
+		owe_answer(fn, qp, pkt, HCA_RES_PLACE, 1);
 	return verdict;
 }
 
-/* ---- duplicates */
+/* ---- rules */
 
-static uint8_t resource_type(const struct hca_pkt *pkt)
-{
-	if (pkt->op == HCA_OP_READ_REQ)
-		return HCA_RES_READ;
-	return pkt->what & HCA_H_ATOMIC ? HCA_RES_ATOMIC : HCA_RES_PLACE;
+enum length_rule {
+	LENGTH_PLACE,		/* payload: as its place in the message demands */
+	LENGTH_READ,		/* RETH: the largest message at most */
+	LENGTH_8,		/* RETH and payload: 8 bytes */
+	LENGTH_ANY,
+};
+
+/*
+ * What an operation requires before the device looks at a queue or at memory,
+ * and what it does.
+ */
+struct request_rule {
+	enum hca_verdict (*execute)(struct hca_fn *fn, struct hca_qp *qp,
+				    const struct hca_pkt *pkt);
+	uint64_t feature;		/* QHCA_FEAT_* */
+	uint32_t access;		/* rights that the QP must grant */
+	uint8_t message;		/* enum hca_rmsg; NONE: a packet by itself */
+	uint8_t resource;		/* HCA_RES_* for its answer */
+	uint8_t length;			/* enum length_rule */
+	uint8_t align;			/* of the remote address; 0: any */
+	bool takes_rwqe;
+};
+
+#define SEND_RULE { \
+	.execute = execute_send, .message = HCA_RMSG_SEND, \
+	.length = LENGTH_PLACE, .takes_rwqe = true, \
+}
+#define WRITE_RULE(imm) { \
+	.execute = execute_write, .access = QHCA_ACCESS_REMOTE_WRITE, \
+	.message = HCA_RMSG_WRITE, .length = LENGTH_PLACE, \
+	.takes_rwqe = (imm), \
+}
+#define ATOMIC_RULE { \
+	.execute = execute_atomic, .access = QHCA_ACCESS_REMOTE_ATOMIC, \
+	.feature = QHCA_FEAT_ATOMIC, .resource = HCA_RES_ATOMIC, \
+	.length = LENGTH_ANY, .align = 8, \
 }
 
-static void replay(struct hca_fn *fn, struct hca_qp *qp,
-		   const struct hca_pkt *pkt)
-{
-	struct hca_resource *r = hca_resource_find(qp, resource_type(pkt), pkt);
+static const struct request_rule rules[HCA_NUM_OPS] = {
+	[HCA_OP_SEND_FIRST] = SEND_RULE,
+	[HCA_OP_SEND_MIDDLE] = SEND_RULE,
+	[HCA_OP_SEND_LAST] = SEND_RULE,
+	[HCA_OP_SEND_LAST_IMM] = SEND_RULE,
+	[HCA_OP_SEND_LAST_INV] = SEND_RULE,
+	[HCA_OP_SEND_ONLY] = SEND_RULE,
+	[HCA_OP_SEND_ONLY_IMM] = SEND_RULE,
+	[HCA_OP_SEND_ONLY_INV] = SEND_RULE,
+	[HCA_OP_WRITE_FIRST] = WRITE_RULE(false),
+	[HCA_OP_WRITE_MIDDLE] = WRITE_RULE(false),
+	[HCA_OP_WRITE_LAST] = WRITE_RULE(false),
+	[HCA_OP_WRITE_LAST_IMM] = WRITE_RULE(true),
+	[HCA_OP_WRITE_ONLY] = WRITE_RULE(false),
+	[HCA_OP_WRITE_ONLY_IMM] = WRITE_RULE(true),
+	[HCA_OP_READ_REQ] = {
+		.execute = execute_read, .access = QHCA_ACCESS_REMOTE_READ,
+		.resource = HCA_RES_READ, .length = LENGTH_READ,
+	},
+	[HCA_OP_CMP_SWAP] = ATOMIC_RULE,
+	[HCA_OP_FETCH_ADD] = ATOMIC_RULE,
+	[HCA_OP_ATOMIC_WRITE] = {
+		.execute = execute_atomic_write,
+		.access = QHCA_ACCESS_REMOTE_WRITE,
+		.feature = QHCA_FEAT_ATOMIC_WRITE, .resource = HCA_RES_PLACE,
+		.length = LENGTH_8, .align = 8,
+	},
+	[HCA_OP_FLUSH] = {
+		.execute = execute_flush, .feature = QHCA_FEAT_FLUSH,
+		.resource = HCA_RES_PLACE, .length = LENGTH_ANY,
+	},
+};
 
-	if (r && hca_resource_repeat(qp, r, pkt->psn))
-		hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+uint8_t hca_request_resource(const struct hca_pkt *pkt)
+{
+	return rules[pkt->op].resource;
+}
+
+/* Is the packet in its place: a part of message @msg, begun or not? */
+static bool in_sequence(const struct hca_qp *qp, const struct hca_pkt *pkt,
+			uint8_t msg)
+{
+	if (pkt->what & HCA_OPF_FIRST)
+		return qp->r_op == HCA_RMSG_NONE;
+	return qp->r_op == msg;
+}
+
+static bool is_aligned(const struct hca_pkt *pkt, uint8_t align)
+{
+	return !align || !(pkt->va & (align - 1));
+}
+
+/* Lengths that are wrong whether or not a receive WQE exists. */
+static bool length_permitted(const struct hca_pkt *pkt, uint8_t rule)
+{
+	switch (rule) {
+	case LENGTH_READ:
+		return pkt->dma_len <= HCA_MAX_MSG_SIZE;
+	case LENGTH_8:
+		return pkt->dma_len == 8 && pkt->payload_len == 8;
+	default:
+		return true;
+	}
+}
+
+static bool is_permitted(const struct hca_fn *fn, const struct hca_qp *qp,
+			 const struct hca_pkt *pkt,
+			 const struct request_rule *rule)
+{
+	return in_sequence(qp, pkt, rule->message) &&
+	       !(rule->access & ~qp->access) &&
+	       !(rule->feature & ~fn->features) &&
+	       hca_resource_available(qp, rule->resource) &&
+	       is_aligned(pkt, rule->align) &&
+	       length_permitted(pkt, rule->length);
+}
+
+/* Is the payload as long as its place in the message demands? */
+static bool fits_place(const struct hca_qp *qp, const struct hca_pkt *pkt)
+{
+	if (!(pkt->what & HCA_OPF_LAST))
+		return pkt->payload_len == qp->mtu && !pkt->pad;
+	return pkt->payload_len <= qp->mtu &&
+	       (pkt->payload_len || pkt->what & HCA_OPF_FIRST);
 }
 
 /*
- * The PSN with which a duplicate SEND or WRITE is acknowledged: the last one
- * completed, but not beyond a READ, atomic, ... that followed it, since the peer
- * who repeats this will ask for that answer again, and an ACK past it would
- * tell him that it was lost.
+ * XRC: each request names an SRQ, whose protection domain is that of everything
+ * the request reaches (IBTA A14).  A message stays with the SRQ that it began
+ * with.
+ */
+static bool find_srq(struct hca_fn *fn, struct hca_qp *qp,
+		     const struct hca_pkt *pkt)
+{
+	bool begun = qp->r_op != HCA_RMSG_NONE || qp->r_flags & HCA_RF_RWQE;
+	struct hca_xsrq x;
+
+	if (!hca_srq_xrc(fn, pkt->xrc_srqn, qp->xrcd, &x) ||
+	    (begun && x.token != qp->r_srq))
+		return false;
+	qp->r_srq = x.token;
+	qp->pd = x.pd;
+	return true;
+}
+
+enum hca_verdict hca_request_execute(struct hca_fn *fn,
+				     struct hca_qp *qp,
+				     const struct hca_pkt *pkt)
+{
+	const struct request_rule *rule = &rules[pkt->op];
+	enum hca_verdict verdict;
+
+	if (pkt->what & HCA_OPF_LAST)
+		hca_linger_heard(fn, qp->qpn);
+	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(fn, qp, pkt))
+		return HCA_V_INVALID;
+	if (!rule->execute || !is_permitted(fn, qp, pkt, rule))
+		return HCA_V_INVALID;
+	if (rule->takes_rwqe) {
+		verdict = need_rwqe(fn, qp);
+		if (verdict != HCA_V_ACCEPT)
+			return verdict;
+	}
+	if (rule->length == LENGTH_PLACE && !fits_place(qp, pkt))
+		return HCA_V_INVALID;
+	return rule->execute(fn, qp, pkt);
+}
+
+/* ---- NAKs */
+
+static void owe_nak(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome)
+{
+	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT;
+	qp->r_syndrome = syndrome;
+	qp->r_nak_psn = qp->r_psn;
+	hca_qp_dirty(fn, qp);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+}
+
+/*
+ * Refuse a request.  After a fatal verdict the QP goes to ERR when the NAK has
+ * been sent, behind everything that the responder owes before it.
+ */
+static void refuse(struct hca_fn *fn, struct hca_qp *qp,
+		   enum hca_verdict verdict)
+{
+	static const uint8_t syndrome[] = {
+		[HCA_V_INVALID] = HCA_NAK_INVALID,
+		[HCA_V_ACCESS] = HCA_NAK_ACCESS,
+		[HCA_V_OPERATION] = HCA_NAK_OP,
+	};
+
+	if (verdict == HCA_V_RNR) {
+		hca_count(fn, QHCA_CNT_tx_rnr_no_wqe);
+		owe_nak(fn, qp, HCA_AETH_RNR | qp->sw.min_rnr_timer);
+		return;
+	}
+	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
+		hca_count(fn, QHCA_CNT_tx_rnr_fault1);
+		qp->f_state |= HCA_FS_NAKED;
+		owe_nak(fn, qp, HCA_AETH_RNR |
+			hca_fault_timer(qp, verdict == HCA_V_FAULT_AGAIN));
+		return;
+	}
+	qp->r_flags |= HCA_RF_DEAD;
+	owe_nak(fn, qp, syndrome[verdict]);
+}
+
+/* ---- page faults */
+
+/*
+ * Requests that change memory wait in order: while one waits, the next request
+ * in order is the same one again.
+ */
+static bool request_waits(const struct hca_qp *qp)
+{
+	return hca_fault_waits(qp, HCA_FAULT_DIR_RESP) &&
+	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]) !=
+	       QHCA_FAULT_RDMA_R;
+}
+
+void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
+			      enum qhca_fault_cause cause)
+{
+	enum hca_verdict verdict = HCA_V_ACCESS;
+
+	if (cause == QHCA_FAULT_RECV) {
+		if (!(qp->r_flags & HCA_RF_RWQE))
+			return;
+		verdict = hca_request_recv_failed(fn, qp);
+		if (qp->state == QHCA_QPS_ERR)
+			return;
+	}
+	refuse(fn, qp, verdict);
+}
+
+/* ---- ACKs and duplicates */
+
+/* The responder owes an ACK of @psn, which covers everything before it. */
+static void owe_ack(struct hca_fn *fn, struct hca_qp *qp, uint32_t psn)
+{
+	if (!(qp->r_flags & HCA_RF_ACK) ||
+	    hca_psn_before(qp->r_ack_psn, psn))
+		qp->r_ack_psn = psn;
+	qp->r_flags |= HCA_RF_ACK;
+	qp->r_unacked = 0;
+	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+}
+
+/*
+ * The PSN with which the device acknowledges a duplicate SEND or WRITE: the last
+ * one completed, but not beyond a READ, atomic, ... that followed the duplicate.
+ * The peer that repeats this request will ask for that answer again, and an ACK
+ * beyond it would report to the peer that the answer was lost.
  */
 static uint32_t duplicate_ack_psn(const struct hca_qp *qp, uint32_t psn)
 {
@@ -477,80 +618,23 @@ static uint32_t duplicate_ack_psn(const struct hca_qp *qp, uint32_t psn)
 static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 		      const struct hca_pkt *pkt)
 {
+	uint8_t type = hca_request_resource(pkt);
+	struct hca_resource *r;
+
 	hca_count(fn, QHCA_CNT_duplicate_requests);
-	/* the peer went back: a gap after this is a new one */
+	/* The peer has gone back, so a gap after this packet is a new gap. */
 	if (!(qp->r_flags & HCA_RF_NAK))
 		qp->r_flags &= ~HCA_RF_NAK_SENT;
-	if (pkt->what & (HCA_OPF_SEND | HCA_OPF_WRITE))
+	if (type == HCA_RES_NONE) {
 		owe_ack(fn, qp, duplicate_ack_psn(qp, pkt->psn));
-	else
-		replay(fn, qp, pkt);
-}
-
-/* ---- an unavailable page */
-
-void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
-			      enum qhca_fault_cause cause)
-{
-	enum hca_verdict verdict = HCA_V_ACCESS;
-
-	if (cause == QHCA_FAULT_RECV) {
-		if (!(qp->r_flags & HCA_RF_RWQE))
-			return;
-		verdict = need_rwqe(fn, qp);	/* copied anew if it was lost */
-		if (verdict == HCA_V_ACCEPT)
-			verdict = receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR,
-						HCA_V_OPERATION);
-		if (qp->state == QHCA_QPS_ERR)
-			return;
+		return;
 	}
-	refuse(fn, qp, verdict);
+	r = hca_resource_find(qp, type, pkt);
+	if (r && hca_resource_repeat(qp, r, pkt->psn))
+		hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
-/* ---- XRC */
-
-/*
- * Each request names an SRQ, whose protection domain is that of all it reaches
- * (IBTA A14); a message stays with the SRQ that it began with.
- */
-static bool find_srq(struct hca_fn *fn, struct hca_qp *qp,
-		     const struct hca_pkt *pkt)
-{
-	bool begun = qp->r_op != HCA_RMSG_NONE || qp->r_flags & HCA_RF_RWQE;
-	struct hca_xsrq x;
-
-	if (!hca_srq_xrc(fn, pkt->xrc_srqn, qp->xrcd, &x) ||
-	    (begun && x.token != qp->r_srq))
-		return false;
-	qp->r_srq = x.token;
-	qp->pd = x.pd;
-	return true;
-}
-
-/* ---- entry */
-
-enum hca_verdict hca_request_execute(struct hca_fn *fn,
-				     struct hca_qp *qp,
-				     const struct hca_pkt *pkt)
-{
-	if (pkt->what & HCA_OPF_LAST)
-		hca_linger_heard(fn, qp->qpn);
-	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(fn, qp, pkt))
-		return HCA_V_INVALID;
-	if (pkt->what & HCA_OPF_SEND)
-		return request_send(fn, qp, pkt);
-	if (pkt->what & HCA_OPF_WRITE)
-		return request_write(fn, qp, pkt);
-	if (pkt->op == HCA_OP_READ_REQ)
-		return request_read(fn, qp, pkt);
-	if (pkt->what & HCA_H_ATOMIC)
-		return request_atomic(fn, qp, pkt);
-	if (pkt->op == HCA_OP_ATOMIC_WRITE)
-		return request_atomic_write(fn, qp, pkt);
-	if (pkt->op == HCA_OP_FLUSH)
-		return request_flush(fn, qp, pkt);
-	return HCA_V_INVALID;
-}
+/* ---- order */
 
 void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct hca_pkt *pkt)
@@ -571,7 +655,7 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		duplicate(fn, qp, pkt);
 		return;
 	}
-	/* what a NAK not sent yet would ask for is here */
+	/* The request that an unsent NAK would ask for has arrived. */
 	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_NAK_SENT);
 	if (request_waits(qp)) {
 		hca_fault_coalesce(fn);
@@ -585,7 +669,7 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		refuse(fn, qp, verdict);
 		return;
 	}
-	if (!(pkt->what & (HCA_OPF_SEND | HCA_OPF_WRITE)))
+	if (hca_request_resource(pkt) != HCA_RES_NONE)
 		return;
 	if (pkt->ack_req || ++qp->r_unacked >= HCA_ACK_EVERY)
 		owe_ack(fn, qp, pkt->psn);

@@ -190,6 +190,14 @@ enum hca_verdict hca_request_execute(struct hca_fn *fn,
 				     struct hca_qp *qp,
 				     const struct hca_pkt *pkt);
 
+/* HCA_RES_* of the answer that a request gets; NONE: SEND and WRITE, an ACK. */
+uint8_t hca_request_resource(const struct hca_pkt *pkt);
+/*
+ * The page that a receive WQE needs is unavailable: complete the WQE in progress
+ * in error.  Returns how to refuse the request.
+ */
+enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp);
+
 /* ---- a page fault was resumed as failed: the access is refused */
 
 void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
