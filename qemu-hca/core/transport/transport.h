@@ -174,7 +174,7 @@ struct hca_resource *hca_resource_find(struct hca_qp *qp, uint8_t type,
 bool hca_resource_repeat(struct hca_qp *qp, struct hca_resource *r,
 			 uint32_t psn);
 
-/* ---- responder.c: executing one request that is next in order */
+/* ---- request.c: executing one request that is next in order */
 
 enum hca_verdict {
 	HCA_V_ACCEPT,
