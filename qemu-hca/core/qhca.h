@@ -50,6 +50,7 @@ enum qhca_trace_id {
 	QHCA_TRACE_INVALIDATE,		/* key index, flags */
 	QHCA_TRACE_FAULT,		/* qpn, token, address, QHCA_FAULT_* */
 	QHCA_TRACE_RESUME,		/* qpn, token, QHCA_RESUME_*, ns since */
+	QHCA_TRACE_QP_PART,		/* qpn, enum qhca_qp_part, from, to */
 	QHCA_NUM_TRACE_IDS
 };
 
@@ -226,11 +227,22 @@ struct qhca_port_info {
 };
 void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info);
 
+/* The parts of a QP that have a state of their own. */
+enum qhca_qp_part {
+	QHCA_PART_REQUESTER, QHCA_PART_RESPONDER,
+	QHCA_PART_REQUESTER_FAULT,	/* page fault that the requester waits for */
+	QHCA_PART_RESPONDER_FAULT,
+	QHCA_NUM_QP_PARTS
+};
+/* The name of a state of @part, such as "rnr-wait"; NULL: there is none. */
+const char *qhca_qp_part_state(enum qhca_qp_part part, unsigned int state);
+
 struct qhca_qp_info {
 	uint32_t qpn;
 	uint8_t type, state;
 	uint32_t dest_qpn, sq_pi, sq_ci, rq_pi, rq_ci;
 	uint32_t sq_psn, una_psn, rq_psn;
+	uint8_t part[QHCA_NUM_QP_PARTS];	/* states, by enum qhca_qp_part */
 	bool cached;
 };
 /* Calls @fn for each live QP in order of number, without disturbing the caches. */

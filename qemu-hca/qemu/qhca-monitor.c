@@ -82,6 +82,14 @@ static QhcaQpState qhca_qp_state(uint8_t state)
     return state < ARRAY_SIZE(states) ? states[state] : QHCA_QP_STATE_UNKNOWN;
 }
 
+static char *qhca_part_state(const struct qhca_qp_info *info,
+                             enum qhca_qp_part part)
+{
+    const char *name = qhca_qp_part_state(part, info->part[part]);
+
+    return g_strdup(name ? name : "unknown");
+}
+
 static void qhca_add_qp(void *arg, const struct qhca_qp_info *info)
 {
     QhcaQpList ***tail = arg;
@@ -98,6 +106,10 @@ static void qhca_add_qp(void *arg, const struct qhca_qp_info *info)
     qp->sq_psn = info->sq_psn;
     qp->una_psn = info->una_psn;
     qp->rq_psn = info->rq_psn;
+    qp->requester = qhca_part_state(info, QHCA_PART_REQUESTER);
+    qp->responder = qhca_part_state(info, QHCA_PART_RESPONDER);
+    qp->requester_fault = qhca_part_state(info, QHCA_PART_REQUESTER_FAULT);
+    qp->responder_fault = qhca_part_state(info, QHCA_PART_RESPONDER_FAULT);
     qp->cached = info->cached;
     QAPI_LIST_APPEND(*tail, qp);
 }
@@ -346,6 +358,15 @@ static void hmp_qhca_counters(Monitor *mon, const char *title,
     }
 }
 
+/* A part that is idle is not worth the room. */
+static void hmp_qhca_part(Monitor *mon, const char *part, const char *state,
+                          const char *idle)
+{
+    if (strcmp(state, idle)) {
+        monitor_printf(mon, " %s %s", part, state);
+    }
+}
+
 static void hmp_qhca_qps(Monitor *mon, const QhcaQpList *list)
 {
     for (; list; list = list->next) {
@@ -354,11 +375,16 @@ static void hmp_qhca_qps(Monitor *mon, const QhcaQpList *list)
         monitor_printf(mon, "  qp %" PRIu32 ": %s %s dest %" PRIu32
                        " sq %" PRIu32 "/%" PRIu32 " rq %" PRIu32 "/%" PRIu32
                        " psn %" PRIu32 " unacked %" PRIu32
-                       " expected %" PRIu32 "%s\n",
+                       " expected %" PRIu32,
                        qp->qpn, QhcaQpType_str(qp->type),
                        QhcaQpState_str(qp->state), qp->dest_qpn, qp->sq_ci,
                        qp->sq_pi, qp->rq_ci, qp->rq_pi, qp->sq_psn,
-                       qp->una_psn, qp->rq_psn, qp->cached ? " cached" : "");
+                       qp->una_psn, qp->rq_psn);
+        hmp_qhca_part(mon, "requester", qp->requester, "ready");
+        hmp_qhca_part(mon, "responder", qp->responder, "ready");
+        hmp_qhca_part(mon, "requester-fault", qp->requester_fault, "none");
+        hmp_qhca_part(mon, "responder-fault", qp->responder_fault, "none");
+        monitor_printf(mon, "%s\n", qp->cached ? " cached" : "");
     }
 }
 

@@ -7,6 +7,25 @@
 #include "qhca-dev.h"
 #include "trace.h"
 
+static const char *qhca_part_name(uint64_t part)
+{
+    static const char *const names[QHCA_NUM_QP_PARTS] = {
+        [QHCA_PART_REQUESTER] = "requester",
+        [QHCA_PART_RESPONDER] = "responder",
+        [QHCA_PART_REQUESTER_FAULT] = "requester fault",
+        [QHCA_PART_RESPONDER_FAULT] = "responder fault",
+    };
+
+    return part < ARRAY_SIZE(names) ? names[part] : "?";
+}
+
+static const char *qhca_part_state_name(uint64_t part, uint64_t state)
+{
+    const char *name = qhca_qp_part_state(part, state);
+
+    return name ? name : "?";
+}
+
 void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
                      uint64_t c, uint64_t d)
 {
@@ -69,6 +88,11 @@ void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
     case QHCA_TRACE_RESUME:
         trace_qhca_resume(host, a, b, c, d);
         break;
+    case QHCA_TRACE_QP_PART:
+        trace_qhca_qp_part(host, a, qhca_part_name(b),
+                           qhca_part_state_name(b, c),
+                           qhca_part_state_name(b, d));
+        break;
     case QHCA_NUM_TRACE_IDS:
         break;
     }
@@ -87,7 +111,7 @@ void qhca_trace_refresh(QhcaState *s)
         EVENT(DOORBELL_IGNORED), EVENT(EVENT), EVENT(COMPLETION),
         EVENT(QP_STATE), EVENT(TX), EVENT(RX), EVENT(NAK), EVENT(RX_NAK),
         EVENT(TIMEOUT), EVENT(RX_DROP), EVENT(PROTECTION), EVENT(CACHE_MISS),
-        EVENT(INVALIDATE), EVENT(FAULT), EVENT(RESUME),
+        EVENT(INVALIDATE), EVENT(FAULT), EVENT(RESUME), EVENT(QP_PART),
 #undef EVENT
     };
     uint64_t mask = 0;

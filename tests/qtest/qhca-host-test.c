@@ -236,6 +236,10 @@ static void test_query_qps(void)
         g_assert_cmpint(qdict_get_int(found, "qpn"), ==, qps[i].qpn);
         g_assert_cmpstr(qdict_get_str(found, "type"), ==, qps[i].name);
         g_assert_cmpstr(qdict_get_str(found, "state"), ==, "reset");
+        g_assert_cmpstr(qdict_get_str(found, "requester"), ==, "ready");
+        g_assert_cmpstr(qdict_get_str(found, "responder"), ==, "ready");
+        g_assert_cmpstr(qdict_get_str(found, "requester-fault"), ==, "none");
+        g_assert_cmpstr(qdict_get_str(found, "responder-fault"), ==, "none");
         i++;
     }
     g_assert_cmpuint(i, ==, ARRAY_SIZE(qps));

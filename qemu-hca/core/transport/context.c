@@ -248,7 +248,7 @@ static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 	/* what the chip knows by itself decides */
 	return qp->state == fn->qps.slot[index].state &&
 	       qp->type == fn->qps.slot[index].type &&
-	       !(qp->f_state & ~HCA_FS_ALL) &&
+	       hca_qp_parts_sane(qp) &&
 	       requester_sane(qp) && responder_sane(qp);
 }
 
@@ -258,6 +258,7 @@ static void encode(const void *ctx, void *image)
 	struct qhca_qpc *c = image;
 	struct hca_qpc_hw *hw = (void *)c->hw;
 
+	hca_qp_check(qp);
 	memset(c, 0, sizeof(*c));
 	memcpy(&c->sw, &qp->sw, sizeof(c->sw));
 #define ENCODE(bits, name) store_##bits(&hw->name, qp->name);
@@ -352,5 +353,6 @@ bool hca_qp_info(struct hca_fn *fn, uint32_t qpn,
 	info->sq_psn = qp.s_psn;
 	info->una_psn = qp.s_una;
 	info->rq_psn = qp.r_psn;
+	hca_qp_part_info(&qp, info);
 	return true;
 }

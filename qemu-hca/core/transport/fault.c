@@ -58,9 +58,26 @@ void hca_fault_coalesce(struct hca_fn *fn)
  */
 static bool gather_yields(const struct hca_qp *qp, enum qhca_fault_cause cause)
 {
-	return cause == QHCA_FAULT_SCATTER &&
-	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_REQ]) ==
-		       QHCA_FAULT_GATHER;
+	return cause == QHCA_FAULT_SCATTER && qp->f_req == HCA_REQF_GATHER;
+}
+
+/* The requester or responder waits from now on. */
+static void enter_wait(struct hca_fn *fn, struct hca_qp *qp,
+		       enum qhca_fault_cause cause)
+{
+	if (cause == QHCA_FAULT_GATHER)
+		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT,
+			     HCA_REQF_GATHER);
+	else if (cause == QHCA_FAULT_SCATTER)
+		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT,
+			     HCA_REQF_SCATTER);
+	else if (!hca_qp_is_reliable(qp))
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+			     HCA_RESPF_DROPPED);
+	else
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+			     cause == QHCA_FAULT_RDMA_R ? HCA_RESPF_READ :
+							  HCA_RESPF_REQUEST);
 }
 
 /* Has software already reported that the page of this access is unavailable? */
@@ -69,7 +86,7 @@ static bool known_bad(const struct hca_fn *fn, const struct hca_qp *qp,
 {
 	const struct hca_fault *f = &qp->fault[dir];
 
-	return dir == HCA_FAULT_DIR_RESP && qp->f_state & HCA_FS_RESP_BAD &&
+	return dir == HCA_FAULT_DIR_RESP && qp->f_resp == HCA_RESPF_FAILED &&
 	       f->addr == fn->mem.fault.addr && f->key == fn->mem.fault.key;
 }
 
@@ -95,8 +112,6 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 	}
 	if (known_bad(fn, qp, dir))
 		return HCA_FAULT_BAD;
-	qp->f_state &= dir == HCA_FAULT_DIR_REQ ? ~HCA_FS_REQ_BAD :
-						  ~HCA_FS_RESP_BAD;
 	/* of an R_Key all the message needs is known, of segments the next */
 	if (!(flags & QHCA_FAULT_RDMA) && left > fn->mem.fault.len)
 		left = fn->mem.fault.len;
@@ -110,7 +125,7 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 		.done = before + (uint32_t)done,
 		.psn = cause == QHCA_FAULT_GATHER ? qp->s_psn : qp->s_una,
 	};
-	qp->f_state |= 1u << dir;
+	enter_wait(fn, qp, cause);
 	hca_count(fn, QHCA_CNT_page_faults1);
 	hca_count(fn, causes[cause].counter);
 	hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
@@ -124,7 +139,8 @@ void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp)
 	for (unsigned int dir = 0; dir < HCA_NUM_FAULT_DIRS; dir++)
 		if (hca_fault_waits(qp, dir))
 			hca_count(fn, QHCA_CNT_faults_forgotten);
-	qp->f_state = 0;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT, HCA_REQF_NONE);
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT, HCA_RESPF_NONE);
 }
 
 bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,

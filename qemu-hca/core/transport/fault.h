@@ -20,7 +20,7 @@
  * Invariants.
  *
  *  - Each direction of a QP has at most one fault outstanding.  Its record is in
- *    the QP's context (struct hca_fault), and the bits of f_state say who waits.
+ *    the QP's context (struct hca_fault), and f_req and f_resp (state.h) say who waits.
  *    The device therefore has room for every possible fault, and the context of a
  *    QP that waits may be evicted.
  *  - No event is lost.  When EQ 0 is full, held.c keeps the event, and fills it in
@@ -36,7 +36,7 @@
  * Example.  The peer writes 4 KiB to a page that is absent, with PSN 7.
  *
  *  1. hca_mem_write() returns HCA_MEM_FAULT and has written nothing.
- *  2. hca_fault_raise() fills in the record of the responder, sets HCA_FS_RESP, and
+ *  2. hca_fault_raise() fills in the record of the responder, enters HCA_RESPF_REQUEST, and
  *     posts QHCA_EVENT_PAGE_FAULT.  The responder sends an RNR NAK for PSN 7 with
  *     the timer HCA_FAULT_TIMER_NEW, or the QP's own if that is longer.
  *  3. The peer repeats PSN 7 after that time.  The fault is still outstanding, so
@@ -71,7 +71,9 @@
 static inline bool hca_fault_waits(const struct hca_qp *qp,
 				   enum hca_fault_dir dir)
 {
-	return qp->f_state >> dir & 1;
+	return hca_qp_has(qp, dir == HCA_FAULT_DIR_REQ ?
+			  QHCA_PART_REQUESTER_FAULT :
+			  QHCA_PART_RESPONDER_FAULT, HCA_PS_WAITS);
 }
 
 static inline enum qhca_fault_cause

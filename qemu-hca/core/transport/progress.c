@@ -20,7 +20,7 @@
 bool hca_requester_may_run(const struct hca_qp *qp)
 {
 	return (qp->state == QHCA_QPS_RTS || qp->state == QHCA_QPS_SQD) &&
-	       qp->sq_depth && !(qp->s_flags & HCA_SF_RNR_WAIT);
+	       qp->sq_depth && qp->s_state != HCA_REQ_RNR_WAIT;
 }
 
 void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp)
@@ -52,13 +52,6 @@ static bool fault_calms(const struct hca_qp *qp)
 		!hca_psn_before(qp->s_una, qp->s_asked));
 }
 
-void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp)
-{
-	qp->f_state |= HCA_FS_SCATTER;
-	hca_requester_rewind(fn, qp);
-	hca_requester_rearm(fn, qp);
-}
-
 /* ---- timer */
 
 /* Local ACK timeout in ns (IBTA 9.7.6.1.3): within [T, 4T], later each time. */
@@ -72,15 +65,15 @@ static uint64_t ack_timeout(const struct hca_qp *qp)
 
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp)
 {
-	if (!hca_qp_is_reliable(qp) || qp->s_flags & HCA_SF_RNR_WAIT)
+	if (!hca_qp_is_reliable(qp) || qp->s_state == HCA_REQ_RNR_WAIT)
 		return;
 	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
-		if (qp->s_flags & HCA_SF_ACK_WAIT)
+		if (qp->s_state == HCA_REQ_ACK_WAIT)
 			hca_sched_timer_stop(fn, qp->qpn);
-		qp->s_flags &= ~HCA_SF_ACK_WAIT;
+		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
 		return;
 	}
-	qp->s_flags |= HCA_SF_ACK_WAIT;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_ACK_WAIT);
 	hca_sched_timer(fn, qp->qpn, fn->hca->now + ack_timeout(qp));
 }
 
@@ -142,7 +135,8 @@ void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 	qp->s_una = qp->s_psn = qp->s_cur_psn = qp->s_ci_psn = qp->s_asked =
 		qp->s_max;
 	qp->s_reads = 0;
-	qp->f_state &= ~HCA_FS_REQ_BAD;
+	if (qp->f_req == HCA_REQF_FAILED)
+		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT, HCA_REQF_NONE);
 	hca_qp_dirty(fn, qp);
 	hca_complete_send(fn, qp, &wc);
 	if (hca_qp_is_reliable(qp)) {
@@ -236,19 +230,21 @@ static bool link_was_blocked(const struct hca_fn *fn,
 
 void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 {
-	if (!hca_requester_may_run(qp) &&
-	    !(qp->s_flags & HCA_SF_RNR_WAIT))
+	bool rnr = qp->s_state == HCA_REQ_RNR_WAIT;
+
+	if (!hca_requester_may_run(qp) && !rnr)
 		return;
 	hca_qp_dirty(fn, qp);
-	if (qp->s_flags & HCA_SF_RNR_WAIT) {
-		qp->s_flags &= ~HCA_SF_RNR_WAIT;
+	if (rnr) {
+		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
 		hca_requester_rewind(fn, qp);
 		hca_requester_rearm(fn, qp);
 		return;
 	}
-	if (!(qp->s_flags & HCA_SF_ACK_WAIT))
+	if (qp->s_state != HCA_REQ_ACK_WAIT)
 		return;
-	qp->s_flags &= ~(HCA_SF_ACK_WAIT | HCA_SF_WENT_BACK);
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
+	qp->s_flags &= ~HCA_SF_WENT_BACK;
 	/* what could not be sent cannot have been answered */
 	if (link_was_blocked(fn, qp)) {
 		hca_requester_rearm(fn, qp);

@@ -25,9 +25,10 @@ void hca_qp_error(struct hca_fn *fn, struct hca_qp *qp)
 	if (qp->state == QHCA_QPS_ERR)
 		return;
 	hca_sched_timer_stop(fn, qp->qpn);
-	qp->s_flags &= ~(HCA_SF_RNR_WAIT | HCA_SF_ACK_WAIT |
-			 HCA_SF_DRAINING);
-	qp->r_flags &= ~(HCA_RF_ACK | HCA_RF_NAK | HCA_RF_UNSOLICITED);
+	qp->s_flags &= ~HCA_SF_DRAINING;
+	qp->r_flags &= ~(HCA_RF_ACK | HCA_RF_UNSOLICITED);
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_STOPPED);
 	hca_fault_forget(fn, qp);
 	hca_resource_settle_all(qp);
 	hca_qp_set_state(fn, qp, QHCA_QPS_ERR);

@@ -21,6 +21,7 @@
 #include "mem/cache.h"
 #include "cmd.h"
 #include "transport/linger.h"
+#include "transport/state.h"
 #include "queue/qbuf.h"
 #include "queue/wq.h"
 
@@ -105,8 +106,10 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(32, rsvd32a) \
 	X(32, rsvd32b) \
 	X(32, rsvd32c) \
-	X(16, s_flags)		/* HCA_SF_* */ \
-	X(16, r_flags)		/* HCA_RF_* */ \
+	X(8, s_flags)		/* HCA_SF_* */ \
+	X(8, s_state)		/* enum hca_requester */ \
+	X(8, r_flags)		/* HCA_RF_* */ \
+	X(8, r_state)		/* enum hca_responder */ \
 	X(8, state)		/* enum qhca_qp_state */ \
 	X(8, s_reads)		/* requests outstanding that have a response */ \
 	X(8, s_retry)		/* retries left */ \
@@ -117,8 +120,8 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(8, res_head)		/* slot the next resource takes */ \
 	X(8, res_pending)	/* resources with an answer to send */ \
 	X(8, rsvd8b) \
-	X(8, f_state)		/* suspended directions: HCA_FS_* */ \
-	X(8, rsvd8)
+	X(8, f_req)		/* enum hca_requester_fault */ \
+	X(8, f_resp)		/* enum hca_responder_fault */
 
 struct hca_qpc_hw {
 #define HCA_LE_8(name)		__u8 name;
@@ -140,33 +143,16 @@ struct hca_qpc_hw {
 QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 
 /* s_flags: requester */
-#define HCA_SF_ACTIVE		0x0001u	/* record.sq_active is set */
-#define HCA_SF_RNR_WAIT		0x0002u	/* timer runs: wait after an RNR NAK */
-#define HCA_SF_ACK_WAIT		0x0004u	/* timer runs: local ACK timeout */
-#define HCA_SF_WENT_BACK	0x0008u	/* for a NAK; once until progress */
-#define HCA_SF_DRAINING		0x0010u	/* SQD, not drained yet */
-#define HCA_SF_SQD_EVENT	0x0020u	/* SQD: event when drained */
+#define HCA_SF_ACTIVE		0x01u	/* record.sq_active is set */
+#define HCA_SF_WENT_BACK	0x02u	/* for a NAK; once until progress */
+#define HCA_SF_DRAINING		0x04u	/* SQD, not drained yet */
 
 /* r_flags: responder */
-#define HCA_RF_ACK		0x0001u	/* an ACK is due */
-#define HCA_RF_NAK		0x0002u	/* a NAK is due */
-#define HCA_RF_NAK_SENT		0x0004u	/* sequence error: one NAK a gap */
-#define HCA_RF_RWQE		0x0008u	/* r_slot holds a receive WQE */
-#define HCA_RF_COMM_EST		0x0010u	/* event was raised */
-#define HCA_RF_LAST_WQE		0x0020u	/* event was raised */
-#define HCA_RF_DROP		0x0040u	/* UC: drop up to the next first packet */
-#define HCA_RF_DEAD		0x0080u	/* after a fatal NAK: take no request */
-#define HCA_RF_UNSOLICITED	0x0100u	/* an ACK is due: a fault is resolved */
-
-/* f_state: one bit for each enum hca_fault_dir that waits, and how */
-#define HCA_FS_RESP		0x01u
-#define HCA_FS_REQ		0x02u
-#define HCA_FS_READ		0x04u	/* RESP: no READ response goes out */
-#define HCA_FS_NAKED		0x08u	/* RESP: the peer had RNR NAKs for it */
-#define HCA_FS_SCATTER		0x10u	/* REQ: no response is taken */
-#define HCA_FS_RESP_BAD		0x20u	/* unreliable: the fault was resumed as failed */
-#define HCA_FS_REQ_BAD		0x40u	/* the packet at fault.psn ends in error */
-#define HCA_FS_ALL		0x7fu
+#define HCA_RF_ACK		0x01u	/* an ACK is due */
+#define HCA_RF_UNSOLICITED	0x02u	/* an ACK is due: a fault is resolved */
+#define HCA_RF_RWQE		0x04u	/* r_slot holds a receive WQE */
+#define HCA_RF_COMM_EST		0x08u	/* event was raised */
+#define HCA_RF_LAST_WQE		0x10u	/* event was raised */
 
 enum hca_rmsg {				/* r_op */
 	HCA_RMSG_NONE = 0, HCA_RMSG_SEND = 1, HCA_RMSG_WRITE = 2,
@@ -224,7 +210,7 @@ struct hca_qp {
 	HCA_QPC_HW_FIELDS(HCA_HOST_FIELD)
 #undef HCA_HOST_FIELD
 	struct hca_resource res[HCA_MAX_RD_ATOMIC];
-	struct hca_fault fault[HCA_NUM_FAULT_DIRS];	/* while in f_state */
+	struct hca_fault fault[HCA_NUM_FAULT_DIRS];	/* of f_resp, f_req */
 
 	/* copies of ring entries, lost on eviction */
 	struct hca_swqe cur;		/* at the cursor */

@@ -13,10 +13,11 @@ struct reply {
 };
 
 /* Nothing more will be answered but the NAK of @syndrome with @psn. */
-static void refuse(struct hca_qp *qp, uint8_t syndrome, uint32_t psn)
+static void refuse(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome,
+		   uint32_t psn)
 {
 	hca_resource_settle_all(qp);
-	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT | HCA_RF_DEAD;
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_FATAL_NAK_DUE);
 	qp->r_flags &= ~HCA_RF_ACK;
 	qp->r_syndrome = syndrome;
 	qp->r_nak_psn = psn;
@@ -115,7 +116,10 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 
 	hca_fault_raise(fn, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
 			r->value - offset);
-	qp->f_state |= HCA_FS_READ;
+	/* The fault may be that of a request, which the READ then waits for too. */
+	if (qp->f_resp == HCA_RESPF_REQUEST)
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+			     HCA_RESPF_REQUEST_READ);
 	if (!(qp->r_flags & HCA_RF_ACK) || r->next != r->psn)
 		return;
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
@@ -136,7 +140,7 @@ void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 	if (r->flags & HCA_RES_F_REPLAY)
 		r->flags |= HCA_RES_F_BAD;
 	else
-		refuse(qp, HCA_NAK_ACCESS, r->next);
+		refuse(fn, qp, HCA_NAK_ACCESS, r->next);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
@@ -220,7 +224,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	if (!read_pd(fn, qp, r, &req.pd)) {
 		if (r->flags & HCA_RES_F_REPLAY)
 			return put_refusal(fn, qp, to, r);
-		refuse(qp, HCA_NAK_ACCESS, r->next);
+		refuse(fn, qp, HCA_NAK_ACCESS, r->next);
 		return true;
 	}
 	if (to->path_ok) {
@@ -235,9 +239,8 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 			return true;
 		}
 		if (status != HCA_MEM_OK) {
-			refuse(qp, status == HCA_MEM_PROT ? HCA_NAK_ACCESS :
-							    HCA_NAK_OP,
-			       r->next);
+			refuse(fn, qp, status == HCA_MEM_PROT ?
+				       HCA_NAK_ACCESS : HCA_NAK_OP, r->next);
 			return true;
 		}
 		hca_frame_end(fn, &f);
@@ -259,9 +262,11 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 		return false;
 	count_nak(fn, syndrome);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
-	/* a NAK acknowledges what is before it */
-	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_ACK);
-	if (qp->r_flags & HCA_RF_DEAD)
+	/* A NAK acknowledges everything before it. */
+	qp->r_flags &= ~HCA_RF_ACK;
+	if (qp->r_state == HCA_RESP_NAK_DUE)
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_NAK_SENT);
+	else
 		hca_qp_error_event(fn, qp,
 				   syndrome == HCA_NAK_ACCESS ?
 				   QHCA_EVENT_QP_ACCESS_ERROR :
@@ -269,6 +274,13 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 				   QHCA_EVENT_QP_FATAL :
 				   QHCA_EVENT_QP_REQ_ERROR);
 	return true;
+}
+
+bool hca_reply_owed(const struct hca_qp *qp)
+{
+	return qp->r_flags & (HCA_RF_ACK | HCA_RF_UNSOLICITED) ||
+	       qp->res_pending ||
+	       hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE);
 }
 
 bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
@@ -287,13 +299,14 @@ bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		if (qp->r_flags & HCA_RF_ACK &&
 		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))
 			ok = put_ack(fn, qp, &to);
-		else if (r && qp->f_state & HCA_FS_READ)
+		else if (r && hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT,
+					 HCA_PS_HOLDS_READS))
 			idle = true;	/* until FAULT_RESUME */
 		else if (r && r->type == HCA_RES_READ)
 			ok = put_read(fn, qp, &to, r);
 		else if (r)
 			ok = put_result(fn, qp, &to, r);
-		else if (qp->r_flags & HCA_RF_NAK)
+		else if (hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE))
 			ok = put_nak(fn, qp, &to);
 		else if (qp->r_flags & HCA_RF_UNSOLICITED)
 			ok = put_unsolicited(fn, qp, &to);
@@ -304,7 +317,5 @@ bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		sent += ok;
 	}
 	*spent += sent;
-	return idle || (ok && !qp->res_pending &&
-			!(qp->r_flags & (HCA_RF_ACK | HCA_RF_NAK |
-					 HCA_RF_UNSOLICITED)));
+	return idle || (ok && !hca_reply_owed(qp));
 }

@@ -284,15 +284,15 @@ static enum step gather_fault(struct hca_fn *fn, struct hca_qp *qp,
  * Is the page of the packet at the cursor unavailable?  An acknowledgement may
  * have made that packet unnecessary meanwhile.
  */
-static bool fault_bad(struct hca_qp *qp)
+static bool fault_bad(struct hca_fn *fn, struct hca_qp *qp)
 {
 	uint32_t psn = qp->fault[HCA_FAULT_DIR_REQ].psn;
 
-	if (!(qp->f_state & HCA_FS_REQ_BAD) || hca_psn_before(qp->s_psn, psn))
+	if (qp->f_req != HCA_REQF_FAILED || hca_psn_before(qp->s_psn, psn))
 		return false;
 	if (qp->s_psn == psn)
 		return true;
-	qp->f_state &= ~HCA_FS_REQ_BAD;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT, HCA_REQF_NONE);
 	return false;
 }
 
@@ -383,7 +383,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 		       pkt.ack_req);
 	if (!hca_qp_is_reliable(qp))
 		hca_requester_retire(fn, qp, qp->s_psn);
-	else if (!(qp->s_flags & HCA_SF_ACK_WAIT))
+	else if (qp->s_state != HCA_REQ_ACK_WAIT)
 		hca_requester_rearm(fn, qp);
 	return STEP_GO;
 }
@@ -417,7 +417,7 @@ static enum step do_step(struct hca_fn *fn, struct hca_qp *qp,
 		return local_error(fn, qp, w->error);
 	if (w->kind & HCA_WK_LOCAL)
 		return local_op(fn, qp, s);
-	if (fault_bad(qp))
+	if (fault_bad(fn, qp))
 		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	if (qp->type == QHCA_QPT_RAW)
 		return send_frame(fn, qp, s);

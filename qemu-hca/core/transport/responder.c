@@ -10,7 +10,8 @@
 
 static void owe_nak(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome)
 {
-	qp->r_flags |= HCA_RF_NAK | HCA_RF_NAK_SENT;
+	if (qp->r_state != HCA_RESP_FATAL_NAK_DUE)
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_NAK_DUE);
 	qp->r_syndrome = syndrome;
 	qp->r_nak_psn = qp->r_psn;
 	hca_qp_dirty(fn, qp);
@@ -37,27 +38,18 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 	}
 	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
 		hca_count(fn, QHCA_CNT_tx_rnr_fault1);
-		qp->f_state |= HCA_FS_NAKED;
+		if (qp->f_resp == HCA_RESPF_READ)
+			hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+				     HCA_RESPF_READ_NAKED);
 		owe_nak(fn, qp, HCA_AETH_RNR |
 			hca_fault_timer(qp, verdict == HCA_V_FAULT_AGAIN));
 		return;
 	}
-	qp->r_flags |= HCA_RF_DEAD;
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_FATAL_NAK_DUE);
 	owe_nak(fn, qp, syndrome[verdict]);
 }
 
 /* ---- page faults */
-
-/*
- * Requests that change memory wait in order: while one waits, the next request
- * in order is the same one again.
- */
-static bool request_waits(const struct hca_qp *qp)
-{
-	return hca_fault_waits(qp, HCA_FAULT_DIR_RESP) &&
-	       hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]) !=
-	       QHCA_FAULT_RDMA_R;
-}
 
 void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause)
@@ -115,8 +107,8 @@ static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 
 	hca_count(fn, QHCA_CNT_duplicate_requests);
 	/* The peer has gone back, so a gap after this packet is a new gap. */
-	if (!(qp->r_flags & HCA_RF_NAK))
-		qp->r_flags &= ~HCA_RF_NAK_SENT;
+	if (qp->r_state == HCA_RESP_NAK_SENT)
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_READY);
 	if (type == HCA_RES_NONE) {
 		owe_ack(fn, qp, duplicate_ack_psn(qp, pkt->psn));
 		return;
@@ -134,12 +126,12 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 	int32_t ahead = hca_psn_diff(pkt->psn, qp->r_psn);
 	enum hca_verdict verdict;
 
-	if (qp->r_flags & HCA_RF_DEAD)
+	if (hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NO_REQUESTS))
 		return;
 	hca_qp_dirty(fn, qp);
 	if (ahead > 0) {
 		hca_count(fn, QHCA_CNT_out_of_sequence);
-		if (!(qp->r_flags & HCA_RF_NAK_SENT))
+		if (qp->r_state == HCA_RESP_READY)
 			owe_nak(fn, qp, HCA_NAK_SEQ);
 		return;
 	}
@@ -148,8 +140,12 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	}
 	/* The request that an unsent NAK would ask for has arrived. */
-	qp->r_flags &= ~(HCA_RF_NAK | HCA_RF_NAK_SENT);
-	if (request_waits(qp)) {
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_READY);
+	/*
+	 * Requests that change memory wait in order: while one waits, the next
+	 * request in order is the same one again.
+	 */
+	if (hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT, HCA_PS_HOLDS_REQUEST)) {
 		hca_fault_coalesce(fn);
 		refuse(fn, qp, HCA_V_FAULT_AGAIN);
 		return;

@@ -62,7 +62,7 @@ static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 
 	hca_count(fn, QHCA_CNT_rx_rnr);
 	if (!acknowledge(fn, qp, pkt->psn) ||
-	    qp->s_flags & HCA_SF_RNR_WAIT)
+	    qp->s_state == HCA_REQ_RNR_WAIT)
 		return;
 	/* The responder has answered: a lost answer before was no silence. */
 	qp->s_retry = qp->sw.retry_cnt;
@@ -75,8 +75,7 @@ static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 		}
 		qp->s_rnr--;
 	}
-	qp->s_flags |= HCA_SF_RNR_WAIT;
-	qp->s_flags &= ~HCA_SF_ACK_WAIT;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_RNR_WAIT);
 	hca_qp_dirty(fn, qp);
 	hca_sched_timer(fn, qp->qpn, fn->hca->now + wait);
 }
@@ -208,7 +207,8 @@ static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 	qp->s_retry = qp->sw.retry_cnt;
 	hca_fault_raise(fn, qp, QHCA_FAULT_SCATTER, offset,
 			w->length - offset);
-	hca_requester_park(fn, qp);
+	hca_requester_rewind(fn, qp);
+	hca_requester_rearm(fn, qp);
 }
 
 /* Is @pkt the responder's word that it will not answer what is waited for? */
@@ -225,13 +225,13 @@ static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
 static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct hca_pkt *pkt)
 {
-	if (!(qp->s_flags & HCA_SF_RNR_WAIT) ||
+	if (qp->s_state != HCA_REQ_RNR_WAIT ||
 	    !hca_fault_unsolicited(fn) || pkt->op != HCA_OP_ACK ||
 	    (pkt->syndrome & HCA_AETH_TYPE) != HCA_AETH_ACK ||
 	    hca_psn_add(pkt->psn, 1) != qp->s_una)
 		return;
 	hca_count(fn, QHCA_CNT_rx_unsolicited_acks);
-	qp->s_flags &= ~HCA_SF_RNR_WAIT;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
 	hca_sched_timer_stop(fn, qp->qpn);
 	hca_requester_rewind(fn, qp);
 	hca_requester_rearm(fn, qp);
@@ -281,7 +281,8 @@ void hca_response_rx(struct hca_fn *fn, struct hca_qp *qp,
 		unsolicited_ack(fn, qp, pkt);
 		return;
 	}
-	if (qp->f_state & HCA_FS_SCATTER && !is_refusal(qp, pkt)) {
+	if (hca_qp_has(qp, QHCA_PART_REQUESTER_FAULT, HCA_PS_NO_RESPONSES) &&
+	    !is_refusal(qp, pkt)) {
 		hca_fault_coalesce(fn);
 		return;
 	}

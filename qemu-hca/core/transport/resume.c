@@ -16,17 +16,17 @@ static void count_latency(struct hca_fn *fn, uint64_t ns)
 
 static void resume_responder(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 {
-	uint8_t was = qp->f_state;
+	bool naked = hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT, HCA_PS_NAKED);
+	bool failed = !ok && !hca_qp_is_reliable(qp);
 	enum qhca_fault_cause cause =
 		hca_fault_cause(&qp->fault[HCA_FAULT_DIR_RESP]);
 
-	qp->f_state &= ~(HCA_FS_RESP | HCA_FS_READ | HCA_FS_NAKED);
+	/* UC, UD have dropped the packet; the next one for that page fails. */
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+		     failed ? HCA_RESPF_FAILED : HCA_RESPF_NONE);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
-	if (!ok && !hca_qp_is_reliable(qp)) {
-		/* the packet is gone; the next that wants the page meets it */
-		qp->f_state |= HCA_FS_RESP_BAD;
+	if (failed)
 		return;
-	}
 	if (!ok) {
 		if (cause == QHCA_FAULT_RDMA_R)
 			hca_reply_fault_failed(fn, qp);
@@ -34,23 +34,22 @@ static void resume_responder(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 			hca_request_fault_failed(fn, qp, cause);
 		return;
 	}
-	if (was & HCA_FS_NAKED && hca_fault_unsolicited(fn))
+	if (naked && hca_fault_unsolicited(fn))
 		qp->r_flags |= HCA_RF_UNSOLICITED;
 }
 
 static void resume_requester(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 {
-	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_REQ];
+	bool gather = qp->f_req == HCA_REQF_GATHER;
+	bool failed = !ok && gather && qp->state != QHCA_QPS_SQE;
 
-	qp->f_state &= ~(HCA_FS_REQ | HCA_FS_SCATTER);
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT,
+		     failed ? HCA_REQF_FAILED : HCA_REQF_NONE);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
-	if (!ok && hca_fault_cause(f) == QHCA_FAULT_SCATTER) {
+	if (!ok && !gather)
 		hca_requester_fail(fn, qp, QHCA_WC_LOC_PROT_ERR, 0);
-		return;
-	}
-	if (!ok && qp->state != QHCA_QPS_SQE)
-		qp->f_state |= HCA_FS_REQ_BAD;
-	hca_requester_rearm(fn, qp);
+	else
+		hca_requester_rearm(fn, qp);
 }
 
 enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,

@@ -155,8 +155,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 		hca_qp_refetch_sq(fn, qp);
 	if (work & HCA_WORK_TIMER)
 		hca_requester_timer(fn, qp);
-	if (qp->r_flags & (HCA_RF_ACK | HCA_RF_NAK | HCA_RF_UNSOLICITED) ||
-	    qp->res_pending)
+	if (hca_reply_owed(qp))
 		/* half a turn, lest a stream of READs starve our own sends */
 		if (!hca_reply_run(fn, qp, (budget + 1) / 2, &spent))
 			hca_sched_work(fn, qpn, HCA_WORK_RESPOND);
@@ -171,6 +170,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	} else {
 		hca_sched_work(fn, qpn, HCA_WORK_SEND);
 	}
+	hca_qp_check(qp);
 	/* a turn that did nothing visible still took time */
 	return spent ? spent : 1;
 }

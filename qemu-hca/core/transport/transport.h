@@ -124,8 +124,6 @@ void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 /* Complete, in order, WQEs from sq_ci on whose PSNs are all before s_una. */
 void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto);
-/* What answers PSN s_una met a page fault: nothing is taken or sent from there. */
-void hca_requester_park(struct hca_fn *fn, struct hca_qp *qp);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
 /* Is the packet of PSN @psn behind one that waits for a page? */
@@ -151,6 +149,8 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 
 /* ---- reply.c */
 
+/* Does the responder owe an ACK, a NAK, a response or a result? */
+bool hca_reply_owed(const struct hca_qp *qp);
 /* Send what the responder owes; false: link full or budget spent. */
 bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		   unsigned int budget, unsigned int *spent);

@@ -8,9 +8,9 @@
 
 static void drop_message(struct hca_fn *fn, struct hca_qp *qp)
 {
-	if (!(qp->r_flags & HCA_RF_DROP))
+	if (qp->r_state != HCA_RESP_DROPPING)
 		hca_count(fn, QHCA_CNT_uc_dropped);
-	qp->r_flags |= HCA_RF_DROP;
+	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_DROPPING);
 	qp->r_op = HCA_RMSG_NONE;
 }
 
@@ -19,19 +19,23 @@ void hca_uc_rx(struct hca_fn *fn, struct hca_qp *qp,
 {
 	enum hca_rmsg kind = pkt->what & HCA_OPF_SEND ? HCA_RMSG_SEND :
 							HCA_RMSG_WRITE;
+	enum hca_verdict verdict;
 
 	hca_qp_dirty(fn, qp);
 	if (pkt->what & HCA_OPF_FIRST) {
 		/* the one before was not finished */
 		if (qp->r_op != HCA_RMSG_NONE)
 			drop_message(fn, qp);
-		qp->r_flags &= ~HCA_RF_DROP;
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_READY);
 		qp->r_psn = pkt->psn;
 	} else if (pkt->psn != qp->r_psn || qp->r_op != kind) {
 		drop_message(fn, qp);
 		return;
 	}
-	switch (hca_request_execute(fn, qp, pkt)) {
+	verdict = hca_request_execute(fn, qp, pkt);
+	if (qp->state == QHCA_QPS_ERR)
+		return;
+	switch (verdict) {
 	case HCA_V_ACCEPT:
 		break;
 	case HCA_V_OPERATION:
