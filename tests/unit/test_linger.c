@@ -58,7 +58,7 @@ static void end(struct poster *p, bool signaled)
 		return;
 	put_le32(&cqe.wqe, wqe);
 	assert_true(hca_cq_post(p->h->fn, CQN, &cqe));
-	hca_linger_told(p->h->fn, &p->qp, wqe);
+	hca_linger_completed(p->h->fn, &p->qp, wqe);
 }
 
 static void poll(struct poster *p, uint32_t n)
@@ -238,7 +238,7 @@ static void test_answers(void **state)
 		if (i % 32 == 16)
 			poll(&p, 1);
 		else
-			hca_linger_heard(p.h->fn, QPN);
+			hca_linger_message(p.h->fn, QPN);
 	}
 	host_free(p.h);
 }
@@ -258,7 +258,7 @@ static void test_crossing_streams(void **state)
 		if (i % 64 == 63)
 			poll(&p, 1);
 		for (uint64_t n = host_random(&seed) % 3; n; n--)
-			hca_linger_heard(p.h->fn, QPN);
+			hca_linger_message(p.h->fn, QPN);
 	}
 	assert_in_range(turned, 0, 10000 / 32);
 	host_free(p.h);

@@ -74,24 +74,40 @@ struct hca_qp;
 #define HCA_LINGER_NS		50000u	/* between two reads of sq_pi */
 #define HCA_LINGER_END_NS	1000000u
 #define HCA_LINGER_WINDOW	8u	/* requests */
-#define HCA_LINGER_SURE		4u	/* votes, or answers, in succession */
+#define HCA_LINGER_SURE		4u	/* votes, or posts in rhythm, in succession */
 #define HCA_LINGER_PATIENCE	4u	/* doublings */
 
-/* What the device knows of the application that posts to a QP (in hca_qpslot). */
+/**
+ * struct hca_linger_qp - what the device knows of the application that posts to a
+ *	QP (in hca_qpslot)
+ * @moved: time in microseconds at which sq_pi last moved
+ * @read_at: sq_pi when the device last read the CQ's consumer index
+ * @newest: the newest CQE completes all WQEs before this one
+ * @newest_cqe: number of CQEs in the CQ up to and including the newest one
+ * @noted: as @newest, for the noted CQE
+ * @noted_cqe: as @newest_cqe, for the noted CQE
+ * @has_noted: a CQE is noted
+ * @on: the QP is among hca_linger.qp
+ * @read_next: the last read was a vote against lingering, so the device reads
+ *	again with the next post
+ * @votes: votes against lingering after which the device still lingers
+ * @patience: reads in succession that found one request at a time
+ * @messages: messages that the peer has sent since the last post
+ * @messages_before: messages that the peer sent between the two last posts
+ * @rhythm: posts in succession that followed as many messages as the post before
+ */
 struct hca_linger_qp {
-	uint32_t moved;			/* us, when sq_pi last moved */
-	uint32_t looked;		/* sq_pi when the CQ's index was last read */
-	/* the newest CQE completes all WQEs before @last, and is CQE @last_cqe - 1 */
-	uint32_t last, last_cqe;
-	/* the same for the noted CQE */
-	uint32_t told, told_cqe;
-	bool telling;			/* a CQE is noted */
-	bool on;			/* the QP is among hca_linger.qp */
-	bool doubt;			/* the last read was a vote against lingering */
-	uint8_t votes;			/* against lingering that it survives */
-	uint8_t patience;		/* reads that found one request at a time */
-	uint8_t heard, heard_before;	/* messages since the last post, and before */
-	uint8_t answers;		/* posts in succession with as many */
+	uint32_t moved;
+	uint32_t read_at;
+	uint32_t newest, newest_cqe;
+	uint32_t noted, noted_cqe;
+	bool has_noted;
+	bool on;
+	bool read_next;
+	uint8_t votes;
+	uint8_t patience;
+	uint8_t messages, messages_before;
+	uint8_t rhythm;
 };
 
 /* The QPs at which the device lingers. */
@@ -104,7 +120,7 @@ struct hca_linger {
 	uint64_t first_due;		/* no later than any due; QHCA_NEVER: none */
 };
 
-/* Lingers nowhere, as after reset. */
+/* The device lingers at no QP, as after reset. */
 void hca_linger_init(struct hca_fn *fn);
 
 /*
@@ -117,17 +133,17 @@ void hca_linger_init(struct hca_fn *fn);
 void hca_linger_posted(struct hca_fn *fn, const struct hca_qp *qp,
 		       uint32_t old);
 /* The device has written a CQE that completes @wqe and the WQEs before it. */
-void hca_linger_told(struct hca_fn *fn, const struct hca_qp *qp,
-		     uint32_t wqe);
-/* The peer has sent a message, or a part of one. */
-void hca_linger_heard(struct hca_fn *fn, uint32_t qpn);
+void hca_linger_completed(struct hca_fn *fn, const struct hca_qp *qp,
+			  uint32_t wqe);
+/* The peer has sent the last packet of a message. */
+void hca_linger_message(struct hca_fn *fn, uint32_t qpn);
 /* The QP has been destroyed or reset. */
 void hca_linger_forget(struct hca_fn *fn, uint32_t qpn);
 
 /*
- * The send queue of @qp is empty.  true: the device lingers, sq_active remains set
- * and hca_linger_run() will schedule the QP; false: the device must stop serving
- * the queue.
+ * The send queue of @qp is empty: begin to linger there, or go on lingering.  true:
+ * sq_active remains set, and hca_linger_run() will schedule the QP.  false: the
+ * device does not linger, and must end doorbell suppression.
  */
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp);
 

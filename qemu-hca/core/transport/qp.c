@@ -160,7 +160,7 @@ void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 	put_le32(&cqe.flags, QHCA_CQE_REQUESTER);
 	if (!post(fn, qp, qp->send_cqn, qp->handle, &cqe))
 		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
-	hca_linger_told(fn, qp, wc->wqe);
+	hca_linger_completed(fn, qp, wc->wqe);
 }
 
 bool hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,

@@ -415,7 +415,7 @@ static void enter_rts(struct hca_fn *fn, struct hca_qp *qp, uint8_t from)
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
 	qp->s_flags &= ~HCA_SF_DRAINING;
-	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND | HCA_WORK_LOOK);
+	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND | HCA_WORK_REFETCH);
 }
 
 static void enter_sqd(struct hca_fn *fn, struct hca_qp *qp)

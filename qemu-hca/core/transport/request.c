@@ -499,7 +499,7 @@ enum hca_verdict hca_request_execute(struct hca_fn *fn,
 	enum hca_verdict verdict;
 
 	if (pkt->what & HCA_OPF_LAST)
-		hca_linger_heard(fn, qp->qpn);
+		hca_linger_message(fn, qp->qpn);
 	if (qp->type == QHCA_QPT_XRC_TGT && !find_srq(fn, qp, pkt))
 		return HCA_V_INVALID;
 	if (!rule->execute || !is_permitted(fn, qp, pkt, rule))

@@ -21,7 +21,7 @@ struct hca_fn;
 #define HCA_WORK_FLUSH		0x04u	/* in error: flush both queues */
 #define HCA_WORK_DOORBELL	0x08u	/* db_pi is news */
 #define HCA_WORK_TIMER		0x10u	/* the timer fired */
-#define HCA_WORK_LOOK		0x20u	/* read sq_pi from the record */
+#define HCA_WORK_REFETCH		0x20u	/* read sq_pi from the record */
 #define HCA_WORK_QUEUED		0x80u	/* is in the list */
 
 #define HCA_SCHED_QUANTUM	32	/* packets a turn */

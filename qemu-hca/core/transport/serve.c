@@ -76,15 +76,15 @@ static void serve_flush(struct hca_fn *fn, struct hca_qp *qp,
 }
 
 /*
- * The send queue has nothing (more) to send: linger, or say so in the record
- * and look once more (Documentation/hardware.rst, Doorbell suppression).
- * true: there are new posts.
+ * The send queue is empty: linger, or end doorbell suppression by clearing
+ * sq_active and reading sq_pi once more (Documentation/hardware.rst, Doorbell
+ * suppression).  true: software has posted new requests.
  */
-static bool turn_away(struct hca_fn *fn, struct hca_qp *qp)
+static bool end_suppression(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!(qp->s_flags & HCA_SF_ACTIVE))
 		return false;
-	/* what was posted meanwhile is cheapest found before */
+	/* The device finds posts at the lowest cost before it writes sq_active. */
 	if (hca_qp_refetch_sq(fn, qp))
 		return true;
 	if (hca_linger_stay(fn, qp))
@@ -94,10 +94,10 @@ static bool turn_away(struct hca_fn *fn, struct hca_qp *qp)
 }
 
 /*
- * Is there more to send than one request that is soon sent, after which the
- * device turns away?  Then software need not ring from now on.  For that one
- * request alone sq_active stays zero: nothing is to be cleared when it has been
- * sent, and whoever posts meanwhile rings.
+ * Is there more to send than one request, or will the device linger after that
+ * one?  Then software need not ring from now on.  Otherwise sq_active stays zero:
+ * the device has nothing to clear when it has sent the request, and software rings
+ * if it posts meanwhile.
  */
 static bool has_more(struct hca_fn *fn, const struct hca_qp *qp)
 {
@@ -113,7 +113,7 @@ static enum hca_send_stop send_some(struct hca_fn *fn, struct hca_qp *qp,
 	    has_more(fn, qp))
 		hca_qp_set_active(fn, qp, true);
 	stop = hca_requester_run(fn, qp, budget, spent);
-	/* not all has been sent: the device will be back here unasked */
+	/* Some requests wait, so the device will come back without a doorbell. */
 	if (qp->state == QHCA_QPS_RTS && qp->sq_cur != qp->sq_pi &&
 	    stop != HCA_SEND_IDLE)
 		hca_qp_set_active(fn, qp, true);
@@ -128,7 +128,7 @@ static void serve_send(struct hca_fn *fn, struct hca_qp *qp,
 
 	while (hca_requester_may_run(qp) && *spent < limit) {
 		stop = send_some(fn, qp, limit - *spent, spent);
-		if (stop != HCA_SEND_IDLE || !turn_away(fn, qp))
+		if (stop != HCA_SEND_IDLE || !end_suppression(fn, qp))
 			break;
 		stop = HCA_SEND_BUDGET;
 	}
@@ -151,7 +151,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 		return 1;	/* it has gone, and a turn has passed */
 	if (work & HCA_WORK_DOORBELL)
 		take_doorbell(fn, qp, slot->db_pi);
-	if (work & HCA_WORK_LOOK)
+	if (work & HCA_WORK_REFETCH)
 		hca_qp_refetch_sq(fn, qp);
 	if (work & HCA_WORK_TIMER)
 		hca_requester_timer(fn, qp);
