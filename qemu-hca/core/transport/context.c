@@ -245,7 +245,7 @@ static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 	for (unsigned int i = 0; i < HCA_NUM_FAULT_DIRS; i++)
 		decode_fault(&hw->fault[i], &qp->fault[i]);
 
-	/* what the chip knows by itself decides */
+	/* Memory may not contradict what the slot says of the QP. */
 	return qp->state == fn->qps.slot[index].state &&
 	       qp->type == fn->qps.slot[index].type &&
 	       hca_qp_parts_sane(qp) &&

@@ -98,8 +98,9 @@ bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 }
 
 /*
- * Memory of a receive buffer that is refused ends the QP; if it is not present
- * the datagram is dropped and the WQE left for the next.
+ * If the device may not write the receive buffer, the QP goes to ERR.  If a page of
+ * the buffer is absent, the device drops the datagram and keeps the WQE for the
+ * next one.
  */
 bool hca_datagram_scatter(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t offset, const void *data, uint32_t len)

@@ -112,7 +112,7 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 	}
 	if (known_bad(fn, qp, dir))
 		return HCA_FAULT_BAD;
-	/* of an R_Key all the message needs is known, of segments the next */
+	/* The rest of the message uses the same R_Key, but may use other segments. */
 	if (!(flags & QHCA_FAULT_RDMA) && left > fn->mem.fault.len)
 		left = fn->mem.fault.len;
 	*f = (struct hca_fault){

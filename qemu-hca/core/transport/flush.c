@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completing what lies in the queues of a QP in error (IBTA 10.3.1.7): the
- * send queue and the receive queue, each in the order posted, and what is
- * posted later when a doorbell tells of it.
+ * Completing the requests in the queues of a QP in error (IBTA 10.3.1.7).  The
+ * device flushes the send queue and the receive queue, each in the order in which
+ * software posted, and later requests when software rings for them.
  */
 #include "transport/transport.h"
 
@@ -16,7 +16,7 @@ static unsigned int flush_sq(struct hca_fn *fn, struct hca_qp *qp,
 		struct hca_send_wc wc = { .status = QHCA_WC_WR_FLUSH_ERR };
 
 		if (hca_swqe_fetch(fn, qp, qp->sq_ci, &qp->cur))
-			break;	/* nothing to say what it was: the end */
+			break;	/* the ring is unreadable: no wr_id is known */
 		wc.wr_id = qp->cur.wr_id;
 		wc.opcode = qp->cur.opcode;
 		wc.wqe = qp->sq_ci;
@@ -47,7 +47,7 @@ static unsigned int flush_rq(struct hca_fn *fn, struct hca_qp *qp,
 {
 	unsigned int done = 0;
 
-	/* of an SRQ only what this QP had taken already is its to complete */
+	/* Of an SRQ, the QP completes only the WQE that it has taken. */
 	while (done < budget &&
 	       (qp->r_flags & HCA_RF_RWQE ||
 		(qp->rq_depth && qp->rq_ci != qp->rq_pi))) {

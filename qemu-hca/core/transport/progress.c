@@ -42,10 +42,11 @@ bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn)
 }
 
 /*
- * While a packet waits for a page the ACK timer runs for those before it, if
- * one of them has asked for an ACK: a message cut short there has not.
+ * Does a page fault stop the ACK timer?  While a packet waits for a page, the timer
+ * runs for earlier packets only if one of them has asked for an ACK.  A message that
+ * stops in its middle has not.
  */
-static bool fault_calms(const struct hca_qp *qp)
+static bool fault_stops_timer(const struct hca_qp *qp)
 {
 	return hca_fault_waits(qp, HCA_FAULT_DIR_REQ) &&
 	       (hca_requester_fault_holds(qp, qp->s_una) ||
@@ -67,7 +68,8 @@ void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!hca_qp_is_reliable(qp) || qp->s_state == HCA_REQ_RNR_WAIT)
 		return;
-	if (qp->s_una == qp->s_max || !qp->sw.timeout || fault_calms(qp)) {
+	if (qp->s_una == qp->s_max || !qp->sw.timeout ||
+	    fault_stops_timer(qp)) {
 		if (qp->s_state == HCA_REQ_ACK_WAIT)
 			hca_sched_timer_stop(fn, qp->qpn);
 		hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
@@ -121,7 +123,7 @@ void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 		.wqe = qp->sq_ci, .status = status, .syndrome = syndrome,
 	};
 
-	/* PSNs without a WQE that they are of: the ring changed under us */
+	/* There are PSNs without a WQE if software has changed the ring meanwhile. */
 	if (qp->sq_ci != qp->sq_pi)
 		sum = hca_requester_summary(fn, qp, qp->sq_ci);
 	if (!sum) {
@@ -148,7 +150,7 @@ void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,
 	}
 }
 
-/* WQE sq_ci is done. */
+/* Complete WQE sq_ci. */
 static void complete(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct hca_swqe_sum *sum)
 {
@@ -196,7 +198,7 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			return;
 		}
 		end = hca_psn_add(qp->s_ci_psn, sum->packets);
-		/* a READ, atomic, ... is acknowledged by its response alone */
+		/* Only its response acknowledges a READ, atomic, ATOMIC WRITE or FLUSH. */
 		if (sum->packets && !(sum->kind & HCA_WK_RESPONSE)) {
 			uint32_t to = hca_psn_before(upto, end) ? upto : end;
 
@@ -207,7 +209,7 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			break;
 		complete(fn, qp, sum);
 	}
-	/* an acknowledgement of what was to be sent again */
+	/* The peer has acknowledged packets that the device was about to repeat. */
 	if ((int32_t)(qp->sq_cur - qp->sq_ci) < 0 || is_behind(qp, qp->s_psn))
 		hca_requester_rewind(fn, qp);
 	if (is_behind(qp, qp->s_asked))
@@ -245,7 +247,7 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 		return;
 	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
 	qp->s_flags &= ~HCA_SF_WENT_BACK;
-	/* what could not be sent cannot have been answered */
+	/* The peer cannot have answered what the device could not send. */
 	if (link_was_blocked(fn, qp)) {
 		hca_requester_rearm(fn, qp);
 		return;

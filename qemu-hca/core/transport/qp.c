@@ -32,7 +32,7 @@ void hca_qp_error(struct hca_fn *fn, struct hca_qp *qp)
 	hca_fault_forget(fn, qp);
 	hca_resource_settle_all(qp);
 	hca_qp_set_state(fn, qp, QHCA_QPS_ERR);
-	/* before the flush looks at sq_pi: later posts ring */
+	/* The device clears sq_active before the flush reads sq_pi: later posts ring. */
 	hca_qp_set_active(fn, qp, false);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
 }
@@ -58,7 +58,7 @@ void hca_qp_set_active(struct hca_fn *fn, struct hca_qp *qp, bool on)
 		qp->s_flags &= ~HCA_SF_ACTIVE;
 	hca_qp_dirty(fn, qp);
 	hca_count(fn, QHCA_CNT_sq_active_writes);
-	/* a record that cannot be written cannot be read: found out there */
+	/* If the write fails, the next refetch fails as well, and reports it. */
 	hca_qbuf_write32(fn, &qp->buf, qp->rec_offset + REC_ACTIVE, on);
 	if (!on)
 		atomic_thread_fence(memory_order_seq_cst);
@@ -74,7 +74,7 @@ static bool take_sq_pi(struct hca_fn *fn, struct hca_qp *qp, uint32_t pi)
 {
 	uint32_t old = qp->sq_pi;
 
-	/* before RTS it is not looked at */
+	/* The device ignores the send queue before RTS. */
 	if (qp->state <= QHCA_QPS_RTR ||
 	    !pi_moved(pi, old, qp->sq_ci, qp->sq_depth))
 		return false;
@@ -94,7 +94,7 @@ static bool take_rq_pi(struct hca_fn *fn, struct hca_qp *qp, uint32_t pi)
 	return true;
 }
 
-/* All that software writes in the record; false: it is unreachable. */
+/* Read the software half of the record.  false: the record is unreachable. */
 static bool read_record(struct hca_fn *fn, struct hca_qp *qp,
 			enum qhca_counter kind, struct hca_software_half *half)
 {
@@ -199,7 +199,7 @@ static enum hca_take take_rq(struct hca_fn *fn, struct hca_qp *qp)
 	if (!left || left < qp->rq_threshold) {
 		hca_qp_refetch_rq(fn, qp);
 		if (qp->state == QHCA_QPS_ERR && !flushing)
-			return HCA_TAKE_ERROR;	/* by the refetch */
+			return HCA_TAKE_ERROR;	/* the refetch failed */
 	}
 	if (qp->rq_pi == qp->rq_ci)
 		return HCA_TAKE_EMPTY;
@@ -209,7 +209,7 @@ static enum hca_take take_rq(struct hca_fn *fn, struct hca_qp *qp)
 	return HCA_TAKE_OK;
 }
 
-/* After an eviction the entry in progress is read again. */
+/* After an eviction the device reads the entry in progress again. */
 static enum hca_take reread(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_xsrq x;

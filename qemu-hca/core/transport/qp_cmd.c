@@ -161,7 +161,7 @@ enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
 
-/* A WQE taken from an SRQ is nobody else's: give it back with a CQE. */
+/* No other QP completes a WQE that this QP has taken from an SRQ: complete it. */
 static void release_srq_wqe(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct qhca_cqe cqe = {
@@ -184,14 +184,14 @@ static void reset(struct hca_fn *fn, struct hca_qp *qp)
 	hca_fault_forget(fn, qp);
 	hca_sched_forget(fn, qp->qpn);
 	hca_linger_forget(fn, qp->qpn);
-	/* RESET writes it for certain: software may have reused the buffer */
+	/* RESET writes sq_active in any case: software may have reused the buffer. */
 	qp->s_flags |= HCA_SF_ACTIVE;
 	hca_qp_set_active(fn, qp, false);
 	hca_qp_set_state(fn, qp, QHCA_QPS_RESET);
 	memset(tmp, 0, sizeof(*tmp));
 	tmp->qpn = qp->qpn;
 	tmp->sw = qp->sw;
-	hca_qp_load_sw(fn, tmp);	/* was accepted before */
+	hca_qp_load_sw(fn, tmp);	/* the device has accepted it before */
 	*qp = *tmp;
 	hca_qp_dirty(fn, qp);
 }
@@ -225,7 +225,7 @@ enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 	slot->state = QHCA_QPS_RESET;
 	fn->qps.live--;
 
-	/* an image of all zero is one that no decode accepts: free */
+	/* An image of zeros means that the context is free: no decode accepts it. */
 	memset(qp, 0, sizeof(*qp));
 	hca_qp_dirty(fn, qp);
 	return hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, true) ?
@@ -420,16 +420,16 @@ static void enter_rts(struct hca_fn *fn, struct hca_qp *qp, uint8_t from)
 
 static void enter_sqd(struct hca_fn *fn, struct hca_qp *qp)
 {
-	/* nothing can be under way */
+	/* Without a send queue, it is drained already. */
 	if (!qp->sq_depth) {
 		if (qp->flags & QHCA_QP_SQD_EVENT)
 			hca_event(fn, QHCA_EVENT_QP_SQ_DRAINED, qp->qpn, 0);
 		return;
 	}
-	/* posts from now on ring, and find nobody at work */
+	/* Software rings for later posts, which the device does not serve in SQD. */
 	hca_qp_set_active(fn, qp, false);
 	qp->s_flags |= HCA_SF_DRAINING;
-	/* what was sent last may not have asked for an acknowledgement */
+	/* The last packet sent may not have asked for an acknowledgement. */
 	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }
 
@@ -524,7 +524,7 @@ enum qhca_cmd_status hca_cmd_modify_qp(struct hca_fn *fn,
 	if (status != QHCA_CMD_OK)
 		return status;
 
-	/* try the new software part on a copy */
+	/* Check the new software part on a copy. */
 	tmp->sw = qp->sw;
 	tmp->qpn = qp->qpn;
 	merge_attrs(&tmp->sw, &in.ctx, mask);

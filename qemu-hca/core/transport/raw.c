@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Raw packet QPs: whole Ethernet frames, as they come.  Which frames is for
- * flow.c to say.
+ * Raw packet QPs receive whole Ethernet frames without a change.  The flow rules
+ * (flow.c) decide which frames a QP receives.
  */
 #include "transport/transport.h"
 
@@ -13,7 +13,7 @@ void hca_raw_rx(struct hca_fn *fn, uint32_t qpn, const uint8_t *frame,
 	struct qhca_cqe cqe = { .opcode = QHCA_CQE_RECV };
 	struct hca_qp *qp;
 
-	/* a QP that is not ready costs no look at its context */
+	/* The device drops a frame without the context if the QP is not ready. */
 	if (!(ready >> fn->qps.slot[qpn].state & 1)) {
 		hca_count(fn, QHCA_CNT_raw_rx_dropped);
 		return;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the responder owes: READ responses, results, ACKs and NAKs, in order of
- * PSN (IBTA 9.7.5.1).  READs and what has a result wait in the ring of
- * resources, oldest first; an ACK goes as soon as nothing before it is owed; a
- * NAK goes last.
+ * Sending what the responder owes: READ responses, results, ACKs and NAKs, in order
+ * of PSN (IBTA 9.7.5.1).  READs and requests with a result wait in the ring of
+ * resources, and the device answers the oldest first.  It sends an ACK as soon as it
+ * owes nothing before that ACK, and a NAK last.
  */
 #include "transport/transport.h"
 
 struct reply {
 	struct hca_path path;
-	bool path_ok;			/* else packets are lost at once */
+	bool path_ok;			/* else the device drops each packet */
 };
 
-/* Nothing more will be answered but the NAK of @syndrome with @psn. */
+/* The responder answers nothing more but a fatal NAK with @syndrome and @psn. */
 static void refuse(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome,
 		   uint32_t psn)
 {
@@ -37,7 +37,7 @@ static void headers(const struct hca_qp *qp, uint8_t op, uint32_t psn,
 	pkt->payload_len = 0;
 }
 
-/* A packet without payload; false: link full. */
+/* Send a packet without payload.  false: the link is full. */
 static bool put(struct hca_fn *fn, const struct hca_qp *qp,
 		const struct reply *to, const struct hca_pkt *pkt)
 {
@@ -65,7 +65,7 @@ static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 	return true;
 }
 
-/* The page is there: a hint to go on, behind everything else that is owed. */
+/* Tell the peer that the page is present, behind everything else that is owed. */
 static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct reply *to)
 {
@@ -80,7 +80,7 @@ static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
 	return true;
 }
 
-/* An atomic's old value; of ATOMIC WRITE and FLUSH, that they are done. */
+/* Send the old value of an atomic, or that an ATOMIC WRITE or FLUSH is done. */
 static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct reply *to, struct hca_resource *r)
 {
@@ -104,9 +104,9 @@ static uint8_t read_op(bool first, bool last)
 }
 
 /*
- * A READ's data are not present: the response waits, and all behind it.  An ACK
- * of what came before it may have merged with one of what came after, which
- * has to wait.
+ * A page of a READ's data is absent: this response and all later ones wait.  The ACK
+ * that is due may stand for requests before and behind the READ; the part behind the
+ * READ has to wait, so the device sends an ACK of the part before it.
  */
 static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct reply *to, const struct hca_resource *r,
@@ -124,7 +124,7 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (put(fn, qp, to, &pkt))	/* else its peer will ask again */
+	if (put(fn, qp, to, &pkt))	/* otherwise the peer will ask again */
 		hca_count(fn, QHCA_CNT_tx_acks);
 }
 
@@ -133,7 +133,7 @@ void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_RESP];
 	struct hca_resource *r = hca_resource_owed(qp);
 
-	/* another one now, if a duplicate came for it: it is asked again */
+	/* A duplicate may have made another answer the next one meanwhile. */
 	if (!r || r->type != HCA_RES_READ || r->rkey != f->key ||
 	    f->addr - r->addr >= r->value)
 		return;
@@ -159,7 +159,7 @@ static void count_nak(struct hca_fn *fn, uint8_t syndrome)
 	case HCA_NAK_OP:
 		hca_count(fn, QHCA_CNT_tx_nak_op);
 		break;
-	default:			/* RNR: counted by cause */
+	default:			/* RNR NAKs are counted by cause */
 		break;
 	}
 }
@@ -184,7 +184,7 @@ static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 	return true;
 }
 
-/* Protection domain of a READ's data; false: that of an XRC SRQ that is gone. */
+/* The protection domain of a READ's data.  false: its XRC SRQ no longer exists. */
 static bool read_pd(struct hca_fn *fn, const struct hca_qp *qp,
 		    const struct hca_resource *r, uint32_t *pd)
 {
@@ -197,7 +197,7 @@ static bool read_pd(struct hca_fn *fn, const struct hca_qp *qp,
 	return true;
 }
 
-/* One packet of a READ response. */
+/* Send one packet of a READ response.  false: the link is full. */
 static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 		     const struct reply *to, struct hca_resource *r)
 {

@@ -5,8 +5,8 @@
  * Each step sends the packet at the cursor, or executes the WQE there if it has
  * no packets; progress.c explains the cursor.
  *
- * UC and UD are the same with every packet acknowledged as soon as it is sent,
- * and so are the frames of raw packet QPs.
+ * UC, UD and raw packet QPs use the same code.  The device treats each packet of
+ * theirs as acknowledged as soon as it has sent the packet.
  */
 #include "transport/transport.h"
 
@@ -24,7 +24,7 @@ static uint32_t send_limit(const struct hca_qp *qp)
 	return qp->state == QHCA_QPS_SQD ? qp->sq_max : qp->sq_pi;
 }
 
-/* ---- what is not a packet */
+/* ---- WQEs without packets */
 
 /* WQEs without packets that ask_again() passes over before it gives up. */
 #define ASK_BACK	8
@@ -40,7 +40,7 @@ static void ask_again(struct hca_fn *fn, struct hca_qp *qp)
 			hca_requester_summary(fn, qp, qp->sq_cur - 1);
 
 		if (!sum)
-			break;		/* the fetch after the rewind reports it */
+			break;		/* the fetch after the rewind reports this */
 		qp->sq_cur--;
 		qp->s_cur_psn = hca_psn_sub(qp->s_cur_psn, sum->packets);
 		if (!sum->packets)
@@ -74,7 +74,7 @@ static enum step local_error(struct hca_fn *fn, struct hca_qp *qp,
 {
 	if (qp->sq_cur != qp->sq_ci)
 		return wait_for_acks(fn, qp, STEP_WAIT);
-	/* whatever is left before it has no PSN: done */
+	/* No WQE before this one has a PSN left, so all of them are done. */
 	if (qp->sq_max == qp->sq_cur)
 		qp->sq_max++;
 	hca_requester_fail(fn, qp, status, 0);
@@ -103,7 +103,7 @@ static enum step local_op(struct hca_fn *fn, struct hca_qp *qp,
 {
 	const struct hca_swqe *w = &qp->cur;
 
-	if (qp->sq_cur == qp->sq_max) {		/* not done before */
+	if (qp->sq_cur == qp->sq_max) {		/* for the first time */
 		if (qp->sq_cur - qp->sq_ci >= HCA_SEND_WQES)
 			return wait_for_acks(fn, qp, STEP_WAIT);
 		if (w->opcode == QHCA_WQE_LOCAL_INV && qp->sq_cur != qp->sq_ci)
@@ -152,7 +152,7 @@ static uint8_t wire_op(const struct hca_swqe *w, bool first, bool last)
 				       HCA_OP_SEND_LAST_INV;
 		return send[place];
 	default:
-		/* the immediate's opcode follows the plain one */
+		/* The opcode with immediate data follows the one without. */
 		return (w->kind & HCA_WK_SEND ? send : write)[place] +
 		       (last && w->kind & HCA_WK_IMM);
 	}
@@ -194,9 +194,10 @@ static void fill_headers(const struct hca_swqe *w, uint64_t offset,
 }
 
 /*
- * LOCAL_INV and errors wait for all packets before them, so the last of those
- * has to ask for an acknowledgement: it would have to be sent again otherwise.
- * It asks before any WQE that has no packets, since LOCAL_INV may follow that.
+ * LOCAL_INV and errors wait until all earlier packets are acknowledged.  The last of
+ * those packets therefore asks for an acknowledgement, since the device would
+ * otherwise have to send it again.  It asks before any WQE without packets, since
+ * LOCAL_INV may follow that WQE.
  */
 static bool next_may_wait(struct hca_fn *fn, struct hca_qp *qp)
 {
@@ -204,7 +205,7 @@ static bool next_may_wait(struct hca_fn *fn, struct hca_qp *qp)
 	uint32_t num = qp->sq_cur + 1;
 
 	if ((!w->valid || w->num != num) && hca_swqe_fetch(fn, qp, num, w))
-		return false;		/* its turn will come */
+		return false;		/* the step for that WQE reports it */
 	return w->error || w->kind & HCA_WK_LOCAL;
 }
 
@@ -270,7 +271,7 @@ static void advance_cursor(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
 	hca_qp_dirty(fn, qp);
 }
 
-/* Payload that is not present: the packet waits, and what is behind it. */
+/* A page of the payload is absent: this packet and all later ones wait. */
 static enum step gather_fault(struct hca_fn *fn, struct hca_qp *qp,
 			      uint32_t offset)
 {
@@ -354,7 +355,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	struct hca_pkt pkt;
 	enum step step;
 
-	if (index >= w->packets) {	/* the ring changed under us */
+	if (index >= w->packets) {	/* software has changed the ring */
 		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return STEP_IDLE;
 	}
@@ -377,7 +378,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 
 	step = put_packet(fn, qp, s, &pkt, offset);
 	if (step != STEP_GO || qp->sq_cur != old_cur || qp->s_psn != pkt.psn)
-		return step;	/* not sent, or the cursor went back */
+		return step;	/* not sent, or an error has moved the cursor */
 	s->spent++;
 	advance_cursor(fn, qp, response ? w->packets - index : 1, last,
 		       pkt.ack_req);
@@ -388,7 +389,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	return STEP_GO;
 }
 
-/* The WQE at the cursor, which may have been read already. */
+/* Read the WQE at the cursor, unless next_may_wait() has read it already. */
 static int load_cur(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!qp->ahead.valid || qp->ahead.num != qp->sq_cur)

@@ -5,14 +5,14 @@
  */
 #include "transport/transport.h"
 
-/* Wait an RNR NAK asks for, in units of 10 us (IBTA table 45). */
+/* The time that an RNR NAK asks the requester to wait, in 10 us (IBTA table 45). */
 static const uint32_t rnr_timer[32] = {
 	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 	16384, 24576, 32768, 49152,
 };
 
-/* After s_una may have moved: timers, and whatever waited for it. */
+/* s_una may have moved: adjust the timer and serve the QP if it waited for that. */
 static void progressed(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
@@ -24,8 +24,9 @@ static void progressed(struct hca_fn *fn, struct hca_qp *qp)
 }
 
 /*
- * Something from s_una on got lost: go back, but once until s_una moves or the
- * timer fires, since whatever is on its way still may say so again.
+ * The peer lacks a packet from s_una on, so go back.  Do so once until s_una moves
+ * or the timer fires, since packets that are still under way may make the peer
+ * report the same gap again.
  */
 static void go_back(struct hca_fn *fn, struct hca_qp *qp)
 {
@@ -36,8 +37,9 @@ static void go_back(struct hca_fn *fn, struct hca_qp *qp)
 }
 
 /*
- * All PSNs before @upto were executed.  false: not so for this requester, who
- * still misses the response of a READ, atomic, ... among them.
+ * The peer has executed all PSNs before @upto.  false: the requester cannot go on,
+ * because the response of a READ, atomic, ATOMIC WRITE or FLUSH among them is lost,
+ * or because the QP has failed.
  */
 static bool acknowledge(struct hca_fn *fn, struct hca_qp *qp,
 			uint32_t upto)
@@ -64,7 +66,7 @@ static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 	if (!acknowledge(fn, qp, pkt->psn) ||
 	    qp->s_state == HCA_REQ_RNR_WAIT)
 		return;
-	/* The responder has answered: a lost answer before was no silence. */
+	/* The responder is alive, so earlier losses no longer count as retries. */
 	qp->s_retry = qp->sw.retry_cnt;
 	if (qp->sw.rnr_retry != 7) {
 		if (!qp->s_rnr) {
@@ -138,7 +140,7 @@ static void aeth(struct hca_fn *fn, struct hca_qp *qp,
 	}
 }
 
-/* The WQE that answers are for: sq_ci, read again if it is not at hand. */
+/* The WQE that responses belong to: sq_ci, read again if no copy is left. */
 static struct hca_swqe *answered(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_swqe *w = &qp->ack;
@@ -146,14 +148,14 @@ static struct hca_swqe *answered(struct hca_fn *fn, struct hca_qp *qp)
 	if ((!w->valid || w->num != qp->sq_ci) &&
 	    hca_swqe_fetch(fn, qp, qp->sq_ci, w))
 		w->error = QHCA_WC_LOC_QP_OP_ERR;
-	/* what is malformed was not sent: the ring changed under us */
+	/* The device sent no malformed WQE, so software has changed the ring since. */
 	if (!w->error)
 		return w;
 	hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 	return NULL;
 }
 
-/* Is @pkt what PSN s_una of READ @w must be answered with? */
+/* Is @pkt the response to PSN s_una, which is a part of READ @w? */
 static bool read_fits(const struct hca_qp *qp, const struct hca_swqe *w,
 		      const struct hca_pkt *pkt, uint32_t *offset)
 {
@@ -167,7 +169,7 @@ static bool read_fits(const struct hca_qp *qp, const struct hca_swqe *w,
 	return pkt->payload_len == (last ? w->length - *offset : qp->mtu);
 }
 
-/* Is @pkt the answer to @w?  *@offset: of a READ, where its bytes go. */
+/* Is @pkt a response to @w?  *@offset: position of its bytes in a READ. */
 static bool answer_fits(const struct hca_qp *qp, const struct hca_swqe *w,
 			const struct hca_pkt *pkt, uint32_t *offset)
 {
@@ -178,7 +180,7 @@ static bool answer_fits(const struct hca_qp *qp, const struct hca_swqe *w,
 	return read_fits(qp, w, pkt, offset);
 }
 
-/* The bytes of the answer, if it has any, to where the WQE wants them. */
+/* Copy the bytes of the response, if it has any, to the segments of the WQE. */
 static enum hca_mem_status scatter(struct hca_fn *fn,
 				   const struct hca_qp *qp,
 				   struct hca_swqe *w,
@@ -196,10 +198,10 @@ static enum hca_mem_status scatter(struct hca_fn *fn,
 }
 
 /*
- * The target of a response is not present: the response is dropped, and asked
- * for again after FAULT_RESUME.  The responder has answered, so no retry was in
- * vain: those of one response may otherwise be used up, a lost frame at a
- * time, while pages come and go.
+ * The target of a response is absent: the device drops the response, and requests it
+ * again after FAULT_RESUME.  The responder has answered, so the device has all its
+ * retries again.  Otherwise a single response could use them up, one lost frame
+ * at a time, while pages come and go.
  */
 static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 			  const struct hca_swqe *w, uint32_t offset)
@@ -211,7 +213,7 @@ static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 	hca_requester_rearm(fn, qp);
 }
 
-/* Is @pkt the responder's word that it will not answer what is waited for? */
+/* Does the responder refuse, by @pkt, to answer the PSN that waits? */
 static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
 {
 	return pkt->op == HCA_OP_ACK && pkt->psn == qp->s_una &&
@@ -219,8 +221,8 @@ static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
 }
 
 /*
- * An ACK of what is acknowledged already ends an RNR wait: the responder's page
- * is there (hardware.rst, Unsolicited ACK).
+ * An ACK of a PSN that is acknowledged already ends an RNR wait: it reports that the
+ * responder's page is present (hardware.rst, Unsolicited ACK).
  */
 static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct hca_pkt *pkt)
@@ -245,7 +247,7 @@ static void data(struct hca_fn *fn, struct hca_qp *qp,
 	struct hca_swqe *w;
 	uint32_t offset = 0;
 
-	/* a response answers all that came before it */
+	/* A response acknowledges all earlier requests. */
 	if (!acknowledge(fn, qp, pkt->psn))
 		return;
 	w = answered(fn, qp);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * FAULT_RESUME: what waited for a page goes on, or fails.
+ * FAULT_RESUME: the requester or responder that waited for a page goes on, or the
+ * access fails.
  */
 #include "transport/transport.h"
 

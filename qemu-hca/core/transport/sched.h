@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which QP works next, and when one must be woken.
+ * The run queue and the timers of QPs.
  *
- * QPs with work wait in one FIFO list threaded through the per-QPN table and
- * are served in turn, a quantum of packets each.  Timers (local ACK timeout,
- * RNR wait; a QP has one at a time) sit in a binary heap over the same table.
- * Where one runs dry the device may stay for a while: linger.h.
+ * QPs with work wait in one FIFO list that is threaded through the table of slots.
+ * The device serves them in turn, a quantum of packets each.  Timers (local ACK
+ * timeout, RNR wait; a QP has one at a time) are in a binary heap over the same
+ * table.  At an empty send queue the device may linger: linger.h.
  */
 #ifndef HCA_CORE_SCHED_H
 #define HCA_CORE_SCHED_H
@@ -45,11 +45,11 @@ void hca_sched_timer(struct hca_fn *fn, uint32_t qpn, uint64_t deadline);
 void hca_sched_timer_stop(struct hca_fn *fn, uint32_t qpn);
 /* When the timer at place @pos of the heap is due. */
 uint64_t hca_sched_due(const struct hca_fn *fn, uint32_t pos);
-/* As many of those that are due as there can be turns in a round. */
+/* Queue at most @budget QPs whose timer is due. */
 void hca_sched_expire(struct hca_fn *fn, unsigned int budget);
-/* The QP whose turn it is. */
+/* Take the QP whose turn it is from the list. */
 uint32_t hca_sched_pop(struct hca_fn *fn);
-/* The QP is gone, or as new: no timer, no work, nothing known of it. */
+/* The QP has been destroyed, created or reset: drop its timer and its work. */
 void hca_sched_forget(struct hca_fn *fn, uint32_t qpn);
 
 #endif /* HCA_CORE_SCHED_H */

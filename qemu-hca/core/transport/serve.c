@@ -11,13 +11,13 @@ uint64_t hca_sched_deadline(const struct hca_fn *fn)
 	const struct hca *hca = fn->hca;
 	uint64_t next;
 
-	/* a full link stops timers too: qhca_tx_ready() will come */
+	/* While the link is full no timer counts; the host will call qhca_tx_ready(). */
 	if (hca->wire.tx_blocked)
 		return QHCA_NEVER;
 	next = fn->linger.first_due;
 	if (fn->sched.heap_len && hca_sched_due(fn, 1) < next)
 		next = hca_sched_due(fn, 1);
-	/* nor is anything served in a stall */
+	/* During a stall the device serves no QP either. */
 	return hca_stalled(hca) && next < hca->cost.until ? hca->cost.until :
 							    next;
 }
@@ -46,14 +46,14 @@ ignore:
 		  (uint64_t)pi << 32 | qpn, 0);
 }
 
-/* The value of a doorbell reaches the QP. */
+/* Take the producer index of a doorbell over into the context. */
 static void take_doorbell(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t pi)
 {
 	uint32_t old = qp->sq_pi;
 
 	if ((int32_t)(pi - old) <= 0)
-		return;		/* late: the record told us */
+		return;		/* the device has read it in the record before */
 	if (pi - qp->sq_ci > qp->sq_depth) {
 		hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 		return;
@@ -148,7 +148,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	slot->work = 0;
 	qp = slot->live ? hca_qp_get(fn, qpn) : NULL;
 	if (!qp)
-		return 1;	/* it has gone, and a turn has passed */
+		return 1;	/* the QP no longer exists; the turn counts */
 	if (work & HCA_WORK_DOORBELL)
 		take_doorbell(fn, qp, slot->db_pi);
 	if (work & HCA_WORK_REFETCH)
@@ -156,7 +156,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	if (work & HCA_WORK_TIMER)
 		hca_requester_timer(fn, qp);
 	if (hca_reply_owed(qp))
-		/* half a turn, lest a stream of READs starve our own sends */
+		/* Half a turn, so that READs do not starve the send queue. */
 		if (!hca_reply_run(fn, qp, (budget + 1) / 2, &spent))
 			hca_sched_work(fn, qpn, HCA_WORK_RESPOND);
 	if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
@@ -171,7 +171,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 		hca_sched_work(fn, qpn, HCA_WORK_SEND);
 	}
 	hca_qp_check(qp);
-	/* a turn that did nothing visible still took time */
+	/* A turn without packets took time as well. */
 	return spent ? spent : 1;
 }
 

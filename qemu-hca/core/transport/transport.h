@@ -60,8 +60,8 @@ void hca_complete_send(struct hca_fn *fn, struct hca_qp *qp,
 /*
  * Complete the receive WQE in progress.  @cqe: byte_len, opcode, status, flags
  * and what is particular to the message; this fills in the rest and lets the
- * WQE go.  If it is of an XRC SRQ that is gone there is nobody to tell.  false:
- * the CQ is gone or in error, and the caller has to end the QP.
+ * WQE go.  If its XRC SRQ no longer exists, there is no CQE.  false: the CQ does
+ * not exist or is in error, and the caller has to move the QP to ERR.
  */
 bool hca_complete_recv(struct hca_fn *fn, struct hca_qp *qp,
 		       struct qhca_cqe *cqe);
@@ -112,7 +112,7 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp);
  * oldest WQE fails.
  */
 void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp);
-/* Is the SQ one that may send now? */
+/* May the send queue send now? */
 bool hca_requester_may_run(const struct hca_qp *qp);
 /* Go back to the oldest PSN not acknowledged. */
 void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp);
@@ -128,9 +128,9 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
 /* Is the packet of PSN @psn behind one that waits for a page? */
 bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn);
-/* Keep what completing @w needs, so that the ring is not read again. */
+/* Keep what the completion of @w needs, so that the device need not read it again. */
 void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w);
-/* That of WQE @num, from the ring if it must be.  NULL: that is unreadable. */
+/* The summary of WQE @num, made anew if it is lost.  NULL: the ring is unreadable. */
 const struct hca_swqe_sum *hca_requester_summary(struct hca_fn *fn,
 						 struct hca_qp *qp,
 						 uint32_t num);
@@ -181,9 +181,9 @@ enum hca_verdict {
 	HCA_V_RNR,		/* no receive WQE */
 	HCA_V_INVALID,		/* NAK invalid request */
 	HCA_V_ACCESS,		/* NAK remote access error */
-	HCA_V_OPERATION,		/* NAK remote operational error */
-	HCA_V_FAULT,			/* RNR NAK: a page is not present */
-	HCA_V_FAULT_AGAIN,		/* ... and the responder waits already */
+	HCA_V_OPERATION,	/* NAK remote operational error */
+	HCA_V_FAULT,		/* RNR NAK: a page is absent */
+	HCA_V_FAULT_AGAIN,	/* RNR NAK: the responder waits for a page already */
 };
 /* PSN and state have been checked; on ACCEPT r_psn has moved on. */
 enum hca_verdict hca_request_execute(struct hca_fn *fn,
@@ -198,7 +198,7 @@ uint8_t hca_request_resource(const struct hca_pkt *pkt);
  */
 enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp);
 
-/* ---- a page fault was resumed as failed: the access is refused */
+/* ---- software has reported a page as unavailable: refuse the access */
 
 void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause);
@@ -215,9 +215,9 @@ bool hca_datagram_address(struct hca_fn *fn, const struct hca_qp *qp,
 			  struct hca_pkt *pkt);
 
 /*
- * A message of @len bytes has come for a QP that drops what it has no room for,
- * which @dropped counts.  take: false if there is no receive WQE that holds it;
- * scatter: false if its memory may not be written, or is not there.
+ * A message of @len bytes has arrived for a QP that drops messages without room;
+ * @dropped counts them.  take: false if no receive WQE has room for it; scatter:
+ * false if the device may not write the buffer, or a page of it is absent.
  */
 bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 		       enum qhca_counter dropped);
@@ -226,7 +226,7 @@ bool hca_datagram_scatter(struct hca_fn *fn, struct hca_qp *qp,
 
 /* ---- raw.c */
 
-/* A frame for raw packet QP @qpn, which exists; dropped if it takes none now. */
+/* A frame for raw packet QP @qpn, which exists; the QP drops it if it is not ready. */
 void hca_raw_rx(struct hca_fn *fn, uint32_t qpn, const uint8_t *frame,
 		size_t len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Requests that a UC QP receives (IBTA 9.8.2): what is out of place ends the
- * message, silently.  A receive WQE that a dropped message had taken serves the
- * next one.
+ * Requests that a UC QP receives (IBTA 9.8.2).  A packet that is out of place ends
+ * the message, and the device tells nobody.  A receive WQE that a dropped message
+ * had taken serves the next message.
  */
 #include "transport/transport.h"
 
@@ -23,7 +23,7 @@ void hca_uc_rx(struct hca_fn *fn, struct hca_qp *qp,
 
 	hca_qp_dirty(fn, qp);
 	if (pkt->what & HCA_OPF_FIRST) {
-		/* the one before was not finished */
+		/* The previous message lacks its last packet. */
 		if (qp->r_op != HCA_RMSG_NONE)
 			drop_message(fn, qp);
 		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_READY);
