@@ -86,7 +86,7 @@ static int sw_fault(const struct hca_fn *fn, const struct hca_cq *cq)
 	return -1;
 }
 
-/* Memory holds what the device wrote there; anything else is corrupt. */
+/* A context that the device cannot have written is corrupt. */
 static bool cqc_decode(struct hca_fn *fn, uint32_t index, const void *image,
 		       void *ctx)
 {
@@ -206,8 +206,8 @@ static void fire(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq)
 }
 
 /*
- * The CQ is of no more use: one error event, and a completion event for who
- * sleeps on it.
+ * Move the CQ to error: raise one error event, and a completion event for software
+ * that waits for one.
  */
 static void cq_error(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		     uint32_t cause)
@@ -221,7 +221,7 @@ static void cq_error(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		fire(fn, cqn, cq);
 }
 
-/* Wait for moder_usec; false: no timer is free. */
+/* Start the timer of moder_usec, unless it runs.  false: no timer is free. */
 static bool timer_start(struct hca_fn *fn, uint32_t cqn,
 			const struct hca_cq *cq)
 {
@@ -246,7 +246,7 @@ static void timer_remove(struct hca_cqs *cqs, uint32_t i)
 	cqs->timer[i] = cqs->timer[--cqs->num_timers];
 }
 
-/* first_due may stay too early: the run after it finds the true one. */
+/* first_due may stay too early: the next hca_cqs_run() finds the true one. */
 static void timer_stop(struct hca_fn *fn, uint32_t cqn)
 {
 	struct hca_cqs *cqs = &fn->cqs;
@@ -257,7 +257,7 @@ static void timer_stop(struct hca_fn *fn, uint32_t cqn)
 			timer_remove(cqs, i);
 }
 
-/* @due qualifying completions more wait for the armed event. */
+/* @due more completions qualify for the armed event. */
 static void event_due(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		      uint32_t due)
 {
@@ -271,12 +271,12 @@ static void event_due(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 	fire(fn, cqn, cq);
 }
 
-/* Has software yet to see a completion that qualifies?  How many. */
+/* How many completions beyond @ci, which software has not polled, qualify? */
 static uint32_t unseen(const struct hca_cq *cq, uint32_t ci, bool solicited)
 {
 	uint32_t written = cq->pi - ci, sol = cq->last_sol - ci;
 
-	if (written > depth_of(cq))	/* the CQ has moved beyond ci */
+	if (written > depth_of(cq))	/* all entries are newer than ci */
 		return depth_of(cq);
 	if (!solicited)
 		return written;
@@ -364,7 +364,7 @@ static bool take_threshold(struct hca_cq *cq, uint32_t threshold)
 	return true;
 }
 
-/* Fetch what software writes anew.  -1: the record is unreachable. */
+/* Read the software half of the record.  -1: the record is unreachable. */
 static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 {
 	struct hca_software_half half;		/* ci, threshold */
@@ -389,7 +389,7 @@ static uint32_t make_room(struct hca_fn *fn, struct hca_cq *cq)
 
 	if (cq->flags & QHCA_CQ_IGNORE_OVERRUN) {
 		if (used == depth_of(cq))
-			cq->ci++;	/* the oldest is overwritten */
+			cq->ci++;	/* the new CQE overwrites the oldest */
 		return 0;
 	}
 	if (used > cq->threshold || used == depth_of(cq)) {
@@ -467,7 +467,7 @@ bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi)
 
 bool hca_cq_refetch(struct hca_fn *fn, uint32_t cqn, uint32_t *ci)
 {
-	/* the line is changed but not used: it stays as old as it is */
+	/* A peek leaves the order of replacement as it is; the refetch marks changes. */
 	struct hca_cq *cq = (void *)hca_ctx_peek(fn, &fn->hca->cache.cq, cqn);
 
 	if (!cq || cq->state != HCA_CQ_LIVE || refetch(fn, cq))
@@ -543,7 +543,7 @@ enum qhca_cmd_status hca_cmd_query_cq(struct hca_fn *fn,
 	return QHCA_CMD_OK;
 }
 
-/* What MODIFY_CQ would make of @cq; OK or what is wrong with it. */
+/* Apply MODIFY_CQ to the copy @cq, and check the result. */
 static enum qhca_cmd_status modified(const struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx,
 				     struct hca_cq *cq)

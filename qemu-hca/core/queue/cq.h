@@ -94,9 +94,9 @@ void hca_cq_unref(struct hca_fn *fn, uint32_t cqn);
 bool hca_cq_post(struct hca_fn *fn, uint32_t cqn, struct qhca_cqe *cqe);
 
 /*
- * For guesses only, without disturbing the order of the cache.  written: how many
- * entries the device has written.  refetch: fetch the consumer index anew, as
- * past the threshold.  false: the descriptor is not in the cache, the CQ is in
+ * For heuristics only: neither function disturbs the order of the cache.  written:
+ * how many entries the device has written.  refetch: read the consumer index again,
+ * as past the threshold.  false: the descriptor is not in the cache, the CQ is in
  * error, or the record cannot be read.
  */
 bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi);

@@ -106,7 +106,7 @@ bool hca_eq_take_ci(struct hca_eq *eq, uint32_t ci)
 	return true;
 }
 
-/* -1: the EQ is unreachable and the HCA dead. */
+/* -1: the record is unreachable, which is fatal for the function. */
 static int refetch(struct hca_fn *fn, struct hca_eq *eq)
 {
 	uint32_t ci;

@@ -2,22 +2,22 @@
 /*
  * Event queues.
  *
- * There are few, so their contexts always stay in the device, and are written
- * to the table by CREATE, QUERY and DESTROY.
+ * There are few EQs, so the device always keeps their contexts, and writes them to
+ * the table with CREATE, QUERY and DESTROY.
  *
- * An event that finds its queue full is held, not lost: each object that can
- * raise events has one node that notes which kinds of event wait and in which order;
- * nodes are linked to their queue in order of arrival.  The same kind of event
- * of the same object coalesces.  A command's
- * event is held in its slot; the slot's next command with an event waits for it.
- * Held events are written when the record's ci shows room: looked at when
- * the queue is armed, and every HCA_EQ_POLL_NS meanwhile.  One call writes at most
- * HCA_EQ_DRAIN of them, since a queue may be as deep as there are objects; the
- * next calls of qhca_run() write the rest.
+ * The device holds an event that finds its EQ full.  Each object that can raise
+ * events has one node, which notes the kinds of event that wait and their order;
+ * nodes are linked to their EQ in order of arrival.  Events of the same kind and
+ * object coalesce.  The device holds a command's event in the slot of the command,
+ * and the next command of that slot with an event waits for it.  The device writes
+ * held events when the record's ci shows room.  It reads ci when software arms the
+ * EQ, and every HCA_EQ_POLL_NS meanwhile.  One call writes at most HCA_EQ_DRAIN held
+ * events, since an EQ may be as deep as there are objects; the next calls of
+ * qhca_run() write the rest.
  *
- * Interrupts: an armed queue raises its vector with the next entry written and
- * is then no longer armed.  The arm doorbell carries ci; if entries were
- * written beyond it the interrupt is raised at once.
+ * Interrupts: when the device writes an entry to an armed EQ, it raises the EQ's
+ * vector, and the EQ is no longer armed.  The arm doorbell carries ci; if the device
+ * has written entries beyond it, it raises the interrupt at once.
  */
 #ifndef HCA_CORE_EQ_H
 #define HCA_CORE_EQ_H
@@ -64,9 +64,9 @@ struct hca_eq {
 };
 
 /*
- * What a held page fault says.  The transport keeps that in the context of the
- * QP, which is above the EQs, so life.c hands its function down.  false: the
- * fault is no longer outstanding.
+ * Fill in the event of a held page fault.  The transport, which is above the EQs,
+ * keeps the fault in the context of the QP, so life.c hands its function down.
+ * false: the fault is no longer outstanding.
  */
 typedef bool (*hca_fault_info_fn)(struct hca_fn *fn, uint32_t qpn,
 				  unsigned int dir,
@@ -95,8 +95,8 @@ void hca_eqs_destroy(struct hca_fn *fn);
 void hca_eqs_reset(struct hca_fn *fn);
 
 /*
- * Asynchronous event to EQ 0; held, never lost; forgotten only when there is
- * no EQ 0.  @number is a QPN, CQN, SRQN or port as @type says.
+ * Asynchronous event to EQ 0.  The device holds it if EQ 0 is full, and drops it
+ * only if there is no EQ 0.  @number is a QPN, CQN, SRQN or port, depending on @type.
  */
 void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
 	       uint32_t detail);
@@ -112,10 +112,10 @@ void hca_event_cmd(struct hca_fn *fn, uint32_t slot, uint16_t token,
 /* Completion event of a CQ to EQ @eqn. */
 void hca_event_completion(struct hca_fn *fn, uint32_t eqn, uint32_t cqn,
 			  uint32_t pi);
-/* The last event before silence; raises EQ 0's vector armed or not. */
+/* The last event of a dead function; raises EQ 0's vector, armed or not. */
 void hca_event_fatal(struct hca_fn *fn, enum qhca_fatal cause,
 		     uint32_t info);
-/* A number is being destroyed: forget what it has waiting. */
+/* The object is being destroyed: drop the events that are held for it. */
 void hca_event_forget_qp(struct hca_fn *fn, uint32_t qpn);
 void hca_event_forget_srq(struct hca_fn *fn, uint32_t srqn);
 void hca_event_forget_cq(struct hca_fn *fn, uint32_t cqn);
@@ -125,7 +125,7 @@ void hca_eq_ref(struct hca_fn *fn, uint32_t eqn);
 void hca_eq_unref(struct hca_fn *fn, uint32_t eqn);
 
 void hca_eq_doorbell(struct hca_fn *fn, uint64_t value);
-/* Write held events for which there is room by now. */
+/* Write held events for which there is room now. */
 void hca_eqs_run(struct hca_fn *fn);
 uint64_t hca_eqs_deadline(const struct hca_fn *fn);
 /* Are there more of those than one call writes? */

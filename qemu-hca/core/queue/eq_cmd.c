@@ -18,7 +18,7 @@ void hca_eq_doorbell(struct hca_fn *fn, uint64_t value)
 	eq = &fn->eqs.eq[eqn];
 	hca_eq_take_ci(eq, ci);
 	if (hca_eq_holds(fn, eq)) {
-		/* Other queues may be due at once; that must not be put off. */
+		/* If other queues are due now, they stay due now. */
 		bool due = hca_eqs_pending(fn);
 
 		hca_held_drain(fn, eq, &budget);
@@ -43,7 +43,7 @@ static void eqc_encode(const struct hca_eq *eq, struct qhca_eqc *image)
 	put_le32(&image->overruns, eq->overruns);
 }
 
-/* Contexts of EQs have no cache; the table gets a copy. */
+/* Contexts of EQs have no cache, so the device writes a copy to the table. */
 static void eqc_write(struct hca_fn *fn, uint32_t eqn)
 {
 	struct qhca_eqc image;
@@ -116,7 +116,7 @@ enum qhca_cmd_status hca_cmd_destroy_eq(struct hca_fn *fn,
 			return hca_cmd_missing(fn, QHCA_TABLE_EQ, ctx->index);
 		if (eq->refs)
 			return QHCA_CMD_IN_USE;
-		eq->live = false;	/* nothing is held any more */
+		eq->live = false;	/* the device holds no new event for it */
 		ctx->step = 1;
 	}
 	for (i = 0; i < DESTROY_SLICE && eq->held_head != HCA_HELD_NONE; i++)

@@ -4,10 +4,10 @@
  */
 #include "queue/held.h"
 
-/* Held events that are written before a new one, which else is held behind them. */
+/* Held events that a new one writes first; if more are held, it waits behind them. */
 #define DRAIN_FIRST	4u
 
-/* Write @eqe, or hold it as @o says (NULL: it is lost). */
+/* Write @eqe; without room, hold it at @o, or drop it if @o is NULL. */
 static void post_eqe(struct hca_fn *fn, uint32_t eqn, struct qhca_eqe *eqe,
 		     const struct hca_event_origin *o)
 {
@@ -50,7 +50,7 @@ void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 	};
 	struct qhca_eqe eqe;
 
-	/* Of a fault that is no more; what is held will tell of this one. */
+	/* An event is held for an earlier fault; its entry will describe this one. */
 	if (hca_held_has(fn, &o))
 		return;
 	hca_eqe_fill(&eqe, QHCA_EVENT_PAGE_FAULT, qpn, 0);

@@ -2,12 +2,12 @@
 /*
  * Events that wait for room.
  *
- * Software cannot size an EQ for all events that may come at once, and an
- * event that is lost leaves somebody waiting for ever.  So an event that finds
- * its EQ full is held in a node of the object that raised it.  There is one
- * node for each object, and events of the same kind coalesce, so that holding
- * never needs memory and never fails.  While an EQ holds something, new events
- * queue up behind it, so that the order stays.
+ * Software cannot size an EQ for all events that may occur at once, and software
+ * may wait for ever for an event that is lost.  The device therefore holds an event
+ * that finds its EQ full, in a node of the object that raised it.  There is one node
+ * for each object, and events of the same kind coalesce, so that holding an event
+ * needs no memory and cannot fail.  While events are held for an EQ, new events
+ * wait behind them, so that the order is kept.
  */
 #include "queue/held.h"
 
@@ -132,13 +132,13 @@ void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
 	h->detail = detail;
 	for (i = 0; i < h->count; i++)
 		if ((h->order >> 4 * i & 15) == o->kind)
-			return;		/* merged */
+			return;		/* it coalesces with the held event */
 	h->order |= (uint32_t)o->kind << 4 * h->count++;
 	if (!h->linked)
 		link_node(fn, eq, o->node);
 }
 
-/* @kind of @node, with @detail; false: nobody waits for that fault any more. */
+/* Fill in event @kind of @node.  false: that fault is no longer outstanding. */
 static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 		      uint32_t detail, struct qhca_eqe *eqe)
 {
@@ -155,7 +155,7 @@ static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 	return true;
 }
 
-/* Take the oldest held event of @eq, of which there is one; false: as above. */
+/* Take the oldest held event of @eq, which exists.  false: as fill_held(). */
 static bool take_held(struct hca_fn *fn, struct hca_eq *eq,
 		      struct qhca_eqe *eqe)
 {
@@ -199,7 +199,7 @@ void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget)
 			hca_eq_write(fn, eq, &eqe);
 }
 
-/* The queues take turns at being first, since the budget is that of all. */
+/* The EQs share the budget, so a different one begins each time. */
 void hca_eqs_run(struct hca_fn *fn)
 {
 	struct hca_eqs *eqs = &fn->eqs;

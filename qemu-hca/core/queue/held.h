@@ -28,13 +28,13 @@ uint32_t hca_num_eqs(const struct hca_fn *fn);
 void hca_eq_interrupt(struct hca_fn *fn, unsigned int vector);
 /* Take over a consumer index if it is sane: between the old one and pi. */
 bool hca_eq_take_ci(struct hca_eq *eq, uint32_t ci);
-/* Is there room for an entry?  Looks at the record before it says no. */
+/* Is there room for an entry?  A refetch precedes the answer no. */
 bool hca_eq_has_room(struct hca_fn *fn, struct hca_eq *eq);
 void hca_eqe_fill(struct qhca_eqe *eqe, uint8_t type, uint32_t number,
 		  uint32_t detail);
-/* Write an entry for which there is room; phase is filled in. */
+/* Write an entry for which there is room, with its phase.  -1: DMA failed. */
 int hca_eq_put(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
-/* The same, with the interrupt; the device is dead if the ring is unreachable. */
+/* The same, with the interrupt.  A DMA error is fatal for the function. */
 void hca_eq_write(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
 
 /* ---- held.c: events that wait for room */
@@ -50,13 +50,13 @@ void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
 /* One more event is held for @eq. */
 void hca_held_count(struct hca_fn *fn, struct hca_eq *eq);
 /*
- * Write what @eq holds, as far as there is room, and at most *@budget events, from
- * which it takes what it looked at.
+ * Write the events that are held for @eq while there is room, at most *@budget.
+ * *@budget decreases by the number of events taken.
  */
 void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget);
 /*
- * Recount after draining: cheap, there are few queues.  @more: one has room still,
- * and the next call goes on.
+ * After draining, count the EQs for which events are held; there are few EQs.
+ * @more: the budget was spent, and the next call goes on.
  */
 void hca_held_recount(struct hca_fn *fn, bool more);
 void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node);

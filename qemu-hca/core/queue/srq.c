@@ -141,7 +141,7 @@ void hca_srq_unref(struct hca_fn *fn, uint32_t srqn)
 
 /* ---- taking entries */
 
-/* The list is broken or out of reach: nobody gets anything from it again. */
+/* The list is broken or unreachable: the device takes nothing from it any more. */
 static enum hca_take fail_srq(struct hca_fn *fn, struct hca_srq *srq)
 {
 	if (srq->state != HCA_SRQ_ERROR) {
@@ -171,7 +171,7 @@ static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 	if (hca_qbuf_read_half(fn, &srq->buf, srq->rec_offset, &half))
 		return false;
 	take_threshold(fn, srq, half.second);
-	/* a pointer that is not sane counts as one that did not move */
+	/* A producer index that is not sane counts as unchanged. */
 	if (half.first == srq->pi || half.first - srq->taken > srq->depth ||
 	    half.first - srq->pi > srq->depth) {
 		hca_count(fn, QHCA_CNT_refetches_unchanged);
@@ -182,12 +182,12 @@ static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 	return true;
 }
 
-/* Raise the limit event, once, if what is left is under the limit. */
+/* Raise the limit event, once, if fewer WQEs than the limit are left. */
 static bool check_limit(struct hca_fn *fn, struct hca_srq *srq)
 {
 	if (!srq->limit || srq->pi - srq->taken >= srq->limit)
 		return true;
-	/* what we think is left may be stale: look before crying */
+	/* The copy of pi may be stale, so refetch before the event. */
 	if (!refetch(fn, srq))
 		return false;
 	if (srq->pi - srq->taken < srq->limit) {
@@ -250,7 +250,7 @@ bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
 {
 	const struct hca_srq *srq;
 
-	/* what is not for XRC is found without its context */
+	/* The slot is enough to refuse an SRQ that is not for XRC. */
 	if (!live(fn, srqn) || !fn->srqs.slot[srqn].xrc)
 		return false;
 	srq = get(fn, srqn);
@@ -393,8 +393,8 @@ enum qhca_cmd_status hca_cmd_modify_srq(struct hca_fn *fn,
 }
 
 /*
- * The ring moves to a larger buffer that software has filled with the same
- * slots; where the device stands in the list stays as it is.
+ * The ring moves to a larger buffer that software has filled with the same slots.
+ * The device keeps its position in the list.
  */
 enum qhca_cmd_status hca_cmd_resize_srq(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd)

@@ -79,9 +79,9 @@ enum hca_take hca_srq_reread(struct hca_fn *fn, uint32_t srqn,
 			     uint32_t slot, struct hca_rwqe *w);
 
 /*
- * An XRC SRQ as a request finds it.  No QP refers to it, so that it may be
- * destroyed, and its number used again, in the middle of a message: the token
- * is what a QP may keep, and find the SRQ by again or find it gone.
+ * An XRC SRQ as a request finds it.  No QP holds a reference to it, so software may
+ * destroy it, and use its number again, in the middle of a message.  A QP keeps the
+ * token, with which it finds the SRQ again or finds that it no longer exists.
  */
 struct hca_xsrq {
 	uint32_t token;			/* SRQN; top octet: which of that number */
@@ -91,7 +91,7 @@ struct hca_xsrq {
 /* false: no XRC SRQ of this number, or not one of domain @xrcd. */
 bool hca_srq_xrc(struct hca_fn *fn, uint32_t srqn, uint32_t xrcd,
 		 struct hca_xsrq *x);
-/* The SRQ of @token; false: it is gone. */
+/* The SRQ of @token.  false: it no longer exists. */
 bool hca_srq_xrc_again(struct hca_fn *fn, uint32_t token, uint32_t xrcd,
 		       struct hca_xsrq *x);
 

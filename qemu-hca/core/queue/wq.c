@@ -84,7 +84,7 @@ static enum hca_mem_status sgl_copy(struct hca_fn *fn, struct hca_sgl *sgl,
 		status = write ? hca_mem_write(fn, req, buf) :
 				 hca_mem_read(fn, req, buf);
 		if (status == HCA_MEM_FAULT) {
-			/* of the part of the message; to the segment's end */
+			/* The fault is reported up to the end of the segment. */
 			fn->mem.fault.len = seg->addr + seg->length -
 					    fn->mem.fault.addr;
 			fn->mem.fault.done += offset - first;
@@ -100,7 +100,7 @@ static enum hca_mem_status sgl_copy(struct hca_fn *fn, struct hca_sgl *sgl,
 
 /* ---- send queue */
 
-/* Segments or inline data; false: the ring cannot be read. */
+/* Read the segments or inline data.  false: the ring cannot be read. */
 static bool fetch_tail(struct hca_fn *fn, struct hca_qp *qp,
 		       uint32_t offset, uint8_t *raw, uint32_t have,
 		       uint32_t need)
@@ -109,7 +109,7 @@ static bool fetch_tail(struct hca_fn *fn, struct hca_qp *qp,
 					      raw + have, need - have);
 }
 
-/* Bytes after the header that the WQE says it has; UINT32_MAX: too many. */
+/* The length that the WQE states for its part behind the header; UINT32_MAX: bad. */
 static uint32_t tail_len(const struct hca_qp *qp, const struct hca_swqe *w)
 {
 	uint32_t inline_len = get_le32(&w->wire.inline_len);
@@ -147,7 +147,7 @@ static uint8_t check_length(struct hca_fn *fn, const struct hca_qp *qp,
 	return length > HCA_MAX_MSG_SIZE ? QHCA_WC_LOC_LEN_ERR : 0;
 }
 
-/* A FLUSH has no bytes of its own: the length is of what it flushes. */
+/* A FLUSH carries no bytes: its length is that of the range to flush. */
 static uint8_t flush_load(struct hca_swqe *w)
 {
 	const struct qhca_wqe_flush *flush = &w->wire.flush;
@@ -225,7 +225,7 @@ int hca_swqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 	w->kind = 0;
 	w->error = QHCA_WC_LOC_QP_OP_ERR;
 	w->valid = true;
-	/* no segments yet: inline data of an earlier WQE may lie in their place */
+	/* Clear the segments: inline data of an earlier WQE may be in their place. */
 	w->sgl.num = 0;
 	w->sgl.hint = 0;
 	w->sgl.base = 0;

@@ -38,7 +38,7 @@ struct hca_sgl {
 	struct hca_seg seg[HCA_MAX_SGE];
 };
 
-/* What an opcode is: kinds are disjoint but for MORE. */
+/* Kinds of opcode.  Each opcode has one of them; IMM and INV may be added. */
 #define HCA_WK_SEND	0x01u
 #define HCA_WK_WRITE	0x02u
 #define HCA_WK_READ	0x04u
