@@ -60,6 +60,8 @@ struct hca {
 	struct hca_cost cost;		/* of misses, and the stall */
 	struct hca_wire wire;
 	struct hca_inject inject;
+	struct hca_sched sched;		/* QPs with work, and timers */
+	struct hca_linger linger;	/* at empty send queues */
 	struct hca_fn *pf;
 };
 
@@ -89,8 +91,6 @@ struct hca_fn {
 	struct hca_cqs cqs;
 	struct hca_srqs srqs;
 	struct hca_qps qps;
-	struct hca_sched sched;
-	struct hca_linger linger;	/* at send queues that ran dry */
 	struct hca_eth eth;
 	struct hca_flows flows;
 	struct hca_ports port;

@@ -18,7 +18,7 @@ static unsigned int run_commands(struct hca *hca, unsigned int budget)
 
 static unsigned int run_qps(struct hca *hca, unsigned int budget)
 {
-	return hca_sched_run(hca->pf, budget);
+	return hca_sched_run(hca, budget);
 }
 
 static unsigned int run_ethernet(struct hca *hca, unsigned int budget)
@@ -64,7 +64,7 @@ static bool work_left(const struct hca *hca)
 	    hca_eqs_pending(hca->pf))
 		return true;
 	return !hca->wire.tx_blocked &&
-	       (hca_eth_pending(hca->pf) || hca_sched_pending(hca->pf));
+	       (hca_eth_pending(hca->pf) || hca_sched_pending(hca));
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -78,8 +78,8 @@ static uint64_t next_deadline(const struct hca *hca)
 
 	if (hca_is_dead(hca->pf))
 		return QHCA_NEVER;
-	due = earliest(due, hca_sched_deadline(hca->pf));
-	if (hca_stalled(hca) && (hca->pf->sched.first || hca_wire_looped(hca)))
+	due = earliest(due, hca_sched_deadline(hca));
+	if (hca_stalled(hca) && (hca->sched.first.qpn || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
 	due = earliest(due, hca_cqs_deadline(hca->pf));
 	due = earliest(due, hca_eqs_deadline(hca->pf));

@@ -75,13 +75,13 @@ static bool stays(struct poster *p)
 
 static uint64_t first_look(const struct poster *p)
 {
-	return p->h->fn->linger.first_due;
+	return p->h->fn->hca->linger.first_due;
 }
 
 static void let_time_pass(struct poster *p, uint64_t ns)
 {
 	p->h->fn->hca->now += ns;
-	hca_linger_run(p->h->fn);
+	hca_linger_run(p->h->fn->hca);
 }
 
 /* Posts one, sees its end, posts the next: the device turns away each time. */
@@ -278,13 +278,13 @@ static void test_looks(void **state)
 		assert_in_range(p.h->fn->hca->now - last, 0, HCA_LINGER_END_NS);
 		assert_int_equal(first_look(&p),
 				 p.h->fn->hca->now + HCA_LINGER_NS);
-		assert_false(hca_sched_pending(p.h->fn));
+		assert_false(hca_sched_pending(p.h->fn->hca));
 		let_time_pass(&p, HCA_LINGER_NS - 1);
-		assert_false(hca_sched_pending(p.h->fn));
+		assert_false(hca_sched_pending(p.h->fn->hca));
 		let_time_pass(&p, 1);
-		assert_true(hca_sched_pending(p.h->fn));
+		assert_true(hca_sched_pending(p.h->fn->hca));
 		assert_int_equal(first_look(&p), QHCA_NEVER);
-		hca_sched_run(p.h->fn, 1000);
+		hca_sched_run(p.h->fn->hca, 1000);
 	}
 	assert_in_range(p.h->fn->hca->now - last, HCA_LINGER_END_NS,
 			HCA_LINGER_END_NS + HCA_LINGER_NS);
@@ -299,7 +299,7 @@ static void test_forget(void **state)
 	post(&p, 32);
 	assert_true(stays(&p));
 	hca_linger_forget(p.h->fn, QPN);
-	assert_int_equal(p.h->fn->linger.num, 0);
+	assert_int_equal(p.h->fn->hca->linger.num, 0);
 	assert_false(stays(&p));	/* though requests are under way */
 	host_free(p.h);
 }

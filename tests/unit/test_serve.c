@@ -14,7 +14,7 @@ static void test_doorbells_ignored(void **state)
 	hca_sched_doorbell(h->fn, 0, 0xffffff, 1);
 	hca_sched_doorbell(h->fn, 0, 5, 1);		/* no such QP */
 	assert_int_equal(COUNT(h, doorbells_ignored), before + 2);
-	assert_false(hca_sched_pending(h->fn));
+	assert_false(hca_sched_pending(h->fn->hca));
 	host_free(h);
 }
 
@@ -29,10 +29,10 @@ static void test_many_due(void **state)
 		hca_sched_timer(h->fn, qpn, 100);
 	r = qhca_run(h->hca, 100, 5);
 	assert_true(r.deadline <= 100);
-	assert_true(h->fn->sched.heap_len >= QPNS - 2 - 5);
+	assert_true(h->fn->hca->sched.heap_len >= QPNS - 2 - 5);
 	host_run_at(h, 100);
-	assert_int_equal(h->fn->sched.heap_len, 0);
-	assert_int_equal(hca_sched_deadline(h->fn), QHCA_NEVER);
+	assert_int_equal(h->fn->hca->sched.heap_len, 0);
+	assert_int_equal(hca_sched_deadline(h->fn->hca), QHCA_NEVER);
 	host_free(h);
 }
 

@@ -300,7 +300,7 @@ void hca_qps_fini(struct hca_fn *fn)
 
 	hca_ctxcache_fini(&fn->hca->cache.qd);
 	hca_sched_fini(fn);
-	hca_linger_init(fn);
+	hca_linger_fini(fn);
 	free(qps->slot);
 	qps->slot = NULL;
 	qps->num_slots = 0;

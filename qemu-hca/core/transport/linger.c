@@ -9,11 +9,6 @@
  */
 #include "hca.h"
 
-void hca_linger_init(struct hca_fn *fn)
-{
-	fn->linger = (struct hca_linger){ .first_due = QHCA_NEVER };
-}
-
 static struct hca_linger_qp *linger_of(struct hca_fn *fn, uint32_t qpn)
 {
 	return &fn->qps.slot[qpn].linger;
@@ -171,9 +166,10 @@ void hca_linger_message(struct hca_fn *fn, uint32_t qpn)
 
 /* ---- the QPs at which the device lingers */
 
-static void stop_at(struct hca_fn *fn, uint32_t i)
+static void stop_at(struct hca *hca, uint32_t i)
 {
-	struct hca_linger *linger = &fn->linger;
+	struct hca_linger *linger = &hca->linger;
+	struct hca_fn *fn = hca_fn_of(hca, linger->qp[i].gvmi);
 
 	linger_of(fn, linger->qp[i].qpn)->on = false;
 	linger->qp[i] = linger->qp[--linger->num];
@@ -182,9 +178,26 @@ static void stop_at(struct hca_fn *fn, uint32_t i)
 /* first_due may stay too early: the next hca_linger_run() finds the true one. */
 static void stop(struct hca_fn *fn, uint32_t qpn)
 {
+	const struct hca_linger *linger = &fn->hca->linger;
+
 	for (uint32_t i = 0; linger_of(fn, qpn)->on; i++)
-		if (fn->linger.qp[i].qpn == qpn)
-			stop_at(fn, i);
+		if (linger->qp[i].qpn == qpn &&
+		    linger->qp[i].gvmi == fn->cfg.gvmi)
+			stop_at(fn->hca, i);
+}
+
+void hca_linger_fini(struct hca_fn *fn)
+{
+	struct hca_linger *linger = &fn->hca->linger;
+	uint32_t i = 0;
+
+	while (i < linger->num)
+		if (linger->qp[i].gvmi == fn->cfg.gvmi)
+			stop_at(fn->hca, i);
+		else
+			i++;
+	if (!linger->num)
+		linger->first_due = QHCA_NEVER;
 }
 
 void hca_linger_forget(struct hca_fn *fn, uint32_t qpn)
@@ -216,7 +229,7 @@ bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	struct hca_linger_qp *l = linger_of(fn, qp->qpn);
-	struct hca_linger *linger = &fn->linger;
+	struct hca_linger *linger = &fn->hca->linger;
 	uint64_t due = fn->hca->now + HCA_LINGER_NS;
 
 	stop(fn, qp->qpn);
@@ -224,6 +237,7 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 	    !expects_posts(fn, qp, qp->sq_max - qp->sq_ci))
 		return false;
 	linger->qp[linger->num].due = due;
+	linger->qp[linger->num].gvmi = fn->cfg.gvmi;
 	linger->qp[linger->num++].qpn = qp->qpn;
 	l->on = true;
 	if (due < linger->first_due)
@@ -231,18 +245,19 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 	return true;
 }
 
-void hca_linger_run(struct hca_fn *fn)
+void hca_linger_run(struct hca *hca)
 {
-	struct hca_linger *linger = &fn->linger;
+	struct hca_linger *linger = &hca->linger;
 	uint64_t first = QHCA_NEVER;
 	uint32_t i = 0;
 
-	if (fn->hca->now < linger->first_due)
+	if (hca->now < linger->first_due)
 		return;
 	while (i < linger->num) {
-		if (linger->qp[i].due <= fn->hca->now) {
-			hca_sched_work(fn, linger->qp[i].qpn, HCA_WORK_SEND);
-			stop_at(fn, i);
+		if (linger->qp[i].due <= hca->now) {
+			hca_sched_work(hca_fn_of(hca, linger->qp[i].gvmi),
+				       linger->qp[i].qpn, HCA_WORK_SEND);
+			stop_at(hca, i);
 			continue;
 		}
 		if (linger->qp[i].due < first)

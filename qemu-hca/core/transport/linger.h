@@ -67,6 +67,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hca;
 struct hca_fn;
 struct hca_qp;
 
@@ -110,18 +111,19 @@ struct hca_linger_qp {
 	uint8_t rhythm;
 };
 
-/* The QPs at which the device lingers. */
+/* The QPs of all functions at which the device lingers. */
 struct hca_linger {
 	struct {
 		uint64_t due;		/* ns, when sq_pi is read next */
 		uint32_t qpn;
+		uint16_t gvmi;		/* its function */
 	} qp[HCA_LINGER_MAX];		/* unordered */
 	uint32_t num;
 	uint64_t first_due;		/* no later than any due; QHCA_NEVER: none */
 };
 
-/* The device lingers at no QP, as after reset. */
-void hca_linger_init(struct hca_fn *fn);
+/* The device lingers at no QP of the function any more, as after reset. */
+void hca_linger_fini(struct hca_fn *fn);
 
 /*
  * The transport reports what happens to a QP.  Each call takes O(HCA_LINGER_MAX)
@@ -155,6 +157,6 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp);
 bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp);
 
 /* Schedule the QPs whose sq_pi is to be read now. */
-void hca_linger_run(struct hca_fn *fn);
+void hca_linger_run(struct hca *hca);
 
 #endif /* HCA_CORE_LINGER_H */

@@ -226,8 +226,10 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 static bool link_was_blocked(const struct hca_fn *fn,
 			     const struct hca_qp *qp)
 {
-	return fn->sched.unblocked &&
-	       fn->hca->now - fn->sched.unblocked < ack_timeout(qp);
+	const struct hca *hca = fn->hca;
+
+	return hca->sched.unblocked &&
+	       hca->now - hca->sched.unblocked < ack_timeout(qp);
 }
 
 void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)

@@ -224,7 +224,7 @@ struct hca_qp {
 struct hca_qpslot {
 	uint64_t deadline;		/* ns, while heap_pos is not 0 */
 	uint32_t heap_pos;		/* 1-based place in the timer heap */
-	uint32_t next;			/* scheduler's list */
+	uint32_t next;			/* scheduler's list; 0: the last */
 	uint32_t db_pi;			/* sq_pi of the last doorbell */
 	uint32_t db_page;
 	uint8_t live;			/* exists */
@@ -233,7 +233,7 @@ struct hca_qpslot {
 	uint8_t work;			/* HCA_WORK_* */
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
-	uint8_t rsvd[2];
+	uint16_t next_gvmi;		/* function of @next */
 	struct hca_linger_qp linger;
 };
 QHCA_ASSERT_SIZE(struct hca_qpslot, 64);
@@ -242,6 +242,7 @@ struct hca_qps {
 	struct hca_qpslot *slot;	/* [num_slots] */
 	uint32_t num_slots;
 	uint32_t live;			/* QPs that exist */
+	uint32_t num_timers;		/* for which hca_sched has room */
 	struct hca_qp scratch;		/* of one command */
 };
 

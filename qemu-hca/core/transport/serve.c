@@ -6,17 +6,16 @@
 
 #include "transport/transport.h"
 
-uint64_t hca_sched_deadline(const struct hca_fn *fn)
+uint64_t hca_sched_deadline(const struct hca *hca)
 {
-	const struct hca *hca = fn->hca;
 	uint64_t next;
 
 	/* While the link is full no timer counts; the host will call qhca_tx_ready(). */
 	if (hca->wire.tx_blocked)
 		return QHCA_NEVER;
-	next = fn->linger.first_due;
-	if (fn->sched.heap_len && hca_sched_due(fn, 1) < next)
-		next = hca_sched_due(fn, 1);
+	next = hca->linger.first_due;
+	if (hca->sched.heap_len && hca_sched_due(hca, 1) < next)
+		next = hca_sched_due(hca, 1);
 	/* During a stall the device serves no QP either. */
 	return hca_stalled(hca) && next < hca->cost.until ? hca->cost.until :
 							    next;
@@ -175,38 +174,41 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	return spent ? spent : 1;
 }
 
-bool hca_sched_pending(const struct hca_fn *fn)
+bool hca_sched_pending(const struct hca *hca)
 {
-	const struct hca_sched *s = &fn->sched;
-	const struct hca *hca = fn->hca;
+	const struct hca_sched *s = &hca->sched;
 
-	return (s->first ||
-		(s->heap_len && hca_sched_due(fn, 1) <= hca->now)) &&
+	return (s->first.qpn ||
+		(s->heap_len && hca_sched_due(hca, 1) <= hca->now)) &&
 	       !hca->wire.tx_blocked && !hca_stalled(hca);
 }
 
-unsigned int hca_sched_run(struct hca_fn *fn, unsigned int budget)
+unsigned int hca_sched_run(struct hca *hca, unsigned int budget)
 {
-	struct hca_sched *s = &fn->sched;
+	struct hca_sched *s = &hca->sched;
 	unsigned int spent = 0;
 
-	if (fn->hca->wire.tx_blocked) {
+	if (hca->wire.tx_blocked) {
 		s->was_blocked = true;
 		return 0;
 	}
 	if (s->was_blocked) {
 		s->was_blocked = false;
-		s->unblocked = fn->hca->now;
+		s->unblocked = hca->now;
 	}
-	if (hca_stalled(fn->hca))
+	if (hca_stalled(hca))
 		return 0;
-	hca_sched_expire(fn, budget);
-	hca_linger_run(fn);
-	while (spent < budget && s->first && !fn->hca->wire.tx_blocked &&
-	       !hca_stalled(fn->hca) && !hca_is_dead(fn)) {
+	hca_sched_expire(hca, budget);
+	hca_linger_run(hca);
+	while (spent < budget && s->first.qpn && !hca->wire.tx_blocked &&
+	       !hca_stalled(hca)) {
+		struct hca_qpref ref = hca_sched_pop(hca);
+		struct hca_fn *fn = hca_fn_of(hca, ref.gvmi);
 		unsigned int left = budget - spent;
 
-		spent += serve(fn, hca_sched_pop(fn), left < HCA_SCHED_QUANTUM ?
+		/* A QP of a dead function leaves the list unserved. */
+		spent += hca_is_dead(fn) ? 1 :
+			 serve(fn, ref.qpn, left < HCA_SCHED_QUANTUM ?
 			       left : HCA_SCHED_QUANTUM);
 	}
 	return spent;
