@@ -3,7 +3,7 @@
  * Completion queues: writing CQEs, arming, moderation and resizing.
  *
  * The contexts are cached; what has to be known of a CQ without its context,
- * such as whether it exists and how many queues use it, lies in its slot.
+ * such as whether it exists and how many queues use it, is in its slot.
  * cq.h states the rules that software relies on.
  */
 #include <stdlib.h>
@@ -574,8 +574,8 @@ static enum qhca_cmd_status modified(const struct hca_fn *fn,
 }
 
 /*
- * End the old ring with a marker.  @new_cq goes on at an index that lies in
- * slot 0 and has phase 1, beyond any index of the old ring.
+ * End the old ring with a marker.  @new_cq continues at an index that is in slot 0
+ * and has phase 1, beyond any index of the old ring.
  */
 static enum qhca_cmd_status switch_ring(struct hca_fn *fn, uint32_t cqn,
 					struct hca_cq *old,

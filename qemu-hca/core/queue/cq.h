@@ -18,16 +18,16 @@
  * since the first.  At most HCA_CQ_MAX_TIMERS wait; a further one does not.
  *
  * Resize (MODIFY_CQ with QHCA_CQ_ATTR_RESIZE; buf, rec_offset and log_depth
- * apply): the device writes one CQE of opcode QHCA_CQE_RESIZED at pi of the old
- * ring and goes on in the new one.  Indices go on counting: the first
- * index used in the new ring is the next multiple of twice the new depth, so that it
- * lies in slot 0 and has phase 1.  That index is in the marker's `wqe` field and
- * in the command's out_param; software's ci, in the new record, goes on from
- * it.  The marker counts as a completion for an arm for the next one.  Until
- * software has taken the marker it goes on counting the old ring's ci,
- * and arming with that ci reports an event at once.  A full old ring has no
- * room for the marker: QHCA_CMD_BAD_STATE, so software sizes a ring with one slot
- * to spare.
+ * apply): the device writes one CQE of opcode QHCA_CQE_RESIZED, the marker, at pi of
+ * the old ring and continues in the new one.  Indices continue as well: the first
+ * index in the new ring is the next multiple of twice the new depth, which is in
+ * slot 0 and has phase 1.  The marker's `wqe` field and the command's out_param hold
+ * that index, and software's ci in the new record continues from it.  The marker
+ * counts as a completion for an arm for the next completion.  Until software has
+ * consumed the marker it counts the old ring's ci, and the device reports an event
+ * at once when software arms with that ci.  A full old ring has no room for the
+ * marker, so the command ends with QHCA_CMD_BAD_STATE; software therefore sizes a
+ * ring with one slot to spare.
  */
 #ifndef HCA_CORE_CQ_H
 #define HCA_CORE_CQ_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the event queues share with each other and nobody else: the
- * ring of an EQ, and the events that wait for room in it.
+ * What only the files of the event queues share: the ring of an EQ, and the events
+ * that wait for room in it.
  */
 #ifndef HCA_CORE_HELD_H
 #define HCA_CORE_HELD_H
@@ -56,7 +56,7 @@ void hca_held_count(struct hca_fn *fn, struct hca_eq *eq);
 void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget);
 /*
  * After draining, count the EQs for which events are held; there are few EQs.
- * @more: the budget was spent, and the next call goes on.
+ * @more: the budget was spent, and the next call continues.
  */
 void hca_held_recount(struct hca_fn *fn, bool more);
 void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node);

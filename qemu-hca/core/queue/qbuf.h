@@ -27,7 +27,7 @@ void hca_qbuf_encode(const struct hca_qbuf *qb, struct qhca_buf *image);
 
 /* Levels, page shift, alignment and length make sense together. */
 bool hca_qbuf_valid(const struct hca_qbuf *qb);
-/* ... and [offset, offset + len) lies inside. */
+/* ... and [offset, offset + len) is inside the buffer. */
 static inline bool hca_qbuf_holds(const struct hca_qbuf *qb, uint64_t offset,
 				  uint64_t len)
 {

@@ -2,7 +2,7 @@
 /*
  * Page faults: how an access that meets an absent page suspends a QP.
  *
- * The record of a fault lies in the context of its QP, so that a fault can
+ * The record of a fault is in the context of its QP, so that a fault can
  * always be recorded.  The event may have to wait for room in EQ 0; the EQ
  * then asks hca_fault_info() for the contents, because the fault may have
  * changed or ended by that time.

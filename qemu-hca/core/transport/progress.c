@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How far a send queue has come: what acknowledgements complete, and what is
- * sent again (IBTA 9.7.3, 9.7.6).
+ * The progress of a send queue: which WQEs an acknowledgement completes, and which
+ * packets the device sends again (IBTA 9.7.3, 9.7.6).
  *
- * Where the requester stands is four numbers: the oldest WQE not completed and
+ * Four numbers are the position of the requester: the oldest WQE not completed and
  * its first PSN (sq_ci, s_ci_psn), the WQE at the cursor and its first PSN
  * (sq_cur, s_cur_psn); and three PSNs: oldest not acknowledged, next to send,
  * one past the newest sent (s_una <= s_psn <= s_max).  The byte offset of a
- * packet in its message is (s_psn - s_cur_psn) * MTU.  s_una always lies in WQE
+ * packet in its message is (s_psn - s_cur_psn) * MTU.  s_una is always a PSN of WQE
  * sq_ci, so that going back needs no search: the cursor becomes (sq_ci,
  * s_ci_psn, s_una).  The device keeps copies of some WQEs, and reads the
  * others from the ring again.
@@ -174,7 +174,7 @@ static void complete(struct hca_fn *fn, struct hca_qp *qp,
 
 /*
  * Is @psn, which is one past a PSN that was sent, before s_una?  One READ may be
- * 2^23 PSNs, so that comparing the two alone does not tell.
+ * 2^23 PSNs, so a comparison of the two alone does not decide that.
  */
 static bool is_behind(const struct hca_qp *qp, uint32_t psn)
 {

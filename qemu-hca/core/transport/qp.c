@@ -138,7 +138,7 @@ bool hca_qp_refetch_rq(struct hca_fn *fn, struct hca_qp *qp)
 
 /* ---- completions */
 
-/* false: the CQ is gone, or in error. */
+/* false: the CQ does not exist, or is in error. */
 static bool post(struct hca_fn *fn, struct hca_qp *qp, uint32_t cqn,
 		 uint64_t handle, struct qhca_cqe *cqe)
 {

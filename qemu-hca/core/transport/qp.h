@@ -2,10 +2,10 @@
 /*
  * Queue pairs: contexts, states, commands.
  *
- * All state of a QP lies in its context (struct qhca_qpc in host memory),
- * cached in the queue descriptor cache as struct hca_qp.  What struct hca_qp
- * holds beyond the context is only a copy of rings, and may vanish with the
- * line at any time: every part of the transport re-reads what it misses.
+ * All state of a QP is in its context (struct qhca_qpc in host memory), which the
+ * queue descriptor cache holds as struct hca_qp.  Beyond the context, struct hca_qp
+ * has copies of ring entries only.  They are lost when the line is evicted, so every
+ * part of the transport reads an entry again if its copy is missing.
  *
  * Outside contexts there is one struct hca_qpslot for each possible QPN,
  * allocated once, so that doorbells, timers and the scheduler touch no host
@@ -301,8 +301,9 @@ static inline bool hca_qp_is_reliable(const struct hca_qp *qp)
 }
 
 /*
- * NULL: no such QP, or its context cannot be had (the QP then is dead and the
- * HCA told).  Valid until the next get of another QP.
+ * NULL: no such QP, or its context is not mapped, unreachable or corrupt; the last
+ * two are fatal for the function.  The pointer is valid until the next get of
+ * another QP.
  */
 struct hca_qp *hca_qp_get(struct hca_fn *fn, uint32_t qpn);
 void hca_qp_dirty(struct hca_fn *fn, struct hca_qp *qp);

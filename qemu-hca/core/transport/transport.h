@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the transport share with each other and nobody else.
+ * What only the files of the transport share.
  *
  * One QP is worked on at a time; its struct hca_qp stays good because
  * nothing below looks up another QP while it is in use.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Requests that a UC QP receives (IBTA 9.8.2).  A packet that is out of place ends
- * the message, and the device tells nobody.  A receive WQE that a dropped message
+ * the message, and the peer gets no report.  A receive WQE that a dropped message
  * had taken serves the next message.
  */
 #include "transport/transport.h"
