@@ -8,6 +8,8 @@
 #include "mem/cache.h"
 #include "qhca.h"
 
+struct hca_fn;
+
 #define HCA_NUM_CMD_SLOTS	(1u << QHCA_MAX_LOG_CMD_SLOTS)
 
 /* Limits that are not in struct qhca_config; those of work queues are in wq.h. */

@@ -16,7 +16,7 @@ struct hca;
 struct hca_fn;
 
 #include "bytes.h"
-#include "mem/cache.h"
+#include "mem/descriptor_cache.h"
 
 /* Parts own their state; they are embedded so that nothing is global. */
 #include "mem/table.h"
@@ -41,6 +41,15 @@ struct hca_fn;
 #include "transport/sched.h"
 #include "transport/linger.h"
 #include "mem/cost.h"
+
+/* The caches of the adapter. */
+struct hca_caches {
+	struct hca_cache pt;		/* struct hca_pte_host */
+	struct hca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
+	struct hca_ctxcache qd;		/* struct hca_qp */
+	struct hca_ctxcache cq;
+	struct hca_ctxcache srq;
+};
 
 /**
  * struct hca - the adapter: what its PCI functions share.

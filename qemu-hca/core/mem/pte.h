@@ -8,6 +8,8 @@
 #include "qhca.h"
 #include "mem/cache.h"
 
+struct hca_fn;
+
 /* Outcome of anything that is done with a key. */
 enum hca_mem_status {
 	HCA_MEM_OK,

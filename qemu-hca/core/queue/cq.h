@@ -33,7 +33,7 @@
 #define HCA_CORE_CQ_H
 
 #include "qhca.h"
-#include "mem/cache.h"
+#include "mem/descriptor_cache.h"
 #include "cmd.h"
 #include "queue/qbuf.h"
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "qhca.h"
-#include "mem/cache.h"
+#include "mem/descriptor_cache.h"
 #include "cmd.h"
 #include "queue/qbuf.h"
 #include "queue/wq.h"

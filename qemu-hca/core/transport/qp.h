@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "qhca.h"
-#include "mem/cache.h"
+#include "mem/descriptor_cache.h"
 #include "cmd.h"
 #include "transport/linger.h"
 #include "transport/state.h"

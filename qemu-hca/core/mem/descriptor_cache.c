@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The caches of queue contexts, built on the set-associative caches.
+ *
+ * A miss fills a line from the table, and a changed line is written back when
+ * it is evicted.  A write-back may fail, which is fatal to the function:
+ * memory and the device no longer agree about that context.
+ */
+#include "hca.h"
+
+static const struct {
+	enum qhca_counter hits, misses, evictions, conflicts, invalidations;
+	enum qhca_counter stale_fills, writebacks;
+} ctx_counters[QHCA_NUM_CACHES] = {
+	[QHCA_CACHE_QD] = {
+		QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses, QHCA_CNT_qpc_evictions,
+		QHCA_CNT_qpc_conflicts, QHCA_CNT_qpc_invalidations,
+		QHCA_CNT_qpc_stale_fills, QHCA_CNT_qpc_writebacks,
+	},
+	[QHCA_CACHE_CQ] = {
+		QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses, QHCA_CNT_cqc_evictions,
+		QHCA_CNT_cqc_conflicts, QHCA_CNT_cqc_invalidations,
+		QHCA_CNT_cqc_stale_fills, QHCA_CNT_cqc_writebacks,
+	},
+	[QHCA_CACHE_SRQ] = {
+		QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
+		QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_conflicts,
+		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
+		QHCA_CNT_srqc_writebacks,
+	},
+};
+
+static struct hca_tag ctx_tag(const struct hca_fn *fn, uint32_t index)
+{
+	return (struct hca_tag){ .gvmi = fn->cfg.gvmi, .index = index };
+}
+
+static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
+{
+	return (uint32_t)cc->table << 24 | index;
+}
+
+static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
+		     uint32_t index, const void *ctx)
+{
+	uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint64_t addr;
+
+	if (!hca_table_entry(fn, cc->table, index, &addr)) {
+		/* no chunk is unmapped while an object in it lives */
+		hca_fatal(fn, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
+		return -1;
+	}
+	memset(image, 0, cc->image_size);
+	cc->ops->encode(ctx, image);
+	if (hca_dma_write(fn, addr, image, cc->image_size)) {
+		hca_fatal(fn, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+		return -1;
+	}
+	return 0;
+}
+
+static void ctx_writeback(void *arg, const struct hca_tag *tag, void *payload)
+{
+	struct hca_ctxcache *cc = arg;
+
+	ctx_write(hca_fn_of(cc->hca, tag->gvmi), cc, tag->index, payload);
+}
+
+bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
+		       enum qhca_cache_id id, enum qhca_table table,
+		       const struct hca_ctx_ops *ops,
+		       struct qhca_geometry geometry)
+{
+	struct hca_cache_counts counts = {
+		.hits = &fn->counter[ctx_counters[id].hits],
+		.misses = &fn->counter[ctx_counters[id].misses],
+		.evictions = &fn->counter[ctx_counters[id].evictions],
+		.conflicts = &fn->counter[ctx_counters[id].conflicts],
+		.invalidations = &fn->counter[ctx_counters[id].invalidations],
+		.stale_fills = &fn->counter[ctx_counters[id].stale_fills],
+		.writebacks = &fn->counter[ctx_counters[id].writebacks],
+	};
+
+	memset(cc, 0, sizeof(*cc));
+	if (!hca_cache_init(&cc->cache, geometry, ops->size, &counts))
+		return false;
+	cc->cache.writeback = ctx_writeback;
+	cc->cache.arg = cc;
+	cc->hca = fn->hca;
+	cc->ops = ops;
+	cc->id = id;
+	cc->table = table;
+	cc->image_size = (size_t)1 << fn->tables.map[table].log_entry;
+	return true;
+}
+
+void hca_ctxcache_fini(struct hca_ctxcache *cc)
+{
+	hca_cache_fini(&cc->cache);
+	memset(cc, 0, sizeof(*cc));
+}
+
+static void *ctx_remember(const struct hca_fn *fn, struct hca_ctxcache *cc,
+			  uint32_t index, void *ctx)
+{
+	cc->last = ctx;
+	cc->last_fn = fn;
+	cc->last_index = index;
+	return ctx;
+}
+
+static void ctx_drop(const struct hca_fn *fn, struct hca_ctxcache *cc,
+		     uint32_t index)
+{
+	cc->last = NULL;
+	hca_cache_invalidate_range(&cc->cache, fn->cfg.gvmi, index, 0, 0);
+}
+
+/* A line for @index; NULL also when writing back its victim has failed. */
+static void *ctx_install(struct hca_fn *fn, struct hca_ctxcache *cc,
+			 uint32_t index, uint64_t epoch)
+{
+	void *ctx = hca_cache_install(&cc->cache, ctx_tag(fn, index), epoch);
+
+	if (ctx && hca_is_dead(fn)) {
+		/* it holds the victim's context still */
+		ctx_drop(fn, cc, index);
+		return NULL;
+	}
+	return ctx;
+}
+
+/* Read the image of @index.  -1: not mapped, or the HCA is dead now. */
+static int ctx_fetch(struct hca_fn *fn, struct hca_ctxcache *cc,
+		     uint32_t index, uint8_t *image)
+{
+	uint64_t addr;
+
+	if (!hca_table_entry(fn, cc->table, index, &addr))
+		return -1;
+	hca_charge(fn->hca, fn->hca->cost.fetch.context_ns);
+	if (hca_dma_read(fn, addr, image, cc->image_size)) {
+		hca_fatal(fn, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
+		return -1;
+	}
+	return 0;
+}
+
+void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
+		  uint32_t index)
+{
+	struct hca_tag tag;
+	uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint64_t epoch;
+	void *ctx;
+
+	if (cc->last && cc->last_index == index && cc->last_fn == fn) {
+		(*cc->cache.count.hits)++;
+		return cc->last;
+	}
+	if (!cc->hca)
+		return NULL;
+	tag = ctx_tag(fn, index);
+	ctx = hca_cache_lookup(&cc->cache, tag);
+	if (ctx)
+		return ctx_remember(fn, cc, index, ctx);
+	hca_trace(fn, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
+	cc->last = NULL;
+	epoch = hca_cache_fill_begin(&cc->cache);
+	if (ctx_fetch(fn, cc, index, image))
+		return NULL;
+	ctx = ctx_install(fn, cc, index, epoch);
+	if (!ctx)
+		return NULL;
+	if (!cc->ops->decode(fn, index, image, ctx)) {
+		ctx_drop(fn, cc, index);
+		hca_fatal(fn, QHCA_FATAL_CONTEXT, ctx_info(cc, index));
+		return NULL;
+	}
+	return ctx_remember(fn, cc, index, ctx);
+}
+
+void *hca_ctx_new(struct hca_fn *fn, struct hca_ctxcache *cc,
+		  uint32_t index)
+{
+	uint64_t addr;
+	void *ctx;
+
+	if (!cc->hca || !hca_table_entry(fn, cc->table, index, &addr))
+		return NULL;
+	cc->last = NULL;
+	ctx = ctx_install(fn, cc, index, hca_cache_fill_begin(&cc->cache));
+	if (!ctx)
+		return NULL;
+	memset(ctx, 0, cc->ops->size);
+	hca_cache_set_dirty(&cc->cache, ctx, true);
+	return ctx_remember(fn, cc, index, ctx);
+}
+
+void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx)
+{
+	hca_cache_set_dirty(&cc->cache, ctx, true);
+}
+
+int hca_ctx_flush(struct hca_fn *fn, struct hca_ctxcache *cc,
+		  uint32_t index, bool drop)
+{
+	void *ctx;
+
+	if (!cc->hca)
+		return 0;
+	ctx = hca_cache_peek(&cc->cache, ctx_tag(fn, index));
+	if (!ctx)
+		return 0;
+	if (hca_cache_is_dirty(&cc->cache, ctx)) {
+		(*cc->cache.count.writebacks)++;
+		if (ctx_write(fn, cc, index, ctx))
+			return -1;
+		hca_cache_set_dirty(&cc->cache, ctx, false);
+	}
+	if (drop)
+		ctx_drop(fn, cc, index);
+	return 0;
+}
+
+const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,
+			 uint32_t index)
+{
+	return cc->hca ? hca_cache_peek(&cc->cache, ctx_tag(fn, index)) : NULL;
+}
+
+bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
+		  uint32_t index, void *ctx)
+{
+	const void *cached = hca_ctx_peek(fn, cc, index);
+	uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint64_t addr;
+
+	if (cached) {
+		memcpy(ctx, cached, cc->ops->size);
+		return true;
+	}
+	if (!cc->hca || hca_is_dead(fn) ||
+	    !hca_table_entry(fn, cc->table, index, &addr) ||
+	    hca_dma_read(fn, addr, image, cc->image_size))
+		return false;
+	return cc->ops->decode(fn, index, image, ctx);
+}
