@@ -124,7 +124,7 @@ static bool show_line(void *arg, uint32_t set, uint32_t block,
 	struct qhca_cache_line line = {
 		.set = set, .block = block, .gvmi = tagline->tag.gvmi,
 		.index = tagline->tag.index, .page = tagline->tag.page,
-		.dirty = tagline->dirty, .sticky = tagline->sticky,
+		.dirty = tagline->dirty,
 	};
 
 	if (walk->id == QHCA_CACHE_AT)

@@ -258,7 +258,7 @@ void qhca_query_cache(const struct qhca_hca *hca, enum qhca_cache_id id,
 		      struct qhca_cache_info *info);
 struct qhca_cache_line {
 	uint32_t set, block;
-	bool dirty, sticky;
+	bool dirty;
 	uint16_t gvmi;
 	uint32_t index;		/* key index or queue number */
 

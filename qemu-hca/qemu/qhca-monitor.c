@@ -168,7 +168,6 @@ static bool qhca_add_line(void *arg, const struct qhca_cache_line *info)
     line->set = info->set;
     line->block = info->block;
     line->dirty = info->dirty;
-    line->sticky = info->sticky;
     line->gvmi = info->gvmi;
     line->index = info->index;
     line->page = info->page;
@@ -426,9 +425,9 @@ static void hmp_info_qhca(Monitor *mon, const QDict *qdict)
 
 static void hmp_qhca_line(Monitor *mon, const QhcaCacheLine *line)
 {
-    monitor_printf(mon, "  set %5" PRIu32 " block %2" PRIu32 "%s%s: %" PRIu32,
+    monitor_printf(mon, "  set %5" PRIu32 " block %2" PRIu32 "%s: %" PRIu32,
                    line->set, line->block, line->dirty ? " dirty" : "",
-                   line->sticky ? " sticky" : "", line->index);
+                   line->index);
     if (line->addr) {
         monitor_printf(mon, " page %#" PRIx64 " at %#" PRIx64 "%s",
                        line->page, line->addr, line->writable ? " w" : "");

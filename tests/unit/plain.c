@@ -186,21 +186,6 @@ struct plain_entry *plain_lookup(struct plain *p, struct plain_name name)
 	return e;
 }
 
-/* Whoever must leave a full set; NULL: everybody is sticky. */
-static struct plain_entry *victim(struct plain *p, struct set *s)
-{
-	unsigned int block = tree_oldest(s->age), tried;
-
-	for (tried = 0; tried < p->num_blocks; tried++) {
-		struct plain_entry *e = in_block(s, block);
-
-		if (!e->sticky)
-			return e;
-		block = (block + 1) % p->num_blocks;
-	}
-	return NULL;
-}
-
 struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
 {
 	struct set *s = set_of(p, name);
@@ -208,10 +193,8 @@ struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
 	unsigned int block = 0;
 
 	if (length(s) == p->num_blocks) {
-		e = victim(p, s);
-		if (!e)
-			return NULL;
-		block = e->block;
+		block = tree_oldest(s->age);
+		e = in_block(s, block);
 		p->counts.evictions++;
 		if (plain_in_use(p) < p->num_sets * p->num_blocks)
 			p->counts.conflicts++;

@@ -23,7 +23,7 @@ struct plain_name {			/* what an entry is about */
 struct plain_entry {
 	struct plain_name name;
 	unsigned int block;		/* where it lies in its set */
-	bool dirty, sticky;
+	bool dirty;
 	unsigned long long value;	/* the test's own */
 	struct plain_entry *next;
 };
@@ -41,10 +41,7 @@ void plain_free(struct plain *p);
 struct plain_entry *plain_find(struct plain *p, struct plain_name name);
 /* Look it up: the entry, now the one last used, or NULL: counted as a miss. */
 struct plain_entry *plain_lookup(struct plain *p, struct plain_name name);
-/*
- * Put in what was missed: an entry, clean and the one last used.  NULL: all
- * in its set are sticky.
- */
+/* Put in what was missed: an entry, clean and the one last used. */
 struct plain_entry *plain_fill(struct plain *p, struct plain_name name);
 /* Look up, and fill if it is missed.  true: hit. */
 bool plain_access(struct plain *p, struct plain_name name);

@@ -153,27 +153,6 @@ static void test_install_again(void **state)
 	counted_free(p);
 }
 
-static void test_sticky(void **state)
-{
-	struct counted *p = counted_new(1, 2);
-	struct hca_tag a = { .index = 1 }, b = { .index = 2 },
-		       c = { .index = 3 };
-
-	(void)state;
-	touch(&p->c, 1);
-	touch(&p->c, 2);
-	hca_cache_set_sticky(&p->c, hca_cache_peek(&p->c, a), true);
-	touch(&p->c, 3);
-	assert_non_null(hca_cache_peek(&p->c, a));
-	assert_null(hca_cache_peek(&p->c, b));
-	hca_cache_set_sticky(&p->c, hca_cache_peek(&p->c, c), true);
-	assert_null(hca_cache_install(&p->c, b, hca_cache_fill_begin(&p->c)));
-	/* invalidation does not mind */
-	hca_cache_invalidate_index(&p->c, 0, 1);
-	assert_null(hca_cache_peek(&p->c, a));
-	counted_free(p);
-}
-
 static void test_peek(void **state)
 {
 	struct counted *p = counted_new(1, 2);
@@ -241,7 +220,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_geometry),
 	cmocka_unit_test(test_epoch),
 	cmocka_unit_test(test_install_again),
-	cmocka_unit_test(test_sticky),
 	cmocka_unit_test(test_peek),
 	cmocka_unit_test(test_for_each),
 };

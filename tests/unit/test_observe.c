@@ -53,7 +53,7 @@ static void test_cache_lines(void **state)
 	}
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, 0, on_line, &seen);
 	assert_int_equal(seen.num, 1);
-	assert_false(seen.last.dirty || seen.last.sticky);
+	assert_false(seen.last.dirty);
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_CQ, 38, on_line, &seen);
 	assert_int_equal(seen.num, 1);
 	assert_int_equal(seen.last.index, 37);
@@ -63,13 +63,12 @@ static void test_cache_lines(void **state)
 				  hca_cache_fill_begin(&h->fn->hca->cache.at));
 	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
 	hca_cache_set_dirty(&h->fn->hca->cache.at, entry, true);
-	hca_cache_set_sticky(&h->fn->hca->cache.at, entry, true);
 	qhca_for_each_cache_line(h->hca, QHCA_CACHE_AT, 0, on_line, &seen);
 	assert_int_equal(seen.num, 2);
 	assert_int_equal(seen.last.page, 9);
 	assert_int_equal(seen.last.addr, 0x7000);
 	assert_true(seen.last.writable);
-	assert_true(seen.last.dirty && seen.last.sticky);
+	assert_true(seen.last.dirty);
 	tag.page = 0;
 	pte = hca_cache_install(&h->fn->hca->cache.pt, tag,
 				hca_cache_fill_begin(&h->fn->hca->cache.pt));

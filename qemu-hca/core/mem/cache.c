@@ -207,20 +207,15 @@ static void log_inval(struct hca_cache *c, const struct hca_cache_inval *inval)
 
 /* ---- fills */
 
-/* The block of @set to fill next, or -1 when all are sticky. */
-static int choose_block(const struct hca_cache *c, uint32_t set)
+/* The slot of @set to fill next. */
+static uint32_t choose_slot(const struct hca_cache *c, uint32_t set)
 {
-	const struct hca_cache_tagline *line = &c->line[set << c->log_blocks];
-	uint32_t blocks = c->geometry.blocks, i, oldest;
+	uint32_t first = set << c->log_blocks, block;
 
-	for (i = 0; i < blocks; i++)
-		if (!line[i].valid)
-			return (int)i;
-	oldest = plru_oldest(c, set);
-	for (i = 0; i < blocks; i++)
-		if (!line[(oldest + i) & (blocks - 1)].sticky)
-			return (int)((oldest + i) & (blocks - 1));
-	return -1;
+	for (block = 0; block < c->geometry.blocks; block++)
+		if (!c->line[first + block].valid)
+			return first + block;
+	return first + plru_oldest(c, set);
 }
 
 static void evict(struct hca_cache *c, uint32_t slot)
@@ -245,7 +240,6 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 	struct hca_cache_tagline *line;
 	uint32_t set, slot;
 	int64_t found;
-	int block;
 
 	if (!c->line)
 		return NULL;
@@ -255,11 +249,7 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 	}
 	set = set_of(c, &tag);
 	found = find(c, &tag);
-	block = found < 0 ? choose_block(c, set) :
-			    (int)(found & (c->geometry.blocks - 1));
-	if (block < 0)
-		return NULL;
-	slot = (set << c->log_blocks) + (uint32_t)block;
+	slot = found < 0 ? choose_slot(c, set) : (uint32_t)found;
 	line = &c->line[slot];
 	if (found < 0) {
 		evict(c, slot);
@@ -269,7 +259,7 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 		c->population[tag.index % HCA_CACHE_FILTER]++;
 	}
 	line->dirty = false;
-	plru_touch(c, set, (uint32_t)block);
+	plru_touch(c, set, slot & (c->geometry.blocks - 1u));
 	return payload_of(c, slot);
 }
 
@@ -281,11 +271,6 @@ void hca_cache_set_dirty(struct hca_cache *c, const void *payload, bool on)
 bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload)
 {
 	return c->line[line_of(c, payload)].dirty;
-}
-
-void hca_cache_set_sticky(struct hca_cache *c, const void *payload, bool on)
-{
-	c->line[line_of(c, payload)].sticky = on;
 }
 
 /* ---- invalidation */

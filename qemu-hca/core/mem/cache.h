@@ -43,7 +43,7 @@ struct hca_cache_counts {
 
 struct hca_cache_tagline {
 	struct hca_tag tag;
-	bool valid, sticky, dirty;
+	bool valid, dirty;
 };
 
 struct hca_cache_inval {		/* one entry of the invalidation log */
@@ -98,17 +98,16 @@ static inline uint64_t hca_cache_fill_begin(const struct hca_cache *c)
  * Room for @tag: its present line if there is one, else a free one or a victim
  * (written back if dirty).  The line is valid, clean and the most recent; the
  * payload is the caller's to write.  NULL: an invalidation overtook a fill
- * begun at @epoch (counted), or every line of the set is sticky.
+ * begun at @epoch (counted), or the cache has no lines.
  */
 void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 			uint64_t epoch);
 
-/* Flags of a line by its payload pointer. */
+/* Whether a line is dirty, by its payload pointer. */
 void hca_cache_set_dirty(struct hca_cache *c, const void *payload, bool on);
 bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload);
-void hca_cache_set_sticky(struct hca_cache *c, const void *payload, bool on);
 
-/* Invalidation drops lines without write-back, sticky or not. */
+/* Invalidation drops lines without write-back. */
 void hca_cache_invalidate_index(struct hca_cache *c, uint16_t gvmi,
 				uint32_t index);
 void hca_cache_invalidate_range(struct hca_cache *c, uint16_t gvmi,
