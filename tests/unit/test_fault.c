@@ -62,6 +62,46 @@ static void test_where(void **state)
 	host_free(h);
 }
 
+static uint64_t write_to_page(struct host *h, enum hca_mem_status want)
+{
+	struct hca_mem_req q = req(START, 8, QHCA_ACCESS_LOCAL_WRITE, false);
+	uint64_t reads = COUNT(h, at_node_reads);
+	uint8_t buf[8] = { 1 };
+
+	assert_int_equal(hca_mem_write(h->fn, &q, buf), want);
+	return COUNT(h, at_node_reads) - reads;
+}
+
+/* A line that may only be read does not serve a write, which is a miss. */
+static void test_read_only_line(void **state)
+{
+	struct host *h = host_new_cache(QHCA_CACHE_AT, 1, 1);
+	struct region r = make_region(h);
+	struct hca_mem_req q = req(START, 8, 0, false);
+	uint8_t buf[8];
+
+	(void)state;
+	set_odp(&r);
+	set_page(h, &r, 0, QHCA_ATE_PRESENT);
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, at_misses), 1);
+	assert_int_equal(write_to_page(h, HCA_MEM_FAULT), 1);
+	assert_int_equal(COUNT(h, at_misses), 2);
+	/* the line still serves reads */
+	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
+	assert_int_equal(COUNT(h, at_misses), 2);
+	assert_int_equal(COUNT(h, at_hits), 1);
+	/* once the page may be written, the fill replaces the line in its place */
+	set_page(h, &r, 0, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
+	assert_int_equal(write_to_page(h, HCA_MEM_OK), 1);
+	assert_int_equal(COUNT(h, at_misses), 3);
+	assert_int_equal(write_to_page(h, HCA_MEM_OK), 0);
+	assert_int_equal(COUNT(h, at_misses), 3);
+	assert_int_equal(COUNT(h, at_hits), 2);
+	assert_int_equal(COUNT(h, at_evictions), 0);
+	host_free(h);
+}
+
 /* No byte moves before all pages are found, and an atomic does nothing. */
 static void test_all_or_nothing(void **state)
 {
@@ -143,6 +183,7 @@ static void test_timer(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_where),
+	cmocka_unit_test(test_read_only_line),
 	cmocka_unit_test(test_all_or_nothing),
 	cmocka_unit_test(test_protection_first),
 	cmocka_unit_test(test_timer),

@@ -158,11 +158,12 @@ static void drop_line(struct hca_cache *c, uint32_t slot)
 	memset(line, 0, sizeof(*line));
 }
 
-void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag)
+void *hca_cache_lookup_if(struct hca_cache *c, struct hca_tag tag,
+			  bool (*serves)(const void *payload))
 {
 	int64_t slot = find(c, &tag);
 
-	if (slot < 0) {
+	if (slot < 0 || (serves && !serves(payload_of(c, (uint32_t)slot)))) {
 		(*c->count.misses)++;
 		return NULL;
 	}
@@ -170,6 +171,11 @@ void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag)
 	plru_touch(c, (uint32_t)slot >> c->log_blocks,
 		   (uint32_t)slot & (c->geometry.blocks - 1u));
 	return payload_of(c, (uint32_t)slot);
+}
+
+void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag)
+{
+	return hca_cache_lookup_if(c, tag, NULL);
 }
 
 void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag)

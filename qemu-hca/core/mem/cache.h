@@ -86,7 +86,10 @@ void hca_cache_fini(struct hca_cache *c);
 
 /* Payload of @tag, counting a hit or a miss, marking it recently used. */
 void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag);
-/* The same without any effect. */
+/* The same, but a payload that @serves rejects is a miss.  @serves may be NULL. */
+void *hca_cache_lookup_if(struct hca_cache *c, struct hca_tag tag,
+			  bool (*serves)(const void *payload));
+/* Payload of @tag, without any effect. */
 void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag);
 
 static inline uint64_t hca_cache_fill_begin(const struct hca_cache *c)

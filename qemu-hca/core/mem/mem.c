@@ -278,6 +278,15 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 	return HCA_MEM_OK;
 }
 
+/*
+ * Software may make a page writable without an invalidation.  A line without
+ * QHCA_ATE_WRITE therefore does not serve a write: the device walks again.
+ */
+static bool serves_write(const void *line)
+{
+	return *(const uint64_t *)line & QHCA_ATE_WRITE;
+}
+
 /* Translation of one page through the cache; @done bytes precede it. */
 static enum hca_mem_status at_get(struct hca_fn *fn, const struct access *a,
 				  uint64_t offset, uint64_t done,
@@ -289,13 +298,11 @@ static enum hca_mem_status at_get(struct hca_fn *fn, const struct access *a,
 		.page = offset >> pte->page_shift, .index = pte->at_key,
 		.gvmi = fn->cfg.gvmi,
 	};
-	const uint64_t *line = hca_cache_lookup(&fn->hca->cache.at, tag);
+	const uint64_t *line = hca_cache_lookup_if(&fn->hca->cache.at, tag,
+						   a->write ? serves_write :
+							      NULL);
 
-	/*
-	 * Entries that become present or writable need no invalidation: a
-	 * line without WRITE is looked up again before it is refused.
-	 */
-	if (line && (!a->write || *line & QHCA_ATE_WRITE)) {
+	if (line) {
 		*entry = *line;
 		return HCA_MEM_OK;
 	}
