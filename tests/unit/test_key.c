@@ -299,7 +299,7 @@ static void test_free_window(void **state)
 	host_free(h);
 }
 
-/* A window on pool memory: bus address and bound are the row's. */
+/* A window on pool memory reaches what the row of its region says, and no more. */
 static void test_bind_pool(void **state)
 {
 	struct host *h = host_new_ready();

@@ -402,6 +402,51 @@ static void test_window(void **state)
 	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
 	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
 	assert_int_equal(h->fn->pool.num_keys, 0);
+	assert_false(get_le32(&mw->ctrl) & QHCA_PTE_POOLED);
+	assert_int_equal(get_le32(&mw->pool_block), 0);
+	host_free(h);
+}
+
+/*
+ * A window refers to the row of its region: when software unmaps the block, the
+ * window has no memory any more, and when it maps another block the window is on
+ * that.
+ */
+static void test_window_row(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t block = host_alloc(h, 2 * BLOCK_LEN, 4096), out;
+	struct qhca_pte *mw = pte_of(h, WINDOW);
+
+	(void)state;
+	assert_int_equal(map_block(h, 1, block, BLOCK_LEN), QHCA_CMD_OK);
+	put_le64(host_ptr(h, block + 4096), 0x1234);
+	put_le64(host_ptr(h, block + BLOCK_LEN + 4096), 0x5678);
+	make_key(h, INDEX, 1, 4096, 4096);
+	put_le32(&mw->pd, PD);
+	set_ctrl(mw, QHCA_PTE_INVALIDATED, QHCA_PTE_MW1, 1, 0, 0);
+	assert_int_equal(bind(h, 1, 64), HCA_MEM_OK);
+	assert_int_equal(get_le32(&mw->pool_block), 1);
+	assert_int_equal(get_le64(&mw->at_base), 4096);
+	assert_true(get_le32(&mw->ctrl) & QHCA_PTE_POOLED);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_OK);
+	assert_int_equal(out, 0x1234);
+	assert_int_equal(COUNT(h, pool_direct_uses), 1);
+
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 1, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
+	assert_int_equal(h->fn->mem.reason, HCA_PROT_POOL);
+	/* not even 64 bytes of it */
+	assert_int_equal(map_block(h, 1, block + BLOCK_LEN, 4096), QHCA_CMD_OK);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
+	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 1, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(map_block(h, 1, block + BLOCK_LEN, BLOCK_LEN),
+			 QHCA_CMD_OK);
+	assert_int_equal(get_window(h, 2, &out), HCA_MEM_OK);
+	assert_int_equal(out, 0x5678);
+	assert_int_equal(COUNT(h, pool_direct_uses), 2);
 	host_free(h);
 }
 
@@ -485,6 +530,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_invalidation),
 	cmocka_unit_test(test_bind_keeps),
 	cmocka_unit_test(test_window),
+	cmocka_unit_test(test_window_row),
 	cmocka_unit_test(test_window_bank_full),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_no_keys),

@@ -15,7 +15,7 @@ static void test_codec(void **state)
 
 		for (k = 0; k < sizeof(raw); k++)
 			p[k] = (uint8_t)host_random(&rng);
-		put_le32(&raw.ctrl, get_le32(&raw.ctrl) & 0x1f3fffff);
+		put_le32(&raw.ctrl, get_le32(&raw.ctrl) & 0x3f3fffff);
 		put_le32(&raw.gvmi, get_le32(&raw.gvmi) & 0xffff);
 		hca_pte_decode(&raw, &pte);
 		hca_pte_encode(&pte, &again);
@@ -124,6 +124,16 @@ static void test_malformed(void **state)
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
 		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_FAST_REG) |
+		 QHCA_PTE_ODP);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
+	/* only windows refer to a row of the bank, and then have no pages */
+	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_POOLED);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
+	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |
+		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_MW1) |
+		 QHCA_PTE_POOLED);
+	assert_int_equal(refused(h, q), HCA_PROT_PTE);
+	put_le32(&r.pte->ctrl, (get_le32(&r.pte->ctrl) & ~QHCA_PTE_LEVELS) |
 		 QHCA_PTE_ODP);
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	*r.pte = good;

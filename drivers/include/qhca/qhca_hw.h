@@ -569,14 +569,14 @@ struct qhca_pte {
 	__le64	length;			/* bytes */
 	/*
 	 * AT root node, 64-byte aligned; with 0 levels the bus address itself
-	 * (DEVMEM: offset in BAR 4; POOL: offset in block).
+	 * (DEVMEM: offset in BAR 4; POOL and windows on it: offset in block).
 	 */
 	__le64	at_base;
 	__le64	at_offset;		/* where in the translated space `start` is */
 	__le32	qpn;			/* window type 2B: its QP */
 	__le32	gvmi;			/* must be the function's own */
 	__le32	windows;		/* device's: windows bound to this region */
-	__le32	pool_block;		/* POOL: row in the pool bank */
+	__le32	pool_block;		/* POOL and windows on it: row in the bank */
 };
 
 QHCA_ASSERT_SIZE(struct qhca_pte, 64);
@@ -588,6 +588,7 @@ QHCA_ASSERT_SIZE(struct qhca_pte, 64);
 #define QHCA_PTE_LEVELS		0x07000000u	/* AT levels, 0 to QHCA_MAX_AT_LEVELS */
 #define QHCA_PTE_ODP		0x08000000u	/* entries may be not present */
 #define QHCA_PTE_REMOTE_INV	0x10000000u	/* send-with-invalidate may end it */
+#define QHCA_PTE_POOLED		0x20000000u	/* device's: window on a POOL region */
 
 enum qhca_pte_state {
 	QHCA_PTE_FREE		= 0,	/* no such key */

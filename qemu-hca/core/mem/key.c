@@ -137,32 +137,25 @@ static bool bind_fill(const struct hca_fn *fn, struct hca_pte_host *mw,
 	mw->at_key = QHCA_KEY_INDEX(b->mr_lkey);
 	mw->at_base = mr->at_base;
 	mw->at_offset = mr->at_offset + (b->addr - mr->start);
-	mw->levels = mr->levels;
+	mw->pooled = mr->type == QHCA_PTE_POOL;
+	mw->levels = mw->pooled ? 0 : mr->levels;
 	mw->page_shift = mr->page_shift;
 	mw->odp = mr->odp;
-	mw->pool_block = 0;
+	mw->pool_block = mw->pooled ? mr->pool_block : 0;
 	mw->windows = 1;
 	mw->qpn = mw->type == QHCA_PTE_MW2B ? qpn : 0;
-	if (mr->type != QHCA_PTE_POOL)
+	if (!mw->pooled)
 		return true;
-	/* a window has no row of its own: its base is the bus address */
 	base = mr->at_base + mw->at_offset;
-	if (base < mr->at_base ||
-	    !hca_pool_resolve(fn, mr->pool_block, base, b->length, &addr))
-		return false;
-	mw->levels = 0;
-	mw->at_base = addr - mw->at_offset;
-	return true;
+	return base >= mr->at_base &&
+	       hca_pool_resolve(fn, mr->pool_block, base, b->length, &addr);
 }
 
-/*
- * The new region counts the window before the window works.  @in_pool: the region
- * is memory of the pool.
- */
+/* The new region counts the window before the window works. */
 static enum hca_mem_status bind_new(struct hca_fn *fn,
 				    struct hca_pte_host *mw,
 				    const struct bind *b, uint32_t pd,
-				    uint32_t qpn, bool *in_pool)
+				    uint32_t qpn)
 {
 	enum hca_mem_reason reason;
 	enum hca_mem_status status;
@@ -179,7 +172,6 @@ static enum hca_mem_status bind_new(struct hca_fn *fn,
 			      HCA_PROT_POOL);
 	if (write_windows(fn, mw->at_key, mr.windows + 1))
 		return HCA_MEM_DMA;
-	*in_pool = mr.type == QHCA_PTE_POOL;
 	return HCA_MEM_OK;
 }
 
@@ -197,7 +189,6 @@ enum hca_mem_status hca_mem_bind(struct hca_fn *fn, uint32_t pd,
 	struct hca_pte_host mw;
 	enum hca_mem_status status = hca_pte_read(fn, b.mw_rkey, &mw);
 	enum hca_mem_reason reason;
-	bool in_pool = false;
 	uint32_t old_region;
 
 	if (status)
@@ -207,7 +198,7 @@ enum hca_mem_status hca_mem_bind(struct hca_fn *fn, uint32_t pd,
 		return hca_pte_refuse_key(fn, b.mw_rkey, reason);
 	old_region = mw.windows ? mw.at_key : 0;
 	if (b.length) {
-		status = bind_new(fn, &mw, &b, pd, qpn, &in_pool);
+		status = bind_new(fn, &mw, &b, pd, qpn);
 	} else {
 		mw.state = QHCA_PTE_INVALIDATED;
 		mw.octet = QHCA_KEY_OCTET(b.new_rkey);
@@ -215,7 +206,7 @@ enum hca_mem_status hca_mem_bind(struct hca_fn *fn, uint32_t pd,
 	}
 	if (!status)
 		status = change_entry(fn, b.mw_rkey, &mw);
-	if (!status && in_pool)
+	if (!status && b.length && mw.pooled)
 		hca_pool_key_add(fn, QHCA_KEY_INDEX(b.mw_rkey), &mw);
 	if (!status && old_region)
 		unbind_region(fn, old_region);

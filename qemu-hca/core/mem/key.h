@@ -18,6 +18,7 @@
  *  - A bind fills the window's start, length, access, at_key (the region's),
  *    at_base, at_offset, levels, page shift, and for type 2B qpn, and writes
  *    the PTE to memory.  Windows bind to regions of type MR, FAST_REG, POOL.
+ *    A window on a POOL region has QHCA_PTE_POOLED and the region's pool_block.
  *
  *  Fast registration
  *  - Software allocates the nodes when it makes the FAST_REG PTE: at_base and

@@ -373,7 +373,7 @@ static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 		return HCA_MEM_OK;
 	}
 	offset = a->req->addr - pte->start + pte->at_offset;
-	if (pte->type == QHCA_PTE_POOL)
+	if (hca_pte_is_pool(pte))
 		return translate_pool(fn, a, offset);
 	if (pte->type == QHCA_PTE_DEVMEM)
 		return translate_devmem(fn, a, offset);

@@ -56,10 +56,9 @@
  *    is 64-byte aligned.
  *  - A virtual address is translated as byte `va - start + at_offset`.  With 0
  *    levels the bus address is at_base + that byte (MR, FAST_REG, windows).  The
- *    bus address of POOL is row.addr + at_base + that byte, inside the row.
- *    DEVMEM means byte at_base + that byte of BAR 4.  For DMA the virtual address
- *    is the bus address.  When a window is bound to a POOL region, the device
- *    adds the address of the region's row to the window's at_base.
+ *    bus address of POOL, and of windows on it, is row.addr + at_base + that
+ *    byte, inside the row.  DEVMEM means byte at_base + that byte of BAR 4.  For
+ *    DMA the virtual address is the bus address.
  *  - A translation entry needs QHCA_ATE_WRITE for any access that writes, atomic
  *    operations included.  Without QHCA_PTE_ODP an absent entry, or a write to one
  *    without QHCA_ATE_WRITE, is a protection error; with it, a page fault.

@@ -151,14 +151,7 @@ bool hca_pool_key_add(struct hca_fn *fn, uint32_t index,
 	return true;
 }
 
-/* May the bank keep this entry: a region in the pool, or a window on one? */
-static bool is_for_bank(const struct hca_pte_host *pte)
-{
-	return pte->type == QHCA_PTE_POOL ||
-	       (hca_pte_is_window(pte) && pte->levels == 0);
-}
-
-/* The key's entry as it is in memory: valid, and fit for the bank. */
+/* The key's entry as it is in memory: valid, and of pool memory. */
 static enum qhca_cmd_status read_entry(struct hca_fn *fn, uint32_t index,
 				       struct hca_pte_host *pte)
 {
@@ -170,7 +163,7 @@ static enum qhca_cmd_status read_entry(struct hca_fn *fn, uint32_t index,
 	if (hca_dma_read(fn, addr, &raw, sizeof(raw)))
 		return QHCA_CMD_DMA_ERR;
 	hca_pte_decode(&raw, pte);
-	if (pte->state != QHCA_PTE_VALID || !is_for_bank(pte) ||
+	if (pte->state != QHCA_PTE_VALID || !hca_pte_is_pool(pte) ||
 	    !hca_pte_well_formed(fn, pte))
 		return QHCA_CMD_BAD_STATE;
 	return QHCA_CMD_OK;

@@ -47,6 +47,7 @@ void hca_pte_decode(const struct qhca_pte *raw, struct hca_pte_host *pte)
 	pte->levels = QHCA_GET(QHCA_PTE_LEVELS, ctrl);
 	pte->odp = ctrl & QHCA_PTE_ODP;
 	pte->remote_inv = ctrl & QHCA_PTE_REMOTE_INV;
+	pte->pooled = ctrl & QHCA_PTE_POOLED;
 }
 
 void hca_pte_encode(const struct hca_pte_host *pte, struct qhca_pte *raw)
@@ -59,7 +60,8 @@ void hca_pte_encode(const struct hca_pte_host *pte, struct qhca_pte *raw)
 		 QHCA_PUT(QHCA_PTE_PAGE_SHIFT, (uint32_t)pte->page_shift) |
 		 QHCA_PUT(QHCA_PTE_LEVELS, (uint32_t)pte->levels) |
 		 (pte->odp ? QHCA_PTE_ODP : 0) |
-		 (pte->remote_inv ? QHCA_PTE_REMOTE_INV : 0));
+		 (pte->remote_inv ? QHCA_PTE_REMOTE_INV : 0) |
+		 (pte->pooled ? QHCA_PTE_POOLED : 0));
 	put_le64(&raw->start, pte->start);
 	put_le64(&raw->length, pte->length);
 	put_le64(&raw->at_base, pte->at_base);
@@ -111,6 +113,9 @@ bool hca_pte_well_formed(const struct hca_fn *fn,
 		return false;
 	if (pte->odp && (!(fn->features & QHCA_FEAT_ODP) ||
 			 pte->type == QHCA_PTE_FAST_REG || !translated(pte)))
+		return false;
+	if (pte->pooled && (!(fn->features & QHCA_FEAT_POOL) ||
+			    !hca_pte_is_window(pte) || pte->levels || pte->odp))
 		return false;
 	if (!translated(pte) || pte->levels == 0)
 		return true;

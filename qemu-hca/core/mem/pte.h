@@ -52,12 +52,19 @@ struct hca_pte_host {
 	uint8_t state, type, octet;
 	uint8_t page_shift, levels;
 	bool odp, remote_inv;
+	bool pooled;			/* window on a region of type POOL */
 	bool gvmi_ok;			/* the word fits a GVMI */
 };
 
 static inline bool hca_pte_is_window(const struct hca_pte_host *pte)
 {
 	return pte->type == QHCA_PTE_MW1 || pte->type == QHCA_PTE_MW2B;
+}
+
+/* Is the memory in a block of the pool, so that a row of the bank locates it? */
+static inline bool hca_pte_is_pool(const struct hca_pte_host *pte)
+{
+	return pte->type == QHCA_PTE_POOL || pte->pooled;
 }
 
 void hca_pte_decode(const struct qhca_pte *raw, struct hca_pte_host *pte);
