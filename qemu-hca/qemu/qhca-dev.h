@@ -177,7 +177,6 @@ struct QhcaState {
     QhcaRing tx;                /* engine_lock produces, BQL consumes */
     QhcaRing rx;                /* BQL produces, engine_lock consumes */
     QemuThread thread;
-    bool thread_started;
     QemuEvent wake;
     bool kicked;
     bool quit;

@@ -414,9 +414,9 @@ static void test_fast_reg(void **state)
 		put_le64(host_ptr(h, f.list + i * 8), page[i]);
 	}
 	w = reg_wqe(&f, 0x9100, 8192, 3, 2);
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, false, &w),
+	assert_int_equal(hca_mem_reg(h->fn, PD, false, &w),
 			 HCA_MEM_PROT);
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x1), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[0] + 0x100)), 1);
 	assert_int_equal(write_fr(h, 2, 0xb0f8, 0x2), HCA_MEM_OK);
@@ -427,7 +427,7 @@ static void test_fast_reg(void **state)
 	inval(h, FR, QHCA_INVAL_AT);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_OK);
 	/* while valid it cannot be registered anew */
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w),
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w),
 			 HCA_MEM_PROT);
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_OK);
@@ -436,7 +436,7 @@ static void test_fast_reg(void **state)
 	/* other pages, another octet: nothing of the old ones is left */
 	put_le64(host_ptr(h, f.list), page[2]);
 	w = reg_wqe(&f, 0x9000, 4096, 1, 3);
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9000, 0x4), HCA_MEM_PROT);
 	assert_int_equal(write_fr(h, 3, 0x9000, 0x4), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[2])), 4);
@@ -456,7 +456,7 @@ static void test_fast_reg_levels(void **state)
 	for (i = 0; i < 600; i++)
 		put_le64(host_ptr(h, f.list + i * 8), 0x100000000ull + i * 4096);
 	put_le64(host_ptr(h, f.list + 599 * 8), page);
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 599 * 4096 + 16, 0x7), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page + 16)), 7);
 	for (i = 0; i < 599; i++)
@@ -481,7 +481,7 @@ static void test_fast_reg_refused(void **state)
 #define REFUSED(change) do {						\
 	w = good;							\
 	change;								\
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w),		\
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w),		\
 			 HCA_MEM_PROT);					\
 	assert_memory_equal(f.pte, &before, sizeof(before));		\
 } while (0)
@@ -496,7 +496,7 @@ static void test_fast_reg_refused(void **state)
 	REFUSED(put_le32(&w.access, 0x40));
 	REFUSED(put_le32(&w.key, KEY));
 	REFUSED(put_le32(&w.key, 0x100));
-	assert_int_equal(hca_mem_reg(h->fn, PD + 1, QPN, true, &good),
+	assert_int_equal(hca_mem_reg(h->fn, PD + 1, true, &good),
 			 HCA_MEM_PROT);
 	/* more than one node can hold, whatever the entry promises */
 	put_le32(&f.pte->pool_block, 4096);
@@ -523,7 +523,7 @@ static void test_remote_inv(void **state)
 
 	(void)state;
 	put_le64(host_ptr(h, f.list), host_alloc(h, 4096, 4096));
-	assert_int_equal(hca_mem_reg(h->fn, PD, QPN, true, &w), HCA_MEM_OK);
+	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
 	/* a window on it keeps it */
 	make_window(h, QHCA_PTE_MW2B);
 	put_le32(&b.mr_lkey, FR << 8 | 2);
@@ -568,7 +568,7 @@ static void test_dma_fails(void **state)
 		make_window(h, QHCA_PTE_MW1);
 		done = 0;
 		h->fail_in = n;
-		done += hca_mem_reg(h->fn, PD, QPN, true, &w) == HCA_MEM_OK;
+		done += hca_mem_reg(h->fn, PD, true, &w) == HCA_MEM_OK;
 		done += hca_mem_bind(h->fn, PD, QPN, &b) == HCA_MEM_OK;
 		done += hca_mem_local_inv(h->fn, PD, QPN, FR << 8 | 2) ==
 			HCA_MEM_OK;

@@ -363,8 +363,7 @@ static enum hca_mem_status reg_copy(struct hca_fn *fn,
 	return HCA_MEM_OK;
 }
 
-enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd,
-				uint32_t qpn, bool kernel,
+enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd, bool kernel,
 				const struct qhca_wqe_reg *wqe)
 {
 	struct reg r = {
@@ -378,7 +377,6 @@ enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd,
 	enum hca_mem_status status;
 	struct hca_pte_host pte;
 
-	(void)qpn;
 	if (!kernel)
 		return hca_pte_refuse_key(fn, r.key, HCA_PROT_TYPE);
 	status = hca_pte_read(fn, r.key, &pte);

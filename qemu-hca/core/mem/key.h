@@ -52,8 +52,7 @@ enum hca_mem_status hca_mem_local_inv(struct hca_fn *fn, uint32_t pd,
 enum hca_mem_status hca_mem_remote_inv(struct hca_fn *fn, uint32_t pd,
 				       uint32_t qpn, uint32_t rkey);
 /* @kernel: of the QP.  Page lists hold bus addresses: refused to anyone else. */
-enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd,
-				uint32_t qpn, bool kernel,
+enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd, bool kernel,
 				const struct qhca_wqe_reg *wqe);
 
 enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,

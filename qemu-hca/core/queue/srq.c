@@ -111,7 +111,6 @@ void hca_srqs_fini(struct hca_fn *fn)
 	free(srqs->slot);
 	srqs->slot = NULL;
 	srqs->num_slots = 0;
-	srqs->live = 0;
 }
 
 static bool live(const struct hca_fn *fn, uint32_t srqn)
@@ -312,7 +311,6 @@ static enum qhca_cmd_status try_create(struct hca_fn *fn, uint32_t srqn,
 		.live = true, .xrc = xrc,
 		.generation = fn->srqs.slot[srqn].generation + 1,
 	};
-	fn->srqs.live++;
 	return hca_ctx_flush(fn, &fn->hca->cache.srq, srqn, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
@@ -349,7 +347,6 @@ enum qhca_cmd_status hca_cmd_destroy_srq(struct hca_fn *fn,
 	srq->state = HCA_SRQ_FREE;
 	hca_ctx_dirty(&fn->hca->cache.srq, srq);
 	fn->srqs.slot[cmd->index].live = false;
-	fn->srqs.live--;
 	hca_event_forget_srq(fn, cmd->index);
 	return hca_ctx_flush(fn, &fn->hca->cache.srq, cmd->index, true) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;

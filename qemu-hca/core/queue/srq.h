@@ -40,7 +40,6 @@ struct hca_srqslot {
 struct hca_srqs {
 	struct hca_srqslot *slot;	/* 2^log_max_srq */
 	uint32_t num_slots;
-	uint32_t live;
 };
 
 /* As hca_qps_init() and hca_qps_fini(). */

@@ -304,7 +304,6 @@ void hca_qps_fini(struct hca_fn *fn)
 	free(qps->slot);
 	qps->slot = NULL;
 	qps->num_slots = 0;
-	qps->live = 0;
 }
 
 struct hca_qp *hca_qp_get(struct hca_fn *fn, uint32_t qpn)

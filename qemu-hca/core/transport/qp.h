@@ -241,7 +241,6 @@ QHCA_ASSERT_SIZE(struct hca_qpslot, 64);
 struct hca_qps {
 	struct hca_qpslot *slot;	/* [num_slots] */
 	uint32_t num_slots;
-	uint32_t live;			/* QPs that exist */
 	uint32_t num_timers;		/* for which hca_sched has room */
 	struct hca_qp scratch;		/* of one command */
 };

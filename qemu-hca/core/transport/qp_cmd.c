@@ -157,7 +157,6 @@ enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 	};
 	hca_sched_forget(fn, cmd->index);
 	hca_linger_forget(fn, cmd->index);
-	fn->qps.live++;
 	return hca_ctx_flush(fn, &fn->hca->cache.qd, cmd->index, false) ?
 	       QHCA_CMD_DMA_ERR : QHCA_CMD_OK;
 }
@@ -224,7 +223,6 @@ enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 	slot = &fn->qps.slot[cmd->index];
 	slot->live = 0;
 	slot->state = QHCA_QPS_RESET;
-	fn->qps.live--;
 
 	/* An image of zeros means that the context is free: no decode accepts it. */
 	memset(qp, 0, sizeof(*qp));

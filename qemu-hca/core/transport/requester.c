@@ -91,8 +91,8 @@ static enum hca_mem_status execute(struct hca_fn *fn, struct hca_qp *qp,
 		return hca_mem_local_inv(fn, qp->pd, qp->qpn,
 					 get_le32(&w->wire.imm));
 	case QHCA_WQE_REG_MR:
-		return hca_mem_reg(fn, qp->pd, qp->qpn,
-				   qp->flags & QHCA_QP_KERNEL, &w->wire.reg);
+		return hca_mem_reg(fn, qp->pd, qp->flags & QHCA_QP_KERNEL,
+				   &w->wire.reg);
 	default:
 		return HCA_MEM_OK;
 	}
