@@ -117,7 +117,16 @@ def set_defaults(node, percent):
     devlink.reload(node)
 
 
+def check_shown(node, percent):
+    """rdma shows of each CQ what the device says."""
+    cqs = json.loads(node.out("rdma -j -dd resource show cq"))
+    assert cqs
+    for cq in cqs:
+        assert cq["drv_threshold"] == cq["drv_depth"] * percent // 100, cq
+
+
 def check_defaults(node, percent):
+    check_shown(node, percent["cq"])
     for kind, value in percent.items():
         assert devlink.parameter(node, f"{kind}_threshold_percent") == value
         (run,) = queues(node, f"default {kind} {DEPTH}")

@@ -11,8 +11,6 @@
  * struct qhca_cq - a completion queue.
  * @ref:    see struct qhca_ref
  * @eq:     event queue of its completion events
- * @threshold: number of entries in use above which the device reads the index
- *          again
  * @buf:    ring and record; a resize replaces it
  * @mutex:  serialises resizes and changes of moderation
  * @lock:   protects what follows, which only kernel CQs use
@@ -32,7 +30,6 @@ struct qhca_cq {
 	struct qhca_eq *eq;
 	u32 cqn;
 	u32 db_page;
-	u32 threshold;
 	u16 moder_count;
 	u16 moder_usec;
 	u8 log_depth;
@@ -176,8 +173,6 @@ struct qhca_srq_slot {
 /**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
- * @threshold: number of receives left below which the device reads the index
- *             again
  * @log_depth: log2 of the number of slots; a resize makes it larger
  * @buf:  slots and record; a resize replaces it
  * @mutex: serialises resizes and changes of the limit
@@ -194,7 +189,6 @@ struct qhca_srq {
 	struct ib_srq ibsrq;
 	struct qhca_ref ref;
 	u32 srqn;
-	u32 threshold;
 	u8 log_depth;
 	u8 log_stride;
 	u8 max_sge;
@@ -281,6 +275,7 @@ int qhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,
 		    struct ib_udata *udata);
 int qhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		    enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int qhca_srq_query(struct qhca_srq *srq, struct qhca_srqc *srqc);
 int qhca_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int qhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 int qhca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
