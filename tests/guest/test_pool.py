@@ -36,8 +36,8 @@ def reload(node, blocks, kib):
     return lines[0] if blocks else ""
 
 
-def said(node):
-    return [line for line in node.out("dmesg").splitlines() if "memory pool" in line]
+def said(node, what="memory pool"):
+    return [line for line in node.out("dmesg").splitlines() if what in line]
 
 
 def run(node, *cases):
@@ -169,6 +169,27 @@ def test_unmappable(failing):
     assert not done.ok and "errno 95" in done.out, done
     shown = node.out(f"rdma resource show | grep {node.ibdev}")
     assert "pd " in shown
+
+
+def test_device_memory_unavailable(failing):
+    """Whatever fails while the driver takes device memory, it binds, without: one message."""
+    node, seen, nth = failing, set(), 0
+    node.exec(f"rmmod {MODULE}; insmod /tmp/{MODULE}.ko of=qhca_dms_", timeout=120)
+    while True:
+        nth += 1
+        before = len(said(node, "device memory:"))
+        failed, line = bind(node, nth, 1)
+        assert line.endswith("2 blocks of 4096 KiB"), line
+        warned = said(node, "device memory:")[before:]
+        shown = node.out(f"ibv_devinfo -v -d {node.ibdev}")
+        if not failed:
+            break
+        seen.add(failed.split()[0])
+        assert [w.endswith("device memory: none, memory is short") for w in warned] == [True], warned
+        assert "device memory" not in shown, shown
+    assert seen == {"ioremap_wc", "gen_pool_create", "gen_pool_add_owner"}
+    assert warned == []
+    assert re.search(r"maximum available device memory:\s+1048576Bytes", shown), shown
 
 
 def die(node):

@@ -94,7 +94,7 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->max_total_mcast_qp_attach = caps->max_mcast_members;
 	}
 
-	if (qhca_has(dev, QHCA_FEAT_DEVMEM))
+	if (dev->dms)
 		attr->max_dm_size = caps->devmem_size;
 
 	if (qhca_has(dev, QHCA_FEAT_RAW_PACKET))

@@ -20,37 +20,35 @@
  * qhca_dms_create - take charge of device memory
  * @dev: device, not registered yet
  *
- * Return: 0 or a negative errno.
+ * It is no error if device memory is unavailable, because RDMA works without
+ * it.  The driver then logs one line.
  */
-int qhca_dms_create(struct qhca_ib_dev *dev)
+void qhca_dms_create(struct qhca_ib_dev *dev)
 {
 	const struct qhca_dev *qdev = dev->qdev;
 	u64 size = qdev->caps.devmem_size;
-	int err;
 
 	if (!qhca_has(dev, QHCA_FEAT_DEVMEM) || !qdev->devmem_phys ||
 	    size < PAGE_SIZE)
-		return 0;
+		return;
 
 	dev->dm_io = ioremap_wc(qdev->devmem_phys, size);
 	if (!dev->dm_io)
-		return -ENOMEM;
+		goto err_report;
 	dev->dms = gen_pool_create(PAGE_SHIFT, -1);
-	if (!dev->dms) {
-		err = -ENOMEM;
+	if (!dev->dms)
 		goto err_unmap;
-	}
-	err = gen_pool_add(dev->dms, qdev->devmem_phys, size, -1);
-	if (err)
+	if (gen_pool_add(dev->dms, qdev->devmem_phys, size, -1))
 		goto err_pool;
-	return 0;
+	return;
 
 err_pool:
 	gen_pool_destroy(dev->dms);
 	dev->dms = NULL;
 err_unmap:
 	iounmap(dev->dm_io);
-	return err;
+err_report:
+	dev_warn(qhca_dma_dev(dev), "device memory: none, memory is short\n");
 }
 
 /**

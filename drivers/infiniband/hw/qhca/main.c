@@ -258,10 +258,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 
 	qhca_dma_probe(dev);
 	qhca_pool_create(dev);
-
-	err = qhca_dms_create(dev);
-	if (err)
-		goto err_pool;
+	qhca_dms_create(dev);
 
 	err = qhca_register(dev);
 	if (err)
@@ -279,7 +276,6 @@ err_unregister:
 	ib_unregister_device(&dev->ibdev);
 err_dms:
 	qhca_dms_destroy(dev);
-err_pool:
 	qhca_pool_destroy(dev);
 	qhca_events_stop(dev);
 	cancel_work_sync(&dev->flush_work);

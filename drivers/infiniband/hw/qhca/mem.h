@@ -243,7 +243,7 @@ void qhca_pool_put(struct qhca_pool_buf *buf);
 
 /* dm.c */
 extern const struct uapi_definition qhca_dm_defs[];
-int qhca_dms_create(struct qhca_ib_dev *dev);
+void qhca_dms_create(struct qhca_ib_dev *dev);
 void qhca_dms_destroy(struct qhca_ib_dev *dev);
 void qhca_dm_buf_free(struct qhca_ib_dev *dev, struct qhca_dm_buf *buf);
 struct ib_dm *qhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,

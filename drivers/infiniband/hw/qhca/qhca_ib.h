@@ -76,8 +76,8 @@ struct qhca_port_stats {
  *           device; constant
  * @pool:    the memory pool, NULL if there is none
  * @bank_full: the log says that the device's bank of pool keys is full
- * @dms:     allocator of device memory, by CPU physical address; NULL if the
- *           device has none
+ * @dms:     allocator of device memory, by CPU physical address; NULL if there
+ *           is none
  * @dm_io:   all of device memory, mapped
  * @odps:    regions on demand, struct qhca_odp by key index
  * @mws:     memory windows by key index
