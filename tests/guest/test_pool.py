@@ -171,6 +171,19 @@ def test_unmappable(failing):
     assert "pd " in shown
 
 
+def test_bind_crosses_deregistration(node, tap_points):
+    """A region that a bind keeps alive keeps its place on chip (kernel/qhca_test_bind.c)."""
+    name = "qhca_test_bind"
+    reload(node, 2, 4096)
+    node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
+    node.exec(f"insmod /tmp/{name}.ko")
+    try:
+        done = run(node, "crossed")
+    finally:
+        node.exec(f"rmmod {name}")
+    tap_points(done.out, done.code)
+
+
 def test_device_memory_unavailable(failing):
     """Whatever fails while the driver takes device memory, it binds, without: one message."""
     node, seen, nth = failing, set(), 0

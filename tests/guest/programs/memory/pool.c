@@ -29,7 +29,7 @@ static const struct {
 	CASE(data), CASE(permission), CASE(refused), CASE(rereg), CASE(window), CASE(bank),
 	CASE(fork),
 	CASE(two_processes), CASE(killed), CASE(churn), CASE(registration),
-	CASE(hold),		/* only if named */
+	CASE(crossed), CASE(hold),	/* only if named */
 };
 
 /* All of the pool is free, once a case has ended. */
@@ -65,7 +65,7 @@ static bool wanted(char **names, const char *name)
 	for (int i = 0; names[i]; i++)
 		if (!strcmp(names[i], name))
 			return true;
-	return !names[0] && strcmp(name, "hold");
+	return !names[0] && strcmp(name, "hold") && strcmp(name, "crossed");
 }
 
 int main(int argc, char **argv)

@@ -57,6 +57,7 @@ void case_refused(void);
 void case_rereg(void);
 void case_window(void);
 void case_bank(void);
+void case_crossed(void);
 
 /* pool_process.c */
 void case_fork(void);

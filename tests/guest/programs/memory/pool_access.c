@@ -2,6 +2,7 @@
 /* Cases of access: what a key of pool memory opens, and what it does not. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -190,6 +191,37 @@ void case_window(void)
 	      IBV_WC_REM_ACCESS_ERR);
 	MUST(ibv_dereg_mr(mr) == EBUSY);
 	MUST(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
+}
+
+/* Which key qhca_test_bind.ko binds a window to, when it is deregistered; 0: none. */
+static void bind_at_dereg(uint32_t index)
+{
+	FILE *file = fopen("/sys/module/qhca_test_bind/parameters/index", "w");
+
+	MUST(file && fprintf(file, "%u\n", index) > 0 && !fclose(file));
+}
+
+/* A bind crosses the deregistration, which fails: the key keeps its place on chip. */
+void case_crossed(void)
+{
+	struct ends e = open_ends();
+	struct qhcadv_pool_mem *mem = pool_mem(e.ctx, 2 * PAGE);
+	uintptr_t b = (uintptr_t)mem->addr;
+	struct ibv_mr *mr = ibv_reg_mr(e.pd, mem->addr, mem->length, RW | IBV_ACCESS_MW_BIND);
+	uint64_t bank, lookups;
+	int err;
+
+	MUST(mr);
+	bind_at_dereg(mr->lkey >> 8);
+	err = ibv_dereg_mr(mr);
+	bind_at_dereg(0);
+	MUST(err == EBUSY);
+	bank = counter("pool_bank_hits");
+	lookups = counter("pt_hits") + counter("pt_misses");
+	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mr->rkey, 64) == IBV_WC_SUCCESS);
+	MUST(counter("pool_bank_hits") == bank + 2);
+	MUST(counter("pt_hits") + counter("pt_misses") == lookups);
+	MUST(!ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
 }
 
 /*
