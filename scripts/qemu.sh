@@ -98,6 +98,21 @@ pristine()
 	[ ! -e "$kept" ] || printf '%s\n' "$kept"
 }
 
+# NAME+10.1.patch replaces NAME.patch from QEMU 10.1 on.
+choose_patch()
+{
+	local p since version
+	chosen=$1
+	for p in "${1%.patch}"+*.patch; do
+		[ -e "$p" ] || continue
+		version=$(cat "$dir/src/VERSION")
+		since=${p##*+}
+		if dpkg --compare-versions "$version" ge "${since%.patch}"; then
+			chosen=$p
+		fi
+	done
+}
+
 patch_tree()
 {
 	local integration=$TOP/qemu-hca/qemu/integration stage=$dir/stage file from names p
@@ -109,7 +124,10 @@ patch_tree()
 		done < "$integration/series"
 	else
 		for p in "$integration"/*.patch; do
-			[ ! -e "$p" ] || patches+=("$p")
+			case ${p##*/} in *+*) continue ;; esac
+			[ -e "$p" ] || continue
+			choose_patch "$p"
+			patches+=("$chosen")
 		done
 	fi
 	if [ ${#patches[@]} -gt 0 ]; then

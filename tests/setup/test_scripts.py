@@ -113,6 +113,23 @@ def test_all_that_is_made(world):
     assert "programs/qhca-verify" in made and "provider/libqhca-rdmav34.so" in made
 
 
+@pytest.mark.parametrize("version, line", [("10.0.13", "qhca"), ("10.1.0", "newer"), ("11.0.0", "newer")])
+def test_patch_for_newer_qemu(world, version, line):
+    """NAME+10.1.patch replaces NAME.patch from QEMU 10.1 on."""
+    own = world.folder / "own"
+    integration = world.checkout / "qemu-hca/qemu/integration"
+    patch = (integration / "0001.patch").read_text()
+    assert "+qhca" in patch
+    (integration / "0001+10.1.patch").write_text(patch.replace("+qhca", "+newer"))
+    own.mkdir()
+    subprocess.run(["tar", "-xf", next(world.archive.glob("qemu_*")), "-C", own, "--strip-components=1"],
+                   check=True)
+    (own / "VERSION").write_text(f"{version}\n")
+    code, out = world.script("qemu", QEMU_SRC=str(own))
+    assert code == 0, out
+    assert (world.build / "qemu/bin/qemu-system-x86_64").read_bytes().startswith(f"one\n{line}\n".encode())
+
+
 def sample(calls):
     """A few of them, other ones each day; all with FULL=1."""
     if FULL:
