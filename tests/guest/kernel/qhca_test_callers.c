@@ -7,16 +7,20 @@
  *
  * Memory of the process that loads the module is registered as RDS does it,
  * with neither user context nor udata, pinned and on demand; a datagram QP is
- * attached to one group more than once.  With refuse=1 instead a CQ and a QP
+ * attached to one group more than once; the event of a CQ arrives while the CQ
+ * has no QP.  With refuse=1 instead a CQ and a QP
  * are destroyed behind the driver's back, so that the device refuses to destroy
  * them once more: the driver must end them all the same, and give the device
  * up.  The results are TAP in the kernel's log.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/completion.h>
+#include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/uaccess.h>
 
 /* For its numbers of objects, and the seam to qhca.ko. */
@@ -25,6 +29,10 @@
 #include "tap.h"
 
 #define REGION		(16 * PAGE_SIZE)
+#define PATIENCE	(60 * HZ)
+
+/* The MSI-X vector of completion vector 0, as qhca.ko distributes them. */
+#define VECTOR_COMP	2
 
 static char *netdev = "eth0";
 module_param(netdev, charp, 0444);
@@ -146,6 +154,98 @@ static void run_multicast(struct test *t)
 }
 
 /* ------------------------------------------------------------------------
+ * A CQ whose event arrives while no QP uses the CQ
+ */
+
+static void note_event(struct ib_cq *cq, void *context)
+{
+	complete(context);
+}
+
+static struct ib_qp *make_receiver(struct test *t, struct ib_cq *cq)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT, .port_num = QHCA_IB_PORT,
+	};
+	struct ib_qp *qp = make_qp(t, cq, NULL, IB_QPT_RC);
+
+	if (IS_ERR(qp))
+		return NULL;
+	if (!ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+			  IB_QP_PORT | IB_QP_ACCESS_FLAGS))
+		return qp;
+	ib_destroy_qp(qp);
+	return NULL;
+}
+
+/* Have the device complete a receive request, by an error of the QP. */
+static bool complete_one(struct ib_cq *cq, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	unsigned long end = jiffies + PATIENCE;
+	const struct ib_recv_wr wr = {};
+	struct ib_wc wc;
+	int n;
+
+	if (ib_post_recv(qp, &wr, NULL) ||
+	    ib_modify_qp(qp, &attr, IB_QP_STATE))
+		return false;
+	/*
+	 * The device writes the event before it takes another command, such as
+	 * that which destroys the QP.
+	 */
+	while (!(n = ib_poll_cq(cq, 1, &wc)) && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	return n == 1 && wc.status == IB_WC_WR_FLUSH_ERR;
+}
+
+/* An event of the QP, whose interrupt arrives after the end of the QP. */
+static bool delay_event(struct test *t, struct ib_cq *cq, struct ib_qp *qp,
+			struct completion *called)
+{
+	struct pci_dev *pdev = to_qhca(t->dev)->qdev->pdev;
+	int irq = pci_irq_vector(pdev, VECTOR_COMP);
+	bool ok;
+
+	disable_irq(irq);
+	ok = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP) >= 0 &&
+	     complete_one(cq, qp);
+	ib_destroy_qp(qp);
+	enable_irq(irq);
+	/* The interrupt is raised again at once; then it has been handled. */
+	return ok && !wait_for_completion_timeout(called, HZ / 2);
+}
+
+/*
+ * The consumer has armed the CQ once, and waits for the event, which the device
+ * sends once.  The driver may not call the handler of a CQ without QPs, so it
+ * owes the event to the next QP.
+ */
+static void run_late_event(struct test *t)
+{
+	const struct ib_cq_init_attr attr = { .cqe = 16 };
+	DECLARE_COMPLETION_ONSTACK(called);
+	struct ib_cq *cq = ib_create_cq(t->dev, note_event, NULL, &called,
+					&attr);
+	struct ib_qp *qp;
+
+	if (IS_ERR(cq)) {
+		point(false, "a CQ with a handler");
+		return;
+	}
+	qp = make_receiver(t, cq);
+	point(qp && delay_event(t, cq, qp, &called),
+	      "a handler is not called while its CQ has no QP");
+	qp = make_receiver(t, cq);
+	point(qp && complete_one(cq, qp) &&
+	      wait_for_completion_timeout(&called, PATIENCE),
+	      "it is called for the next QP, though the CQ was armed before");
+	if (qp)
+		ib_destroy_qp(qp);
+	ib_destroy_cq(cq);
+}
+
+/* ------------------------------------------------------------------------
  * A device that refuses
  */
 
@@ -214,6 +314,7 @@ static int __init qhca_test_callers_init(void)
 	} else {
 		run_regions(&t);
 		run_multicast(&t);
+		run_late_event(&t);
 	}
 	ib_dealloc_pd(t.pd);
 	err = tap_end();
