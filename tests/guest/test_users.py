@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Entry points that libibverbs and the usual kernel consumers never use.
+"""Entry points that libibverbs and the usual kernel consumers never use, and calls that
+meet each other.
 
-An ordinary user with raw commands (programs/uverbs/undo.c), and a kernel consumer of the
-rarer calls (kernel/qhca_test_callers.c). The guest finds memory that is used after
-it was freed, as far as a kernel can that was not built for it. After each test the
-core has nothing left, and the driver can be unbound.
+An ordinary user with raw commands (programs/uverbs/undo.c), a kernel consumer of the
+rarer calls (kernel/qhca_test_callers.c), a region that is described while it changes
+(programs/memory/rereg.c). The guest finds memory that is used after it was freed, as
+far as a kernel can that was not built for it. After each test the core has nothing
+left, and the driver can be unbound.
 """
 
 import re
@@ -20,7 +22,8 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module")
 def guest():
-    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=FINDS, memory=512).boot()
+    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=FINDS, memory=768,
+                cpus=2).boot()
     yield node
     node.close()
 
@@ -59,6 +62,13 @@ def test_ordinary_user(node, tap_points):
     """Undone creations, memberships, regions; then the end of the process."""
     done = node.exec(f"qhca-undo -d {node.ibdev} -g {node.gid_index()} -u {NOBODY} 2>&1",
                      timeout=180, check=False)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
+def test_region_changes(node, tap_points):
+    """A region is described while it changes between the pool's memory and the process's."""
+    done = node.exec(f"qhca-rereg -d {node.ibdev} 2>&1", timeout=300, check=False)
     print(done.out)
     tap_points(done.out, done.code)
 
