@@ -4,7 +4,8 @@ meet each other.
 
 An ordinary user with raw commands (programs/uverbs/undo.c), a kernel consumer of the
 rarer calls (kernel/qhca_test_callers.c), a region that is described while it changes
-(programs/memory/rereg.c). The guest finds memory that is used after it was freed, as
+(programs/memory/rereg.c), and what happens while the RDMA device is being removed
+(kernel/qhca_test_remove.c). The guest finds memory that is used after it was freed, as
 far as a kernel can that was not built for it. After each test the core has nothing
 left, and the driver can be unbound.
 """
@@ -83,4 +84,37 @@ def test_refusal(node, tap_points):
     tap_points(*load(node, "qhca_test_callers", f"netdev={node.netif} refuse=1"))
     node.wait_until(f"[ $(dmesg | grep -c ': recovered') -gt {before} ]",
                     what="the recovery of the device")
+    node.configure()
+
+
+def while_removed(node, tap_points, parameters, act):
+    """Loads kernel/qhca_test_remove.c, acts when it is ready, and counts its points."""
+    name = "qhca_test_remove"
+    node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
+    node.exec("dmesg -C")
+    job = node.spawn(f"insmod /tmp/{name}.ko netdev={node.netif} {parameters}; code=$?; "
+                     f"[ $code != 0 ] || rmmod {name}; exit $code")
+    node.wait_until(f"dmesg | grep -q '{name}: ready'")
+    act()
+    code = job.wait(240, check=False).code
+    tap_points("\n".join(re.findall(rf"{name}: (.*)$", node.out("dmesg"), re.M)), code)
+
+
+def test_event_at_removal(node, tap_points):
+    """The driver is unbound while another processor dispatches a fatal event."""
+    while_removed(node, tap_points, "", lambda: node.qmp(
+        "qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True))
+    node.wait_until("dmesg | grep -q ': recovered'", what="the recovery of the device")
+    node.configure()
+
+
+def test_shutdown_in_a_stop(node, tap_points):
+    """The machine is shut down while a reload waits for a consumer's request."""
+    address = node.out(f"basename $(readlink -f /sys/class/infiniband/{node.ibdev}/device)")
+    jobs = []
+    while_removed(node, tap_points, "shutdown=1", lambda: jobs.append(
+        node.spawn(f"devlink dev reload pci/{address}")))
+    jobs[0].wait(120, check=False)
+    # What has been shut down stays so until it is bound again.
+    node.exec(f"cd /sys/bus/pci/drivers/qhca && echo {address} > unbind && echo {address} > bind")
     node.configure()

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * qhca_test_remove.ko: what happens at the same time as the removal of the RDMA
+ * device.
+ *
+ *   insmod qhca_test_remove.ko netdev=eth0
+ *   insmod qhca_test_remove.ko netdev=eth0 shutdown=1
+ *
+ * The module says "ready", and then the caller acts.  Without shutdown, the
+ * caller injects a fatal error.  A kprobe holds the event of that error at the
+ * entry of ib_dispatch_event(), and meanwhile another processor unbinds the RDMA
+ * driver.  The driver must not begin to unregister the device, because the core
+ * then waits only for events that have been dispatched.
+ *
+ * With shutdown, the caller reloads the device.  When the removal has reached
+ * this module, which waits for a receive request, the module shuts the function
+ * down, as the kernel does when it reboots.  That must flush the request.
+ * Afterwards the function has to be bound again.
+ *
+ * Needs two processors.  The results are TAP in the kernel's log.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/kprobes.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/ptrace.h>
+
+#include <rdma/ib_verbs.h>
+
+#include "rdma_device.h"
+#include "tap.h"
+
+#define PATIENCE	(60 * HZ)
+#define HOLD_MS		3000
+#define VECTOR_ASYNC	0
+
+static char *netdev = "eth0";
+module_param(netdev, charp, 0444);
+MODULE_PARM_DESC(netdev, "network interface of the RDMA device");
+
+static bool shutdown;
+module_param(shutdown, bool, 0444);
+MODULE_PARM_DESC(shutdown, "shut the function down in the middle of a removal");
+
+/*
+ * @dev:     only compared, once it is being removed
+ * @rdma:    the auxiliary device that the RDMA driver is bound to
+ * @removal: the core removes the device from its clients
+ * @flushed: the receive request has been completed
+ * @held:    an event is being dispatched
+ * @crossed: the removal began meanwhile
+ */
+static struct test {
+	struct ib_device *dev;
+	struct pci_dev *pdev;
+	struct device *rdma;
+	struct completion removal;
+	struct completion flushed;
+	struct completion removed;
+	bool held;
+	bool was_held;
+	bool crossed;
+	bool was_flushed;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+} t;
+
+/* ------------------------------------------------------------------------
+ * A consumer that waits for a receive request when its device is removed
+ */
+
+static void handle_completion(struct ib_cq *cq, void *context)
+{
+	struct ib_wc wc;
+
+	if (ib_poll_cq(cq, 1, &wc) == 1 && wc.status == IB_WC_WR_FLUSH_ERR)
+		complete(&t.flushed);
+}
+
+static int make_queues(void)
+{
+	const struct ib_cq_init_attr cq_attr = { .cqe = 16 };
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = 1 };
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	const struct ib_recv_wr wr = {};
+
+	t.pd = ib_alloc_pd(t.dev, 0);
+	if (IS_ERR(t.pd))
+		return PTR_ERR(t.pd);
+	t.cq = ib_create_cq(t.dev, handle_completion, NULL, NULL, &cq_attr);
+	if (IS_ERR(t.cq))
+		return PTR_ERR(t.cq);
+	init.send_cq = t.cq;
+	init.recv_cq = t.cq;
+	t.qp = ib_create_qp(t.pd, &init);
+	if (IS_ERR(t.qp))
+		return PTR_ERR(t.qp);
+	return ib_modify_qp(t.qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+			    IB_QP_PORT | IB_QP_ACCESS_FLAGS) ?:
+	       ib_post_recv(t.qp, &wr, NULL);
+}
+
+static void drop_queues(void)
+{
+	if (!IS_ERR_OR_NULL(t.qp))
+		ib_destroy_qp(t.qp);
+	if (!IS_ERR_OR_NULL(t.cq))
+		ib_destroy_cq(t.cq);
+	if (!IS_ERR_OR_NULL(t.pd))
+		ib_dealloc_pd(t.pd);
+	t.qp = NULL;
+	t.cq = NULL;
+	t.pd = NULL;
+}
+
+/* ------------------------------------------------------------------------
+ * Client of the core
+ */
+
+static int client_add(struct ib_device *dev)
+{
+	return 0;
+}
+
+static void client_remove(struct ib_device *dev, void *data)
+{
+	if (dev != t.dev)
+		return;
+	WRITE_ONCE(t.crossed, READ_ONCE(t.held));
+	complete(&t.removal);
+	if (shutdown)
+		t.was_flushed = wait_for_completion_timeout(&t.flushed,
+							    PATIENCE);
+	drop_queues();
+	/* Another device may get its address. */
+	t.dev = NULL;
+	complete(&t.removed);
+}
+
+static struct ib_client client = {
+	.name = KBUILD_MODNAME,
+	.add = client_add,
+	.remove = client_remove,
+};
+
+/* ------------------------------------------------------------------------
+ * An event that is dispatched meanwhile
+ */
+
+static int hold_event(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct ib_event *event = (void *)regs_get_kernel_argument(regs, 0);
+	unsigned int i;
+
+	if (event->event != IB_EVENT_DEVICE_FATAL ||
+	    event->device != READ_ONCE(t.dev) || READ_ONCE(t.was_held))
+		return 0;
+	WRITE_ONCE(t.was_held, true);
+	WRITE_ONCE(t.held, true);
+	for (i = 0; i < HOLD_MS && !READ_ONCE(t.crossed); i++)
+		mdelay(1);
+	WRITE_ONCE(t.held, false);
+	return 0;
+}
+NOKPROBE_SYMBOL(hold_event);
+
+static struct kprobe dispatch_probe = {
+	.symbol_name = "ib_dispatch_event",
+	.pre_handler = hold_event,
+};
+
+/* Runs on another processor than the interrupt. */
+static int unbind(void *arg)
+{
+	while (!READ_ONCE(t.held) && !kthread_should_stop())
+		usleep_range(1000, 2000);
+	if (!kthread_should_stop())
+		device_release_driver(t.rdma);
+	while (!kthread_should_stop())
+		usleep_range(1000, 2000);
+	return 0;
+}
+
+/* Takes a reference on the auxiliary device of the RDMA driver. */
+static int find_rdma(struct device *child, void *found)
+{
+	if (!strstarts(dev_name(child), "qhca.rdma"))
+		return 0;
+	*(struct device **)found = get_device(child);
+	return 1;
+}
+
+static void run_event(void)
+{
+	struct task_struct *task;
+	int irq = pci_irq_vector(t.pdev, VECTOR_ASYNC);
+
+	task = kthread_create(unbind, NULL, "qhca-test-unbind");
+	if (IS_ERR(task)) {
+		point(false, "a thread");
+		return;
+	}
+	kthread_bind(task, 1);
+	if (irq_set_affinity(irq, cpumask_of(0)))
+		pr_info("# the interrupt may be on any processor\n");
+	wake_up_process(task);
+	pr_info("ready\n");
+	point(wait_for_completion_timeout(&t.removed, PATIENCE) &&
+	      READ_ONCE(t.was_held),
+	      "the driver is removed while an event is being dispatched");
+	kthread_stop(task);
+	point(!READ_ONCE(t.crossed),
+	      "the device is unregistered after the event has been dispatched");
+}
+
+static void run_shutdown(void)
+{
+	pr_info("ready\n");
+	if (!wait_for_completion_timeout(&t.removal, PATIENCE)) {
+		point(false, "the function is being stopped");
+		return;
+	}
+	t.pdev->driver->shutdown(t.pdev);
+	point(wait_for_completion_timeout(&t.removed, 2 * PATIENCE),
+	      "the function is shut down in the middle of a stop");
+	point(t.was_flushed, "a request that the stop waits for is flushed");
+}
+
+static int set_up(void)
+{
+	int err = 0;
+
+	t.dev = find_rdma_device(netdev);
+	if (!t.dev)
+		return -ENODEV;
+	t.pdev = pci_dev_get(to_pci_dev(t.dev->dev.parent));
+	if (!device_for_each_child(&t.pdev->dev, &t.rdma, find_rdma))
+		err = -ENODEV;
+	else if (shutdown)
+		err = make_queues();
+	if (err)
+		drop_queues();
+	/* Its removal waits for the last user. */
+	ib_device_put(t.dev);
+	return err;
+}
+
+static int __init qhca_test_remove_init(void)
+{
+	int err;
+
+	init_completion(&t.removal);
+	init_completion(&t.flushed);
+	init_completion(&t.removed);
+	err = set_up();
+	if (err)
+		goto put;
+	err = ib_register_client(&client);
+	if (err)
+		goto put;
+	err = shutdown ? 0 : register_kprobe(&dispatch_probe);
+	if (err)
+		goto unregister;
+	if (shutdown)
+		run_shutdown();
+	else
+		run_event();
+	err = tap_end();
+	if (!shutdown)
+		unregister_kprobe(&dispatch_probe);
+unregister:
+	ib_unregister_client(&client);
+put:
+	put_device(t.rdma);
+	pci_dev_put(t.pdev);
+	return err;
+}
+
+static void __exit qhca_test_remove_exit(void)
+{
+}
+
+module_init(qhca_test_remove_init);
+module_exit(qhca_test_remove_exit);
+
+MODULE_DESCRIPTION("Test of what crosses the removal of the RDMA device");
+MODULE_LICENSE("Dual BSD/GPL");
