@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Deaths of the device, and starts that fail, one after the other.
+"""Deaths of the device, starts that fail, one after the other, and PCI errors.
 
 kernel/qhca_test_fail.c makes starts fail or the device die in them: all of them
-allocate memory that the device is to use.
+allocate memory that the device is to use. kernel/qhca_test_slot.c resets the slot as
+the PCI core does after an error.
 """
 
 import os
@@ -136,6 +137,32 @@ def test_rings_fail(victim):
     assert victim.logged("queue not restarted") == 2
     current = node.out(f"ethtool -g {node.netif}").partition("Current")[2]
     assert re.search(r"^TX:\s+512$", current, re.M)
+
+
+def reset_slot(victim, tap_points, lose):
+    """The driver's part in the reset of the slot, after a fatal error of the link."""
+    node, name = victim.node, "qhca_test_slot"
+    node.push(paths.BUILD / "modules" / node.release / f"{name}.ko", f"/tmp/{name}.ko")
+    done = node.exec(f"insmod /tmp/{name}.ko lose={lose}; code=$?; [ $code != 0 ] || rmmod {name}; "
+                     "dmesg; exit $code", timeout=120, check=False)
+    tap_points("\n".join(re.findall(rf"{name}: (.*)$", done.out, re.M)), done.code)
+    assert victim.logged("qhca .*: dead: PCI error") == 1
+
+
+def test_slot_reset(victim, tap_points):
+    """A device that answers after the reset of its slot is started again."""
+    reset_slot(victim, tap_points, 0)
+    victim.node.configure()
+
+
+def test_slot_reset_unanswered(victim, tap_points):
+    """One that does not answer is given up, and found anew when the bus is scanned."""
+    reset_slot(victim, tap_points, 1)
+    assert victim.logged("no answer after slot reset") == 1
+    assert not victim.is_up()
+    victim.node.exec(f"echo 1 > /sys/bus/pci/devices/{victim.pci}/remove && "
+                     "echo 1 > /sys/bus/pci/rescan", timeout=120)
+    victim.node.configure()
 
 
 def left_down(victim):
