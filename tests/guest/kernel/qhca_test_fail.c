@@ -25,6 +25,8 @@
  *   die	write n: the n-th call from now on that counts finds the device
  *		reset.  The next command is then not answered, so that the device
  *		dies while the driver starts it.
+ *	sync	write 1: the kernel takes the device for one whose DMA needs to be
+ *		synchronised, as after its first bounced part of a page; for good
  *
  * With kinds=16 only memory that the device is to use counts.  All starts of the
  * function, and all starts of its Ethernet queue, allocate such memory, so nth and
@@ -35,6 +37,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/device.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/kprobes.h>
@@ -180,7 +183,7 @@ static const char * const driver_names[] = { "qhca", "qhca_ib" };
 static arch_spinlock_t lock = __ARCH_SPIN_LOCK_UNLOCKED;
 static unsigned long nth, calls;
 static unsigned long last_caller, in_sequence;
-static char failed[160];
+static char failed[200];
 static const struct module *drivers[ARRAY_SIZE(driver_names)];
 static void __iomem *registers;
 
@@ -242,6 +245,19 @@ static void drop_lock(unsigned long flags)
 	local_irq_restore(flags);
 }
 
+/* The caller holds the lock. */
+static void note_failure(const struct site *site, unsigned long caller,
+			 struct pt_regs *regs)
+{
+	/* The fourth argument of dma_alloc_attrs(). */
+	gfp_t gfp = regs_get_kernel_argument(regs, 3);
+	int n = snprintf(failed, sizeof(failed), "%s of %pS", site->name,
+			 (void *)caller);
+
+	if (site->kind == COHERENT && n < sizeof(failed))
+		snprintf(failed + n, sizeof(failed) - n, ", %pGg", &gfp);
+}
+
 /* Is it this call's turn? */
 static bool fails(const struct site *site, unsigned long caller,
 		  struct pt_regs *regs)
@@ -256,8 +272,7 @@ static bool fails(const struct site *site, unsigned long caller,
 			writel(QHCA_CONTROL_RESET, registers + QHCA_REG_CONTROL);
 	}
 	if (now)
-		snprintf(failed, sizeof(failed), "%s of %pS", site->name,
-			 (void *)caller);
+		note_failure(site, caller, regs);
 	drop_lock(flags);
 	return now;
 }
@@ -322,9 +337,22 @@ static int get_failed(char *text, const struct kernel_param *kp)
 	return n;
 }
 
+static int set_sync(const char *text, const struct kernel_param *kp)
+{
+	struct pci_dev *pdev = pci_get_device(QHCA_PCI_VENDOR_ID,
+					      QHCA_PCI_DEVICE_ID, NULL);
+
+	if (!pdev)
+		return -ENODEV;
+	dma_reset_need_sync(&pdev->dev);
+	pci_dev_put(pdev);
+	return 0;
+}
+
 static const struct kernel_param_ops nth_ops = { .set = set_nth, .get = get_nth };
 static const struct kernel_param_ops calls_ops = { .get = get_calls };
 static const struct kernel_param_ops failed_ops = { .get = get_failed };
+static const struct kernel_param_ops sync_ops = { .set = set_sync };
 
 module_param_cb(nth, &nth_ops, NULL, 0644);
 MODULE_PARM_DESC(nth, "the call that fails, counted from now; 0: none");
@@ -332,6 +360,8 @@ module_param_cb(calls, &calls_ops, NULL, 0444);
 MODULE_PARM_DESC(calls, "calls since nth was written");
 module_param_cb(failed, &failed_ops, NULL, 0444);
 MODULE_PARM_DESC(failed, "the call that failed");
+module_param_cb(sync, &sync_ops, NULL, 0200);
+MODULE_PARM_DESC(sync, "have DMA of the device synchronised");
 
 /* ------------------------------------------------------------------------
  * Probes
