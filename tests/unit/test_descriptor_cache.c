@@ -2,7 +2,7 @@
 /*
  * The queue descriptor caches, by way of completion queues.
  */
-#include "host.h"
+#include "unit.h"
 
 static struct host *with_cqs(unsigned int num, uint16_t sets, uint16_t blocks,
 			     struct ring *cq)
