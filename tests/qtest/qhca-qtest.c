@@ -12,14 +12,19 @@
  * ------------------------------------------------------------------------
  * A guest with one device at slot 4
  */
-void hca_map(Hca *h)
+void hca_map_at(Hca *h, int devfn)
 {
-    h->dev = qpci_device_find(h->bus, QPCI_DEVFN(4, 0));
+    h->dev = qpci_device_find(h->bus, devfn);
     g_assert_nonnull(h->dev);
     qpci_device_enable(h->dev);
     h->regs = qpci_iomap(h->dev, QHCA_BAR_REGS, NULL);
     h->doorbells = qpci_iomap(h->dev, QHCA_BAR_DOORBELLS, NULL);
     h->devmem = qpci_iomap(h->dev, QHCA_BAR_DEVMEM, NULL);
+}
+
+void hca_map(Hca *h)
+{
+    hca_map_at(h, QPCI_DEVFN(4, 0));
 }
 
 uint64_t hca_page(Hca *h)

@@ -42,6 +42,8 @@ Hca *hca_new(const char *machine, const char *options);
 Hca *hca_start(void);
 void hca_stop(Hca *h);
 void hca_map(Hca *h);
+/* The same for a device at another place than slot 4 of the first bus. */
+void hca_map_at(Hca *h, int devfn);
 void hca_enable_msix(Hca *h);
 /* A zeroed page of guest memory. */
 uint64_t hca_page(Hca *h);

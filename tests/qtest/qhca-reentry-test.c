@@ -207,6 +207,62 @@ static void test_doorbell_in_flush(void)
     hca_stop(h);
 }
 
+/* Make the port at slot 4 pass on what is for bus 1 and for these addresses. */
+static void port_open(QPCIDevice *port, uint64_t first, uint64_t end)
+{
+    qpci_config_writew(port, PCI_MEMORY_BASE, first >> 16);
+    qpci_config_writew(port, PCI_MEMORY_LIMIT, (end - 1) >> 16);
+    qpci_device_enable(port);
+}
+
+/*
+ * The NIC's interrupt switches off the power of the slot that the device is in.
+ * A bottom half hands frames over at that time, and the device has no BAR in
+ * the memory map, which would hold a reference to it.
+ */
+static void test_unplug_in_flush(void)
+{
+    Hca *h = hca_new("q35", "-global "
+                     "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off "
+                     "-netdev hubport,id=n0,hubid=0 "
+                     "-netdev hubport,id=n1,hubid=0 "
+                     "-device pcie-root-port,id=p0,addr=04.0,chassis=1,slot=1 "
+                     "-device qhca,id=h0,bus=p0,netdev=n0,mac=" MAC " "
+                     "-device e1000e,netdev=n1,addr=05.0,romfile=");
+    QPCIDevice *port = qpci_device_find(h->bus, QPCI_DEVFN(4, 0));
+    uint64_t first = ROUND_UP(h->bus->mmio_alloc_ptr, MiB);
+    QDict *answer;
+    uint8_t cap;
+    Nic nic;
+    Eth e = { };
+
+    h->bus->mmio_alloc_ptr = first;
+    qpci_config_writel(port, PCI_PRIMARY_BUS, 0x00010100);
+    hca_map_at(h, QPCI_DEVFN(1 << 5, 0));
+    h->bus->mmio_alloc_ptr = ROUND_UP(h->bus->mmio_alloc_ptr, MiB);
+    port_open(port, first, h->bus->mmio_alloc_ptr);
+    eth_bring_up(h, &e);
+    nic_open(h, &nic, QPCI_DEVFN(5, 0));
+    nic_refill(h, &nic);
+    enable_ecam(h);
+    cap = qpci_find_capability(port, PCI_CAP_ID_EXP, 0);
+    nic_target(&nic, ECAM + (QPCI_DEVFN(4, 0) << 12) + cap + PCI_EXP_SLTCTL,
+               PCI_EXP_SLTCTL_PWR_OFF | PCI_EXP_SLTCTL_PWR_IND_OFF);
+
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    eth_send(h, &e, 8, 100, 1);
+    qpci_config_writew(h->dev, PCI_COMMAND, PCI_COMMAND_MASTER);
+    g_usleep(200 * 1000);   /* QEMU gives the old memory map up meanwhile */
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    wait_deleted(h);
+    answer = qtest_qmp(h->qts, "{ 'execute': 'query-qhca' }");
+    g_assert_true(qlist_empty(qdict_get_qlist(answer, "return")));
+    qobject_unref(answer);
+    nic_close(&nic);
+    g_free(port);
+    hca_stop(h);
+}
+
 /* A vector of the device's own, aimed at the device. */
 static void test_own_vector(void)
 {
@@ -352,6 +408,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-reentry/flr-in-flush", test_flr_in_flush);
     qtest_add_func("/qhca-reentry/d3hot-in-flush", test_d3hot_in_flush);
     qtest_add_func("/qhca-reentry/doorbell-in-flush", test_doorbell_in_flush);
+    qtest_add_func("/qhca-reentry/unplug-in-flush", test_unplug_in_flush);
     qtest_add_func("/qhca-reentry/own-vector", test_own_vector);
     qtest_add_func("/qhca-reentry/iommu-fault", test_iommu_fault);
     return g_test_run();
