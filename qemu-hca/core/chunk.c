@@ -73,7 +73,10 @@ static bool object_live(const struct hca_fn *fn, enum qhca_table table,
 /* Entries of a table that one call of UNMAP_CHUNKS looks at. */
 #define UNMAP_SLICE	HCA_CACHE_SLICE
 
-/* The chunks are free if no object in them lives; commands alone make objects. */
+/*
+ * The chunks are free if no object in them lives.  Only commands create
+ * objects, and no other command runs between two slices.
+ */
 static enum qhca_cmd_status find_live(const struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx,
 				      enum qhca_table table, uint32_t end)
@@ -88,8 +91,9 @@ static enum qhca_cmd_status find_live(const struct hca_fn *fn,
 }
 
 /*
- * Lines of protection entries that are not mapped any more, so that none is filled
- * again meanwhile: each where it would be, or all if that is less to look at.
+ * Drop the lines of protection entries whose chunks have been unmapped, so that
+ * none of them is filled again in the meantime.  Look up each index, or sweep
+ * all lines if that is less work.
  */
 static enum qhca_cmd_status drop_lines(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,

@@ -457,8 +457,8 @@ void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
 }
 
 /*
- * A command between two slices, or the oldest slot; that waits while its last
- * event has not been delivered.
+ * Continue the command that is between two slices, or begin the one in the
+ * oldest slot.  A slot waits while the event of its last command is held.
  */
 bool hca_cmdq_pending(const struct hca_fn *fn)
 {
@@ -469,7 +469,7 @@ bool hca_cmdq_pending(const struct hca_fn *fn)
 	return q->count && !(fn->eqs.cmd_held >> q->order[q->head] & 1);
 }
 
-/* out_param, syndrome and, last, status: one write. */
+/* One write stores out_param, syndrome and, last, status. */
 static void complete(struct hca_fn *fn, uint32_t index,
 		     const struct qhca_cmd_slot *slot,
 		     const struct hca_cmd_ctx *ctx,
@@ -507,7 +507,7 @@ static void finish(struct hca_fn *fn, enum qhca_cmd_status status)
 		complete(fn, q->current, &q->slot, ctx, status);
 }
 
-/* The handler's next slice, which may be its only one. */
+/* Run the next slice of the handler, which may be its only one. */
 static void run_slice(struct hca_fn *fn)
 {
 	struct hca_cmdq *q = &fn->cmdq;

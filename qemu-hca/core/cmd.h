@@ -81,7 +81,10 @@ static inline enum qhca_cmd_status hca_cmd_bad(struct hca_cmd_ctx *ctx,
 void hca_cmdq_reset(struct hca_fn *fn);
 /* Forget what was rung and not executed, and a command between two slices. */
 void hca_cmdq_stop(struct hca_fn *fn);
-/* The same, but such a command is finished first. */
+/*
+ * Forget what was rung and not executed, after a command between two slices has
+ * been finished.
+ */
 void hca_cmdq_disable(struct hca_fn *fn);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */
 void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots);

@@ -38,7 +38,10 @@ static uint16_t vlan_id(uint16_t tci)
 	return tci == NO_VLAN ? 0 : tci & VLAN_ID;
 }
 
-/* A connected QP hears only its peer, at the address it was connected with. */
+/*
+ * A connected QP accepts packets only from its peer, at the address with which
+ * it was connected.
+ */
 static bool from_peer(struct hca_fn *fn, const struct hca_qp *qp,
 		      const struct hca_rx_info *info)
 {
@@ -51,7 +54,10 @@ static bool from_peer(struct hca_fn *fn, const struct hca_qp *qp,
 	       (gid->vlan == HCA_VLAN_NONE ? 0 : gid->vlan);
 }
 
-/* What each state takes: Documentation/hardware.rst, What a state does. */
+/*
+ * Does the QP accept the packet in its state?  See Documentation/hardware.rst,
+ * "What a state does".
+ */
 static bool state_takes(uint8_t state, bool response)
 {
 	const uint8_t requests = 1u << QHCA_QPS_RTR | 1u << QHCA_QPS_RTS |
@@ -93,7 +99,10 @@ static void deliver_connected(struct hca_fn *fn, uint32_t qpn,
 		hca_request_rx(fn, qp, pkt);
 }
 
-/* Checks that need no context, by what the chip knows of the QPN. */
+/*
+ * Make the checks that need no context: the table of slots has the type and the
+ * state of each QPN.
+ */
 static bool admit(struct hca_fn *fn, uint32_t qpn,
 		  const struct hca_pkt *pkt)
 {

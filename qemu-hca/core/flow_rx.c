@@ -6,7 +6,10 @@
 
 #include "transport/transport.h"
 
-/* To all rules whose types are among @types (bits); a QP may end the device. */
+/*
+ * Deliver the frame by all rules whose types are among @types (bits).  The
+ * device may die while a QP receives it.
+ */
 static void give_copies(struct hca_fn *fn, unsigned int types,
 			const uint8_t *frame, size_t len)
 {

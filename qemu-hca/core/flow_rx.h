@@ -13,9 +13,12 @@ struct hca_fn;
 
 /* Give a copy of the frame to each sniffer. */
 void hca_flow_sniff(struct hca_fn *fn, const uint8_t *frame, size_t len);
-/* Give the frame to whom NORMAL rules name; true: it is theirs alone. */
+/*
+ * Give the frame to the QPs of NORMAL rules that match.  true: nobody else gets
+ * it.
+ */
 bool hca_flow_steer(struct hca_fn *fn, const uint8_t *frame, size_t len);
-/* Nobody else wants the frame: to whom the default rules name. */
+/* Nobody else takes the frame: give it to the QPs of the default rules. */
 void hca_flow_default(struct hca_fn *fn, const uint8_t *frame, size_t len);
 
 #endif /* HCA_CORE_FLOW_RX_H */

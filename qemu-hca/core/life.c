@@ -111,7 +111,10 @@ static void change_link(struct hca *hca, bool up)
 	hca_event(hca->pf, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
 }
 
-/* The function is dead already, so an error while it posts the event is none. */
+/*
+ * The function is already dead, so an error while it posts the event has no
+ * consequence.
+ */
 static void report_fatal(struct hca_fn *fn)
 {
 	hca_cmdq_stop(fn);
@@ -119,7 +122,7 @@ static void report_fatal(struct hca_fn *fn)
 			fn->fatal_info);
 }
 
-/* The effects of these may call the host, and it us, again. */
+/* The effects of these may call the host, which may call the engine again. */
 void hca_leave(struct hca *hca)
 {
 	struct hca_fn *fn = hca->pf;

@@ -52,7 +52,10 @@ void qhca_for_each_qp(struct qhca_hca *dev,
 	struct qhca_qp_info info;
 	uint32_t qpn;
 
-	/* reading contexts is DMA, and nothing may change meanwhile */
+	/*
+	 * The engine reads contexts by DMA, and no call may change them
+	 * meanwhile.
+	 */
 	if (!hca_enter(hca, hca->now))
 		return;
 	for (qpn = 0; qpn < fn->qps.num_slots; qpn++)

@@ -34,7 +34,10 @@ static void map_ipv4(uint8_t gid[16], const uint8_t *addr)
 	memcpy(gid + sizeof(mapped_prefix), addr, 4);
 }
 
-/* Is the IP packet at ip_off UDP to the RoCE port?  Fills in what it learns. */
+/*
+ * Is the IP packet at ip_off UDP to the RoCE port?  Fills in offsets and
+ * addresses.
+ */
 static bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
@@ -64,7 +67,10 @@ static bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
 	       HCA_ROCE_UDP_PORT;
 }
 
-/* Does the packet come to one of our GIDs, or to members of a group? */
+/*
+ * Is the packet addressed to one of the port's GIDs, or to a group with
+ * members?
+ */
 static bool is_for_us(struct hca_fn *fn, struct hca_rx_info *info)
 {
 	uint16_t vid = info->vlan == HCA_VLAN_NONE ? 0 : info->vlan & 0xfff;
@@ -82,7 +88,10 @@ static bool is_for_us(struct hca_fn *fn, struct hca_rx_info *info)
 	return info->sgid_index >= 0;
 }
 
-/* Lengths agree, and the IPv4 header is sound.  Cuts padding off. */
+/*
+ * Do the lengths agree, and is the IPv4 header sound?  Removes Ethernet
+ * padding.
+ */
 static bool lengths_agree(struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
@@ -161,7 +170,10 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	}
 }
 
-/* A frame from the wire or looped back, through the injector. */
+/*
+ * Handle a frame from the wire, or one that was looped back, after the
+ * injector.
+ */
 static void receive(struct hca *hca, const uint8_t *frame, size_t len)
 {
 	struct hca_wire *w = &hca->wire;
@@ -223,7 +235,10 @@ static bool release_one(struct hca *hca)
 		hca_inject_drop(&hca->inject, f);
 		return true;
 	}
-	/* handling a frame may hold others: free the slot only afterwards */
+	/*
+	 * The injector may hold answers to this frame in the store, so free its
+	 * slot only afterwards.
+	 */
 	deliver(hca->pf, hca_inject_data(&hca->inject, f), f->len);
 	hca_inject_drop(&hca->inject, f);
 	return true;
@@ -234,7 +249,7 @@ static void loop_one(struct hca *hca)
 	struct hca_wire *w = &hca->wire;
 	uint32_t slot = w->loop_ci % HCA_LOOP_FRAMES;
 
-	/* handled in place: answers to it take other slots */
+	/* the frame stays in its slot, and answers to it take other slots */
 	receive(hca, w->loop + (size_t)slot * QHCA_MAX_FRAME,
 		w->loop_len[slot]);
 	w->loop_ci++;

@@ -287,7 +287,10 @@ static void drop_counted(struct hca_cache *c, uint32_t slot)
 	drop_line(c, slot);
 }
 
-/* Are so few pages concerned that it is best to look where each would be? */
+/*
+ * Does the invalidation name so few pages that looking each of them up costs
+ * less than a sweep of all lines?
+ */
 static bool few_pages(const struct hca_cache *c,
 		      const struct hca_cache_inval *inval)
 {
@@ -295,7 +298,9 @@ static bool few_pages(const struct hca_cache *c,
 	       inval->last_page - inval->first_page < c->geometry.sets;
 }
 
-/* One slice over pages, each of which may be in any block of its set. */
+/*
+ * Look up a slice of the pages, each of which may be in any block of its set.
+ */
 static bool sweep_pages(struct hca_cache *c, struct hca_cache_sweep *sweep)
 {
 	const struct hca_cache_inval *inval = &sweep->inval;
@@ -314,7 +319,7 @@ static bool sweep_pages(struct hca_cache *c, struct hca_cache_sweep *sweep)
 	return sweep->next > last;
 }
 
-/* One slice over all lines. */
+/* Look at a slice of all lines. */
 static bool sweep_lines(struct hca_cache *c, struct hca_cache_sweep *sweep)
 {
 	uint64_t end = num_lines(c);

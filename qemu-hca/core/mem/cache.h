@@ -119,10 +119,11 @@ void hca_cache_invalidate_range(struct hca_cache *c, uint16_t gvmi,
 void hca_cache_invalidate_all(struct hca_cache *c);
 
 /*
- * The same in slices, for commands, since a cache may have a million lines.
- * begin moves the epoch; each slice looks at about HCA_CACHE_SLICE lines, and
- * returns true when it was the last.  A line filled between two slices comes from
- * memory as it was after begin, so it may stay.
+ * Commands invalidate in slices, since a cache may have a million lines.
+ * hca_cache_sweep_begin() advances the epoch.  Each call of hca_cache_sweep()
+ * looks at about HCA_CACHE_SLICE lines, and the last one returns true.  A line
+ * that is filled between two slices comes from memory as it was after the
+ * beginning, so it may stay.
  */
 #define HCA_CACHE_SLICE		4096u
 struct hca_cache_sweep {
@@ -135,8 +136,8 @@ void hca_cache_sweep_begin(struct hca_cache *c,
 bool hca_cache_sweep(struct hca_cache *c, struct hca_cache_sweep *sweep);
 
 /*
- * Observation: each valid line from @first_set on, by set and block, until @fn
- * returns false; without effect on the cache.
+ * Call @fn for each valid line from @first_set on, by set and block, until it
+ * returns false.  The cache is not affected.
  */
 void hca_cache_for_each(const struct hca_cache *c, uint32_t first_set,
 			bool (*fn)(void *arg, uint32_t set, uint32_t block,

@@ -48,12 +48,15 @@ bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
 void hca_ctxcache_fini(struct hca_ctxcache *cc);
 
 /*
- * The context of @index, fetched on a miss.  NULL: chunk not mapped, or (the
- * HCA being dead then) a failed DMA or a corrupt context.
+ * The context of @index, which a miss fetches.  NULL: the chunk is not mapped,
+ * or a DMA has failed or the context is corrupt, and then the HCA is dead.
  */
 void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index);
-/* Room for a context being created: no fetch, zeroed, dirty.  NULL: not mapped. */
+/*
+ * Room for a context that is being created: zeroed and dirty, without a fetch.
+ * NULL: the chunk is not mapped.
+ */
 void *hca_ctx_new(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index);
 void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx);

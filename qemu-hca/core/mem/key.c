@@ -32,7 +32,10 @@ static int write_windows(struct hca_fn *fn, uint32_t index, uint32_t count)
 			     raw, sizeof(raw));
 }
 
-/* One window fewer on a region, which may have gone meanwhile. */
+/*
+ * Take a window off the count of a region.  Software may have freed the region
+ * in the meantime.
+ */
 static void unbind_region(struct hca_fn *fn, uint32_t index)
 {
 	struct qhca_pte raw;
@@ -115,7 +118,7 @@ static enum hca_mem_reason bind_region_refusal(const struct hca_pte_host *mr,
 	if (b->access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & QHCA_ACCESS_LOCAL_WRITE))
 		return HCA_PROT_ACCESS;
-	/* that memory outlives power is a fact, not a right to give */
+	/* a window cannot make memory persistent that is not */
 	if (b->access & ~mr->access & QHCA_ACCESS_FLUSH_PERSISTENT)
 		return HCA_PROT_ACCESS;
 	return hca_range_inside(b->addr, b->length, mr->start, mr->length) ?
@@ -229,7 +232,7 @@ static enum hca_mem_reason inv_refusal(const struct hca_pte_host *pte,
 		return pte->windows ? HCA_PROT_WINDOWS : HCA_PROT_NONE;
 	if (pte->type != QHCA_PTE_MW2B)
 		return HCA_PROT_TYPE;
-	/* an unbound window is no QP's */
+	/* an unbound window belongs to no QP */
 	return pte->state == QHCA_PTE_VALID && pte->qpn != qpn ?
 	       HCA_PROT_QPN : HCA_PROT_NONE;
 }
@@ -404,8 +407,9 @@ enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd, bool kernel,
  */
 
 /*
- * The entry of a bound window that is being freed is taken off its region's
- * count, whatever its state: software has set that to FREE by now.
+ * Software frees a window: take it off the count of its region, if it is bound.
+ * The state of the entry says nothing about that, because software has already
+ * set it to FREE.
  */
 static void inval_window(struct hca_fn *fn, uint32_t index)
 {
@@ -433,7 +437,7 @@ static struct hca_cache_inval inval_of(const struct hca_fn *fn,
 	};
 }
 
-/* The next slice of the sweep of @c that @ctx is at; the last is followed by OK. */
+/* Do the next slice of the command's sweep of @c.  OK: it was the last. */
 static enum qhca_cmd_status sweep(struct hca_cache *c,
 				  struct hca_cmd_ctx *ctx)
 {
@@ -464,7 +468,10 @@ enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
 	return sweep(&fn->hca->cache.at, ctx);
 }
 
-/* The lines of the pages that @range touches; of all if that is not known. */
+/*
+ * The lines of the pages that the range touches.  If the entry does not tell
+ * which these are, the lines of all pages.
+ */
 static struct hca_cache_inval range_lines(struct hca_fn *fn, uint32_t index,
 					  uint64_t start, uint64_t length)
 {
@@ -506,7 +513,10 @@ enum qhca_cmd_status hca_cmd_invalidate_range(struct hca_fn *fn,
 	return sweep(&fn->hca->cache.at, ctx);
 }
 
-/* INVALIDATE_ALL: protection lines, pinned keys, translation lines. */
+/*
+ * INVALIDATE_ALL drops protection lines, copies keys of the bank again, and
+ * drops translation lines, in this order.
+ */
 enum { ALL_CHECK, ALL_PT, ALL_POOL, ALL_AT };
 
 static void all_next(struct hca_fn *fn, struct hca_cmd_ctx *ctx)

@@ -51,7 +51,10 @@ enum hca_mem_status hca_mem_local_inv(struct hca_fn *fn, uint32_t pd,
 				      uint32_t qpn, uint32_t key);
 enum hca_mem_status hca_mem_remote_inv(struct hca_fn *fn, uint32_t pd,
 				       uint32_t qpn, uint32_t rkey);
-/* @kernel: of the QP.  Page lists hold bus addresses: refused to anyone else. */
+/*
+ * @kernel: the QP is the kernel's.  Page lists hold bus addresses, so the
+ * device refuses them to any other QP.
+ */
 enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd, bool kernel,
 				const struct qhca_wqe_reg *wqe);
 

@@ -58,7 +58,10 @@ static struct hca_tag hca_pt_tag(const struct hca_fn *fn, uint32_t index)
 	return (struct hca_tag){ .gvmi = fn->cfg.gvmi, .index = index };
 }
 
-/* A miss: read, and install what is VALID.  *@pte is the line or @copy. */
+/*
+ * Serve a miss: read the entry, and install it if it is VALID.  *@pte is the
+ * line or @copy.
+ */
 static enum hca_mem_status pte_fill(struct hca_fn *fn, uint32_t key,
 				    struct hca_pte_host *copy,
 				    const struct hca_pte_host **pte)
@@ -229,7 +232,10 @@ static void add_run(struct access *a, uint64_t addr, uint64_t len)
 		a->run[a->num_runs++] = (struct run){ addr, len };
 }
 
-/* Not there: a page fault if the region may fault, else refused. */
+/*
+ * The page is not present: this is a page fault if the region may fault, and a
+ * protection error otherwise.
+ */
 static enum hca_mem_status absent(struct hca_fn *fn, const struct access *a,
 				  uint64_t done, enum hca_mem_reason reason)
 {
@@ -269,7 +275,8 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 		break;
 	case HCA_WALK_ABSENT:
 		return absent(fn, a, done, HCA_PROT_NOT_PRESENT);
-	default:			/* beyond the root, or a node unreadable */
+	default:
+		/* the offset is beyond the root, or a node cannot be read */
 		return refuse_access(fn, a, HCA_PROT_NOT_PRESENT);
 	}
 	line = hca_cache_install(&fn->hca->cache.at, tag, epoch);
@@ -362,7 +369,10 @@ static enum hca_mem_status translate_devmem(struct hca_fn *fn,
 	return HCA_MEM_OK;
 }
 
-/* Find every page of a protected access before any byte is moved. */
+/*
+ * Find every page of an access that has passed the protection check, before any
+ * byte moves.
+ */
 static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 {
 	const struct hca_pte_host *pte = a->pte;
@@ -430,7 +440,7 @@ static enum hca_mem_status copy_out(struct hca_fn *fn,
 	return HCA_MEM_OK;
 }
 
-/* 8 bytes, aligned, and so in one run. */
+/* The 8 bytes are aligned, so they are in one run. */
 static enum hca_mem_status store_atomic(struct hca_fn *fn,
 					const struct access *a,
 					const uint8_t *raw)

@@ -74,7 +74,10 @@ bool hca_pool_resolve(const struct hca_fn *fn, uint32_t block,
  * Keys
  */
 
-/* Where the number of the key with @index stands, or of the list's end. */
+/*
+ * The place in the list of a bucket that holds the number of the key with
+ * @index.  If there is none, this is the end of the list, which holds 0.
+ */
 static uint32_t *find(const struct hca_pool *pool, uint32_t index)
 {
 	uint32_t *at = &pool->bucket[index & pool->mask];
@@ -237,7 +240,7 @@ enum qhca_cmd_status hca_cmd_map_pool_key(struct hca_fn *fn,
 	/* a window enters the bank when it is bound, not by command */
 	if (pte.type != QHCA_PTE_POOL)
 		return QHCA_CMD_BAD_STATE;
-	/* well formed: the sum of offset and length does not wrap */
+	/* the entry is well formed, so offset + length does not wrap */
 	if (pte.at_base + pte.at_offset < pte.at_base ||
 	    !hca_pool_resolve(fn, pte.pool_block, pte.at_base + pte.at_offset,
 			      pte.length, &addr))

@@ -65,8 +65,8 @@ bool hca_pool_key_add(struct hca_fn *fn, uint32_t index,
 /* Forget the copies of first ... last. */
 void hca_pool_key_drop(struct hca_fn *fn, uint32_t first, uint32_t last);
 /*
- * Take copies anew from the table, a few from place *@next on; those that are no
- * pool keys any more go.  true: these were the last.
+ * Copy a few entries from the table again, from place *@next on, and drop those
+ * that are no pool keys any more.  true: these were the last.
  */
 bool hca_pool_refresh(struct hca_fn *fn, uint32_t *next);
 

@@ -127,7 +127,7 @@ static bool frame_valid(const struct hca_fn *fn, const struct frame *f)
 	       (uint32_t)f->csum_start + f->csum_offset + 2 <= f->len;
 }
 
-/* Read the fragments to @p; -1: one cannot be read. */
+/* Copy the fragments to @p.  -1: one of them cannot be read. */
 static int gather(struct hca_fn *fn, const struct frame *f, uint8_t *p)
 {
 	unsigned int i;
@@ -153,8 +153,8 @@ static void complete_csum(const struct hca_fn *fn, const struct frame *f,
 }
 
 /*
- * Build the frame in @room of the link's.  The payload goes straight to its
- * place; only the two addresses move when a tag is inserted.
+ * Build the frame in @room, which is memory of the link.  The payload is read
+ * to its final place; only the two addresses move when a tag is inserted.
  */
 static int build(struct hca_fn *fn, const struct frame *f, uint8_t *room,
 		 size_t *len)
@@ -246,7 +246,7 @@ static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 	return true;
 }
 
-/* Publish tx_ci, then interrupt who waits for it. */
+/* Publish tx_ci, then raise the interrupt if software waits for it. */
 static void tx_tell(struct hca_fn *fn, struct hca_ethq *q)
 {
 	uint8_t raw[4];
@@ -361,7 +361,9 @@ static bool ipv6_csum_ok(const uint8_t *ip, size_t room)
 	return l4_csum_ok(ip[6], ip + 8, 32, ip + 40, get_be16(ip + 4));
 }
 
-/* Was the transport's checksum verified?  One 802.1Q tag is looked through. */
+/*
+ * Is the checksum of the transport right?  The frame may have one 802.1Q tag.
+ */
 static bool rx_csum_ok(const struct hca_fn *fn, const uint8_t *frame,
 		       size_t len, uint16_t *vlan)
 {
@@ -382,7 +384,9 @@ static bool rx_csum_ok(const struct hca_fn *fn, const uint8_t *frame,
 	       ipv6_csum_ok(frame + off, len - off);
 }
 
-/* Is a buffer posted?  Looks at the record before it says no. */
+/*
+ * Is a buffer posted?  If the device knows of none, it reads the record first.
+ */
 static bool have_buffer(struct hca_fn *fn, struct hca_ethq *q)
 {
 	uint8_t raw[4];
@@ -451,7 +455,7 @@ bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	return true;
 }
 
-/* RDMA shares the link: it never waits for Ethernet buffers. */
+/* RDMA shares the link, so it must not wait for Ethernet buffers. */
 bool qhca_can_receive(const struct qhca_hca *dev)
 {
 	const struct hca *hca = &dev->hca;

@@ -114,7 +114,7 @@ void hca_flow_see(const uint8_t *frame, size_t len, struct hca_flow_seen *s)
 		see_ipv6(s, frame + off, len - off);
 }
 
-/* As words: each frame is compared with each rule. */
+/* Compare word by word, because each frame is compared with each rule. */
 bool hca_flow_matches(const struct hca_flow_rule *r,
 		      const struct hca_flow_seen *s)
 {
@@ -157,7 +157,7 @@ bool hca_flow_wants(struct hca_fn *fn, const uint8_t *frame, size_t len)
 
 /* ---- the table of rules */
 
-/* Is rule @a asked before rule @b? */
+/* Is rule @a evaluated before rule @b? */
 static bool before(const struct hca_flows *f, uint16_t a, uint16_t b)
 {
 	return f->rule[a].priority != f->rule[b].priority ?
@@ -178,7 +178,10 @@ void hca_flow_add(struct hca_fn *fn, uint16_t index,
 	f->rule[index].used = true;
 }
 
-/* Forget rule @index, or NO_RULE, and those of @qpn, or NO_QP. */
+/*
+ * Forget rule @index (unless it is NO_RULE) and the rules of @qpn (unless it is
+ * NO_QP).
+ */
 static void forget(struct hca_flows *f, uint32_t index, uint32_t qpn)
 {
 	uint32_t left = 0;

@@ -45,7 +45,7 @@ void hca_flows_reset(struct hca_fn *fn);
 void hca_flow_see(const uint8_t *frame, size_t len, struct hca_flow_seen *s);
 bool hca_flow_matches(const struct hca_flow_rule *r,
 		      const struct hca_flow_seen *s);
-/* The rule that is asked in place @i. */
+/* The rule that is evaluated in place @i. */
 const struct hca_flow_rule *hca_flow_at(const struct hca_flows *f, uint32_t i);
 /* Use @rule as rule @index, which is not in use.  @rule->used is ignored. */
 void hca_flow_add(struct hca_fn *fn, uint16_t index,

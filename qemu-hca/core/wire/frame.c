@@ -10,7 +10,7 @@
 #define DEFAULT_TTL	64
 #define MTU_OVERHEAD	96	/* IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC */
 
-/* As Linux derives it, so that peers and networks see the same entropy. */
+/* Derive the port as Linux does, so that networks see the same entropy. */
 static uint16_t udp_sport(const struct qhca_av *av, uint32_t qpn,
 			  uint32_t dest_qpn)
 {

@@ -25,9 +25,9 @@ struct hca_frame {
 bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 		    uint32_t qpn, uint32_t dest_qpn, struct hca_path *path);
 /*
- * Begin a packet of QP @qpn: all headers written, @f->payload is for the caller
- * to fill with @pkt->payload_len bytes.  false: no room on the link now.  What
- * is begun and not ended is forgotten.
+ * Begin a packet of QP @qpn and write all its headers.  The caller fills
+ * @f->payload with @pkt->payload_len bytes.  false: the link has no room now.  A
+ * packet that is begun and not ended is forgotten.
  */
 bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
 		     const struct hca_pkt *pkt, uint32_t qpn,

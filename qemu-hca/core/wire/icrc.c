@@ -17,8 +17,8 @@
 #define LRH_LEN		8	/* a dummy local route header of all ones */
 
 /*
- * Octets that routers may change count as all ones (A17.3.3).  A copy of the
- * headers is masked; the payload is taken where it lies.
+ * Octets that routers may change count as all ones (A17.3.3).  The code masks a
+ * copy of the headers, and reads the payload where it lies.
  */
 uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 {

@@ -89,8 +89,8 @@ void qhca_inject_get(const struct qhca_hca *dev, struct qhca_inject_config *cfg)
 }
 
 /*
- * One random number for each rule with a probability, so that what happens to a frame
- * does not depend on what happened to it by another rule.
+ * Draw one random number for each rule with a probability, so that the effect
+ * of one rule on a frame does not depend on the effects of others.
  */
 uint32_t hca_inject_decide(struct hca_inject *inj)
 {

@@ -43,7 +43,9 @@ static inline bool hca_inject_active(const struct hca_inject *inj, bool rx)
 	return inj->any && (rx ? inj->cfg.on_rx : inj->cfg.on_tx);
 }
 
-/* Bit k: QHCA_INJECT_* k shall happen to this frame.  Advances the sequence. */
+/*
+ * The faults of this frame, bit k for QHCA_INJECT_* k.  Advances the sequence.
+ */
 uint32_t hca_inject_decide(struct hca_inject *inj);
 /* Flip one bit of frame[from, len). */
 void hca_inject_flip(struct hca_inject *inj, uint8_t *frame, size_t from,
@@ -51,7 +53,7 @@ void hca_inject_flip(struct hca_inject *inj, uint8_t *frame, size_t from,
 /* Keep a copy; false: the store is full. */
 bool hca_inject_hold(struct hca_inject *inj, const uint8_t *frame, size_t len,
 		     bool rx, bool swap, uint64_t due);
-/* A frame of direction @rx has passed: reordered ones may follow it now. */
+/* A frame of direction @rx has passed, so a reordered one may follow it now. */
 void hca_inject_passed(struct hca_inject *inj, bool rx, uint64_t now);
 /* Oldest frame that is due, or NULL; release it with hca_inject_drop(). */
 struct hca_inject_frame *hca_inject_due(struct hca_inject *inj, uint64_t now);
@@ -60,8 +62,8 @@ const uint8_t *hca_inject_data(const struct hca_inject *inj,
 void hca_inject_drop(struct hca_inject *inj, struct hca_inject_frame *f);
 
 /*
- * What the injector does to a frame of @len bytes at @frame, writable:
- * returns how often it goes on now.  @payload is where corruption may begin.
+ * Apply the injector to a frame of @len bytes at @frame, which it may corrupt
+ * from @payload on.  Returns how many copies of the frame go on now.
  */
 unsigned int hca_inject_apply(struct hca_fn *fn, uint8_t *frame, size_t len,
 			      size_t payload, bool rx);

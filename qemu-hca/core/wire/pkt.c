@@ -32,7 +32,7 @@
 #define IMM	HCA_H_IMM
 #define IETH	HCA_H_IETH
 
-/* IBTA table 38, as reliable connections use it. */
+/* The operations of reliable connections (IBTA table 38). */
 static const uint32_t op_table[HCA_NUM_OPS] = {
 	[HCA_OP_SEND_FIRST]	= SEND | FIRST,
 	[HCA_OP_SEND_MIDDLE]	= SEND,
@@ -63,7 +63,7 @@ static const uint32_t op_table[HCA_NUM_OPS] = {
 
 #define RC_BIT(op)	(1u << (op))
 
-/* Operations of unreliable connections: one way, no invalidate. */
+/* Unreliable connections have no responses and no invalidation. */
 #define UC_OPS	(RC_BIT(HCA_OP_SEND_FIRST) | RC_BIT(HCA_OP_SEND_MIDDLE) | \
 		 RC_BIT(HCA_OP_SEND_LAST) | RC_BIT(HCA_OP_SEND_LAST_IMM) | \
 		 RC_BIT(HCA_OP_SEND_ONLY) | RC_BIT(HCA_OP_SEND_ONLY_IMM) | \
@@ -118,7 +118,10 @@ size_t hca_pkt_header_len(uint8_t opcode)
 	return headers_len(hca_pkt_what(opcode));
 }
 
-/* In order of the wire; the caller has checked the length. */
+/*
+ * Read the headers in the order of the wire.  The caller has checked the
+ * length.
+ */
 static const uint8_t *parse_extended(const uint8_t *p, struct hca_pkt *pkt)
 {
 	uint32_t what = pkt->what;

@@ -39,7 +39,10 @@ void hca_wire_reset(struct hca *hca)
 	hca->wire.tx_frame = NULL;
 	hca->wire.loop_ci = hca->wire.loop_pi;
 	hca->wire.tx_no_loop = false;
-	/* a host without room says so again; one that has lost what it held may not */
+	/*
+	 * A host without room reports this again, and one that has dropped its
+	 * frames may not.
+	 */
 	hca->wire.tx_blocked = false;
 }
 static bool loop_full(const struct hca_wire *w)
@@ -53,7 +56,7 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
 
 	if (loop_full(w))
-		return;			/* lost as on a wire */
+		return;			/* the frame is lost, as on a wire */
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
 	w->loop_len[slot] = (uint32_t)len;
 	w->loop_pi++;
@@ -78,7 +81,7 @@ uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len)
 	return w->tx_frame;
 }
 
-/* Where the frame at @frame goes: to us, to the link, or both. */
+/* Does the frame at @frame go to this device, to the link, or to both? */
 static bool loops_only(struct hca_fn *fn, const uint8_t *frame)
 {
 	return !(frame[0] & 1) && hca_mac_is_ours(fn, frame);
@@ -103,7 +106,7 @@ static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
-/* Where the BTH begins in a frame of our own making. */
+/* The offset of the BTH in a frame that this device has built. */
 static size_t own_bth_offset(const uint8_t *frame)
 {
 	size_t off = HCA_ETH_HLEN;

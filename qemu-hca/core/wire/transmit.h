@@ -30,19 +30,21 @@ void hca_wire_destroy(struct hca *hca);
 void hca_wire_reset(struct hca *hca);
 
 /*
- * Room for a frame of at most @max_len bytes, from the Ethernet header to the
- * ICRC; NULL: none now, keep the QP scheduled.  Dropped by the next begin
- * unless ended.  Neither blocks nor allocates.
+ * Reserve room for a frame of at most @max_len bytes, from the Ethernet header
+ * to the ICRC.  NULL: there is no room now, and the QP must stay scheduled.
+ * The next begin drops a frame that was not ended.  This neither blocks nor
+ * allocates.
  */
 uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len);
 /*
- * The frame begun is complete, @len bytes.  Counts it, lets the injector have
- * it, loops it back when it is for us, or sends it.
+ * The frame begun is complete and has @len bytes.  Counts it, gives it to the
+ * injector, and loops it back if it is for this device, or sends it.
  */
 void hca_tx_end(struct hca_fn *fn, size_t len);
 /*
- * The same for a frame of a raw packet QP: it is looped back when it is for us,
- * looped back and sent when a flow rule wants it.  The injector does not see it.
+ * Send a frame of a raw packet QP: the device loops it back if it is for this
+ * device, and loops it back and sends it if a flow rule matches it.  The
+ * injector does not change it.
  */
 void hca_tx_raw(struct hca_fn *fn, size_t len);
 /* Send a frame that the injector held; false: no room now. */
