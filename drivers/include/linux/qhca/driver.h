@@ -29,9 +29,8 @@ enum qhca_dev_state {
 };
 
 /*
- * struct qhca_caps in host byte order, clamped to what this driver supports,
- * and the geometry of INIT_HCA.  The fields are those of the hardware's
- * structure.
+ * struct qhca_caps in host byte order, clamped to what this driver supports.
+ * The fields are those of the hardware's structure.
  */
 struct qhca_caps_host {
 	u64 features;
@@ -46,7 +45,7 @@ struct qhca_caps_host {
 	u32 max_mcast_members, max_flows;
 	u32 num_db_pages, num_counters, num_vectors;
 	u32 max_pool_blocks, max_pool_keys, max_eth_mtu, first_user_qpn;
-	struct qhca_cache_geometry cache[QHCA_NUM_CACHES];
+	u32 max_msg_size_log, reserved_lkey;
 };
 
 /* Queues with a threshold, past which the device reads their index again. */

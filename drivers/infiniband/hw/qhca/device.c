@@ -157,7 +157,7 @@ int qhca_query_port(struct ib_device *ibdev, u32 port,
 	attr->ip_gids = true;
 	attr->pkey_tbl_len = 1;
 	attr->port_cap_flags = IB_PORT_CM_SUP;
-	attr->max_msg_sz = BIT(31);
+	attr->max_msg_sz = BIT(dev->qdev->caps.max_msg_size_log);
 	attr->max_vl_num = 1;
 
 	/* enum qhca_mtu has the numbers of enum ib_mtu. */

@@ -154,6 +154,8 @@ static int qhca_async_event(struct notifier_block *nb, unsigned long type,
 	const struct qhca_eqe *eqe = data;
 	u32 number = le32_to_cpu(eqe->number);
 
+	ibdev_dbg(&dev->ibdev, "event %#x of %u, detail %#x\n", eqe->type,
+		  number, le32_to_cpu(eqe->detail));
 	switch (eqe->type) {
 	case QHCA_EVENT_CQ_ERROR:
 		qhca_cq_async(dev, number);

@@ -203,7 +203,7 @@ static int qhca_register(struct qhca_ib_dev *dev)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = dev->num_eqs;
-	ibdev->local_dma_lkey = QHCA_RESERVED_LKEY;
+	ibdev->local_dma_lkey = qdev->caps.reserved_lkey;
 	ibdev->dev.parent = &qdev->pdev->dev;
 	strscpy(ibdev->node_desc, "qhca", sizeof(ibdev->node_desc));
 	if (!is_valid_ether_addr(mac))

@@ -23,6 +23,7 @@
 #define QHCA_LOG_CQ_DEPTH	24
 #define QHCA_LOG_EQ_DEPTH	20
 #define QHCA_LOG_STRIDE		12
+#define QHCA_LOG_MSG_SIZE	31
 #define QHCA_LOG_ETH_RING	15
 
 static int qhca_reset(struct qhca_core *core)
@@ -119,6 +120,9 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->max_pool_keys = le16_to_cpu(in->max_pool_keys);
 	caps->max_eth_mtu = le16_to_cpu(in->max_eth_mtu);
 	caps->first_user_qpn = le32_to_cpu(in->first_user_qpn);
+	caps->max_msg_size_log = min_t(u32, le32_to_cpu(in->max_msg_size_log),
+				       QHCA_LOG_MSG_SIZE);
+	caps->reserved_lkey = le32_to_cpu(in->reserved_lkey);
 	qhca_copy_geometry(core, in);
 }
 
@@ -201,7 +205,6 @@ static int qhca_init_hca(struct qhca_core *core)
 		init.flags |= cpu_to_le32(QHCA_INIT_NO_UNSOL_ACK);
 	if (core->qdev.strict_lkey)
 		init.flags |= cpu_to_le32(QHCA_INIT_STRICT_LKEY);
-	memcpy(caps->cache, init.cache, sizeof(caps->cache));
 	err = qhca_core_exec(core, &cmd);
 	if (err)
 		dev_err(qhca_device(core), "cannot initialise: %d\n", err);
