@@ -138,6 +138,25 @@ def test_warm_key_reads_no_table(guest):
            at_node_reads=0, pt_evictions=0, at_evictions=0)
 
 
+def test_messages_of_several_packets(guest):
+    """One look-up by key for each packet, one by page for each page that it touches: of
+    8192 bytes from byte 512 two packets touch two pages each."""
+    set_geometry(guest, pt=(256, 4), at=(1024, 4))
+    for operation in ("write", "read"):
+        counts = touch(guest, f"regions 1 3 small messages {operation} 512 8192 cycle 1 1 show all")
+        expect(counts["all"], accesses=2048, pt_hits=8 * 2048, pt_misses=0,
+               at_hits=10 * 2048, at_misses=0)
+
+
+def test_atomics(guest):
+    """Keys in turn, with one line for keys: each operation misses, and once."""
+    set_geometry(guest, pt=(1, 1), at=(1024, 4))
+    for operation in ("fetch-add", "compare-swap"):
+        counts = touch(guest, f"regions 3 1 small messages {operation} 64 8 cycle 3 1 show all")
+        expect(counts["all"], accesses=2048, pt_hits=0, pt_misses=2048, pt_evictions=2048,
+               at_hits=2048, at_misses=0)
+
+
 def test_only_translation_evicted(guest):
     """One line for translations: the other page takes it, the entry stays."""
     set_geometry(guest, pt=(256, 4), at=(1, 1))

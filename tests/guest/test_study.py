@@ -4,7 +4,7 @@
 import pytest
 
 import study
-from study import Geometry, Trace
+from study import Geometry, Message, Trace, oracle
 from study.page import page
 
 
@@ -18,10 +18,24 @@ def test_cases():
         assert trace.sweep in {g.sweep for g in geometries}
         # The other cache holds all of it.
         assert trace.items <= study.ROOMY["at"][0] * study.ROOMY["at"][1]
+    messages = [t for t in traces if isinstance(t, Message)]
+    assert {m.operation for m in messages} == {"write", "read", "fetch-add", "compare-swap"}
+    # Labels tell the measurements of one run of qhca-touch apart.
+    assert len({m.label for m in messages}) == len(messages)
+
+
+def test_message_script():
+    """The region has the pages that the last message reaches into."""
+    message = Message("messages", "hot", 512, 2, "write", 512, 8192)
+    assert message.span == 3
+    assert message.script == ("regions", 512, 4, "small", "messages", "write", 512, 8192, "hot",
+                              512, 2)
+    assert Message("messages", "hot", 512, 2, "write", 0, 4096).span == 1
 
 
 @pytest.mark.parametrize("line", ["trace keys random 1", "trace keys random 1 two",
-                                  "tracer keys random 1 2"])
+                                  "tracer keys random 1 2",
+                                  "message messages write 0 8 random 1"])
 def test_bad_cases(tmp_path, line):
     path = tmp_path / "cases.txt"
     path.write_text(f"# this is wrong\n\n{line}\n")
@@ -45,6 +59,65 @@ def test_row():
     assert row["at_hit_rate"] is None   # nothing looked it up
     assert (row["pt_sets"], row["pt_blocks"], row["keys"], row["pages"]) == (4, 2, 5, 1)
     assert "label" not in row
+
+
+# -- the oracle -------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def predicted(tmp_path_factory):
+    return oracle.predictions(tmp_path_factory.mktemp("oracle"))
+
+
+def prediction(predicted, **wanted):
+    (found,) = [counts for asked, counts in predicted.items()
+                if wanted.items() <= dict(zip(oracle.ASKED, asked)).items()]
+    return found
+
+
+def test_oracle_has_all(predicted):
+    geometries, traces = study.read_cases()
+    assert len(predicted) == sum(g.sweep == t.sweep for g in geometries for t in traces)
+
+
+def test_oracle_by_hand(predicted):
+    """272 keys in turn, one line for keys: the first packet of a message misses, and the
+    three that follow hit; the pages all stay in the other cache."""
+    for operation in ("write", "read"):
+        assert prediction(predicted, sweep="messages", operation=operation, pattern="cycle",
+                          bytes=4096, pt_sets=1, pt_blocks=1) == {
+            "accesses": 2048, "pt_hits": 3 * 2048, "pt_misses": 2048, "pt_evictions": 2048,
+            "pt_conflicts": 0, "at_hits": 4 * 2048, "at_misses": 0, "at_evictions": 0,
+            "at_conflicts": 0}
+    # One line for pages: each of the three pages misses once.  The packets from 3584 and
+    # from 7680 touch two pages each, so there are ten look-ups for eight packets.
+    counts = prediction(predicted, sweep="messages", operation="read", bytes=8192, at_sets=1,
+                        at_blocks=1)
+    assert counts["pt_hits"] == 8 * 2048 and counts["pt_misses"] == 0
+    assert counts["at_hits"] + counts["at_misses"] == 10 * 2048
+    # A message that begins with the page at which the one before it has ended hits once more.
+    assert 3 * 2048 - 100 < counts["at_misses"] <= 3 * 2048
+
+
+def measured(predicted):
+    """Rows of a device that counts what the model says."""
+    rows = [dict(zip(oracle.ASKED, asked), **counts) for asked, counts in predicted.items()]
+    for row in rows:
+        if row["sweep"] != "messages":
+            del row["operation"], row["offset"], row["bytes"]
+    return rows + [{"sweep": "queues"}]
+
+
+def test_oracle_compares(predicted):
+    rows = measured(predicted)
+    assert oracle.differences(rows, predicted) == ([], len(predicted))
+    rows[3] = dict(rows[3], at_misses=rows[3]["at_misses"] + 1)
+    found, compared = oracle.differences(rows, predicted)
+    assert compared == len(predicted) and len(found) == 1 and "counts at_misses" in found[0]
+    found, compared = oracle.differences(rows[4:], predicted)
+    assert compared == len(predicted) - 4 and len(found) == 4
+    assert all(sentence.startswith("the study has no measurement") for sentence in found)
+    found, _ = oracle.differences([dict(rows[5], keys=7), *rows], predicted)
+    assert found[0].startswith("the model has no prediction")
 
 
 def test_translation_time():
@@ -80,6 +153,7 @@ def page_rows():
                 for k in keys]
 
     rows = measured("keys") + measured("pages")
+    rows += measured("messages", operation="read", offset=512, bytes=8192)
     for memory in ("small", "huge"):
         rows += measured("page-size", memory, mib=2)
     for memory in ("small", "pool"):
@@ -100,5 +174,6 @@ def test_page():
              for title, body in sections.items()}
     assert lines == {
         "Keys against the protection cache": 0, "Pages against the translation cache": 0,
+        "Messages of several packets, and atomic operations": 1 + 2 + 1 + 2,
         "Huge pages": 1 + 4, "Memory pool": 2 + 4 + 4, "What a miss costs": 1 + 2,
         "Many QPs": 1 + 1}

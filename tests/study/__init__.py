@@ -53,14 +53,46 @@ class Trace:
         return self.keys * self.pages
 
 
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Message(Trace):
+    """A trace whose accesses are messages, not WRITEs of 8 bytes (message.h)."""
+
+    operation: str
+    offset: int
+    bytes: int
+
+    @property
+    def span(self):
+        """Pages that a message touches, the one of the access included."""
+        return (self.offset + self.bytes - 1) // PAGE + 1
+
+    @property
+    def script(self):
+        """What qhca-touch is to do."""
+        return ("regions", self.keys, self.pages + self.span - 1, "small", "messages",
+                self.operation, self.offset, self.bytes, self.pattern, self.keys, self.pages)
+
+    @property
+    def label(self):
+        return "-".join(str(word) for word in self.script[5:])
+
+
 def read_cases(path=HERE / "cases.txt"):
-    """([Geometry], [Trace]) of the file that the unit test reads, too."""
+    """([Geometry], [Trace]) of the file that the unit test and the oracle read, too."""
     geometries, traces = [], []
     for line in path.read_text().splitlines():
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         kind, sweep, name, *numbers = words
+        if kind == "message":
+            offset, size, pattern, keys, pages = numbers
+            traces.append(Message(sweep, pattern, int(keys), int(pages), name, int(offset),
+                                  int(size)))
+            continue
         first, second = (int(n) for n in numbers)
         if kind == "geometry":
             geometries.append(Geometry(sweep, name, first, second))
@@ -122,7 +154,10 @@ def translation_ns(row):
 
 def geometry_sweep(bench, geometries, traces):
     """Hit rates: each trace under each geometry of its sweep."""
+    traces = [t for t in traces if not isinstance(t, Message)]
     for g in geometries:
+        if g.sweep not in {t.sweep for t in traces}:
+            continue
         geometry = dict(ROOMY, **{g.cache: (g.sets, g.blocks)})
         bench.set_geometry(**geometry)
         mine = [t for t in traces if t.sweep == g.sweep]
@@ -135,6 +170,24 @@ def geometry_sweep(bench, geometries, traces):
         for t in mine:
             yield row(g.sweep, geometry, t, "small", 0,
                       found[f"{t.pattern}-{t.keys}-{t.pages}"])
+
+
+def message_sweep(bench, geometries, traces):
+    """Messages of several packets and atomic operations: each under each geometry."""
+    messages = [t for t in traces if isinstance(t, Message)]
+    for g in geometries:
+        mine = [m for m in messages if m.sweep == g.sweep]
+        if not mine:
+            continue
+        geometry = dict(ROOMY, **{g.cache: (g.sets, g.blocks)})
+        bench.set_geometry(**geometry)
+        script = ["timing"]
+        for m in mine:
+            script += [*m.script, "show", m.label]
+        found = {counts["label"]: counts for counts in bench.touch(*script)}
+        for m in mine:
+            yield dict(row(g.sweep, geometry, m, "small", 0, found[m.label]),
+                       operation=m.operation, offset=m.offset, bytes=m.bytes)
 
 
 PAGE_GEOMETRY = (64, 4)
@@ -251,6 +304,8 @@ def measure(bench, say):
     rows = []
     for name, sweep in (("keys and pages against geometries",
                          geometry_sweep(bench, geometries, traces)),
+                        ("messages of several packets and atomic operations",
+                         message_sweep(bench, geometries, traces)),
                         ("4 KiB pages against 2 MiB pages", page_size_sweep(bench)),
                         ("pool memory against ordinary memory", pool_sweep(bench)),
                         ("translation of malloc()'s memory and the pool's",
@@ -272,7 +327,7 @@ def measure(bench, say):
 TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses", "qp_misses", "qp_hit_rate"}
 ASKED = ("sweep", "memory", "cost_ns", "pattern", "keys", "pages", "pt_sets", "pt_blocks",
          "at_sets", "at_blocks")
-SOMETIMES = ("mib", "queues", "qp_sets", "qp_blocks")
+SOMETIMES = ("mib", "queues", "qp_sets", "qp_blocks", "operation", "offset", "bytes")
 
 
 def differences(rows, others):

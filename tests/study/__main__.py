@@ -13,7 +13,7 @@ from lab.__main__ import how, say
 from lab.ending import ended
 from lab.pair import Node
 
-from . import PROPS, Bench, differences, measure, report
+from . import PROPS, Bench, differences, measure, oracle, report
 
 
 def boot(kernel):
@@ -32,6 +32,16 @@ def compare(rows, path):
         print(f"  {question}: {unequal}", file=sys.stderr)
     say(f"{same - len(found)} of {same} measurements have the counts of {path.name}")
     return bool(found) or not same
+
+
+def ask_oracle(rows, out):
+    """Says how these counts differ from those of the model; whether they do."""
+    found, compared = oracle.differences(rows, oracle.predictions(out))
+    for sentence in found:
+        print(f"  {sentence}", file=sys.stderr)
+    say(f"{compared} measurements compared with the model of the caches: "
+        + (f"{len(found)} differences" if found else "all counts are equal"))
+    return bool(found)
 
 
 def main():
@@ -60,8 +70,9 @@ def main():
              f"in {time.monotonic() - began:.0f} seconds")
     different = options.compare is not None and compare(rows, options.compare)
     report.write(rows, options.out, where)
+    wrong = ask_oracle(rows, options.out)
     say(f"{len(rows)} measurements; the page is {os.path.relpath(options.out)}/study.md")
-    return 1 if different else 0
+    return 1 if different or wrong else 0
 
 
 if __name__ == "__main__":

@@ -70,6 +70,42 @@ spreads over all sets.
 """
 
 
+MESSAGE_GEOMETRY = (64, 4)
+
+
+def messages(rows):
+    def looked(row, cache):
+        return row[f"{cache}_hits"] + row[f"{cache}_misses"]
+
+    def lines(cache):
+        sets, blocks = MESSAGE_GEOMETRY
+        mine = select(rows, sweep="messages", **{f"{cache}_sets": sets, f"{cache}_blocks": blocks})
+        return [[f"{r['operation']}, {r['bytes']} from {r['offset']}", r["keys"], r["pages"],
+                 r["pattern"], show(looked(r, "pt") / r["accesses"]),
+                 show(looked(r, "at") / r["accesses"]), show(percent([r], cache)[0]),
+                 show(r[f"{cache}_misses"] / r["accesses"])] for r in mine]
+
+    head = ["message, bytes", "keys", "pages", "order", "PT look-ups", "AT look-ups"]
+    return f"""## Messages of several packets, and atomic operations
+
+The device looks the protection cache up once for each packet of 1024 bytes, and the
+translation cache once for each page that the packet touches. The first packet of a message
+misses as often as a message of one packet does; those that follow find the key, and mostly
+the page. The hit rate therefore grows with the length of a message although the misses of a
+message stay the same: compare hit rates only of messages of one length. The local side of
+these messages is memory of the pool, for which the device looks neither cache up.
+
+Look-ups and misses are those of one message. With a protection cache of
+{geometry(MESSAGE_GEOMETRY)}, which the keys outgrow:
+
+{table([*head, "PT hits, %", "PT misses"], lines("pt"))}
+
+With a translation cache of {geometry(MESSAGE_GEOMETRY)}:
+
+{table([*head, "AT hits, %", "AT misses"], lines("at"))}
+"""
+
+
 def page_sizes(rows):
     size_rows = [[r["mib"], "4 KiB" if r["memory"] == "small" else "2 MiB", r["pages"],
                   show(percent([r], "at")[0]), r["at_node_reads"]]
@@ -141,6 +177,7 @@ def queues(rows):
                   for r in select(rows, sweep="queues", cost_ns=0)
                   for c in select(rows, sweep="queues", cost_ns=COST_NS[-1],
                                   queues=r["queues"], qp_sets=r["qp_sets"])]
+    titles = ["QPs", "descriptors", "hits, %", "free, kREAD/s", "charged, kREAD/s", "charged, ms"]
     card = ", ".join(f"{n} QPs {v}" for n, v in CONNECTX6_READS.items())
     return f"""## Many QPs
 
@@ -166,11 +203,11 @@ card has more caches than this device, and falls in more than one step.
 Where a miss costs nothing the curves stay level, but for the time that the emulation
 itself takes for a fetch.
 
-{table(["QPs", "descriptors", "hits, %", "free, kREAD/s", "charged, kREAD/s", "charged, ms"], queue_rows)}
+{table(titles, queue_rows)}
 """
 
 
-SECTIONS = [keys, pages, page_sizes, pool, cost, queues]
+SECTIONS = [keys, pages, messages, page_sizes, pool, cost, queues]
 
 
 def page(rows, where):

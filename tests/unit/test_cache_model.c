@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 #include "unit.h"
-#include "pattern.h"
+
+#include "cases.h"
 #include "plain.h"
 
 #define SEEDS	1000
@@ -183,106 +184,128 @@ static void test_random(void **state)
 /* ------------------------------------------------------------------------
  * The study
  */
-struct trace {
-	char sweep[16], pattern[16];
-	unsigned int keys, pages;
-};
-
-struct geometry {
-	char sweep[16], cache[8];
-	unsigned int sets, blocks;
-};
-
-struct study {
-	struct trace trace[64];
-	struct geometry geometry[32];
-	unsigned int num_traces, num_geometries;
-};
-
-static void study_line(struct study *s, const char *line)
+static struct cases *study_read(void)
 {
-	struct trace *t = &s->trace[s->num_traces];
-	struct geometry *g = &s->geometry[s->num_geometries];
-
-	if (line[0] == '#' || line[0] == '\n')
-		return;
-	assert_in_range(s->num_traces, 0, 63);
-	assert_in_range(s->num_geometries, 0, 31);
-	if (sscanf(line, "trace %15s %15s %u %u", t->sweep, t->pattern,
-		   &t->keys, &t->pages) == 4)
-		s->num_traces++;
-	else if (sscanf(line, "geometry %15s %7s %u %u", g->sweep, g->cache,
-			&g->sets, &g->blocks) == 4)
-		s->num_geometries++;
-	else
-		fail_msg("%s: what is this: %s", STUDY_CASES, line);
-}
-
-static struct study *study_read(void)
-{
-	struct study *s = calloc(1, sizeof(*s));
+	struct cases *c = calloc(1, sizeof(*c));
 	FILE *file = fopen(STUDY_CASES, "r");
-	char line[200];
+	char line[200] = "";
 
-	assert_non_null(s);
+	assert_non_null(c);
 	assert_non_null(file);
-	while (fgets(line, sizeof(line), file))
-		study_line(s, line);
+	if (!cases_read(c, file, line))
+		fail_msg("%s: the line has no meaning: %s", STUDY_CASES, line);
 	fclose(file);
-	return s;
+	return c;
 }
 
-/* What the device looks up: a key's entry, then its page. */
-static struct hca_tag study_tag(const struct geometry *g,
-				const struct pattern_access *a)
+/* What the device looks up for a message: for each packet a key's entry, or pages. */
+static uint64_t study_message(struct both *b, const struct trace *t, bool pages,
+			      struct pattern_access a, uint32_t first_key)
 {
-	const uint32_t first_key = 1234;
+	struct hca_tag tag = { .index = first_key + a.key };
+	uint64_t *payload, n = 0;
 
-	return (struct hca_tag){
-		.index = first_key + a->key,
-		.page = strcmp(g->cache, "at") ? 0 : a->page,
-	};
+	assert_in_range(a.key, 0, t->keys - 1);
+	assert_in_range(a.page, 0, t->pages - 1);
+	for (uint32_t i = 0; i < message_packets(&t->message); i++) {
+		struct message_part part = message_part(&t->message, i);
+
+		if (!pages)
+			part.first = part.last = 0;
+		for (uint32_t page = part.first; page <= part.last; page++, n++) {
+			tag.page = pages ? a.page + page : 0;
+			access_both(b, &tag, &payload);
+		}
+	}
+	return n;
 }
 
-static void study_trace(const struct trace *t, const struct geometry *g)
+/* Returns the number of look-ups. */
+static uint64_t study_trace(struct both *b, const struct trace *t,
+			    const struct geometry *g, uint32_t first_key)
+{
+	struct pattern p = pattern_begin(t->kind, t->keys, t->pages);
+	bool pages = !strcmp(g->cache, "at");
+	uint64_t i, n = 0;
+
+	for (i = 0; i < pattern_items(&p) + pattern_counted(&p); i++)
+		n += study_message(b, t, pages, pattern_next(&p), first_key);
+	return n;
+}
+
+/* Counts of the trace by itself, in a cache that is new. */
+static struct both *study_alone(const struct trace *t, const struct geometry *g)
 {
 	struct both *b = both_new((uint16_t)g->sets, (uint16_t)g->blocks, 1);
-	struct pattern_access access;
-	enum pattern_kind kind;
-	struct pattern p;
-	uint64_t *payload, i;
+	uint64_t n = study_trace(b, t, g, 1234);
 
-	assert_true(pattern_kind_of(t->pattern, &kind));
-	p = pattern_begin(kind, t->keys, t->pages);
-	for (i = 0; i < pattern_items(&p) + pattern_counted(&p); i++) {
-		struct hca_tag tag;
-
-		access = pattern_next(&p);
-		assert_in_range(access.key, 0, t->keys - 1);
-		assert_in_range(access.page, 0, t->pages - 1);
-		tag = study_tag(g, &access);
-		access_both(b, &tag, &payload);
-	}
 	compare(b);
-	assert_int_equal(b->hits + b->misses, i);
-	both_free(b);
+	assert_int_equal(b->hits + b->misses, n);
+	return b;
 }
 
 static void test_study(void **state)
 {
-	struct study *s = study_read();
+	struct cases *c = study_read();
 	unsigned int t, g, done = 0;
 
 	(void)state;
-	for (t = 0; t < s->num_traces; t++)
-		for (g = 0; g < s->num_geometries; g++)
-			if (!strcmp(s->trace[t].sweep, s->geometry[g].sweep)) {
-				study_trace(&s->trace[t], &s->geometry[g]);
+	for (t = 0; t < c->num_traces; t++)
+		for (g = 0; g < c->num_geometries; g++)
+			if (!strcmp(c->trace[t].sweep, c->geometry[g].sweep)) {
+				both_free(study_alone(&c->trace[t],
+						      &c->geometry[g]));
 				done++;
 			}
-	assert_in_range(s->num_geometries, 12, 32);
-	assert_in_range(done, s->num_traces, 64 * 32);
-	free(s);
+	assert_in_range(c->num_geometries, 12, CASES_MAX);
+	assert_in_range(done, c->num_traces, CASES_MAX * CASES_MAX);
+	free(c);
+}
+
+/*
+ * In the guest a trace follows another: the old keys are invalidated, and the new
+ * ones need not have the same indices.  The counts are those of a new cache.
+ */
+static void test_study_in_sequence(void **state)
+{
+	struct cases *c = study_read();
+	unsigned int t, g, k;
+
+	(void)state;
+	for (g = 0; g < c->num_geometries; g++) {
+		const struct geometry *geo = &c->geometry[g];
+		struct both *b = both_new((uint16_t)geo->sets,
+					  (uint16_t)geo->blocks, 1);
+		uint32_t first_key = 77;
+
+		for (t = 0; t < c->num_traces; t++) {
+			const struct trace *trace = &c->trace[t];
+			struct both *alone, before = *b;
+
+			if (strcmp(trace->sweep, geo->sweep))
+				continue;
+			study_trace(b, trace, geo, first_key);
+			alone = study_alone(trace, geo);
+			assert_int_equal(b->hits - before.hits, alone->hits);
+			assert_int_equal(b->misses - before.misses,
+					 alone->misses);
+			assert_int_equal(b->evictions - before.evictions,
+					 alone->evictions);
+			assert_int_equal(b->conflicts - before.conflicts,
+					 alone->conflicts);
+			both_free(alone);
+			for (k = 0; k < trace->keys; k++) {
+				plain_invalidate(b->plain, 0, first_key + k, 0,
+						 UINT64_MAX);
+				hca_cache_invalidate_index(&b->c, 0,
+							   first_key + k);
+			}
+			assert_int_equal(b->c.valid, 0);
+			first_key += trace->keys + 3;
+		}
+		both_free(b);
+	}
+	free(c);
 }
 
 /* The model itself, where one can count by hand. */
@@ -325,5 +348,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_by_hand),
 	cmocka_unit_test(test_random),
 	cmocka_unit_test(test_study),
+	cmocka_unit_test(test_study_in_sequence),
 };
 TEST_MAIN(tests)

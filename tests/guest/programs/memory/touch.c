@@ -19,6 +19,9 @@
  *   repeat TIMES KEY,KEY,...    these keys' first pages, so many times
  *   pattern KIND KEYS PAGES     everything once; then, counted, the accesses
  *                               of pattern.h
+ *   messages OPERATION OFFSET BYTES PATTERN KEYS PAGES
+ *                               the same with messages of message.h, one at a time,
+ *                               instead of the WRITEs of 8 bytes
  *   churn N                     register N regions and let go of them
  *   queues N                    make N more pairs of RC QPs, connected likewise
  *   queue-pattern KIND N        READs of 8 bytes, one at a time, over the first
@@ -188,6 +191,7 @@ static void tear_down(struct touch *t)
 {
 	counters_close(&t->counters);
 	drop_regions(t);
+	drop_room(t);
 	drop_queues(t);
 	end_pair(t->qp);
 	if (ibv_destroy_cq(t->cq) ||
@@ -212,7 +216,9 @@ static int command(struct touch *t, char **word, int left)
 		{ "regions", 4 }, { "write", 3 }, { "repeat", 3 }, { "pattern", 4 },
 		{ "churn", 2 }, { "timing", 1 }, { "mark", 1 }, { "show", 2 },
 		{ "hold", 1 }, { "queues", 2 }, { "queue-pattern", 3 },
+		{ "messages", 7 },
 	};
+	struct message message;
 	unsigned int i = 0;
 
 	while (strcmp(word[0], known[i].name))
@@ -254,6 +260,12 @@ static int command(struct touch *t, char **word, int left)
 		break;
 	case 10:
 		do_queue_pattern(t, word[1], number(word[2]));
+		break;
+	case 11:
+		if (!message_of(word[1], number(word[2]), number(word[3]), &message))
+			die("there is no message %s of %s bytes from %s", word[1], word[3],
+			    word[2]);
+		do_messages(t, &message, word[4], number(word[5]), number(word[6]));
 		break;
 	}
 	return known[i].words;

@@ -7,6 +7,7 @@
 
 #include "lib/counters.h"
 #include "lib/peer.h"
+#include "message.h"
 #include "pattern.h"
 #include "touch_pool.h"
 
@@ -14,7 +15,8 @@
 #define HUGE_PAGE	(2ul << 20)
 #define BATCH		64
 #define WORDS		512		/* of a page that are written */
-#define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define NUM_COUNTERS	20
 
 struct region {
@@ -51,6 +53,9 @@ struct touch {
 	uint64_t *words;		/* one for each queue; then one read */
 	struct ibv_mr *words_mr;
 
+	struct qhcadv_pool_mem *room;	/* the local side of messages; NULL: not yet */
+	struct ibv_mr *room_mr;
+
 	struct counters counters;
 	uint64_t mark[NUM_COUNTERS];
 	uint64_t mark_time, mark_accesses;
@@ -76,5 +81,14 @@ void end_pair(struct ibv_qp *qp[2]);
 void do_queues(struct touch *t, unsigned int num);
 void do_queue_pattern(struct touch *t, const char *name, unsigned int queues);
 void drop_queues(struct touch *t);
+
+/* touch_message.c */
+/*
+ * Everything once; then, counted, the messages of an order of pattern.h, one at a
+ * time.  Each is checked.
+ */
+void do_messages(struct touch *t, const struct message *m, const char *order,
+		 unsigned int keys, unsigned int pages);
+void drop_room(struct touch *t);
 
 #endif /* TOUCH_H */

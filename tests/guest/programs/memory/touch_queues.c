@@ -14,7 +14,7 @@ void make_pair(struct touch *t, struct ibv_qp *qp[2], unsigned int depth)
 		.timeout = 0,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 		.rd_atomic = 1, .dest_rd_atomic = 1,
-		.access = ACCESS | IBV_ACCESS_REMOTE_READ,
+		.access = ACCESS & ~IBV_ACCESS_LOCAL_WRITE,
 	};
 
 	for (int i = 0; i < 2; i++) {
@@ -55,7 +55,7 @@ void do_queues(struct touch *t, unsigned int num)
 	if (!t->queue || !t->words)
 		die("out of memory");
 	t->words_mr = ibv_reg_mr(t->pd, t->words, (num + 1) * sizeof(*t->words),
-				 ACCESS | IBV_ACCESS_REMOTE_READ);
+				 ACCESS);
 	if (!t->words_mr)
 		die("ibv_reg_mr: %s", strerror(errno));
 	for (t->num_queues = 0; t->num_queues < num; t->num_queues++) {
