@@ -106,7 +106,7 @@ static struct use stray(void)
 	return (struct use){ .expect = NEVER };
 }
 
-/* A key that is never right, or no longer. */
+/* A key that was never valid, or is no longer valid. */
 static void choose_stray(struct node *h, struct conn *c, struct choice *to)
 {
 	struct obj *o = &h->obj[world_pick(h->w, NUM_OBJS)];
@@ -122,7 +122,7 @@ static void choose_stray(struct node *h, struct conn *c, struct choice *to)
 	(void)c;
 }
 
-/* At most @len bytes of a key of @h; a usable one mostly. */
+/* Chooses a key of @h, in most cases a usable one, and at most @len bytes of it. */
 static void choose(struct node *h, struct conn *c, uint32_t len, uint32_t right,
 		   bool local, struct choice *to)
 {
@@ -151,7 +151,7 @@ static void choose(struct node *h, struct conn *c, uint32_t len, uint32_t right,
 		      o->next_key : o->key;
 }
 
-/* Both as long as the shorter; that may make a wrong range right. */
+/* Cuts both ranges to the shorter length, which may make an invalid range valid. */
 static void level(struct choice *a, struct choice *b)
 {
 	struct choice *longer = a->sge.len > b->sge.len ? a : b;
@@ -420,7 +420,7 @@ static bool settle(struct churn *c)
 	return poll_both(c) && all_back(c);
 }
 
-/* Broken connections begin again. */
+/* The driver connects broken connections again. */
 static bool mend(struct churn *c)
 {
 	bool any = false;
@@ -519,7 +519,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	return ok;
 }
 
-/* A test that does nothing would pass too. */
+/* A run that did nothing would pass, too: the counts must show work of each kind. */
 static bool sum_up(void)
 {
 	struct churn_counts n = churn_counts;

@@ -109,26 +109,26 @@ bool churn_fail(struct node *h, const char *fmt, ...)
 /* ---- keys, in churn_keys.c */
 
 void keys_setup(struct node *h);
-/* Secrets untouched, and nowhere else. */
+/* Checks that no access has changed a secret, and that no secret is anywhere else. */
 bool keys_check(struct node *h);
-/* Someone may do now what he could not, or the reverse. */
+/* The rights of a key have changed. */
 void obj_changed(struct node *h, struct obj *o);
-/* What came of the work request that made or ended @o. */
+/* Records the outcome of the work request that created or ended @o. */
 void obj_settled(struct node *h, struct obj *o, bool done);
-/* Words that are no secrets. */
+/* Fills memory with words that are not secrets. */
 uint64_t live_word(struct node *h);
-/* Find what to do to a random key of @h, and do or post it. */
+/* Chooses a change of a random key of @h, and makes it or posts its request. */
 void keys_churn(struct node *h, struct node *peer, struct conn *conns);
 
 /* ---- traffic, in churn.c */
 
-/* A request in the books of @h. */
+/* Records a new request of @h. */
 struct req *req_new(struct node *h, struct conn *c, bool recv, uint8_t opcode,
 		    uint64_t *wr_id);
-/* There is room for a request and its receive. */
+/* Is there room for a request and its receive? */
 bool conn_room(struct conn *c, unsigned int host);
 void req_post(struct node *h, struct req *r, struct md_wr *wr);
-/* A receive into @o, or into nothing, for the peer's next SEND. */
+/* Posts a receive into @o, or into no memory, for the peer's next SEND. */
 struct req *recv_post(struct node *h, struct conn *c, struct obj *o);
 struct use use_of(struct node *h, struct conn *c, struct obj *o, uint64_t off,
 		  uint64_t len, uint32_t right, bool local);

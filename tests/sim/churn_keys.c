@@ -65,7 +65,7 @@ static int slab_take(struct node *h, struct obj *o)
 	return n;
 }
 
-/* No key reaches it any more. */
+/* After this no key leads to the slab. */
 static void slab_free(struct node *h, int n)
 {
 	if (n < 0)
@@ -124,7 +124,7 @@ static uint32_t next_octet(const struct obj *o)
 	return (o->key & ~0xffu) | ((o->key + 1) & 0xff);
 }
 
-/* The node of @o leads to the pages of slab @n. */
+/* Makes the node of @o point to the pages of slab @n. */
 static void fill_node(struct node *h, const struct obj *o, int n)
 {
 	for (int i = 0; i < 2; i++)
@@ -149,7 +149,7 @@ static void place(struct node *h, struct obj *o)
 	}
 }
 
-/* A region's entry; ctrl last, as a driver does. */
+/* Writes the entry of a region; as a driver does, it writes ctrl last. */
 static void write_region(struct node *h, struct obj *o)
 {
 	struct qhca_pte pte = { 0 };
@@ -167,7 +167,7 @@ static void write_region(struct node *h, struct obj *o)
 	md_pte_write(h->md, o->index, &pte);
 }
 
-/* An entry for work requests to make something of. */
+/* Writes an entry that work requests may turn into a valid key. */
 static void write_blank(struct node *h, struct obj *o)
 {
 	struct qhca_pte pte = { 0 };
@@ -197,7 +197,7 @@ static void is_dead(struct node *h, struct obj *o)
 
 /* ---- by work requests */
 
-/* The request that changes @o is under way. */
+/* Records that a request that changes @o is under way. */
 static struct req *post_change(struct node *h, struct obj *o, struct conn *c,
 			       enum obj_state state, uint8_t opcode,
 			       struct md_wr *wr)
@@ -214,7 +214,7 @@ static struct req *post_change(struct node *h, struct obj *o, struct conn *c,
 	return r;
 }
 
-/* Windows and fast registrations; a bound type 1 window moves. */
+/* Posts binds and fast registrations; a bound window of type 1 moves. */
 static void post_birth(struct node *h, struct obj *o, struct conn *c)
 {
 	struct qhca_wqe_bind bind = { 0 };
@@ -280,7 +280,7 @@ static void post_local_inv(struct node *h, struct obj *o, struct conn *c)
 	post_change(h, o, c, DEAD_SOON, QHCA_WQE_LOCAL_INV, &wr);
 }
 
-/* The peer ends the key; we know when its message has come. */
+/* The peer invalidates the key; this host knows it when the message has arrived. */
 static void post_send_inv(struct node *h, struct node *peer, struct obj *o,
 			  struct conn *c)
 {
@@ -324,7 +324,7 @@ static void clear_ctrl(struct node *h, struct obj *o)
 	o->blank = false;
 }
 
-/* Deregistration of whatever it is. */
+/* Deregisters a key of any kind. */
 static void dereg(struct node *h, struct obj *o)
 {
 	clear_ctrl(h, o);
@@ -343,7 +343,9 @@ static void dereg_all(struct node *h)
 			is_dead(h, &h->obj[i]);
 }
 
-/* The table loses the chunk that the keys are in, and gets it back empty. */
+/*
+ * The driver unmaps the chunk of the table that holds the keys, and maps an empty one.
+ */
 static void table_goes(struct node *h)
 {
 	uint64_t chunk, at = h->md->pt + 64ull * CHUNK_ENTRIES * TABLE_CHUNK;
@@ -362,7 +364,7 @@ static void table_goes(struct node *h)
 		&chunk, sizeof(chunk));
 }
 
-/* Other memory, rights or PD under the same key. */
+/* Gives the same key other memory, rights or another PD. */
 static void rereg(struct node *h, struct obj *o)
 {
 	uint64_t start = o->start, len = o->len;
@@ -390,7 +392,7 @@ static void rereg(struct node *h, struct obj *o)
 	churn_counts.rereg++;
 }
 
-/* The region's pages go elsewhere, as they do when memory is migrated. */
+/* Moves the pages of the region, as the kernel does when it migrates memory. */
 static void move_pages(struct node *h, struct obj *o)
 {
 	struct qhca_range range = { 0 };
@@ -408,7 +410,7 @@ static void move_pages(struct node *h, struct obj *o)
 	slab_free(h, old);
 }
 
-/* A request that was flushed may have taken effect: make an end of it. */
+/* A flushed request may have taken effect, so the driver ends its key. */
 static void flushed(struct node *h, struct obj *o)
 {
 	dereg(h, o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A region on demand of which nothing is there, for scenarios that play the
- * driver: they see the fault, and decide when it is over and how.
+ * A region on demand without present pages, for scenarios that act as the driver:
+ * they receive the fault, and decide when and how it is resolved.
  */
 #ifndef QHCA_COLD_H
 #define QHCA_COLD_H
@@ -36,20 +36,22 @@ struct cold {				/* a region of an end, nothing of it there */
 void sniff_start(struct pair *p, struct sniff *s);
 
 struct cold cold_make(struct end *e);
-/* All pages are there. */
+/* Makes all pages present. */
 void cold_map(const struct cold *c);
-/* All pages are there and the fault is over. */
+/* Makes all pages present and resumes the fault. */
 void cold_resume(struct end *e, const struct cold *c, uint32_t token);
 
 /* A request of @e whose local bytes are at @addr of @key, remote ones at @raddr. */
 void post_at(struct pair *p, struct end *e, uint8_t opcode, uint64_t addr,
 	     uint32_t key, uint32_t len, uint64_t raddr, uint32_t rkey);
-/* From a's plain region to b's cold one. */
+/* A request of a from its plain region to b's cold one. */
 void post_to_cold(struct pair *p, const struct cold *c, uint8_t opcode,
 		  uint32_t len, uint32_t off);
-/* A receive, of the SRQ if there is one, into the beginning of @c. */
+/* Posts a receive, to the SRQ if there is one, into the beginning of @c. */
 void recv_cold(struct end *e, const struct cold *c, uint32_t len);
-/* The first @len bytes of an end's plain region, and of those of @c at @off. */
+/*
+ * Access to the first @len bytes of an end's plain region, and to those of @c at @off.
+ */
 void fill_bytes(struct end *e, uint32_t len, uint8_t first);
 void check_cold(int line, struct end *e, const struct cold *c, uint32_t off,
 		uint32_t len, uint8_t first);
@@ -61,7 +63,7 @@ struct want {				/* of a fault */
 	uint64_t addr, length;
 };
 
-/* The next fault of @e is this one; returns its token. */
+/* Checks that the next fault of @e is this one, and returns its token. */
 uint32_t take_fault(int line, struct end *e, const struct cold *c,
 		    enum qhca_fault_cause cause, struct want want);
 #define TAKE_FAULT(e, c, cause, ...) \

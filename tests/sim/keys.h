@@ -13,7 +13,7 @@
 #define TARGET_LEN	8192u
 #define PAGES		2u
 
-/* An entry of the protection table; returns its key. */
+/* Writes an entry of the protection table; returns its key. */
 uint32_t add_pte(struct end *e, uint32_t type, uint32_t octet,
 		 uint32_t ctrl, struct qhca_pte *pte);
 
@@ -21,7 +21,7 @@ uint32_t new_window(struct end *e, uint32_t type);
 
 uint32_t new_fast_reg(struct end *e, uint32_t ctrl);
 
-/* The region of @e may have windows. */
+/* Lets the region of @e have windows. */
 void allow_bind(struct end *e);
 
 void post_bind(struct end *e, uint32_t mw, uint32_t new_key,
@@ -29,7 +29,7 @@ void post_bind(struct end *e, uint32_t mw, uint32_t new_key,
 
 void post_inv(struct end *e, uint8_t opcode, uint32_t key);
 
-/* Pages from @off on under a fast-registered key, at the target's address. */
+/* Registers pages from @off on under a fast-registered key, at the target's address. */
 void post_reg_at(struct end *e, uint32_t key, uint32_t access,
 		 uint32_t off);
 
@@ -47,7 +47,7 @@ bool target_is(struct end *e, uint8_t value);
 
 void fill_source(struct end *e, uint8_t value);
 
-/* @rkey does not work, and nothing of the target changes. */
+/* Checks that an access by @rkey is refused and changes nothing of the target. */
 void check_dead(int line, struct pair *p, struct end *from,
 		uint32_t rkey, uint8_t opcode);
 

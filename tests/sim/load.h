@@ -8,8 +8,8 @@
  *   load_check.c   completions and memory, against the model
  *   load_pages.c   pages that come and go
  *
- * Functions that return bool are false when something is not as the model says;
- * load.error then tells what.
+ * A function that returns bool returns false when the device and the model differ;
+ * load.error then describes the difference.
  */
 #ifndef QHCA_LOAD_H
 #define QHCA_LOAD_H
@@ -74,7 +74,7 @@ struct side {
 	struct qhca_wqe_ud ud;
 };
 
-struct fault {				/* told of, not yet served */
+struct fault {				/* reported, not yet served */
 	uint64_t due;
 	uint32_t qpn;
 	struct qhca_fault_info info;
@@ -100,7 +100,7 @@ struct load {
 #define FAIL(l, ...) \
 	(snprintf((l)->error, sizeof((l)->error), __VA_ARGS__), false)
 
-/* What of @s's requests and receives the model needs to know. */
+/* What the model needs to know of the requests and receives of @s. */
 
 static inline bool is_xrc(const struct side *s)
 {
@@ -152,14 +152,14 @@ void load_setup(struct load *l);
 void load_fill(uint64_t seed, uint8_t *p, uint32_t len);
 /* Payload of a request: an unreliable one begins with its number. */
 void load_payload(const struct side *s, const struct op *op, uint8_t *p);
-/* A few more, as far as there is room; sometimes none. */
+/* Posts a few more if there is room, and sometimes none. */
 void load_post_sends(struct load *l, struct side *s);
 void load_post_recvs(struct load *l, struct side *s);
 
 /* ---- load_check.c */
 /* Takes at most @max completions of the host's CQs. */
 bool load_poll_cqs(struct load *l, unsigned int host, uint32_t max);
-/* Is memory what its model is?  @what, @number: for the message. */
+/* Does memory equal its model?  @what, @number: for the message. */
 bool load_same(struct load *l, const struct side *s, const struct md_mr *mr,
 	       const uint8_t *model, uint32_t off, uint32_t len,
 	       const char *what, uint32_t number);
@@ -167,7 +167,7 @@ bool load_same(struct load *l, const struct side *s, const struct md_mr *mr,
 /* ---- load_pages.c */
 /* Takes pages away, and serves faults that are due. */
 bool load_page_work(struct load *l, unsigned int host);
-/* In the end: nobody has written to pages that were free. */
+/* At the end: checks that nothing has written to pages that were free. */
 bool load_check_frames(struct load *l);
 
 #endif /* QHCA_LOAD_H */

@@ -3,7 +3,7 @@
 
 #define GRH		40
 
-/* The request has taken effect: so be it in the model. */
+/* The request has taken effect: changes the model accordingly. */
 static bool apply(struct load *l, struct side *s, struct op *op)
 {
 	struct side *p = s->peer;
@@ -190,7 +190,7 @@ static bool on_recv_cqe(struct load *l, struct side *s,
 	return true;
 }
 
-/* Whose completion it is, its QP and its handle belonging together; or NULL. */
+/* The side of the completion, if its QP and its handle belong together; or NULL. */
 static struct side *side_of(struct load *l, unsigned int host,
 			    const struct qhca_cqe *cqe)
 {

@@ -26,7 +26,7 @@ static void take_pages(struct load *l, struct memory *m)
 	}
 }
 
-/* Events as they come; what is told of waits for its turn. */
+/* Takes events in their order; a reported fault waits until it is served. */
 static bool take_faults(struct load *l, unsigned int host)
 {
 	struct memory *m = &l->memory[host];
@@ -41,7 +41,7 @@ static bool take_faults(struct load *l, unsigned int host)
 				    host + 1, f->qpn);
 		for (uint32_t i = 0; i < m->num_faults; i++)
 			if (m->fault[i].info.token == f->info.token)
-				return FAIL(l, "host %u qp %u: fault %#x is told twice",
+				return FAIL(l, "host %u qp %u: fault %#x is reported twice",
 					    host + 1, f->qpn,
 					    get_le32(&f->info.token));
 		f->due = l->w->now + world_pick(l->w, l->plan->fault_ns);
@@ -58,7 +58,7 @@ static struct md_odp *find_odp(struct md_frames *f, uint32_t key)
 	return NULL;
 }
 
-/* A gather may give way to an older request, and is unknown then. */
+/* A fault of a gather may yield to that of an older request, and is then unknown. */
 static bool gave_way(struct load *l, unsigned int host, const struct fault *f)
 {
 	uint32_t cause = get_le32(&f->info.flags) & QHCA_FAULT_CAUSE;

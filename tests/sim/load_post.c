@@ -3,7 +3,7 @@
 
 /* ---- slices */
 
-/* false: no room now. */
+/* Returns false if there is no room now. */
 static bool claim(struct claims *r, uint32_t len, uint32_t align, uint32_t *off,
 		  uint32_t *taken)
 {
@@ -92,7 +92,7 @@ static bool shares_words(uint8_t opcode)
 	return is_atomic(opcode) || opcode == QHCA_WQE_ATOMIC_WRITE;
 }
 
-/* Any range of the target region, or all of it and then anything. */
+/* Chooses any range of the target region, or all of it, followed by anything. */
 static void plan_flush(struct load *l, const struct side *s, struct op *op)
 {
 	const struct md_mr *to = &s->peer->dst;

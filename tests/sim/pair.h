@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A connection between two hosts, for scenarios: what each test sets up, and
- * what it checks with.  One failed check fails the scenario and the rest of it
- * runs on.
+ * A connection between two hosts, for scenarios: what each scenario sets up, and its
+ * checks.  A failed check fails the scenario, which nevertheless runs to its end.
  */
 #ifndef QHCA_PAIR_H
 #define QHCA_PAIR_H
@@ -77,7 +76,7 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 void check_failed(int line, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 bool check_ok(void);
-/* Say more about a failure. */
+/* Prints more about a failure. */
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #define CHECK(cond) \
@@ -94,7 +93,10 @@ void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 				     a_, b_); \
 	} while (0)
 
-/* The next completions have these statuses, in order of wr_id, and no more. */
+/*
+ * Checks that the next completions have these statuses, in order of wr_id, and that
+ * there are no more.
+ */
 void expect(int line, struct md_cq *cq, const uint8_t *status, uint32_t n,
 	    uint32_t first);
 #define EXPECT(cq, first, ...) \
@@ -125,7 +127,7 @@ void close_pair(struct pair *p);
 void open_second(struct pair *p, struct end *a, struct end *b,
 		 const struct pair_options *o);
 void close_second(struct end *a, struct end *b);
-/* Until nothing is left to do; at most 10 s of virtual time. */
+/* Runs until no host has work left, at most for 10 s of virtual time. */
 void settle(struct pair *p);
 void run_for(struct pair *p, uint64_t ns);
 
@@ -137,7 +139,7 @@ void post(struct pair *p, struct end *e, uint8_t opcode, uint32_t len,
 /* wr_id becomes the WQE's number. */
 void post_wr(struct end *e, struct md_wr *wr);
 void post_recv(struct end *e, uint32_t len);
-/* A SEND of 8 bytes from a to b works, for who knows the WQE numbers. */
+/* Checks that a SEND of 8 bytes from a to b works; it posts one WQE on either side. */
 void check_works(int line, struct pair *p);
 #define CHECK_WORKS(p) check_works(__LINE__, p)
 
@@ -147,7 +149,7 @@ bool is_datagram(const struct pair *p);
 void get_bytes(struct end *e, uint32_t off, void *data, uint32_t len);
 void put_bytes(struct end *e, uint32_t off, const void *data, uint32_t len);
 
-/* world.filter that lets nothing through. */
+/* A world.filter that drops every frame. */
 bool drop_all(struct world *w, unsigned int from, uint8_t *frame, size_t len);
 
 #endif /* QHCA_PAIR_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The cost of misses: what is charged is what was read, all that the transport
- * does waits for it, and nothing else does.
+ * The cost of misses: the device charges exactly the reads of tables, the whole
+ * transport waits until they are paid for, and nothing else waits.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void set_cost(struct end *e, const struct qhca_fetch_cost *cost)
 	CHECK(qhca_fetch_cost_set(e->md->host.hca, cost, err, sizeof(err)));
 }
 
-/* What the misses so far would cost. */
+/* The cost of the misses so far. */
 static uint64_t price(struct end *e)
 {
 	return COST.pt_ns * count_of(e, QHCA_CNT_pt_misses) +
@@ -36,7 +36,10 @@ static bool is_paid(const struct pair *p)
 	       !hca_stalled(&p->b.md->host.hca->hca);
 }
 
-/* WRITEs from a to b, one after the other; the time they took to be paid for. */
+/*
+ * Makes WRITEs from a to b, one after the other; returns for how long the device
+ * stalled for them.
+ */
 static uint64_t write_some(struct pair *p)
 {
 	uint8_t to[LEN], from[LEN];
@@ -75,7 +78,7 @@ static void off_by_default(struct pair *p)
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_fetch_stall_ns), 0);
 }
 
-/* Exactly the reads are charged, and the time passes. */
+/* The device charges exactly the reads, and stalls for as long. */
 static void charged(struct pair *p)
 {
 	uint64_t free_of_charge, took, before, stall;
@@ -94,7 +97,7 @@ static void charged(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
-/* Answers are late when the responder has to pay. */
+/* A responder whose misses are charged answers later. */
 static void charged_at_the_peer(struct pair *p)
 {
 	uint64_t free_of_charge, took, stall;
@@ -110,7 +113,7 @@ static void charged_at_the_peer(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), 0);
 }
 
-/* In caches in which all fits it costs nothing. */
+/* Caches that hold the whole working set cost nothing. */
 static void warm_is_free(struct pair *p)
 {
 	uint64_t cold;
@@ -124,7 +127,7 @@ static void warm_is_free(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), cold);
 }
 
-/* A stalled device takes commands; posts and timers wait for its end. */
+/* A stalled device executes commands; posts and timers wait until the stall ends. */
 static void only_the_transport_waits(struct pair *p)
 {
 	struct qhca_hca *hca = p->a.md->host.hca;
@@ -159,7 +162,7 @@ static void only_the_transport_waits(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 1);
 }
 
-/* A reset in a stall leaves nothing of it. */
+/* A reset during a stall ends the stall. */
 static void reset_in_a_stall(struct pair *p)
 {
 	static const struct pair_options options = { .type = QHCA_QPT_RC };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every access to host memory fails once, one after the other, and then every
- * one from there on: the n-th access of a run of work, for all n.  Whatever
- * fails, the engine must come to rest, tell each request's end exactly once or say
- * that it (or the CQ) is dead, report no success that is none, and serve again
- * after the QPs have been reset.
+ * Each access to host memory fails once, one after the other: the n-th access of a
+ * run of work, for all n, first by itself and then with all that follow it.  Whichever
+ * access fails, the engine must come to rest, complete each request exactly once or
+ * report that it (or the CQ) is dead, report no success of a request that has failed,
+ * and serve again after the driver has reset the QPs.
  */
 #include <string.h>
 
@@ -134,7 +134,7 @@ static bool same_bytes(struct end *x, uint32_t xo, struct end *y, uint32_t yo,
 	return !memcmp(a, b, len);
 }
 
-/* A request that says it was done was done. */
+/* Checks that a request that completed with success has taken effect. */
 static void check_effect(int line, struct pair *p, const struct step *s)
 {
 	uint8_t now[8];
@@ -187,7 +187,7 @@ static uint32_t check_receives(int line, struct pair *p)
 	return __builtin_popcount(seen);
 }
 
-/* A QP that could not tell of a completion has ended. */
+/* A QP that could not report a completion must be in error. */
 static bool can_tell(int line, struct end *e, struct md_cq *cq)
 {
 	if (md_dead(e->md))
@@ -199,7 +199,10 @@ static bool can_tell(int line, struct end *e, struct md_cq *cq)
 	return false;
 }
 
-/* Software learns that the QP is in error: it rings, and all is flushed. */
+/*
+ * Software learns that the QP is in error: it rings the doorbell, and the device
+ * flushes.
+ */
 static bool in_error(struct end *e)
 {
 	struct qhca_query_qp q = { 0 };
@@ -239,7 +242,7 @@ static void check_end(int line, struct pair *p, uint32_t posted)
 
 /* ---- the sweep */
 
-/* false: there is no n-th access. */
+/* Returns false if there is no n-th access. */
 static bool fail_nth(struct pair *p, const struct pair_options *o, bool at_b,
 		     uint64_t n, bool on)
 {

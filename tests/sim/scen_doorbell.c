@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posts that cross the device's turning away from a send queue.  Software
- * stores sq_pi and later loads sq_active, and rings if that is zero; the device
- * is between any two of its memory accesses meanwhile.  Every place for the
- * store and every later one for the load is tried, and nothing else happens
- * that would make the device look: a lost wake-up is a request that is never
- * executed.  What is behind it: Documentation/hardware.rst, Doorbell
- * suppression.
+ * Posts that cross the moment at which the device stops watching a send queue.
+ *
+ * Software stores sq_pi and later loads sq_active, and rings the doorbell if that is
+ * zero; meanwhile the device is between any two of its memory accesses.  The scenarios
+ * try every place for the store and every later place for the load.  Nothing else
+ * happens that would make the device look at the queue, so a lost wake-up shows as a
+ * request that the device never executes.  The rules: Documentation/hardware.rst,
+ * Doorbell suppression.
  */
 #include "pair.h"
 #include "transport/linger.h"
@@ -39,7 +40,7 @@ static void soft_store(struct crossing *c)
 		store(c->p, &c->p->a);
 }
 
-/* The doorbell itself reaches the device after what it does just now. */
+/* The doorbell reaches the device only after its present access. */
 static void soft_load(struct crossing *c)
 {
 	struct md_qp *qp = &c->p->a.qp;
@@ -61,7 +62,7 @@ static void meanwhile(struct host *h, enum host_call call)
 	c->accesses++;
 }
 
-/* Let go on: the doorbell of who loaded zero, and no other. */
+/* Rings for the software that has loaded zero, and for no other. */
 static void ring_if_asked(struct crossing *c)
 {
 	if (!c->ring)
@@ -134,7 +135,10 @@ static void posts_cross_lingering(struct pair *p)
 	cross(p, 3, 2, 7);
 }
 
-/* ... and the answers that would make the device look are lost, but each third. */
+/*
+ * ... and the link loses the responses that would make the device look, but each
+ * third.
+ */
 static bool drop_from_b(struct world *w, unsigned int from, uint8_t *frame,
 			size_t len)
 {
@@ -161,8 +165,8 @@ static uint32_t active(struct pair *p)
 }
 
 /*
- * With several requests under way one need not ring; with one, or when nobody
- * answers for the time that hardware.rst gives, one has to.
+ * Software need not ring with several requests under way; it has to with one, or when
+ * no response arrives for the time that hardware.rst specifies.
  */
 static void lingering_ends(struct pair *p)
 {
@@ -240,7 +244,7 @@ static uint64_t rings(struct pair *p)
 	return count_of(&p->a, QHCA_CNT_sq_doorbells);
 }
 
-/* How software posts in rounds(): so many, one every @every ns. */
+/* How software posts in rounds(): the number of requests, one every @every ns. */
 struct pace {
 	uint32_t requests, window, every;
 	uint32_t signaled;		/* one in so many */
@@ -249,8 +253,9 @@ struct pace {
 #define POLL_BATCH	16u
 
 /*
- * @window requests of 8 bytes at most are not known to be done: when it has
- * posted as many, and not before, software asks for ends, as perftest does.
+ * Software has at most @window requests of 8 bytes whose completion it does not know:
+ * when it has posted as many, and not before, it requests a completion, as perftest
+ * does.
  */
 static void rounds(struct pair *p, const struct pace *pace)
 {
@@ -286,8 +291,8 @@ static void rounds(struct pair *p, const struct pace *pace)
 }
 
 /*
- * Every request is answered before the next one is posted, yet software does
- * not wait for answers: it may have 64 under way.
+ * The responder answers every request before software posts the next one, although
+ * software does not wait for responses: it may have 64 requests under way.
  */
 static void few_doorbells_in_step(struct pair *p)
 {
@@ -312,7 +317,10 @@ static void few_doorbells_in_step(struct pair *p)
 	CHECK_EQ(active(p), 0);
 }
 
-/* One request at a time, the next when it is known to be done: ns for each. */
+/*
+ * Makes one request at a time, the next one when the completion has arrived; returns
+ * the ns of each.
+ */
 static uint64_t ping(struct pair *p)
 {
 	bool done = false, more = true;
@@ -351,7 +359,7 @@ static void one_at_a_time(struct pair *p)
 	CHECK(sum <= 10 * apart * 21 / 20);
 }
 
-/* @e WRITEs its number of WRITEs; no CQE tells the end, but of one in 32. */
+/* @e WRITEs the number of its WRITEs; only one in 32 has a CQE. */
 static void say(struct end *e, const struct end *to)
 {
 	uint32_t n = e->qp.sq_pi;
@@ -372,7 +380,7 @@ static void say(struct end *e, const struct end *to)
 	md_ring(e->md, &e->qp);
 }
 
-/* Until @e has been told @n. */
+/* Runs until the peer has written @n to @e. */
 static void hear(struct pair *p, struct end *e, uint32_t n)
 {
 	uint32_t is = ~n;
@@ -383,7 +391,7 @@ static void hear(struct pair *p, struct end *e, uint32_t n)
 	}
 }
 
-/* Question and answer, both of which only memory tells of: none waits. */
+/* A question and an answer that both sides detect by polling memory: neither waits. */
 static void one_answer_at_a_time(struct pair *p)
 {
 	uint64_t began, alone = 0;
@@ -403,8 +411,8 @@ static void one_answer_at_a_time(struct pair *p)
 }
 
 /*
- * Requests that nobody tells the end of, far from each other: whether the
- * device looks again after each it learns not to.
+ * Requests without completions, far apart from each other: the device learns not to
+ * look at the queue again after each of them.
  */
 static void idle_looks_end(struct pair *p)
 {
@@ -417,7 +425,10 @@ static void idle_looks_end(struct pair *p)
 	CHECK_EQ(active(p), 0);
 }
 
-/* More QPs at once than may linger: those over turn away, and work. */
+/*
+ * More QPs at once than the device may watch: it stops watching the others, and they
+ * work.
+ */
 static void many_linger(struct pair *p)
 {
 	const struct pair_options o = { .type = QHCA_QPT_RC };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What must happen when something is wrong: one connection between two hosts, one
- * mistake or loss, and the completions, events and states that the
- * specification puts on both sides.
+ * Errors: one connection between two hosts, one mistake or loss, and the completions,
+ * events and states that the specification defines for both sides.
  */
 #include <string.h>
 
@@ -10,7 +9,7 @@
 
 /* ---- responder refuses */
 
-/* @b ends in ERR with @event; @a's first request with @status. */
+/* Checks that @b is in ERR with @event, and that @a's first request has @status. */
 static void refused(struct pair *p, uint8_t status, int event)
 {
 	settle(p);

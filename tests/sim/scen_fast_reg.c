@@ -98,7 +98,7 @@ static bool count_packet(struct world *w, unsigned int from, uint8_t *frame,
 	return true;
 }
 
-/* Unsignalled messages, and then what the WQE behind them waits for. */
+/* Posts unsignalled messages, and then the LOCAL_INV that waits for them. */
 static void post_burst(struct pair *p, uint32_t key, uint32_t before_inv)
 {
 	struct md_sge sge = { p->a.mr.iova, 8, p->a.mr.key };
@@ -174,9 +174,9 @@ static void open_long(struct end *e, struct end *like, uint32_t log_depth)
 }
 
 /*
- * WQEs without packets take no room of the window.  So many of them may lie behind
- * a message, and the ACK that the message waits for completes those that were
- * begun, which must not be all of a long queue.
+ * WQEs without packets do not count for the window.  So any number of them may follow
+ * a message, and the ACK of the message completes those that the device has begun,
+ * which must not be all WQEs of a long queue.
  */
 static void ack_completes_some(struct pair *p)
 {

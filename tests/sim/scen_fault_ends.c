@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Page faults that end otherwise than with the page, and what else goes on
- * meanwhile: hardware.rst, Page faults. The scenario plays the driver.
+ * Page faults that end without the page, and events during a fault: hardware.rst, Page
+ * faults.  The scenario acts as the driver.
  */
 #include <string.h>
 
@@ -88,7 +88,7 @@ static void failed_at_requester(struct pair *p)
 	}
 }
 
-/* Unreliable: the next packet that wants the page meets the error. */
+/* An unreliable QP: the next packet that needs the page finds the error. */
 static void failed_unreliable(struct pair *p)
 {
 	struct cold c;
@@ -124,7 +124,7 @@ static void end_key(struct end *e, const struct cold *c)
 		 0);
 }
 
-/* What it meets is an error at once, though its peer's timer is a long one. */
+/* The QP is in error at once, although the timer of its peer is long. */
 static void region_goes(struct pair *p)
 {
 	static const struct {
@@ -262,7 +262,7 @@ static void forgotten(struct pair *p)
 
 #define QPS	12
 
-/* A full event queue: every fault is told, once, when there is room. */
+/* The event queue is full: the device reports every fault, once, when there is room. */
 static void events_wait(struct pair *p)
 {
 	const struct pair_options o = { .type = QHCA_QPT_RC };
@@ -285,7 +285,7 @@ static void events_wait(struct pair *p)
 	run_for(p, 30000000);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_page_faults1), QPS);
 	CHECK(count_of(&p->b, QHCA_CNT_events_held) >= QPS - 2);
-	/* and the one that goes while its event is held is not told */
+	/* and the device does not report the fault that ends while its event is held */
 	CHECK_EQ(md_qp_modify(p->b.md, &b[QPS - 1].qp, QHCA_QPS_ERR, 0, NULL),
 		 0);
 	for (; n < 10 * QPS; n++) {

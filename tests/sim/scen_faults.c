@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Page faults: each rule of hardware.rst, Page faults, for those that end well.
- * The scenario plays the driver, so that it can look at what happens before a
- * page is there.
+ * Page faults: each rule of hardware.rst, Page faults, for faults that are resolved.
+ * The scenario acts as the driver, so that it can check what happens before the page is
+ * present.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static void nak_and_hint(struct pair *p, uint8_t opcode, uint32_t len,
 			   COLD_IOVA + (cause == QHCA_FAULT_ATOMIC ? 4 : 0),
 			   len > PAGE_LEFT && cause == QHCA_FAULT_RECV ?
 			   1024 : len);
-	/* nothing moves, nothing is sent, and no other fault is told */
+	/* no byte moves, the device sends nothing and reports no other fault */
 	run_for(p, 20000000);
 	CHECK_EQ(c.odp->mr.buf.page[0], 0);
 	CHECK(s.request_time < s.rnr_time);
@@ -118,7 +118,7 @@ static void middle_of_message(struct pair *p)
 	CHECK_COLD(&p->b, &c, 0, len, 9);
 }
 
-/* The timer by class, one event however often the request comes. */
+/* The timer by class; one event, however often the requester repeats its request. */
 static void repetitions_coalesce(struct pair *p)
 {
 	uint32_t token, n;
@@ -149,7 +149,7 @@ static void repetitions_coalesce(struct pair *p)
 	EXPECT(&p->a.scq, 0, 0);
 }
 
-/* A fault longer than the peer's patience. */
+/* A fault that lasts longer than the peer retries. */
 static void rnr_retries_run_out(struct pair *p)
 {
 	struct cold c;
@@ -163,7 +163,7 @@ static void rnr_retries_run_out(struct pair *p)
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
 }
 
-/* Resumed without the page: it faults again, by another name. */
+/* A QP that is resumed without the page faults again, with another token. */
 static void resumed_too_early(struct pair *p)
 {
 	uint32_t token[2];
@@ -270,7 +270,7 @@ static void others_go_on(struct pair *p)
 
 /* ---- the requester waits */
 
-/* The source of what a sends is not there. */
+/* The source of the message that a sends is not present. */
 static void gather_waits(struct pair *p)
 {
 	bool ud = is_datagram(p);
@@ -307,7 +307,7 @@ static void gather_waits(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
-/* The target of a response is not there: no retry is used up, nothing is lost. */
+/* The target of a response is not present: a uses up no retry, and nothing is lost. */
 static void scatter_waits(struct pair *p)
 {
 	uint64_t eight = 0;
@@ -346,8 +346,8 @@ static void scatter_waits(struct pair *p)
 }
 
 /*
- * The source of a later request goes as soon as it has come: what the oldest one
- * waits for is told all the same.
+ * The driver takes away the source of a later request as soon as it is present: the
+ * device nevertheless reports the fault of the oldest request.
  */
 static void scatter_is_not_starved(struct pair *p)
 {

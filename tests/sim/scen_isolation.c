@@ -65,7 +65,7 @@ static void ask(struct pair *p, struct asker *s)
 		post_to_cold(p, &s->c, s->opcode, 100, 0);
 }
 
-/* Whether the page was there or not: bring it, and say so if somebody waits. */
+/* Makes the page present if it is not, and resumes the QP that waits for it. */
 static void bring(struct asker *s)
 {
 	struct qhca_fault_info f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Keys that come and go while packets use them: windows, fast registration,
- * invalidation by either side and by commands.  The rule under test: once the
- * invalidation has completed, the key does not move a byte.
+ * Keys that end while packets use them: invalidation by either side and by commands.
+ * The rule under test: once the invalidation has completed, the key does not move a
+ * byte.
  */
 #include "keys.h"
 
@@ -65,7 +65,7 @@ enum how {				/* ... the key dies */
 	BY_LOCAL_INV, BY_SEND_INV, BY_REBIND, BY_COMMAND, NUM_HOW
 };
 
-/* Post what ends @key; the command has ended it on return. */
+/* Posts the request that ends @key; BY_COMMAND has ended it on return. */
 static void kill_key(struct end *by_a, struct end *by_b, struct end *b,
 		     enum how how, uint32_t key)
 {
@@ -118,9 +118,9 @@ static bool check_cut(struct pair *p, uint32_t posted)
 }
 
 /*
- * @opcode streams through a key of b that dies by @how after a while, on another
- * QP of the same PD.  What b's software then writes stays.  Returns whether
- * anything was still to come.
+ * @opcode streams through a key of b, which @how ends after a while, on another QP of
+ * the same PD.  No access may change what b's software writes from then on.  Returns
+ * whether requests were still under way.
  */
 static bool storm(struct pair *p, uint8_t opcode, enum how how, uint32_t when)
 {
@@ -238,8 +238,8 @@ static bool keep_read_request(struct world *w, unsigned int from,
 }
 
 /*
- * A READ has completed, and its key is gone, when its request comes once more:
- * that is nobody's mistake and does no harm.
+ * A READ has completed, and its key has ended, when its request arrives once more: this
+ * is no error of either side and has no effect.
  */
 static void late_read_of_dead_key(struct pair *p)
 {
@@ -268,7 +268,7 @@ static void late_read_of_dead_key(struct pair *p)
 
 /* ---- pages move under traffic */
 
-/* Give page @n of b's region a new place; the old one gets a canary. */
+/* Moves page @n of b's region; the old page gets a canary. */
 static uint64_t move_page(struct end *b, uint32_t n)
 {
 	uint64_t old = b->mr.buf.page[n], new = md_alloc(b->md, MD_PAGE, MD_PAGE);

@@ -261,7 +261,7 @@ static void flush_refused(struct pair *p)
 	invalid(p);
 }
 
-/* Software's word that memory lasts is taken. */
+/* The device relies on the software's statement that memory is persistent. */
 static void flush_of_lasting_memory(struct pair *p)
 {
 	struct md_mr mr;
@@ -390,7 +390,7 @@ static void done_once(struct pair *p)
 	CHECK(count_of(&p->b, QHCA_CNT_duplicate_requests) >= 4);
 }
 
-/* The key is gone when the request comes again: it was done under it. */
+/* The key has ended when the request arrives again: the responder had executed it. */
 static void answered_without_key(struct pair *p)
 {
 	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 2, 0xff, 0, false };
@@ -410,7 +410,7 @@ static void answered_without_key(struct pair *p)
 	EXPECT(&p->a.scq, 0, 0, 0);
 }
 
-/* A response to what came later tells that this one's is lost. */
+/* A response to a later request shows that the response to this one is lost. */
 static void lost_answer_is_missed(struct pair *p)
 {
 	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 1, 0xff, 0, false };
@@ -428,7 +428,7 @@ static void lost_answer_is_missed(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 
-/* An answer of another kind is none. */
+/* A response of another kind is not an answer to the request. */
 static void answer_of_other_kind(struct pair *p)
 {
 	struct tamper t = { HCA_OP_READ_RESP_ONLY, 0, 1,
@@ -534,7 +534,7 @@ static void flush_as_rxe_signs_it(struct pair *p)
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_icrc_errors), 0);
 }
 
-/* ... by who was told to, and nobody else. */
+/* ... by the device that is configured to, and by no other. */
 static bool sign_as_rxe(struct world *w, unsigned int from, uint8_t *frame,
 			size_t len)
 {

@@ -2,8 +2,8 @@
 /*
  * Completion and event queues as software uses them: sleep until an event, poll,
  * arm again; rings so small that they are full most of the time; events held
- * back on purpose.  The rule under test: whoever armed for a completion that
- * he has not consumed is woken.  And SRQs that several QPs share.
+ * back on purpose.  The rule under test: software that has armed the CQ for a
+ * completion that it has not consumed gets an event.  And SRQs that several QPs share.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct sleeper {
 	uint32_t events, arms;
 };
 
-/* Events of the device; returns false when one came that nobody armed for. */
+/* Takes the events of the device; returns false for an event without an arm. */
 static bool take_events(struct end *e, struct sleeper *s)
 {
 	struct qhca_eqe eqe;
@@ -99,7 +99,10 @@ static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 		CHECK_EQ(c.status, 0);
 }
 
-/* Sleep until all has come; an event too few and it never does. */
+/*
+ * Sleeps until all completions have arrived, which never happens if an event is
+ * missing.
+ */
 static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
 {
 	struct sleeper s = { .cq = cq };
@@ -158,7 +161,7 @@ static void no_event_is_lost(struct pair *p)
 	sleepers_of(p, 0, 0);
 }
 
-/* Moderation holds the event back, but not for ever. */
+/* Moderation delays the event, but not without bound. */
 static void no_held_event_is_lost(struct pair *p)
 {
 	sleepers_of(p, 4, 50);
@@ -307,8 +310,8 @@ static void cq_of_one(struct pair *p)
 }
 
 /*
- * A receive CQ that is full: the peer is told so, and by a NAK of the request
- * that had no room, not by silence.
+ * The receive CQ is full: the device reports this to the peer with a NAK of the request
+ * that had no room, and does not keep silent.
  */
 static void overrun_of_receive_cq(struct pair *p, uint8_t opcode)
 {
@@ -343,7 +346,7 @@ static void overrun_at_responder(struct pair *p)
 	overrun_of_receive_cq(p, QHCA_WQE_WRITE_IMM);
 }
 
-/* Another QP on the CQ ends too, with its next completion. */
+/* Another QP on the CQ also goes to error, with its next completion. */
 static void cq_overrun_of_two(struct pair *p)
 {
 	const struct pair_options o = { .type = QHCA_QPT_RC };
@@ -413,7 +416,7 @@ static void srq_taken_is_flushed(struct pair *p)
 	close_second(&a2, &b2);
 }
 
-/* Each slot serves one message of one QP, whoever comes first. */
+/* Each slot serves one message of one QP, whichever QP is first. */
 static void srq_of_many(struct pair *p)
 {
 	const struct pair_options o = { .type = QHCA_QPT_RC, .srq = true };
@@ -595,7 +598,7 @@ static void srq_resize_refused(struct pair *p)
 	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);
 }
 
-/* An SRQ whose list is broken stays so. */
+/* An SRQ whose list is broken stays in error. */
 static void srq_in_error_does_not_grow(struct pair *p)
 {
 	struct qhca_srqc now;

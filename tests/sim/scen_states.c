@@ -128,7 +128,10 @@ static void drain_cycles(struct pair *p)
 
 /* ---- ERR */
 
-/* All that was posted ends once, in order: some well, the rest flushed. */
+/*
+ * Checks that each posted request completes once and in order: some with success, the
+ * rest flushed.
+ */
 static void check_flushed(int line, struct md_cq *cq, uint32_t from,
 			  uint32_t posted)
 {
@@ -206,7 +209,7 @@ static void reset_in_traffic(struct pair *p)
 	}
 }
 
-/* Destroyed in traffic, and the number used again. */
+/* The driver destroys the QP under traffic, and uses its number again. */
 static void destroy_in_traffic(struct pair *p)
 {
 	connect_pair(p);
@@ -269,7 +272,7 @@ static void retries_just_enough(struct pair *p)
 	}
 }
 
-/* Progress gives the retries back. */
+/* Progress restores the number of retries. */
 static void progress_restores_retries(struct pair *p)
 {
 	p->a.conn.retry_cnt = 1;

@@ -99,8 +99,8 @@ static void thresholds_of_srq(struct pair *p)
 }
 
 /*
- * Past the threshold each access refetches once, whether it helps or not, and
- * what is truly empty is refused.
+ * Below the threshold each access refetches once, whether this yields an entry or not,
+ * and the device refuses a request for which the queue is really empty.
  */
 static void refetch_in_vain(struct pair *p)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ways of a packet: loopback, multicast, VLANs, IPv6, the GSI, strangers.
+ * Paths of a packet: loopback, multicast, VLANs, IPv6, the GSI, and senders that are not
+ * the peer.
  */
 #include <string.h>
 
@@ -343,7 +344,7 @@ static void padding_between(struct pair *p)
 
 /* ---- as many PSNs as may be outstanding */
 
-/* A region of 2 GiB, of which little is there. */
+/* A region of 2 GiB with few pages of memory. */
 static void reg_vast(struct end *e)
 {
 	struct qhca_pte pte = { 0 };
@@ -361,8 +362,8 @@ static void reg_vast(struct end *e)
 }
 
 /*
- * A READ of 2^23 packets takes half the number space: nothing of it is mistaken
- * for a number that has gone by, and it is asked for once.
+ * A READ of 2^23 packets takes half of the PSN space: the requester mistakes no response
+ * for an old one, and requests it once.
  */
 static void read_of_half_the_numbers(struct pair *p)
 {

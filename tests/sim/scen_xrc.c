@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Extended reliable connections: which SRQ a request is for, whose protection
- * domain it has, who is told, and what happens when the SRQ goes away under a
- * message.  a is the initiator, b the target.
+ * domain it has, who gets the completion, and what happens when the SRQ is destroyed in
+ * the middle of a message.  a is the initiator, b the target.
  */
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void xrc_requests(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
 
-/* What names no SRQ of the target's domain is an invalid request. */
+/* A request that names no SRQ of the target's domain is invalid. */
 static void xrc_wrong_srq(struct pair *p)
 {
 	static const uint8_t ops[] = {
@@ -186,7 +186,10 @@ static int destroy_srq(struct end *e, uint32_t srqn)
 		      NULL);
 }
 
-/* What a target in error had taken is flushed to the SRQ's CQ, then told of. */
+/*
+ * A target in error flushes the receive that it holds to the SRQ's CQ, and then reports
+ * the event.
+ */
 static void xrc_flush(struct pair *p)
 {
 	post_recv(&p->b, 16384);
@@ -210,8 +213,8 @@ static void xrc_flush(struct pair *p)
 }
 
 /*
- * No QP refers to an XRC SRQ: it may go in the middle of a message, and
- * another may take its number, which gets nothing of that message.
+ * No QP refers to an XRC SRQ: the driver may destroy it in the middle of a message, and
+ * another SRQ may get its number, but no part of that message.
  */
 static void srq_goes(struct pair *p, bool same_domain)
 {
@@ -255,7 +258,7 @@ static void xrc_srq_goes_in_read(struct pair *p)
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_ACCESS_ERROR);
 }
 
-/* Nobody answers a request to an initiator. */
+/* An initiator does not answer a request. */
 static void xrc_initiators(struct pair *p)
 {
 	struct md_qp_init init = p->a.qp.init;

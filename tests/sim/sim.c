@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The simulator: sim --seeds A..B, or sim --seed N [-v] to see one again.
+ * The simulator: sim --seeds A..B, or sim --seed N [-v] to repeat one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define MEM_LEN		(48u << 20)
 
-/* Of queue descriptors there is room for 1, 2 or 4: less than there are queues. */
+/* The device has room for 1, 2 or 4 queue descriptors, fewer than there are queues. */
 static void few_descriptors(struct world *w, struct md_init *init)
 {
 	static const struct qhca_geometry g[] = {
@@ -24,7 +24,7 @@ static void few_descriptors(struct world *w, struct md_init *init)
 		init->cache[id[i]] = g[world_pick(w, sizeof(g) / sizeof(*g))];
 }
 
-/* --storm: all memory is on demand, and goes all the time. */
+/* --storm: all memory is on demand, and the host takes pages away all the time. */
 static bool storm;
 
 static void make_storm(struct world *w, struct plan *p)

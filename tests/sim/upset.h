@@ -13,8 +13,8 @@
  * that the driver has given back holds a canary, and the device must not write to
  * it.  All that is under way comes to an end.
  *
- * Functions that return bool are false when something is not as the model says;
- * upset.error then tells what.
+ * A function that returns bool returns false when the device and the model differ;
+ * upset.error then describes the difference.
  */
 #ifndef QHCA_UPSET_H
 #define QHCA_UPSET_H
@@ -105,7 +105,7 @@ struct upset {
 	(snprintf((u)->error, sizeof((u)->error), __VA_ARGS__), false)
 
 /* ---- memory */
-/* The driver's no longer, nor the device's. */
+/* Memory that belongs to neither the driver nor the device any more. */
 void give_back(struct node *n, const struct md_buf *b);
 bool check_given(struct upset *u, unsigned int host);
 void upset_fill(uint64_t seed, uint8_t *p, uint32_t len);
@@ -116,7 +116,7 @@ void node_open(struct upset *u, unsigned int host);
 void half_open(struct upset *u, struct conn *c, unsigned int host);
 /* QP, CQ and SRQ destroyed and given back; nothing of it may complete after. */
 bool half_close(struct upset *u, struct conn *c, unsigned int host);
-/* The QP has lost what was posted, without completions. */
+/* The QP has lost the posted requests, without completions. */
 bool half_forget(struct upset *u, struct conn *c, unsigned int host);
 void conn_connect(struct upset *u, struct conn *c);
 void conn_region(struct upset *u, struct conn *c, unsigned int host);

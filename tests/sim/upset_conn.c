@@ -166,7 +166,7 @@ bool half_close_eq(struct upset *u, struct conn *c, unsigned int host)
 	return true;
 }
 
-/* Events are of the CQ that there is; none comes of one that has gone. */
+/* Checks that events are of the present CQ, and of none that has been destroyed. */
 static bool poll_eq(struct upset *u, struct conn *c, unsigned int host)
 {
 	struct half *h = &c->half[host];
@@ -361,7 +361,9 @@ void conn_resize_cq(struct upset *u, struct conn *c, unsigned int host)
 		host_die("MODIFY_CQ refused");
 }
 
-/* The marker: the ring goes on elsewhere, and the old one is given back. */
+/*
+ * The marker: the completions go on in the new ring, and the driver frees the old one.
+ */
 static void resized(struct upset *u, struct half *h, unsigned int host,
 		    uint32_t next)
 {
@@ -644,7 +646,7 @@ static struct md_odp *odp_of(struct node *n, uint32_t key)
 	return NULL;
 }
 
-/* Serve what waits, and take a page away. */
+/* Serves the faults that wait, and takes a page away. */
 bool node_faults(struct upset *u, unsigned int host)
 {
 	struct node *n = &u->node[host];

@@ -28,7 +28,7 @@ struct plan {				/* what a seed decides */
 	uint32_t fault_ns;		/* a fault is served within so long */
 };
 
-/* Returns NULL when all went as the model says, else what did not. */
+/* Returns NULL when the device and the model agree, else the difference. */
 const char *workload_run(struct world *w, const struct plan *plan);
 
 #endif /* QHCA_WORKLOAD_H */

@@ -54,14 +54,14 @@ uint32_t world_pick(struct world *w, uint32_t n);
 bool world_chance(struct world *w, uint32_t ppm);
 
 /*
- * Let the engines work and frames arrive a little.  Returns whether anything
- * happened or is still to happen; the clock jumps ahead over idle time, but not
- * beyond @until.
+ * Lets the engines work, and delivers frames that are due.  Returns whether anything
+ * happened or is still to happen; the clock skips idle time, but does not go beyond
+ * @until.
  */
 bool world_step(struct world *w, uint64_t until);
-/* The same for who waits for something: idle time passes too. */
+/* The same for a caller that waits for something: idle time passes, too. */
 void world_wait(struct world *w, uint64_t until);
-/* Step until nothing is left or @until has come. */
+/* Steps until there is nothing left to do, or until @until. */
 void world_run(struct world *w, uint64_t until);
 
 #endif /* QHCA_WORLD_H */
