@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Registers, commands, doorbells: a guest kernel that means no good.  It may
- * kill its device and have that write anywhere in its own memory; it must not
- * make it crash, hang, grow, or stay dead after a reset.
+ * Registers, commands, doorbells: a hostile guest kernel.  It may put its device into
+ * the fatal state and make the device write anywhere in the guest's memory; it must not
+ * make the engine crash, hang, allocate without bound, or stay dead after a reset.
  *
  * An input is a script: where to start from (a device just reset, or one that
  * a driver has brought up), then commands with mailboxes that are mostly good,
@@ -30,7 +30,7 @@ static uint32_t param_of(struct script *s, const struct template *t,
 	}
 }
 
-/* Something in the slot or mailbox is not as it should be. */
+/* Makes something in the slot or mailbox invalid. */
 static void spoil(struct script *s, uint8_t *to, uint32_t len)
 {
 	uint8_t how = in_u8(s->in);
@@ -100,7 +100,7 @@ static void *plain_mailbox(struct script *s)
 	return memset(md_ptr(s->md, s->mailbox), 0, QHCA_MAILBOX_SIZE);
 }
 
-/* All of memory has a key. */
+/* Writes a key for all of memory. */
 static void give_key(struct script *s)
 {
 	struct qhca_pte pte = { 0 };
@@ -130,7 +130,7 @@ static void modify_to(struct script *s, uint32_t qpn, uint8_t state,
 	plain(s, QHCA_CMD_MODIFY_QP, qpn, sizeof(*m));
 }
 
-/* RESET to RTS, connected to itself; whatever of it the device takes. */
+/* Brings a QP from RESET to RTS, connected to itself, as far as the device allows. */
 static void bring_up(struct script *s)
 {
 	static const uint32_t rtr = QHCA_QP_ATTR_AV | QHCA_QP_ATTR_PATH_MTU |
@@ -164,7 +164,7 @@ static void bring_up(struct script *s)
 		  QHCA_QP_ATTR_RNR_RETRY | QHCA_QP_ATTR_MAX_RD_ATOMIC : 0));
 }
 
-/* A work request and a receive for it, in the queues bring_up() makes. */
+/* Posts a work request and a receive for it, in the queues that bring_up() makes. */
 static void post(struct script *s)
 {
 	static const uint8_t opcode[] = {
@@ -242,7 +242,7 @@ static void doorbell(struct script *s)
 	guard_doorbell(s->g, page, offset, value);
 }
 
-/* Work of the Ethernet queue that fill_ethq() describes. */
+/* Posts work to the Ethernet queue that fill_ethq() describes. */
 static void ethernet(struct script *s)
 {
 	struct qhca_eth_txd *txd = md_ptr(s->md, s->buf[0].root);
@@ -289,7 +289,7 @@ static void frame(struct script *s)
 	guard_rx(s->g, data, len);
 }
 
-/* Any byte of memory; mostly of the queues. */
+/* Chooses any byte of memory, mostly one of the queues. */
 static uint64_t pick_byte(struct script *s)
 {
 	uint8_t how = in_u8(s->in);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Packets: whoever can put frames on the wire must not be able to kill the
- * device, nor to write where no key and no receive buffer lets him.
+ * Packets: a sender of frames must not be able to put the device into the fatal state,
+ * nor to write memory for which it has no key and which is no receive buffer.
  *
  * The victim has queue pairs of every type and in every state.  An input is a
  * script of frames (built as a peer would, changed, and made right again up to
- * a chosen depth, so that what lies behind the checksums is reached), of the
+ * a chosen depth, so that they pass the checksums), of the
  * victim's own work, of time, and of pages that come and go.
  */
 #include "frame.h"
@@ -187,7 +187,7 @@ static void must(int status, const char *what)
 		guard_fail("%s: command status %d", what, status);
 }
 
-/* To the state of the plan; an ERR or SQE comes of a WQE that is malformed. */
+/* Brings a QP to the state of the plan; a malformed WQE brings it to ERR or SQE. */
 static void bring_up(struct victim *v, unsigned int q)
 {
 	static const struct md_wr bad = { .opcode = 0x77 };
@@ -255,7 +255,7 @@ static void join_group(struct victim *v)
 		    sizeof(mgid), NULL, 0, NULL), "ATTACH_MCAST");
 }
 
-/* IPv4 to an even address for one, copies of everything for the other. */
+/* One QP gets IPv4 to even addresses, the other copies of all frames. */
 static void make_rules(struct victim *v)
 {
 	struct qhca_flow normal = { .layers = QHCA_FLOW_IPV4 };
@@ -484,7 +484,7 @@ static void pick_path(struct victim *v, struct in *in, unsigned int q,
 	}
 }
 
-/* A few bytes of the headers, or anywhere; a cut or an addition. */
+/* Changes a few bytes of the headers or of any place, and cuts or extends the frame. */
 static void change_frame(struct frame *f, struct in *in)
 {
 	uint8_t how = in_u8(in);
@@ -547,7 +547,7 @@ static void send_again(struct victim *v, struct in *in)
 	deliver(v, &f);
 }
 
-/* What the victim has sent, turned round: addresses and QPN are swapped. */
+/* Sends a frame of the victim back to it: addresses and QPN are swapped. */
 static void send_back(struct victim *v, struct in *in)
 {
 	const struct guard_frame *sent = guard_sent(v->g);

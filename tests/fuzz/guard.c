@@ -17,7 +17,7 @@
  */
 #define DMA_A_CALL	4000u
 #define DMA_A_PACKET	1000u
-/* Frames beyond the budget: a turn that has begun is finished. */
+/* Frames beyond the budget, since the engine completes a turn that it has begun. */
 #define FRAMES_MORE	2u
 #define SETTLE_RUNS	20000u
 #define STAIN_STACK	16384
@@ -40,7 +40,7 @@ void guard_fail(const char *fmt, ...)
 	abort();
 }
 
-/* Whatever the engine's locals are not given has this value. */
+/* Gives this value to locals of the engine that it does not initialise. */
 static __attribute__((noinline)) void stain_stack(void)
 {
 	uint8_t room[STAIN_STACK];
@@ -72,7 +72,7 @@ void guard_digest(struct guard *g, const void *data, size_t len)
 /* ------------------------------------------------------------------------
  * Host operations
  */
-/* The access has come back as writes to the device's own registers. */
+/* An access of the device reaches its own registers, as writes. */
 static void call_back(struct guard *g)
 {
 	qhca_doorbell(g->hca, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->host.now);
@@ -85,9 +85,9 @@ static bool dma_refused(struct guard *g, uint64_t addr, size_t len)
 {
 	g->dma++;
 	if (!g->dma_left--)
-		guard_fail("one call does without end");
+		guard_fail("one call makes more DMA accesses than any call needs");
 	if (!len)
-		guard_fail("DMA of no bytes");
+		guard_fail("the device makes a DMA access of 0 bytes, at least 1 is expected");
 	if (g->reset_in && --g->reset_in == 0)
 		call_back(g);
 	if (g->fail_in && --g->fail_in == 0) {
@@ -97,7 +97,7 @@ static bool dma_refused(struct guard *g, uint64_t addr, size_t len)
 	return addr < MD_PAGE || addr > GUARD_MEM || len > GUARD_MEM - addr;
 }
 
-/* Another processor writes what has just been read. */
+/* Another processor overwrites what the device has just read. */
 static void change_after(struct guard *g, uint64_t addr, size_t len)
 {
 	for (unsigned int i = 0; i < GUARD_CHANGES; i++) {
@@ -133,7 +133,7 @@ static void check_write(const struct guard *g, uint64_t addr, size_t len)
 
 	for (block = addr / GUARD_BLOCK; !g->anything && block <= last; block++)
 		if (!g->writable[block])
-			guard_fail("%zu bytes written at %#llx, which is not the device's",
+			guard_fail("the device writes %zu bytes at %#llx, where it may write none",
 				   len, (unsigned long long)addr);
 }
 
@@ -157,7 +157,8 @@ static void op_irq(void *host, unsigned int vector)
 	struct guard *g = host;
 
 	if (vector >= g->hca->pf.cfg.num_vectors)
-		guard_fail("vector %u does not exist", vector);
+		guard_fail("the device raises vector %u, there are %u",
+			   vector, g->hca->pf.cfg.num_vectors);
 	guard_digest(g, &vector, sizeof(vector));
 }
 
@@ -166,7 +167,8 @@ static void *op_reserve(void *host, size_t len)
 	struct guard *g = host;
 
 	if (len > QHCA_MAX_FRAME)
-		guard_fail("room for %zu bytes asked for", len);
+		guard_fail("the device asks for room for a frame of %zu bytes, at most %u are allowed",
+			   len, QHCA_MAX_FRAME);
 	g->raw_before = g->hca->pf.counter[QHCA_CNT_raw_tx_packets];
 	if (g->blocked)
 		return NULL;
@@ -174,7 +176,7 @@ static void *op_reserve(void *host, size_t len)
 	return g->md->host.frame;
 }
 
-/* What the transport sends must be what any receiver takes. */
+/* Checks that any receiver accepts what the transport sends. */
 static void check_frame(const uint8_t *frame, size_t len)
 {
 	size_t ip = 14, udp;
@@ -187,22 +189,24 @@ static void check_frame(const uint8_t *frame, size_t len)
 	if (len < udp + 8 + HCA_BTH_LEN + 4 ||
 	    get_be16(frame + udp + 2) != HCA_ROCE_UDP_PORT ||
 	    get_be16(frame + udp + 4) != len - udp)
-		guard_fail("frame of %zu bytes is no RoCE packet", len);
+		guard_fail("the transport sends a frame of %zu bytes that is no RoCE packet", len);
 	bth_len = len - udp - 8;
 	if (!hca_pkt_parse(frame + udp + 8, bth_len, &pkt))
-		guard_fail("packet sent with opcode %#x is malformed",
+		guard_fail("the transport sends a malformed packet with opcode %#x",
 			   frame[udp + 8]);
 	if (hca_icrc(frame + ip, udp - ip, bth_len - 4) !=
 	    get_le32(frame + len - 4))
-		guard_fail("packet sent with a wrong ICRC");
+		guard_fail("the transport sends a packet with a wrong ICRC");
 }
 
-/* A raw packet QP sends what it likes, but no frame that Ethernet has not. */
+/* A raw packet QP may send any frame of a length that Ethernet allows. */
 static void check_raw_frame(const struct guard *g, size_t len)
 {
 	if (len < HCA_MIN_FRAME ||
 	    len > g->hca->pf.port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN)
-		guard_fail("raw frame of %zu bytes", len);
+		guard_fail("a raw packet QP sends a frame of %zu bytes, from %u to %u are allowed",
+			   len, HCA_MIN_FRAME, g->hca->pf.port.eth_mtu +
+			   HCA_ETH_HLEN + HCA_VLAN_HLEN);
 }
 
 static void op_commit(void *host, size_t len)
@@ -211,7 +215,7 @@ static void op_commit(void *host, size_t len)
 	struct guard_frame *f;
 
 	if (!g->frames_left--)
-		guard_fail("more frames than the budget");
+		guard_fail("one call sends more frames than its budget allows");
 	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
 		check_raw_frame(g, len);
 	else if (g->ours)
@@ -291,7 +295,7 @@ static void no_faults(struct qhca_hca *hca, uint64_t seed)
 		guard_fail("%s", err);
 }
 
-/* As new, but for what the device itself may have kept. */
+/* Makes all as new, except for what the device itself may have kept. */
 static void renew(struct guard *g)
 {
 	struct md *md = g->md;
@@ -345,7 +349,7 @@ void guard_give(struct guard *g)
 	before = alloc_live();
 	md_destroy(g->md);
 	if (before - alloc_live() != g->at_rest)
-		guard_fail("a device was made of %zu bytes and gave back %zu",
+		guard_fail("the creation of a device allocated %zu bytes, its destruction freed %zu",
 			   g->at_rest, before - alloc_live());
 	resting -= g->at_rest;
 	free(g);
@@ -354,7 +358,7 @@ void guard_give(struct guard *g)
 void guard_check_heap(void)
 {
 	if (alloc_live() != resting)
-		guard_fail("devices at rest hold %zu bytes and not %zu",
+		guard_fail("devices at rest hold %zu bytes, %zu are expected",
 			   alloc_live(), resting);
 }
 
@@ -429,7 +433,7 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 	r = qhca_run(g->hca, g->md->host.now, budget);
 	end(g);
 	if (hca_is_dead(&g->hca->pf) && (r.more || r.deadline != QHCA_NEVER))
-		guard_fail("a dead device wants to work");
+		guard_fail("a dead device asks to run, it should be idle");
 	return r;
 }
 
@@ -567,7 +571,9 @@ const struct guard_frame *guard_sent(struct guard *g)
  */
 #define LAST_PAGE	(GUARD_MEM - MD_PAGE)
 
-/* The queue moved to a page of our own: who knows what the old one is. */
+/*
+ * Moves the command queue to a page of our own, since the old page may hold anything.
+ */
 static void own_queue(struct guard *g)
 {
 	guard_reg_write(g, QHCA_REG_CONTROL, 0);
@@ -593,11 +599,11 @@ static void nop(struct guard *g)
 		if (hca_is_dead(&g->hca->pf))
 			return;
 		if (i == 100)
-			guard_fail("a NOP is not answered");
+			guard_fail("the device does not answer a NOP");
 		guard_run(g, 8);
 	}
 	if (get_le32(&slot->status))
-		guard_fail("a NOP fails with %u", get_le32(&slot->status));
+		guard_fail("a NOP ends with status %u, 0 is expected", get_le32(&slot->status));
 }
 
 void guard_check_alive(struct guard *g)
@@ -617,7 +623,8 @@ void guard_check_alive(struct guard *g)
 	guard_digest(g, g->hca->pf.counter, sizeof(g->hca->pf.counter));
 	guard_reg_write(g, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
 	if (guard_reg_read(g, QHCA_REG_STATUS) != QHCA_STATUS_READY)
-		guard_fail("a reset leaves STATUS %#x", g->hca->pf.status);
+		guard_fail("STATUS is %#x after a reset, %#x is expected",
+			   g->hca->pf.status, QHCA_STATUS_READY);
 	own_queue(g);
 	nop(g);
 	if (hca_is_dead(&g->hca->pf))

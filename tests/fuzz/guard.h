@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A host that checks what the device does.
+ * A host that checks the behaviour of the device.
  *
  * It uses the small driver of tests/host with other host operations. These
  * operations know where the device may write and how many accesses one call may
@@ -97,13 +97,13 @@ void guard_doorbell(struct guard *g, uint32_t page, uint32_t offset,
 void guard_reg_write(struct guard *g, uint32_t offset, uint32_t value);
 uint32_t guard_reg_read(struct guard *g, uint32_t offset);
 /*
- * A command of the driver's, as md_cmd(), but to a device that may die of it.
- * The status; -1: it is not answered.
+ * Makes a command of the driver, as md_cmd() does, on a device that may die of it.
+ * Returns the status, or -1 if the device does not answer.
  */
 int guard_cmd(struct guard *g, uint16_t opcode, uint32_t index, uint32_t param,
 	      const void *in, uint32_t in_len);
 void guard_observe(struct guard *g);	/* the monitor's functions */
-/* Work until there is none left; the clock stands still. */
+/* Runs the device until it has no work left; the clock does not advance. */
 void guard_settle(struct guard *g);
 void guard_unblock(struct guard *g);
 
@@ -113,12 +113,12 @@ const struct guard_frame *guard_sent(struct guard *g);
 void guard_digest(struct guard *g, const void *data, size_t len);
 
 /*
- * The device obeys, or is dead and obeys after a reset.  Ends in a device that
- * is reset, with its command queue enabled.
+ * Checks that the device executes commands, or is dead and does so after a reset.  Leaves
+ * a device that is reset, with its command queue enabled.
  */
 void guard_check_alive(struct guard *g);
 
-/* A finding: say what and abort. */
+/* Reports a finding and aborts. */
 void guard_fail(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the tests of the record have in common (hostile.h). */
+/* What the tests of the record share (hostile.h). */
 #include "alloc.h"
 #include "frame.h"
 #include "hostile.h"

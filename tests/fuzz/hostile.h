@@ -17,8 +17,8 @@
  *                       early      CVE-2022-1050
  *
  * The host is the fuzzer's (guard.h): it ends the program when the device
- * writes what is not its own, does without end in a call, or does not come to
- * rest.
+ * writes memory that it may not write, makes too many accesses in a call, or does not
+ * become idle.
  */
 #ifndef HOSTILE_H
 #define HOSTILE_H
@@ -59,7 +59,7 @@ struct rig {
 void rig_start(struct rig *r);
 /* rig_start(), a region at IOVA, and two RC QPs; the second's SRQ if @srq. */
 void rig_new(struct rig *r, bool srq);
-/* The device must be at rest and alive, and its heap as it was. */
+/* Checks that the device is idle and alive, and that its heap has not grown. */
 void rig_free(struct rig *r);
 
 void rig_make_qp(struct rig *r, unsigned int i, struct md_srq *srq);
@@ -73,7 +73,7 @@ void rig_allow_queue(struct rig *r, const struct md_buf *b,
 void rig_fill_qp(struct rig *r, struct qhca_qpc_sw *in);
 void rig_fill_init(struct qhca_init_hca *in, uint16_t sets);
 
-/* The command's status: it must have one. */
+/* Returns the status of the command, which the device must answer. */
 int rig_cmd(struct rig *r, uint16_t opcode, uint32_t index, uint32_t param,
 	    const void *in, uint32_t in_len);
 void rig_ring(struct rig *r, struct md_qp *qp, uint32_t pi);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What is left behind, and what comes too early or too late: the record of bugs, hostile.h. */
+/*
+ * Leaks, and accesses that come too early or too late: the record of bugs, hostile.h.
+ */
 #include "alloc.h"
 #include "hostile.h"
 #include "wire/pkt.h"
@@ -13,7 +15,7 @@ struct create {
 	const void *in;
 };
 
-/* Each DMA of @c fails once; nothing may stay behind. */
+/* Makes each DMA of @c fail once; the device may leave nothing behind. */
 static void sweep(const struct create *c, uint64_t buffers)
 {
 	struct rig r;
@@ -113,7 +115,9 @@ static void test_leak_references(void **state)
 	rig_free(&r);
 }
 
-/* All the queues that a guest may have take no more of the host than two do. */
+/*
+ * All the queues that a guest may have take no more of the host's memory than two do.
+ */
 #define MORE_CQS	14u	/* of 16, 8 and 32; some are there, or reserved */
 #define MORE_SRQS	6u
 #define MORE_QPS	28u

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Regions and pages that are not what they say: the record of bugs, hostile.h. */
+/* Regions and pages with wrong descriptions: the record of bugs, hostile.h. */
 #include "hostile.h"
 
 /* ------------------------------------------------------------------------
@@ -312,7 +312,7 @@ static void test_unmap(void **state)
 	rig_free(&r);
 }
 
-/* A command that maps half of what it should, and then fails. */
+/* A command that maps half of its chunks, and then fails. */
 static void test_unmap_half(void **state)
 {
 	struct qhca_init_hca in;

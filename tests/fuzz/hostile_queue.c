@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queues whose numbers lie: the record of bugs, hostile.h. */
+/* Queues with false numbers: the record of bugs, hostile.h. */
 #include "alloc.h"
 #include "hostile.h"
 #include "wire/pkt.h"
@@ -517,7 +517,7 @@ static void test_ring_page_rewritten(void **state)
 	rig_free(&r);
 }
 
-/* An EQ is what the device tells its troubles to: without it, it is dead. */
+/* The device reports errors to an EQ: without one it is dead. */
 static void test_ring_page_eq(void **state)
 {
 	struct qhca_eqc_sw eq = { .log_depth = 7 };

@@ -54,7 +54,7 @@ static inline void in_fill(struct in *in, void *to, size_t len)
 		*p++ = in_u8(in);
 }
 
-/* A number as bugs like them: small, at an edge, or any. */
+/* A number of the kinds that reveal bugs: small, at an edge, or any. */
 static inline uint64_t in_number(struct in *in)
 {
 	static const uint64_t edge[] = {

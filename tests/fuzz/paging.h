@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A region whose pages come and go, by an input's word: faults are served,
- * failed, answered too early, twice or by another's token; pages are taken away
- * under traffic.  The device may write those that are there for writing, and
- * no others: guard.h sees to it.
+ * A region whose pages an input makes present and absent: it serves faults, fails them,
+ * and resumes them too early, twice or with the token of another fault; it takes pages
+ * away under traffic.  The device may write the pages that are present for writing, and
+ * no others; guard.h checks this.
  */
 #ifndef QHCA_FUZZ_PAGING_H
 #define QHCA_FUZZ_PAGING_H
@@ -25,7 +25,7 @@ struct paging {
  * on, and none of it is there.
  */
 void paging_start(struct paging *p, struct guard *g, struct md_mr *mr);
-/* Something happens to its pages or faults. */
+/* Changes the pages, or serves a fault, as the input says. */
 void paging_step(struct paging *p, struct in *in);
 
 #endif /* QHCA_FUZZ_PAGING_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A CQ with its EQ, and what its tests do with it.
+ * A CQ with its EQ, and the operations that its tests use.
  */
 #ifndef QHCA_TEST_CQ_SETUP_H
 #define QHCA_TEST_CQ_SETUP_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Frames for tests, put together by hand.
+ * Frames that tests build by hand.
  */
 #ifndef QHCA_TEST_FRAMES_H
 #define QHCA_TEST_FRAMES_H
@@ -41,7 +41,7 @@ static inline struct frame_spec frame_default(bool v6)
 	return s;
 }
 
-/* A plain sum, by octet pairs: independent of the engine's. */
+/* A plain checksum by octet pairs, which shares no code with the engine's. */
 static inline uint16_t frame_sum(const uint8_t *p, size_t len, uint32_t sum)
 {
 	size_t i;
@@ -61,7 +61,7 @@ static inline void frame_ipv4_sum(uint8_t *ip)
 	put_be16(ip + 10, frame_sum(ip, (size_t)(ip[0] & 15) * 4, 0));
 }
 
-/* Builds into @f, room for QHCA_MAX_FRAME; returns the length. */
+/* Builds a frame into @f, which has room for QHCA_MAX_FRAME; returns its length. */
 static inline size_t frame_build(uint8_t *f, const struct frame_spec *s)
 {
 	static const uint8_t smac[6] = { 0x52, 0x54, 0, 1, 1, 1 };

@@ -97,7 +97,7 @@ static inline void inval_both(struct host *h, uint32_t index)
 	inval(h, index, QHCA_INVAL_PT | QHCA_INVAL_AT);
 }
 
-/* Refused by check, write and read alike, with nothing touched: why. */
+/* Checks that check, write and read refuse @q and touch nothing; returns the reason. */
 static inline enum hca_mem_reason refused(struct host *h, struct hca_mem_req q)
 {
 	uint64_t errors = COUNT(h, protection_errors);

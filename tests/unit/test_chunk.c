@@ -36,7 +36,7 @@ static void test_map_errors(void **state)
 	host_free(h);
 }
 
-/* A chunk with a live object stays. */
+/* The device does not unmap a chunk with a live object. */
 static void test_unmap_live(void **state)
 {
 	struct host *h = host_new_ready();

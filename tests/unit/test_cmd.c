@@ -45,7 +45,7 @@ static void test_release(void **state)
 	host_free(h);
 }
 
-/* Bits without a slot, without OWN, and before ENABLE. */
+/* The device ignores doorbell bits without a slot, without OWN, and before ENABLE. */
 static void test_doorbell(void **state)
 {
 	struct host *h = host_new(NULL);
@@ -81,7 +81,10 @@ static void test_doorbell(void **state)
 	host_free(h);
 }
 
-/* Ascending within a doorbell write, doorbell writes in their order. */
+/*
+ * The device serves the slots of one doorbell write in ascending order, and doorbell
+ * writes in their order.
+ */
 static void test_order(void **state)
 {
 	static const unsigned int expect[] = { 4, 7, 1, 2 };
@@ -110,7 +113,7 @@ static void test_order(void **state)
 	host_free(h);
 }
 
-/* The slot is copied once: what changes later does not matter. */
+/* The device copies the slot once, so later changes have no effect. */
 static void test_copied_once(void **state)
 {
 	struct host *h = host_new(NULL);
@@ -192,7 +195,10 @@ static void test_every_opcode(void **state)
 	host_free(h);
 }
 
-/* Every command with every length but its own, and with odd mailboxes. */
+/*
+ * The device refuses every command with every length but its own, and with misaligned
+ * mailboxes.
+ */
 static void test_lengths(void **state)
 {
 	struct host *h = host_new_ready();
@@ -369,7 +375,7 @@ static void test_init_strict(void **state)
 	host_free(h);
 }
 
-/* Teardown forgets tables and queues; settings and counters stay. */
+/* TEARDOWN_HCA drops tables and queues; settings and counters stay. */
 static void test_teardown(void **state)
 {
 	struct host *h = host_new_ready();

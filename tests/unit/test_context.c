@@ -2,8 +2,8 @@
 #include "qp_setup.h"
 
 /*
- * Whatever a context in memory is scribbled over with, the engine goes on
- * or says that it is corrupt.
+ * Whatever software writes over a context in memory, the engine continues or reports that
+ * the context is corrupt.
  */
 static void test_scribbled_context(void **state)
 {

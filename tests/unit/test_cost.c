@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What is charged and when it ends; how it delays work is tests/sim's. */
+/*
+ * What the device charges, and when a stall ends; tests/sim tests how it delays work.
+ */
 #include "unit.h"
 
 static void test_limits(void **state)
@@ -24,7 +26,7 @@ static void test_limits(void **state)
 	host_free(h);
 }
 
-/* Charges follow one another, from now at the earliest. */
+/* Charges add up, one behind the other, and begin now at the earliest. */
 static void test_sum(void **state)
 {
 	struct host *h = host_new_ready();
@@ -69,7 +71,7 @@ static void test_longest(void **state)
 	host_free(h);
 }
 
-/* A stall with nothing to do after it wakes nobody. */
+/* A stall without work behind it sets no deadline. */
 static void test_idle(void **state)
 {
 	struct host *h = host_new_ready();

@@ -45,7 +45,7 @@ static void test_threshold(void **state)
 
 		for (i = 0; i < 16; i++) {
 			assert_true(post(&s, i, 0, false));
-			/* post i + 1 saw utilisation i */
+			/* at post i + 1 the utilisation is i */
 			assert_int_equal(COUNT(s.h, refetches),
 					 i > t ? i - t : 0);
 		}
@@ -56,7 +56,9 @@ static void test_threshold(void **state)
 	}
 }
 
-/* A consumer that keeps up costs one read of its index in t + 1 completions. */
+/*
+ * With a consumer that keeps up the device reads its index once in t + 1 completions.
+ */
 static void test_few_refetches(void **state)
 {
 	struct setup s = setup((struct options){ 6, 31, 0, 0, 0 });
@@ -72,7 +74,7 @@ static void test_few_refetches(void **state)
 	host_free(s.h);
 }
 
-/* An apparently full queue that was drained is not overrun. */
+/* A queue that seems full but has been drained does not overrun. */
 static void test_refetch_before_overrun(void **state)
 {
 	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
@@ -89,7 +91,10 @@ static void test_refetch_before_overrun(void **state)
 	host_free(s.h);
 }
 
-/* A full one: one event, the last entry intact, nothing more is written. */
+/*
+ * A full queue overruns: one event, the last entry is intact, and the device writes no
+ * more.
+ */
 static void test_overrun(void **state)
 {
 	struct setup s = setup((struct options){ 2, 2, 0, 0, 0 });
@@ -121,7 +126,7 @@ static void test_overrun(void **state)
 	host_free(s.h);
 }
 
-/* A sleeper on an armed queue is woken when it overruns. */
+/* An armed queue that overruns also posts its completion event. */
 static void test_overrun_wakes(void **state)
 {
 	struct setup s = setup((struct options){ 1, 1, 0, 0, 0 });
@@ -154,7 +159,7 @@ static void test_ignore_overrun(void **state)
 	host_free(s.h);
 }
 
-/* Indices in the record that make no sense. */
+/* Consumer indices in the record that are beyond the producer index. */
 static void test_insane_ci(void **state)
 {
 	static const uint32_t insane[] = { 5, 100, UINT32_MAX, 0x80000000 };
@@ -288,7 +293,7 @@ static void test_references(void **state)
 	host_free(s.h);
 }
 
-/* What a destroyed CQ had waiting does not come from its successor. */
+/* Held events of a destroyed CQ do not appear as events of its successor. */
 static void test_destroy_forgets(void **state)
 {
 	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
@@ -348,7 +353,7 @@ static void test_features(void **state)
 	host_free(s.h);
 }
 
-/* A context survives eviction whole: all of it, with a cache of one. */
+/* All fields of a context survive eviction, with a cache of one line. */
 static void test_eviction(void **state)
 {
 	struct host *h = host_new_cache(QHCA_CACHE_CQ, 1, 1);

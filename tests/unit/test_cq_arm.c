@@ -105,9 +105,9 @@ static void test_arm_ignored(void **state)
 }
 
 /*
- * No wake-up is lost, whatever the order of posting, polling and arming:
- * whenever something is unseen that software asked for, an event is on its way
- * or the queue is armed for the future only.
+ * No wake-up is lost, whatever the order of posting, polling and arming: whenever a
+ * completion that software has armed for is unseen, an event is on its way, or the queue
+ * is armed for later completions only.
  */
 static void test_arm_random(void **state)
 {

@@ -47,7 +47,7 @@ static void test_moderation_time(void **state)
 	host_free(s.h);
 }
 
-/* Several at once, each at its time. */
+/* Several CQs are moderated at once, and each posts its event at its time. */
 static void test_moderation_many(void **state)
 {
 	static const uint16_t usec[] = { 300, 100, 200, 100, 400 };
@@ -82,7 +82,10 @@ static void test_moderation_many(void **state)
 	host_free(h);
 }
 
-/* Destroyed or torn down while it waits: no event, nothing dangling. */
+/*
+ * A CQ that is destroyed or torn down while its timer runs posts no event and leaves no
+ * timer.
+ */
 static void test_moderation_gone(void **state)
 {
 	struct setup s = setup((struct options){ 5, 32, 0, 100, 0 });
@@ -107,7 +110,7 @@ static void test_moderation_gone(void **state)
 	host_free(s.h);
 }
 
-/* More waiters than timers: the rest do not wait. */
+/* With more moderated CQs than timers the others post their events at once. */
 static void test_moderation_bound(void **state)
 {
 	struct qhca_config cfg;

@@ -57,7 +57,10 @@ static void test_resize(void **state)
 	host_free(s.h);
 }
 
-/* Armed before, or with an index of the old ring after: no event is lost. */
+/*
+ * No event is lost when software has armed the CQ before, or arms it afterwards with an
+ * index of the old ring.
+ */
 static void test_resize_arm(void **state)
 {
 	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });

@@ -35,7 +35,7 @@ static uint32_t written(struct host *h, uint32_t eqn)
 	return h->fn->eqs.eq[eqn].pi;
 }
 
-/* Entries in order, the phase changing with each pass. */
+/* The device writes entries in order, and the phase changes with each pass. */
 static void test_phase(void **state)
 {
 	struct ring eq;
@@ -102,7 +102,7 @@ static void test_doorbell_ignored(void **state)
 	host_free(h);
 }
 
-/* A full queue holds; nothing is lost, overwritten or repeated. */
+/* A full queue holds events back; the device loses, overwrites and repeats none. */
 static void test_hold(void **state)
 {
 	struct ring eq;
@@ -141,7 +141,7 @@ static void test_hold(void **state)
 	host_free(h);
 }
 
-/* Held events of one object keep their order; equal ones are one. */
+/* Held events of one object keep their order; equal ones become one. */
 static void test_coalesce(void **state)
 {
 	struct ring eq;
@@ -168,7 +168,10 @@ static void test_coalesce(void **state)
 	host_free(h);
 }
 
-/* All kinds of all objects at once come out as they went in. */
+/*
+ * Held events of all kinds and objects at once appear in the order in which they were
+ * posted.
+ */
 static void test_all_kinds(void **state)
 {
 	static const struct { enum qhca_event type; uint32_t number; } e[] = {
@@ -200,7 +203,7 @@ static void test_all_kinds(void **state)
 	host_free(h);
 }
 
-/* What belonged to a destroyed object is not delivered to the next one. */
+/* The device does not deliver events of a destroyed object as those of the next one. */
 static void test_forget(void **state)
 {
 	struct ring eq;
@@ -228,7 +231,7 @@ static void test_forget(void **state)
 	host_free(h);
 }
 
-/* Completion events of a CQ number used again go to the new one's EQ. */
+/* Completion events of a CQ number that is used again go to the EQ of the new CQ. */
 static void test_forget_cq(void **state)
 {
 	struct ring eq0, eq1, eq2;
@@ -307,7 +310,7 @@ static void test_arm_writes_a_few(void **state)
 	host_free(h);
 }
 
-/* An event that comes then waits behind the others, and nobody writes those. */
+/* A later event waits behind the others, and the device does not write those again. */
 static void test_event_behind_many(void **state)
 {
 	struct ring eq;
@@ -332,7 +335,9 @@ static void test_event_behind_many(void **state)
 	host_free(h);
 }
 
-/* DESTROY_EQ of such a queue, cut by a reset, and whole: nothing is left behind. */
+/*
+ * DESTROY_EQ of such a queue leaves nothing behind, be it cut by a reset or complete.
+ */
 static void test_destroy_with_many(void **state)
 {
 	struct qhca_cmd_slot *slot;
@@ -364,7 +369,7 @@ static void test_destroy_with_many(void **state)
 	host_free(h);
 }
 
-/* A consumer index that makes no sense is not believed. */
+/* The device ignores a consumer index that is beyond its producer index. */
 static void test_insane_ci(void **state)
 {
 	struct ring eq;
@@ -484,7 +489,10 @@ static void test_unreachable(void **state)
 	host_free(h);
 }
 
-/* The last event before silence, and its interrupt though not armed. */
+/*
+ * A fatal error posts a last event, and raises its interrupt although the EQ is not
+ * armed.
+ */
 static void test_fatal_event(void **state)
 {
 	struct ring eq;

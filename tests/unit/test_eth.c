@@ -268,7 +268,7 @@ static void test_tx_errors(void **state)
 	host_free(n.h);
 }
 
-/* Nothing of a frame is done before its end is posted. */
+/* The device does not begin a frame before its last descriptor is posted. */
 static void test_tx_partial(void **state)
 {
 	struct nic n = nic_new(3);
@@ -287,7 +287,10 @@ static void test_tx_partial(void **state)
 	host_free(n.h);
 }
 
-/* A long frame whose end comes later is dropped up to there, once. */
+/*
+ * The device drops a frame that is too long up to its last descriptor, even if that is
+ * posted later, and counts it once.
+ */
 static void test_tx_skip(void **state)
 {
 	struct nic n = nic_new(6);
@@ -529,7 +532,7 @@ static void test_rx_filter(void **state)
 	host_free(n.h);
 }
 
-/* Put the right checksum into a TCP or UDP frame made by frame_build(). */
+/* Writes the correct checksum into a TCP or UDP frame that frame_build() has made. */
 static void set_l4(uint8_t *f, const struct frame_spec *s, size_t field)
 {
 	size_t ip = s->tag >= 0 ? 18 : 14, l4 = ip + (s->v6 ? 40 : 20);
@@ -615,7 +618,7 @@ static void test_rx_csum(void **state)
 	host_free(n.h);
 }
 
-/* Frames cut anywhere: no read beyond them. */
+/* The engine does not read beyond frames that are cut at any octet. */
 static void test_rx_short(void **state)
 {
 	struct nic n = nic_new(3);

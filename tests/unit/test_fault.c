@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Page faults of accesses, below the transport, which the simulator tests.
+ * Page faults of accesses, without the transport, which the simulator tests.
  */
 #include "region.h"
 
@@ -26,7 +26,7 @@ static void check_fault(struct host *h, uint64_t addr, uint64_t len,
 	assert_int_equal(h->fn->mem.fault.key, KEY);
 }
 
-/* Where and how much, for reads and writes that begin on a page that is there. */
+/* The address and length of a fault of an access that begins on a present page. */
 static void test_where(void **state)
 {
 	struct host *h = host_new_ready();
@@ -102,7 +102,10 @@ static void test_read_only_line(void **state)
 	host_free(h);
 }
 
-/* No byte moves before all pages are found, and an atomic does nothing. */
+/*
+ * The device moves no byte before it has found all pages, and an atomic operation has no
+ * effect.
+ */
 static void test_all_or_nothing(void **state)
 {
 	struct host *h = host_new_ready();
@@ -129,7 +132,7 @@ static void test_all_or_nothing(void **state)
 	host_free(h);
 }
 
-/* What is refused does not fault, and reads no node. */
+/* An access that is refused does not fault, and the device reads no node for it. */
 static void test_protection_first(void **state)
 {
 	struct host *h = host_new_ready();

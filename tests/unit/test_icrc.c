@@ -48,7 +48,7 @@ static void test_captured(void **state)
 	check(uc_send, sizeof(uc_send));
 }
 
-/* What Soft-RoCE has for a FLUSH, and nobody else. */
+/* The ICRC that only Soft-RoCE computes for a FLUSH. */
 static void test_rxe_flush(void **state)
 {
 	size_t bth = sizeof(rxe_flush) - 20 - 8 - HCA_ICRC_LEN;
@@ -59,7 +59,7 @@ static void test_rxe_flush(void **state)
 	assert_int_not_equal(hca_icrc(rxe_flush, 20, bth), icrc);
 }
 
-/* Does a change of octet @i of a packet with @ip_len bytes of IP matter? */
+/* Does a change of octet @i of a packet with @ip_len bytes of IP change the ICRC? */
 static bool covered(uint8_t *packet, size_t len, size_t ip_len, size_t i)
 {
 	size_t bth = len - ip_len - 8;

@@ -78,7 +78,7 @@ static void test_probability(void **state)
 	host_free(h);
 }
 
-/* The same seed, the same fates. */
+/* The same seed selects the same frames. */
 static void test_seed(void **state)
 {
 	struct host *a = host_new(NULL), *b = host_new(NULL);
@@ -288,7 +288,7 @@ static void test_inject_offset(void **state)
 	host_free(h);
 }
 
-/* The last frame of a conversation is held, and goes by itself. */
+/* A frame that is to be reordered and has no successor is sent after a time. */
 static void test_inject_reorder_alone(void **state)
 {
 	struct host *h = with_gids();
@@ -303,7 +303,7 @@ static void test_inject_reorder_alone(void **state)
 	host_free(h);
 }
 
-/* A link without room keeps what the injector wants to release. */
+/* While the link has no room the injector keeps the frames that it has to release. */
 static void test_inject_blocked(void **state)
 {
 	struct host *h = with_gids();
@@ -323,7 +323,10 @@ static void test_inject_blocked(void **state)
 	host_free(h);
 }
 
-/* Received frames: malformed ones stand for those delivered. */
+/*
+ * Injection into received frames: the test counts a malformed frame as a delivered
+ * one.
+ */
 static void test_inject_rx(void **state)
 {
 	struct host *h = with_gids();

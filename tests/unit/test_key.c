@@ -4,7 +4,7 @@
 /* ------------------------------------------------------------------------
  * Invalidation
  */
-/* After INVALIDATE_* acknowledged, nothing old is used. */
+/* After the completion of an INVALIDATE command the device uses no old entry. */
 static void test_invalidate(void **state)
 {
 	struct host *h = host_new_ready();
@@ -276,7 +276,7 @@ static void test_bind_refused(void **state)
 	host_free(h);
 }
 
-/* Software frees a bound window: the region's count follows, once. */
+/* When software frees a bound window, the count of its region decreases once. */
 static void test_free_window(void **state)
 {
 	struct host *h = host_new_ready();
@@ -618,7 +618,10 @@ static struct qhca_cmd_slot *ring_slot(struct host *h, uint16_t opcode,
 	return slot;
 }
 
-/* How many calls it takes; none may drop more lines than it may look at. */
+/*
+ * Returns the number of calls that the command takes; none may drop more lines
+ * than it may look at.
+ */
 static unsigned int slices(struct host *h, const struct qhca_cmd_slot *slot)
 {
 	const struct hca_caches *cache = &h->fn->hca->cache;
@@ -657,7 +660,7 @@ static void test_invalidate_slices(void **state)
 	host_free(h);
 }
 
-/* A line filled between two slices stays, if its key is another one. */
+/* A line of another key that is filled between two slices stays. */
 static void test_fill_between_slices(void **state)
 {
 	struct host *h = large_cache();

@@ -35,7 +35,7 @@ static void test_fatal(void **state)
 	host_free(h);
 }
 
-/* Reset in the middle of anything, many times: nothing leaks or dangles. */
+/* Many resets in the middle of work: no memory leaks, and no object stays. */
 static void test_reset_again(void **state)
 {
 	struct host *h = host_new(NULL);
@@ -75,7 +75,7 @@ static void test_reset_again(void **state)
 static uint64_t calls, call_at;		/* callbacks so far; the one that acts */
 static uint8_t own_frame[64];
 
-/* What a guest can make of a callback, by way of its own registers. */
+/* The calls that a guest can make within a callback, by means of its own registers. */
 static void call_back(struct host *h, enum host_call call)
 {
 	(void)call;
@@ -90,7 +90,7 @@ static void call_back(struct host *h, enum host_call call)
 	qhca_reg_write(h->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, 1);
 }
 
-/* One command, whether it is answered or not. */
+/* Makes one command, which the device may leave unanswered. */
 static void try_command(struct host *h, uint16_t opcode, uint32_t index,
 			const void *in, uint32_t in_len)
 {
@@ -129,15 +129,15 @@ static void work(struct host *h)
 	qhca_inject_fatal(h->hca);
 }
 
-/* As after a reset, whatever came after it in work(). */
+/* Is the function as after a reset, whatever work() did after it? */
 static bool is_reset(const struct host *h)
 {
 	return !h->fn->initialised && !(h->fn->status & QHCA_STATUS_ENABLED);
 }
 
 /*
- * A reset register written in each callback in turn: the call goes on with what it
- * had, does little more, and the function is as after any reset.
+ * Software writes the reset register in each callback in turn: the call continues with the
+ * state that it had and does little more, and the function is as after any reset.
  */
 static void test_reset_in_callback(void **state)
 {
@@ -159,7 +159,7 @@ static void test_reset_in_callback(void **state)
 	assert_true(all > 10);
 }
 
-/* The call that is being served makes no more accesses than it must. */
+/* Once it is reset, the call in progress makes no more accesses than it must. */
 static void reset_once(struct host *h, enum host_call call)
 {
 	(void)call;
@@ -190,7 +190,10 @@ static void test_reset_cuts_work(void **state)
 	host_free(h);
 }
 
-/* What comes in a callback besides a reset is done after it, or lost. */
+/*
+ * The engine executes other calls that software makes within a callback after it, or
+ * drops them.
+ */
 static void link_and_fatal(struct host *h, enum host_call call)
 {
 	(void)call;
@@ -218,7 +221,10 @@ static void test_late(void **state)
 	host_free(h);
 }
 
-/* A link that was full is asked again after a reset: nobody else may say so. */
+/*
+ * After a reset the engine asks a link that was full again, since the host may not call
+ * qhca_tx_ready().
+ */
 static void test_reset_unblocks(void **state)
 {
 	struct host *h = host_new_ready();

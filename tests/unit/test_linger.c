@@ -6,7 +6,7 @@
 #define CQN	9u
 #define QPN	5u
 
-/* One who posts, and what the device makes of it. */
+/* An application that posts requests, and the device's view of its send queue. */
 struct poster {
 	struct host *h;
 	struct ring cq, eq;
@@ -37,7 +37,7 @@ static void watch_cq(struct poster *p)
 	host_watch(p->h, &p->watch, p->cq.record, 4);
 }
 
-/* @n requests are noticed together, and begun. */
+/* The device notices @n requests together, and begins them. */
 static void post(struct poster *p, uint32_t n)
 {
 	uint32_t old = p->qp.sq_pi;
@@ -48,7 +48,7 @@ static void post(struct poster *p, uint32_t n)
 	hca_linger_posted(p->h->fn, &p->qp, old);
 }
 
-/* The oldest request ends, with a CQE or without. */
+/* The oldest request completes, with a CQE or without. */
 static void end(struct poster *p, bool signaled)
 {
 	struct qhca_cqe cqe = { 0 };
@@ -67,7 +67,7 @@ static void poll(struct poster *p, uint32_t n)
 	host_set_ci(p->h, &p->cq, p->polled);
 }
 
-/* All has been sent: does the device stay? */
+/* The queue is empty: does the device keep watching it? */
 static bool stays(struct poster *p)
 {
 	return hca_linger_stay(p->h->fn, &p->qp);
@@ -84,7 +84,10 @@ static void let_time_pass(struct poster *p, uint64_t ns)
 	hca_linger_run(p->h->fn->hca);
 }
 
-/* Posts one, sees its end, posts the next: the device turns away each time. */
+/*
+ * The application posts one request, takes its completion and posts the next: the device
+ * stops watching the queue each time.
+ */
 static void test_one_at_a_time(void **state)
 {
 	struct poster p = poster();
@@ -171,7 +174,10 @@ static void test_looks_at_cq(void **state)
 	host_free(p.h);
 }
 
-/* Nor where the QP is not reliable, which is never stayed at. */
+/*
+ * The device never watches the queue of an unreliable QP, and does not read the index
+ * for it.
+ */
 static void test_no_look_for_unreliable(void **state)
 {
 	struct poster p = poster();
@@ -304,7 +310,7 @@ static void test_forget(void **state)
 	host_free(p.h);
 }
 
-/* Whatever is in the CQ's record, and if it cannot be read. */
+/* Any value in the CQ's record, and a record that the device cannot read. */
 static void test_bad_record(void **state)
 {
 	struct poster p = poster();

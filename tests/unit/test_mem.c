@@ -210,7 +210,7 @@ static void test_protection(void **state)
 	host_free(h);
 }
 
-/* An index beyond the table, or an unmapped one, fetches nothing. */
+/* For an index beyond the table, or in an unmapped chunk, the device reads nothing. */
 static void test_no_fetch(void **state)
 {
 	struct host *h = host_new_ready();
@@ -233,7 +233,10 @@ static void test_no_fetch(void **state)
 	host_free(h);
 }
 
-/* No negative entries: an entry made later works without a command. */
+/*
+ * The cache keeps no negative entries: an entry that is written later works without a
+ * command.
+ */
 static void test_not_negative(void **state)
 {
 	struct host *h = host_new_ready();
@@ -268,7 +271,7 @@ static void test_fetch_dma(void **state)
 	host_free(h);
 }
 
-/* All pages are found before a byte is moved. */
+/* The device finds all pages before it moves a byte. */
 static void test_all_or_nothing(void **state)
 {
 	struct host *h = host_new_ready();
@@ -301,7 +304,7 @@ static void test_all_or_nothing(void **state)
 	host_free(h);
 }
 
-/* An unmapped chunk takes its protection lines along. */
+/* UNMAP_CHUNKS drops the protection lines of its chunks. */
 static void test_unmap_drops(void **state)
 {
 	struct host *h = host_new_ready();

@@ -101,7 +101,7 @@ static void test_blocks(void **state)
 	host_free(h);
 }
 
-/* Key, address, length, right: each alone decides. */
+/* A mismatch of key, address, length or right alone is refused. */
 static void test_permission(void **state)
 {
 	struct host *h = host_new_ready();
@@ -170,7 +170,7 @@ static void test_key_refused(void **state)
 	host_free(h);
 }
 
-/* A pinned key looks nothing up, whatever else goes on. */
+/* For a pinned key the device looks no cache up, whatever other traffic there is. */
 static void test_pinned(void **state)
 {
 	struct host *h = host_new_cache(QHCA_CACHE_PT, 1, 1);
@@ -246,7 +246,10 @@ static void test_bank_full(void **state)
 	host_free(h);
 }
 
-/* Whatever makes the table's entry count makes the copy go. */
+/*
+ * Each command after which the device uses the table's entry also drops the bank's
+ * copy.
+ */
 static void test_invalidation(void **state)
 {
 	struct host *h = host_new_ready();
@@ -450,7 +453,7 @@ static void test_window_row(void **state)
 	host_free(h);
 }
 
-/* The bind of a window that finds no place in the bank succeeds, and counts. */
+/* The bind of a window succeeds when the bank is full, and the device counts it. */
 static void test_window_bank_full(void **state)
 {
 	struct host *h = host_new_ready();
@@ -496,7 +499,7 @@ static void test_reset(void **state)
 	host_free(h);
 }
 
-/* No room for keys at all is a configuration like others. */
+/* A bank without room for keys is a valid configuration. */
 static void test_no_keys(void **state)
 {
 	struct qhca_config cfg;

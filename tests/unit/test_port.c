@@ -248,7 +248,7 @@ static void test_mcast(void **state)
 	host_free(h);
 }
 
-/* They stay at their greatest value, and do not begin again. */
+/* The violation counters stay at their maximum, and do not wrap. */
 static void test_violations_saturate(void **state)
 {
 	struct host *h = host_new_ready();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "region.h"
 
-/* All fields, both ways, in their places. */
+/* All fields are encoded and decoded at their places. */
 static void test_codec(void **state)
 {
 	struct qhca_pte raw, again;
@@ -62,7 +62,7 @@ static void test_type_features(void **state)
 	host_free(h);
 }
 
-/* Entries that make no sense are refused and not cached. */
+/* The device refuses malformed entries, and does not cache them. */
 static void test_malformed(void **state)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static void test_malformed(void **state)
 	host_free(h);
 }
 
-/* ctrl is written last, and the cached line goes. */
+/* The device writes ctrl last, and drops the cached line. */
 static void test_write(void **state)
 {
 	struct host *h = host_new_ready();

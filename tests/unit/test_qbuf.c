@@ -142,7 +142,7 @@ static void test_pages(void **state)
 	host_free(h);
 }
 
-/* A page that is used again is not translated again. */
+/* The device does not translate a page again that it has just used. */
 static void test_remembers(void **state)
 {
 	struct host *h = host_new(NULL);

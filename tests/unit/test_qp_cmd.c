@@ -20,7 +20,7 @@ static void test_create_destroy(void **state)
 	host_free(h);
 }
 
-/* Each mistake alone is enough. */
+/* The device refuses a QP for each mistake alone. */
 static void test_create_refused(void **state)
 {
 	struct host *h = ready((struct qhca_geometry){ 4, 2 });
@@ -117,7 +117,7 @@ static void test_attributes_refused(void **state)
 	host_free(h);
 }
 
-/* What is queried is what was set, through a cache of one line. */
+/* QUERY_QP returns what MODIFY_QP has set, through a cache of one line. */
 static void test_query(void **state)
 {
 	struct host *h = ready((struct qhca_geometry){ 1, 1 });

@@ -53,7 +53,7 @@ static void test_steer(void **state)
 	host_free(h);
 }
 
-/* What is Ethernet's */
+/* Frames that belong to Ethernet */
 static void test_steer_eth(void **state)
 {
 	struct host *h = with_gids();
@@ -113,7 +113,7 @@ static void test_steer_eth(void **state)
 	host_free(h);
 }
 
-/* Every length of every frame, cut at each octet: no read beyond it. */
+/* The engine does not read beyond a frame that is cut at any octet. */
 static void test_steer_short(void **state)
 {
 	struct host *h = with_gids();
@@ -230,7 +230,7 @@ static void test_rx_bounds(void **state)
 	host_free(h);
 }
 
-/* Random octets in well-formed frames: nothing worse than a drop. */
+/* The worst effect of random octets in well-formed frames is a drop. */
 static void test_rx_random(void **state)
 {
 	struct host *h = with_gids();

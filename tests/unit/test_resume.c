@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "unit.h"
 
-/* Tokens that name nothing, whatever they say. */
+/* The device refuses tokens that name no fault, whatever their value. */
 static void test_no_such_token(void **state)
 {
 	static const uint32_t tokens[] = {

@@ -48,7 +48,9 @@ static void test_fairness(void **state)
 	host_free(h);
 }
 
-/* Whose turn it is changes, so that the last in the list comes first too. */
+/*
+ * The turn rotates, so that the last kind of work in the list is sometimes the first.
+ */
 static void test_turns(void **state)
 {
 	struct host *h = host_new_ready();

@@ -5,7 +5,7 @@
 
 #define QPNS	64
 
-/* The heap against a plain array. */
+/* Compares the heap with a plain array. */
 static void test_timers(void **state)
 {
 	struct host *h = host_new_ready();

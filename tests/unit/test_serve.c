@@ -18,7 +18,7 @@ static void test_doorbells_ignored(void **state)
 	host_free(h);
 }
 
-/* Timers that are due together are served as the budget allows, not all at once. */
+/* A run serves as many of the timers that are due together as its budget allows. */
 static void test_many_due(void **state)
 {
 	struct host *h = host_new_ready();

@@ -57,7 +57,7 @@ static void test_entry(void **state)
 	host_free(h);
 }
 
-/* A chunk at bus address 0 is mapped all the same. */
+/* A chunk at bus address 0 counts as mapped. */
 static void test_zero_address(void **state)
 {
 	struct host *h = with_tables();
@@ -130,7 +130,10 @@ static void test_walk_large_leaf(void **state)
 	host_free(h);
 }
 
-/* A level-1 node at the end of memory: nothing beyond the entry is read. */
+/*
+ * The walk reads only the entry of a level-1 node at the end of memory, and nothing
+ * beyond it.
+ */
 static void test_walk_dma(void **state)
 {
 	struct host *h = host_new(NULL);
