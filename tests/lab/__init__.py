@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Boots guests, joins them, and runs things in them.
+"""Boots guests, connects them, and runs commands in them.
 
     from lab import Guest, Pair
     with Pair(("qhca", "rxe")) as (a, b):

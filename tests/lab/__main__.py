@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What `make run`, `make shell` and `make bench` do once all is built."""
+"""Runs `make run`, `make shell` and `make bench` after the build."""
 
 import argparse
 import contextlib
@@ -158,7 +158,7 @@ def run_bench(options):
 
 
 def run_bench_odp(pair):
-    """Entries of bench.json: what pages cost that are not there."""
+    """Entries of bench.json: the cost of pages that are not present."""
     say("memory on demand")
     rows = []
     for size in odp.ROUNDS:

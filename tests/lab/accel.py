@@ -83,7 +83,7 @@ _RDTSC = bytes.fromhex("0f31 48c1e220 4809d0 c3")
 @functools.lru_cache(None)
 def host_tsc_khz():
     """How fast this host's time stamp counter runs, which is a guest's, too, under
-    software emulation; None if it has none, or may not be asked."""
+    software emulation; None if it has none, or the kernel does not let programs read it."""
     if platform.machine() != "x86_64":
         return None
     try:
@@ -94,7 +94,7 @@ def host_tsc_khz():
     read_tsc = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
 
     def read():
-        """(ns, TSC), of some tries the one in which least came in between"""
+        """(ns, TSC) of the try, out of several, with the shortest interruption"""
         tries = []
         for _ in range(50):
             before, tsc, after = time.monotonic_ns(), read_tsc(), time.monotonic_ns()

@@ -18,7 +18,7 @@ class AgentError(Exception):
 
 
 class Agent:
-    """@patience: how many times as long as usual the guest may take"""
+    """@patience: the factor by which all timeouts of the guest are longer than usual"""
 
     def __init__(self, sock, patience=1):
         self._sock = sock

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Captures of a link: RoCEv2 frames, their invariant CRC, what tshark says.
+"""Captures of a link: RoCEv2 frames, their invariant CRC, and tshark's view of them.
 
 The CRC is computed here with zlib's CRC-32 from the InfiniBand Architecture
 Specification, annex A17, and shares nothing with the engine's.
@@ -21,7 +21,7 @@ OPCODES = frozenset([*range(0x00, 0x18), 0x1C, 0x1D, *range(0x20, 0x2C), 0x64, 0
 
 
 class CaptureError(Exception):
-    """Not a capture, or tshark cannot read it."""
+    """The file is not a capture, or tshark cannot read it."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Frame:
         return int.from_bytes(self.ip[-4:], "little")
 
     def expected_icrc(self):
-        """The CRC over the packet, all that routers may change being ones."""
+        """The CRC over the packet, with ones in all fields that routers may change."""
         covered = bytearray(b"\xff" * 8 + self.ip[:-4])     # 8: where a link header would be
         ip, udp = 8, 8 + self.l3
         if self.l3 == 40:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the driver lets a guest set by devlink, and reloads that apply it."""
+"""The driver's devlink parameters, and reloads that apply them."""
 
 import json
 
@@ -10,7 +10,7 @@ def device(node):
 
 
 def set_parameter(node, name, value, check=True):
-    """Takes effect with the next reload."""
+    """Sets a parameter, which takes effect with the next reload."""
     return node.exec(f"devlink dev param set {device(node)} name {name} "
                      f"value {value} cmode driverinit", check=check)
 

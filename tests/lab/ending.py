@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How a program of the lab ends: with its result, or with one line that says why not."""
+"""Ends a program of the lab with its result, or with one line that gives the reason."""
 
 import os
 import signal

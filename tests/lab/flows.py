@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Traffic of several kinds between two guests, which judges itself.
+"""Traffic of several kinds between two guests; the programs verify it themselves.
 
     traffic = Traffic(pair, KINDS).start()
     traffic.wait_progress()
@@ -40,7 +40,7 @@ LONG = 240
 
 @dataclass
 class Report:
-    """What one end says of itself."""
+    """The report of one end."""
     text: str
     code: int = 0
     ended: bool = False                 # by itself, because its queues or device did
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def sound(self):
-        """Whatever arrived was right, and whatever failed was allowed to."""
+        """Was all arrived data correct, and was each failure one that the test allows?"""
         return self.code == 0
 
 
@@ -123,7 +123,7 @@ class Traffic:
         self._each(f"resize {sig}")
 
     def wait_over(self, node, kinds, timeout=LONG):
-        """Waits until ends have ended by themselves."""
+        """Waits until the ends have exited by themselves."""
         kinds = [k for k in kinds if k in self.here[node.name]]
         try:
             self._run(node, "".join(f"await over {k}\n" for k in kinds), timeout)
@@ -131,7 +131,7 @@ class Traffic:
             raise GuestError(f"{kinds} of {node.name} do not end: {error}\n{self._state()}") from None
 
     def forget(self, node):
-        """A guest's programs are gone with it."""
+        """Forgets the programs of a guest that has ended."""
         self.here[node.name] = []
 
     def kill(self, node, kinds):
@@ -166,7 +166,7 @@ class Traffic:
         return Report(done, 1 if int(done.split()[0]) else 0)
 
     def abandon(self):
-        """After a failure: ends what there is."""
+        """After a failure: kills all programs that still run."""
         for node in self.pair:
             if node.running and self.here[node.name]:
                 node.exec(script("lab/scripts/flow.sh", "abandon"), check=False)

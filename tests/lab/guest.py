@@ -28,12 +28,12 @@ PATIENCE, BOOKS = 8, 512
 
 
 class GuestError(Exception):
-    """The guest or a command in it failed; the text tells how."""
+    """The guest or a command in it failed; the text describes the failure."""
 
 
 @dataclass
 class Result:
-    """What a command in the guest left."""
+    """The result of a command in the guest."""
     command: str
     code: int
     out: str
@@ -61,7 +61,7 @@ def wait_for(condition, timeout, what, interval=0.05):
 
 @contextlib.contextmanager
 def content(*nodes):
-    """Meanwhile no QEMU may end, nor it or a kernel complain."""
+    """Within this context no QEMU may end, and neither QEMU nor a kernel may complain."""
     yield
     for node in nodes:
         assert node.running, f"QEMU of {node.name} ended: {node.trouble()}"
@@ -77,8 +77,8 @@ _left = []
 def unheard():
     """Complaints of all guests' kernels and QEMUs that no caller has received yet.
 
-    Of guests that have ended since, too: lines with the guest's name. What this
-    returns, and what fails content(), is told once.
+    The list includes guests that have ended since; each line has the guest's name. A
+    complaint that this function returns, or that fails content(), is reported once.
     """
     lines = [f"{g.name}: {line}" for g in _running for line in g.new_complaints()]
     lines, _left[:] = _left + lines, []
@@ -86,14 +86,14 @@ def unheard():
 
 
 def note_leaks(*nodes):
-    """Has unheard() tell what guests that are about to end have leaked."""
+    """Has unheard() report what guests that are about to end have leaked."""
     for node in nodes:
         if node.running:
             _left.extend(f"{node.name}: {line}" for line in node.leaks().splitlines())
 
 
 class Background:
-    """A command that goes on in the guest while the caller does other things."""
+    """A command that runs in the guest while the caller continues."""
 
     def __init__(self, guest, command, pid):
         self.guest = guest
@@ -142,7 +142,7 @@ class Background:
             return "(it cannot be killed)\n"
 
     def kill(self, sig="KILL"):
-        """Signals the command and all it started."""
+        """Sends a signal to the command and to all processes that it has started."""
         pid = self.guest.agent.exec(["/bin/kill", f"-{sig}", "--", f"-{self.pid}"])
         wait_for(lambda: self.guest.agent.status(pid) is not None, 60, "kill")
 
@@ -187,13 +187,13 @@ class Guest:
         self.agent = None
         self.qmp_client = None
         self._mark = 0
-        self._heard = {}            # numbers of complaints that were told of, by whose they are
+        self._heard = {}            # numbers of reported complaints, by their source
         self._own_spaces = 0
 
     # -- life -------------------------------------------------------------
 
     def _payload_image(self):
-        """The second disk: what this checkout built, for this guest."""
+        """Makes the second disk, which has what this checkout built for this guest."""
         stage = self.dir / "payload"
         (stage / "modules").mkdir(parents=True)
         (stage / "bin").mkdir()
@@ -292,7 +292,7 @@ class Guest:
         return self
 
     def wait_ready(self, timeout=180):
-        """Waits until the guest takes commands."""
+        """Waits until the guest accepts commands."""
         try:
             self.qmp_client.wait_event("VSERPORT_CHANGE", {"open": True}, self._mark,
                                        timeout * self.patience)
@@ -311,7 +311,7 @@ class Guest:
         return self.child is not None and self.child.poll() is None
 
     def held(self):
-        """What QEMU holds for itself, in KiB: without the guest's memory,
+        """QEMU's own memory, in KiB: without the guest's memory,
         which fills as the guest uses it, and without translated code."""
         total = 0
         with open(f"/proc/{self.child.pid}/smaps", encoding="ascii", errors="replace") as f:
@@ -324,7 +324,7 @@ class Guest:
         return total
 
     def reset(self, timeout=180):
-        """A machine reset, as by its button; waits until it is up again."""
+        """Resets the machine, as its button does, and waits until it is up again."""
         self._mark = self.qmp_client.mark()
         self.qmp("system_reset")
         self.qmp_client.wait_event("RESET", None, self._mark, 30)
@@ -332,7 +332,7 @@ class Guest:
         return self.wait_ready(timeout)
 
     def powerdown(self, timeout=30):
-        """An orderly end from within, then QEMU's."""
+        """Shuts the guest down from within, and waits until QEMU has ended."""
         try:
             self.agent.exec(["/bin/sh", "-c", "sync; echo o > /proc/sysrq-trigger"])
         except (AgentError, TimeoutError, OSError):
@@ -344,15 +344,15 @@ class Guest:
         return self.close()
 
     def kill(self):
-        """SIGKILL to QEMU, as if the host had lost the machine."""
+        """Kills QEMU, as if the host had lost the machine."""
         process.stop(self.child)
 
     def wait_exit(self, timeout=30):
-        """Waits for QEMU's own end; returns its exit code."""
+        """Waits until QEMU ends by itself; returns its exit code."""
         return self.child.wait(timeout)
 
     def close(self):
-        """Ends QEMU if it runs and clears up. Returns its exit code."""
+        """Ends QEMU if it still runs, and removes its files. Returns its exit code."""
         code = None
         if self.child is not None:
             if self.running:
@@ -471,7 +471,7 @@ class Guest:
         return int(self.out(script("lab/scripts/address-spaces.sh", *args)))
 
     def leaks(self):
-        """What the kernel's leak detector, if it has one, says of our modules.
+        """The report of the kernel's leak detector, if it has one, about our modules.
 
         It looks twice, and not at what is younger than five seconds. Nor does it
         see what watches an address space, which it knows from the page tables: if
@@ -488,7 +488,7 @@ class Guest:
         return "".join(objects)
 
     def trouble(self):
-        """The ends of the logs, to be put into an error's text."""
+        """The last lines of the logs, for the text of an error."""
         parts = [""]
         if self.child is not None and not self.running:
             parts.append(f"QEMU ended with {self.child.returncode}")

@@ -9,7 +9,7 @@ FULL = os.environ.get("FULL", "") not in ("", "0")
 
 @dataclass(frozen=True)
 class Link:
-    """Which kinds of ends a pair has, and which guest serves."""
+    """The kinds of the two ends of a pair, and the guest that is the server."""
     kinds: tuple
     server: int = 0
 
@@ -46,6 +46,6 @@ def links():
 
 
 def qhca_links():
-    """Those whose both ends are ours."""
+    """The links with the qhca device at both ends."""
     return [link for link in links() if os.environ.get("QHCA_KINDS") or not link.has_rxe]
 

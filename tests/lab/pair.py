@@ -153,13 +153,13 @@ class Node(Guest):
         return self
 
     def configure(self):
-        """Sets all its ports up; to be called again after a reload."""
+        """Sets all its ports up; the caller repeats this after a reload."""
         for port in self.ports:
             port.configure()
         return self
 
     def unplug(self, timeout=90):
-        """Asks the guest to let go of the device in the slot; waits until it is gone."""
+        """Asks the guest to release the device in the slot; waits until it is unplugged."""
         mark = self.qmp_client.mark()
         self.qmp("device_del", id=self.first_device["id"])
         self.qmp_client.wait_event("DEVICE_DELETED", {"device": self.first_device["id"]},
@@ -167,7 +167,7 @@ class Node(Guest):
 
     @contextlib.contextmanager
     def capture(self, file):
-        """Records every frame of the first port's link meanwhile."""
+        """Within this context, records every frame of the first port's link."""
         self.qmp("object-add", qom_type="filter-dump", id="dump", netdev="n0",
                  file=str(file), maxlen=65536)
         try:
@@ -177,7 +177,7 @@ class Node(Guest):
                 self.qmp("object-del", id="dump")
 
     def plug(self):
-        """Puts the device back; the guest takes it up by itself."""
+        """Plugs the device in again; the guest probes it by itself."""
         self.qmp("device_add", **self.first_device)
 
 

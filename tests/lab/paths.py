@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Where the built things are."""
+"""Paths of what the build has made."""
 
 import os
 import pathlib
@@ -11,11 +11,11 @@ LOGS = BUILD / "log"
 
 
 class Missing(Exception):
-    """Something has not been built; the text says how to build it."""
+    """A part has not been built; the text names the command that builds it."""
 
 
 def guest_env():
-    """What scripts/guest.sh wrote about the guest: image, tree, kernels."""
+    """The description of the guest by scripts/guest.sh: image, tree, kernels."""
     path = BUILD / "guest" / "env"
     if not path.exists():
         raise Missing("there is no guest yet: run `make guest`")
@@ -48,7 +48,7 @@ def finds_faults(release):
 
 
 def kernel_lists(release):
-    """What depmod knows of a kernel that is not in the guest's image, or None."""
+    """depmod's files for a kernel that is not in the guest's image, or None."""
     folder = guest_env().get(f"modules-{release}")
     return pathlib.Path(folder) if folder else None
 

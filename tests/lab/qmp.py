@@ -13,7 +13,7 @@ class QMPError(Exception):
 
 
 class Closed(Exception):
-    """The other end is gone."""
+    """The other end has closed the connection."""
 
 
 class QMP:

@@ -173,9 +173,10 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
 
     Each row is a dict by the names perftest prints at the head of its table.
 
-    With -R its server begins to listen for QPs after both sides have met, without
-    saying so. A client that is earlier is told that nobody listens, and crashes as it
-    tries again. Nothing outside can have them wait, so such a run does not count.
+    With -R the server begins to listen for QPs after both sides have exchanged their
+    parameters, and does not announce it. A client that connects earlier is rejected, and
+    crashes when it tries again. Nothing outside the programs can make them wait, so the
+    function repeats such a run.
     """
     cm = bool(re.search(r"(^|\s)-R(\s|$)", options))
     if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
