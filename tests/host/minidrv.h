@@ -18,14 +18,14 @@
 struct md;
 struct md_odp;
 
-/* A buffer as the device sees it: contiguous, or scattered 4 KiB pages. */
+/* A buffer as the device addresses it: contiguous, or scattered 4 KiB pages. */
 struct md_buf {
 	uint64_t *page;		/* bus address of each page */
 	uint32_t num_pages;
 	uint64_t root;		/* translation root; base when not scattered */
 	uint8_t levels;
 	uint64_t len;
-	struct md_odp *odp;	/* NULL, or whose pages come and go */
+	struct md_odp *odp;	/* NULL, or the region whose pages come and go */
 };
 
 struct md_mr {
@@ -47,7 +47,7 @@ struct md_srq {
 	struct md_buf buf;
 	uint32_t free, tail, pi;	/* slots; posted */
 	uint64_t *wr_id;		/* by slot */
-	struct md_buf grown;		/* while it grows: is kept alike */
+	struct md_buf grown;		/* while it grows: the driver writes both */
 	uint32_t grown_rec;		/* offset of its record; 0: does not grow */
 };
 
@@ -98,7 +98,7 @@ struct md_wr {
 	uint8_t flush_type, flush_level;	/* QHCA_FLUSH_* */
 };
 
-struct md_conn {			/* everything MODIFY_QP may want */
+struct md_conn {			/* all attributes of MODIFY_QP */
 	uint32_t dest_qpn, sq_psn, rq_psn, qkey, access;
 	uint8_t mtu;			/* enum qhca_mtu */
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
@@ -133,7 +133,7 @@ struct md {
 	uint32_t num_owned;
 };
 
-/* The driver of a host that has one. */
+/* Returns the driver of a host that has one. */
 static inline struct md *md_of(struct host *h)
 {
 	return (struct md *)h;
@@ -146,16 +146,16 @@ void md_destroy(struct md *md);
 /* Reset, enable, INIT_HCA, tables, EQ 0, port, GID 0 (IPv4) and 1 (IPv6). */
 void md_start(struct md *md, const struct md_init *init);
 
-/* Run the engine until it has nothing to do now. */
+/* Runs the engine until it has nothing to do now. */
 static inline void md_settle(struct md *md)
 {
 	host_run(&md->host);
 }
 
-/* Has the HCA died?  Then it answers no command. */
+/* Is the HCA in the fatal state, in which it executes no command? */
 bool md_dead(struct md *md);
 
-/* Execute a command and wait for it; enum qhca_cmd_status. */
+/* Makes a command and waits for it; returns enum qhca_cmd_status. */
 int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 	   const void *in, uint32_t in_len, void *out, uint32_t out_len,
 	   uint64_t *out_param);
@@ -184,40 +184,40 @@ uint32_t md_buf_get32(struct md *md, const struct md_buf *b, uint64_t off);
 void md_buf_put32(struct md *md, const struct md_buf *b, uint64_t off,
 		  uint32_t v);
 
-/* Register @len new bytes at @iova. */
+/* Registers @len new bytes at @iova. */
 void md_reg_mr(struct md *md, struct md_mr *mr, uint32_t pd, uint64_t iova,
 	       uint64_t len, uint32_t access);
 void md_pte_write(struct md *md, uint32_t index, const struct qhca_pte *pte);
 
 void md_cq_create(struct md *md, struct md_cq *cq, uint32_t log_depth);
-/* ... with events held back: @count completions or @usec, whichever is first. */
+/* The same with moderation: an event after @count completions or @usec. */
 void md_cq_create_moderated(struct md *md, struct md_cq *cq, uint32_t log_depth,
 			    uint16_t count, uint16_t usec);
-/* Ask for an event for what has not been polled yet. */
+/* Arms the CQ for completions that have not been polled yet. */
 void md_arm(struct md_cq *cq, bool solicited);
-/* Take the next CQE; false: none. */
+/* Takes the next CQE; returns false if there is none. */
 bool md_poll(struct md_cq *cq, struct qhca_cqe *cqe);
 
 void md_srq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 		   uint32_t log_depth, uint32_t log_stride, uint32_t limit);
-/* ... which refetches when fewer than @threshold are left, not than a quarter. */
+/* The same with a threshold other than a quarter of the depth. */
 void md_srq_create_threshold(struct md *md, struct md_srq *srq, uint32_t pd,
 			     uint32_t log_depth, uint32_t log_stride,
 			     uint32_t threshold);
-/* ... for XRC: of domain @xrcd, completing to @cq.  Returns the status. */
+/* The same for XRC, of domain @xrcd, completing to @cq.  Returns the status. */
 int md_xsrq_create(struct md *md, struct md_srq *srq, uint32_t pd,
 		   uint32_t log_depth, uint32_t log_stride, uint32_t xrcd,
 		   const struct md_cq *cq);
-/* handle of the completions of an XRC SRQ, and of a QP */
+/* The handles in completions of an XRC SRQ, and of a QP. */
 #define MD_SRQ_HANDLE	0x5000000000000000ull
 #define MD_QP_HANDLE	0x4000000000000000ull
-/* false: full. */
+/* Returns false if the SRQ is full. */
 bool md_srq_post(struct md *md, struct md_srq *srq, uint64_t wr_id,
 		 const struct md_sge *sge, uint32_t num_sge);
 void md_srq_free(struct md *md, struct md_srq *srq, uint32_t slot);
 /*
- * Twice the depth.  begin: a copy is made, and kept alike from then on; end: the
- * device moves to it, and what it had is filled with rubbish.
+ * Doubles the depth.  begin() makes a copy, and from then on the driver posts to both;
+ * end() has the device move to the copy, and fills the old ring with rubbish.
  */
 void md_srq_grow_begin(struct md *md, struct md_srq *srq);
 void md_srq_grow_end(struct md *md, struct md_srq *srq);
@@ -227,18 +227,18 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 		 const struct md_qp_init *init);
 int md_qp_modify(struct md *md, struct md_qp *qp, uint8_t state, uint32_t mask,
 		 const struct md_conn *conn);
-/* RESET to RTS in three steps; dies if refused. */
+/* Brings a QP from RESET to RTS in three steps; ends the program if one is refused. */
 void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *conn);
 int md_qp_query(struct md *md, struct md_qp *qp, struct qhca_query_qp *out);
 int md_qp_destroy(struct md *md, struct md_qp *qp);
 
-/* Write the WQE, publish sq_pi; md_ring() rings if the device wants it. */
+/* Writes the WQE and publishes sq_pi; md_ring() rings if the device has requested it. */
 void md_post_send(struct md *md, struct md_qp *qp, const struct md_wr *wr);
 void md_ring(struct md *md, struct md_qp *qp);
 void md_post_recv(struct md *md, struct md_qp *qp, uint64_t wr_id,
 		  const struct md_sge *sge, uint32_t num_sge);
 
-/* Next asynchronous event; false: none. */
+/* Takes the next asynchronous event; returns false if there is none. */
 bool md_event(struct md *md, struct qhca_eqe *eqe);
 
 /*
@@ -247,10 +247,10 @@ bool md_event(struct md *md, struct qhca_eqe *eqe);
  */
 int md_set_gid(struct md *md, uint32_t index, uint8_t net, bool v6,
 	       uint16_t vlan);
-/* ... and an address vector between such. */
+/* Writes an address vector between such GIDs. */
 void md_av_net(const struct md *md, struct qhca_av *av, unsigned int number,
 	       uint32_t index, uint8_t net, bool v6);
-/* Address vector to host @number over IPv4 (@v6: link-local IPv6). */
+/* Writes an address vector to host @number over IPv4 (@v6: link-local IPv6). */
 void md_av(const struct md *md, struct qhca_av *av, unsigned int number,
 	   bool v6);
 
