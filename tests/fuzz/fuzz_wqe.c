@@ -4,6 +4,10 @@
  * there (protection entries, translation nodes, contexts), of two devices
  * whose queue pairs are connected.
  *
+ * Beside the script's requests, a queue pair of the other process has requests within
+ * and beyond the limits of its queues (wqe_limits.c): the device executes the former
+ * and no other.
+ *
  * An input is a script for one of two villains.  A *process* writes what it
  * wants into its own queues and rings its own doorbell page; it must not kill
  * the device, not have it write anything but its own memory, and not disturb
@@ -107,8 +111,8 @@ static void change_later(struct script *x, struct side *s)
  * Work
  */
 /*
- * Whoever is at the other end is in league with the villain: a frame is lost,
- * or another packet.  Not one to the bystander, though, whose peer is not.
+ * The peer helps the villain: it drops a frame, or sends another packet instead.  The
+ * function drops a changed frame to the bystander, whose peer does not help.
  */
 static bool tamper(struct script *x, unsigned int i, struct frame *f)
 {
@@ -133,7 +137,8 @@ static bool tamper(struct script *x, unsigned int i, struct frame *f)
 	if (how & 1)
 		f->len = (size_t)(bth - f->data) + 12 + 4 + 8 + 4;
 	frame_fix(f, FRAME_ALL);
-	return get_be24(bth + 5) != x->side[!i].by.qpn;
+	return get_be24(bth + 5) != x->side[!i].by.qpn &&
+	       get_be24(bth + 5) != x->side[!i].lim.qpn;
 }
 
 static bool exchange(struct script *x, unsigned int i)
@@ -158,8 +163,7 @@ static bool exchange(struct script *x, unsigned int i)
 	return any;
 }
 
-/* One round; the clock goes on to the next timer when both are idle. */
-static void pump(struct script *x, unsigned int budget)
+void pump(struct script *x, unsigned int budget)
 {
 	uint64_t now = x->side[0].md->host.now, next = QHCA_NEVER;
 	struct qhca_run_result r;
@@ -191,7 +195,7 @@ static void poll_cq(struct script *x, struct side *s)
 	}
 }
 
-/* The process has but its own page; to the kernel all belong. */
+/* The process has its own page only, the kernel has all. */
 static void doorbell(struct script *x, struct side *s)
 {
 	uint32_t page = x->kernel ? in_below(x->in, 4) : USER_PAGE;
@@ -206,7 +210,7 @@ static void doorbell(struct script *x, struct side *s)
 	guard_doorbell(s->g, page, offset, value);
 }
 
-/* What a process may ask its kernel for. */
+/* The changes of state that a process may request of its kernel. */
 static void modify(struct script *x, struct side *s)
 {
 	static const uint8_t to[] = { QHCA_QPS_ERR, QHCA_QPS_SQD, QHCA_QPS_RTS,
@@ -241,7 +245,7 @@ static void invalidate(struct script *x, struct side *s)
 			  1 + in_below(x->in, 3), NULL, 0);
 }
 
-/* A kernel takes things away in the middle of what goes on. */
+/* A kernel destroys objects under traffic. */
 static void upset(struct script *x, struct side *s)
 {
 	const struct md_qp *qp = &s->qp[in_below(x->in, NUM_QPS)];
@@ -287,6 +291,8 @@ static void step(struct script *x)
 		post_many(x, s);
 	else if (op < 104)
 		post_recv(x, s);
+	else if (op < 106)
+		check_limits(x);
 	else if (op < 110)
 		x->tamper = 1 + in_below(x->in, 8);
 	else if (op < 144)

@@ -41,9 +41,9 @@ enum {
 struct side {
 	struct guard *g;
 	struct md *md;
-	struct md_cq cq, by_cq;
+	struct md_cq cq, by_cq, lim_cq;
 	struct md_srq srq;
-	struct md_qp qp[NUM_QPS], by;
+	struct md_qp qp[NUM_QPS], by, lim;	/* lim: wqe_limits.c */
 	struct md_mr rw, read, other, by_mr;
 	uint64_t pool, fast_node, page_list;
 	struct paging paging;
@@ -56,11 +56,13 @@ struct script {
 	bool on_demand;			/* the region that most requests use */
 	bool raw;			/* the UD QP is a raw packet QP instead */
 	uint8_t tamper;			/* the next so many frames */
+	uint32_t lim_psn;		/* of the last connect_limits() */
 	struct side side[2];
 };
 
 /* wqe_setup.c */
 void must(int status, const char *what);
+void make_cq(struct side *s, struct md_cq *cq, uint32_t log_depth);
 void connect_one(struct side *s, struct md_qp *qp, uint32_t dest_qpn,
 		 unsigned int dest_host, uint8_t timeout);
 void connect_all(struct script *x);
@@ -71,5 +73,15 @@ void post_send(struct script *x, struct side *s);
 /* Many that are short, and all without a completion. */
 void post_many(struct script *x, struct side *s);
 void post_recv(struct script *x, struct side *s);
+
+/* wqe_limits.c */
+void make_limits(struct side *s);
+void connect_limits(struct script *x, uint32_t psn);
+/* Posts a request and a receive, and checks whether the device executes them. */
+void check_limits(struct script *x);
+
+/* fuzz_wqe.c */
+/* One round; the clock goes on to the next timer when both sides are idle. */
+void pump(struct script *x, unsigned int budget);
 
 #endif /* QHCA_FUZZ_WQE_SCRIPT_H */

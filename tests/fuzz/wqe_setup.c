@@ -109,7 +109,7 @@ void must(int status, const char *what)
 		guard_fail("%s: command status %d", what, status);
 }
 
-static void make_cq(struct side *s, struct md_cq *cq, uint32_t log_depth)
+void make_cq(struct side *s, struct md_cq *cq, uint32_t log_depth)
 {
 	md_cq_create(s->md, cq, log_depth);
 	guard_allow_buf(s->g, &cq->buf, 0, 64u << log_depth);
@@ -158,6 +158,7 @@ static void make_queues(struct side *s, bool kernel, bool deep, bool raw)
 			&s->cq, q == RC_SRQ ? &s->srq : NULL);
 	make_qp(s, &s->by, QHCA_QPT_RC, 0, LOG_DEPTH, BYSTANDER_PD,
 		BYSTANDER_PAGE, &s->by_cq, NULL);
+	make_limits(s);
 	if (raw)
 		make_rules(s);
 }
@@ -191,6 +192,7 @@ void connect_all(struct script *x)
 		to = &x->side[!i];
 		connect_one(s, &s->by, to->by.qpn, to->md->mac[5], 10);
 	}
+	connect_limits(x, 0x100);
 }
 
 void make_side(struct script *x, unsigned int i, uint8_t how)

@@ -56,6 +56,7 @@ struct md_qp_init {
 	uint16_t flags;			/* QHCA_QP_*; HAS_SQ, HAS_RQ by depth */
 	uint8_t sq_log_depth, rq_log_depth;
 	uint8_t sq_log_stride, rq_log_stride;
+	uint8_t sq_max_sge, rq_max_sge;	/* 0: as many as the stride has room for */
 	bool no_rq;
 	uint32_t rq_threshold;
 	uint32_t pd, db_page;

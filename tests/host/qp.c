@@ -47,6 +47,8 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 		in.sq_max_sge = ((1u << init->sq_log_stride) - 64) / 16;
 		if (in.sq_max_sge > MD_MAX_SGE)
 			in.sq_max_sge = MD_MAX_SGE;
+		if (init->sq_max_sge)
+			in.sq_max_sge = init->sq_max_sge;
 		put_le16(&in.max_inline, in.sq_max_sge * 16);
 	}
 	if (flags & QHCA_QP_HAS_RQ) {
@@ -55,6 +57,8 @@ int md_qp_create(struct md *md, struct md_qp *qp,
 		in.rq_max_sge = ((1u << init->rq_log_stride) - 16) / 16;
 		if (in.rq_max_sge > MD_MAX_SGE)
 			in.rq_max_sge = MD_MAX_SGE;
+		if (init->rq_max_sge)
+			in.rq_max_sge = init->rq_max_sge;
 		put_le32(&in.rq_threshold, init->rq_threshold);
 	}
 	put_le32(&in.pd, init->pd);
