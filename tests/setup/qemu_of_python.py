@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the lab sees of QEMU and of a guest, without either: a monitor, and an agent
+"""A substitute for QEMU and a guest, as far as the lab uses them: a monitor, and an agent
 whose commands never end. $FAKE_QEMU says what else to do."""
 
 import json

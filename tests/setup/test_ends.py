@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How `make run`, `make shell` and `make bench` end: with one line, not a traceback."""
+"""`make run`, `make shell` and `make bench` end with one line, not with a traceback."""
 
 import os
 import pathlib
@@ -58,7 +58,7 @@ def test_interrupted(start, whom):
 
 
 def test_qemu_ends(start):
-    """In the middle of a command, of which it is no timeout."""
+    """QEMU ends in the middle of a command, which the lab does not report as a timeout."""
     child = start("run", does="ends")
     _, err = child.communicate(timeout=60)
     assert child.returncode == 1
@@ -88,7 +88,7 @@ def test_shell_through_a_pipe(start):
 
 
 def ran(table, err=""):
-    """What a run of perftest leaves whose client printed a table."""
+    """The result of a run of perftest whose client printed a table."""
     run = verbs.Run(Result("server", 0, "said by the server", ""), Result("client", 0, table, err))
     run.rows = verbs.table(table)
     return run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The lab under the rules of another Python than this machine's."""
+"""The lab with the behaviour of another version of Python than this machine's."""
 
 import ipaddress
 
@@ -23,7 +23,7 @@ RULES = {"3.11": old_text, "3.13": new_text}
 
 
 class FakeGuest:
-    """It keeps the command by which a port is set up."""
+    """A node that records the command by which the lab sets a port up."""
 
     name = "fake"
 

@@ -19,8 +19,8 @@ from lab.link import FULL
 
 SCRIPTS = sorted((paths.TOP / "scripts").glob("*.sh"))
 
-# Functions that only ask, or run one command: no error in them can go unseen
-# because they were called in a condition.
+# Functions that only ask, or run one command.  Called in a condition, they cannot go on
+# after an error that the shell ignores.
 ASKING = {"apt_in", "as_root", "depends", "has_lists", "installed", "intact", "meson_version",
           "wants"}
 
@@ -73,7 +73,7 @@ def common(code, **env):
 
 @pytest.mark.parametrize("how", ["locked part", "logged $QHCA_CACHE/log 'no part'"])
 def test_an_error_ends(tmp_path, how):
-    """Of what is built under a lock, or with a log, nothing goes on after an error."""
+    """A function that runs under a lock, or with a log, stops at the first error."""
     code, out = common(f"""
         part() {{ true; false; echo went on; }}
         {how} part
@@ -99,7 +99,7 @@ def build_all(world, **env):
 
 
 def test_all_that_is_made(world):
-    """What the other tests take for right."""
+    """The result without a failure, with which the other tests compare theirs."""
     code, out = build_all(world)
     assert code == 0, out
     made = world.made()
@@ -131,7 +131,7 @@ def test_patch_for_newer_qemu(world, version, line):
 
 
 def sample(calls):
-    """A few of them, other ones each day; all with FULL=1."""
+    """A few of the commands, other ones each day; all of them with FULL=1."""
     if FULL:
         return range(1, calls + 1)
     first = 1 + time.localtime().tm_yday % 12
@@ -204,7 +204,7 @@ def test_full_disk(world, kilobytes):
 
 
 def test_space_first(world):
-    """What there is no room for is said before anything is read or made."""
+    """A script reports that the disk is too small before it reads or makes anything."""
     versions = world.checkout / "versions.mk"
     versions.write_text(versions.read_text() + "QEMU_SPACE=999999999\nGUEST_SPACE=999999999\n")
     for name in ("qemu", "guest"):
@@ -214,7 +214,7 @@ def test_space_first(world):
 
 @pytest.mark.parametrize("name", ["qemu", "guest"])
 def test_no_network_at_first(world, name):
-    """It is said that the network is missing, and forgotten when it is back."""
+    """A script reports that there is no network, and works once there is one again."""
     (world.folder / "offline").write_text("")
     code, out = world.script(name)
     assert code == 1 and "check the network" in out and "QEMU_SERIES" not in out, out
@@ -224,7 +224,7 @@ def test_no_network_at_first(world, name):
 
 
 def test_empty_lists_of_an_earlier_run(world):
-    """Such as earlier versions left behind: lists that are said to be fresh and are not there."""
+    """Earlier versions left such a cache: its lists are marked as fresh, but absent."""
     folder = world.cache / "apt/trixie"
     folder.mkdir(parents=True)
     (folder / "fresh").write_text("")
@@ -233,7 +233,7 @@ def test_empty_lists_of_an_earlier_run(world):
 
 
 def test_network_gone_later(world):
-    """What is in the cache does not need it."""
+    """A script does not need the network for files that are in the cache."""
     assert world.script("qemu")[0] == 0
     (world.folder / "offline").write_text("")
     fresh = world.cache / "apt/trixie/fresh"
@@ -244,7 +244,7 @@ def test_network_gone_later(world):
 
 
 def test_apt_itself_without_a_network(tmp_path):
-    """With Debian's apt-get, whose update ends well when nothing could be read."""
+    """Debian's apt-get update succeeds although it could read nothing."""
     proxy = "http://127.0.0.1:9"
     code, out = common("apt_setup trixie", QHCA_CACHE=str(tmp_path), http_proxy=proxy,
                        https_proxy=proxy, no_proxy="")
@@ -295,7 +295,7 @@ def test_interrupted(world):
 @pytest.mark.parametrize("sudo", ["none", "refuses"])
 @pytest.mark.parametrize("target", ["run", "check-guest"])
 def test_no_root(world, sudo, target):
-    """Who has no root learns it at once and in one line."""
+    """A user who cannot become root gets one line that says so, at once."""
     world.real_setup.rename(world.checkout / "scripts/setup.sh")
     tools = world.folder / "tools"
     tools.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A world for the scripts to work in: a small checkout, and an archive and tools
+"""An environment for the scripts: a small checkout, and an archive and tools
 that are a few lines of shell.
 
 The scripts are the real ones, and so are cp, tar, rsync and the like. What they
@@ -36,7 +36,7 @@ add_subdirectory(providers/rxe)
 add_subdirectory(providers/rxe/man)
 """
 
-# Shell scripts that stand for tools that need root, a network or minutes.
+# Shell scripts that replace tools that need root, a network or minutes.
 TOOLS = pathlib.Path(__file__).resolve().parent / "tools"
 
 # Those whose failure a script can meet. Others, such as cut, do nothing that a
@@ -82,7 +82,7 @@ class World:
             shutil.copy(paths.TOP / name, self.checkout)
         versions = (paths.TOP / "versions.mk").read_text()
         (self.checkout / "versions.mk").write_text(versions + "QEMU_SPACE=1\nGUEST_SPACE=1\n")
-        # What is installed on this machine is not the matter here.
+        # The tests do not depend on the packages of this machine.
         self.real_setup = self.checkout / "scripts" / "setup.real"
         (self.checkout / "scripts" / "setup.sh").rename(self.real_setup)
         executable(self.checkout / "scripts" / "setup.sh", "#!/bin/sh\n")
@@ -178,7 +178,7 @@ class World:
         return found
 
     def save(self):
-        """All that is in the cache and built, to be put back by restore()."""
+        """Saves the cache and the build, for restore()."""
         copy = self.folder / f"saved{len(list(self.folder.glob('saved*')))}"
         copy.mkdir()
         parts = [part for part in (self.cache, self.build) if part.exists()]
@@ -192,6 +192,6 @@ class World:
             subprocess.run(["cp", "-a", part, self.folder], check=True)
 
     def forget(self):
-        """As if nothing had been built or fetched."""
+        """Removes all that has been built or fetched."""
         for part in (self.cache, self.build):
             shutil.rmtree(part, ignore_errors=True)
