@@ -310,6 +310,29 @@ static void test_forget(void **state)
 	host_free(p.h);
 }
 
+/*
+ * When a function ends, the device goes on lingering at QPs of another one.  There
+ * is one function today, so the test changes its GVMI to have two.
+ */
+static void test_function_ends(void **state)
+{
+	struct poster p = poster();
+	struct hca_fn *fn = p.h->fn;
+
+	(void)state;
+	post(&p, 32);
+	assert_true(stays(&p));
+	fn->cfg.gvmi++;
+	hca_linger_fini(fn);
+	fn->cfg.gvmi--;
+	assert_int_equal(fn->hca->linger.num, 1);
+	assert_int_equal(first_look(&p), fn->hca->now + HCA_LINGER_NS);
+	hca_linger_fini(fn);
+	assert_int_equal(fn->hca->linger.num, 0);
+	assert_int_equal(first_look(&p), QHCA_NEVER);
+	host_free(p.h);
+}
+
 /* Any value in the CQ's record, and a record that the device cannot read. */
 static void test_bad_record(void **state)
 {
@@ -330,6 +353,7 @@ static void test_bad_record(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_function_ends),
 	cmocka_unit_test(test_one_at_a_time),
 	cmocka_unit_test(test_ends_not_seen),
 	cmocka_unit_test(test_looks_at_cq),
