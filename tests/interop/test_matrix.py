@@ -11,7 +11,8 @@ verified, and the kernels look for writes to memory that is free.
 With FULL=1 each operation meets all kinds at once and each kind alone, several times,
 with fresh traffic after each cell. Otherwise it is the operations that have been known
 to be hard, once each, with a flood and two kinds more; the traffic of the next cell is
-the fresh one, and a cell without an operation comes last. QHCA_SEED has other kinds.
+the fresh one. The last cell is that of an operation which all traffic survives, so its
+traffic is the fresh one of the cell before it. QHCA_SEED has other kinds.
 """
 
 import contextlib
@@ -66,21 +67,17 @@ def unbind(pair, traffic):
     b, device = pair.b, device_of(pair.b)
     b.exec(f"echo {device} > /sys/bus/pci/drivers/qhca/unbind", timeout=LONG)
     b.exec(f"echo {device} > /sys/bus/pci/drivers/qhca/bind", timeout=LONG)
-    b.configure()
 
 
 def unplug(pair, traffic):
     pair.b.unplug()
     pair.b.plug()
-    pair.b.configure()
 
 
 def netdev(pair, traffic):
     b = pair.b
     b.exec(f"for i in 1 2 3; do ip link set {b.netif} down && sleep 0.1 && "
            f"ip link set {b.netif} up && sleep 0.1 || exit; done", timeout=LONG)
-    # The kernel takes its IPv6 addresses away with the link.
-    b.configure()
 
 
 def link(pair, traffic):
@@ -166,6 +163,7 @@ class Operation:
     times: int = 2
     a: str = GOES_ON
     b: str = GOES_ON
+    anew: bool = False      # the interface has to be set up again each time
     hard: bool = False      # in each sample
 
 
@@ -176,9 +174,10 @@ OPERATIONS = {
     "resize_srq": Operation(resize("USR2"), 5),
     "reload": Operation(reload, 3, ENDS, GONE),
     "flr": Operation(function_reset, 3, ENDS, GONE),
-    "unbind": Operation(unbind, 3, ENDS, GONE, hard=True),
-    "unplug": Operation(unplug, 2, ENDS, GONE),
-    "netdev": Operation(netdev, 2, MAY_END, MAY_END),
+    "unbind": Operation(unbind, 3, ENDS, GONE, anew=True, hard=True),
+    "unplug": Operation(unplug, 2, ENDS, GONE, anew=True),
+    # The kernel takes its IPv6 addresses away with the interface.
+    "netdev": Operation(netdev, 2, MAY_END, MAY_END, anew=True),
     "link": Operation(link, 3, MAY_END, MAY_END),
     "peer_process": Operation(peer_process, 1, GONE, ENDS),
     "peer_guest": Operation(peer_guest, 1, GONE, ENDS),
@@ -189,8 +188,7 @@ OPERATIONS = {
 }
 
 # What is done to fresh traffic.
-NOTHING = "nothing"
-OPERATIONS[NOTHING] = Operation(None, 0, hard=True)
+NOTHING = Operation(None, 0)
 
 
 @dataclass(frozen=True)
@@ -207,10 +205,12 @@ class Cell:
 def cells():
     if FULL:
         return [Cell(name, kinds) for kinds in (KINDS, *((kind,) for kind in KINDS))
-                for name in OPERATIONS if name != NOTHING]
+                for name in OPERATIONS]
     others = [kind for kind in KINDS if kind != "flood"]
     random.Random(SEED).shuffle(others)
     hard = [name for name, operation in OPERATIONS.items() if operation.hard]
+    # Those that the traffic survives come last.
+    hard.sort(key=lambda name: (OPERATIONS[name].a, OPERATIONS[name].b) == (GOES_ON, GOES_ON))
     # Each kind is met before one is met again.
     return [Cell(name, ("flood", *(others[(2 * i + j) % len(others)] for j in range(2))))
             for i, name in enumerate(hard)]
@@ -257,10 +257,13 @@ def under_way(pair, kinds):
 
 
 def perform(pair, traffic, operation):
-    for _ in range(operation.times if FULL else min(operation.times, 1)):
+    for _ in range(operation.times if FULL else 1):
         operation.do(pair, traffic)
-    # A device that was set up anew has its GIDs anew.
-    pair.b.configure()
+        if operation.anew:
+            pair.b.configure()
+    # A device that was reset has its GIDs anew.
+    if not operation.anew:
+        pair.b.configure()
     pair.wait_link()
     for node in pair:
         traffic.wait_over(node, [kind for kind in traffic.kinds
@@ -282,7 +285,7 @@ def run_cell(pair, cell):
     if FULL:
         with under_way(pair, cell.kinds) as traffic:
             for (kind, node), report in traffic.stop().items():
-                judge(kind, OPERATIONS[NOTHING], node, report)
+                judge(kind, NOTHING, node, report)
     for node, most in zip(pair, before):
         wait_for(lambda: objects(node) == most, 60 * node.patience,
                  f"{node.name}: objects are left behind, where there was {most}")
