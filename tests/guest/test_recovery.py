@@ -149,8 +149,11 @@ def reset_slot(victim, tap_points, lose):
     assert victim.logged("qhca .*: dead: PCI error") == 1
 
 
-def test_slot_reset(victim, tap_points):
+@pytest.mark.parametrize("before", (":", "echo 1 > /sys/bus/pci/devices/{}/reset"),
+                         ids=("first", "after-flr"))
+def test_slot_reset(victim, tap_points, before):
     """A device that answers after the reset of its slot is started again."""
+    victim.node.exec(before.format(victim.pci))
     reset_slot(victim, tap_points, 0)
     victim.node.configure()
 

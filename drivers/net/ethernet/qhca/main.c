@@ -259,6 +259,11 @@ static int qhca_thaw(struct qhca_core *core)
 	struct devlink *devlink = priv_to_devlink(core);
 	int err;
 
+	/*
+	 * The PCI core has restored the device's configuration, which uses the
+	 * saved state up.  qhca_slot_reset() needs it again.
+	 */
+	pci_save_state(core->qdev.pdev);
 	devl_lock(devlink);
 	clear_bit(QHCA_CORE_FROZEN, &core->flags);
 	core->recoveries = 0;
