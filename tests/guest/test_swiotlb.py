@@ -52,7 +52,7 @@ def test_processes_are_refused(node):
 @pytest.fixture(scope="module")
 def behind_iommu():
     with Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append="intel_iommu=on iommu.strict=1",
-              args=["-device", "intel-iommu"]) as guest:
+              args=["-device", "intel-iommu,intremap=off"]) as guest:
         with content(guest):
             yield guest
 
