@@ -18,11 +18,19 @@ _thread = None
 
 def _die_with_parent():
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # A Ctrl-C since the fork was for the program that forked.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _spawner():
     # The death signal fires when the *thread* that forked ends, so all
     # forks are made by this one, which lasts as long as the process.
+    # A child begins as a copy of this thread, with Python's handler of Ctrl-C, whose
+    # exception would end up in the child's standard error. So SIGINT is blocked until
+    # the child has a handler, and perhaps a process group, of its own.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     while True:
         argv, kwargs, answer = _requests.get()
         try:

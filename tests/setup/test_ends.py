@@ -57,6 +57,22 @@ def test_interrupted(start, whom):
     assert child.returncode == 130
 
 
+INTERRUPTED_FORK = """\
+import os, signal
+from lab import process
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
+child = process.spawn(["/bin/sh", "-c", "echo begun; kill -INT $$; echo goes on"], process_group=0)
+print(child.wait())
+"""
+
+
+def test_interrupted_at_a_fork():
+    """Ctrl-C reaches a child of the lab that is still a copy of the lab."""
+    child = subprocess.run(["/usr/bin/python3", "-c", INTERRUPTED_FORK], capture_output=True, timeout=60,
+                           text=True, env=dict(os.environ, PYTHONPATH=str(paths.TOP / "tests")))
+    assert (child.stdout, child.stderr) == (f"begun\n{-signal.SIGINT}\n", "")
+
+
 def test_qemu_ends(start):
     """QEMU ends in the middle of a command, which the lab does not report as a timeout."""
     child = start("run", does="ends")
