@@ -5,6 +5,11 @@
  */
 #include "unit.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #define MAX_STATES	16u
 
 /* Each state of each part has a name of its own, and nothing else has one. */
@@ -54,6 +59,7 @@ static void test_who(void **state)
 {
 	static const uint8_t reliable[] = { QHCA_QPT_RC, QHCA_QPT_UC };
 	static const uint8_t unreliable[] = { QHCA_QPT_UC, QHCA_QPT_RC };
+	static const uint8_t both[] = { QHCA_QPT_RC, QHCA_QPT_UC };
 	static const uint8_t sends = 1u << QHCA_QPS_RTS | 1u << QHCA_QPS_SQD;
 	static const uint8_t receives = sends | 1u << QHCA_QPS_RTR |
 					1u << QHCA_QPS_SQE;
@@ -71,6 +77,9 @@ static void test_who(void **state)
 		{ reliable, receives, PART(r_state), HCA_RESP_FATAL_NAK_DUE },
 		{ unreliable, receives, PART(r_state), HCA_RESP_DROPPING },
 		{ reliable, sends, PART(f_req), HCA_REQF_SCATTER },
+		{ both, sends | 1u << QHCA_QPS_SQE, PART(f_req),
+		  HCA_REQF_GATHER },
+		{ both, sends, PART(f_req), HCA_REQF_FAILED },
 		{ reliable, receives, PART(f_resp), HCA_RESPF_REQUEST },
 		{ reliable, receives, PART(f_resp), HCA_RESPF_READ },
 		{ reliable, receives, PART(f_resp), HCA_RESPF_READ_NAKED },
@@ -87,8 +96,69 @@ static void test_who(void **state)
 
 				((uint8_t *)&qp)[rows[i].part] = rows[i].value;
 				assert_int_equal(hca_qp_parts_sane(&qp),
-						 !t && rows[i].states >> s & 1);
+						 (!t || rows[i].types == both) &&
+						 rows[i].states >> s & 1);
 			}
+}
+
+/* Does the engine stop when @part goes from one state to the other? */
+static bool stops(struct hca_fn *fn, enum qhca_qp_part part, size_t offset,
+		  uint8_t from, uint8_t to)
+{
+	struct hca_qp qp = idle(QHCA_QPT_RC, QHCA_QPS_RTS);
+	int status = 0;
+	pid_t child;
+
+	((uint8_t *)&qp)[offset] = from;
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		signal(SIGABRT, SIG_DFL);
+		fclose(stderr);
+		hca_qp_enter(fn, &qp, part, to);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFSIGNALED(status))
+		assert_int_equal(WTERMSIG(status), SIGABRT);
+	else
+		assert_int_equal(status, 0);
+	return WIFSIGNALED(status);
+}
+
+/* In checked builds no part enters a state except from those that lead there. */
+static void test_transitions(void **state)
+{
+	static const struct {
+		enum qhca_qp_part part;
+		size_t offset;
+		uint8_t num;
+		uint8_t from[8];	/* by state: bits of those before it */
+	} parts[] = {
+		{ QHCA_PART_REQUESTER, PART(s_state), HCA_NUM_REQ,
+		  { 0x7, 0x1, 0x3 } },
+		{ QHCA_PART_RESPONDER, PART(r_state), HCA_NUM_RESP,
+		  { 0x26, 0x05, 0x02, 0x07, 0x3f, 0x01 } },
+		{ QHCA_PART_REQUESTER_FAULT, PART(f_req), HCA_NUM_REQF,
+		  { 0xf, 0x9, 0xb, 0x2 } },
+		{ QHCA_PART_RESPONDER_FAULT, PART(f_resp), HCA_NUM_RESPF,
+		  { 0x7f, 0x41, 0x01, 0x01, 0x08, 0x04, 0x02 } },
+	};
+	struct host *h = host_new_ready();
+
+	(void)state;
+#ifndef HCA_CHECKED
+	host_free(h);
+	skip();
+#endif
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		for (uint8_t from = 0; from < parts[i].num; from++)
+			for (uint8_t to = 0; to < parts[i].num; to++)
+				assert_int_equal(stops(h->fn, parts[i].part,
+						       parts[i].offset, from, to),
+						 from != to &&
+						 !(parts[i].from[to] >> from & 1));
+	host_free(h);
 }
 
 /* A value that is no state, and a responder that goes on in ERR. */
@@ -149,6 +219,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_names),
 	cmocka_unit_test(test_idle),
 	cmocka_unit_test(test_who),
+	cmocka_unit_test(test_transitions),
 	cmocka_unit_test(test_impossible),
 	cmocka_unit_test(test_trace),
 };
