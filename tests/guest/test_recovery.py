@@ -149,8 +149,13 @@ def reset_slot(victim, tap_points, lose):
     assert victim.logged("qhca .*: dead: PCI error") == 1
 
 
-@pytest.mark.parametrize("before", (":", "echo 1 > /sys/bus/pci/devices/{}/reset"),
-                         ids=("first", "after-flr"))
+# The guest has nowhere to hibernate to, and finds that out when all is frozen.
+HIBERNATE = """! echo disk > /sys/power/state
+dmesg | grep -q 'PM: hibernation: Basic memory bitmaps freed'"""
+
+
+@pytest.mark.parametrize("before", (":", "echo 1 > /sys/bus/pci/devices/{}/reset", HIBERNATE),
+                         ids=("first", "after-flr", "after-hibernation"))
 def test_slot_reset(victim, tap_points, before):
     """A device that answers after the reset of its slot is started again."""
     victim.node.exec(before.format(victim.pci))

@@ -178,6 +178,7 @@ enum qhca_core_flag {
 struct qhca_core {
 	struct qhca_dev qdev;
 	void __iomem *regs;
+	struct pci_saved_state *saved_state;
 	unsigned long flags;
 	spinlock_t state_lock;	/* qdev.state */
 	struct workqueue_struct *wq;

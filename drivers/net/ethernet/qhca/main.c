@@ -98,8 +98,15 @@ static int qhca_pci_setup(struct qhca_core *core)
 		goto unmap;
 	/* qhca_slot_reset() restores this state. */
 	pci_save_state(pdev);
+	core->saved_state = pci_store_saved_state(pdev);
+	if (!core->saved_state) {
+		err = -ENOMEM;
+		goto free_vectors;
+	}
 	return 0;
 
+free_vectors:
+	pci_free_irq_vectors(pdev);
 unmap:
 	qhca_unmap_bars(core);
 release:
@@ -113,6 +120,7 @@ static void qhca_pci_teardown(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->qdev.pdev;
 
+	kfree(core->saved_state);
 	pci_free_irq_vectors(pdev);
 	qhca_unmap_bars(core);
 	pci_release_mem_regions(pdev);
@@ -259,11 +267,6 @@ static int qhca_thaw(struct qhca_core *core)
 	struct devlink *devlink = priv_to_devlink(core);
 	int err;
 
-	/*
-	 * The PCI core has restored the device's configuration, which uses the
-	 * saved state up.  qhca_slot_reset() needs it again.
-	 */
-	pci_save_state(core->qdev.pdev);
 	devl_lock(devlink);
 	clear_bit(QHCA_CORE_FROZEN, &core->flags);
 	core->recoveries = 0;
@@ -315,9 +318,12 @@ static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 		dev_err(&pdev->dev, "not enabled after slot reset\n");
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
+	/*
+	 * FLR, suspend and hibernation use up what the PCI core has saved, and
+	 * some kernels forget it on the way back.  So the driver has a copy.
+	 */
+	pci_load_saved_state(pdev, core->saved_state);
 	pci_restore_state(pdev);
-	/* Restoring consumes the saved state, and another reset may follow. */
-	pci_save_state(pdev);
 	if (!pci_device_is_present(pdev) || qhca_check_version(core)) {
 		dev_err(&pdev->dev, "no answer after slot reset\n");
 		return PCI_ERS_RESULT_DISCONNECT;
