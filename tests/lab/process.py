@@ -19,8 +19,8 @@ _thread = None
 def _die_with_parent():
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # A Ctrl-C since the fork was for the program that forked.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.signal(signal.SIGINT, signal.SIG_IGN) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
