@@ -26,10 +26,7 @@ from lab import wait_for
 from lab.flows import FLUSHED, KINDS, RDMA, RETRY_EXCEEDED, Traffic
 from lab.link import FULL
 from lab.sample import SEED
-
-
-# Seconds that an operation may take in a guest that is busy, on a host that is.
-LONG = 240
+from lab.sleep import LONG, sleep_and_wake
 
 
 # -- operations -----------------------------------------------------------------
@@ -96,22 +93,6 @@ def peer_guest(pair, traffic):
     pair.a.kill()
     pair.a.close()
     pair.a.boot()
-
-
-def sleep_and_wake(node, sleep, wake):
-    """Runs the command `sleep` in a guest, `wake` here, and waits for the command's end.
-
-    The guest's driver drops what its agent has been asked and not read yet when it
-    suspends the port between them. So the agent is asked nothing before the guest says
-    on its console that it is awake.
-    """
-    said = len(node.console_text())
-    job = node.spawn(f"{sleep}; code=$?; echo awake > /dev/ttyS0; exit $code")
-    wake()
-    wait_for(lambda: "awake" in node.console_text()[said:], LONG * node.patience,
-             f"{node.name} is awake")
-    node.agent.unsync()
-    job.wait(LONG)
 
 
 def suspend_devices(pair, traffic):

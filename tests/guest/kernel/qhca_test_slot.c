@@ -7,9 +7,9 @@
  * The module does to the driver what the PCI core does when a port reports a
  * fatal error of the link below it: it calls the driver's error handlers, and
  * between them resets the bus, which takes the device's configuration away.
- * With lose=1 the address of the registers is lost in addition, so that nothing
- * answers where the driver has mapped them; the device is of no use afterwards,
- * until it is removed and found anew.  The results are TAP in the kernel's log.
+ * With lose=1 the port passes on no access to the device's memory meanwhile, so
+ * that nothing answers where the driver has mapped the registers; the device is
+ * of no use afterwards, until it is removed and found anew.  The results are TAP in the kernel's log.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,20 +28,27 @@ MODULE_PARM_DESC(lose, "the device does not answer after the reset");
 static pci_ers_result_t reset_slot(struct pci_dev *pdev,
 				   const struct pci_error_handlers *handlers)
 {
+	struct pci_dev *port = pdev->bus->self;
+	pci_ers_result_t result;
+	u16 command;
 	u32 bar;
 
 	/*
 	 * This also waits for the link, and reports -ENOTTY behind QEMU's port.  The
 	 * device answers all the same.
 	 */
-	pci_bridge_secondary_bus_reset(pdev->bus->self);
+	pci_bridge_secondary_bus_reset(port);
 	pci_read_config_dword(pdev, PCI_BASE_ADDRESS_0, &bar);
 	point(!(bar & PCI_BASE_ADDRESS_MEM_MASK),
 	      "the device has lost its configuration");
+	pci_read_config_word(port, PCI_COMMAND, &command);
 	if (lose)
-		pdev->saved_config_space[PCI_BASE_ADDRESS_0 / 4] = 0;
+		pci_write_config_word(port, PCI_COMMAND,
+				      command & ~PCI_COMMAND_MEMORY);
 	pdev->error_state = pci_channel_io_normal;
-	return handlers->slot_reset(pdev);
+	result = handlers->slot_reset(pdev);
+	pci_write_config_word(port, PCI_COMMAND, command);
+	return result;
 }
 
 static void run(struct pci_dev *pdev)
