@@ -41,6 +41,7 @@ typedef uint64_t __le64;
  */
 #define QHCA_PCI_VENDOR_ID		0x1af4
 #define QHCA_PCI_DEVICE_ID		0x10f0	/* experimental range */
+#define QHCA_PCI_VF_DEVICE_ID		0x10f1	/* virtual functions */
 #define QHCA_PCI_REVISION		1
 #define QHCA_BAR_REGS			0	/* registers and MSI-X */
 #define QHCA_BAR_DOORBELLS		2	/* one page per user context */
@@ -49,6 +50,7 @@ typedef uint64_t __le64;
 #define QHCA_MSIX_TABLE_OFFSET		0x8000
 #define QHCA_MSIX_PBA_OFFSET		0xc000
 #define QHCA_MAX_VECTORS		64
+#define QHCA_MAX_VFS			63	/* GVMI 1 to 63 */
 
 /* ------------------------------------------------------------------------
  * Registers: BAR 0, 32-bit aligned accesses
@@ -198,7 +200,10 @@ enum qhca_opcode {
 	/* 0x80-0x9f: virtual functions and stage-2 tables (host domain only) */
 	QHCA_CMD_SET_GVM		= 0x80,	/* index: GVMI, in: qhca_gvm_entry */
 	QHCA_CMD_INVALIDATE_STAGE2	= 0x81,	/* index: GVMI, in: qhca_range */
-	QHCA_CMD_SET_VF			= 0x82,
+	QHCA_CMD_SET_VF			= 0x82,	/* index: GVMI, in: qhca_vf_config */
+	QHCA_CMD_QUERY_VF		= 0x83,	/* index: GVMI, out: qhca_vf_state */
+	/* index: GVMI, param: first counter, out: __le64[] */
+	QHCA_CMD_QUERY_VF_COUNTERS	= 0x84,
 	/* 0xa0-0xaf: migration */
 };
 
@@ -293,6 +298,7 @@ enum qhca_table {
 #define QHCA_FEAT_STRICT_LKEY		0x0000000000400000ull
 #define QHCA_FEAT_SRQ_RESIZE		0x0000000000800000ull
 #define QHCA_FEAT_RAW_PACKET		0x0000000001000000ull
+#define QHCA_FEAT_VF			0x0000000002000000ull	/* host domain */
 
 struct qhca_caps {
 	__le64	features;
@@ -331,7 +337,9 @@ struct qhca_caps {
 	__le64	clock_hz;		/* of CQE timestamps and CLOCK */
 	__le16	max_pool_keys;		/* keys in the pool bank */
 	__le16	max_flows;		/* flow rules */
-	__le32	rsvd[23];
+	__le16	total_vfs;		/* GVMIs 1 to total_vfs exist */
+	__le16	rsvd0;
+	__le32	rsvd[22];
 };
 
 QHCA_ASSERT_SIZE(struct qhca_caps, 224);
@@ -393,6 +401,55 @@ QHCA_ASSERT_SIZE(struct qhca_port_config, 32);
 #define QHCA_RX_PROMISC		0x1u
 #define QHCA_RX_ALLMULTI	0x2u
 #define QHCA_RX_ENABLE		0x4u	/* deliver to Ethernet queues at all */
+
+/* What the host domain lays down for a virtual function. */
+struct qhca_vf_config {
+	__le32	fields;			/* QHCA_VF_SET_*: which of these apply */
+	__u8	mac[6];			/* zero: the function's own choice */
+	__le16	vlan;			/* tag of all its frames: 1 to 4094; 0: none */
+	__u8	qos;			/* priority in that tag, 0 to 7 */
+	__u8	link;			/* enum qhca_vf_link */
+	__le16	flags;			/* QHCA_VF_* */
+	__le32	max_rate;		/* Mb/s; 0: no limit */
+	__le32	min_rate;		/* Mb/s; 0: none guaranteed */
+	__le32	rsvd0;
+	/*
+	 * Blocks of each cache that the function may fill, by enum
+	 * qhca_cache_id; 0: all of them.
+	 */
+	__le16	blocks[8];
+	__le32	rsvd[5];
+};
+
+QHCA_ASSERT_SIZE(struct qhca_vf_config, 64);
+
+#define QHCA_VF_SET_MAC		0x01u
+#define QHCA_VF_SET_VLAN	0x02u	/* vlan and qos */
+#define QHCA_VF_SET_LINK	0x04u
+#define QHCA_VF_SET_SPOOFCHK	0x08u
+#define QHCA_VF_SET_TRUST	0x10u
+#define QHCA_VF_SET_RATE	0x20u	/* max_rate and min_rate */
+#define QHCA_VF_SET_BLOCKS	0x40u
+#define QHCA_VF_SPOOFCHK	0x1u	/* check what it sends as its source */
+#define QHCA_VF_TRUST		0x2u	/* may be promiscuous, and change its MAC */
+
+enum qhca_vf_link {
+	QHCA_VF_LINK_AUTO	= 0,	/* as the port's */
+	QHCA_VF_LINK_UP		= 1,	/* even if the port's is down */
+	QHCA_VF_LINK_DOWN	= 2,
+};
+
+struct qhca_vf_state {
+	struct qhca_vf_config config;	/* with fields 0 */
+	__le32	status;			/* the function's QHCA_REG_STATUS */
+	__le32	link;			/* QHCA_LINK_*: as the function sees it */
+	__u8	mac[6];			/* current */
+	__le16	rsvd0;
+	__le32	generation;		/* counts resets of the function */
+	__le32	rsvd[11];
+};
+
+QHCA_ASSERT_SIZE(struct qhca_vf_state, 128);
 
 #define QHCA_MAX_ETH_MCAST	64
 struct qhca_mcast_list {
@@ -1237,7 +1294,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(raw_tx_packets) X(raw_rx_packets) X(raw_rx_dropped) \
 	X(rx_own_mac) \
 	X(pool_bank_full) \
-	X(sq_refetches) X(sq_active_writes)
+	X(sq_refetches) X(sq_active_writes) \
+	X(switched_packets) X(switch_dropped) X(spoofed) X(rate_waits)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,
