@@ -42,6 +42,8 @@ struct hca_fn;
 #include "transport/linger.h"
 #include "mem/cost.h"
 
+#define HCA_MAX_FNS	(QHCA_MAX_VFS + 1)
+
 /* The caches of the adapter. */
 struct hca_caches {
 	struct hca_cache pt;		/* struct hca_pte_host */
@@ -53,7 +55,9 @@ struct hca_caches {
 
 /**
  * struct hca - the adapter: what its PCI functions share.
- * @pf: the physical function, and today the only one
+ * @late_fns: the functions that have `late`, bit by GVMI
+ * @fn: functions by GVMI; NULL: the host has created none.  fn[0] is the physical
+ *	function.
  */
 struct hca {
 	struct qhca_host_ops ops;
@@ -63,6 +67,7 @@ struct hca {
 	bool link_up;
 	bool entered;			/* a call of the host's is being served */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
+	uint64_t late_fns;
 	unsigned int turn;		/* whose work qhca_run() does first */
 
 	struct hca_caches cache;	/* tagged with the function's GVMI */
@@ -71,7 +76,7 @@ struct hca {
 	struct hca_inject inject;
 	struct hca_sched sched;		/* QPs with work, and timers */
 	struct hca_linger linger;	/* at empty send queues */
-	struct hca_fn *pf;
+	struct hca_fn *fn[HCA_MAX_FNS];
 };
 
 /**
@@ -80,6 +85,7 @@ struct hca {
 struct hca_fn {
 	struct hca *hca;
 	struct qhca_config cfg;		/* its limits, MAC and GVMI */
+	bool enabled;			/* PCI has it: see qhca_vf_enable() */
 	uint64_t features;		/* QHCA_FEAT_* */
 	uint64_t counter[QHCA_NUM_COUNTERS];
 	uint64_t reset_time;
@@ -105,7 +111,7 @@ struct hca_fn {
 	struct hca_ports port;
 };
 
-/* What the host holds: an adapter with its physical function. */
+/* What the host holds: an adapter with its physical function.  VFs are on the heap. */
 struct qhca_hca {
 	struct hca hca;
 	struct hca_fn pf;
@@ -116,20 +122,39 @@ struct qhca_hca {
  * callback.  Of a function, and of the adapter.
  */
 #define HCA_LATE_RESET		0x01u
+#define HCA_LATE_DISABLE	0x20u	/* after RESET: VF Enable is clear */
+#define HCA_LATE_ENABLE		0x40u	/* after RESET: VF Enable is set */
 #define HCA_LATE_FATAL		0x08u
 #define HCA_LATE_DIED		0x10u	/* report what hca_fatal() recorded */
 
 #define HCA_LATE_LINK		0x02u	/* to UP, or not */
 #define HCA_LATE_UP		0x04u
 
-/*
- * The function whose GVMI is @gvmi.  The physical function is the only one, so
- * no tag can have another GVMI.
- */
+/* The function whose GVMI is in a tag or a reference, so that it exists. */
 static inline struct hca_fn *hca_fn_of(const struct hca *hca, uint16_t gvmi)
 {
-	(void)gvmi;
-	return hca->pf;
+	return hca->fn[gvmi];
+}
+
+/* The physical function. */
+static inline struct hca_fn *hca_pf(const struct hca *hca)
+{
+	return hca->fn[0];
+}
+
+/* The function that the host calls @gvmi; NULL: not created, or not enabled. */
+static inline struct hca_fn *hca_fn_find(const struct hca *hca, uint16_t gvmi)
+{
+	struct hca_fn *fn = gvmi < HCA_MAX_FNS ? hca->fn[gvmi] : NULL;
+
+	return fn && fn->enabled ? fn : NULL;
+}
+
+/* The end of the call has to do @what (HCA_LATE_*) for @fn. */
+static inline void hca_fn_later(struct hca_fn *fn, uint8_t what)
+{
+	fn->late |= what;
+	fn->hca->late_fns |= 1ull << fn->cfg.gvmi;
 }
 
 /*
@@ -161,7 +186,7 @@ static inline void hca_trace(struct hca_fn *fn, enum qhca_trace_id id,
 			     uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	if (fn->hca->trace_mask >> id & 1)
-		fn->hca->ops.trace(fn->hca->host, id, a, b, c, d);
+		fn->hca->ops.trace(fn->hca->host, fn->cfg.gvmi, id, a, b, c, d);
 }
 
 /*
@@ -186,7 +211,7 @@ static inline void hca_fatal(struct hca_fn *fn, enum qhca_fatal cause,
 	fn->status |= QHCA_STATUS_FATAL |
 		      QHCA_PUT(QHCA_STATUS_FATAL_CAUSE, (uint32_t)cause);
 	fn->fatal_info = info;
-	fn->late |= HCA_LATE_DIED;
+	hca_fn_later(fn, HCA_LATE_DIED);
 	hca_trace(fn, QHCA_TRACE_FATAL, cause, info, 0, 0);
 }
 

@@ -11,12 +11,38 @@
 #include "hca.h"
 #include "mode.h"
 
+/* The state of a function for which no command is needed. */
+static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
+		      const struct qhca_config *cfg)
+{
+	fn->hca = hca;
+	fn->cfg = *cfg;
+	fn->cfg.gvmi = gvmi;
+	fn->features = hca_config_features(&fn->cfg);
+	hca->fn[gvmi] = fn;
+	return hca_pool_create(fn) && hca_eqs_create(fn, hca_fault_info) &&
+	       hca_cqs_create(fn) && hca_ports_create(fn) &&
+	       hca_flows_create(fn);
+}
+
+static void fn_destroy(struct hca_fn *fn)
+{
+	hca_qps_fini(fn);
+	hca_srqs_fini(fn);
+	hca_cqs_destroy(fn);
+	hca_eqs_destroy(fn);
+	hca_mem_fini(fn);
+	hca_pool_destroy(fn);
+	hca_ports_destroy(fn);
+	hca_flows_destroy(fn);
+	fn->hca->fn[fn->cfg.gvmi] = NULL;
+}
+
 struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 			     const struct qhca_host_ops *ops, void *host,
 			     char *err, size_t err_len)
 {
 	struct qhca_hca *dev;
-	struct hca_fn *fn;
 	struct hca *hca;
 
 	if (!hca_config_ok(cfg, err, err_len))
@@ -27,42 +53,36 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 		return NULL;
 	}
 	hca = &dev->hca;
-	fn = &dev->pf;
-	hca->pf = fn;
-	fn->hca = hca;
-	fn->cfg = *cfg;
 	hca->ops = *ops;
 	hca->host = host;
-	fn->features = hca_config_features(cfg);
-	if (!hca_pool_create(fn) || !hca_eqs_create(fn, hca_fault_info) ||
-	    !hca_cqs_create(fn) || !hca_ports_create(fn) ||
-	    !hca_flows_create(fn) || !hca_wire_create(hca) ||
+	if (!fn_create(hca, &dev->pf, 0, cfg) || !hca_wire_create(hca) ||
 	    !hca_inject_create(hca)) {
 		qhca_destroy(dev);
 		snprintf(err, err_len, "out of memory");
 		return NULL;
 	}
-	qhca_reset(dev, 0);
+	dev->pf.enabled = true;
+	qhca_reset(dev, 0, 0);
 	return dev;
 }
 
 void qhca_destroy(struct qhca_hca *dev)
 {
-	struct hca_fn *fn;
+	struct hca *hca;
 
 	if (!dev)
 		return;
-	fn = &dev->pf;
-	hca_qps_fini(fn);
-	hca_srqs_fini(fn);
-	hca_cqs_destroy(fn);
-	hca_eqs_destroy(fn);
-	hca_mem_fini(fn);
-	hca_pool_destroy(fn);
-	hca_ports_destroy(fn);
-	hca_flows_destroy(fn);
-	hca_wire_destroy(&dev->hca);
-	hca_inject_destroy(&dev->hca);
+	hca = &dev->hca;
+	for (uint16_t gvmi = 1; gvmi < HCA_MAX_FNS; gvmi++) {
+		struct hca_fn *fn = hca->fn[gvmi];
+
+		if (fn)
+			fn_destroy(fn);
+		free(fn);
+	}
+	fn_destroy(&dev->pf);
+	hca_wire_destroy(hca);
+	hca_inject_destroy(hca);
 	free(dev);
 }
 
@@ -88,17 +108,62 @@ static void reset_now(struct hca_fn *fn)
 	hca_trace(fn, QHCA_TRACE_RESET, 0, 0, 0, 0);
 }
 
-void qhca_reset(struct qhca_hca *dev, uint64_t now)
+void qhca_reset(struct qhca_hca *dev, uint16_t gvmi, uint64_t now)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 
+	if (!fn)
+		return;
 	if (!hca_enter(hca, now)) {
-		fn->late |= HCA_LATE_RESET;
+		hca_fn_later(fn, HCA_LATE_RESET);
 		return;
 	}
 	reset_now(fn);
 	hca_leave(hca);
+}
+
+bool qhca_vf_create(struct qhca_hca *dev, uint16_t gvmi,
+		    const struct qhca_config *cfg, char *err, size_t err_len)
+{
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn;
+
+	if (!gvmi || gvmi >= HCA_MAX_FNS || hca->fn[gvmi]) {
+		snprintf(err, err_len, "%u is no number for a virtual function",
+			 gvmi);
+		return false;
+	}
+	if (!hca_config_ok(cfg, err, err_len))
+		return false;
+	fn = calloc(1, sizeof(*fn));
+	if (!fn || !fn_create(hca, fn, gvmi, cfg)) {
+		if (fn)
+			fn_destroy(fn);
+		free(fn);
+		snprintf(err, err_len, "out of memory");
+		return false;
+	}
+	reset_now(fn);
+	return true;
+}
+
+void qhca_vf_enable(struct qhca_hca *dev, uint16_t gvmi, bool enabled,
+		    uint64_t now)
+{
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = gvmi < HCA_MAX_FNS ? hca->fn[gvmi] : NULL;
+
+	if (!fn || !gvmi)
+		return;
+	/* The last of several calls within one callback has its way. */
+	fn->late &= (uint8_t)~(HCA_LATE_ENABLE | HCA_LATE_DISABLE);
+	if (enabled)
+		hca_fn_later(fn, HCA_LATE_ENABLE);
+	else if (fn->enabled)
+		hca_fn_later(fn, HCA_LATE_RESET | HCA_LATE_DISABLE);
+	if (hca_enter(hca, now))
+		hca_leave(hca);
 }
 
 static void change_link(struct hca *hca, bool up)
@@ -108,7 +173,7 @@ static void change_link(struct hca *hca, bool up)
 	hca->link_up = up;
 	if (!up)
 		hca->wire.tx_blocked = false;	/* frames are dropped now */
-	hca_event(hca->pf, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
+	hca_event(hca_pf(hca), QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
 }
 
 /*
@@ -122,26 +187,39 @@ static void report_fatal(struct hca_fn *fn)
 			fn->fatal_info);
 }
 
+static void finish_fn(struct hca_fn *fn)
+{
+	uint8_t late = fn->late;
+
+	fn->late = 0;
+	if (late & HCA_LATE_RESET)
+		reset_now(fn);
+	else if (late & HCA_LATE_DIED)
+		report_fatal(fn);
+	else if (late & HCA_LATE_FATAL)
+		hca_fatal(fn, QHCA_FATAL_INJECTED, 0);
+	if (late & HCA_LATE_DISABLE)
+		fn->enabled = false;
+	else if (late & HCA_LATE_ENABLE)
+		fn->enabled = true;
+}
+
 /* The effects of these may call the host, which may call the engine again. */
 void hca_leave(struct hca *hca)
 {
-	struct hca_fn *fn = hca->pf;
-
-	while (hca->late || fn->late) {
-		uint8_t late = hca->late, of_fn = fn->late;
+	while (hca->late || hca->late_fns) {
+		uint8_t late = hca->late;
+		uint64_t fns = hca->late_fns;
 
 		hca->late = 0;
-		fn->late = 0;
-		if (late & HCA_LATE_LINK && of_fn & HCA_LATE_RESET)
-			hca->link_up = late & HCA_LATE_UP;
-		else if (late & HCA_LATE_LINK)
+		hca->late_fns = 0;
+		/* A function that is about to be reset takes no event of the link. */
+		if (late & HCA_LATE_LINK)
 			change_link(hca, late & HCA_LATE_UP);
-		if (of_fn & HCA_LATE_RESET)
-			reset_now(fn);
-		else if (of_fn & HCA_LATE_DIED)
-			report_fatal(fn);
-		else if (of_fn & HCA_LATE_FATAL)
-			hca_fatal(fn, QHCA_FATAL_INJECTED, 0);
+		for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && fns >> gvmi;
+		     gvmi++)
+			if (fns >> gvmi & 1)
+				finish_fn(hca->fn[gvmi]);
 	}
 	hca->entered = false;
 }
@@ -153,13 +231,15 @@ bool qhca_is_entered(const struct qhca_hca *dev)
 	return hca->entered;
 }
 
-void qhca_inject_fatal(struct qhca_hca *dev)
+void qhca_inject_fatal(struct qhca_hca *dev, uint16_t gvmi)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 
+	if (!fn)
+		return;
 	if (!hca_enter(hca, hca->now)) {
-		fn->late |= HCA_LATE_FATAL;
+		hca_fn_later(fn, HCA_LATE_FATAL);
 		return;
 	}
 	hca_fatal(fn, QHCA_FATAL_INJECTED, 0);

@@ -5,11 +5,12 @@
 #include "hca.h"
 #include "life.h"
 
-uint64_t qhca_counter(const struct qhca_hca *dev, enum qhca_counter id)
+uint64_t qhca_counter(const struct qhca_hca *dev, uint16_t gvmi,
+		      enum qhca_counter id)
 {
-	const struct hca_fn *fn = &dev->pf;
+	const struct hca_fn *fn = hca_fn_find(&dev->hca, gvmi);
 
-	return (unsigned int)id < QHCA_NUM_COUNTERS ? fn->counter[id] : 0;
+	return fn && (unsigned int)id < QHCA_NUM_COUNTERS ? fn->counter[id] : 0;
 }
 
 const char *qhca_counter_name(enum qhca_counter id)
@@ -28,12 +29,15 @@ void qhca_trace_mask(struct qhca_hca *dev, uint64_t enabled_ids)
 	hca->trace_mask = hca->ops.trace ? enabled_ids : 0;
 }
 
-void qhca_query_port(const struct qhca_hca *dev, struct qhca_port_info *info)
+void qhca_query_port(const struct qhca_hca *dev, uint16_t gvmi,
+		     struct qhca_port_info *info)
 {
 	const struct hca *hca = &dev->hca;
-	const struct hca_fn *fn = &dev->pf;
+	const struct hca_fn *fn = hca_fn_find(hca, gvmi);
 
 	memset(info, 0, sizeof(*info));
+	if (!fn)
+		return;
 	info->enabled = fn->status & QHCA_STATUS_ENABLED;
 	info->fatal = hca_is_dead(fn);
 	info->link_up = hca->link_up;
@@ -43,12 +47,12 @@ void qhca_query_port(const struct qhca_hca *dev, struct qhca_port_info *info)
 	info->num_gids_valid = fn->port.num_gids_valid;
 }
 
-void qhca_for_each_qp(struct qhca_hca *dev,
+void qhca_for_each_qp(struct qhca_hca *dev, uint16_t gvmi,
 		      void (*each)(void *arg, const struct qhca_qp_info *info),
 		      void *arg)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 	struct qhca_qp_info info;
 	uint32_t qpn;
 
@@ -56,7 +60,7 @@ void qhca_for_each_qp(struct qhca_hca *dev,
 	 * The engine reads contexts by DMA, and no call may change them
 	 * meanwhile.
 	 */
-	if (!hca_enter(hca, hca->now))
+	if (!fn || !hca_enter(hca, hca->now))
 		return;
 	for (qpn = 0; qpn < fn->qps.num_slots; qpn++)
 		if (fn->qps.slot[qpn].live && hca_qp_info(fn, qpn, &info))

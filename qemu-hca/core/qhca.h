@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * qhca engine: the HCA with its one PCI function, without its host.
+ * qhca engine: the HCA with its PCI functions, without its host.
  *
  * The engine is plain C11.  It reaches its host only through struct
  * qhca_host_ops, receives the time with every call, keeps no global state and
@@ -24,6 +24,12 @@
 #endif
 #include "qhca/qhca_hw.h"
 
+/*
+ * An adapter.  It has a physical function, whose GVMI is 0, and the virtual functions
+ * that qhca_vf_create() adds.  An entry that concerns one function names it by its
+ * GVMI.  Of a function that does not exist or is not enabled, registers read as all
+ * ones and counters as zero, and nothing else has an effect.
+ */
 struct qhca_hca;
 
 #define QHCA_NEVER		UINT64_MAX
@@ -81,11 +87,11 @@ struct qhca_host_ops {
 			 const void *buf, size_t len);
 	int (*dma_write_release)(void *host, uint16_t gvmi, uint64_t addr,
 				 const void *buf, size_t len);
-	void (*raise_irq)(void *host, unsigned int vector);
+	void (*raise_irq)(void *host, uint16_t gvmi, unsigned int vector);
 	void *(*tx_reserve)(void *host, size_t len);
 	void (*tx_commit)(void *host, size_t len);
-	void (*trace)(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		      uint64_t c, uint64_t d);
+	void (*trace)(void *host, uint16_t gvmi, enum qhca_trace_id id,
+		      uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 };
 
 struct qhca_geometry {
@@ -99,7 +105,7 @@ struct qhca_geometry {
  */
 struct qhca_config {
 	uint8_t mac[6];
-	uint16_t gvmi;
+	uint16_t gvmi;			/* the engine's to set */
 	uint8_t log_max_pt, log_max_qp, log_max_cq, log_max_srq, log_max_eq;
 	uint8_t log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
 	uint16_t num_vectors;
@@ -122,15 +128,30 @@ struct qhca_config {
 void qhca_config_default(struct qhca_config *cfg);
 
 /*
- * Make an HCA in its reset state.  NULL when @cfg is not acceptable or memory
- * is short, with a sentence in @err saying which field and why; it calls the
- * field what QEMU's user calls it (log-max-qp, vectors).  @ops is copied; @cfg is
- * copied.
+ * Make an HCA with its physical function in the reset state.  NULL when @cfg is
+ * not acceptable or memory is short, with a sentence in @err saying which field
+ * and why; it calls the field what QEMU's user calls it (log-max-qp, vectors).
+ * @ops is copied; @cfg is copied.
  */
 struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 			     const struct qhca_host_ops *ops, void *host,
 			     char *err, size_t err_len);
 void qhca_destroy(struct qhca_hca *hca);
+
+/*
+ * Add virtual function @gvmi, 1 to QHCA_MAX_VFS, with limits, MAC and device memory of
+ * its own.  It is not enabled, and exists until qhca_destroy().  To be called before
+ * software uses the adapter, and once for each @gvmi.  false, with a sentence in @err, as
+ * for qhca_create().
+ */
+bool qhca_vf_create(struct qhca_hca *hca, uint16_t gvmi,
+		    const struct qhca_config *cfg, char *err, size_t err_len);
+/*
+ * PCI's VF Enable.  A function that ceases to be enabled is reset, and one that is
+ * enabled is in its reset state.
+ */
+void qhca_vf_enable(struct qhca_hca *hca, uint16_t gvmi, bool enabled,
+		    uint64_t now);
 
 /*
  * Is the engine inside a call, so that this is one of its callbacks?  What the host
@@ -143,16 +164,17 @@ void qhca_destroy(struct qhca_hca *hca);
 bool qhca_is_entered(const struct qhca_hca *hca);
 
 /* Function-level reset: forget everything but configuration and link state. */
-void qhca_reset(struct qhca_hca *hca, uint64_t now);
+void qhca_reset(struct qhca_hca *hca, uint16_t gvmi, uint64_t now);
 
 /* BAR 0 below QHCA_REG_END; other offsets read as zero and ignore writes. */
-uint32_t qhca_reg_read(struct qhca_hca *hca, uint32_t offset, uint64_t now);
-void qhca_reg_write(struct qhca_hca *hca, uint32_t offset, uint32_t value,
-		    uint64_t now);
+uint32_t qhca_reg_read(struct qhca_hca *hca, uint16_t gvmi, uint32_t offset,
+		       uint64_t now);
+void qhca_reg_write(struct qhca_hca *hca, uint16_t gvmi, uint32_t offset,
+		    uint32_t value, uint64_t now);
 
 /* A 64-bit write to BAR 2.  Bounded, a context fetch at most; qhca_run() does the rest. */
-void qhca_doorbell(struct qhca_hca *hca, uint32_t page, uint32_t offset,
-		   uint64_t value, uint64_t now);
+void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
+		   uint32_t offset, uint64_t value, uint64_t now);
 
 /*
  * A frame from the wire, without FCS.  Handled before return; the engine keeps
@@ -177,8 +199,8 @@ struct qhca_run_result {
 struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 				unsigned int budget);
 
-/* Declare the HCA dead with QHCA_FATAL_INJECTED (tests of recovery). */
-void qhca_inject_fatal(struct qhca_hca *hca);
+/* Declare a function dead with QHCA_FATAL_INJECTED (tests of recovery). */
+void qhca_inject_fatal(struct qhca_hca *hca, uint16_t gvmi);
 
 /* ---- wire-fault injector: RDMA frames only, seeded, may change at any time */
 enum qhca_inject_kind {
@@ -214,7 +236,8 @@ void qhca_fetch_cost_get(const struct qhca_hca *hca,
 			 struct qhca_fetch_cost *fetch);
 
 /* ---- observation: for the host's monitor, tests and tools */
-uint64_t qhca_counter(const struct qhca_hca *hca, enum qhca_counter id);
+uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
+		      enum qhca_counter id);
 const char *qhca_counter_name(enum qhca_counter id);
 void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids);
 
@@ -225,7 +248,8 @@ struct qhca_port_info {
 	uint32_t eth_mtu;
 	uint32_t num_gids_valid;
 };
-void qhca_query_port(const struct qhca_hca *hca, struct qhca_port_info *info);
+void qhca_query_port(const struct qhca_hca *hca, uint16_t gvmi,
+		     struct qhca_port_info *info);
 
 /* The parts of a QP that have a state of their own. */
 enum qhca_qp_part {
@@ -245,8 +269,11 @@ struct qhca_qp_info {
 	uint8_t part[QHCA_NUM_QP_PARTS];	/* states, by enum qhca_qp_part */
 	bool cached;
 };
-/* Calls @fn for each live QP in order of number, without disturbing the caches. */
-void qhca_for_each_qp(struct qhca_hca *hca,
+/*
+ * Calls @fn for each live QP of a function in order of number, without disturbing the
+ * caches.
+ */
+void qhca_for_each_qp(struct qhca_hca *hca, uint16_t gvmi,
 		      void (*fn)(void *arg, const struct qhca_qp_info *info),
 		      void *arg);
 

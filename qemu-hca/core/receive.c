@@ -180,15 +180,15 @@ static void receive(struct hca *hca, const uint8_t *frame, size_t len)
 	struct hca_rx_info info;
 
 	if (!hca_inject_active(&hca->inject, true) ||
-	    hca_wire_steer(hca->pf, frame, len, &info) != HCA_STEER_ROCE) {
-		deliver(hca->pf, frame, len);
+	    hca_wire_steer(hca_pf(hca), frame, len, &info) != HCA_STEER_ROCE) {
+		deliver(hca_pf(hca), frame, len);
 		return;
 	}
 	memcpy(w->rx_scratch, frame, len);
-	if (!hca_inject_apply(hca->pf, w->rx_scratch, info.len, info.bth_off,
+	if (!hca_inject_apply(hca_pf(hca), w->rx_scratch, info.len, info.bth_off,
 			      true))
 		return;
-	deliver(hca->pf, w->rx_scratch, len);
+	deliver(hca_pf(hca), w->rx_scratch, len);
 	hca_inject_passed(&hca->inject, true, hca->now);
 }
 
@@ -196,11 +196,11 @@ static void receive_checked(struct hca *hca, const uint8_t *frame,
 			    size_t len)
 {
 	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
-		hca_count(hca->pf, QHCA_CNT_rx_dropped);
+		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!memcmp(frame + 6, hca->pf->port.mac, sizeof(hca->pf->port.mac)))
-		hca_count(hca->pf, QHCA_CNT_rx_own_mac);
+	if (!memcmp(frame + 6, hca_pf(hca)->port.mac, 6))
+		hca_count(hca_pf(hca), QHCA_CNT_rx_own_mac);
 	receive(hca, frame, len);
 }
 
@@ -208,7 +208,7 @@ void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
 		   uint64_t now)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_pf(hca);
 
 	if (!hca_enter(hca, now)) {
 		hca_count(fn, QHCA_CNT_rx_dropped);
@@ -230,7 +230,7 @@ static bool release_one(struct hca *hca)
 	if (!f)
 		return false;
 	if (!f->rx) {
-		if (!hca_tx_release(hca->pf, f))
+		if (!hca_tx_release(hca_pf(hca), f))
 			return false;
 		hca_inject_drop(&hca->inject, f);
 		return true;
@@ -239,7 +239,7 @@ static bool release_one(struct hca *hca)
 	 * The injector may hold answers to this frame in the store, so free its
 	 * slot only afterwards.
 	 */
-	deliver(hca->pf, hca_inject_data(&hca->inject, f), f->len);
+	deliver(hca_pf(hca), hca_inject_data(&hca->inject, f), f->len);
 	hca_inject_drop(&hca->inject, f);
 	return true;
 }
@@ -259,7 +259,7 @@ unsigned int hca_wire_run(struct hca *hca, unsigned int budget)
 {
 	unsigned int done = 0;
 
-	while (done < budget && !hca_is_dead(hca->pf)) {
+	while (done < budget && !hca_is_dead(hca_pf(hca))) {
 		if (hca_wire_pending(hca))
 			loop_one(hca);
 		else if (!hca->inject.held || !release_one(hca))

@@ -19,14 +19,10 @@ static uint32_t read_clock(struct hca_fn *fn)
 	return (uint32_t)clock;
 }
 
-uint32_t qhca_reg_read(struct qhca_hca *dev, uint32_t offset, uint64_t now)
+static uint32_t read_register(struct hca_fn *fn, uint32_t offset)
 {
-	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
 	const uint8_t *mac = fn->cfg.mac;
 
-	if (!hca->entered)
-		hca->now = now;
 	switch (offset) {
 	case QHCA_REG_MAGIC:
 		return QHCA_MAGIC;
@@ -55,10 +51,21 @@ uint32_t qhca_reg_read(struct qhca_hca *dev, uint32_t offset, uint64_t now)
 	case QHCA_REG_CLOCK_HI:
 		return fn->regs.clock_hi;
 	case QHCA_REG_LINK:
-		return hca_link_word(hca);
+		return hca_link_word(fn->hca);
 	default:
 		return 0;
 	}
+}
+
+uint32_t qhca_reg_read(struct qhca_hca *dev, uint16_t gvmi, uint32_t offset,
+		       uint64_t now)
+{
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
+
+	if (!hca->entered)
+		hca->now = now;
+	return fn ? read_register(fn, offset) : ~0u;
 }
 
 static void enable(struct hca_fn *fn)
@@ -121,17 +128,17 @@ static void write_register(struct hca_fn *fn, uint32_t offset,
 	}
 }
 
-void qhca_reg_write(struct qhca_hca *dev, uint32_t offset, uint32_t value,
-		    uint64_t now)
+void qhca_reg_write(struct qhca_hca *dev, uint16_t gvmi, uint32_t offset,
+		    uint32_t value, uint64_t now)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 
 	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET) {
-		qhca_reset(dev, now);
+		qhca_reset(dev, gvmi, now);
 		return;
 	}
-	if (!hca_enter(hca, now))
+	if (!fn || !hca_enter(hca, now))
 		return;
 	write_register(fn, offset, value);
 	hca_leave(hca);
@@ -158,17 +165,20 @@ static bool doorbell_known(const struct hca_fn *fn, uint32_t page,
 	}
 }
 
-void qhca_doorbell(struct qhca_hca *dev, uint32_t page, uint32_t offset,
-		   uint64_t value, uint64_t now)
+void qhca_doorbell(struct qhca_hca *dev, uint16_t gvmi, uint32_t page,
+		   uint32_t offset, uint64_t value, uint64_t now)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
-	uint64_t ignored = fn->counter[QHCA_CNT_doorbells_ignored];
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
+	uint64_t ignored;
 
+	if (!fn)
+		return;
 	if (!hca_enter(hca, now)) {
 		hca_count(fn, QHCA_CNT_doorbells_ignored);
 		return;
 	}
+	ignored = fn->counter[QHCA_CNT_doorbells_ignored];
 	hca_trace(fn, QHCA_TRACE_DOORBELL, page, offset, value, 0);
 	if (!doorbell_known(fn, page, offset))
 		hca_count(fn, QHCA_CNT_doorbells_ignored);

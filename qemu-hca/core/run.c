@@ -13,7 +13,12 @@
 
 static unsigned int run_commands(struct hca *hca, unsigned int budget)
 {
-	return hca_cmdq_run(hca->pf, budget);
+	unsigned int done = 0;
+
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && done < budget; gvmi++)
+		if (hca->fn[gvmi])
+			done += hca_cmdq_run(hca->fn[gvmi], budget - done);
+	return done;
 }
 
 static unsigned int run_qps(struct hca *hca, unsigned int budget)
@@ -23,7 +28,7 @@ static unsigned int run_qps(struct hca *hca, unsigned int budget)
 
 static unsigned int run_ethernet(struct hca *hca, unsigned int budget)
 {
-	return hca_eth_run(hca->pf, budget);
+	return hca_eth_run(hca_pf(hca), budget);
 }
 
 static const struct {
@@ -49,7 +54,7 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 			share = budget - spent;
 		did = workers[w].run(hca, share);
 		spent += did < share ? did : share;
-		if (hca_is_dead(hca->pf))
+		if (hca_is_dead(hca_pf(hca)))
 			break;
 	}
 	hca->turn = (hca->turn + 1) % NUM_WORKERS;
@@ -58,13 +63,13 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 
 static bool work_left(const struct hca *hca)
 {
-	if (hca_is_dead(hca->pf))
+	if (hca_is_dead(hca_pf(hca)))
 		return false;
-	if (hca_cmdq_pending(hca->pf) || hca_wire_pending(hca) ||
-	    hca_eqs_pending(hca->pf))
+	if (hca_cmdq_pending(hca_pf(hca)) || hca_wire_pending(hca) ||
+	    hca_eqs_pending(hca_pf(hca)))
 		return true;
 	return !hca->wire.tx_blocked &&
-	       (hca_eth_pending(hca->pf) || hca_sched_pending(hca));
+	       (hca_eth_pending(hca_pf(hca)) || hca_sched_pending(hca));
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -76,13 +81,13 @@ static uint64_t next_deadline(const struct hca *hca)
 {
 	uint64_t due = QHCA_NEVER, held;
 
-	if (hca_is_dead(hca->pf))
+	if (hca_is_dead(hca_pf(hca)))
 		return QHCA_NEVER;
 	due = earliest(due, hca_sched_deadline(hca));
 	if (hca_stalled(hca) && (hca->sched.first.qpn || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
-	due = earliest(due, hca_cqs_deadline(hca->pf));
-	due = earliest(due, hca_eqs_deadline(hca->pf));
+	due = earliest(due, hca_cqs_deadline(hca_pf(hca)));
+	due = earliest(due, hca_eqs_deadline(hca_pf(hca)));
 	held = hca_inject_deadline(&hca->inject);
 	/* a frame that is due waits for the link, not for a timer */
 	if (!(hca->wire.tx_blocked && held <= hca->now))
@@ -94,7 +99,7 @@ struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 				unsigned int budget)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = &dev->pf;
+	struct hca_fn *fn = hca_pf(hca);
 	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 

@@ -230,7 +230,7 @@ void qhca_thread_init(QhcaState *s);        /* locks: with the object */
 void qhca_thread_finalize(QhcaState *s);
 void qhca_thread_start(QhcaState *s);
 void qhca_thread_stop(QhcaState *s);
-void qhca_host_raise_irq(void *host, unsigned int vector);
+void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector);
 
 /* qhca-dma.c: engine_lock */
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
@@ -253,8 +253,8 @@ void qhca_host_tx_commit(void *host, size_t len);
 void qhca_net_receive_pending(QhcaState *s, unsigned int frames);
 
 /* qhca-trace.c: engine_lock */
-void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-                     uint64_t c, uint64_t d);
+void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
+                     uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void qhca_trace_refresh(QhcaState *s);
 
 /* qhca-props.c */

@@ -40,7 +40,7 @@ static QhcaPort *qhca_port(QhcaState *s)
     struct qhca_port_info info = { };
     QhcaPort *port = g_new0(QhcaPort, 1);
 
-    qhca_query_port(s->hca, &info);
+    qhca_query_port(s->hca, 0, &info);
     port->enabled = info.enabled;
     port->link_up = info.link_up;
     port->fatal = info.fatal;
@@ -257,7 +257,7 @@ static QhcaInfo *qhca_info(QhcaState *s, bool lines)
     info->qom_path = object_get_canonical_path(OBJECT(s));
     qhca_enter(s);          /* what is on the list has an engine */
     info->port = qhca_port(s);
-    qhca_for_each_qp(s->hca, qhca_add_qp, &qp_tail);
+    qhca_for_each_qp(s->hca, 0, qhca_add_qp, &qp_tail);
     for (int i = 0; i < QHCA_NUM_CACHES; i++) {
         QhcaCache *cache = qhca_cache(s, i);
 
@@ -268,7 +268,7 @@ static QhcaInfo *qhca_info(QhcaState *s, bool lines)
     }
     for (int i = 0; i < QHCA_NUM_COUNTERS; i++) {
         qhca_add_counter(&counter_tail, qhca_counter_name(i),
-                         qhca_counter(s->hca, i));
+                         qhca_counter(s->hca, 0, i));
     }
     info->adapter = qhca_adapter_counters(s);
     qhca_leave(s);

@@ -216,9 +216,9 @@ static void qhca_net_received(void *opaque)
         qhca_kick(s);
         return;
     }
-    if (!s->own_mac_warned && qhca_counter(s->hca, QHCA_CNT_rx_own_mac)) {
+    if (!s->own_mac_warned && qhca_counter(s->hca, 0, QHCA_CNT_rx_own_mac)) {
         s->own_mac_warned = true;
-        qhca_query_port(s->hca, &port);
+        qhca_query_port(s->hca, 0, &port);
         qhca_net_warn_own_mac(port.mac);
     }
     qhca_slice(s, s->inline_budget);

@@ -54,7 +54,7 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned int size)
         !qhca_enter(s)) {
         return 0;
     }
-    value = qhca_reg_read(s->hca, addr, qhca_now(s));
+    value = qhca_reg_read(s->hca, 0, addr, qhca_now(s));
     qhca_leave(s);
     return value;
 }
@@ -79,7 +79,7 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
         qhca_drop_pending(s);
         qhca_clear_pending_bits(s);
     }
-    qhca_reg_write(s->hca, addr, value, qhca_now(s));
+    qhca_reg_write(s->hca, 0, addr, value, qhca_now(s));
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
 }
@@ -137,7 +137,7 @@ void qhca_reset_function(QhcaState *s, bool clear_devmem)
     qhca_drop_pending(s);
     qhca_dma_reset(s);
     qhca_trace_refresh(s);
-    qhca_reset(s->hca, qhca_now(s));
+    qhca_reset(s->hca, 0, qhca_now(s));
     if (s->devmem_size && clear_devmem) {
         memset(memory_region_get_ram_ptr(&s->devmem), 0, s->devmem_size);
         memory_region_set_dirty(&s->devmem, 0, s->devmem_size);

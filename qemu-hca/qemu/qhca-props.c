@@ -283,7 +283,7 @@ static bool qhca_inject_get_fatal(Object *obj, Error **errp)
     QhcaState *s = QHCA(obj);
 
     if (qhca_enter(s)) {
-        qhca_query_port(s->hca, &port);
+        qhca_query_port(s->hca, 0, &port);
         qhca_leave(s);
     }
     return port.fatal;
@@ -296,7 +296,7 @@ static void qhca_inject_set_fatal(Object *obj, bool value, Error **errp)
     if (!value) {
         error_setg(errp, "only a reset ends a fatal error");
     } else if (qhca_enter(s)) {
-        qhca_inject_fatal(s->hca);
+        qhca_inject_fatal(s->hca, 0);
         qhca_leave(s);
     } else {
         error_setg(errp, "the device is not realized");

@@ -247,7 +247,7 @@ void qhca_leave_undone(QhcaState *s)
     }
 }
 
-void qhca_host_raise_irq(void *host, unsigned int vector)
+void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector)
 {
     QhcaState *s = host;
 
@@ -278,7 +278,7 @@ static void qhca_take_doorbells(QhcaState *s, uint64_t now)
         qatomic_set(&s->num_doorbells, 0);
     }
     for (uint32_t i = 0; i < num; i++) {
-        qhca_doorbell(s->hca, db[i].page, db[i].offset, db[i].value, now);
+        qhca_doorbell(s->hca, 0, db[i].page, db[i].offset, db[i].value, now);
     }
 }
 
@@ -327,7 +327,7 @@ static void qhca_doorbell_now(QhcaState *s, uint32_t page, uint32_t offset,
     uint64_t now = qhca_now(s);
 
     qhca_take_doorbells(s, now);
-    qhca_doorbell(s->hca, page, offset, value, now);
+    qhca_doorbell(s->hca, 0, page, offset, value, now);
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
 }

@@ -26,8 +26,8 @@ static const char *qhca_part_state_name(uint64_t part, uint64_t state)
     return name ? name : "?";
 }
 
-void qhca_host_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-                     uint64_t c, uint64_t d)
+void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
+                     uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     switch (id) {
     case QHCA_TRACE_RESET:

@@ -363,7 +363,7 @@ static void rarely(struct script *s)
 		alloc_fail_in(1 + in_below(s->in, 16));
 		break;
 	case 3:
-		qhca_inject_fatal(s->g->hca);
+		qhca_inject_fatal(s->g->hca, 0);
 		break;
 	case 4:
 	case 5:

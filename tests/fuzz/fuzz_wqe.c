@@ -273,7 +273,7 @@ static void upset(struct script *x, struct side *s)
 		guard_reg_write(s->g, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
 		break;
 	default:
-		qhca_inject_fatal(s->g->hca);
+		qhca_inject_fatal(s->g->hca, 0);
 		break;
 	}
 }

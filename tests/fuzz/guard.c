@@ -75,9 +75,9 @@ void guard_digest(struct guard *g, const void *data, size_t len)
 /* An access of the device reaches its own registers, as writes. */
 static void call_back(struct guard *g)
 {
-	qhca_doorbell(g->hca, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->host.now);
-	qhca_reg_write(g->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, g->md->host.now);
-	qhca_reg_write(g->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+	qhca_doorbell(g->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | 2, g->md->host.now);
+	qhca_reg_write(g->hca, 0, QHCA_REG_CMDQ_DOORBELL, ~0u, g->md->host.now);
+	qhca_reg_write(g->hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
 		       g->md->host.now);
 }
 
@@ -152,10 +152,12 @@ static int op_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
 	return 0;
 }
 
-static void op_irq(void *host, unsigned int vector)
+static void op_irq(void *host, uint16_t gvmi, unsigned int vector)
 {
 	struct guard *g = host;
 
+	if (gvmi)
+		guard_fail("an interrupt in the name of GVMI %u", gvmi);
 	if (vector >= g->hca->pf.cfg.num_vectors)
 		guard_fail("the device raises vector %u, there are %u",
 			   vector, g->hca->pf.cfg.num_vectors);
@@ -228,10 +230,10 @@ static void op_commit(void *host, size_t len)
 	memcpy(f->data, g->md->host.frame, len);
 }
 
-static void op_trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		     uint64_t c, uint64_t d)
+static void op_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
+		     uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
-	uint64_t v[] = { id, a, b, c, d };
+	uint64_t v[] = { gvmi, id, a, b, c, d };
 
 	guard_digest(host, v, sizeof(v));
 }
@@ -321,7 +323,7 @@ static void renew(struct guard *g)
 	no_faults(g->hca, 1);
 	qhca_tx_ready(g->hca, md->host.now);
 	qhca_set_link(g->hca, true, md->host.now);
-	qhca_reset(g->hca, md->host.now);
+	qhca_reset(g->hca, 0, md->host.now);
 }
 
 struct guard *guard_take(unsigned int number)
@@ -341,7 +343,7 @@ void guard_give(struct guard *g)
 	unsigned int number = g->md->mac[5];
 	size_t before;
 
-	qhca_reset(g->hca, g->md->host.now);
+	qhca_reset(g->hca, 0, g->md->host.now);
 	if (!guard_mode.fresh && !spare[number]) {
 		spare[number] = g;
 		return;
@@ -455,7 +457,7 @@ void guard_doorbell(struct guard *g, uint32_t page, uint32_t offset,
 {
 	begin(g, 0);
 	g->frames_left = 0;
-	qhca_doorbell(g->hca, page, offset, value, g->md->host.now);
+	qhca_doorbell(g->hca, 0, page, offset, value, g->md->host.now);
 	end(g);
 }
 
@@ -463,7 +465,7 @@ void guard_reg_write(struct guard *g, uint32_t offset, uint32_t value)
 {
 	begin(g, 0);
 	g->frames_left = 0;
-	qhca_reg_write(g->hca, offset, value, g->md->host.now);
+	qhca_reg_write(g->hca, 0, offset, value, g->md->host.now);
 	end(g);
 }
 
@@ -474,7 +476,7 @@ uint32_t guard_reg_read(struct guard *g, uint32_t offset)
 	begin(g, 0);
 	g->dma_left = 0;		/* a read of a register has no effect */
 	g->frames_left = 0;
-	value = qhca_reg_read(g->hca, offset, g->md->host.now);
+	value = qhca_reg_read(g->hca, 0, offset, g->md->host.now);
 	end(g);
 	guard_digest(g, &value, sizeof(value));
 	return value;
@@ -528,7 +530,7 @@ void guard_observe(struct guard *g)
 	uint32_t lines;
 
 	begin(g, 0);
-	qhca_for_each_qp(g->hca, see_qp, g);
+	qhca_for_each_qp(g->hca, 0, see_qp, g);
 	for (int c = 0; c < QHCA_NUM_CACHES; c++) {
 		qhca_query_cache(g->hca, c, &cache);
 		lines = (uint32_t)cache.geometry.sets * cache.geometry.blocks;
@@ -537,7 +539,7 @@ void guard_observe(struct guard *g)
 				   cache.valid, lines);
 		qhca_for_each_cache_line(g->hca, c, 0, see_line, g);
 	}
-	qhca_query_port(g->hca, &port);
+	qhca_query_port(g->hca, 0, &port);
 	guard_digest(g, &port.eth_mtu, sizeof(port.eth_mtu));
 	end(g);
 }

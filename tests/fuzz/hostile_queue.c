@@ -237,7 +237,7 @@ static void test_loop_indices(void **state)
 		md_qp_modify(r.md, &r.qp[0], QHCA_QPS_ERR, 0, NULL);
 		rig_ring(&r, &r.qp[0], wild[i]);
 		guard_settle(r.g);
-		assert_true(qhca_counter(r.g->hca, QHCA_CNT_completions) <= 2);
+		assert_true(qhca_counter(r.g->hca, 0, QHCA_CNT_completions) <= 2);
 		rig_free(&r);
 	}
 }
@@ -312,11 +312,11 @@ static void test_loop_nodes(void **state)
 	put_le32(&pte.at_key, 100);
 	md_pte_write(r.md, 100, &pte);
 	sge.key = 100 << 8;
-	reads = qhca_counter(r.g->hca, QHCA_CNT_at_node_reads);
+	reads = qhca_counter(r.g->hca, 0, QHCA_CNT_at_node_reads);
 	md_post_send(r.md, &r.qp[0], &wr);
 	rig_ring(&r, &r.qp[0], 1);
 	guard_settle(r.g);
-	assert_int_equal(qhca_counter(r.g->hca, QHCA_CNT_at_node_reads) - reads,
+	assert_int_equal(qhca_counter(r.g->hca, 0, QHCA_CNT_at_node_reads) - reads,
 			 QHCA_MAX_AT_LEVELS);
 	rig_free(&r);
 }
@@ -380,7 +380,7 @@ static void test_loop_shrunk(void **state)
 	rig_pass_time(&r, 1000000000);
 	assert_int_equal(rig_state(&r, 0), QHCA_QPS_ERR);
 	assert_true(rig_have_event(&r, QHCA_EVENT_QP_FATAL));
-	completions = qhca_counter(r.g->hca, QHCA_CNT_completions);
+	completions = qhca_counter(r.g->hca, 0, QHCA_CNT_completions);
 	assert_int_equal(completions, 1);
 	rig_free(&r);
 }

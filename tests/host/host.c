@@ -47,12 +47,17 @@ static bool dma_ok(struct host *h, uint64_t addr, size_t len)
 	       len <= h->ram_len - addr;
 }
 
-static bool access_begins(struct host *h, uint16_t gvmi, uint64_t addr,
-			  size_t len, bool write)
+/* The host of the function in whose name the device calls. */
+static struct host *host_of(struct host *pf, uint16_t gvmi)
 {
-	if (gvmi != h->gvmi)
-		host_die("the device makes DMA in the name of GVMI %u, not %u",
-			 gvmi, h->gvmi);
+	if (gvmi > QHCA_MAX_VFS || !pf->of_fn[gvmi])
+		host_die("the device calls in the name of GVMI %u, which does not exist",
+			 gvmi);
+	return pf->of_fn[gvmi];
+}
+
+static bool access_begins(struct host *h, uint64_t addr, size_t len, bool write)
+{
 	(*(write ? &h->writes : &h->reads))++;
 	count_watched(h, addr, len, write);
 	meanwhile(h, HOST_DMA);
@@ -62,9 +67,9 @@ static bool access_begins(struct host *h, uint16_t gvmi, uint64_t addr,
 static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 		    size_t len)
 {
-	struct host *h = host;
+	struct host *h = host_of(host, gvmi);
 
-	if (!access_begins(h, gvmi, addr, len, false))
+	if (!access_begins(h, addr, len, false))
 		return -1;
 	memcpy(buf, h->ram + addr, len);
 	return 0;
@@ -73,17 +78,17 @@ static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 static int dma_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
 		     size_t len)
 {
-	struct host *h = host;
+	struct host *h = host_of(host, gvmi);
 
-	if (!access_begins(h, gvmi, addr, len, true))
+	if (!access_begins(h, addr, len, true))
 		return -1;
 	memcpy(h->ram + addr, buf, len);
 	return 0;
 }
 
-static void raise_irq(void *host, unsigned int vector)
+static void raise_irq(void *host, uint16_t gvmi, unsigned int vector)
 {
-	struct host *h = host;
+	struct host *h = host_of(host, gvmi);
 
 	if (vector >= QHCA_MAX_VECTORS)
 		host_die("the device raises vector %u, at most %u are allowed",
@@ -135,16 +140,25 @@ static void tx_commit(void *host, size_t len)
 	meanwhile(h, HOST_TX);
 }
 
-static void trace(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		  uint64_t c, uint64_t d)
+static void trace(void *host, uint16_t gvmi, enum qhca_trace_id id, uint64_t a,
+		  uint64_t b, uint64_t c, uint64_t d)
 {
-	struct host *h = host;
+	struct host *h = host_of(host, gvmi);
 
 	if (h->trace)
 		h->trace(h, id, a, b, c, d);
 }
 
 /* ---- life */
+
+static void open_memory(struct host *h, uint64_t ram_len, uint16_t gvmi)
+{
+	memset(h, 0, sizeof(*h));
+	h->gvmi = gvmi;
+	h->ram_len = ram_len;
+	h->ram = calloc(1, ram_len);
+	h->next = HOST_PAGE;
+}
 
 void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
 {
@@ -156,11 +170,8 @@ void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
 	};
 	char err[200];
 
-	memset(h, 0, sizeof(*h));
-	h->gvmi = cfg->gvmi;
-	h->ram_len = ram_len;
-	h->ram = calloc(1, ram_len);
-	h->next = HOST_PAGE;
+	open_memory(h, ram_len, 0);
+	h->of_fn[0] = h;
 	h->hca = qhca_create(cfg, &ops, h, err, sizeof(err));
 	if (!h->hca)
 		host_die("qhca_create() fails: %s", err);
@@ -171,6 +182,26 @@ void host_close(struct host *h)
 {
 	qhca_destroy(h->hca);
 	free(h->sent);
+	free(h->ram);
+}
+
+void host_open_vf(struct host *h, uint64_t ram_len, struct host *pf,
+		  uint16_t gvmi, const struct qhca_config *cfg)
+{
+	char err[200];
+
+	open_memory(h, ram_len, gvmi);
+	h->now = pf->now;
+	h->hca = pf->hca;
+	pf->of_fn[gvmi] = h;
+	if (!qhca_vf_create(h->hca, gvmi, cfg, err, sizeof(err)))
+		host_die("qhca_vf_create() fails: %s", err);
+	qhca_vf_enable(h->hca, gvmi, true, h->now);
+}
+
+void host_close_vf(struct host *h)
+{
+	qhca_vf_enable(h->hca, h->gvmi, false, h->now);
 	free(h->ram);
 }
 

@@ -42,12 +42,14 @@ struct sent {
 struct host {
 	struct qhca_hca *hca;
 	/*
-	 * Unit tests look into the engine: its physical function.  No file of this
-	 * folder uses it.
+	 * Unit tests look into the engine: the host's function.  No file of this folder
+	 * uses it.
 	 */
 	struct hca_fn *fn;
 	uint64_t now;			/* ns, given to the engine */
-	uint16_t gvmi;			/* in whose name the device makes DMA */
+	/* Of the function: each function of an adapter has a host of its own. */
+	uint16_t gvmi;
+	struct host *of_fn[QHCA_MAX_VFS + 1];	/* of the PF's host alone */
 
 	uint8_t *ram;
 	uint64_t ram_len;
@@ -87,6 +89,13 @@ struct host {
 /* Gives @h memory and an HCA whose link is up and which is not enabled. */
 void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg);
 void host_close(struct host *h);
+/*
+ * Gives @h memory and VF @gvmi of the adapter of @pf, which is enabled in PCI; @pf has
+ * the link.  @h is closed before @pf is, and its function is not used any more then.
+ */
+void host_open_vf(struct host *h, uint64_t ram_len, struct host *pf,
+		  uint16_t gvmi, const struct qhca_config *cfg);
+void host_close_vf(struct host *h);
 
 /* Zeroed memory; the pointer for a bus address. */
 uint64_t host_alloc(struct host *h, uint64_t len, uint64_t align);

@@ -53,7 +53,7 @@ uint32_t md_rand(struct md *md)
 
 bool md_dead(struct md *md)
 {
-	return qhca_reg_read(md->host.hca, QHCA_REG_STATUS, md->host.now) &
+	return qhca_reg_read(md->host.hca, md->host.gvmi, QHCA_REG_STATUS, md->host.now) &
 	       QHCA_STATUS_FATAL;
 }
 
@@ -170,7 +170,7 @@ void md_start(struct md *md, const struct md_init *init)
 	md->next_cqn = md->next_srqn = md->cq_eqn = 0;
 	md->host.next = HOST_PAGE;
 
-	qhca_reg_write(md->host.hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+	qhca_reg_write(md->host.hca, md->host.gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
 		       md->host.now);
 	host_enable_slots(&md->host, 0);
 	md->in_mbox = md_alloc(md, MD_PAGE, MD_PAGE);

@@ -65,7 +65,7 @@ static bool gave_way(struct load *l, unsigned int host, const struct fault *f)
 
 	return cause == QHCA_FAULT_GATHER << 4 &&
 	       ++l->memory[host].given_way <=
-	       qhca_counter(l->w->host[host]->host.hca, QHCA_CNT_faults_forgotten);
+	       qhca_counter(l->w->host[host]->host.hca, 0, QHCA_CNT_faults_forgotten);
 }
 
 static bool serve_fault(struct load *l, unsigned int host,

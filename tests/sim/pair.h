@@ -110,7 +110,7 @@ int state_of(struct end *e);
 
 static inline uint64_t count_of(const struct end *e, enum qhca_counter id)
 {
-	return qhca_counter(e->md->host.hca, id);
+	return qhca_counter(e->md->host.hca, e->md->host.gvmi, id);
 }
 
 /* ---- life */

@@ -210,7 +210,7 @@ static bool in_error(struct end *e)
 	CHECK_EQ(md_qp_query(e->md, &e->qp, &q), 0);
 	if (q.ctx.state != QHCA_QPS_ERR && q.ctx.state != QHCA_QPS_SQE)
 		return false;
-	qhca_doorbell(e->md->host.hca, 0, QHCA_DB_SQ,
+	qhca_doorbell(e->md->host.hca, 0, 0, QHCA_DB_SQ,
 		      (uint64_t)e->qp.sq_pi << 32 | e->qp.qpn, e->md->host.now);
 	return true;
 }

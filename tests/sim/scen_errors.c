@@ -680,7 +680,7 @@ static void srq_limit_and_last_wqe(struct pair *p)
 static void sq_pi_runs_over(struct pair *p)
 {
 	connect_pair(p);
-	qhca_doorbell(p->a.md->host.hca, 0, QHCA_DB_SQ,
+	qhca_doorbell(p->a.md->host.hca, 0, 0, QHCA_DB_SQ,
 		      (uint64_t)65 << 32 | p->a.qp.qpn, p->w.now);
 	settle(p);
 	CHECK_EQ(next_event(&p->a, p->a.qp.qpn), QHCA_EVENT_QP_FATAL);
@@ -690,7 +690,7 @@ static void sq_pi_runs_over(struct pair *p)
 static void doorbell_of_other_page(struct pair *p)
 {
 	connect_pair(p);
-	qhca_doorbell(p->a.md->host.hca, 1, QHCA_DB_SQ,
+	qhca_doorbell(p->a.md->host.hca, 0, 1, QHCA_DB_SQ,
 		      (uint64_t)1 << 32 | p->a.qp.qpn, p->w.now);
 	settle(p);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_doorbells_ignored), 1);

@@ -37,7 +37,7 @@ static bool take_events(struct end *e, struct sleeper *s)
 		s->woken = true;
 	}
 	/* what was held for want of room comes when the EQ is armed */
-	qhca_doorbell(e->md->host.hca, 0, QHCA_DB_EQ_ARM,
+	qhca_doorbell(e->md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
 		      (uint64_t)e->md->eq_ci << 32, e->md->host.now);
 	return true;
 }

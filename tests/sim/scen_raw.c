@@ -476,15 +476,15 @@ static void destroyed_under_traffic(struct pair *p)
 	p->w.link.jitter = 1000000;	/* one by one */
 	for (int i = 0; i < 12; i++)
 		send(&p->a, &f, false);
-	while (qhca_counter(md->host.hca, QHCA_CNT_raw_rx_packets) < 6 && check_ok())
+	while (qhca_counter(md->host.hca, 0, QHCA_CNT_raw_rx_packets) < 6 && check_ok())
 		CHECK(world_step(&p->w, p->w.now + 10000));
 	CHECK_EQ(md_qp_destroy(md, &p->b.qp), 0);
-	taken = qhca_counter(md->host.hca, QHCA_CNT_raw_rx_packets);
+	taken = qhca_counter(md->host.hca, 0, QHCA_CNT_raw_rx_packets);
 	CHECK(taken < 24);
 	settle(p);
 	/* the rest is for the Ethernet queue, of which there is none */
-	CHECK_EQ(qhca_counter(md->host.hca, QHCA_CNT_raw_rx_packets), taken);
-	CHECK_EQ(qhca_counter(md->host.hca, QHCA_CNT_eth_rx_filtered),
+	CHECK_EQ(qhca_counter(md->host.hca, 0, QHCA_CNT_raw_rx_packets), taken);
+	CHECK_EQ(qhca_counter(md->host.hca, 0, QHCA_CNT_eth_rx_filtered),
 		 12 - taken / 2);
 	CHECK_EQ(end_rule(&p->b, 0), QHCA_CMD_BAD_STATE);
 	CHECK_EQ(end_rule(&p->b, 3), QHCA_CMD_BAD_STATE);

@@ -168,7 +168,7 @@ static void error_in_traffic(struct pair *p)
 			check_flushed(__LINE__, &p->a.scq, 0, p->a.qp.sq_pi);
 		} else {
 			post_recv(e, 100);
-			qhca_doorbell(e->md->host.hca, 0, QHCA_DB_SQ, e->qp.qpn,
+			qhca_doorbell(e->md->host.hca, 0, 0, QHCA_DB_SQ, e->qp.qpn,
 				      p->w.now);
 			settle(p);
 			check_flushed(__LINE__, &p->b.rcq, 0, p->b.qp.rq_pi);

@@ -192,7 +192,7 @@ static void driver_gone(struct upset *u, unsigned int host)
 
 	n->up = false;
 	hurt_all(u);
-	qhca_reg_write(n->md->host.hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+	qhca_reg_write(n->md->host.hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
 		       n->md->host.now);
 	memset(md_ptr(n->md, MD_PAGE), CANARY, n->md->host.next - MD_PAGE);
 	n->num_given = 0;
@@ -363,7 +363,7 @@ static void reset_inside(struct host *h, enum host_call call)
 	uint64_t *left = h->meanwhile_arg;
 
 	if (call == HOST_DMA && *left && !--*left)
-		qhca_reg_write(h->hca, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
+		qhca_reg_write(h->hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
 			       h->now);
 }
 
@@ -379,7 +379,7 @@ static bool op_reset_inside(struct upset *u, struct conn *c, unsigned int host)
 	md->host.meanwhile = reset_inside;
 	ok = run_for(u, QUIET);
 	md->host.meanwhile = NULL;
-	if (ok && !left && qhca_reg_read(md->host.hca, QHCA_REG_STATUS, md->host.now) !=
+	if (ok && !left && qhca_reg_read(md->host.hca, 0, QHCA_REG_STATUS, md->host.now) !=
 			   QHCA_STATUS_READY)
 		return UPSET_FAIL(u, "host %u: a reset from within is lost",
 				  host);
@@ -420,7 +420,7 @@ static bool op_fatal(struct upset *u, struct conn *c, unsigned int host)
 
 	u->node[host].up = false;
 	hurt_all(u);
-	qhca_inject_fatal(md->host.hca);
+	qhca_inject_fatal(md->host.hca, 0);
 	accesses = md->host.reads + md->host.writes;
 	if (!run_for(u, world_pick(&u->w, QUIET)))
 		return false;

@@ -190,7 +190,7 @@ static bool poll_eq(struct upset *u, struct conn *c, unsigned int host)
 	if (h->eq_ci == ci)
 		return true;
 	put_le32(md_ptr(md, h->eq.page[0] + EQ_REC), h->eq_ci);
-	qhca_doorbell(md->host.hca, 0, QHCA_DB_EQ_ARM,
+	qhca_doorbell(md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
 		      (uint64_t)h->eq_ci << 32 | (1 + c->kind), md->host.now);
 	return true;
 }

@@ -121,7 +121,7 @@ void eth_post(struct upset *u, unsigned int host)
 		e->tx_pi++;
 	}
 	if (e->live)
-		qhca_doorbell(n->md->host.hca, 0, QHCA_DB_ETH_TX,
+		qhca_doorbell(n->md->host.hca, 0, 0, QHCA_DB_ETH_TX,
 			      (uint64_t)e->tx_pi << 32, n->md->host.now);
 }
 

@@ -55,7 +55,7 @@ static inline bool post(struct setup *s, uint32_t n, uint8_t status, bool solici
 
 static inline void arm(struct setup *s, uint32_t ci, bool solicited)
 {
-	qhca_doorbell(s->h->hca, PAGE, QHCA_DB_CQ_ARM, CQN |
+	qhca_doorbell(s->h->hca, 0, PAGE, QHCA_DB_CQ_ARM, CQN |
 		      (solicited ? QHCA_DB_CQ_SOLICITED : 0) |
 		      (uint64_t)ci << 32, s->h->now);
 }

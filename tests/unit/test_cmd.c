@@ -52,10 +52,10 @@ static void test_doorbell(void **state)
 	struct qhca_cmd_slot *slots;
 
 	(void)state;
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
 	assert_false(qhca_run(h->hca, 0, 10).more);
 	host_enable(h);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	host_run(h);
 	assert_int_equal(COUNT(h, commands), 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 1);
@@ -63,8 +63,8 @@ static void test_doorbell(void **state)
 	slots = host_ptr(h, h->slots);
 	slots[2] = slot_of(QHCA_CMD_NOP);
 	put_le32(&slots[2].status, QHCA_CMD_OWN);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 4, 0);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 4, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 4, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 4, 0);
 	host_run(h);
 	assert_int_equal(COUNT(h, commands), 1);
 	assert_int_equal(COUNT(h, doorbells_ignored), 1);
@@ -72,10 +72,10 @@ static void test_doorbell(void **state)
 
 	h = host_new(NULL);		/* two slots only */
 	h->slots = host_alloc(h, 4096, 4096);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_LOG_SLOTS, 1, 0);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_BASE_LO, (uint32_t)h->slots, 0);
-	qhca_reg_write(h->hca, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE, 0);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 0xfffffffc, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_LOG_SLOTS, 1, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_BASE_LO, (uint32_t)h->slots, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 0xfffffffc, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 30);
 	assert_false(qhca_run(h->hca, 0, 10).more);
 	host_free(h);
@@ -102,8 +102,8 @@ static void test_order(void **state)
 		put_le32(&slots[i].flags, QHCA_CMD_F_EVENT);
 		put_le32(&slots[i].status, QHCA_CMD_OWN);
 	}
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1u << 7 | 1u << 4, 0);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1u << 2 | 1u << 1, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1u << 7 | 1u << 4, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1u << 2 | 1u << 1, 0);
 	/* one command costs one of the budget */
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(qhca_run(h->hca, 0, 1).more, i < 3);
@@ -137,7 +137,7 @@ static void test_slot_unreachable(void **state)
 	host_enable(h);
 	h->bad_first = h->slots + 64;
 	h->bad_last = h->slots + 127;
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 2, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 2, 0);
 	host_run(h);
 	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_CMDQ_DMA << 8);
@@ -149,7 +149,7 @@ static void test_slot_unreachable(void **state)
 	put_le32((uint8_t *)host_ptr(h, h->slots) +
 		 offsetof(struct qhca_cmd_slot, status), QHCA_CMD_OWN);
 	h->fail_in = 2;
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	host_run(h);
 	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_CMDQ_DMA << 8);
@@ -256,18 +256,16 @@ static void test_lengths(void **state)
 static void test_permission(void **state)
 {
 	struct qhca_config cfg;
-	struct host *h = host_new_ready();
+	struct host *pf = host_new_ready(), *h;
 
 	(void)state;
-	assert_int_equal(plain(h, QHCA_CMD_SET_GVM), QHCA_CMD_UNSUPPORTED);
-	assert_int_equal(plain(h, QHCA_CMD_SET_CLOCK), QHCA_CMD_UNSUPPORTED);
-	host_free(h);
+	assert_int_equal(plain(pf, QHCA_CMD_SET_GVM), QHCA_CMD_UNSUPPORTED);
+	assert_int_equal(plain(pf, QHCA_CMD_SET_CLOCK), QHCA_CMD_UNSUPPORTED);
 
 	host_config(&cfg);
-	cfg.gvmi = 3;
 	cfg.features = ~(QHCA_FEAT_POOL | QHCA_FEAT_SRQ | QHCA_FEAT_MCAST |
 			 QHCA_FEAT_ODP);
-	h = host_new(&cfg);
+	h = host_new_vf(pf, 3, &cfg);
 	host_enable(h);
 	assert_int_equal(plain(h, QHCA_CMD_SET_GVM), QHCA_CMD_NOT_PERMITTED);
 	assert_int_equal(plain(h, (enum qhca_opcode)0x9f),
@@ -283,7 +281,7 @@ static void test_permission(void **state)
 					QHCA_FEAT_UNSOLICITED_ACK));
 	assert_int_equal(plain(h, QHCA_CMD_ATTACH_MCAST),
 			 QHCA_CMD_UNSUPPORTED);
-	host_free(h);
+	host_free(pf);
 }
 
 /* ------------------------------------------------------------------------
@@ -485,7 +483,7 @@ static void test_random(void **state)
 				h->fail_in = 1 + host_random(&rng) % 6;
 			host_cmd_slot(h, &slot, 0);
 			if (host_random(&rng) % 4 == 0)
-				qhca_doorbell(h->hca,
+				qhca_doorbell(h->hca, 0,
 					      (uint32_t)(host_random(&rng) % 4),
 					      (uint32_t)(host_random(&rng) % 6 *
 							 8),

@@ -25,7 +25,7 @@ static void test_scribbled_context(void **state)
 		c = host_ptr(h, addr);
 		for (int n = 1 + host_random(&seed) % 8; n; n--)
 			c[host_random(&seed) % 1024] = host_random(&seed);
-		qhca_doorbell(h->hca, 0, QHCA_DB_SQ, 1ull << 32 | QPN, 0);
+		qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, 0);
 		host_run_at(h, 1000);
 		host_run_at(h, 3000000000);
 		fatal += hca_is_dead(h->fn);

@@ -370,7 +370,7 @@ static void test_eviction(void **state)
 	assert_int_equal(host_create_cq(h, 1, &other, 0), QHCA_CMD_OK);
 	post(&s, 0, 0, true);
 	post(&s, 1, 0, false);
-	qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM,
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_CQ_ARM,
 		      CQN | QHCA_DB_CQ_SOLICITED | 1ull << 32, 0);
 	before = *query(&s);
 	assert_true(hca_cq_post(h->fn, 1, &(struct qhca_cqe){ 0 }));

@@ -94,10 +94,10 @@ static void test_arm_ignored(void **state)
 	uint64_t ignored = COUNT(s.h, doorbells_ignored);
 
 	(void)state;
-	qhca_doorbell(s.h->hca, PAGE + 1, QHCA_DB_CQ_ARM, CQN, 0);
-	qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, CQN, 0);
-	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, CQN + 1, 0);
-	qhca_doorbell(s.h->hca, PAGE, QHCA_DB_CQ_ARM, 0xffffff, 0);
+	qhca_doorbell(s.h->hca, 0, PAGE + 1, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, 0, 0, QHCA_DB_CQ_ARM, CQN, 0);
+	qhca_doorbell(s.h->hca, 0, PAGE, QHCA_DB_CQ_ARM, CQN + 1, 0);
+	qhca_doorbell(s.h->hca, 0, PAGE, QHCA_DB_CQ_ARM, 0xffffff, 0);
 	assert_int_equal(COUNT(s.h, doorbells_ignored), ignored + 4);
 	post(&s, 0, 0, false);
 	assert_int_equal(events(&s), 0);

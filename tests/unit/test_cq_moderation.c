@@ -69,7 +69,7 @@ static void test_moderation_many(void **state)
 		put_le16(&in.moder_usec, usec[i]);
 		assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
-		qhca_doorbell(h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
+		qhca_doorbell(h->hca, 0, 0, QHCA_DB_CQ_ARM, i, 0);
 		assert_true(hca_cq_post(h->fn, i, &cqe));
 	}
 	for (now = 50000; now <= 450000; now += 50000) {
@@ -140,7 +140,7 @@ static void test_moderation_bound(void **state)
 		put_le32(&in.rec_offset, ring.rec_offset);
 		assert_int_equal(host_cmd(s.h, QHCA_CMD_CREATE_CQ, i, 0, &in,
 					  sizeof(in), NULL, 0), QHCA_CMD_OK);
-		qhca_doorbell(s.h->hca, 0, QHCA_DB_CQ_ARM, i, 0);
+		qhca_doorbell(s.h->hca, 0, 0, QHCA_DB_CQ_ARM, i, 0);
 		assert_true(hca_cq_post(s.h->fn, i, &cqe));
 	}
 	assert_int_equal(events(&s), 3);

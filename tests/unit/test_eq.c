@@ -15,7 +15,7 @@ static struct host *with_eq0(unsigned int log_depth, struct ring *eq)
 
 static void arm(struct host *h, uint32_t eqn, uint32_t ci)
 {
-	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, eqn | (uint64_t)ci << 32,
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_EQ_ARM, eqn | (uint64_t)ci << 32,
 		      h->now);
 }
 
@@ -96,7 +96,7 @@ static void test_doorbell_ignored(void **state)
 	(void)state;
 	arm(h, 1, 0);			/* not live */
 	arm(h, 0xffffff, 0);		/* no such number */
-	qhca_doorbell(h->hca, 1, QHCA_DB_EQ_ARM, 0, 0);	/* wrong page */
+	qhca_doorbell(h->hca, 0, 1, QHCA_DB_EQ_ARM, 0, 0);	/* wrong page */
 	assert_int_equal(COUNT(h, doorbells_ignored), ignored + 3);
 	assert_int_equal(COUNT(h, eq_arms), 0);
 	host_free(h);
@@ -350,12 +350,12 @@ static void test_destroy_with_many(void **state)
 	memset(slot, 0, sizeof(*slot));
 	put_le16(&slot->opcode, QHCA_CMD_DESTROY_EQ);
 	put_le32(&slot->status, QHCA_CMD_OWN);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, h->now);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, h->now);
 	assert_true(qhca_run(h->hca, h->now, 1).more);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	/* between two slices the queue takes nothing any more */
 	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 9, 0);
-	qhca_reset(h->hca, h->now);
+	qhca_reset(h->hca, 0, h->now);
 	for (uint32_t i = 0; i < h->fn->eqs.base[HCA_NUM_EVENT_SOURCES]; i++)
 		assert_false(h->fn->eqs.held[i].linked);
 	host_free(h);
@@ -514,7 +514,7 @@ static void test_fatal_event(void **state)
 	host_free(h);
 
 	h = host_new(NULL);		/* no EQ 0: vector 0 */
-	qhca_inject_fatal(h->hca);
+	qhca_inject_fatal(h->hca, 0);
 	assert_int_equal(h->irqs[0], 1);
 	host_free(h);
 }
@@ -560,7 +560,7 @@ static void test_fatal_in_report(void **state)
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
 	h->bad_first = eq.record;
 	h->bad_last = eq.record + 63;
-	qhca_inject_fatal(h->hca);
+	qhca_inject_fatal(h->hca, 0);
 	assert_int_equal(h->fn->status & QHCA_STATUS_FATAL_CAUSE,
 			 QHCA_FATAL_INJECTED << 8);
 	assert_int_equal(h->fn->fatal_info, 0);

@@ -79,7 +79,7 @@ static struct qhca_eth_txd *put_txd(struct nic *n, uint64_t addr, uint32_t len,
 
 static void kick(struct nic *n)
 {
-	qhca_doorbell(n->h->hca, 0, QHCA_DB_ETH_TX, (uint64_t)n->tx_pi << 32,
+	qhca_doorbell(n->h->hca, 0, 0, QHCA_DB_ETH_TX, (uint64_t)n->tx_pi << 32,
 		      n->h->now);
 	host_run(n->h);
 }
@@ -92,7 +92,7 @@ static uint32_t tx_ci(struct nic *n)
 
 static void arm(struct nic *n, uint16_t rx, uint16_t tx)
 {
-	qhca_doorbell(n->h->hca, 0, QHCA_DB_ETH_ARM,
+	qhca_doorbell(n->h->hca, 0, 0, QHCA_DB_ETH_ARM,
 		      (uint64_t)rx << 32 | (uint64_t)tx << 48, n->h->now);
 }
 
@@ -147,7 +147,7 @@ static void test_tx_budget(void **state)
 	(void)state;
 	for (i = 0; i < 30; i++)
 		put_txd(&n, a, 100, QHCA_TXD_EOP);
-	qhca_doorbell(n.h->hca, 0, QHCA_DB_ETH_TX, (uint64_t)n.tx_pi << 32, 0);
+	qhca_doorbell(n.h->hca, 0, 0, QHCA_DB_ETH_TX, (uint64_t)n.tx_pi << 32, 0);
 	assert_int_equal(hca_eth_run(n.h->fn, 7), 7);
 	assert_int_equal(n.h->num_sent, 7);
 	assert_true(qhca_run(n.h->hca, 0, 10).more);
@@ -708,7 +708,7 @@ static void test_create_errors(void **state)
 	BAD(in.log_rx = 255);
 	BAD(put_le16(&in.vector, 8));
 	assert_int_equal(create(&n, &good), QHCA_CMD_OK);
-	qhca_reset(n.h->hca, 0);
+	qhca_reset(n.h->hca, 0, 0);
 	assert_false(n.h->fn->eth.queue[0].live);
 	host_free(n.h);
 }

@@ -614,7 +614,7 @@ static struct qhca_cmd_slot *ring_slot(struct host *h, uint16_t opcode,
 	put_le32(&slot[0].param, param);
 	put_le32(&slot[0].status, QHCA_CMD_OWN);
 	put_le32(&slot[1].status, QHCA_CMD_OWN);	/* NOP */
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 3, h->now);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 3, h->now);
 	return slot;
 }
 
@@ -696,7 +696,7 @@ static void test_slices_cut(void **state)
 	h = large_cache();
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
 	qhca_run(h->hca, h->now, 1);
-	qhca_reset(h->hca, h->now);
+	qhca_reset(h->hca, 0, h->now);
 	assert_false(qhca_run(h->hca, h->now, 100).more);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	host_free(h);
@@ -704,7 +704,7 @@ static void test_slices_cut(void **state)
 	h = large_cache();
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
 	qhca_run(h->hca, h->now, 1);
-	qhca_inject_fatal(h->hca);
+	qhca_inject_fatal(h->hca, 0);
 	assert_false(qhca_run(h->hca, h->now, 100).more);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	host_free(h);
@@ -712,7 +712,7 @@ static void test_slices_cut(void **state)
 	h = large_cache();
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
 	qhca_run(h->hca, h->now, 1);
-	qhca_reg_write(h->hca, QHCA_REG_CONTROL, 0, h->now);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CONTROL, 0, h->now);
 	assert_int_equal(get_le32(&slot[0].status), QHCA_CMD_OK);
 	assert_int_equal(h->fn->hca->cache.at.valid, LARGE_LINES / 2);
 	assert_false(qhca_run(h->hca, h->now, 100).more);

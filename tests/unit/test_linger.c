@@ -138,7 +138,7 @@ static void test_ends_not_seen(void **state)
 
 static uint64_t looks(const struct poster *p)
 {
-	return qhca_counter(p->h->hca, QHCA_CNT_cq_refetches);
+	return qhca_counter(p->h->hca, 0, QHCA_CNT_cq_refetches);
 }
 
 /*
@@ -311,8 +311,8 @@ static void test_forget(void **state)
 }
 
 /*
- * When a function ends, the device goes on lingering at QPs of another one.  There
- * is one function today, so the test changes its GVMI to have two.
+ * When a function ends, the device goes on lingering at QPs of another one.  The test
+ * changes the GVMI of the one function to have two.
  */
 static void test_function_ends(void **state)
 {

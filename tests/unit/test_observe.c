@@ -13,7 +13,7 @@ static void test_counter_names(void **state)
 	for (i = 0; i < QHCA_NUM_COUNTERS; i++)
 		assert_non_null(qhca_counter_name((enum qhca_counter)i));
 	assert_null(qhca_counter_name(QHCA_NUM_COUNTERS));
-	assert_int_equal(qhca_counter(h->hca, QHCA_NUM_COUNTERS), 0);
+	assert_int_equal(qhca_counter(h->hca, 0, QHCA_NUM_COUNTERS), 0);
 	host_free(h);
 }
 

@@ -95,7 +95,7 @@ static void test_own_macs(void **state)
 	assert_true(hca_mac_is_ours(h->fn, pc.mac));
 	assert_true(hca_mac_is_ours(h->fn, mac2));
 	/* the permanent address register does not change */
-	assert_int_equal(qhca_reg_read(h->hca, QHCA_REG_MAC_LO, 0),
+	assert_int_equal(qhca_reg_read(h->hca, 0, QHCA_REG_MAC_LO, 0),
 			 get_le32(frame_mac));
 	host_free(h);
 }
@@ -135,16 +135,16 @@ static void test_settings(void **state)
 	assert_int_equal(get_le32(&out.eth_mtu), HCA_LIMIT_ETH_MTU);
 	assert_int_equal(get_le32(&out.link), 1 | 1000 << 8);
 	assert_memory_equal(out.mac, frame_mac, 6);
-	qhca_query_port(h->hca, &info);
+	qhca_query_port(h->hca, 0, &info);
 	assert_true(info.enabled && info.link_up && !info.fatal);
 	assert_int_equal(info.eth_mtu, HCA_LIMIT_ETH_MTU);
 	set_gid(h, 0, frame_gid4, frame_mac, 0xffff);
 	set_gid(h, 3, frame_gid6, frame_mac, 0xffff);
-	qhca_query_port(h->hca, &info);
+	qhca_query_port(h->hca, 0, &info);
 	assert_int_equal(info.num_gids_valid, 2);
 	/* all back with a reset */
-	qhca_reset(h->hca, 0);
-	qhca_query_port(h->hca, &info);
+	qhca_reset(h->hca, 0, 0);
+	qhca_query_port(h->hca, 0, &info);
 	assert_int_equal(info.eth_mtu, 1500);
 	assert_int_equal(info.num_gids_valid, 0);
 	assert_int_equal(h->fn->port.rx_flags, 0);

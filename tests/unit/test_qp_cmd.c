@@ -149,12 +149,12 @@ static void test_doorbell_states(void **state)
 
 	(void)state;
 	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
-	qhca_doorbell(h->hca, 0, QHCA_DB_SQ, value, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, value, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 1);
 	to_rts(h, QPN);
-	qhca_doorbell(h->hca, 1, QHCA_DB_SQ, value, 0);
+	qhca_doorbell(h->hca, 0, 1, QHCA_DB_SQ, value, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 2);
-	qhca_doorbell(h->hca, 0, QHCA_DB_SQ, value, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, value, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 2);
 	assert_int_equal(COUNT(h, sq_doorbells), 1);
 	assert_int_equal(destroy(h, QPN), QHCA_CMD_OK);

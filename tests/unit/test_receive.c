@@ -224,7 +224,7 @@ static void test_rx_bounds(void **state)
 	assert_int_equal(COUNT(h, rx_dropped), 3);
 	qhca_rx_frame(h->hca, frame, 14, 0);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
-	qhca_inject_fatal(h->hca);
+	qhca_inject_fatal(h->hca, 0);
 	qhca_rx_frame(h->hca, frame, 14, 0);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
 	host_free(h);

@@ -3,12 +3,12 @@
 
 static uint32_t rd(struct host *h, uint32_t offset)
 {
-	return qhca_reg_read(h->hca, offset, h->now);
+	return qhca_reg_read(h->hca, 0, offset, h->now);
 }
 
 static void wr(struct host *h, uint32_t offset, uint32_t value)
 {
-	qhca_reg_write(h->hca, offset, value, h->now);
+	qhca_reg_write(h->hca, 0, offset, value, h->now);
 }
 
 static void test_reset_values(void **state)
@@ -63,7 +63,7 @@ static void test_clock(void **state)
 	assert_int_equal(rd(h, QHCA_REG_CLOCK_HI), 1);	/* latched */
 	assert_int_equal(rd(h, QHCA_REG_CLOCK_LO), 0xfffffff0);
 	assert_int_equal(rd(h, QHCA_REG_CLOCK_HI), 2);
-	qhca_reset(h->hca, h->now);
+	qhca_reset(h->hca, 0, h->now);
 	h->now += 7;
 	assert_int_equal(rd(h, QHCA_REG_CLOCK_LO), 7);
 	assert_int_equal(rd(h, QHCA_REG_CLOCK_HI), 0);
@@ -135,7 +135,7 @@ static void test_reset(void **state)
 
 	(void)state;
 	assert_int_equal(host_create_eq(h, 0, &eq, 1), QHCA_CMD_OK);
-	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_EQ_ARM, 0, 0);
 	wr(h, QHCA_REG_CMDQ_DOORBELL, 1);
 	/* ENABLE beside RESET is ignored */
 	wr(h, QHCA_REG_CONTROL, QHCA_CONTROL_RESET | QHCA_CONTROL_ENABLE);
@@ -159,21 +159,21 @@ static void test_doorbells(void **state)
 	uint64_t ignored = COUNT(h, doorbells_ignored);
 
 	(void)state;
-	qhca_doorbell(h->hca, 0, 0x28, 0, 0);
-	qhca_doorbell(h->hca, 0, 4, 0, 0);
-	qhca_doorbell(h->hca, 0, UINT32_MAX, 0, 0);
-	qhca_doorbell(h->hca, 16, QHCA_DB_SQ, 0, 0);
-	qhca_doorbell(h->hca, 1, QHCA_DB_ETH_TX, 0, 0);
-	qhca_doorbell(h->hca, 1, QHCA_DB_ETH_ARM, 0, 0);
-	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_TX, 0, 0);
-	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_ARM, 5, 0);
-	qhca_doorbell(h->hca, 0, QHCA_DB_SQ, 5, 0);
+	qhca_doorbell(h->hca, 0, 0, 0x28, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, 4, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, UINT32_MAX, 0, 0);
+	qhca_doorbell(h->hca, 0, 16, QHCA_DB_SQ, 0, 0);
+	qhca_doorbell(h->hca, 0, 1, QHCA_DB_ETH_TX, 0, 0);
+	qhca_doorbell(h->hca, 0, 1, QHCA_DB_ETH_ARM, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_ETH_TX, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_ETH_ARM, 5, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 5, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), ignored + 9);
 	host_free(h);
 
 	h = host_new(NULL);		/* before INIT_HCA */
-	qhca_doorbell(h->hca, 0, QHCA_DB_SQ, 5, 0);
-	qhca_doorbell(h->hca, 0, QHCA_DB_EQ_ARM, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 5, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_EQ_ARM, 0, 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 2);
 	host_free(h);
 }

@@ -19,7 +19,7 @@ static void test_no_such_token(void **state)
 					  2, NULL, 0, NULL, 0),
 				 QHCA_CMD_BAD_PARAM);
 	}
-	assert_int_equal(qhca_counter(h->hca, QHCA_CNT_fault_resumes), 0);
+	assert_int_equal(qhca_counter(h->hca, 0, QHCA_CNT_fault_resumes), 0);
 	host_free(h);
 }
 

@@ -13,7 +13,7 @@ static void test_budget(void **state)
 		memset(&slots[i], 0, sizeof(slots[i]));
 		put_le32(&slots[i].status, QHCA_CMD_OWN);
 	}
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, ~0u, 0);
 	assert_true(qhca_run(h->hca, 0, 0).more);
 	assert_int_equal(COUNT(h, commands), before);
 	assert_true(qhca_run(h->hca, 0, 5).more);
@@ -35,7 +35,7 @@ static void test_fairness(void **state)
 	(void)state;
 	memset(&slots[0], 0, sizeof(slots[0]));
 	put_le32(&slots[0].status, QHCA_CMD_OWN);
-	qhca_reg_write(h->hca, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	for (i = 0; i < 8 && get_le32(&slots[0].status) & QHCA_CMD_OWN; i++) {
 		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);
@@ -71,7 +71,7 @@ static void test_turns(void **state)
 	put_le64(&txd->addr, frame);
 	put_le32(&txd->len, 60);
 	put_le16(&txd->flags, QHCA_TXD_EOP);
-	qhca_doorbell(h->hca, 0, QHCA_DB_ETH_TX, 1ull << 32, 0);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_ETH_TX, 1ull << 32, 0);
 	for (i = 0; i < 8 && h->num_sent == 0; i++) {
 		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);

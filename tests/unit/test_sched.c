@@ -45,6 +45,7 @@ static void test_function_ends(void **state)
 	uint32_t room = fn->qps.num_timers;
 
 	(void)state;
+	hca->fn[gvmi + 1] = fn;
 	for (uint32_t qpn = 2; qpn < QPNS; qpn++) {
 		fn->cfg.gvmi = qpn & 1 ? gvmi + 1 : gvmi;
 		hca_sched_timer(fn, qpn, 1000 - qpn);
@@ -55,6 +56,7 @@ static void test_function_ends(void **state)
 	hca_sched_fini(fn);
 	fn->cfg.gvmi = gvmi;
 	fn->qps.num_timers = room;
+	hca->fn[gvmi + 1] = NULL;
 
 	assert_int_equal(hca->sched.heap_len, QPNS / 2 - 1);
 	for (uint32_t qpn = QPNS - 2; qpn >= 2; qpn -= 2) {

@@ -182,10 +182,11 @@ static void test_impossible(void **state)
 
 static unsigned int traced;
 
-static void note(void *host, enum qhca_trace_id id, uint64_t a, uint64_t b,
-		 uint64_t c, uint64_t d)
+static void note(void *host, uint16_t gvmi, enum qhca_trace_id id, uint64_t a,
+		 uint64_t b, uint64_t c, uint64_t d)
 {
 	(void)host;
+	assert_int_equal(gvmi, 0);
 	assert_int_equal(id, QHCA_TRACE_QP_PART);
 	assert_int_equal(a, 9);
 	assert_int_equal(b, QHCA_PART_REQUESTER);

@@ -41,7 +41,7 @@ static void test_tx_blocked(void **state)
 	/* a reset forgets that the link was full, the host tells again */
 	h->tx_full = true;
 	assert_false(send_to(h, peer, 32, 1));
-	qhca_reset(h->hca, 0);
+	qhca_reset(h->hca, 0, 0);
 	assert_false(h->fn->hca->wire.tx_blocked);
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_tx_ready(h->hca, 0);

@@ -31,8 +31,27 @@ struct host *host_new(const struct qhca_config *cfg)
 	return h;
 }
 
+struct host *host_new_vf(struct host *pf, uint16_t gvmi,
+			 const struct qhca_config *cfg)
+{
+	struct host *h = calloc(1, sizeof(*h));
+	struct qhca_config small;
+
+	assert_non_null(h);
+	host_config(&small);
+	small.mac[5] = (uint8_t)(small.mac[5] + gvmi);
+	host_open_vf(h, RAM_SIZE, pf, gvmi, cfg ? cfg : &small);
+	h->fn = hca_fn_of(&h->hca->hca, gvmi);
+	return h;
+}
+
 void host_free(struct host *h)
 {
+	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++)
+		if (h->of_fn[gvmi]) {
+			host_close_vf(h->of_fn[gvmi]);
+			free(h->of_fn[gvmi]);
+		}
 	host_close(h);
 	free(h);
 }
@@ -88,7 +107,7 @@ struct host *host_new_cache(enum qhca_cache_id id, uint16_t sets,
 
 uint64_t host_count(const struct host *h, enum qhca_counter id)
 {
-	return qhca_counter(h->hca, id);
+	return qhca_counter(h->hca, h->gvmi, id);
 }
 
 uint64_t host_random(uint64_t *state)

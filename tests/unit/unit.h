@@ -24,6 +24,9 @@
 void host_config(struct qhca_config *cfg);
 /* A host with an HCA, link up; not enabled.  @cfg NULL: host_config(). */
 struct host *host_new(const struct qhca_config *cfg);
+/* A virtual function of the adapter of @pf, enabled in PCI; host_free(@pf) frees it. */
+struct host *host_new_vf(struct host *pf, uint16_t gvmi,
+			 const struct qhca_config *cfg);
 void host_free(struct host *h);
 /* Enabled, INIT_HCA done with default caches, every chunk mapped. */
 struct host *host_new_ready(void);

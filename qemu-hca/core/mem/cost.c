@@ -20,7 +20,7 @@ void hca_charge(struct hca *hca, uint64_t ns)
 	if (ns > room)
 		ns = room;
 	cost->until = from + ns;
-	hca_count_n(hca->pf, QHCA_CNT_fetch_stall_ns, ns);
+	hca_count_n(hca_pf(hca), QHCA_CNT_fetch_stall_ns, ns);
 }
 
 bool hca_stalled(const struct hca *hca)

@@ -90,7 +90,7 @@ void hca_eq_unref(struct hca_fn *fn, uint32_t eqn)
 void hca_eq_interrupt(struct hca_fn *fn, unsigned int vector)
 {
 	hca_count(fn, QHCA_CNT_interrupts);
-	fn->hca->ops.raise_irq(fn->hca->host, vector);
+	fn->hca->ops.raise_irq(fn->hca->host, fn->cfg.gvmi, vector);
 }
 
 static uint32_t depth_of(const struct hca_eq *eq)

@@ -29,7 +29,7 @@ static void interrupt(struct hca_fn *fn, struct hca_ethq *q)
 {
 	q->armed = false;
 	hca_count(fn, QHCA_CNT_interrupts);
-	fn->hca->ops.raise_irq(fn->hca->host, q->vector);
+	fn->hca->ops.raise_irq(fn->hca->host, fn->cfg.gvmi, q->vector);
 }
 
 /* ------------------------------------------------------------------------
@@ -459,7 +459,7 @@ bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 bool qhca_can_receive(const struct qhca_hca *dev)
 {
 	const struct hca *hca = &dev->hca;
-	const struct hca_fn *fn = &dev->pf;
+	const struct hca_fn *fn = hca_pf(hca);
 
 	return hca->link_up && !hca_is_dead(fn);
 }

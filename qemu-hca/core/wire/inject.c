@@ -18,8 +18,8 @@ bool hca_inject_create(struct hca *hca)
 {
 	struct hca_inject *inj = &hca->inject;
 
-	inj->cfg.seed = hca->pf->cfg.seed;
-	inj->rng = hca->pf->cfg.seed;
+	inj->cfg.seed = hca_pf(hca)->cfg.seed;
+	inj->rng = hca_pf(hca)->cfg.seed;
 	inj->data = malloc((size_t)HCA_INJECT_STORE * QHCA_MAX_FRAME);
 	return inj->data;
 }

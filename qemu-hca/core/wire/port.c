@@ -60,7 +60,7 @@ void hca_ports_reset(struct hca_fn *fn)
 uint32_t hca_link_word(const struct hca *hca)
 {
 	return (hca->link_up ? QHCA_LINK_UP : 0) |
-	       QHCA_PUT(QHCA_LINK_SPEED, hca->pf->cfg.link_speed);
+	       QHCA_PUT(QHCA_LINK_SPEED, hca_pf(hca)->cfg.link_speed);
 }
 
 /* ---- GIDs */
