@@ -112,8 +112,9 @@ static enum qhca_cmd_status drop_lines(struct hca_fn *fn,
 			hca_cache_sweep_begin(pt, &ctx->sweep, &all);
 	}
 	if (!few)
-		return hca_cache_sweep(pt, &ctx->sweep) ? QHCA_CMD_OK :
-							  HCA_CMD_AGAIN;
+		return hca_cache_sweep(pt, &fn->cache[QHCA_CACHE_PT],
+				       &ctx->sweep) ? QHCA_CMD_OK :
+						      HCA_CMD_AGAIN;
 	for (looked = 0; looked < UNMAP_SLICE && ctx->next < end;
 	     looked += pt->geometry.blocks)
 		hca_pt_drop(fn, ctx->next++);

@@ -16,9 +16,9 @@ struct hca;
 struct hca_fn;
 
 #include "bytes.h"
-#include "mem/descriptor_cache.h"
 
 /* Parts own their state; they are embedded so that nothing is global. */
+#include "mem/caches.h"
 #include "mem/table.h"
 #include "cmd.h"
 #include "regs.h"
@@ -44,15 +44,6 @@ struct hca_fn;
 
 #define HCA_MAX_FNS	(QHCA_MAX_VFS + 1)
 
-/* The caches of the adapter. */
-struct hca_caches {
-	struct hca_cache pt;		/* struct hca_pte_host */
-	struct hca_cache at;		/* uint64_t: page address | QHCA_ATE_* */
-	struct hca_ctxcache qd;		/* struct hca_qp */
-	struct hca_ctxcache cq;
-	struct hca_ctxcache srq;
-};
-
 /**
  * struct hca - the adapter: what its PCI functions share.
  * @late_fns: the functions that have `late`, bit by GVMI
@@ -70,7 +61,7 @@ struct hca {
 	uint64_t late_fns;
 	unsigned int turn;		/* whose work qhca_run() does first */
 
-	struct hca_caches cache;	/* tagged with the function's GVMI */
+	struct hca_caches cache;
 	struct hca_cost cost;		/* of misses, and the stall */
 	struct hca_wire wire;
 	struct hca_inject inject;
@@ -100,6 +91,7 @@ struct hca_fn {
 	struct hca_regs regs;
 	struct hca_cmdq cmdq;
 	struct hca_tables tables;
+	struct hca_cache_user cache[QHCA_NUM_CACHES]; /* its part in hca->cache */
 	struct hca_mem mem;		/* of the access being made */
 	struct hca_pool pool;		/* pool bank */
 	struct hca_eqs eqs;

@@ -20,6 +20,7 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 	fn->cfg.gvmi = gvmi;
 	fn->features = hca_config_features(&fn->cfg);
 	hca->fn[gvmi] = fn;
+	hca_caches_create(fn);
 	return hca_pool_create(fn) && hca_eqs_create(fn, hca_fault_info) &&
 	       hca_cqs_create(fn) && hca_ports_create(fn) &&
 	       hca_flows_create(fn);

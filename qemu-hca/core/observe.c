@@ -68,30 +68,11 @@ void qhca_for_each_qp(struct qhca_hca *dev, uint16_t gvmi,
 	hca_leave(hca);
 }
 
-static const struct hca_cache *cache_of(const struct hca *hca,
-					enum qhca_cache_id id)
-{
-	switch (id) {
-	case QHCA_CACHE_PT:
-		return &hca->cache.pt;
-	case QHCA_CACHE_AT:
-		return &hca->cache.at;
-	case QHCA_CACHE_QD:
-		return &hca->cache.qd.cache;
-	case QHCA_CACHE_CQ:
-		return &hca->cache.cq.cache;
-	case QHCA_CACHE_SRQ:
-		return &hca->cache.srq.cache;
-	default:
-		return NULL;
-	}
-}
-
 void qhca_query_cache(const struct qhca_hca *dev, enum qhca_cache_id id,
 		      struct qhca_cache_info *info)
 {
 	const struct hca *hca = &dev->hca;
-	const struct hca_cache *c = cache_of(hca, id);
+	const struct hca_cache *c = hca_cache_of(hca, id);
 
 	memset(info, 0, sizeof(*info));
 	if (!c)
@@ -149,7 +130,7 @@ void qhca_for_each_cache_line(const struct qhca_hca *dev, enum qhca_cache_id id,
 {
 	const struct hca *hca = &dev->hca;
 	struct line_walk walk = { .id = id, .each = each, .arg = arg };
-	const struct hca_cache *c = cache_of(hca, id);
+	const struct hca_cache *c = hca_cache_of(hca, id);
 
 	if (c)
 		hca_cache_for_each(c, first_set, show_line, &walk);

@@ -7,6 +7,7 @@
 
 struct counted {
 	struct hca_cache c;
+	struct hca_cache_user user, other;	/* GVMI 0 and 1 */
 	uint64_t evictions, conflicts, stale, hits, misses;
 };
 
@@ -22,7 +23,9 @@ static struct counted *counted_new(uint16_t sets, uint16_t blocks)
 		.stale_fills = &p->stale,
 	};
 	assert_true(hca_cache_init(&p->c, (struct qhca_geometry){ sets, blocks },
-				   sizeof(uint64_t), &counts));
+				   sizeof(uint64_t)));
+	hca_cache_user_init(&p->user, 0, &counts);
+	hca_cache_user_init(&p->other, 1, NULL);
 	return p;
 }
 
@@ -35,13 +38,14 @@ static void counted_free(struct counted *p)
 /* ------------------------------------------------------------------------
  * Single properties
  */
-static bool touch(struct hca_cache *c, uint32_t index)
+static bool touch(struct counted *p, uint32_t index)
 {
 	struct hca_tag tag = { .index = index };
 
-	if (hca_cache_lookup(c, tag))
+	if (hca_cache_lookup(&p->c, &p->user, tag))
 		return true;
-	assert_non_null(hca_cache_install(c, tag, hca_cache_fill_begin(c)));
+	assert_non_null(hca_cache_install(&p->c, &p->user, tag,
+					  hca_cache_fill_begin(&p->c)));
 	return false;
 }
 
@@ -54,11 +58,11 @@ static void test_conflict(void **state)
 	(void)state;
 	for (round = 0; round < 10; round++)
 		for (k = 0; k < 4; k++)
-			assert_int_equal(touch(&p->c, 3 + 8 * k), round > 0);
+			assert_int_equal(touch(p, 3 + 8 * k), round > 0);
 	assert_int_equal(p->evictions, 0);
 	for (round = 0; round < 10; round++)
 		for (k = 0; k < 5; k++)
-			touch(&p->c, 3 + 8 * k);
+			touch(p, 3 + 8 * k);
 	assert_true(p->evictions > 10);
 	assert_int_equal(p->conflicts, p->evictions);
 	counted_free(p);
@@ -86,7 +90,7 @@ static void test_geometry(void **state)
 	g = (struct qhca_geometry){ 32768, 64 };
 	assert_false(hca_geometry_valid(&g, NULL));
 	g = (struct qhca_geometry){ 3, 1 };
-	assert_false(hca_cache_init(&c, g, 8, NULL));
+	assert_false(hca_cache_init(&c, g, 8));
 	hca_cache_fini(&c);
 }
 
@@ -100,31 +104,31 @@ static void test_epoch(void **state)
 
 	(void)state;
 	epoch = hca_cache_fill_begin(&p->c);
-	hca_cache_invalidate_index(&p->c, 0, 8);
-	hca_cache_invalidate_index(&p->c, 1, 9);
-	hca_cache_invalidate_range(&p->c, 0, 9, 6, 100);
-	hca_cache_invalidate_range(&p->c, 0, 9, 0, 4);
-	assert_non_null(hca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_index(&p->c, &p->user, 8);
+	hca_cache_invalidate_index(&p->c, &p->other, 9);
+	hca_cache_invalidate_range(&p->c, &p->user, 9, 6, 100);
+	hca_cache_invalidate_range(&p->c, &p->user, 9, 0, 4);
+	assert_non_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 	assert_int_equal(p->stale, 0);
-	hca_cache_invalidate_range(&p->c, 0, 9, 5, 5);
-	assert_null(hca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_range(&p->c, &p->user, 9, 5, 5);
+	assert_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 	assert_int_equal(p->stale, 1);
 	assert_null(hca_cache_peek(&p->c, tag));
 
 	epoch = hca_cache_fill_begin(&p->c);
-	hca_cache_invalidate_index(&p->c, 0, 9);
-	assert_null(hca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_index(&p->c, &p->user, 9);
+	assert_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 	epoch = hca_cache_fill_begin(&p->c);
-	hca_cache_invalidate_all(&p->c);
-	assert_null(hca_cache_install(&p->c, tag, epoch));
+	hca_cache_invalidate_all(&p->c, &p->user);
+	assert_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 
 	/* what the log has forgotten may have covered it */
 	epoch = hca_cache_fill_begin(&p->c);
 	for (i = 0; i < HCA_CACHE_LOG_SIZE; i++)
-		hca_cache_invalidate_index(&p->c, 0, 1);
-	assert_non_null(hca_cache_install(&p->c, tag, epoch));
-	hca_cache_invalidate_index(&p->c, 0, 1);
-	assert_null(hca_cache_install(&p->c, tag, epoch));
+		hca_cache_invalidate_index(&p->c, &p->user, 1);
+	assert_non_null(hca_cache_install(&p->c, &p->user, tag, epoch));
+	hca_cache_invalidate_index(&p->c, &p->user, 1);
+	assert_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 	assert_int_equal(p->stale, 4);
 	counted_free(p);
 }
@@ -138,12 +142,12 @@ static void test_install_again(void **state)
 
 	(void)state;
 	for (tag.index = 0; tag.index < 8; tag.index += 2) {
-		touch(&p->c, tag.index);
+		touch(p, tag.index);
 		line[tag.index / 2] = hca_cache_peek(&p->c, tag);
 		hca_cache_set_dirty(&p->c, line[tag.index / 2], true);
 	}
 	for (tag.index = 0; tag.index < 8; tag.index += 2) {
-		again = hca_cache_install(&p->c, tag,
+		again = hca_cache_install(&p->c, &p->user, tag,
 					  hca_cache_fill_begin(&p->c));
 		assert_ptr_equal(again, line[tag.index / 2]);
 		assert_false(hca_cache_is_dirty(&p->c, again));
@@ -160,14 +164,14 @@ static void test_peek(void **state)
 	uint64_t hits, misses;
 
 	(void)state;
-	touch(&p->c, 1);
-	touch(&p->c, 2);
+	touch(p, 1);
+	touch(p, 2);
 	hits = p->hits, misses = p->misses;
 	assert_non_null(hca_cache_peek(&p->c, a));
 	assert_null(hca_cache_peek(&p->c, none));
 	assert_int_equal(p->hits, hits);
 	assert_int_equal(p->misses, misses);
-	touch(&p->c, 3);		/* peek did not make 1 the younger */
+	touch(p, 3);		/* peek did not make 1 the younger */
 	assert_null(hca_cache_peek(&p->c, a));
 	counted_free(p);
 }
@@ -199,8 +203,8 @@ static void test_for_each(void **state)
 
 	(void)state;
 	for (i = 0; i < 8; i++)
-		touch(&p->c, i);
-	hca_cache_invalidate_index(&p->c, 0, 5);
+		touch(p, i);
+	hca_cache_invalidate_index(&p->c, &p->user, 5);
 	hca_cache_for_each(&p->c, 0, count_line, &w);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(w.seen[i], i != 5);

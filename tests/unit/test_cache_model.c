@@ -15,6 +15,7 @@
 
 struct both {
 	struct hca_cache c;
+	struct hca_cache_user user[2];	/* by GVMI, which count together */
 	struct plain *plain;
 	uint64_t hits, misses, evictions, conflicts, invalidations, stale;
 	uint64_t writebacks;
@@ -55,7 +56,9 @@ static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
 		.writebacks = &b->writebacks,
 	};
 	assert_true(hca_cache_init(&b->c, (struct qhca_geometry){ sets, blocks },
-				   sizeof(uint64_t), &counts));
+				   sizeof(uint64_t)));
+	for (uint16_t gvmi = 0; gvmi < 2; gvmi++)
+		hca_cache_user_init(&b->user[gvmi], gvmi, &counts);
 	b->c.writeback = on_writeback;
 	b->c.arg = b;
 	b->plain = plain_new(sets, blocks);
@@ -97,13 +100,14 @@ static struct plain_entry *access_both(struct both *b, const struct hca_tag *tag
 {
 	struct plain_entry *e = plain_lookup(b->plain, name_of(tag));
 
-	*payload = hca_cache_lookup(&b->c, *tag);
+	*payload = hca_cache_lookup(&b->c, &b->user[tag->gvmi], *tag);
 	assert_true(!*payload == !e);
 	if (e) {
 		assert_int_equal(**payload, e->value);
 		return e;
 	}
-	*payload = hca_cache_install(&b->c, *tag, hca_cache_fill_begin(&b->c));
+	*payload = hca_cache_install(&b->c, &b->user[tag->gvmi], *tag,
+				     hca_cache_fill_begin(&b->c));
 	assert_non_null(*payload);
 	e = plain_fill(b->plain, name_of(tag));
 	**payload = e->value = host_random(&b->rng);
@@ -137,21 +141,22 @@ static void random_step(struct both *b, bool pages)
 	switch (below(b, 100)) {
 	case 0:
 		plain_invalidate(b->plain, tag.gvmi, tag.index, 0, UINT64_MAX);
-		hca_cache_invalidate_index(&b->c, tag.gvmi, tag.index);
+		hca_cache_invalidate_index(&b->c, &b->user[tag.gvmi],
+					   tag.index);
 		break;
 	case 1:
 	case 2:
 		first = below(b, 5);
 		last = first + below(b, 80);
 		plain_invalidate(b->plain, tag.gvmi, tag.index, first, last);
-		hca_cache_invalidate_range(&b->c, tag.gvmi, tag.index, first,
-					   last);
+		hca_cache_invalidate_range(&b->c, &b->user[tag.gvmi],
+					   tag.index, first, last);
 		break;
 	case 3:
 		if (below(b, 10))
 			break;
 		plain_invalidate_all(b->plain);
-		hca_cache_invalidate_all(&b->c);
+		hca_cache_invalidate_all(&b->c, &b->user[0]);
 		break;
 	default:
 		random_access(b, &tag);
@@ -297,7 +302,7 @@ static void test_study_in_sequence(void **state)
 			for (k = 0; k < trace->keys; k++) {
 				plain_invalidate(b->plain, 0, first_key + k, 0,
 						 UINT64_MAX);
-				hca_cache_invalidate_index(&b->c, 0,
+				hca_cache_invalidate_index(&b->c, &b->user[0],
 							   first_key + k);
 			}
 			assert_int_equal(b->c.valid, 0);

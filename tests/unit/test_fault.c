@@ -39,7 +39,8 @@ static void test_where(void **state)
 	set_odp(&r);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	set_page(h, &r, 1, 0);
-	hca_cache_invalidate_all(&h->fn->hca->cache.at);
+	hca_cache_invalidate_all(&h->fn->hca->cache.at,
+				 &h->fn->cache[QHCA_CACHE_AT]);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge, 7900, 100);
 	q.addr = edge + 5;
@@ -56,8 +57,10 @@ static void test_where(void **state)
 	/* without ODP it is refused */
 	set_page(h, &r, 1, 0);
 	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
-	hca_cache_invalidate_all(&h->fn->hca->cache.at);
-	hca_cache_invalidate_all(&h->fn->hca->cache.pt);
+	hca_cache_invalidate_all(&h->fn->hca->cache.at,
+				 &h->fn->cache[QHCA_CACHE_AT]);
+	hca_cache_invalidate_all(&h->fn->hca->cache.pt,
+				 &h->fn->cache[QHCA_CACHE_PT]);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_PROT);
 	host_free(h);
 }
@@ -124,7 +127,8 @@ static void test_all_or_nothing(void **state)
 	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
 	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
 	set_page(h, &r, 0, QHCA_ATE_PRESENT);	/* may be read alone */
-	hca_cache_invalidate_all(&h->fn->hca->cache.at);
+	hca_cache_invalidate_all(&h->fn->hca->cache.at,
+				 &h->fn->cache[QHCA_CACHE_AT]);
 	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,
 					5, &orig), HCA_MEM_FAULT);
 	assert_int_equal(orig, 77);

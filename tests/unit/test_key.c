@@ -592,12 +592,13 @@ static void test_dma_fails(void **state)
 static struct host *large_cache(void)
 {
 	struct host *h = host_new_cache(QHCA_CACHE_AT, LARGE_SETS, 4);
+	const struct hca_cache_user *user = &h->fn->cache[QHCA_CACHE_AT];
 	struct hca_cache *at = &h->fn->hca->cache.at;
 
 	for (uint32_t i = 0; i < LARGE_LINES; i++) {
 		struct hca_tag tag = { .index = 5 + i % 2 * 2, .page = i };
 
-		assert_non_null(hca_cache_install(at, tag,
+		assert_non_null(hca_cache_install(at, user, tag,
 						  hca_cache_fill_begin(at)));
 	}
 	return h;
@@ -664,6 +665,7 @@ static void test_invalidate_slices(void **state)
 static void test_fill_between_slices(void **state)
 {
 	struct host *h = large_cache();
+	const struct hca_cache_user *user = &h->fn->cache[QHCA_CACHE_AT];
 	struct hca_cache *at = &h->fn->hca->cache.at;
 	struct hca_tag tag = { .index = 9, .page = 1 };
 	struct qhca_cmd_slot *slot;
@@ -673,11 +675,11 @@ static void test_fill_between_slices(void **state)
 	slot = ring_slot(h, QHCA_CMD_INVALIDATE_KEY, QHCA_INVAL_AT);
 	qhca_run(h->hca, h->now, 1);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
-	assert_non_null(hca_cache_install(at, tag, begun));
+	assert_non_null(hca_cache_install(at, user, tag, begun));
 	/* a fill of the dead key that was begun before is refused */
 	tag.index = 5;
 	tag.page = 0;
-	assert_null(hca_cache_install(at, tag, begun));
+	assert_null(hca_cache_install(at, user, tag, begun));
 	slices(h, slot);
 	assert_null(hca_cache_peek(at, tag));
 	tag.index = 9;

@@ -59,7 +59,8 @@ static void test_cache_lines(void **state)
 	assert_int_equal(seen.last.index, 37);
 	assert_int_equal(seen.last.set, 37);
 	assert_int_equal(seen.last.page, 0);
-	entry = hca_cache_install(&h->fn->hca->cache.at, tag,
+	entry = hca_cache_install(&h->fn->hca->cache.at,
+				  &h->fn->cache[QHCA_CACHE_AT], tag,
 				  hca_cache_fill_begin(&h->fn->hca->cache.at));
 	*entry = 0x7000 | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
 	hca_cache_set_dirty(&h->fn->hca->cache.at, entry, true);
@@ -70,7 +71,8 @@ static void test_cache_lines(void **state)
 	assert_true(seen.last.writable);
 	assert_true(seen.last.dirty);
 	tag.page = 0;
-	pte = hca_cache_install(&h->fn->hca->cache.pt, tag,
+	pte = hca_cache_install(&h->fn->hca->cache.pt,
+				  &h->fn->cache[QHCA_CACHE_PT], tag,
 				hca_cache_fill_begin(&h->fn->hca->cache.pt));
 	*pte = (struct hca_pte_host){
 		.octet = 0x42, .type = QHCA_PTE_MR, .pd = 7, .access = 3,

@@ -36,14 +36,30 @@ static uint32_t num_lines(const struct hca_cache *c)
 	return (uint32_t)c->geometry.sets * c->geometry.blocks;
 }
 
-static void or_sink(struct hca_cache *c, uint64_t **counter)
+static void or_sink(struct hca_cache_user *user, uint64_t **counter)
 {
 	if (!*counter)
-		*counter = &c->sink;
+		*counter = &user->sink;
+}
+
+void hca_cache_user_init(struct hca_cache_user *user, uint16_t gvmi,
+			 const struct hca_cache_counts *counts)
+{
+	memset(user, 0, sizeof(*user));
+	user->gvmi = gvmi;
+	if (counts)
+		user->count = *counts;
+	or_sink(user, &user->count.hits);
+	or_sink(user, &user->count.misses);
+	or_sink(user, &user->count.evictions);
+	or_sink(user, &user->count.conflicts);
+	or_sink(user, &user->count.invalidations);
+	or_sink(user, &user->count.stale_fills);
+	or_sink(user, &user->count.writebacks);
 }
 
 bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
-		    size_t size, const struct hca_cache_counts *counts)
+		    size_t size)
 {
 	memset(c, 0, sizeof(*c));
 	if (!hca_geometry_valid(&geometry, NULL))
@@ -52,15 +68,6 @@ bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
 	c->set_mask = geometry.sets - 1u;
 	c->log_blocks = log2_of(geometry.blocks);
 	c->size = (size + 7) & ~(size_t)7;
-	if (counts)
-		c->count = *counts;
-	or_sink(c, &c->count.hits);
-	or_sink(c, &c->count.misses);
-	or_sink(c, &c->count.evictions);
-	or_sink(c, &c->count.conflicts);
-	or_sink(c, &c->count.invalidations);
-	or_sink(c, &c->count.stale_fills);
-	or_sink(c, &c->count.writebacks);
 	c->line = calloc(num_lines(c), sizeof(*c->line));
 	c->payload = calloc(num_lines(c), c->size);
 	c->plru = calloc(geometry.sets, sizeof(*c->plru));
@@ -158,24 +165,27 @@ static void drop_line(struct hca_cache *c, uint32_t slot)
 	memset(line, 0, sizeof(*line));
 }
 
-void *hca_cache_lookup_if(struct hca_cache *c, struct hca_tag tag,
+void *hca_cache_lookup_if(struct hca_cache *c,
+			  const struct hca_cache_user *user,
+			  struct hca_tag tag,
 			  bool (*serves)(const void *payload))
 {
 	int64_t slot = find(c, &tag);
 
 	if (slot < 0 || (serves && !serves(payload_of(c, (uint32_t)slot)))) {
-		(*c->count.misses)++;
+		(*user->count.misses)++;
 		return NULL;
 	}
-	(*c->count.hits)++;
+	(*user->count.hits)++;
 	plru_touch(c, (uint32_t)slot >> c->log_blocks,
 		   (uint32_t)slot & (c->geometry.blocks - 1u));
 	return payload_of(c, (uint32_t)slot);
 }
 
-void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag)
+void *hca_cache_lookup(struct hca_cache *c, const struct hca_cache_user *user,
+		       struct hca_tag tag)
 {
-	return hca_cache_lookup_if(c, tag, NULL);
+	return hca_cache_lookup_if(c, user, tag, NULL);
 }
 
 void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag)
@@ -224,24 +234,25 @@ static uint32_t choose_slot(const struct hca_cache *c, uint32_t set)
 	return first + plru_oldest(c, set);
 }
 
-static void evict(struct hca_cache *c, uint32_t slot)
+static void evict(struct hca_cache *c, const struct hca_cache_user *user,
+		  uint32_t slot)
 {
 	struct hca_cache_tagline *line = &c->line[slot];
 
 	if (!line->valid)
 		return;
-	(*c->count.evictions)++;
+	(*user->count.evictions)++;
 	if (c->valid < num_lines(c))
-		(*c->count.conflicts)++;
+		(*user->count.conflicts)++;
 	if (line->dirty && c->writeback) {
-		(*c->count.writebacks)++;
+		(*user->count.writebacks)++;
 		c->writeback(c->arg, &line->tag, payload_of(c, slot));
 	}
 	drop_line(c, slot);
 }
 
-void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
-			uint64_t epoch)
+void *hca_cache_install(struct hca_cache *c, const struct hca_cache_user *user,
+			struct hca_tag tag, uint64_t epoch)
 {
 	struct hca_cache_tagline *line;
 	uint32_t set, slot;
@@ -250,7 +261,7 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 	if (!c->line)
 		return NULL;
 	if (fill_is_stale(c, &tag, epoch)) {
-		(*c->count.stale_fills)++;
+		(*user->count.stale_fills)++;
 		return NULL;
 	}
 	set = set_of(c, &tag);
@@ -258,7 +269,7 @@ void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
 	slot = found < 0 ? choose_slot(c, set) : (uint32_t)found;
 	line = &c->line[slot];
 	if (found < 0) {
-		evict(c, slot);
+		evict(c, user, slot);
 		line->tag = tag;
 		line->valid = true;
 		c->valid++;
@@ -281,9 +292,10 @@ bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload)
 
 /* ---- invalidation */
 
-static void drop_counted(struct hca_cache *c, uint32_t slot)
+static void drop_counted(struct hca_cache *c,
+			 const struct hca_cache_user *user, uint32_t slot)
 {
-	(*c->count.invalidations)++;
+	(*user->count.invalidations)++;
 	drop_line(c, slot);
 }
 
@@ -301,7 +313,8 @@ static bool few_pages(const struct hca_cache *c,
 /*
  * Look up a slice of the pages, each of which may be in any block of its set.
  */
-static bool sweep_pages(struct hca_cache *c, struct hca_cache_sweep *sweep)
+static bool sweep_pages(struct hca_cache *c, const struct hca_cache_user *user,
+			struct hca_cache_sweep *sweep)
 {
 	const struct hca_cache_inval *inval = &sweep->inval;
 	struct hca_tag tag = { .index = inval->index, .gvmi = inval->gvmi };
@@ -314,13 +327,14 @@ static bool sweep_pages(struct hca_cache *c, struct hca_cache_sweep *sweep)
 		tag.page = inval->first_page + sweep->next++;
 		slot = find(c, &tag);
 		if (slot >= 0)
-			drop_counted(c, (uint32_t)slot);
+			drop_counted(c, user, (uint32_t)slot);
 	}
 	return sweep->next > last;
 }
 
 /* Look at a slice of all lines. */
-static bool sweep_lines(struct hca_cache *c, struct hca_cache_sweep *sweep)
+static bool sweep_lines(struct hca_cache *c, const struct hca_cache_user *user,
+			struct hca_cache_sweep *sweep)
 {
 	uint64_t end = num_lines(c);
 	uint32_t slot;
@@ -330,7 +344,7 @@ static bool sweep_lines(struct hca_cache *c, struct hca_cache_sweep *sweep)
 	for (slot = (uint32_t)sweep->next; slot < end; slot++)
 		if (c->line[slot].valid &&
 		    inval_covers(&sweep->inval, &c->line[slot].tag))
-			drop_counted(c, slot);
+			drop_counted(c, user, slot);
 	sweep->next = end;
 	return end == num_lines(c);
 }
@@ -344,7 +358,8 @@ void hca_cache_sweep_begin(struct hca_cache *c,
 	log_inval(c, inval);
 }
 
-bool hca_cache_sweep(struct hca_cache *c, struct hca_cache_sweep *sweep)
+bool hca_cache_sweep(struct hca_cache *c, const struct hca_cache_user *user,
+		     struct hca_cache_sweep *sweep)
 {
 	const struct hca_cache_inval *inval = &sweep->inval;
 
@@ -352,43 +367,46 @@ bool hca_cache_sweep(struct hca_cache *c, struct hca_cache_sweep *sweep)
 		return true;
 	if (!inval->all && !c->population[inval->index % HCA_CACHE_FILTER])
 		return true;
-	return few_pages(c, inval) ? sweep_pages(c, sweep) :
-				     sweep_lines(c, sweep);
+	return few_pages(c, inval) ? sweep_pages(c, user, sweep) :
+				     sweep_lines(c, user, sweep);
 }
 
-static void invalidate(struct hca_cache *c,
+static void invalidate(struct hca_cache *c, const struct hca_cache_user *user,
 		       const struct hca_cache_inval *inval)
 {
 	struct hca_cache_sweep sweep;
 
 	hca_cache_sweep_begin(c, &sweep, inval);
-	while (!hca_cache_sweep(c, &sweep))
+	while (!hca_cache_sweep(c, user, &sweep))
 		;
 }
 
-void hca_cache_invalidate_index(struct hca_cache *c, uint16_t gvmi,
+void hca_cache_invalidate_index(struct hca_cache *c,
+				const struct hca_cache_user *user,
 				uint32_t index)
 {
-	hca_cache_invalidate_range(c, gvmi, index, 0, UINT64_MAX);
+	hca_cache_invalidate_range(c, user, index, 0, UINT64_MAX);
 }
 
-void hca_cache_invalidate_range(struct hca_cache *c, uint16_t gvmi,
+void hca_cache_invalidate_range(struct hca_cache *c,
+				const struct hca_cache_user *user,
 				uint32_t index, uint64_t first_page,
 				uint64_t last_page)
 {
 	struct hca_cache_inval inval = {
-		.gvmi = gvmi, .index = index,
+		.gvmi = user->gvmi, .index = index,
 		.first_page = first_page, .last_page = last_page,
 	};
 
-	invalidate(c, &inval);
+	invalidate(c, user, &inval);
 }
 
-void hca_cache_invalidate_all(struct hca_cache *c)
+void hca_cache_invalidate_all(struct hca_cache *c,
+			      const struct hca_cache_user *user)
 {
 	struct hca_cache_inval inval = { .all = true };
 
-	invalidate(c, &inval);
+	invalidate(c, user, &inval);
 }
 
 void hca_cache_for_each(const struct hca_cache *c, uint32_t first_set,

@@ -30,7 +30,7 @@ struct hca_tag {
 	uint16_t gvmi;
 };
 
-/* What a cache counts; any pointer may be NULL. */
+/* What a function counts in a cache; any pointer may be NULL. */
 struct hca_cache_counts {
 	uint64_t *hits;
 	uint64_t *misses;
@@ -39,6 +39,16 @@ struct hca_cache_counts {
 	uint64_t *invalidations;	/* lines dropped by invalidation */
 	uint64_t *stale_fills;		/* installs refused by the epoch */
 	uint64_t *writebacks;
+};
+
+/*
+ * A function that uses a cache.  All functions share the lines of a cache; what
+ * an access does is counted for the function that made the access.
+ */
+struct hca_cache_user {
+	struct hca_cache_counts count;	/* no pointer is NULL */
+	uint64_t sink;			/* where counts go that nobody wants */
+	uint16_t gvmi;
 };
 
 struct hca_cache_tagline {
@@ -65,8 +75,6 @@ struct hca_cache {
 	uint32_t population[HCA_CACHE_FILTER]; /* valid lines, by index */
 	uint64_t epoch;
 	struct hca_cache_inval log[HCA_CACHE_LOG_SIZE];
-	struct hca_cache_counts count;
-	uint64_t sink;			/* where NULL counters go */
 	/* Write back a dirty line about to be lost.  May be NULL. */
 	void (*writeback)(void *arg, const struct hca_tag *tag, void *payload);
 	void *arg;
@@ -78,16 +86,23 @@ bool hca_geometry_valid(const struct qhca_geometry *g,
 
 /*
  * false: bad geometry or no memory; the cache is then all zero, on which
- * hca_cache_fini() is safe.  @counts is copied.
+ * hca_cache_fini() is safe.
  */
 bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
-		    size_t size, const struct hca_cache_counts *counts);
+		    size_t size);
 void hca_cache_fini(struct hca_cache *c);
 
+/* @counts is copied; NULL: nothing is counted. */
+void hca_cache_user_init(struct hca_cache_user *user, uint16_t gvmi,
+			 const struct hca_cache_counts *counts);
+
 /* Payload of @tag, counting a hit or a miss, marking it recently used. */
-void *hca_cache_lookup(struct hca_cache *c, struct hca_tag tag);
+void *hca_cache_lookup(struct hca_cache *c, const struct hca_cache_user *user,
+		       struct hca_tag tag);
 /* The same, but a payload that @serves rejects is a miss.  @serves may be NULL. */
-void *hca_cache_lookup_if(struct hca_cache *c, struct hca_tag tag,
+void *hca_cache_lookup_if(struct hca_cache *c,
+			  const struct hca_cache_user *user,
+			  struct hca_tag tag,
 			  bool (*serves)(const void *payload));
 /* Payload of @tag, without any effect. */
 void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag);
@@ -103,20 +118,23 @@ static inline uint64_t hca_cache_fill_begin(const struct hca_cache *c)
  * payload is the caller's to write.  NULL: an invalidation overtook a fill
  * begun at @epoch (counted), or the cache has no lines.
  */
-void *hca_cache_install(struct hca_cache *c, struct hca_tag tag,
-			uint64_t epoch);
+void *hca_cache_install(struct hca_cache *c, const struct hca_cache_user *user,
+			struct hca_tag tag, uint64_t epoch);
 
 /* Whether a line is dirty, by its payload pointer. */
 void hca_cache_set_dirty(struct hca_cache *c, const void *payload, bool on);
 bool hca_cache_is_dirty(const struct hca_cache *c, const void *payload);
 
-/* Invalidation drops lines without write-back. */
-void hca_cache_invalidate_index(struct hca_cache *c, uint16_t gvmi,
+/* Invalidation drops lines of @user without write-back. */
+void hca_cache_invalidate_index(struct hca_cache *c,
+				const struct hca_cache_user *user,
 				uint32_t index);
-void hca_cache_invalidate_range(struct hca_cache *c, uint16_t gvmi,
+void hca_cache_invalidate_range(struct hca_cache *c,
+				const struct hca_cache_user *user,
 				uint32_t index, uint64_t first_page,
 				uint64_t last_page);
-void hca_cache_invalidate_all(struct hca_cache *c);
+void hca_cache_invalidate_all(struct hca_cache *c,
+			      const struct hca_cache_user *user);
 
 /*
  * Commands invalidate in slices, since a cache may have a million lines.
@@ -133,7 +151,8 @@ struct hca_cache_sweep {
 void hca_cache_sweep_begin(struct hca_cache *c,
 			   struct hca_cache_sweep *sweep,
 			   const struct hca_cache_inval *inval);
-bool hca_cache_sweep(struct hca_cache *c, struct hca_cache_sweep *sweep);
+bool hca_cache_sweep(struct hca_cache *c, const struct hca_cache_user *user,
+		     struct hca_cache_sweep *sweep);
 
 /*
  * Call @fn for each valid line from @first_set on, by set and block, until it

@@ -8,27 +8,11 @@
  */
 #include "hca.h"
 
-static const struct {
-	enum qhca_counter hits, misses, evictions, conflicts, invalidations;
-	enum qhca_counter stale_fills, writebacks;
-} ctx_counters[QHCA_NUM_CACHES] = {
-	[QHCA_CACHE_QD] = {
-		QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses, QHCA_CNT_qpc_evictions,
-		QHCA_CNT_qpc_conflicts, QHCA_CNT_qpc_invalidations,
-		QHCA_CNT_qpc_stale_fills, QHCA_CNT_qpc_writebacks,
-	},
-	[QHCA_CACHE_CQ] = {
-		QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses, QHCA_CNT_cqc_evictions,
-		QHCA_CNT_cqc_conflicts, QHCA_CNT_cqc_invalidations,
-		QHCA_CNT_cqc_stale_fills, QHCA_CNT_cqc_writebacks,
-	},
-	[QHCA_CACHE_SRQ] = {
-		QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
-		QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_conflicts,
-		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
-		QHCA_CNT_srqc_writebacks,
-	},
-};
+static const struct hca_cache_user *user_of(const struct hca_fn *fn,
+					    const struct hca_ctxcache *cc)
+{
+	return &fn->cache[cc->id];
+}
 
 static struct hca_tag ctx_tag(const struct hca_fn *fn, uint32_t index)
 {
@@ -72,18 +56,8 @@ bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
 		       const struct hca_ctx_ops *ops,
 		       struct qhca_geometry geometry)
 {
-	struct hca_cache_counts counts = {
-		.hits = &fn->counter[ctx_counters[id].hits],
-		.misses = &fn->counter[ctx_counters[id].misses],
-		.evictions = &fn->counter[ctx_counters[id].evictions],
-		.conflicts = &fn->counter[ctx_counters[id].conflicts],
-		.invalidations = &fn->counter[ctx_counters[id].invalidations],
-		.stale_fills = &fn->counter[ctx_counters[id].stale_fills],
-		.writebacks = &fn->counter[ctx_counters[id].writebacks],
-	};
-
 	memset(cc, 0, sizeof(*cc));
-	if (!hca_cache_init(&cc->cache, geometry, ops->size, &counts))
+	if (!hca_cache_init(&cc->cache, geometry, ops->size))
 		return false;
 	cc->cache.writeback = ctx_writeback;
 	cc->cache.arg = cc;
@@ -114,14 +88,15 @@ static void ctx_drop(const struct hca_fn *fn, struct hca_ctxcache *cc,
 		     uint32_t index)
 {
 	cc->last = NULL;
-	hca_cache_invalidate_range(&cc->cache, fn->cfg.gvmi, index, 0, 0);
+	hca_cache_invalidate_range(&cc->cache, user_of(fn, cc), index, 0, 0);
 }
 
 /* A line for @index; NULL also when writing back its victim has failed. */
 static void *ctx_install(struct hca_fn *fn, struct hca_ctxcache *cc,
 			 uint32_t index, uint64_t epoch)
 {
-	void *ctx = hca_cache_install(&cc->cache, ctx_tag(fn, index), epoch);
+	void *ctx = hca_cache_install(&cc->cache, user_of(fn, cc),
+				      ctx_tag(fn, index), epoch);
 
 	if (ctx && hca_is_dead(fn)) {
 		/* the line still holds the context of the victim */
@@ -156,13 +131,13 @@ void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
 	void *ctx;
 
 	if (cc->last && cc->last_index == index && cc->last_fn == fn) {
-		(*cc->cache.count.hits)++;
+		(*user_of(fn, cc)->count.hits)++;
 		return cc->last;
 	}
 	if (!cc->hca)
 		return NULL;
 	tag = ctx_tag(fn, index);
-	ctx = hca_cache_lookup(&cc->cache, tag);
+	ctx = hca_cache_lookup(&cc->cache, user_of(fn, cc), tag);
 	if (ctx)
 		return ctx_remember(fn, cc, index, ctx);
 	hca_trace(fn, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
@@ -214,7 +189,7 @@ int hca_ctx_flush(struct hca_fn *fn, struct hca_ctxcache *cc,
 	if (!ctx)
 		return 0;
 	if (hca_cache_is_dirty(&cc->cache, ctx)) {
-		(*cc->cache.count.writebacks)++;
+		(*user_of(fn, cc)->count.writebacks)++;
 		if (ctx_write(fn, cc, index, ctx))
 			return -1;
 		hca_cache_set_dirty(&cc->cache, ctx, false);

@@ -14,7 +14,8 @@ static void at_drop(struct hca_fn *fn, uint32_t index,
 {
 	uint64_t last = pte->at_offset + (pte->length ? pte->length - 1 : 0);
 
-	hca_cache_invalidate_range(&fn->hca->cache.at, fn->cfg.gvmi, index,
+	hca_cache_invalidate_range(&fn->hca->cache.at,
+				   &fn->cache[QHCA_CACHE_AT], index,
 				   pte->at_offset >> pte->page_shift,
 				   last >> pte->page_shift);
 }
@@ -437,11 +438,11 @@ static struct hca_cache_inval inval_of(const struct hca_fn *fn,
 	};
 }
 
-/* Do the next slice of the command's sweep of @c.  OK: it was the last. */
-static enum qhca_cmd_status sweep(struct hca_cache *c,
-				  struct hca_cmd_ctx *ctx)
+/* Do the next slice of the command's sweep.  OK: it was the last. */
+static enum qhca_cmd_status sweep_at(struct hca_fn *fn, struct hca_cmd_ctx *ctx)
 {
-	return hca_cache_sweep(c, &ctx->sweep) ? QHCA_CMD_OK : HCA_CMD_AGAIN;
+	return hca_cache_sweep(&fn->hca->cache.at, &fn->cache[QHCA_CACHE_AT],
+			       &ctx->sweep) ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
 enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
@@ -450,7 +451,7 @@ enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
 	struct hca_cache_inval all = inval_of(fn, ctx->index, 0, UINT64_MAX);
 
 	if (ctx->step)
-		return sweep(&fn->hca->cache.at, ctx);
+		return sweep_at(fn, ctx);
 	if (!ctx->param || ctx->param & ~(QHCA_INVAL_PT | QHCA_INVAL_AT))
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
@@ -465,7 +466,7 @@ enum qhca_cmd_status hca_cmd_invalidate_key(struct hca_fn *fn,
 		return QHCA_CMD_OK;
 	ctx->step = 1;
 	hca_cache_sweep_begin(&fn->hca->cache.at, &ctx->sweep, &all);
-	return sweep(&fn->hca->cache.at, ctx);
+	return sweep_at(fn, ctx);
 }
 
 /*
@@ -500,7 +501,7 @@ enum qhca_cmd_status hca_cmd_invalidate_range(struct hca_fn *fn,
 	struct hca_cache_inval lines;
 
 	if (ctx->step)
-		return sweep(&fn->hca->cache.at, ctx);
+		return sweep_at(fn, ctx);
 	if (ctx->index < QHCA_FIRST_KEY_INDEX)
 		return QHCA_CMD_BAD_INDEX;
 	if (length == 0 || start + (length - 1) < start)
@@ -510,7 +511,7 @@ enum qhca_cmd_status hca_cmd_invalidate_range(struct hca_fn *fn,
 	lines = range_lines(fn, ctx->index, start, length);
 	ctx->step = 1;
 	hca_cache_sweep_begin(&fn->hca->cache.at, &ctx->sweep, &lines);
-	return sweep(&fn->hca->cache.at, ctx);
+	return sweep_at(fn, ctx);
 }
 
 /*
@@ -535,11 +536,13 @@ static bool all_slice(struct hca_fn *fn, struct hca_cmd_ctx *ctx)
 {
 	switch (ctx->step) {
 	case ALL_PT:
-		return hca_cache_sweep(&fn->hca->cache.pt, &ctx->sweep);
+		return hca_cache_sweep(&fn->hca->cache.pt,
+				       &fn->cache[QHCA_CACHE_PT], &ctx->sweep);
 	case ALL_POOL:
 		return hca_pool_refresh(fn, &ctx->next);
 	default:
-		return hca_cache_sweep(&fn->hca->cache.at, &ctx->sweep);
+		return hca_cache_sweep(&fn->hca->cache.at,
+				       &fn->cache[QHCA_CACHE_AT], &ctx->sweep);
 	}
 }
 

@@ -20,28 +20,10 @@ struct run {				/* bus-contiguous piece of an access */
 bool hca_mem_init(struct hca_fn *fn, struct qhca_geometry pt,
 		  struct qhca_geometry at)
 {
-	uint64_t *count = fn->counter;
-	struct hca_cache_counts pt_counts = {
-		.hits = &count[QHCA_CNT_pt_hits],
-		.misses = &count[QHCA_CNT_pt_misses],
-		.evictions = &count[QHCA_CNT_pt_evictions],
-		.conflicts = &count[QHCA_CNT_pt_conflicts],
-		.invalidations = &count[QHCA_CNT_pt_invalidations],
-		.stale_fills = &count[QHCA_CNT_pt_stale_fills],
-	};
-	struct hca_cache_counts at_counts = {
-		.hits = &count[QHCA_CNT_at_hits],
-		.misses = &count[QHCA_CNT_at_misses],
-		.evictions = &count[QHCA_CNT_at_evictions],
-		.conflicts = &count[QHCA_CNT_at_conflicts],
-		.invalidations = &count[QHCA_CNT_at_invalidations],
-		.stale_fills = &count[QHCA_CNT_at_stale_fills],
-	};
+	struct hca_caches *caches = &fn->hca->cache;
 
-	return hca_cache_init(&fn->hca->cache.pt, pt,
-			      sizeof(struct hca_pte_host), &pt_counts) &&
-	       hca_cache_init(&fn->hca->cache.at, at, sizeof(uint64_t),
-			      &at_counts);
+	return hca_cache_init(&caches->pt, pt, sizeof(struct hca_pte_host)) &&
+	       hca_cache_init(&caches->at, at, sizeof(uint64_t));
 }
 
 void hca_mem_fini(struct hca_fn *fn)
@@ -79,8 +61,8 @@ static enum hca_mem_status pte_fill(struct hca_fn *fn, uint32_t key,
 	*pte = copy;
 	if (copy->state != QHCA_PTE_VALID)
 		return HCA_MEM_OK;
-	line = hca_cache_install(&fn->hca->cache.pt, hca_pt_tag(fn, index),
-				 epoch);
+	line = hca_cache_install(&fn->hca->cache.pt, &fn->cache[QHCA_CACHE_PT],
+				 hca_pt_tag(fn, index), epoch);
 	if (line) {
 		*line = *copy;
 		*pte = line;
@@ -116,6 +98,7 @@ static enum hca_mem_status pte_get(struct hca_fn *fn,
 					      hca_pt_tag(fn, index));
 		if (!*pte)
 			*pte = hca_cache_lookup(&fn->hca->cache.pt,
+						&fn->cache[QHCA_CACHE_PT],
 						hca_pt_tag(fn, index));
 		return *pte ? HCA_MEM_OK : pte_fill(fn, key, copy, pte);
 	}
@@ -279,7 +262,8 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 		/* the offset is beyond the root, or a node cannot be read */
 		return refuse_access(fn, a, HCA_PROT_NOT_PRESENT);
 	}
-	line = hca_cache_install(&fn->hca->cache.at, tag, epoch);
+	line = hca_cache_install(&fn->hca->cache.at, &fn->cache[QHCA_CACHE_AT],
+				 tag, epoch);
 	if (line)
 		*line = *entry;
 	return HCA_MEM_OK;
@@ -305,7 +289,9 @@ static enum hca_mem_status at_get(struct hca_fn *fn, const struct access *a,
 		.page = offset >> pte->page_shift, .index = pte->at_key,
 		.gvmi = fn->cfg.gvmi,
 	};
-	const uint64_t *line = hca_cache_lookup_if(&fn->hca->cache.at, tag,
+	const uint64_t *line = hca_cache_lookup_if(&fn->hca->cache.at,
+						   &fn->cache[QHCA_CACHE_AT],
+						   tag,
 						   a->write ? serves_write :
 							      NULL);
 

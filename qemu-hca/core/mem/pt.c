@@ -39,8 +39,8 @@ enum hca_mem_status hca_pte_read(struct hca_fn *fn, uint32_t key,
 
 void hca_pt_drop(struct hca_fn *fn, uint32_t index)
 {
-	hca_cache_invalidate_range(&fn->hca->cache.pt, fn->cfg.gvmi, index, 0,
-				   0);
+	hca_cache_invalidate_range(&fn->hca->cache.pt,
+				   &fn->cache[QHCA_CACHE_PT], index, 0, 0);
 }
 
 enum hca_mem_status hca_pte_write(struct hca_fn *fn, uint32_t key,
