@@ -99,7 +99,9 @@ static enum qhca_cmd_status drop_lines(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,
 				       uint32_t first, uint32_t end)
 {
-	const struct hca_cache_inval all = { .all = true };
+	const struct hca_cache_inval all = {
+		.gvmi = fn->cfg.gvmi, .all = true,
+	};
 	struct hca_cache *pt = &fn->hca->cache.pt;
 	bool few = end - first <= pt->geometry.sets;
 	uint32_t looked;

@@ -224,34 +224,43 @@ bool plain_access(struct plain *p, struct plain_name name)
 
 /* ---- invalidation */
 
-static void remove_if(struct plain *p, bool all, unsigned long guest,
-		      unsigned long index, unsigned long first,
-		      unsigned long last)
+/* Remove entries of @guest: @all of them, or those of an index.  Returns how many. */
+static unsigned int remove_if(struct plain *p, bool all, unsigned long guest,
+			      unsigned long index, unsigned long first,
+			      unsigned long last)
 {
 	struct plain_entry *e, *next;
-	unsigned int i;
+	unsigned int i, n = 0;
 
 	for (i = 0; i < p->num_sets; i++)
 		for (e = p->set[i].list; e; e = next) {
 			next = e->next;
-			if (!all && (e->name.guest != guest ||
-				     e->name.index != index ||
+			if (e->name.guest != guest)
+				continue;
+			if (!all && (e->name.index != index ||
 				     e->name.page < first ||
 				     e->name.page > last))
 				continue;
-			p->counts.invalidations++;
+			n++;
 			take_out(&p->set[i], e);
 		}
+	return n;
 }
 
 void plain_invalidate(struct plain *p, unsigned long guest,
 		      unsigned long index, unsigned long first,
 		      unsigned long last)
 {
-	remove_if(p, false, guest, index, first, last);
+	p->counts.invalidations += remove_if(p, false, guest, index, first,
+					     last);
 }
 
-void plain_invalidate_all(struct plain *p)
+void plain_invalidate_all(struct plain *p, unsigned long guest)
 {
-	remove_if(p, true, 0, 0, 0, 0);
+	p->counts.invalidations += remove_if(p, true, guest, 0, 0, 0);
+}
+
+void plain_forget(struct plain *p, unsigned long guest)
+{
+	remove_if(p, true, guest, 0, 0, 0);
 }

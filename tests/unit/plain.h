@@ -46,11 +46,13 @@ struct plain_entry *plain_fill(struct plain *p, struct plain_name name);
 /* Look up, and fill if it is missed.  true: hit. */
 bool plain_access(struct plain *p, struct plain_name name);
 
-/* Remove the entries of one index whose pages are first to last; or all. */
+/* Remove the entries of one index whose pages are first to last; or all of a guest. */
 void plain_invalidate(struct plain *p, unsigned long guest,
 		      unsigned long index, unsigned long first,
 		      unsigned long last);
-void plain_invalidate_all(struct plain *p);
+void plain_invalidate_all(struct plain *p, unsigned long guest);
+/* The same without counting: the guest has gone. */
+void plain_forget(struct plain *p, unsigned long guest);
 
 unsigned int plain_in_use(const struct plain *p);
 const struct plain_counts *plain_counts(const struct plain *p);

@@ -9,6 +9,7 @@ struct counted {
 	struct hca_cache c;
 	struct hca_cache_user user, other;	/* GVMI 0 and 1 */
 	uint64_t evictions, conflicts, stale, hits, misses;
+	uint64_t invalidations;
 };
 
 static struct counted *counted_new(uint16_t sets, uint16_t blocks)
@@ -20,18 +21,20 @@ static struct counted *counted_new(uint16_t sets, uint16_t blocks)
 	counts = (struct hca_cache_counts){
 		.hits = &p->hits, .misses = &p->misses,
 		.evictions = &p->evictions, .conflicts = &p->conflicts,
-		.stale_fills = &p->stale,
+		.stale_fills = &p->stale, .invalidations = &p->invalidations,
 	};
-	assert_true(hca_cache_init(&p->c, (struct qhca_geometry){ sets, blocks },
-				   sizeof(uint64_t)));
 	hca_cache_user_init(&p->user, 0, &counts);
 	hca_cache_user_init(&p->other, 1, NULL);
+	assert_true(hca_cache_join(&p->c, &p->user,
+				   (struct qhca_geometry){ sets, blocks },
+				   sizeof(uint64_t)));
 	return p;
 }
 
 static void counted_free(struct counted *p)
 {
-	hca_cache_fini(&p->c);
+	hca_cache_leave(&p->c, &p->user);
+	assert_null(p->c.line);
 	free(p);
 }
 
@@ -77,7 +80,8 @@ static void test_geometry(void **state)
 		{ 32, 1, false }, { 1, 16, false },
 	};
 	struct qhca_geometry g;
-	struct hca_cache c;
+	struct hca_cache_user user;
+	struct hca_cache c = { 0 };
 	unsigned int i;
 
 	(void)state;
@@ -90,8 +94,9 @@ static void test_geometry(void **state)
 	g = (struct qhca_geometry){ 32768, 64 };
 	assert_false(hca_geometry_valid(&g, NULL));
 	g = (struct qhca_geometry){ 3, 1 };
-	assert_false(hca_cache_init(&c, g, 8));
-	hca_cache_fini(&c);
+	hca_cache_user_init(&user, 0, NULL);
+	assert_false(hca_cache_join(&c, &user, g, 8));
+	hca_cache_leave(&c, &user);
 }
 
 /* A fill begun before an invalidation that covers it does not install. */
@@ -176,6 +181,49 @@ static void test_peek(void **state)
 	counted_free(p);
 }
 
+/* Lines of two functions with equal indices: what one does leaves the other's. */
+static void test_two_functions(void **state)
+{
+	struct counted *p = counted_new(2, 4);
+	struct hca_tag mine = { .index = 3 }, theirs = { .index = 3, .gvmi = 1 };
+	uint64_t epoch, *line;
+
+	(void)state;
+	assert_true(hca_cache_join(&p->c, &p->other,
+				   (struct qhca_geometry){ 64, 64 }, 8));
+	assert_int_equal(p->c.geometry.sets, 2);	/* it is as it was */
+	epoch = hca_cache_fill_begin(&p->c);
+	line = hca_cache_install(&p->c, &p->other, theirs, epoch);
+	touch(p, 3);
+	*line = 77;
+	hca_cache_set_dirty(&p->c, line, true);
+
+	hca_cache_invalidate_index(&p->c, &p->user, 3);
+	assert_null(hca_cache_peek(&p->c, mine));
+	assert_ptr_equal(hca_cache_peek(&p->c, theirs), line);
+	touch(p, 3);
+	hca_cache_invalidate_all(&p->c, &p->user);
+	assert_null(hca_cache_peek(&p->c, mine));
+	assert_ptr_equal(hca_cache_peek(&p->c, theirs), line);
+	assert_int_equal(p->invalidations, 2);
+
+	/* the function goes: its fills that are under way do not install */
+	touch(p, 3);
+	epoch = hca_cache_fill_begin(&p->c);
+	hca_cache_leave(&p->c, &p->user);
+	assert_null(hca_cache_peek(&p->c, mine));
+	assert_null(hca_cache_install(&p->c, &p->user, mine, epoch));
+	assert_int_equal(p->invalidations, 2);		/* not counted */
+	assert_ptr_equal(hca_cache_peek(&p->c, theirs), line);
+	assert_int_equal(*line, 77);
+	assert_true(hca_cache_is_dirty(&p->c, line));
+	assert_non_null(hca_cache_install(&p->c, &p->other, theirs, epoch));
+	hca_cache_leave(&p->c, &p->user);		/* once more: nothing */
+	assert_non_null(p->c.line);
+	hca_cache_leave(&p->c, &p->other);
+	counted_free(p);
+}
+
 struct walked {
 	unsigned int seen[8];
 	uint32_t stop_at;
@@ -225,6 +273,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_epoch),
 	cmocka_unit_test(test_install_again),
 	cmocka_unit_test(test_peek),
+	cmocka_unit_test(test_two_functions),
 	cmocka_unit_test(test_for_each),
 };
 TEST_MAIN(tests)

@@ -12,10 +12,11 @@
 #include "plain.h"
 
 #define SEEDS	1000
+#define GUESTS	2
 
 struct both {
 	struct hca_cache c;
-	struct hca_cache_user user[2];	/* by GVMI, which count together */
+	struct hca_cache_user user[GUESTS];	/* by GVMI, which count together */
 	struct plain *plain;
 	uint64_t hits, misses, evictions, conflicts, invalidations, stale;
 	uint64_t writebacks;
@@ -32,7 +33,7 @@ static struct plain_name name_of(const struct hca_tag *tag)
 }
 
 /* The cache fills before the model, whose victim is still there. */
-static void on_writeback(void *arg, const struct hca_tag *tag, void *payload)
+static bool on_writeback(void *arg, const struct hca_tag *tag, void *payload)
 {
 	struct both *b = arg;
 	const struct plain_entry *e = plain_find(b->plain, name_of(tag));
@@ -41,6 +42,7 @@ static void on_writeback(void *arg, const struct hca_tag *tag, void *payload)
 	assert_true(e->dirty);
 	assert_int_equal(*(uint64_t *)payload, e->value);
 	b->written++;
+	return true;
 }
 
 static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
@@ -55,10 +57,12 @@ static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
 		.invalidations = &b->invalidations, .stale_fills = &b->stale,
 		.writebacks = &b->writebacks,
 	};
-	assert_true(hca_cache_init(&b->c, (struct qhca_geometry){ sets, blocks },
-				   sizeof(uint64_t)));
-	for (uint16_t gvmi = 0; gvmi < 2; gvmi++)
+	for (uint16_t gvmi = 0; gvmi < GUESTS; gvmi++) {
 		hca_cache_user_init(&b->user[gvmi], gvmi, &counts);
+		assert_true(hca_cache_join(&b->c, &b->user[gvmi],
+					   (struct qhca_geometry){ sets, blocks },
+					   sizeof(uint64_t)));
+	}
 	b->c.writeback = on_writeback;
 	b->c.arg = b;
 	b->plain = plain_new(sets, blocks);
@@ -70,7 +74,9 @@ static struct both *both_new(uint16_t sets, uint16_t blocks, uint64_t seed)
 static void both_free(struct both *b)
 {
 	plain_free(b->plain);
-	hca_cache_fini(&b->c);
+	for (uint16_t gvmi = 0; gvmi < GUESTS; gvmi++)
+		hca_cache_leave(&b->c, &b->user[gvmi]);
+	assert_null(b->c.line);
 	free(b);
 }
 
@@ -129,6 +135,16 @@ static void random_access(struct both *b, const struct hca_tag *tag)
 	}
 }
 
+/* A guest leaves without a trace, and comes again. */
+static void go_and_come(struct both *b, uint16_t gvmi)
+{
+	plain_forget(b->plain, gvmi);
+	hca_cache_leave(&b->c, &b->user[gvmi]);
+	compare(b);
+	assert_true(hca_cache_join(&b->c, &b->user[gvmi],
+				   b->c.geometry, sizeof(uint64_t)));
+}
+
 static void random_step(struct both *b, bool pages)
 {
 	struct hca_tag tag = {
@@ -155,8 +171,13 @@ static void random_step(struct both *b, bool pages)
 	case 3:
 		if (below(b, 10))
 			break;
-		plain_invalidate_all(b->plain);
-		hca_cache_invalidate_all(&b->c, &b->user[0]);
+		plain_invalidate_all(b->plain, tag.gvmi);
+		hca_cache_invalidate_all(&b->c, &b->user[tag.gvmi]);
+		break;
+	case 4:
+		if (below(b, 10))
+			break;
+		go_and_come(b, tag.gvmi);
 		break;
 	default:
 		random_access(b, &tag);

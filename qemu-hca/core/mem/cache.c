@@ -58,8 +58,16 @@ void hca_cache_user_init(struct hca_cache_user *user, uint16_t gvmi,
 	or_sink(user, &user->count.writebacks);
 }
 
-bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
-		    size_t size)
+static void destroy(struct hca_cache *c)
+{
+	free(c->line);
+	free(c->payload);
+	free(c->plru);
+	memset(c, 0, sizeof(*c));
+}
+
+static bool create(struct hca_cache *c, struct qhca_geometry geometry,
+		   size_t size)
 {
 	memset(c, 0, sizeof(*c));
 	if (!hca_geometry_valid(&geometry, NULL))
@@ -73,16 +81,22 @@ bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
 	c->plru = calloc(geometry.sets, sizeof(*c->plru));
 	if (c->line && c->payload && c->plru)
 		return true;
-	hca_cache_fini(c);
+	destroy(c);
 	return false;
 }
 
-void hca_cache_fini(struct hca_cache *c)
+static uint64_t user_bit(const struct hca_cache_user *user)
 {
-	free(c->line);
-	free(c->payload);
-	free(c->plru);
-	memset(c, 0, sizeof(*c));
+	return 1ull << user->gvmi;
+}
+
+bool hca_cache_join(struct hca_cache *c, const struct hca_cache_user *user,
+		    struct qhca_geometry geometry, size_t size)
+{
+	if (!c->users && !create(c, geometry, size))
+		return false;
+	c->users |= user_bit(user);
+	return true;
 }
 
 /* ---- lines */
@@ -161,6 +175,7 @@ static void drop_line(struct hca_cache *c, uint32_t slot)
 	struct hca_cache_tagline *line = &c->line[slot];
 
 	c->population[line->tag.index % HCA_CACHE_FILTER]--;
+	c->held[line->tag.gvmi]--;
 	c->valid--;
 	memset(line, 0, sizeof(*line));
 }
@@ -200,9 +215,10 @@ void *hca_cache_peek(const struct hca_cache *c, struct hca_tag tag)
 static bool inval_covers(const struct hca_cache_inval *inval,
 			 const struct hca_tag *tag)
 {
-	return inval->all ||
-	       (inval->index == tag->index && inval->gvmi == tag->gvmi &&
-		tag->page >= inval->first_page && tag->page <= inval->last_page);
+	return inval->gvmi == tag->gvmi &&
+	       (inval->all ||
+		(inval->index == tag->index && tag->page >= inval->first_page &&
+		 tag->page <= inval->last_page));
 }
 
 static bool fill_is_stale(const struct hca_cache *c,
@@ -244,10 +260,9 @@ static void evict(struct hca_cache *c, const struct hca_cache_user *user,
 	(*user->count.evictions)++;
 	if (c->valid < num_lines(c))
 		(*user->count.conflicts)++;
-	if (line->dirty && c->writeback) {
+	if (line->dirty && c->writeback &&
+	    c->writeback(c->arg, &line->tag, payload_of(c, slot)))
 		(*user->count.writebacks)++;
-		c->writeback(c->arg, &line->tag, payload_of(c, slot));
-	}
 	drop_line(c, slot);
 }
 
@@ -274,6 +289,7 @@ void *hca_cache_install(struct hca_cache *c, const struct hca_cache_user *user,
 		line->valid = true;
 		c->valid++;
 		c->population[tag.index % HCA_CACHE_FILTER]++;
+		c->held[tag.gvmi]++;
 	}
 	line->dirty = false;
 	plru_touch(c, set, slot & (c->geometry.blocks - 1u));
@@ -363,7 +379,7 @@ bool hca_cache_sweep(struct hca_cache *c, const struct hca_cache_user *user,
 {
 	const struct hca_cache_inval *inval = &sweep->inval;
 
-	if (!c->line || !c->valid)
+	if (!c->line || !c->held[inval->gvmi])
 		return true;
 	if (!inval->all && !c->population[inval->index % HCA_CACHE_FILTER])
 		return true;
@@ -404,9 +420,26 @@ void hca_cache_invalidate_range(struct hca_cache *c,
 void hca_cache_invalidate_all(struct hca_cache *c,
 			      const struct hca_cache_user *user)
 {
-	struct hca_cache_inval inval = { .all = true };
+	struct hca_cache_inval inval = { .gvmi = user->gvmi, .all = true };
 
 	invalidate(c, user, &inval);
+}
+
+void hca_cache_leave(struct hca_cache *c, const struct hca_cache_user *user)
+{
+	struct hca_cache_inval inval = { .gvmi = user->gvmi, .all = true };
+
+	if (!(c->users & user_bit(user)))
+		return;
+	c->users &= ~user_bit(user);
+	if (!c->users) {
+		destroy(c);
+		return;
+	}
+	log_inval(c, &inval);
+	for (uint32_t slot = 0; c->held[user->gvmi]; slot++)
+		if (c->line[slot].valid && c->line[slot].tag.gvmi == user->gvmi)
+			drop_line(c, slot);
 }
 
 void hca_cache_for_each(const struct hca_cache *c, uint32_t first_set,

@@ -60,7 +60,7 @@ struct hca_cache_inval {		/* one entry of the invalidation log */
 	uint64_t first_page, last_page;
 	uint32_t index;
 	uint16_t gvmi;
-	bool all;
+	bool all;			/* indices of that GVMI */
 };
 
 struct hca_cache {
@@ -73,10 +73,15 @@ struct hca_cache {
 	uint8_t *payload;
 	uint64_t *plru;			/* [set] */
 	uint32_t population[HCA_CACHE_FILTER]; /* valid lines, by index */
+	uint32_t held[QHCA_MAX_VFS + 1];	/* valid lines, by GVMI */
+	uint64_t users;			/* functions that have joined, bit by GVMI */
 	uint64_t epoch;
 	struct hca_cache_inval log[HCA_CACHE_LOG_SIZE];
-	/* Write back a dirty line about to be lost.  May be NULL. */
-	void (*writeback)(void *arg, const struct hca_tag *tag, void *payload);
+	/*
+	 * Write back a dirty line about to be lost.  false: there was nobody to
+	 * write it to.  May be NULL.
+	 */
+	bool (*writeback)(void *arg, const struct hca_tag *tag, void *payload);
 	void *arg;
 };
 
@@ -84,17 +89,23 @@ struct hca_cache {
 bool hca_geometry_valid(const struct qhca_geometry *g,
 			const struct qhca_geometry *max);
 
-/*
- * false: bad geometry or no memory; the cache is then all zero, on which
- * hca_cache_fini() is safe.
- */
-bool hca_cache_init(struct hca_cache *c, struct qhca_geometry geometry,
-		    size_t size);
-void hca_cache_fini(struct hca_cache *c);
-
 /* @counts is copied; NULL: nothing is counted. */
 void hca_cache_user_init(struct hca_cache_user *user, uint16_t gvmi,
 			 const struct hca_cache_counts *counts);
+
+/*
+ * @user begins to use the cache.  If nobody else does, the cache is made with
+ * @geometry and @size bytes of payload a line; otherwise it is as it is.  false: bad
+ * geometry or no memory.
+ */
+bool hca_cache_join(struct hca_cache *c, const struct hca_cache_user *user,
+		    struct qhca_geometry geometry, size_t size);
+/*
+ * @user uses the cache no more: its lines are dropped, without write-back and without
+ * being counted, and the lines of others stay.  With the last user the cache is
+ * freed, and all zero then.  Nothing happens if @user has not joined.
+ */
+void hca_cache_leave(struct hca_cache *c, const struct hca_cache_user *user);
 
 /* Payload of @tag, counting a hit or a miss, marking it recently used. */
 void *hca_cache_lookup(struct hca_cache *c, const struct hca_cache_user *user,
@@ -113,8 +124,8 @@ static inline uint64_t hca_cache_fill_begin(const struct hca_cache *c)
 }
 
 /*
- * Room for @tag: its present line if there is one, else a free one or a victim
- * (written back if dirty).  The line is valid, clean and the most recent; the
+ * Room for @tag: its present line if there is one, else a free one or a victim of any
+ * function (written back if dirty).  The line is valid, clean and the most recent; the
  * payload is the caller's to write.  NULL: an invalidation overtook a fill
  * begun at @epoch (counted), or the cache has no lines.
  */

@@ -44,20 +44,27 @@ static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
 	return 0;
 }
 
-static void ctx_writeback(void *arg, const struct hca_tag *tag, void *payload)
+/*
+ * The fill of one function may evict the context of another.  If that one cannot be
+ * written, its own function dies.  A function that is dead writes no memory any more.
+ */
+static bool ctx_writeback(void *arg, const struct hca_tag *tag, void *payload)
 {
 	struct hca_ctxcache *cc = arg;
+	struct hca_fn *fn = hca_fn_of(cc->hca, tag->gvmi);
 
-	ctx_write(hca_fn_of(cc->hca, tag->gvmi), cc, tag->index, payload);
+	if (hca_is_dead(fn))
+		return false;
+	ctx_write(fn, cc, tag->index, payload);
+	return true;
 }
 
-bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
+bool hca_ctxcache_join(struct hca_fn *fn, struct hca_ctxcache *cc,
 		       enum qhca_cache_id id, enum qhca_table table,
 		       const struct hca_ctx_ops *ops,
 		       struct qhca_geometry geometry)
 {
-	memset(cc, 0, sizeof(*cc));
-	if (!hca_cache_init(&cc->cache, geometry, ops->size))
+	if (!hca_cache_join(&cc->cache, &fn->cache[id], geometry, ops->size))
 		return false;
 	cc->cache.writeback = ctx_writeback;
 	cc->cache.arg = cc;
@@ -69,10 +76,12 @@ bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
 	return true;
 }
 
-void hca_ctxcache_fini(struct hca_ctxcache *cc)
+void hca_ctxcache_leave(struct hca_fn *fn, struct hca_ctxcache *cc)
 {
-	hca_cache_fini(&cc->cache);
-	memset(cc, 0, sizeof(*cc));
+	hca_cache_leave(&cc->cache, user_of(fn, cc));
+	cc->last = NULL;
+	if (!cc->cache.users)
+		memset(cc, 0, sizeof(*cc));
 }
 
 static void *ctx_remember(const struct hca_fn *fn, struct hca_ctxcache *cc,

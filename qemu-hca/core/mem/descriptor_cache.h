@@ -37,15 +37,14 @@ struct hca_ctxcache {
 };
 
 /*
- * @id selects the counters, @ops must outlive the cache.  false: bad geometry
- * or no memory (fini is safe then).
+ * As hca_cache_join() and hca_cache_leave().  @id selects the counters, @ops must
+ * outlive the cache.  leave forgets dirty lines of the function, too.
  */
-bool hca_ctxcache_init(struct hca_fn *fn, struct hca_ctxcache *cc,
+bool hca_ctxcache_join(struct hca_fn *fn, struct hca_ctxcache *cc,
 		       enum qhca_cache_id id, enum qhca_table table,
 		       const struct hca_ctx_ops *ops,
 		       struct qhca_geometry geometry);
-/* Forgets everything, dirty lines included. */
-void hca_ctxcache_fini(struct hca_ctxcache *cc);
+void hca_ctxcache_leave(struct hca_fn *fn, struct hca_ctxcache *cc);
 
 /*
  * The context of @index, which a miss fetches.  NULL: the chunk is not mapped,

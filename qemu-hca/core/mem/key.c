@@ -522,7 +522,9 @@ enum { ALL_CHECK, ALL_PT, ALL_POOL, ALL_AT };
 
 static void all_next(struct hca_fn *fn, struct hca_cmd_ctx *ctx)
 {
-	const struct hca_cache_inval all = { .all = true };
+	const struct hca_cache_inval all = {
+		.gvmi = fn->cfg.gvmi, .all = true,
+	};
 
 	ctx->step = ctx->step == ALL_CHECK && !(ctx->param & QHCA_INVAL_PT) ?
 		    ALL_AT : ctx->step + 1;

@@ -22,14 +22,16 @@ bool hca_mem_init(struct hca_fn *fn, struct qhca_geometry pt,
 {
 	struct hca_caches *caches = &fn->hca->cache;
 
-	return hca_cache_init(&caches->pt, pt, sizeof(struct hca_pte_host)) &&
-	       hca_cache_init(&caches->at, at, sizeof(uint64_t));
+	return hca_cache_join(&caches->pt, &fn->cache[QHCA_CACHE_PT], pt,
+			      sizeof(struct hca_pte_host)) &&
+	       hca_cache_join(&caches->at, &fn->cache[QHCA_CACHE_AT], at,
+			      sizeof(uint64_t));
 }
 
 void hca_mem_fini(struct hca_fn *fn)
 {
-	hca_cache_fini(&fn->hca->cache.pt);
-	hca_cache_fini(&fn->hca->cache.at);
+	hca_cache_leave(&fn->hca->cache.pt, &fn->cache[QHCA_CACHE_PT]);
+	hca_cache_leave(&fn->hca->cache.at, &fn->cache[QHCA_CACHE_AT]);
 }
 
 /* ------------------------------------------------------------------------

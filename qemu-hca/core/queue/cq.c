@@ -123,7 +123,7 @@ bool hca_cqs_create(struct hca_fn *fn)
 
 void hca_cqs_destroy(struct hca_fn *fn)
 {
-	hca_ctxcache_fini(&fn->hca->cache.cq);
+	hca_ctxcache_leave(fn, &fn->hca->cache.cq);
 	free(fn->cqs.slot);
 	fn->cqs.slot = NULL;
 }
@@ -133,13 +133,13 @@ bool hca_cqs_init(struct hca_fn *fn, struct qhca_geometry geometry)
 	fn->cqs.num_timers = 0;
 	fn->cqs.first_due = QHCA_NEVER;
 	fn->cqs.num = hca_table_size(fn, QHCA_TABLE_CQ);
-	return hca_ctxcache_init(fn, &fn->hca->cache.cq, QHCA_CACHE_CQ,
+	return hca_ctxcache_join(fn, &fn->hca->cache.cq, QHCA_CACHE_CQ,
 				 QHCA_TABLE_CQ, &cq_ops, geometry);
 }
 
 void hca_cqs_fini(struct hca_fn *fn)
 {
-	hca_ctxcache_fini(&fn->hca->cache.cq);
+	hca_ctxcache_leave(fn, &fn->hca->cache.cq);
 	if (fn->cqs.slot && fn->cqs.num)
 		memset(fn->cqs.slot, 0, fn->cqs.num * sizeof(*fn->cqs.slot));
 	fn->cqs.num = 0;

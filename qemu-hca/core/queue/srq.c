@@ -95,7 +95,7 @@ bool hca_srqs_init(struct hca_fn *fn, struct qhca_geometry geometry)
 	srqs->num_slots = 1u << fn->cfg.log_max_srq;
 	srqs->slot = calloc(srqs->num_slots, sizeof(*srqs->slot));
 	if (!srqs->slot ||
-	    !hca_ctxcache_init(fn, &fn->hca->cache.srq, QHCA_CACHE_SRQ,
+	    !hca_ctxcache_join(fn, &fn->hca->cache.srq, QHCA_CACHE_SRQ,
 			       QHCA_TABLE_SRQ, &srq_ctx_ops, geometry)) {
 		hca_srqs_fini(fn);
 		return false;
@@ -107,7 +107,7 @@ void hca_srqs_fini(struct hca_fn *fn)
 {
 	struct hca_srqs *srqs = &fn->srqs;
 
-	hca_ctxcache_fini(&fn->hca->cache.srq);
+	hca_ctxcache_leave(fn, &fn->hca->cache.srq);
 	free(srqs->slot);
 	srqs->slot = NULL;
 	srqs->num_slots = 0;

@@ -286,7 +286,7 @@ bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry)
 	qps->num_slots = 1u << fn->cfg.log_max_qp;
 	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
 	if (!qps->slot || !hca_sched_init(fn, qps->num_slots) ||
-	    !hca_ctxcache_init(fn, &fn->hca->cache.qd, QHCA_CACHE_QD,
+	    !hca_ctxcache_join(fn, &fn->hca->cache.qd, QHCA_CACHE_QD,
 			       QHCA_TABLE_QP, &qp_ctx_ops, geometry)) {
 		hca_qps_fini(fn);
 		return false;
@@ -298,7 +298,7 @@ void hca_qps_fini(struct hca_fn *fn)
 {
 	struct hca_qps *qps = &fn->qps;
 
-	hca_ctxcache_fini(&fn->hca->cache.qd);
+	hca_ctxcache_leave(fn, &fn->hca->cache.qd);
 	hca_sched_fini(fn);
 	hca_linger_fini(fn);
 	free(qps->slot);
