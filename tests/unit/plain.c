@@ -74,11 +74,29 @@ static void tree_used(struct tree *t, unsigned int block)
 	}
 }
 
-static unsigned int tree_oldest(const struct tree *t)
+static bool is_allowed(unsigned int block, unsigned long long allowed)
 {
+	return allowed >> block & 1;
+}
+
+static bool tree_has(const struct tree *t, unsigned long long allowed)
+{
+	for (unsigned int block = t->first; block <= t->last; block++)
+		if (is_allowed(block, allowed))
+			return true;
+	return false;
+}
+
+/* The older half, unless no block of it is allowed. */
+static unsigned int tree_oldest(const struct tree *t, unsigned long long allowed)
+{
+	const struct tree *older, *newer;
+
 	if (t->first == t->last)
 		return t->first;
-	return tree_oldest(t->upper_is_older ? t->upper : t->lower);
+	older = t->upper_is_older ? t->upper : t->lower;
+	newer = t->upper_is_older ? t->lower : t->upper;
+	return tree_oldest(tree_has(older, allowed) ? older : newer, allowed);
 }
 
 /* ---- sets */
@@ -186,24 +204,48 @@ struct plain_entry *plain_lookup(struct plain *p, struct plain_name name)
 	return e;
 }
 
-struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
+/* Is there a free place in those blocks of any set? */
+static bool any_free(const struct plain *p, unsigned long long allowed)
+{
+	const struct plain_entry *e;
+	unsigned int free = 0;
+
+	for (unsigned int block = 0; block < p->num_blocks; block++)
+		free += is_allowed(block, allowed) ? p->num_sets : 0;
+	for (unsigned int i = 0; i < p->num_sets; i++)
+		for (e = p->set[i].list; e; e = e->next)
+			free -= is_allowed(e->block, allowed);
+	return free;
+}
+
+static void evict(struct plain *p, struct set *s, unsigned int block,
+		  unsigned long long allowed)
+{
+	struct plain_entry *e = in_block(s, block);
+
+	p->counts.evictions++;
+	if (any_free(p, allowed))
+		p->counts.conflicts++;
+	if (e->dirty)
+		p->counts.writebacks++;
+	take_out(s, e);
+}
+
+struct plain_entry *plain_fill_in(struct plain *p, struct plain_name name,
+				  unsigned long long allowed)
 {
 	struct set *s = set_of(p, name);
 	struct plain_entry *e;
 	unsigned int block = 0;
 
-	if (length(s) == p->num_blocks) {
-		block = tree_oldest(s->age);
-		e = in_block(s, block);
-		p->counts.evictions++;
-		if (plain_in_use(p) < p->num_sets * p->num_blocks)
-			p->counts.conflicts++;
-		if (e->dirty)
-			p->counts.writebacks++;
-		take_out(s, e);
-	} else {
-		while (in_block(s, block))
-			block++;
+	if (!tree_has(s->age, allowed))
+		allowed = ~0ull;
+	while (block < p->num_blocks &&
+	       (!is_allowed(block, allowed) || in_block(s, block)))
+		block++;
+	if (block == p->num_blocks) {
+		block = tree_oldest(s->age, allowed);
+		evict(p, s, block, allowed);
 	}
 	e = allocate(sizeof(*e));
 	e->name = name;
@@ -212,6 +254,11 @@ struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
 	s->list = e;
 	tree_used(s->age, block);
 	return e;
+}
+
+struct plain_entry *plain_fill(struct plain *p, struct plain_name name)
+{
+	return plain_fill_in(p, name, 0);
 }
 
 bool plain_access(struct plain *p, struct plain_name name)

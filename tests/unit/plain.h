@@ -43,6 +43,9 @@ struct plain_entry *plain_find(struct plain *p, struct plain_name name);
 struct plain_entry *plain_lookup(struct plain *p, struct plain_name name);
 /* Put in what was missed: an entry, clean and the one last used. */
 struct plain_entry *plain_fill(struct plain *p, struct plain_name name);
+/* The same in one of the blocks that @allowed has by bit; 0: in any. */
+struct plain_entry *plain_fill_in(struct plain *p, struct plain_name name,
+				  unsigned long long allowed);
 /* Look up, and fill if it is missed.  true: hit. */
 bool plain_access(struct plain *p, struct plain_name name);
 

@@ -224,6 +224,37 @@ static void test_two_functions(void **state)
 	counted_free(p);
 }
 
+/*
+ * A neighbour that fills without end takes every line of a victim, and takes only lines
+ * of its own blocks if it is limited to those.
+ */
+static void test_mask(void **state)
+{
+	(void)state;
+	for (int limited = 0; limited < 2; limited++) {
+		struct counted *p = counted_new(4, 4);
+		struct hca_tag theirs = { .gvmi = 1 };
+		unsigned int i;
+
+		p->user.blocks = limited ? 0x7 : 0;
+		p->other.blocks = limited ? 0x8 : 0;
+		assert_true(hca_cache_join(&p->c, &p->other,
+					   p->c.geometry, 8));
+		for (i = 0; i < 12; i++)
+			touch(p, i);
+		for (theirs.index = 0; theirs.index < 400; theirs.index++)
+			assert_non_null(hca_cache_install(&p->c, &p->other,
+							  theirs,
+							  p->c.epoch));
+		for (i = 0; i < 12; i++)
+			assert_int_equal(!!hca_cache_peek(&p->c,
+							  (struct hca_tag){ .index = i }),
+					 limited);
+		hca_cache_leave(&p->c, &p->other);
+		counted_free(p);
+	}
+}
+
 struct walked {
 	unsigned int seen[8];
 	uint32_t stop_at;
@@ -274,6 +305,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_install_again),
 	cmocka_unit_test(test_peek),
 	cmocka_unit_test(test_two_functions),
+	cmocka_unit_test(test_mask),
 	cmocka_unit_test(test_for_each),
 };
 TEST_MAIN(tests)

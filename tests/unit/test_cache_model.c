@@ -23,6 +23,7 @@ struct both {
 	uint64_t written;		/* by the write-back callback */
 	uint64_t rng;
 	unsigned int lines;
+	bool masks;			/* of blocks that change */
 };
 
 static struct plain_name name_of(const struct hca_tag *tag)
@@ -115,7 +116,7 @@ static struct plain_entry *access_both(struct both *b, const struct hca_tag *tag
 	*payload = hca_cache_install(&b->c, &b->user[tag->gvmi], *tag,
 				     hca_cache_fill_begin(&b->c));
 	assert_non_null(*payload);
-	e = plain_fill(b->plain, name_of(tag));
+	e = plain_fill_in(b->plain, name_of(tag), b->user[tag->gvmi].blocks);
 	**payload = e->value = host_random(&b->rng);
 	return e;
 }
@@ -143,6 +144,13 @@ static void go_and_come(struct both *b, uint16_t gvmi)
 	compare(b);
 	assert_true(hca_cache_join(&b->c, &b->user[gvmi],
 				   b->c.geometry, sizeof(uint64_t)));
+}
+
+/* The guest may fill other blocks from now on; what lies elsewhere stays. */
+static void limit(struct both *b, uint16_t gvmi)
+{
+	b->user[gvmi].blocks = below(b, 3) ? host_random(&b->rng) &
+					     host_random(&b->rng) : 0;
 }
 
 static void random_step(struct both *b, bool pages)
@@ -179,6 +187,10 @@ static void random_step(struct both *b, bool pages)
 			break;
 		go_and_come(b, tag.gvmi);
 		break;
+	case 5:
+		if (b->masks)
+			limit(b, tag.gvmi);
+		break;
 	default:
 		random_access(b, &tag);
 	}
@@ -200,6 +212,7 @@ static void test_random(void **state)
 						  geometry[g][1],
 						  g * SEEDS + seed);
 
+			b->masks = seed % 4 >= 2;
 			for (i = 0; i < 200 + 4 * b->lines; i++)
 				random_step(b, seed % 2);
 			compare(b);
@@ -370,7 +383,40 @@ static void test_by_hand(void **state)
 	plain_free(p);
 }
 
+/* Masks where one can count by hand: four blocks of one set. */
+static void test_mask_by_hand(void **state)
+{
+	struct plain *p = plain_new(1, 4);
+	struct plain_name a = { .guest = 0 }, b = { .guest = 1 };
+	static const unsigned int block[] = { 1, 3, 1, 3, 1 };
+
+	(void)state;
+	/* guest 1 may fill blocks 1 and 3, in turn */
+	for (b.index = 0; b.index < 5; b.index++)
+		assert_int_equal(plain_fill_in(p, b, 0xa)->block,
+				 block[b.index]);
+	assert_int_equal(plain_counts(p)->evictions, 3);
+	assert_int_equal(plain_counts(p)->conflicts, 0);	/* not in its blocks */
+	/* guest 0 takes the two that are free, then what was used longest ago */
+	for (a.index = 0; a.index < 2; a.index++)
+		assert_int_equal(plain_fill(p, a)->block, a.index * 2);
+	b.index = 4;
+	assert_non_null(plain_lookup(p, b));			/* block 1 */
+	assert_int_equal(plain_fill(p, a)->block, 3);
+	assert_int_equal(plain_counts(p)->conflicts, 0);
+	/* its line is found where guest 1 fills, and stays until that one needs it */
+	assert_non_null(plain_lookup(p, a));
+	b.index = 7;
+	assert_int_equal(plain_fill_in(p, b, 0x8)->block, 3);
+	assert_null(plain_lookup(p, a));
+	/* a mask without a block of this cache is none */
+	a.index = 9;
+	assert_int_equal(plain_fill_in(p, a, 0xf0)->block, 0);
+	plain_free(p);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_mask_by_hand),
 	cmocka_unit_test(test_by_hand),
 	cmocka_unit_test(test_random),
 	cmocka_unit_test(test_study),

@@ -161,12 +161,29 @@ static void plru_touch(struct hca_cache *c, uint32_t set, uint32_t block)
 	c->plru[set] = bits;
 }
 
-static uint32_t plru_oldest(const struct hca_cache *c, uint32_t set)
+/* The blocks, by bit, that are leaves below @node, which is @level above them. */
+static uint64_t leaves(const struct hca_cache *c, uint32_t node,
+		       uint32_t level)
+{
+	uint64_t one = (1ull << (1u << level)) - 1;
+
+	return one << ((node << level) - c->geometry.blocks);
+}
+
+/*
+ * The oldest of the @allowed blocks: where the child that was used longer ago has none
+ * of them, the way leads to the other one.
+ */
+static uint32_t plru_oldest(const struct hca_cache *c, uint32_t set,
+			    uint64_t allowed)
 {
 	uint32_t node = 1, level;
 
-	for (level = c->log_blocks; level > 0; level--)
+	for (level = c->log_blocks; level > 0; level--) {
 		node = node * 2 + (c->plru[set] >> node & 1);
+		if (!(leaves(c, node, level - 1) & allowed))
+			node ^= 1;
+	}
 	return node - c->geometry.blocks;
 }
 
@@ -176,6 +193,7 @@ static void drop_line(struct hca_cache *c, uint32_t slot)
 
 	c->population[line->tag.index % HCA_CACHE_FILTER]--;
 	c->held[line->tag.gvmi]--;
+	c->in_block[slot & (c->geometry.blocks - 1u)]--;
 	c->valid--;
 	memset(line, 0, sizeof(*line));
 }
@@ -239,15 +257,44 @@ static void log_inval(struct hca_cache *c, const struct hca_cache_inval *inval)
 
 /* ---- fills */
 
+static uint64_t all_blocks(const struct hca_cache *c)
+{
+	return UINT64_MAX >> (HCA_CACHE_MAX_BLOCKS - c->geometry.blocks);
+}
+
+/* The blocks that @user may fill. */
+static uint64_t blocks_of(const struct hca_cache *c,
+			  const struct hca_cache_user *user)
+{
+	uint64_t blocks = user->blocks & all_blocks(c);
+
+	return blocks ? blocks : all_blocks(c);
+}
+
 /* The slot of @set to fill next. */
-static uint32_t choose_slot(const struct hca_cache *c, uint32_t set)
+static uint32_t choose_slot(const struct hca_cache *c, uint32_t set,
+			    uint64_t allowed)
 {
 	uint32_t first = set << c->log_blocks, block;
 
 	for (block = 0; block < c->geometry.blocks; block++)
-		if (!c->line[first + block].valid)
+		if (allowed >> block & 1 && !c->line[first + block].valid)
 			return first + block;
-	return first + plru_oldest(c, set);
+	return first + plru_oldest(c, set, allowed);
+}
+
+/* Is any line of the @allowed blocks free? */
+static bool has_room(const struct hca_cache *c, uint64_t allowed)
+{
+	uint32_t block;
+
+	if (allowed == all_blocks(c))
+		return c->valid < num_lines(c);
+	for (block = 0; block < c->geometry.blocks; block++)
+		if (allowed >> block & 1 &&
+		    c->in_block[block] < c->geometry.sets)
+			return true;
+	return false;
 }
 
 static void evict(struct hca_cache *c, const struct hca_cache_user *user,
@@ -258,7 +305,7 @@ static void evict(struct hca_cache *c, const struct hca_cache_user *user,
 	if (!line->valid)
 		return;
 	(*user->count.evictions)++;
-	if (c->valid < num_lines(c))
+	if (has_room(c, blocks_of(c, user)))
 		(*user->count.conflicts)++;
 	if (line->dirty && c->writeback &&
 	    c->writeback(c->arg, &line->tag, payload_of(c, slot)))
@@ -281,7 +328,8 @@ void *hca_cache_install(struct hca_cache *c, const struct hca_cache_user *user,
 	}
 	set = set_of(c, &tag);
 	found = find(c, &tag);
-	slot = found < 0 ? choose_slot(c, set) : (uint32_t)found;
+	slot = found < 0 ? choose_slot(c, set, blocks_of(c, user)) :
+			   (uint32_t)found;
 	line = &c->line[slot];
 	if (found < 0) {
 		evict(c, user, slot);
@@ -290,6 +338,7 @@ void *hca_cache_install(struct hca_cache *c, const struct hca_cache_user *user,
 		c->valid++;
 		c->population[tag.index % HCA_CACHE_FILTER]++;
 		c->held[tag.gvmi]++;
+		c->in_block[slot & (c->geometry.blocks - 1u)]++;
 	}
 	line->dirty = false;
 	plru_touch(c, set, slot & (c->geometry.blocks - 1u));

@@ -6,7 +6,8 @@
  * page} may lie in set (index + page) mod sets of any block; page is 0 in all
  * caches but the translation cache, so there the set is the low bits of the
  * index as the seed has it.  Within a set, replacement is tree pseudo-LRU over
- * the blocks, free lines first.  There are no negative entries.
+ * the blocks, free lines first.  There are no negative entries.  A function may be
+ * limited to some of the blocks: it fills only these, and finds its lines in all.
  *
  * Epochs: a fill reads memory, and an invalidation may come between the read
  * and the install.  Every invalidation advances the cache's epoch and is kept in a
@@ -35,7 +36,7 @@ struct hca_cache_counts {
 	uint64_t *hits;
 	uint64_t *misses;
 	uint64_t *evictions;
-	uint64_t *conflicts;		/* evictions though other sets had room */
+	uint64_t *conflicts;		/* evictions though its blocks had room */
 	uint64_t *invalidations;	/* lines dropped by invalidation */
 	uint64_t *stale_fills;		/* installs refused by the epoch */
 	uint64_t *writebacks;
@@ -48,6 +49,7 @@ struct hca_cache_counts {
 struct hca_cache_user {
 	struct hca_cache_counts count;	/* no pointer is NULL */
 	uint64_t sink;			/* where counts go that nobody wants */
+	uint64_t blocks;		/* it may fill, by bit; none that exist: all */
 	uint16_t gvmi;
 };
 
@@ -74,6 +76,7 @@ struct hca_cache {
 	uint64_t *plru;			/* [set] */
 	uint32_t population[HCA_CACHE_FILTER]; /* valid lines, by index */
 	uint32_t held[QHCA_MAX_VFS + 1];	/* valid lines, by GVMI */
+	uint32_t in_block[HCA_CACHE_MAX_BLOCKS]; /* valid lines, by block */
 	uint64_t users;			/* functions that have joined, bit by GVMI */
 	uint64_t epoch;
 	struct hca_cache_inval log[HCA_CACHE_LOG_SIZE];
