@@ -75,11 +75,25 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	put_le32(&caps->max_msg_size_log, 31);
 }
 
+/* A virtual function takes the caches as they are. */
+static void caps_caches(const struct hca_fn *fn, struct qhca_caps *caps)
+{
+	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++) {
+		struct qhca_geometry present =
+			hca_caches_geometry(fn->hca, (enum qhca_cache_id)i);
+
+		caps_geometry(&caps->cache_max[i],
+			      fn->cfg.gvmi ? &present : &fn->cfg.cache_max[i]);
+		caps_geometry(&caps->cache_default[i],
+			      fn->cfg.gvmi ? &present :
+					     &fn->cfg.cache_default[i]);
+	}
+}
+
 void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 {
 	uint64_t shifts = (2ull << HCA_MAX_PAGE_SHIFT) -
 			  (1ull << HCA_MIN_PAGE_SHIFT);
-	unsigned int i;
 
 	memset(caps, 0, sizeof(*caps));
 	caps_sizes(&fn->cfg, caps);
@@ -87,11 +101,7 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 	put_le64(&caps->max_mr_size, 1ull << HCA_MAX_LOG_MR_SIZE);
 	put_le64(&caps->page_sizes, shifts);
 	put_le64(&caps->devmem_size, fn->cfg.devmem_size);
-	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		caps_geometry(&caps->cache_max[i], &fn->cfg.cache_max[i]);
-		caps_geometry(&caps->cache_default[i],
-			      &fn->cfg.cache_default[i]);
-	}
+	caps_caches(fn, caps);
 	put_le32(&caps->first_user_qpn, HCA_FIRST_USER_QPN);
 	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
 	put_le64(&caps->clock_hz, 1000000000ull);
@@ -125,6 +135,16 @@ static enum qhca_cmd_status init_tables_check(const struct hca_fn *fn,
 	return QHCA_CMD_OK;
 }
 
+static bool is_present(const struct hca_fn *fn, unsigned int id,
+		       const struct qhca_geometry *geometry)
+{
+	struct qhca_geometry present =
+		hca_caches_geometry(fn->hca, (enum qhca_cache_id)id);
+
+	return geometry->sets == present.sets &&
+	       geometry->blocks == present.blocks;
+}
+
 static enum qhca_cmd_status init_caches_check(const struct hca_fn *fn,
 					      struct hca_cmd_ctx *ctx,
 					      struct qhca_geometry *geometry)
@@ -136,8 +156,10 @@ static enum qhca_cmd_status init_caches_check(const struct hca_fn *fn,
 		geometry[i].sets = get_le16(&in->cache[i].sets);
 		geometry[i].blocks = get_le16(&in->cache[i].blocks);
 		if (geometry[i].sets == 0 && geometry[i].blocks == 0)
-			geometry[i] = fn->cfg.cache_default[i];
-		if (!hca_geometry_valid(&geometry[i], &fn->cfg.cache_max[i]))
+			geometry[i] = hca_caches_geometry(fn->hca,
+							  (enum qhca_cache_id)i);
+		if (fn->cfg.gvmi ? !is_present(fn, i, &geometry[i]) :
+		    !hca_geometry_valid(&geometry[i], &fn->cfg.cache_max[i]))
 			return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca,
 							 cache[i]));
 	}
@@ -175,6 +197,11 @@ static enum qhca_cmd_status cmd_init_hca(struct hca_fn *fn,
 		return status;
 	if (fn->initialised)
 		return QHCA_CMD_BAD_STATE;
+	/* Others use the caches as they are. */
+	for (i = 0; i < QHCA_NUM_CACHES; i++)
+		if (hca_caches_in_use(fn->hca) &&
+		    !is_present(fn, i, &geometry[i]))
+			return QHCA_CMD_BAD_STATE;
 	for (i = 0; i < QHCA_NUM_TABLES; i++)
 		hca_table_init(fn, (enum qhca_table)i, &in->table[i]);
 	if (!hca_mem_init(fn, geometry[QHCA_CACHE_PT],

@@ -43,6 +43,25 @@ void hca_caches_create(struct hca_fn *fn)
 	}
 }
 
+void hca_caches_limit(struct hca_fn *fn, const uint16_t *blocks)
+{
+	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++)
+		fn->cache[i].blocks = blocks[i];
+}
+
+/* All caches have the same users; this one is joined first. */
+bool hca_caches_in_use(const struct hca *hca)
+{
+	return hca->cache.pt.users;
+}
+
+struct qhca_geometry hca_caches_geometry(const struct hca *hca,
+					 enum qhca_cache_id id)
+{
+	return hca_caches_in_use(hca) ? hca_cache_of(hca, id)->geometry :
+					hca_pf(hca)->cfg.cache_default[id];
+}
+
 const struct hca_cache *hca_cache_of(const struct hca *hca,
 				     enum qhca_cache_id id)
 {

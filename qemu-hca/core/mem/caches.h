@@ -22,6 +22,18 @@ struct hca_caches {			/* tagged with the function's GVMI */
 
 /* At creation: the counts of the function's accesses are its counters. */
 void hca_caches_create(struct hca_fn *fn);
+/*
+ * The blocks of each cache that the function may fill from now on, by enum qhca_cache_id,
+ * as SET_VF has them.
+ */
+void hca_caches_limit(struct hca_fn *fn, const uint16_t *blocks);
+/*
+ * Is a function initialised?  Then the caches have a geometry; otherwise they would
+ * have that of the PF's configuration.
+ */
+bool hca_caches_in_use(const struct hca *hca);
+struct qhca_geometry hca_caches_geometry(const struct hca *hca,
+					 enum qhca_cache_id id);
 /* NULL: there is no such cache. */
 const struct hca_cache *hca_cache_of(const struct hca *hca,
 				     enum qhca_cache_id id);
