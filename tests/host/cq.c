@@ -52,7 +52,7 @@ void md_cq_create_moderated(struct md *md, struct md_cq *cq, uint32_t log_depth,
 
 void md_arm(struct md_cq *cq, bool solicited)
 {
-	qhca_doorbell(cq->md->host.hca, md->host.gvmi, 0, QHCA_DB_CQ_ARM,
+	qhca_doorbell(cq->md->host.hca, cq->md->host.gvmi, 0, QHCA_DB_CQ_ARM,
 		      (uint64_t)cq->ci << 32 | cq->cqn |
 		      (solicited ? QHCA_DB_CQ_SOLICITED : 0), cq->md->host.now);
 }
