@@ -12,7 +12,7 @@
 enum index_kind {
 	INDEX_NONE,			/* ignored, or the handler's to check */
 	INDEX_PT, INDEX_QP, INDEX_CQ, INDEX_SRQ, INDEX_EQ,
-	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_FLOW, INDEX_COUNTER,
+	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_FLOW, INDEX_COUNTER, INDEX_VF,
 };
 
 #define VARIABLE	0xffffu		/* mailbox length: the handler's to check */
@@ -102,6 +102,8 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 	put_le64(&caps->page_sizes, shifts);
 	put_le64(&caps->devmem_size, fn->cfg.devmem_size);
 	caps_caches(fn, caps);
+	if (!fn->cfg.gvmi)
+		put_le16(&caps->total_vfs, fn->hca->num_vfs);
 	put_le32(&caps->first_user_qpn, HCA_FIRST_USER_QPN);
 	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
 	put_le64(&caps->clock_hz, 1000000000ull);
@@ -312,7 +314,12 @@ static const struct command commands[] = {
 	CMD_RESERVED(SET_CLOCK),
 	CMD_RESERVED(SET_GVM),
 	CMD_RESERVED(INVALIDATE_STAGE2),
-	CMD_RESERVED(SET_VF),
+	CMD(SET_VF, hca_cmd_set_vf, QHCA_FEAT_VF, SIZE(qhca_vf_config), 0,
+	    INDEX_VF),
+	CMD(QUERY_VF, hca_cmd_query_vf, QHCA_FEAT_VF, 0, SIZE(qhca_vf_state),
+	    INDEX_VF),
+	CMD(QUERY_VF_COUNTERS, hca_cmd_query_vf_counters, QHCA_FEAT_VF, 0,
+	    VARIABLE, INDEX_VF),
 };
 
 static const struct command *find_command(uint16_t opcode)
@@ -357,6 +364,8 @@ static bool index_valid(const struct hca_fn *fn, uint8_t kind,
 		return index < fn->cfg.max_flows;
 	case INDEX_COUNTER:
 		return index < QHCA_NUM_COUNTERS;
+	case INDEX_VF:
+		return index && index < HCA_MAX_FNS && fn->hca->fn[index];
 	case INDEX_NONE:
 		break;
 	}
@@ -477,6 +486,7 @@ void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
 		}
 		if (q->pending >> slot & 1)
 			continue;
+		hca_fn_wake(fn);
 		q->pending |= 1u << slot;
 		q->order[(q->head + q->count++) % HCA_NUM_CMD_SLOTS] =
 			(uint8_t)slot;

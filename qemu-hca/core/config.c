@@ -138,7 +138,8 @@ bool hca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 
 uint64_t hca_config_features(const struct qhca_config *cfg)
 {
-	uint64_t features = cfg->features & HCA_ENGINE_FEATURES;
+	/* qhca_vf_create() adds FEAT_VF. */
+	uint64_t features = cfg->features & HCA_ENGINE_FEATURES & ~QHCA_FEAT_VF;
 
 	if (!cfg->devmem_size)
 		features &= ~QHCA_FEAT_DEVMEM;

@@ -22,6 +22,7 @@ struct hca_fn;
 #include "mem/table.h"
 #include "cmd.h"
 #include "regs.h"
+#include "vf.h"
 #include "mem/pt.h"
 #include "mem/mem.h"
 #include "mem/pool.h"
@@ -31,6 +32,7 @@ struct hca_fn;
 #include "queue/cq.h"
 #include "wire/ether.h"
 #include "wire/transmit.h"
+#include "wire/switch.h"
 #include "wire/inject.h"
 #include "wire/eth.h"
 #include "wire/flow.h"
@@ -46,6 +48,8 @@ struct hca_fn;
 
 /**
  * struct hca - the adapter: what its PCI functions share.
+ * @active: the functions that may have commands, held events, timers of CQs or Ethernet
+ *	frames to be served, bit by GVMI
  * @late_fns: the functions that have `late`, bit by GVMI
  * @fn: functions by GVMI; NULL: the host has created none.  fn[0] is the physical
  *	function.
@@ -58,12 +62,16 @@ struct hca {
 	bool link_up;
 	bool entered;			/* a call of the host's is being served */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
+	uint16_t num_vfs;		/* the highest GVMI that exists */
 	uint64_t late_fns;
-	unsigned int turn;		/* whose work qhca_run() does first */
+	uint64_t active;
+	unsigned int turn;		/* which worker of qhca_run() is first */
+	uint16_t cmd_turn, eth_turn;	/* ... and which function */
 
 	struct hca_caches cache;
 	struct hca_cost cost;		/* of misses, and the stall */
 	struct hca_wire wire;
+	struct hca_switch sw;
 	struct hca_inject inject;
 	struct hca_sched sched;		/* QPs with work, and timers */
 	struct hca_linger linger;	/* at empty send queues */
@@ -76,7 +84,9 @@ struct hca {
 struct hca_fn {
 	struct hca *hca;
 	struct qhca_config cfg;		/* its limits, MAC and GVMI */
+	struct hca_vf vf;
 	bool enabled;			/* PCI has it: see qhca_vf_enable() */
+	uint32_t generation;		/* counts resets */
 	uint64_t features;		/* QHCA_FEAT_* */
 	uint64_t counter[QHCA_NUM_COUNTERS];
 	uint64_t reset_time;
@@ -140,6 +150,12 @@ static inline struct hca_fn *hca_fn_find(const struct hca *hca, uint16_t gvmi)
 	struct hca_fn *fn = gvmi < HCA_MAX_FNS ? hca->fn[gvmi] : NULL;
 
 	return fn && fn->enabled ? fn : NULL;
+}
+
+/* Something has come that hca->active is about. */
+static inline void hca_fn_wake(struct hca_fn *fn)
+{
+	fn->hca->active |= 1ull << fn->cfg.gvmi;
 }
 
 /* The end of the call has to do @what (HCA_LATE_*) for @fn. */

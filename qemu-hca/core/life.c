@@ -21,6 +21,7 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 	fn->features = hca_config_features(&fn->cfg);
 	hca->fn[gvmi] = fn;
 	hca_caches_create(fn);
+	hca_vf_forget(fn);
 	return hca_pool_create(fn) && hca_eqs_create(fn, hca_fault_info) &&
 	       hca_cqs_create(fn) && hca_ports_create(fn) &&
 	       hca_flows_create(fn);
@@ -98,9 +99,19 @@ static void reset_registers(struct hca_fn *fn)
 /* qhca_reset() from inside. */
 static void reset_now(struct hca_fn *fn)
 {
+	struct hca *hca = fn->hca;
+
 	fn->late = 0;
-	fn->reset_time = fn->hca->now;
-	fn->hca->turn = 0;
+	fn->reset_time = hca->now;
+	fn->generation++;
+	if (fn == hca_pf(hca)) {
+		hca->turn = 0;
+		hca->cmd_turn = 0;
+		hca->eth_turn = 0;
+		for (uint16_t gvmi = 1; gvmi < HCA_MAX_FNS; gvmi++)
+			if (hca->fn[gvmi])
+				hca_vf_forget(hca->fn[gvmi]);
+	}
 	hca_teardown(fn);
 	hca_ports_reset(fn);
 	hca_cmdq_reset(fn);
@@ -146,6 +157,9 @@ bool qhca_vf_create(struct qhca_hca *dev, uint16_t gvmi,
 		return false;
 	}
 	reset_now(fn);
+	if (gvmi > hca->num_vfs)
+		hca->num_vfs = gvmi;
+	hca_pf(hca)->features |= hca_pf(hca)->cfg.features & QHCA_FEAT_VF;
 	return true;
 }
 
@@ -174,16 +188,27 @@ static void change_link(struct hca *hca, bool up)
 	hca->link_up = up;
 	if (!up)
 		hca->wire.tx_blocked = false;	/* frames are dropped now */
-	hca_event(hca_pf(hca), QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(hca));
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++) {
+		struct hca_fn *fn = hca->fn[gvmi];
+
+		if (fn && fn->vf.link == QHCA_VF_LINK_AUTO)
+			hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1,
+				  hca_link_word(fn));
+	}
 }
 
 /*
  * The function is already dead, so an error while it posts the event has no
- * consequence.
+ * consequence.  What the functions share has no work of this one from now on; its
+ * contexts stay for observation.
  */
 static void report_fatal(struct hca_fn *fn)
 {
 	hca_cmdq_stop(fn);
+	hca_linger_fini(fn);
+	hca_sched_fini(fn);
+	hca_wire_forget(fn);
+	hca_inject_forget(fn);
 	hca_event_fatal(fn, QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status),
 			fn->fatal_info);
 }
@@ -203,6 +228,7 @@ static void finish_fn(struct hca_fn *fn)
 		fn->enabled = false;
 	else if (late & HCA_LATE_ENABLE)
 		fn->enabled = true;
+	hca_ports_publish(fn);
 }
 
 /* The effects of these may call the host, which may call the engine again. */

@@ -6,6 +6,14 @@
 
 #include "hca.h"
 
+static bool any_initialised(const struct hca *hca)
+{
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++)
+		if (hca->fn[gvmi] && hca->fn[gvmi]->initialised)
+			return true;
+	return false;
+}
+
 void hca_teardown(struct hca_fn *fn)
 {
 	hca_qps_fini(fn);
@@ -18,9 +26,10 @@ void hca_teardown(struct hca_fn *fn)
 	hca_eth_reset(fn);
 	hca_ports_teardown(fn);
 	hca_flows_reset(fn);
-	hca_wire_reset(fn->hca);
-	hca_inject_reset(fn->hca);
-	hca_cost_forget(fn->hca);
+	hca_wire_forget(fn);
+	hca_inject_forget(fn);
 	fn->initialised = false;
 	fn->init_flags = 0;
+	if (!any_initialised(fn->hca))
+		hca_cost_forget(fn->hca);
 }

@@ -40,7 +40,7 @@ void qhca_query_port(const struct qhca_hca *dev, uint16_t gvmi,
 		return;
 	info->enabled = fn->status & QHCA_STATUS_ENABLED;
 	info->fatal = hca_is_dead(fn);
-	info->link_up = hca->link_up;
+	info->link_up = hca_link_word(fn) & QHCA_LINK_UP;
 	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status);
 	memcpy(info->mac, fn->port.mac, sizeof(info->mac));
 	info->eth_mtu = fn->port.eth_mtu;

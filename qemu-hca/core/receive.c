@@ -2,7 +2,7 @@
 /*
  * Frames in: the device decides for each frame who gets it.
  *
- * A frame that is RoCEv2 and for an address of this port goes to the
+ * The switch says which functions a frame is for.  In each of them, a frame that is RoCEv2 and for an address of this port goes to the
  * transport, any other to flow rules and then to the Ethernet queue.  The same
  * path serves frames from the wire, looped-back frames and those that the
  * injector has held.  A frame is handled where it lies; the injector, which may
@@ -146,6 +146,8 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_rx_info info;
 
+	if (hca_is_dead(fn))
+		return;
 	if (fn->flows.of_type[QHCA_FLOW_SNIFFER]) {
 		hca_flow_sniff(fn, frame, len);
 		if (hca_is_dead(fn))
@@ -174,48 +176,98 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
  * Handle a frame from the wire, or one that was looped back, after the
  * injector.
  */
-static void receive(struct hca *hca, const uint8_t *frame, size_t len)
+static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	struct hca_wire *w = &hca->wire;
+	struct hca_inject *inj = &fn->hca->inject;
+	struct hca_wire *w = &fn->hca->wire;
 	struct hca_rx_info info;
 
-	if (!hca_inject_active(&hca->inject, true) ||
-	    hca_wire_steer(hca_pf(hca), frame, len, &info) != HCA_STEER_ROCE) {
-		deliver(hca_pf(hca), frame, len);
+	if (!hca_inject_active(inj, true) || hca_is_dead(fn) ||
+	    hca_wire_steer(fn, frame, len, &info) != HCA_STEER_ROCE) {
+		deliver(fn, frame, len);
 		return;
 	}
 	memcpy(w->rx_scratch, frame, len);
-	if (!hca_inject_apply(hca_pf(hca), w->rx_scratch, info.len, info.bth_off,
-			      true))
+	if (!hca_inject_apply(fn, w->rx_scratch, info.len, info.bth_off, true))
 		return;
-	deliver(hca_pf(hca), w->rx_scratch, len);
-	hca_inject_passed(&hca->inject, true, hca->now);
+	deliver(fn, w->rx_scratch, len);
+	hca_inject_passed(inj, true, fn->hca->now);
+}
+
+/* A frame out of the switch for a function. */
+static void receive_at(struct hca_fn *fn, const uint8_t *frame, size_t len)
+{
+	if (!hca_switch_linked(fn)) {
+		hca_count(fn, QHCA_CNT_rx_dropped);
+		return;
+	}
+	/* The switch has compared the tag, but SET_VF may have changed it since. */
+	if (fn->vf.vlan && !hca_switch_has_tag(fn, frame, len)) {
+		hca_count(fn, QHCA_CNT_rx_dropped);
+		return;
+	}
+	if (fn->vf.vlan) {
+		len = hca_switch_untag(frame, len, fn->hca->wire.untagged);
+		frame = fn->hca->wire.untagged;
+	}
+	receive(fn, frame, len);
+}
+
+/* @from: the function that has sent the frame; NULL: it came from the wire. */
+static unsigned int receive_all(struct hca *hca, uint64_t to,
+				const struct hca_fn *from,
+				const uint8_t *frame, size_t len)
+{
+	unsigned int num = 0;
+
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && to >> gvmi; gvmi++) {
+		struct hca_fn *fn = hca->fn[gvmi];
+
+		if (!(to >> gvmi & 1) || !fn->enabled)
+			continue;
+		if (from && from != fn)
+			hca_count(fn, QHCA_CNT_switched_packets);
+		receive_at(fn, frame, len);
+		num++;
+	}
+	return num;
 }
 
 static void receive_checked(struct hca *hca, const uint8_t *frame,
 			    size_t len)
 {
+	struct hca_fn *pf = hca_pf(hca), *source;
+	struct hca_route r;
+
 	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
-		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
+		hca_count(pf, QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!memcmp(frame + 6, hca_pf(hca)->port.mac, 6))
-		hca_count(hca_pf(hca), QHCA_CNT_rx_own_mac);
-	receive(hca, frame, len);
+	if (hca_switch_idle(&hca->sw)) {
+		if (hca_is_dead(pf))
+			return;
+		if (!memcmp(frame + 6, pf->port.mac, sizeof(pf->port.mac)))
+			hca_count(pf, QHCA_CNT_rx_own_mac);
+		receive(pf, frame, len);
+		return;
+	}
+	source = hca_switch_source(hca, frame, len);
+	if (source)
+		hca_count(source, QHCA_CNT_rx_own_mac);
+	hca_switch_route(hca, NULL, frame, len, &r);
+	receive_all(hca, r.fns, NULL, frame, len);
 }
 
 void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
 		   uint64_t now)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = hca_pf(hca);
 
 	if (!hca_enter(hca, now)) {
-		hca_count(fn, QHCA_CNT_rx_dropped);
+		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!hca_is_dead(fn))
-		receive_checked(hca, frame, len);
+	receive_checked(hca, frame, len);
 	hca_leave(hca);
 }
 
@@ -230,7 +282,7 @@ static bool release_one(struct hca *hca)
 	if (!f)
 		return false;
 	if (!f->rx) {
-		if (!hca_tx_release(hca_pf(hca), f))
+		if (!hca_tx_release(hca_fn_of(hca, f->gvmi), f))
 			return false;
 		hca_inject_drop(&hca->inject, f);
 		return true;
@@ -239,30 +291,37 @@ static bool release_one(struct hca *hca)
 	 * The injector may hold answers to this frame in the store, so free its
 	 * slot only afterwards.
 	 */
-	deliver(hca_pf(hca), hca_inject_data(&hca->inject, f), f->len);
+	deliver(hca_fn_of(hca, f->gvmi), hca_inject_data(&hca->inject, f),
+		f->len);
 	hca_inject_drop(&hca->inject, f);
 	return true;
 }
 
-static void loop_one(struct hca *hca)
+/* Returns how many functions got the frame, and 1 at least. */
+static unsigned int loop_one(struct hca *hca)
 {
 	struct hca_wire *w = &hca->wire;
 	uint32_t slot = w->loop_ci % HCA_LOOP_FRAMES;
+	const struct hca_looped *l = &w->looped[slot];
+	unsigned int num;
 
 	/* the frame stays in its slot, and answers to it take other slots */
-	receive(hca, w->loop + (size_t)slot * QHCA_MAX_FRAME,
-		w->loop_len[slot]);
+	num = receive_all(hca, l->to, hca_fn_of(hca, l->from),
+			  w->loop + (size_t)slot * QHCA_MAX_FRAME, l->len);
 	w->loop_ci++;
+	return num ? num : 1;
 }
 
 unsigned int hca_wire_run(struct hca *hca, unsigned int budget)
 {
 	unsigned int done = 0;
 
-	while (done < budget && !hca_is_dead(hca_pf(hca))) {
-		if (hca_wire_pending(hca))
-			loop_one(hca);
-		else if (!hca->inject.held || !release_one(hca))
+	while (done < budget) {
+		if (hca_wire_pending(hca)) {
+			done += loop_one(hca);
+			continue;
+		}
+		if (!hca->inject.held || !release_one(hca))
 			break;
 		done++;
 	}

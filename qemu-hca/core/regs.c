@@ -21,7 +21,7 @@ static uint32_t read_clock(struct hca_fn *fn)
 
 static uint32_t read_register(struct hca_fn *fn, uint32_t offset)
 {
-	const uint8_t *mac = fn->cfg.mac;
+	const uint8_t *mac = fn->port.permanent;
 
 	switch (offset) {
 	case QHCA_REG_MAGIC:
@@ -51,7 +51,7 @@ static uint32_t read_register(struct hca_fn *fn, uint32_t offset)
 	case QHCA_REG_CLOCK_HI:
 		return fn->regs.clock_hi;
 	case QHCA_REG_LINK:
-		return hca_link_word(fn->hca);
+		return hca_link_word(fn);
 	default:
 		return 0;
 	}

@@ -4,21 +4,84 @@
  *
  * Each kind of work gets a share of a round, and rounds follow each other
  * until the budget is spent or nobody has work.  Who is first changes with
- * every round, so that a budget of one does not starve anyone.
+ * every round, so that a budget of one does not starve anyone.  Within a share, PCI
+ * functions take turns; those that have nothing to do cost nothing.
  */
 #include "hca.h"
 #include "life.h"
 #include "receive.h"
 #include "transport/serve.h"
 
+static bool has_commands(const struct hca_fn *fn)
+{
+	return !hca_is_dead(fn) && hca_cmdq_pending(fn);
+}
+
+static bool has_frames(const struct hca_fn *fn)
+{
+	return !hca_is_dead(fn) && hca_eth_pending(fn);
+}
+
+/* Does qhca_run() have to look at the function before software calls again? */
+static bool is_active(const struct hca_fn *fn)
+{
+	return !hca_is_dead(fn) &&
+	       (fn->cmdq.count || fn->cmdq.running || fn->eqs.num_waiting ||
+		fn->cqs.num_timers || hca_eth_pending(fn));
+}
+
+/* The active function behind @fn in order of GVMI, and the first behind NULL. */
+static struct hca_fn *next_active(const struct hca *hca,
+				  const struct hca_fn *fn)
+{
+	unsigned int gvmi = fn ? fn->cfg.gvmi + 1u : 0;
+
+	for (; gvmi < HCA_MAX_FNS && hca->active >> gvmi; gvmi++)
+		if (hca->active >> gvmi & 1)
+			return hca->fn[gvmi];
+	return NULL;
+}
+
+static unsigned int count_with(const struct hca *hca,
+			       bool (*has)(const struct hca_fn *fn))
+{
+	unsigned int num = 0;
+
+	for (struct hca_fn *fn = next_active(hca, NULL); fn;
+	     fn = next_active(hca, fn))
+		num += has(fn);
+	return num;
+}
+
+/*
+ * Give the functions that have this work equal shares of @budget, and what one leaves
+ * to those behind it.  If there are more functions than work, the next call begins
+ * where this one has ended.
+ */
+static unsigned int share_out(struct hca *hca, unsigned int budget,
+			      uint16_t *turn,
+			      bool (*has)(const struct hca_fn *fn),
+			      unsigned int (*run)(struct hca_fn *fn,
+						  unsigned int budget))
+{
+	unsigned int num = count_with(hca, has), done = 0;
+	uint16_t gvmi = *turn;
+
+	for (unsigned int i = 0; i < HCA_MAX_FNS && num && done < budget;
+	     i++, gvmi = (uint16_t)((gvmi + 1) % HCA_MAX_FNS)) {
+		if (!(hca->active >> gvmi & 1) || !has(hca->fn[gvmi]))
+			continue;
+		done += run(hca->fn[gvmi], (budget - done + num - 1) / num);
+		num--;
+	}
+	*turn = gvmi;
+	return done;
+}
+
 static unsigned int run_commands(struct hca *hca, unsigned int budget)
 {
-	unsigned int done = 0;
-
-	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && done < budget; gvmi++)
-		if (hca->fn[gvmi])
-			done += hca_cmdq_run(hca->fn[gvmi], budget - done);
-	return done;
+	return share_out(hca, budget, &hca->cmd_turn, has_commands,
+			 hca_cmdq_run);
 }
 
 static unsigned int run_qps(struct hca *hca, unsigned int budget)
@@ -28,7 +91,9 @@ static unsigned int run_qps(struct hca *hca, unsigned int budget)
 
 static unsigned int run_ethernet(struct hca *hca, unsigned int budget)
 {
-	return hca_eth_run(hca_pf(hca), budget);
+	return hca_wire_takes_eth(hca) ?
+	       share_out(hca, budget, &hca->eth_turn, has_frames,
+			 hca_eth_run) : 0;
 }
 
 static const struct {
@@ -54,8 +119,6 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 			share = budget - spent;
 		did = workers[w].run(hca, share);
 		spent += did < share ? did : share;
-		if (hca_is_dead(hca_pf(hca)))
-			break;
 	}
 	hca->turn = (hca->turn + 1) % NUM_WORKERS;
 	return spent;
@@ -63,13 +126,14 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 
 static bool work_left(const struct hca *hca)
 {
-	if (hca_is_dead(hca_pf(hca)))
-		return false;
-	if (hca_cmdq_pending(hca_pf(hca)) || hca_wire_pending(hca) ||
-	    hca_eqs_pending(hca_pf(hca)))
+	if (count_with(hca, has_commands) || hca_wire_pending(hca))
 		return true;
-	return !hca->wire.tx_blocked &&
-	       (hca_eth_pending(hca_pf(hca)) || hca_sched_pending(hca));
+	for (struct hca_fn *fn = next_active(hca, NULL); fn;
+	     fn = next_active(hca, fn))
+		if (!hca_is_dead(fn) && hca_eqs_pending(fn))
+			return true;
+	return (hca_wire_takes_eth(hca) && count_with(hca, has_frames)) ||
+	       (!hca->wire.tx_blocked && hca_sched_pending(hca));
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -79,15 +143,17 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 
 static uint64_t next_deadline(const struct hca *hca)
 {
-	uint64_t due = QHCA_NEVER, held;
+	uint64_t due = hca_sched_deadline(hca), held;
 
-	if (hca_is_dead(hca_pf(hca)))
-		return QHCA_NEVER;
-	due = earliest(due, hca_sched_deadline(hca));
 	if (hca_stalled(hca) && (hca->sched.first.qpn || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
-	due = earliest(due, hca_cqs_deadline(hca_pf(hca)));
-	due = earliest(due, hca_eqs_deadline(hca_pf(hca)));
+	for (struct hca_fn *fn = next_active(hca, NULL); fn;
+	     fn = next_active(hca, fn)) {
+		if (hca_is_dead(fn))
+			continue;
+		due = earliest(due, hca_cqs_deadline(fn));
+		due = earliest(due, hca_eqs_deadline(fn));
+	}
 	held = hca_inject_deadline(&hca->inject);
 	/* a frame that is due waits for the link, not for a timer */
 	if (!(hca->wire.tx_blocked && held <= hca->now))
@@ -95,19 +161,31 @@ static uint64_t next_deadline(const struct hca *hca)
 	return due;
 }
 
+/* Moderation timers and held events: cheap, and a delay would harm them. */
+static void run_events(struct hca *hca)
+{
+	for (struct hca_fn *fn = next_active(hca, NULL); fn;
+	     fn = next_active(hca, fn)) {
+		if (!hca_is_dead(fn)) {
+			hca_cqs_run(fn);
+			hca_eqs_run(fn);
+		}
+		if (!is_active(fn))
+			hca->active &= ~(1ull << fn->cfg.gvmi);
+	}
+}
+
 struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 				unsigned int budget)
 {
 	struct hca *hca = &dev->hca;
-	struct hca_fn *fn = hca_pf(hca);
 	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 
 	if (!hca_enter(hca, now))
 		return result;
-	while (!hca_is_dead(fn)) {
-		hca_cqs_run(fn);
-		hca_eqs_run(fn);
+	for (;;) {
+		run_events(hca);
 		if (spent >= budget)
 			break;
 		did = run_round(hca, budget - spent);

@@ -142,10 +142,10 @@ static void test_store(void **state)
 	assert_null(hca_inject_due(inj, QHCA_NEVER - 1));
 	for (i = 0; i < HCA_INJECT_STORE; i++) {
 		put_le32(data, i);
-		assert_true(hca_inject_hold(inj, data, 4, false, false,
+		assert_true(hca_inject_hold(h->fn, data, 4, false, false,
 					    1000 - i));
 	}
-	assert_false(hca_inject_hold(inj, data, 4, false, false, 0));
+	assert_false(hca_inject_hold(h->fn, data, 4, false, false, 0));
 	assert_int_equal(hca_inject_deadline(inj), 1000 - i + 1);
 	assert_null(hca_inject_due(inj, 1000 - i));
 	/* among those due the oldest goes first */
@@ -157,7 +157,7 @@ static void test_store(void **state)
 		hca_inject_drop(inj, f);
 	}
 	assert_null(hca_inject_due(inj, 1000));
-	assert_false(hca_inject_hold(inj, data, QHCA_MAX_FRAME + 1, false,
+	assert_false(hca_inject_hold(h->fn, data, QHCA_MAX_FRAME + 1, false,
 				     false, 0));
 	host_free(h);
 }
@@ -169,15 +169,15 @@ static void test_swap(void **state)
 	uint8_t data[4] = { 0 };
 
 	(void)state;
-	assert_true(hca_inject_hold(inj, data, 4, true, true, 5000));
+	assert_true(hca_inject_hold(h->fn, data, 4, true, true, 5000));
 	hca_inject_passed(inj, false, 10);	/* the other way */
 	assert_null(hca_inject_due(inj, 10));
 	hca_inject_passed(inj, true, 10);
 	assert_non_null(hca_inject_due(inj, 10));
-	hca_inject_reset(h->fn->hca);
+	hca_inject_forget(h->fn);
 	assert_null(hca_inject_due(inj, 10000));
 	/* alone, it goes when its time has come */
-	assert_true(hca_inject_hold(inj, data, 4, true, true, 5000));
+	assert_true(hca_inject_hold(h->fn, data, 4, true, true, 5000));
 	assert_non_null(hca_inject_due(inj, 5000));
 	host_free(h);
 }

@@ -232,6 +232,7 @@ static bool timer_start(struct hca_fn *fn, uint32_t cqn,
 		return true;
 	if (cqs->num_timers == HCA_CQ_MAX_TIMERS)
 		return false;
+	hca_fn_wake(fn);
 	cqs->timer[cqs->num_timers].due = due;
 	cqs->timer[cqs->num_timers++].cqn = cqn;
 	cqs->slot[cqn].timer = true;

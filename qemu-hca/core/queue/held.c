@@ -72,6 +72,7 @@ void hca_held_count(struct hca_fn *fn, struct hca_eq *eq)
 {
 	eq->overruns++;
 	hca_count(fn, QHCA_CNT_events_held);
+	hca_fn_wake(fn);
 	if (fn->eqs.num_waiting++ == 0)
 		fn->eqs.next_poll = fn->hca->now + HCA_EQ_POLL_NS;
 }

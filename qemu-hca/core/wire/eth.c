@@ -188,7 +188,8 @@ static void send_frame(struct hca_fn *fn, const struct frame *f,
 		hca_count(fn, QHCA_CNT_eth_tx_errors);
 		return;
 	}
-	fn->hca->ops.tx_commit(fn->hca->host, len);
+	if (!hca_tx_eth_end(fn, len))
+		return;
 	hca_count(fn, QHCA_CNT_eth_tx_packets);
 	hca_count_n(fn, QHCA_CNT_eth_tx_bytes, len);
 }
@@ -234,12 +235,10 @@ static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 	}
 	if (!frame_valid(fn, &f)) {
 		hca_count(fn, QHCA_CNT_eth_tx_errors);
-	} else if (fn->hca->link_up) {
-		room = fn->hca->ops.tx_reserve(fn->hca->host, room_for(&f));
-		if (!room) {
-			fn->hca->wire.tx_blocked = true;
+	} else if (hca_tx_eth_linked(fn)) {
+		room = hca_tx_eth_begin(fn, room_for(&f));
+		if (!room)
 			return false;
-		}
 		send_frame(fn, &f, room);
 	}
 	q->tx_ci += f.num;
@@ -272,7 +271,7 @@ unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 
 		if (!q->live)
 			continue;
-		while (done < budget && !fn->hca->wire.tx_blocked &&
+		while (done < budget && hca_wire_takes_eth(fn->hca) &&
 		       !q->partial && tx_one(fn, q))
 			done++;
 		tx_tell(fn, q);
@@ -302,7 +301,7 @@ static bool mac_wanted(const struct hca_fn *fn, const uint8_t *mac)
 	static const uint8_t broadcast[6] = {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 	};
-	uint32_t flags = fn->port.rx_flags, i;
+	uint32_t flags = hca_rx_flags(fn), i;
 
 	if (!(flags & QHCA_RX_ENABLE))
 		return false;
@@ -459,9 +458,9 @@ bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 bool qhca_can_receive(const struct qhca_hca *dev)
 {
 	const struct hca *hca = &dev->hca;
-	const struct hca_fn *fn = hca_pf(hca);
 
-	return hca->link_up && !hca_is_dead(fn);
+	return hca->link_up && (!hca_is_dead(hca_pf(hca)) ||
+				!hca_switch_idle(&hca->sw));
 }
 
 /* ------------------------------------------------------------------------
@@ -480,6 +479,7 @@ void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
 		q->stopped = true;
 		return;
 	}
+	hca_fn_wake(fn);
 	q->tx_pi = pi;
 	q->partial = false;
 }

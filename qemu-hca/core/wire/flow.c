@@ -41,6 +41,7 @@ void hca_flows_reset(struct hca_fn *fn)
 	memset(f->rule, 0, fn->cfg.max_flows * sizeof(*f->rule));
 	memset(f->of_type, 0, sizeof(f->of_type));
 	f->num = 0;
+	hca_ports_publish(fn);
 }
 
 /* ---- what a frame is */
@@ -176,6 +177,7 @@ void hca_flow_add(struct hca_fn *fn, uint16_t index,
 	f->order[at] = index;
 	f->of_type[f->rule[index].type]++;
 	f->rule[index].used = true;
+	hca_ports_publish(fn);
 }
 
 /*
@@ -202,9 +204,11 @@ static void forget(struct hca_flows *f, uint32_t index, uint32_t qpn)
 void hca_flow_drop(struct hca_fn *fn, uint16_t index)
 {
 	forget(&fn->flows, index, NO_QP);
+	hca_ports_publish(fn);
 }
 
 void hca_flow_drop_qp(struct hca_fn *fn, uint32_t qpn)
 {
 	forget(&fn->flows, NO_RULE, qpn);
+	hca_ports_publish(fn);
 }

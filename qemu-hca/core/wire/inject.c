@@ -30,10 +30,13 @@ void hca_inject_destroy(struct hca *hca)
 	hca->inject.data = NULL;
 }
 
-void hca_inject_reset(struct hca *hca)
+void hca_inject_forget(struct hca_fn *fn)
 {
-	memset(hca->inject.slot, 0, sizeof(hca->inject.slot));
-	hca->inject.held = 0;
+	struct hca_inject *inj = &fn->hca->inject;
+
+	for (unsigned int i = 0; inj->held && i < HCA_INJECT_STORE; i++)
+		if (inj->slot[i].used && inj->slot[i].gvmi == fn->cfg.gvmi)
+			hca_inject_drop(inj, &inj->slot[i]);
 }
 
 /* splitmix64: any seed will do, zero included. */
@@ -131,9 +134,10 @@ const uint8_t *hca_inject_data(const struct hca_inject *inj,
 	return data_of(inj, f);
 }
 
-bool hca_inject_hold(struct hca_inject *inj, const uint8_t *frame, size_t len,
+bool hca_inject_hold(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		     bool rx, bool swap, uint64_t due)
 {
+	struct hca_inject *inj = &fn->hca->inject;
 	struct hca_inject_frame *f;
 	unsigned int i;
 
@@ -146,6 +150,7 @@ bool hca_inject_hold(struct hca_inject *inj, const uint8_t *frame, size_t len,
 	f->due = due;
 	f->order = inj->order++;
 	f->len = (uint32_t)len;
+	f->gvmi = fn->cfg.gvmi;
 	f->used = true;
 	f->rx = rx;
 	f->swap = swap;
@@ -215,16 +220,16 @@ unsigned int hca_inject_apply(struct hca_fn *fn, uint8_t *frame, size_t len,
 		hca_count(fn, QHCA_CNT_inject_corrupted);
 	}
 	if (fate & FATE(DUPLICATE) &&
-	    hca_inject_hold(inj, frame, len, rx, false, fn->hca->now))
+	    hca_inject_hold(fn, frame, len, rx, false, fn->hca->now))
 		hca_count(fn, QHCA_CNT_inject_duplicated);
 	if (fate & FATE(DELAY) &&
-	    hca_inject_hold(inj, frame, len, rx, false,
+	    hca_inject_hold(fn, frame, len, rx, false,
 			    fn->hca->now + inj->cfg.delay_ns)) {
 		hca_count(fn, QHCA_CNT_inject_delayed);
 		return 0;
 	}
 	if (fate & FATE(REORDER) &&
-	    hca_inject_hold(inj, frame, len, rx, true,
+	    hca_inject_hold(fn, frame, len, rx, true,
 			    fn->hca->now + HCA_INJECT_REORDER_NS)) {
 		hca_count(fn, QHCA_CNT_inject_reordered);
 		return 0;

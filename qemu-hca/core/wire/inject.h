@@ -18,6 +18,7 @@ struct hca_inject_frame {
 	uint64_t due;			/* release at this time... */
 	uint64_t order;			/* oldest first among those due */
 	uint32_t len;
+	uint16_t gvmi;			/* the function that receives or sends it */
 	bool used;
 	bool rx;			/* came from the wire, else goes to it */
 	bool swap;			/* ... or after the next frame of its way */
@@ -36,7 +37,8 @@ struct hca_inject {
 
 bool hca_inject_create(struct hca *hca);	/* false: no memory */
 void hca_inject_destroy(struct hca *hca);
-void hca_inject_reset(struct hca *hca);		/* drops held frames; keeps rules */
+/* Drops the frames held for a function; the rules stay. */
+void hca_inject_forget(struct hca_fn *fn);
 
 static inline bool hca_inject_active(const struct hca_inject *inj, bool rx)
 {
@@ -50,8 +52,8 @@ uint32_t hca_inject_decide(struct hca_inject *inj);
 /* Flip one bit of frame[from, len). */
 void hca_inject_flip(struct hca_inject *inj, uint8_t *frame, size_t from,
 		     size_t len);
-/* Keep a copy; false: the store is full. */
-bool hca_inject_hold(struct hca_inject *inj, const uint8_t *frame, size_t len,
+/* Keep a copy for a function; false: the store is full. */
+bool hca_inject_hold(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		     bool rx, bool swap, uint64_t due);
 /* A frame of direction @rx has passed, so a reordered one may follow it now. */
 void hca_inject_passed(struct hca_inject *inj, bool rx, uint64_t now);

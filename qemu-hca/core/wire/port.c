@@ -16,6 +16,13 @@ static const uint8_t mapped_prefix[12] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 };
 
+static bool mac_usable(const uint8_t mac[6])
+{
+	static const uint8_t zero[6];
+
+	return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero));
+}
+
 bool hca_ports_create(struct hca_fn *fn)
 {
 	struct hca_ports *port = &fn->port;
@@ -45,32 +52,67 @@ void hca_ports_teardown(struct hca_fn *fn)
 	port->num_smacs = 0;
 	port->num_members = 0;
 	port->last_gid = 0;
+	hca_ports_publish(fn);
 }
 
 void hca_ports_reset(struct hca_fn *fn)
 {
+	struct hca_ports *port = &fn->port;
+
+	memcpy(port->permanent, mac_usable(fn->vf.mac) ? fn->vf.mac :
+							 fn->cfg.mac, 6);
+	memcpy(port->mac, port->permanent, sizeof(port->mac));
+	port->mac_set = false;
+	port->eth_mtu = DEFAULT_ETH_MTU;
+	port->rx_flags = 0;
+	port->qkey_violations = 0;
+	port->pkey_violations = 0;
 	hca_ports_teardown(fn);
-	memcpy(fn->port.mac, fn->cfg.mac, sizeof(fn->port.mac));
-	fn->port.eth_mtu = DEFAULT_ETH_MTU;
-	fn->port.rx_flags = 0;
-	fn->port.qkey_violations = 0;
-	fn->port.pkey_violations = 0;
 }
 
-uint32_t hca_link_word(const struct hca *hca)
+uint32_t hca_link_word(const struct hca_fn *fn)
 {
-	return (hca->link_up ? QHCA_LINK_UP : 0) |
+	const struct hca *hca = fn->hca;
+	bool up = fn->vf.link == QHCA_VF_LINK_UP ||
+		  (fn->vf.link == QHCA_VF_LINK_AUTO && hca->link_up);
+
+	return (up ? QHCA_LINK_UP : 0) |
 	       QHCA_PUT(QHCA_LINK_SPEED, hca_pf(hca)->cfg.link_speed);
 }
 
-/* ---- GIDs */
-
-static bool mac_usable(const uint8_t mac[6])
+uint32_t hca_rx_flags(const struct hca_fn *fn)
 {
-	static const uint8_t zero[6];
-
-	return !(mac[0] & 1) && memcmp(mac, zero, sizeof(zero));
+	return fn->vf.flags & QHCA_VF_TRUST ? fn->port.rx_flags :
+	       fn->port.rx_flags & QHCA_RX_ENABLE;
 }
+
+/* Flow rules can take any frame, so they make a trusted function promiscuous. */
+static bool is_promiscuous(const struct hca_fn *fn)
+{
+	const uint32_t all = QHCA_RX_ENABLE | QHCA_RX_PROMISC;
+
+	return (hca_rx_flags(fn) & all) == all ||
+	       (fn->vf.flags & QHCA_VF_TRUST && fn->flows.num);
+}
+
+static void set_bit(uint64_t *set, uint16_t gvmi, bool on)
+{
+	*set &= ~(1ull << gvmi);
+	*set |= (uint64_t)on << gvmi;
+}
+
+void hca_ports_publish(struct hca_fn *fn)
+{
+	struct hca_switch *sw = &fn->hca->sw;
+	uint16_t gvmi = fn->cfg.gvmi;
+
+	set_bit(&sw->fns, gvmi, fn->enabled);
+	set_bit(&sw->smacs, gvmi, fn->port.num_smacs);
+	set_bit(&sw->promisc, gvmi, fn->enabled && is_promiscuous(fn));
+	sw->mac[gvmi] = hca_mac_word(fn->port.mac);
+}
+
+/* ---- GIDs */
 
 static bool is_mapped(const uint8_t gid[16])
 {
@@ -131,6 +173,15 @@ static void gids_changed(struct hca_fn *fn)
 		if (memcmp(port->gid[i].smac, port->mac, sizeof(port->mac)))
 			port->num_smacs++;
 	}
+	hca_ports_publish(fn);
+}
+
+void hca_ports_assign(struct hca_fn *fn)
+{
+	if (!fn->port.mac_set && mac_usable(fn->vf.mac))
+		memcpy(fn->port.mac, fn->vf.mac, sizeof(fn->port.mac));
+	if (fn->port.gid)
+		gids_changed(fn);
 }
 
 bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6])
@@ -277,12 +328,19 @@ enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,
 {
 	struct qhca_port *out = (void *)ctx->out;
 
-	put_le32(&out->link, hca_link_word(fn->hca));
+	put_le32(&out->link, hca_link_word(fn));
 	put_le32(&out->eth_mtu, fn->port.eth_mtu);
 	memcpy(out->mac, fn->port.mac, sizeof(out->mac));
 	put_le32(&out->qkey_violations, fn->port.qkey_violations);
 	put_le32(&out->pkey_violations, fn->port.pkey_violations);
 	return QHCA_CMD_OK;
+}
+
+/* The host domain may have given an untrusted VF its address. */
+static bool may_have_mac(const struct hca_fn *fn, const uint8_t mac[6])
+{
+	return fn->vf.flags & QHCA_VF_TRUST || !mac_usable(fn->vf.mac) ||
+	       !memcmp(mac, fn->vf.mac, 6);
 }
 
 enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
@@ -306,10 +364,14 @@ enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 	    rx_flags & ~(QHCA_RX_PROMISC | QHCA_RX_ALLMULTI | QHCA_RX_ENABLE))
 		return hca_cmd_bad(ctx,
 				   offsetof(struct qhca_port_config, rx_flags));
+	if (fields & QHCA_PORT_SET_MAC && !may_have_mac(fn, in->mac))
+		return QHCA_CMD_NOT_PERMITTED;
 	if (fields & QHCA_PORT_SET_MTU)
 		fn->port.eth_mtu = mtu;
-	if (fields & QHCA_PORT_SET_MAC)
+	if (fields & QHCA_PORT_SET_MAC) {
 		memcpy(fn->port.mac, in->mac, sizeof(fn->port.mac));
+		fn->port.mac_set = true;
+	}
 	if (fields & QHCA_PORT_SET_RX)
 		fn->port.rx_flags = rx_flags;
 	gids_changed(fn);

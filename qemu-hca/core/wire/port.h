@@ -26,6 +26,8 @@ struct hca_mcast_member {
 
 struct hca_ports {
 	uint8_t mac[6];			/* current */
+	uint8_t permanent[6];
+	bool mac_set;			/* by SET_PORT: SET_VF leaves it alone */
 	uint32_t eth_mtu;		/* bytes of payload */
 	uint32_t rx_flags;		/* QHCA_RX_* */
 	struct hca_gid *gid;		/* [cfg.num_gids] */
@@ -43,6 +45,16 @@ void hca_ports_destroy(struct hca_fn *fn);
 void hca_ports_reset(struct hca_fn *fn);
 /* TEARDOWN_HCA: GIDs and members go, settings stay. */
 void hca_ports_teardown(struct hca_fn *fn);
+
+/*
+ * Enter the function's addresses, and whether it is promiscuous, in the switch: after
+ * any change of them.
+ */
+void hca_ports_publish(struct hca_fn *fn);
+/* QHCA_RX_* that have an effect. */
+uint32_t hca_rx_flags(const struct hca_fn *fn);
+/* SET_VF has changed the MAC address: it is the current one if software set none. */
+void hca_ports_assign(struct hca_fn *fn);
 
 /* NULL when @index is out of range or not valid. */
 const struct hca_gid *hca_gid_get(const struct hca_fn *fn,
@@ -80,7 +92,7 @@ static inline void hca_port_violation(uint32_t *counter)
 		(*counter)++;
 }
 
-uint32_t hca_link_word(const struct hca *hca);		/* QHCA_REG_LINK */
+uint32_t hca_link_word(const struct hca_fn *fn);	/* QHCA_REG_LINK */
 
 enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,
 					struct hca_cmd_ctx *ctx);

@@ -4,10 +4,12 @@
  * commits it.
  *
  * A frame is built in the host's transmit ring, so that it is copied only when
- * it is also looped back.  Room in both the ring and the loopback queue is
- * required before a frame begins, since its destination is known only when it
- * is complete.  While the link is down the device builds frames in a scratch
- * buffer, and only those that are looped back arrive.
+ * functions of this device get it.  Copies wait in the loopback queue, each with its
+ * sender and with the functions that get it, which share one copy.  Room in both the
+ * ring and the loopback queue is required before a frame begins, since its
+ * destination is known only when it is complete: no frame is lost inside the device.
+ * While the link is down the device builds frames in a scratch buffer, and only those
+ * for functions of the device arrive.
  */
 #include <stdlib.h>
 
@@ -23,34 +25,57 @@ bool hca_wire_create(struct hca *hca)
 	w->scratch = malloc(QHCA_MAX_FRAME);
 	w->rx_scratch = malloc(QHCA_MAX_FRAME);
 	w->loop = malloc((size_t)HCA_LOOP_FRAMES * QHCA_MAX_FRAME);
-	return w->scratch && w->rx_scratch && w->loop;
+	w->untagged = malloc(QHCA_MAX_FRAME);
+	return w->scratch && w->rx_scratch && w->loop && w->untagged;
 }
 
 void hca_wire_destroy(struct hca *hca)
 {
 	free(hca->wire.scratch);
 	free(hca->wire.rx_scratch);
+	free(hca->wire.untagged);
 	free(hca->wire.loop);
 	memset(&hca->wire, 0, sizeof(hca->wire));
 }
 
-void hca_wire_reset(struct hca *hca)
-{
-	hca->wire.tx_frame = NULL;
-	hca->wire.loop_ci = hca->wire.loop_pi;
-	hca->wire.tx_no_loop = false;
-	/*
-	 * A host without room reports this again, and one that has dropped its
-	 * frames may not.
-	 */
-	hca->wire.tx_blocked = false;
-}
 static bool loop_full(const struct hca_wire *w)
 {
 	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
 }
 
-static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len)
+static struct hca_looped *looped(struct hca_wire *w, uint32_t i)
+{
+	return &w->looped[i % HCA_LOOP_FRAMES];
+}
+
+void hca_wire_forget(struct hca_fn *fn)
+{
+	struct hca_wire *w = &fn->hca->wire;
+
+	w->tx_frame = NULL;
+	for (uint32_t i = w->loop_ci; i != w->loop_pi; i++)
+		looped(w, i)->to &= ~(1ull << fn->cfg.gvmi);
+	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_pi - 1)->to)
+		w->loop_pi--;
+	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_ci)->to)
+		w->loop_ci++;
+	w->tx_no_loop = false;
+	/*
+	 * A host without room reports this again, and one that has dropped its
+	 * frames may not.
+	 */
+	w->tx_blocked = false;
+}
+
+bool hca_wire_takes_eth(const struct hca *hca)
+{
+	return !hca->wire.tx_blocked &&
+	       (hca_switch_idle(&hca->sw) || !loop_full(&hca->wire));
+}
+
+/* Keep a copy for the functions @to. */
+static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len,
+		      uint64_t to)
 {
 	struct hca_wire *w = &fn->hca->wire;
 	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
@@ -58,9 +83,34 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	if (loop_full(w))
 		return;			/* the frame is lost, as on a wire */
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
-	w->loop_len[slot] = (uint32_t)len;
+	w->looped[slot] = (struct hca_looped){
+		.to = to, .len = (uint32_t)len, .from = fn->cfg.gvmi,
+	};
 	w->loop_pi++;
-	hca_count(fn, QHCA_CNT_loopback_packets);
+	if (to >> fn->cfg.gvmi & 1)
+		hca_count(fn, QHCA_CNT_loopback_packets);
+}
+
+/* Room for a frame of @max_len bytes, @skip bytes behind its beginning. */
+static uint8_t *begin_frame(struct hca_fn *fn, size_t max_len, size_t skip)
+{
+	struct hca_wire *w = &fn->hca->wire;
+
+	w->tx_frame = NULL;
+	if (max_len > QHCA_MAX_FRAME - skip)
+		return NULL;
+	w->tx_scratch = !fn->hca->link_up || !hca_switch_linked(fn);
+	if (w->tx_scratch) {
+		w->tx_frame = w->scratch;
+	} else if (!w->tx_blocked) {
+		w->tx_frame = fn->hca->ops.tx_reserve(fn->hca->host,
+						      max_len + skip);
+		w->tx_blocked = !w->tx_frame;
+	}
+	w->tx_room = max_len;
+	if (w->tx_frame)
+		w->tx_frame += skip;
+	return w->tx_frame;
 }
 
 uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len)
@@ -68,42 +118,58 @@ uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len)
 	struct hca_wire *w = &fn->hca->wire;
 
 	w->tx_frame = NULL;
-	if (max_len > QHCA_MAX_FRAME || loop_full(w))
+	if (loop_full(w))
 		return NULL;
-	w->tx_scratch = !fn->hca->link_up;
-	if (w->tx_scratch) {
-		w->tx_frame = w->scratch;
-	} else if (!w->tx_blocked) {
-		w->tx_frame = fn->hca->ops.tx_reserve(fn->hca->host, max_len);
-		w->tx_blocked = !w->tx_frame;
+	return begin_frame(fn, max_len, hca_switch_tag_len(fn));
+}
+
+/* The frame begun, if it has @len bytes; NULL: there is none. */
+static uint8_t *take_frame(struct hca_wire *w, size_t len)
+{
+	uint8_t *frame = w->tx_frame;
+
+	w->tx_frame = NULL;
+	return len > w->tx_room || len < HCA_ETH_HLEN ? NULL : frame;
+}
+
+/*
+ * Where a frame goes that has its tag.  @copy: to its sender as well, unless it goes
+ * there alone.
+ */
+static void route(const struct hca_fn *fn, const uint8_t *frame, size_t len,
+		  bool copy, struct hca_route *r)
+{
+	uint64_t self = 1ull << fn->cfg.gvmi;
+
+	if (!hca_switch_idle(&fn->hca->sw)) {
+		hca_switch_route(fn->hca, fn, frame, len, r);
+	} else {
+		r->wire = frame[0] & 1 || !hca_mac_is_ours(fn, frame);
+		r->fns = r->wire ? 0 : self;
 	}
-	w->tx_room = max_len;
-	return w->tx_frame;
+	if (copy)
+		r->fns |= self;
 }
 
-/* Does the frame at @frame go to this device, to the link, or to both? */
-static bool loops_only(struct hca_fn *fn, const uint8_t *frame)
+/* Commit the frame last reserved, or keep it for functions of this device. */
+static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len,
+		 const struct hca_route *r)
 {
-	return !(frame[0] & 1) && hca_mac_is_ours(fn, frame);
-}
-
-static bool loops_too(const struct hca_fn *fn, const uint8_t *frame)
-{
-	return frame[0] & 1 && fn->port.num_members &&
-	       !fn->hca->wire.tx_no_loop;
-}
-
-/* Commit the frame last reserved, or loop it back. */
-static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len)
-{
-	if (loops_only(fn, frame)) {
-		loop_push(fn, frame, len);
-		return;
-	}
-	if (loops_too(fn, frame))
-		loop_push(fn, frame, len);
-	if (!fn->hca->wire.tx_scratch)
+	if (r->fns)
+		loop_push(fn, frame, len, r->fns);
+	if (r->wire && !fn->hca->wire.tx_scratch)
 		fn->hca->ops.tx_commit(fn->hca->host, len);
+}
+
+/* Send a packet of the transport, as it is inside the switch. */
+static void emit_packet(struct hca_fn *fn, const uint8_t *frame, size_t len)
+{
+	bool copy = frame[0] & 1 && fn->port.num_members &&
+		    !fn->hca->wire.tx_no_loop;
+	struct hca_route r;
+
+	route(fn, frame, len, copy, &r);
+	emit(fn, frame, len, &r);
 }
 
 /* The offset of the BTH in a frame that this device has built. */
@@ -120,21 +186,33 @@ static size_t own_bth_offset(const uint8_t *frame)
 	       (ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
 }
 
+/* The rules of the switch are for VFs: all is allowed to the physical function. */
+static bool admit(struct hca_fn *fn, const uint8_t *frame, size_t len,
+		  bool free)
+{
+	return !fn->cfg.gvmi || hca_switch_admit(fn, frame, len, free);
+}
+
 void hca_tx_end(struct hca_fn *fn, size_t len)
 {
 	struct hca_wire *w = &fn->hca->wire;
-	uint8_t *frame = w->tx_frame;
+	uint8_t *frame = take_frame(w, len);
 
-	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
+	if (!frame)
 		return;
 	hca_count(fn, QHCA_CNT_tx_packets);
 	hca_count_n(fn, QHCA_CNT_tx_bytes, len);
+	if (!admit(fn, frame, len, false)) {
+		w->tx_no_loop = false;
+		return;
+	}
+	len += hca_switch_tag_len(fn);
+	frame = hca_switch_tag(fn, frame);
 	if (!hca_inject_active(&fn->hca->inject, false)) {
-		emit(fn, frame, len);
+		emit_packet(fn, frame, len);
 	} else if (hca_inject_apply(fn, frame, len, own_bth_offset(frame),
 				    false)) {
-		emit(fn, frame, len);
+		emit_packet(fn, frame, len);
 		hca_inject_passed(&fn->hca->inject, false, fn->hca->now);
 	}
 	w->tx_no_loop = false;
@@ -142,30 +220,66 @@ void hca_tx_end(struct hca_fn *fn, size_t len)
 
 void hca_tx_raw(struct hca_fn *fn, size_t len)
 {
-	struct hca_wire *w = &fn->hca->wire;
-	uint8_t *frame = w->tx_frame;
-	bool stays;
+	uint8_t *frame = take_frame(&fn->hca->wire, len);
+	struct hca_route r;
+	bool wants;
 
-	w->tx_frame = NULL;
-	if (!frame || len > w->tx_room || len < HCA_ETH_HLEN)
+	if (!frame)
 		return;
-	stays = loops_only(fn, frame);
 	hca_count(fn, QHCA_CNT_raw_tx_packets);
-	if (stays || hca_flow_wants(fn, frame, len))
-		loop_push(fn, frame, len);
-	if (!stays && !w->tx_scratch)
-		fn->hca->ops.tx_commit(fn->hca->host, len);
+	if (!admit(fn, frame, len, true))
+		return;
+	wants = hca_flow_wants(fn, frame, len);
+	len += hca_switch_tag_len(fn);
+	frame = hca_switch_tag(fn, frame);
+	route(fn, frame, len, wants, &r);
+	emit(fn, frame, len, &r);
 }
 
 bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f)
 {
-	uint8_t *frame = hca_tx_begin(fn, f->len);
+	uint8_t *frame;
 
+	if (loop_full(&fn->hca->wire))
+		return false;
+	frame = begin_frame(fn, f->len, 0);
 	if (!frame)
 		return false;
 	memcpy(frame, hca_inject_data(&fn->hca->inject, f), f->len);
 	fn->hca->wire.tx_frame = NULL;
-	emit(fn, frame, f->len);
+	emit_packet(fn, frame, f->len);
+	return true;
+}
+
+/* ---- Ethernet queues */
+
+bool hca_tx_eth_linked(const struct hca_fn *fn)
+{
+	return fn->hca->link_up || !hca_switch_idle(&fn->hca->sw);
+}
+
+uint8_t *hca_tx_eth_begin(struct hca_fn *fn, size_t max_len)
+{
+	if (!hca_wire_takes_eth(fn->hca))
+		return NULL;
+	return begin_frame(fn, max_len, hca_switch_tag_len(fn));
+}
+
+bool hca_tx_eth_end(struct hca_fn *fn, size_t len)
+{
+	const struct hca_switch *sw = &fn->hca->sw;
+	uint8_t *frame = take_frame(&fn->hca->wire, len);
+	struct hca_route r = { .wire = true };
+
+	if (!frame || !admit(fn, frame, len, true))
+		return false;
+	len += hca_switch_tag_len(fn);
+	frame = hca_switch_tag(fn, frame);
+	if (!hca_switch_idle(sw))
+		hca_switch_route(fn->hca, fn, frame, len, &r);
+	if (r.fns >> fn->cfg.gvmi & 1)	/* its own address: never looped back */
+		r = (struct hca_route){ .wire = true };
+	emit(fn, frame, len, &r);
 	return true;
 }
 

@@ -20,14 +20,22 @@ struct hca_wire {
 	bool tx_scratch;		/* tx_frame is `scratch`: link is down */
 	uint8_t *scratch;		/* one frame, to be sent nowhere */
 	uint8_t *rx_scratch;		/* one frame, for the injector to corrupt */
+	uint8_t *untagged;		/* one frame, without the tag of its VF */
 	uint8_t *loop;			/* HCA_LOOP_FRAMES frames */
-	uint32_t loop_len[HCA_LOOP_FRAMES];
+	struct hca_looped {
+		uint64_t to;		/* functions, bit by GVMI */
+		uint32_t len;
+		uint16_t from;		/* GVMI */
+	} looped[HCA_LOOP_FRAMES];
 	uint32_t loop_pi, loop_ci;
 };
 
 bool hca_wire_create(struct hca *hca);		/* false: no memory */
 void hca_wire_destroy(struct hca *hca);
-void hca_wire_reset(struct hca *hca);
+/* The function is reset or dead: the frames that are to loop to it are dropped. */
+void hca_wire_forget(struct hca_fn *fn);
+/* Could a frame of an Ethernet queue be sent now? */
+bool hca_wire_takes_eth(const struct hca *hca);
 
 /*
  * Reserve room for a frame of at most @max_len bytes, from the Ethernet header
@@ -38,15 +46,23 @@ void hca_wire_reset(struct hca *hca);
 uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len);
 /*
  * The frame begun is complete and has @len bytes.  Counts it, gives it to the
- * injector, and loops it back if it is for this device, or sends it.
+ * injector, and sends it to functions of this device, or to the wire, or to both.
  */
 void hca_tx_end(struct hca_fn *fn, size_t len);
 /*
  * Send a frame of a raw packet QP: the device loops it back if it is for this
- * device, and loops it back and sends it if a flow rule matches it.  The
+ * function, and loops it back and sends it if a flow rule matches it.  The
  * injector does not change it.
  */
 void hca_tx_raw(struct hca_fn *fn, size_t len);
+/*
+ * The same for a frame of an Ethernet queue, which is never looped back.  begin: NULL
+ * with no room; end: false if the function may not send the frame.
+ */
+uint8_t *hca_tx_eth_begin(struct hca_fn *fn, size_t max_len);
+bool hca_tx_eth_end(struct hca_fn *fn, size_t len);
+/* Can a frame of an Ethernet queue reach anybody? */
+bool hca_tx_eth_linked(const struct hca_fn *fn);
 /* Send a frame that the injector held; false: no room now. */
 bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f);
 

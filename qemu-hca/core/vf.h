@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the host domain lays down for a virtual function (SET_VF).
+ *
+ * Each part of the engine looks up the settings that concern it where it acts: the
+ * port its address, the switch tag and trust, the run queue the rates.  The physical
+ * function has settings too, which nobody changes: all is allowed to it.
+ */
+#ifndef HCA_CORE_VF_H
+#define HCA_CORE_VF_H
+
+#include "qhca.h"
+#include "cmd.h"
+
+struct hca;
+struct hca_fn;
+
+struct hca_vf {
+	uint8_t mac[6];			/* zero: the function's own choice */
+	uint16_t vlan;			/* of all its frames; 0: none */
+	uint8_t qos;			/* priority in that tag */
+	uint8_t link;			/* enum qhca_vf_link */
+	uint16_t flags;			/* QHCA_VF_* */
+	uint32_t max_rate, min_rate;	/* Mb/s; 0: none */
+	uint16_t blocks[QHCA_NUM_CACHES];	/* that it may fill; 0: all */
+};
+
+/* At creation, and for a VF with a reset of the physical function. */
+void hca_vf_forget(struct hca_fn *fn);
+
+enum qhca_cmd_status hca_cmd_set_vf(struct hca_fn *fn, struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_query_vf(struct hca_fn *fn,
+				      struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_query_vf_counters(struct hca_fn *fn,
+					       struct hca_cmd_ctx *ctx);
+
+#endif /* HCA_CORE_VF_H */
