@@ -35,6 +35,7 @@ struct hca_fn;
 #include "wire/switch.h"
 #include "wire/inject.h"
 #include "wire/eth.h"
+#include "wire/rate.h"
 #include "wire/flow.h"
 #include "wire/port.h"
 #include "transport/qp.h"
@@ -75,6 +76,7 @@ struct hca {
 	struct hca_inject inject;
 	struct hca_sched sched;		/* QPs with work, and timers */
 	struct hca_linger linger;	/* at empty send queues */
+	struct hca_rates rates;
 	struct hca_fn *fn[HCA_MAX_FNS];
 };
 
@@ -108,6 +110,7 @@ struct hca_fn {
 	struct hca_cqs cqs;
 	struct hca_srqs srqs;
 	struct hca_qps qps;
+	struct hca_rate rate;
 	struct hca_eth eth;
 	struct hca_flows flows;
 	struct hca_ports port;

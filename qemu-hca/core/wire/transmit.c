@@ -202,6 +202,7 @@ void hca_tx_end(struct hca_fn *fn, size_t len)
 		return;
 	hca_count(fn, QHCA_CNT_tx_packets);
 	hca_count_n(fn, QHCA_CNT_tx_bytes, len);
+	hca_rate_sent(fn, len);
 	if (!admit(fn, frame, len, false)) {
 		w->tx_no_loop = false;
 		return;
@@ -227,6 +228,7 @@ void hca_tx_raw(struct hca_fn *fn, size_t len)
 	if (!frame)
 		return;
 	hca_count(fn, QHCA_CNT_raw_tx_packets);
+	hca_rate_sent(fn, len);
 	if (!admit(fn, frame, len, true))
 		return;
 	wants = hca_flow_wants(fn, frame, len);
