@@ -110,6 +110,7 @@ struct hca_fn {
 	struct hca_cqs cqs;
 	struct hca_srqs srqs;
 	struct hca_qps qps;
+	struct hca_fnsched sched;	/* its part in hca->sched */
 	struct hca_rate rate;
 	struct hca_eth eth;
 	struct hca_flows flows;

@@ -145,7 +145,7 @@ static uint64_t next_deadline(const struct hca *hca)
 {
 	uint64_t due = hca_sched_deadline(hca), held;
 
-	if (hca_stalled(hca) && (hca->sched.first.qpn || hca_wire_looped(hca)))
+	if (hca_stalled(hca) && (hca_sched_queued(hca) || hca_wire_looped(hca)))
 		due = earliest(due, hca->cost.until);
 	for (struct hca_fn *fn = next_active(hca, NULL); fn;
 	     fn = next_active(hca, fn)) {

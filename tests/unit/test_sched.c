@@ -32,48 +32,258 @@ static void test_timers(void **state)
 	host_free(h);
 }
 
-/*
- * When a function ends, the QPs and timers of another one stay, in their order.
- * There is one function today, so the test changes its GVMI to have two.
- */
+/* An adapter whose PF and first VFs are initialised. */
+static struct host *new_functions(struct host **vf, unsigned int num)
+{
+	struct host *pf = host_new_ready();
+	struct qhca_init_hca in;
+
+	for (unsigned int i = 0; i < num; i++) {
+		vf[i] = host_new_vf(pf, (uint16_t)(i + 1), NULL);
+		host_enable(vf[i]);
+		host_init_default(vf[i], &in);
+		assert_int_equal(host_init_hca(vf[i], &in), QHCA_CMD_OK);
+	}
+	return pf;
+}
+
+/* When a function ends, the QPs and timers of another one stay, in their order. */
 static void test_function_ends(void **state)
 {
-	struct host *h = host_new_ready();
-	struct hca_fn *fn = h->fn;
-	struct hca *hca = fn->hca;
-	uint16_t gvmi = fn->cfg.gvmi;
-	uint32_t room = fn->qps.num_timers;
+	struct host *vf, *pf = new_functions(&vf, 1);
+	struct hca *hca = pf->fn->hca;
+	struct hca_turn turn;
 
 	(void)state;
-	hca->fn[gvmi + 1] = fn;
 	for (uint32_t qpn = 2; qpn < QPNS; qpn++) {
-		fn->cfg.gvmi = qpn & 1 ? gvmi + 1 : gvmi;
+		struct hca_fn *fn = qpn & 1 ? vf->fn : pf->fn;
+
 		hca_sched_timer(fn, qpn, 1000 - qpn);
 		hca_sched_work(fn, qpn, HCA_WORK_SEND);
 	}
-	fn->cfg.gvmi = gvmi + 1;
-	fn->qps.num_timers = 0;		/* the room is that of the one function */
-	hca_sched_fini(fn);
-	fn->cfg.gvmi = gvmi;
-	fn->qps.num_timers = room;
-	hca->fn[gvmi + 1] = NULL;
+	hca_sched_fini(vf->fn);
 
 	assert_int_equal(hca->sched.heap_len, QPNS / 2 - 1);
 	for (uint32_t qpn = QPNS - 2; qpn >= 2; qpn -= 2) {
 		assert_int_equal(hca->sched.heap[1].qpn, qpn);
 		assert_int_equal(hca_sched_deadline(hca), 1000 - qpn);
-		hca_sched_timer_stop(fn, qpn);
+		hca_sched_timer_stop(pf->fn, qpn);
 	}
 	assert_int_equal(hca_sched_deadline(hca), QHCA_NEVER);
-	for (uint32_t qpn = 2; qpn < QPNS; qpn += 2)
-		assert_int_equal(hca_sched_pop(hca).qpn, qpn);
+	for (uint32_t qpn = 2; qpn < QPNS; qpn += 2) {
+		assert_true(hca_sched_next(hca, &turn));
+		assert_ptr_equal(turn.fn, pf->fn);
+		assert_int_equal(turn.qpn, qpn);
+		hca_sched_end(&turn, 1);
+	}
+	assert_false(hca_sched_next(hca, &turn));
 	assert_false(hca_sched_pending(hca));
 	for (uint32_t qpn = 3; qpn < QPNS; qpn += 2)
-		assert_int_equal(fn->qps.slot[qpn].heap_pos, 0);
+		assert_int_equal(vf->fn->qps.slot[qpn].heap_pos, 0);
+	host_free(pf);
+}
+
+/* The next turn is that of @qpn, which spends @spent packets and has more if @more. */
+static void turn_of(struct host *h, uint32_t qpn, unsigned int spent, bool more)
+{
+	struct hca_turn turn;
+
+	assert_true(hca_sched_next(h->fn->hca, &turn));
+	assert_ptr_equal(turn.fn, h->fn);
+	assert_int_equal(turn.qpn, qpn);
+	assert_int_equal(turn.quantum, HCA_SCHED_QUANTUM);
+	if (more)
+		hca_sched_work(h->fn, qpn, HCA_WORK_SEND);
+	hca_sched_end(&turn, spent);
+}
+
+/* QPs of one function have turns in the order of their work, whatever they spend. */
+static void test_one_function(void **state)
+{
+	struct host *h = host_new_ready();
+	uint64_t seed = 3;
+
+	(void)state;
+	for (uint32_t qpn = 2; qpn < 10; qpn++)
+		hca_sched_work(h->fn, qpn, HCA_WORK_SEND);
+	for (uint32_t i = 0; i < 1000; i++)
+		turn_of(h, 2 + i % 8, 1 + host_random(&seed) % 40, true);
+	hca_sched_work(h->fn, 5, HCA_WORK_RESPOND);	/* is in the list already */
+	for (uint32_t qpn = 2; qpn < 10; qpn++)
+		turn_of(h, qpn, 1, false);
+	assert_false(hca_sched_pending(h->fn->hca));
 	host_free(h);
 }
 
+/* The example of sched.h. */
+static void test_credit(void **state)
+{
+	struct host *vf, *a = new_functions(&vf, 1), *b = vf;
+
+	(void)state;
+	for (uint32_t qpn = 2; qpn < 5; qpn++)
+		hca_sched_work(a->fn, qpn, HCA_WORK_SEND);
+	hca_sched_work(b->fn, 7, HCA_WORK_SEND);
+	turn_of(a, 2, 20, true);
+	turn_of(a, 3, 20, true);	/* 8 overdrawn */
+	turn_of(b, 7, 32, true);
+	turn_of(a, 4, 8, true);
+	turn_of(a, 2, 20, true);	/* 4 overdrawn */
+	turn_of(b, 7, 32, true);
+	turn_of(a, 3, 20, false);
+	turn_of(a, 4, 8, false);	/* 0 */
+	turn_of(b, 7, 32, true);
+	turn_of(a, 2, 31, false);	/* 1, which is lost */
+	turn_of(b, 7, 20, true);
+	hca_sched_work(a->fn, 3, HCA_WORK_SEND);
+	turn_of(b, 7, 12, true);
+	turn_of(a, 3, 32, true);
+	turn_of(b, 7, 32, true);
+	turn_of(a, 3, 1, true);
+	host_free(a);
+}
+
+/* Functions get equal shares, however many QPs they have and whatever these send. */
+static void test_shares(void **state)
+{
+	enum { FNS = 4, PACKETS = 400000 };
+	static const uint32_t qps[FNS] = { 1, 50, 1, 7 };
+	static const unsigned int most[FNS] = { 32, 32, 3, 17 };
+	struct host *vf[FNS - 1], *pf = new_functions(vf, FNS - 1);
+	uint64_t sent[FNS] = { 0 }, seed = 5;
+	struct hca_turn turn;
+
+	(void)state;
+	for (int i = 0; i < FNS; i++)
+		for (uint32_t qpn = 2; qpn < 2 + qps[i]; qpn++)
+			hca_sched_work(i ? vf[i - 1]->fn : pf->fn, qpn,
+				       HCA_WORK_SEND);
+	for (uint64_t all = 0; all < PACKETS;) {
+		unsigned int spent;
+		uint16_t gvmi;
+
+		assert_true(hca_sched_next(pf->fn->hca, &turn));
+		gvmi = turn.fn->cfg.gvmi;
+		spent = 1 + host_random(&seed) % most[gvmi];
+		hca_sched_work(turn.fn, turn.qpn, HCA_WORK_SEND);
+		hca_sched_end(&turn, spent);
+		sent[gvmi] += spent;
+		all += spent;
+	}
+	for (int i = 0; i < FNS; i++)
+		assert_in_range(sent[i], PACKETS / FNS - 64, PACKETS / FNS + 64);
+	host_free(pf);
+}
+
+/*
+ * A QP that waits for the rate of its function has no turn until there are tokens.
+ * Meanwhile it may have one for other work.
+ */
+static void test_held(void **state)
+{
+	struct host *vf, *pf = new_functions(&vf, 1);
+	struct hca *hca = pf->fn->hca;
+	struct hca_turn turn;
+	uint64_t due;
+
+	(void)state;
+	hca_rate_set(vf->fn, 8, 0);		/* a byte each microsecond */
+	for (uint32_t qpn = 2; qpn < 5; qpn++)
+		hca_sched_work(vf->fn, qpn, HCA_WORK_SEND);
+	hca_rate_sent(vf->fn, 10000);
+	assert_true(hca_rate_waits(vf->fn));
+	for (uint32_t qpn = 2; qpn < 5; qpn++) {
+		assert_true(hca_sched_next(hca, &turn));
+		hca_sched_wait(vf->fn, turn.qpn);
+		hca_sched_wait(vf->fn, turn.qpn);	/* waits already */
+		hca_sched_end(&turn, 1);
+	}
+	assert_false(hca_sched_pending(hca));
+	assert_int_equal(hca_sched_run(hca, 100), 0);
+	due = hca_sched_deadline(hca);
+	assert_int_equal(due, hca->now + 1000000);
+
+	hca_sched_work(vf->fn, 3, HCA_WORK_RESPOND);
+	turn_of(vf, 3, 1, false);
+	assert_false(hca_sched_next(hca, &turn));
+
+	hca->now = due - 1;
+	hca_sched_release(hca);
+	assert_false(hca_sched_queued(hca));
+	hca->now = due;
+	hca_sched_work(vf->fn, 9, HCA_WORK_SEND);
+	hca_sched_release(hca);
+	turn_of(vf, 2, 1, true);		/* first those that have waited */
+	turn_of(vf, 3, 1, false);
+	turn_of(vf, 4, 1, false);
+	turn_of(vf, 9, 1, false);
+	turn_of(vf, 2, 1, false);
+	assert_int_equal(hca_sched_deadline(hca), QHCA_NEVER);
+
+	/* an Ethernet frame has used up the tokens before the ring had a turn */
+	hca_sched_wait(vf->fn, 2);
+	hca_sched_work(vf->fn, 3, HCA_WORK_SEND);
+	hca_rate_sent(vf->fn, 10000);
+	assert_true(hca_rate_waits(vf->fn));
+	turn_of(vf, 3, 1, false);
+	assert_false(hca_sched_next(hca, &turn));
+	/* without a rate it goes on at once */
+	hca_rate_set(vf->fn, 0, 0);
+	hca_sched_release(hca);
+	turn_of(vf, 2, 1, false);
+	assert_int_equal(COUNT(vf, rate_waits), 2);
+	host_free(pf);
+}
+
+/* A function below its guarantee goes first, as long as it sends. */
+static void test_precedence(void **state)
+{
+	struct host *vf, *pf = new_functions(&vf, 1);
+	struct hca *hca = pf->fn->hca;
+	struct hca_turn turn;
+
+	(void)state;
+	hca_rate_set(vf->fn, 0, 100);		/* 125,000 bytes in 10 ms */
+	hca_sched_work(pf->fn, 2, HCA_WORK_SEND);
+	hca_sched_work(vf->fn, 3, HCA_WORK_SEND);
+	for (unsigned int frames = 0; frames < 14; frames += 7) {
+		assert_true(hca_sched_next(hca, &turn));
+		assert_ptr_equal(turn.fn, vf->fn);
+		assert_int_equal(turn.quantum, 14 - frames);
+		for (int i = 0; i < 7; i++)
+			hca_rate_sent(turn.fn, QHCA_MAX_FRAME);
+		hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
+		hca_sched_end(&turn, 7);
+	}
+	/* it has had its guarantee: equal shares */
+	for (int i = 0; i < 3; i++) {
+		turn_of(pf, 2, 32, true);
+		turn_of(vf, 3, 32, true);
+	}
+	/* 1 ms later it is behind, but sends nothing: only one turn for that */
+	hca->now += 1000000;
+	assert_true(hca_sched_next(hca, &turn));
+	assert_ptr_equal(turn.fn, vf->fn);
+	hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
+	hca_sched_end(&turn, 1);
+	turn_of(pf, 2, 32, true);
+	turn_of(vf, 3, 32, true);		/* its place in the round */
+	assert_true(hca_sched_next(hca, &turn));
+	assert_ptr_equal(turn.fn, vf->fn);
+	hca_rate_sent(turn.fn, 8000);
+	hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
+	hca_sched_end(&turn, 1);
+	assert_true(hca_sched_next(hca, &turn));
+	assert_ptr_equal(turn.fn, vf->fn);
+	host_free(pf);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_one_function),
+	cmocka_unit_test(test_credit),
+	cmocka_unit_test(test_shares),
+	cmocka_unit_test(test_held),
+	cmocka_unit_test(test_precedence),
 	cmocka_unit_test(test_function_ends),
 	cmocka_unit_test(test_timers),
 };

@@ -79,6 +79,15 @@ void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp)
 	hca_sched_timer(fn, qp->qpn, fn->hca->now + ack_timeout(qp));
 }
 
+void hca_requester_held(struct hca_fn *fn, struct hca_qp *qp)
+{
+	if (qp->s_state != HCA_REQ_ACK_WAIT ||
+	    hca_psn_before(qp->s_una, qp->s_asked))
+		return;
+	hca_sched_timer_stop(fn, qp->qpn);
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
+}
+
 /* ---- completion */
 
 static struct hca_swqe_sum *summary_slot(struct hca_qp *qp, uint32_t num)

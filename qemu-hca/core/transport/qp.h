@@ -233,7 +233,6 @@ struct hca_qpslot {
 	uint8_t work;			/* HCA_WORK_* */
 	uint8_t has_sq;
 	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
-	uint16_t next_gvmi;		/* function of @next */
 	struct hca_linger_qp linger;
 };
 QHCA_ASSERT_SIZE(struct hca_qpslot, 64);

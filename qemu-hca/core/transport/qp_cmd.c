@@ -147,8 +147,7 @@ enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 	slot = &fn->qps.slot[cmd->index];
 	*slot = (struct hca_qpslot){
 		.next = slot->next,
-		.next_gvmi = slot->next_gvmi,
-		.work = slot->work & HCA_WORK_QUEUED,
+		.work = slot->work & HCA_WORK_PLACES,
 		.fault_gen = slot->fault_gen,
 		.live = 1,
 		.type = qp->type,

@@ -283,11 +283,11 @@ bool hca_reply_owed(const struct hca_qp *qp)
 	       hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE);
 }
 
-bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
-		   unsigned int budget, unsigned int *spent)
+enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
+				  unsigned int budget, unsigned int *spent)
 {
+	bool ok = true, idle = false, held = false;
 	unsigned int sent = 0;
-	bool ok = true, idle = false;
 	struct reply to;
 
 	to.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
@@ -302,6 +302,8 @@ bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 		else if (r && hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT,
 					 HCA_PS_HOLDS_READS))
 			idle = true;	/* until FAULT_RESUME */
+		else if (r && r->type == HCA_RES_READ && hca_rate_waits(fn))
+			held = true;
 		else if (r && r->type == HCA_RES_READ)
 			ok = put_read(fn, qp, &to, r);
 		else if (r)
@@ -312,10 +314,13 @@ bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 			ok = put_unsolicited(fn, qp, &to);
 		else
 			idle = true;
-		if (idle)
+		if (idle || held)
 			break;
 		sent += ok;
 	}
 	*spent += sent;
-	return idle || (ok && !hca_reply_owed(qp));
+	if (held)
+		return HCA_REPLY_RATE;
+	return idle || (ok && !hca_reply_owed(qp)) ? HCA_REPLY_DONE :
+						     HCA_REPLY_MORE;
 }

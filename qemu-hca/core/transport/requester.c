@@ -16,7 +16,7 @@ struct sender {
 	unsigned int spent;
 };
 
-enum step { STEP_GO, STEP_IDLE, STEP_WAIT, STEP_BLOCKED };
+enum step { STEP_GO, STEP_IDLE, STEP_WAIT, STEP_BLOCKED, STEP_RATE };
 
 /* The first WQE that must not be started. */
 static uint32_t send_limit(const struct hca_qp *qp)
@@ -421,12 +421,12 @@ static enum step do_step(struct hca_fn *fn, struct hca_qp *qp,
 	if (fault_bad(fn, qp))
 		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	if (qp->type == QHCA_QPT_RAW)
-		return send_frame(fn, qp, s);
+		return hca_rate_waits(fn) ? STEP_RATE : send_frame(fn, qp, s);
 	step = may_send(fn, qp);
 	/* An error may have moved the cursor back to a packet that asks for an ACK. */
 	if (step != STEP_GO || qp->sq_cur != w->num)
 		return step;
-	return send_packet(fn, qp, s);
+	return hca_rate_waits(fn) ? STEP_RATE : send_packet(fn, qp, s);
 }
 
 static void check_drained(struct hca_fn *fn, struct hca_qp *qp)
@@ -447,7 +447,7 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 	static const enum hca_send_stop stop[] = {
 		[STEP_GO] = HCA_SEND_BUDGET, [STEP_IDLE] = HCA_SEND_IDLE,
 		[STEP_WAIT] = HCA_SEND_WAIT,
-		[STEP_BLOCKED] = HCA_SEND_BLOCKED,
+		[STEP_BLOCKED] = HCA_SEND_BLOCKED, [STEP_RATE] = HCA_SEND_RATE,
 	};
 	struct sender s = { .spent = 0 };
 	enum step step = STEP_GO;
@@ -457,6 +457,8 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 					   qp->dest_qpn, &s.path);
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(fn, qp, &s);
+	if (step == STEP_RATE)
+		hca_requester_held(fn, qp);
 	check_drained(fn, qp);
 	*spent += s.spent;
 	return stop[step];

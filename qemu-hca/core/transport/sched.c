@@ -19,65 +19,212 @@ static struct hca_qpslot *qpslot_of(const struct hca *hca, struct hca_qpref ref)
 	return &hca_fn_of(hca, ref.gvmi)->qps.slot[ref.qpn];
 }
 
-/* ---- list of QPs with work: FIFO, through hca_qpslot.next */
+/* ---- the functions with work: a round */
 
-static void push(struct hca *hca, struct hca_qpref ref)
+static void append(struct hca *hca, struct hca_fn *fn)
 {
 	struct hca_sched *s = &hca->sched;
-	struct hca_qpslot *slot = qpslot_of(hca, ref), *last;
 
-	slot->next = 0;
-	if (s->last.qpn) {
-		last = qpslot_of(hca, s->last);
-		last->next = ref.qpn;
-		last->next_gvmi = ref.gvmi;
-	} else {
-		s->first = ref;
-	}
-	s->last = ref;
+	fn->sched.next = NULL;
+	if (s->first)
+		s->last->sched.next = fn;
+	else
+		s->first = fn;
+	s->last = fn;
 }
 
-struct hca_qpref hca_sched_pop(struct hca *hca)
+static void take_out(struct hca *hca, struct hca_fn *fn)
 {
 	struct hca_sched *s = &hca->sched;
-	struct hca_qpref ref = s->first;
-	const struct hca_qpslot *slot = qpslot_of(hca, ref);
+	struct hca_fn *before = NULL;
 
-	s->first = (struct hca_qpref){
-		.qpn = slot->next, .gvmi = slot->next_gvmi,
-	};
-	if (!s->first.qpn)
-		s->last.qpn = 0;
-	return ref;
+	for (struct hca_fn *at = s->first; at != fn; at = at->sched.next)
+		before = at;
+	if (before)
+		before->sched.next = fn->sched.next;
+	else
+		s->first = fn->sched.next;
+	if (s->last == fn)
+		s->last = before;
 }
+
+static void enter(struct hca_fn *fn)
+{
+	if (fn->sched.in_round)
+		return;
+	fn->sched.in_round = true;
+	if (fn->sched.credit <= 0)
+		fn->sched.credit += HCA_SCHED_QUANTUM;
+	append(fn->hca, fn);
+}
+
+/* What the function has overdrawn stays; credit that it does not use is lost. */
+static void leave(struct hca_fn *fn)
+{
+	if (!fn->sched.in_round)
+		return;
+	fn->sched.in_round = false;
+	if (fn->sched.credit > 0)
+		fn->sched.credit = 0;
+	take_out(fn->hca, fn);
+}
+
+/* The visit is over: to the end of the round, with credit for the next one. */
+static void move_back(struct hca_fn *fn)
+{
+	fn->sched.credit += HCA_SCHED_QUANTUM;
+	take_out(fn->hca, fn);
+	append(fn->hca, fn);
+}
+
+/* ---- QPs with work: FIFO, through hca_qpslot.next */
 
 void hca_sched_work(struct hca_fn *fn, uint32_t qpn, uint8_t work)
 {
 	struct hca_qpslot *slot = &fn->qps.slot[qpn];
+	struct hca_fnsched *s = &fn->sched;
 
-	if (!(slot->work & HCA_WORK_QUEUED))
-		push(fn->hca, ref_of(fn, qpn));
+	if (!(slot->work & HCA_WORK_QUEUED)) {
+		slot->next = 0;
+		if (s->first)
+			fn->qps.slot[s->last].next = qpn;
+		else
+			s->first = qpn;
+		s->last = qpn;
+		enter(fn);
+	}
 	slot->work |= work | HCA_WORK_QUEUED;
 }
 
-/* Take the QPs of @fn out of the list; the others keep their order. */
+void hca_sched_wait(struct hca_fn *fn, uint32_t qpn)
+{
+	struct hca_qpslot *slot = &fn->qps.slot[qpn];
+	struct hca_fnsched *s = &fn->sched;
+
+	if (slot->work & HCA_WORK_WAITS)
+		return;
+	slot->work |= HCA_WORK_WAITS;
+	s->waiting[(s->wait_first + s->num_waiting++) &
+		   (fn->qps.num_slots - 1)] = qpn;
+}
+
+static uint32_t pop_waiting(struct hca_fn *fn)
+{
+	struct hca_fnsched *s = &fn->sched;
+	uint32_t qpn = s->waiting[s->wait_first];
+
+	s->wait_first = (s->wait_first + 1) & (fn->qps.num_slots - 1);
+	s->num_waiting--;
+	fn->qps.slot[qpn].work &= (uint8_t)~HCA_WORK_WAITS;
+	return qpn;
+}
+
+static uint32_t pop_queued(struct hca_fn *fn)
+{
+	uint32_t qpn = fn->sched.first;
+
+	fn->sched.first = fn->qps.slot[qpn].next;
+	fn->qps.slot[qpn].work &= (uint8_t)~HCA_WORK_QUEUED;
+	return qpn;
+}
+
+/* May QPs of the ring have turns? */
+static bool serves_waiting(const struct hca_fn *fn)
+{
+	return fn->sched.num_waiting && !hca_rate_is_held(fn);
+}
+
+static bool has_turn(const struct hca_fn *fn)
+{
+	return fn->sched.first || serves_waiting(fn);
+}
+
+static void released(struct hca_fn *fn)
+{
+	if (fn->sched.num_waiting)
+		enter(fn);
+}
+
+void hca_sched_release(struct hca *hca)
+{
+	if (hca->rates.held)
+		hca_rates_release(hca, released);
+}
+
+/* ---- turns */
+
+bool hca_sched_queued(const struct hca *hca)
+{
+	return hca->sched.first;
+}
+
+/* The first function in the round that has precedence. */
+static struct hca_fn *preferred(const struct hca *hca, unsigned int *owed)
+{
+	for (struct hca_fn *fn = hca->sched.first; fn; fn = fn->sched.next) {
+		*owed = fn->sched.passed || !has_turn(fn) ? 0 :
+							    hca_rate_owed(fn);
+		if (*owed)
+			return fn;
+	}
+	return NULL;
+}
+
+/* The function whose place in the round it is. */
+static struct hca_fn *in_order(const struct hca *hca)
+{
+	const struct hca_sched *s = &hca->sched;
+
+	while (s->first) {
+		/* A frame of an Ethernet queue may have used up the last tokens. */
+		if (!has_turn(s->first))
+			leave(s->first);
+		else if (s->first->sched.credit <= 0)
+			move_back(s->first);
+		else
+			break;
+	}
+	return s->first;
+}
+
+bool hca_sched_next(struct hca *hca, struct hca_turn *turn)
+{
+	turn->owed = 0;
+	turn->quantum = HCA_SCHED_QUANTUM;
+	turn->fn = hca->rates.guaranteed ? preferred(hca, &turn->owed) : NULL;
+	if (!turn->fn)
+		turn->fn = in_order(hca);
+	if (!turn->fn)
+		return false;
+	if (turn->owed && turn->owed < turn->quantum)
+		turn->quantum = turn->owed;
+	turn->qpn = serves_waiting(turn->fn) ? pop_waiting(turn->fn) :
+					       pop_queued(turn->fn);
+	return true;
+}
+
+void hca_sched_end(const struct hca_turn *turn, unsigned int spent)
+{
+	struct hca_fnsched *s = &turn->fn->sched;
+
+	if (turn->owed) {
+		s->passed = !hca_rate_used(turn->fn);
+	} else {
+		s->passed = false;
+		s->credit -= (int32_t)spent;
+	}
+	if (!has_turn(turn->fn))
+		leave(turn->fn);
+}
+
+/* The function has no QPs with work any more. */
 static void drop_queued(struct hca_fn *fn)
 {
-	struct hca_sched *s = &fn->hca->sched;
-	struct hca_sched old = *s;
+	struct hca_fnsched *s = &fn->sched;
 
-	s->first.qpn = 0;
-	s->last.qpn = 0;
-	while (old.first.qpn) {
-		struct hca_qpref ref = old.first;
-		const struct hca_qpslot *slot = qpslot_of(fn->hca, ref);
-
-		old.first = (struct hca_qpref){
-			.qpn = slot->next, .gvmi = slot->next_gvmi,
-		};
-		if (ref.gvmi != fn->cfg.gvmi)
-			push(fn->hca, ref);
-	}
+	leave(fn);
+	free(s->waiting);
+	*s = (struct hca_fnsched){ .first = 0 };
 }
 
 /* ---- timers: a binary heap of QPs by deadline, 1-based */
@@ -207,7 +354,11 @@ bool hca_sched_init(struct hca_fn *fn, uint32_t num_slots)
 	s->heap = heap;
 	s->heap_cap = cap;
 	fn->qps.num_timers = num_slots;
-	return true;
+	/* All is allowed to the physical function. */
+	if (!fn->cfg.gvmi)
+		return true;
+	fn->sched.waiting = calloc(num_slots, sizeof(*fn->sched.waiting));
+	return fn->sched.waiting;
 }
 
 void hca_sched_fini(struct hca_fn *fn)
@@ -220,12 +371,12 @@ void hca_sched_fini(struct hca_fn *fn)
 	fn->qps.num_timers = 0;
 	if (!s->heap_cap) {
 		free(s->heap);
-		*s = (struct hca_sched){ 0 };
+		*s = (struct hca_sched){ .heap = NULL };
 	}
 }
 
 void hca_sched_forget(struct hca_fn *fn, uint32_t qpn)
 {
 	hca_sched_timer_stop(fn, qpn);
-	fn->qps.slot[qpn].work &= HCA_WORK_QUEUED;
+	fn->qps.slot[qpn].work &= HCA_WORK_PLACES;
 }

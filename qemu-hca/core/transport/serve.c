@@ -8,7 +8,7 @@
 
 uint64_t hca_sched_deadline(const struct hca *hca)
 {
-	uint64_t next;
+	uint64_t next, rates;
 
 	/* While the link is full no timer counts; the host will call qhca_tx_ready(). */
 	if (hca->wire.tx_blocked)
@@ -17,8 +17,11 @@ uint64_t hca_sched_deadline(const struct hca *hca)
 	if (hca->sched.heap_len && hca_sched_due(hca, 1) < next)
 		next = hca_sched_due(hca, 1);
 	/* During a stall the device serves no QP either. */
-	return hca_stalled(hca) && next < hca->cost.until ? hca->cost.until :
-							    next;
+	if (hca_stalled(hca) && next < hca->cost.until)
+		next = hca->cost.until;
+	/* Ethernet frames wait for rates as well, and for no stall. */
+	rates = hca->rates.held ? hca_rates_deadline(hca) : QHCA_NEVER;
+	return next < rates ? next : rates;
 }
 
 /* ---- doorbells */
@@ -131,9 +134,27 @@ static void serve_send(struct hca_fn *fn, struct hca_qp *qp,
 			break;
 		stop = HCA_SEND_BUDGET;
 	}
-	if (hca_requester_may_run(qp) &&
-	    (stop == HCA_SEND_BLOCKED || stop == HCA_SEND_BUDGET))
+	if (!hca_requester_may_run(qp))
+		return;
+	if (stop == HCA_SEND_BLOCKED || stop == HCA_SEND_BUDGET)
 		hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
+	else if (stop == HCA_SEND_RATE)
+		hca_sched_wait(fn, qp->qpn);
+}
+
+static void serve_reply(struct hca_fn *fn, struct hca_qp *qp,
+			unsigned int budget, unsigned int *spent)
+{
+	switch (hca_reply_run(fn, qp, budget, spent)) {
+	case HCA_REPLY_MORE:
+		hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
+		break;
+	case HCA_REPLY_RATE:
+		hca_sched_wait(fn, qp->qpn);
+		break;
+	case HCA_REPLY_DONE:
+		break;
+	}
 }
 
 static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
@@ -144,7 +165,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	unsigned int spent = 0;
 	struct hca_qp *qp;
 
-	slot->work = 0;
+	slot->work &= HCA_WORK_PLACES;
 	qp = slot->live ? hca_qp_get(fn, qpn) : NULL;
 	if (!qp)
 		return 1;	/* the QP no longer exists; the turn counts */
@@ -156,8 +177,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 		hca_requester_timer(fn, qp);
 	if (hca_reply_owed(qp))
 		/* Half a turn, so that READs do not starve the send queue. */
-		if (!hca_reply_run(fn, qp, (budget + 1) / 2, &spent))
-			hca_sched_work(fn, qpn, HCA_WORK_RESPOND);
+		serve_reply(fn, qp, (budget + 1) / 2, &spent);
 	if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
 		if (work & (HCA_WORK_FLUSH | HCA_WORK_DOORBELL) ||
 		    slot->work & HCA_WORK_FLUSH) {
@@ -178,7 +198,7 @@ bool hca_sched_pending(const struct hca *hca)
 {
 	const struct hca_sched *s = &hca->sched;
 
-	return (s->first.qpn ||
+	return (hca_sched_queued(hca) ||
 		(s->heap_len && hca_sched_due(hca, 1) <= hca->now)) &&
 	       !hca->wire.tx_blocked && !hca_stalled(hca);
 }
@@ -186,6 +206,7 @@ bool hca_sched_pending(const struct hca *hca)
 unsigned int hca_sched_run(struct hca *hca, unsigned int budget)
 {
 	struct hca_sched *s = &hca->sched;
+	struct hca_turn turn;
 	unsigned int spent = 0;
 
 	if (hca->wire.tx_blocked) {
@@ -196,20 +217,21 @@ unsigned int hca_sched_run(struct hca *hca, unsigned int budget)
 		s->was_blocked = false;
 		s->unblocked = hca->now;
 	}
+	hca_sched_release(hca);
 	if (hca_stalled(hca))
 		return 0;
 	hca_sched_expire(hca, budget);
 	hca_linger_run(hca);
-	while (spent < budget && s->first.qpn && !hca->wire.tx_blocked &&
-	       !hca_stalled(hca)) {
-		struct hca_qpref ref = hca_sched_pop(hca);
-		struct hca_fn *fn = hca_fn_of(hca, ref.gvmi);
-		unsigned int left = budget - spent;
+	while (spent < budget && !hca->wire.tx_blocked && !hca_stalled(hca) &&
+	       hca_sched_next(hca, &turn)) {
+		unsigned int left = budget - spent, did = 1;
 
 		/* A QP of a dead function leaves the list unserved. */
-		spent += hca_is_dead(fn) ? 1 :
-			 serve(fn, ref.qpn, left < HCA_SCHED_QUANTUM ?
-			       left : HCA_SCHED_QUANTUM);
+		if (!hca_is_dead(turn.fn))
+			did = serve(turn.fn, turn.qpn, left < turn.quantum ?
+				    left : turn.quantum);
+		hca_sched_end(&turn, did);
+		spent += did;
 	}
 	return spent;
 }

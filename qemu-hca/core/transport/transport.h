@@ -99,6 +99,7 @@ enum hca_send_stop {
 	HCA_SEND_IDLE,			/* nothing left to send */
 	HCA_SEND_WAIT,			/* for an acknowledgement or a timer */
 	HCA_SEND_BLOCKED,		/* link full */
+	HCA_SEND_RATE,			/* the function has reached its rate */
 	HCA_SEND_BUDGET,
 };
 /* Send from the cursor on, any QP type; adds what it sends to *spent. */
@@ -126,6 +127,11 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
+/*
+ * The requester waits for the rate of its function: stop the ACK timer if the peer has
+ * nothing to acknowledge.
+ */
+void hca_requester_held(struct hca_fn *fn, struct hca_qp *qp);
 /* Is the packet of PSN @psn behind one that waits for a page? */
 bool hca_requester_fault_holds(const struct hca_qp *qp, uint32_t psn);
 /* Keep what the completion of @w needs, so that the device need not read it again. */
@@ -151,9 +157,14 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 
 /* Does the responder owe an ACK, a NAK, a response or a result? */
 bool hca_reply_owed(const struct hca_qp *qp);
-/* Send what the responder owes; false: link full or budget spent. */
-bool hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
-		   unsigned int budget, unsigned int *spent);
+enum hca_reply_stop {
+	HCA_REPLY_DONE,			/* or a page fault holds the rest */
+	HCA_REPLY_MORE,			/* link full, or budget spent */
+	HCA_REPLY_RATE,			/* a READ response, and what must follow it */
+};
+/* Send what the responder owes. */
+enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
+				  unsigned int budget, unsigned int *spent);
 
 /* ---- resource.c: the ring of responder resources; @type: HCA_RES_* */
 

@@ -192,6 +192,7 @@ static void send_frame(struct hca_fn *fn, const struct frame *f,
 		return;
 	hca_count(fn, QHCA_CNT_eth_tx_packets);
 	hca_count_n(fn, QHCA_CNT_eth_tx_bytes, len);
+	hca_rate_sent(fn, len);
 }
 
 /* The transmit side is dead until the queue is destroyed. */
@@ -235,6 +236,8 @@ static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 	}
 	if (!frame_valid(fn, &f)) {
 		hca_count(fn, QHCA_CNT_eth_tx_errors);
+	} else if (hca_rate_waits(fn)) {
+		return false;
 	} else if (hca_tx_eth_linked(fn)) {
 		room = hca_tx_eth_begin(fn, room_for(&f));
 		if (!room)
@@ -283,6 +286,8 @@ bool hca_eth_pending(const struct hca_fn *fn)
 {
 	unsigned int i;
 
+	if (hca_rate_is_held(fn))
+		return false;
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
 		const struct hca_ethq *q = &fn->eth.queue[i];
 

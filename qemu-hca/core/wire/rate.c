@@ -109,6 +109,7 @@ void hca_rates_release(struct hca *hca, void (*released)(struct hca_fn *fn))
 		    end_of_pause(&fn->rate.max) > hca->now)
 			continue;
 		hca->rates.held &= ~bit(fn);
+		hca_fn_wake(fn);
 		released(fn);
 	}
 }
