@@ -6,7 +6,10 @@
 
 void md_pte_write(struct md *md, uint32_t index, const struct qhca_pte *pte)
 {
-	memcpy(md_ptr(md, md->pt + 64ull * index), pte, sizeof(*pte));
+	struct qhca_pte own = *pte;
+
+	put_le32(&own.gvmi, get_le32(&pte->gvmi) | md->host.gvmi);
+	memcpy(md_ptr(md, md->pt + 64ull * index), &own, sizeof(own));
 }
 
 void md_reg_mr(struct md *md, struct md_mr *mr, uint32_t pd, uint64_t iova,

@@ -144,6 +144,13 @@ static inline struct md *md_of(struct host *h)
 struct md *md_create(unsigned int number, uint64_t mem_len,
 		     const struct qhca_config *cfg);
 void md_destroy(struct md *md);
+/*
+ * VF @gvmi of the adapter of @pf, whose number is that of @pf plus 16 times @gvmi.  It is
+ * destroyed before @pf.
+ */
+struct md *md_create_vf(struct md *pf, uint16_t gvmi, uint64_t mem_len,
+			const struct qhca_config *cfg);
+void md_destroy_vf(struct md *md);
 /* Reset, enable, INIT_HCA, tables, EQ 0, port, GID 0 (IPv4) and 1 (IPv6). */
 void md_start(struct md *md, const struct md_init *init);
 

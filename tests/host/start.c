@@ -9,28 +9,57 @@
 
 /* ---- the host itself */
 
-struct md *md_create(unsigned int number, uint64_t mem_len,
-		     const struct qhca_config *cfg)
+/* The driver of function @number, and the configuration with its MAC. */
+static struct md *new_driver(unsigned int number, struct qhca_config *cfg)
 {
 	struct md *md = calloc(1, sizeof(*md));
-	struct qhca_config c = *cfg;
 
 	md->rng = 0x9e3779b9u + number;
 	memcpy(md->mac, (uint8_t[]){ 2, 0, 0, 0, 0, number }, 6);
 	memcpy(md->gid, (uint8_t[16]){ [10] = 0xff, [11] = 0xff, [12] = 10,
 				       [15] = number }, 16);
-	memcpy(c.mac, md->mac, 6);
+	memcpy(cfg->mac, md->mac, 6);
+	return md;
+}
+
+struct md *md_create(unsigned int number, uint64_t mem_len,
+		     const struct qhca_config *cfg)
+{
+	struct qhca_config c = *cfg;
+	struct md *md = new_driver(number, &c);
+
 	host_open(&md->host, mem_len, &c);
 	return md;
+}
+
+struct md *md_create_vf(struct md *pf, uint16_t gvmi, uint64_t mem_len,
+			const struct qhca_config *cfg)
+{
+	struct qhca_config c = *cfg;
+	struct md *md = new_driver(pf->mac[5] + 16u * gvmi, &c);
+
+	host_open_vf(&md->host, mem_len, &pf->host, gvmi, &c);
+	return md;
+}
+
+static void free_driver(struct md *md)
+{
+	while (md->num_owned)
+		free(md->owned[--md->num_owned]);
+	free(md->owned);
+	free(md);
 }
 
 void md_destroy(struct md *md)
 {
 	host_close(&md->host);
-	while (md->num_owned)
-		free(md->owned[--md->num_owned]);
-	free(md->owned);
-	free(md);
+	free_driver(md);
+}
+
+void md_destroy_vf(struct md *md)
+{
+	host_close_vf(&md->host);
+	free_driver(md);
 }
 
 void *md_own(struct md *md, size_t n, size_t size)
