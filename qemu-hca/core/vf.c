@@ -20,6 +20,8 @@ static void change(struct hca_fn *fn, const struct hca_vf *vf)
 
 	fn->vf = *vf;
 	hca_ports_assign(fn);
+	hca_caches_limit(fn, vf->blocks);
+	hca_rate_set(fn, vf->max_rate, vf->min_rate);
 	if (hca_link_word(fn) != link)
 		hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(fn));
 }
