@@ -69,7 +69,8 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 	fault_scenarios[], fault_end_scenarios[], xrc_scenarios[],
 	doorbell_scenarios[], cost_scenarios[], threshold_scenarios[],
 	place_scenarios[], raw_scenarios[], economy_scenarios[],
-	lookup_scenarios[], isolation_scenarios[], study_scenarios[];
+	lookup_scenarios[], isolation_scenarios[], study_scenarios[],
+	share_scenarios[];
 
 /* ---- checks */
 
