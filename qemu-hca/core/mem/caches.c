@@ -9,16 +9,36 @@ static const struct {
 	uint16_t hits, misses, evictions, conflicts, invalidations;
 	uint16_t stale_fills, writebacks;
 } counters[QHCA_NUM_CACHES] = {
-#define COUNTERS(name) \
-	QHCA_CNT_##name##_hits, QHCA_CNT_##name##_misses, \
-	QHCA_CNT_##name##_evictions, QHCA_CNT_##name##_conflicts, \
-	QHCA_CNT_##name##_invalidations, QHCA_CNT_##name##_stale_fills
-	[QHCA_CACHE_PT] = { COUNTERS(pt), QHCA_NUM_COUNTERS },
-	[QHCA_CACHE_AT] = { COUNTERS(at), QHCA_NUM_COUNTERS },
-	[QHCA_CACHE_QD] = { COUNTERS(qpc), QHCA_CNT_qpc_writebacks },
-	[QHCA_CACHE_CQ] = { COUNTERS(cqc), QHCA_CNT_cqc_writebacks },
-	[QHCA_CACHE_SRQ] = { COUNTERS(srqc), QHCA_CNT_srqc_writebacks },
-#undef COUNTERS
+	[QHCA_CACHE_PT] = {
+		QHCA_CNT_pt_hits, QHCA_CNT_pt_misses,
+		QHCA_CNT_pt_evictions, QHCA_CNT_pt_conflicts,
+		QHCA_CNT_pt_invalidations, QHCA_CNT_pt_stale_fills,
+		QHCA_NUM_COUNTERS,
+	},
+	[QHCA_CACHE_AT] = {
+		QHCA_CNT_at_hits, QHCA_CNT_at_misses,
+		QHCA_CNT_at_evictions, QHCA_CNT_at_conflicts,
+		QHCA_CNT_at_invalidations, QHCA_CNT_at_stale_fills,
+		QHCA_NUM_COUNTERS,
+	},
+	[QHCA_CACHE_QD] = {
+		QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses,
+		QHCA_CNT_qpc_evictions, QHCA_CNT_qpc_conflicts,
+		QHCA_CNT_qpc_invalidations, QHCA_CNT_qpc_stale_fills,
+		QHCA_CNT_qpc_writebacks,
+	},
+	[QHCA_CACHE_CQ] = {
+		QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses,
+		QHCA_CNT_cqc_evictions, QHCA_CNT_cqc_conflicts,
+		QHCA_CNT_cqc_invalidations, QHCA_CNT_cqc_stale_fills,
+		QHCA_CNT_cqc_writebacks,
+	},
+	[QHCA_CACHE_SRQ] = {
+		QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
+		QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_conflicts,
+		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
+		QHCA_CNT_srqc_writebacks,
+	},
 };
 
 static uint64_t *counter(struct hca_fn *fn, uint16_t id)
