@@ -137,9 +137,13 @@ static void test_credit(void **state)
 	turn_of(b, 7, 20, true);
 	hca_sched_work(a->fn, 3, HCA_WORK_SEND);
 	turn_of(b, 7, 12, true);
-	turn_of(a, 3, 32, true);
+	turn_of(a, 3, 31, true);
+	turn_of(a, 3, 31, false);	/* 30 overdrawn, which stays */
 	turn_of(b, 7, 32, true);
-	turn_of(a, 3, 1, true);
+	hca_sched_work(a->fn, 2, HCA_WORK_SEND);
+	turn_of(a, 2, 2, true);
+	turn_of(b, 7, 32, true);
+	turn_of(a, 2, 1, true);
 	host_free(a);
 }
 
@@ -227,11 +231,19 @@ static void test_held(void **state)
 	assert_true(hca_rate_waits(vf->fn));
 	turn_of(vf, 3, 1, false);
 	assert_false(hca_sched_next(hca, &turn));
+	/* ... and now after it has been released */
+	hca->now = hca_sched_deadline(hca);
+	hca_sched_release(hca);
+	assert_true(hca_sched_queued(hca));
+	hca_rate_sent(vf->fn, 10000);
+	assert_true(hca_rate_waits(vf->fn));
+	assert_false(hca_sched_next(hca, &turn));
+	assert_false(hca_sched_queued(hca));
 	/* without a rate it goes on at once */
 	hca_rate_set(vf->fn, 0, 0);
 	hca_sched_release(hca);
 	turn_of(vf, 2, 1, false);
-	assert_int_equal(COUNT(vf, rate_waits), 2);
+	assert_int_equal(COUNT(vf, rate_waits), 3);
 	host_free(pf);
 }
 
