@@ -359,6 +359,15 @@ static void test_tx_blocked(void **state)
 	kick(&n);
 	assert_int_equal(n.h->num_sent, 2);
 	assert_int_equal(tx_ci(&n), 3);
+	/* 10,000 bytes at once, and then one each microsecond */
+	qhca_set_link(n.h->hca, true, 0);
+	hca_rate_set(n.h->fn, 8, 0);
+	for (int i = 0; i < 16; i++, kick(&n))
+		put_txd(&n, n.buf, 1000, QHCA_TXD_EOP);
+	assert_int_equal(n.h->num_sent, 12);
+	host_run_at(n.h, n.h->now + 3000000);
+	assert_int_equal(n.h->num_sent, 15);
+	assert_int_equal(COUNT(n.h, rate_waits), 2);
 	host_free(n.h);
 }
 
