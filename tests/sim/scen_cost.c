@@ -134,7 +134,7 @@ static void only_the_transport_waits(struct pair *p)
 	uint64_t end, packets;
 
 	connect_pair(p);
-	hca_charge(&hca->hca, HCA_MAX_FETCH_NS);
+	hca_charge(hca_pf(&hca->hca), HCA_MAX_FETCH_NS);
 	CHECK(hca_stalled(&hca->hca));
 	end = hca->hca.cost.until;
 	packets = count_of(&p->a, QHCA_CNT_tx_packets);
@@ -153,7 +153,7 @@ static void only_the_transport_waits(struct pair *p)
 	world_run(&p->w, p->w.now + 100000);
 	p->w.filter = NULL;
 	for (int i = 0; i < 3; i++)
-		hca_charge(&hca->hca, HCA_MAX_FETCH_NS);
+		hca_charge(hca_pf(&hca->hca), HCA_MAX_FETCH_NS);
 	packets = count_of(&p->a, QHCA_CNT_tx_packets);
 	world_run(&p->w, hca->hca.cost.until - 1);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_tx_packets), packets);
@@ -168,7 +168,8 @@ static void reset_in_a_stall(struct pair *p)
 	static const struct pair_options options = { .type = QHCA_QPT_RC };
 
 	connect_pair(p);
-	hca_charge(&p->a.md->host.hca->hca, HCA_MAX_FETCH_NS);
+	hca_charge(hca_pf(&p->a.md->host.hca->hca),
+		   HCA_MAX_FETCH_NS);
 	restart_pair(p, &options);
 	CHECK(!hca_stalled(&p->a.md->host.hca->hca));
 	connect_pair(p);

@@ -34,10 +34,10 @@ static void test_sum(void **state)
 	(void)state;
 	host_run_at(h, 1000);
 	assert_false(hca_stalled(h->fn->hca));
-	hca_charge(h->fn->hca, 0);
+	hca_charge(h->fn, 0);
 	assert_false(hca_stalled(h->fn->hca));
-	hca_charge(h->fn->hca, 300);
-	hca_charge(h->fn->hca, 200);
+	hca_charge(h->fn, 300);
+	hca_charge(h->fn, 200);
 	assert_int_equal(h->fn->hca->cost.until, 1500);
 	assert_int_equal(COUNT(h, fetch_stall_ns), 500);
 	host_run_at(h, 1499);
@@ -45,7 +45,7 @@ static void test_sum(void **state)
 	host_run_at(h, 1500);
 	assert_false(hca_stalled(h->fn->hca));
 	host_run_at(h, 9000);
-	hca_charge(h->fn->hca, 1);
+	hca_charge(h->fn, 1);
 	assert_int_equal(h->fn->hca->cost.until, 9001);
 	host_free(h);
 }
@@ -58,11 +58,11 @@ static void test_longest(void **state)
 	(void)state;
 	host_run_at(h, 1000);
 	for (i = 0; i < 60; i++)
-		hca_charge(h->fn->hca, HCA_MAX_FETCH_NS);
+		hca_charge(h->fn, HCA_MAX_FETCH_NS);
 	assert_int_equal(h->fn->hca->cost.until, 1000 + HCA_MAX_STALL);
 	assert_int_equal(COUNT(h, fetch_stall_ns), HCA_MAX_STALL);
 	host_run_at(h, 2000);
-	hca_charge(h->fn->hca, HCA_MAX_FETCH_NS);
+	hca_charge(h->fn, HCA_MAX_FETCH_NS);
 	assert_int_equal(h->fn->hca->cost.until, 2000 + HCA_MAX_STALL);
 	assert_int_equal(COUNT(h, fetch_stall_ns), HCA_MAX_STALL + 1000);
 	assert_int_equal(host_cmd(h, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0, NULL,
@@ -79,14 +79,28 @@ static void test_idle(void **state)
 
 	(void)state;
 	host_run_at(h, 1000);
-	hca_charge(h->fn->hca, 300);
+	hca_charge(h->fn, 300);
 	r = qhca_run(h->hca, 1000, 10);
 	assert_false(r.more);
 	assert_int_equal(r.deadline, QHCA_NEVER);
 	host_free(h);
 }
 
+/* The function whose read it is counts the charge, and all wait. */
+static void test_function(void **state)
+{
+	struct host *h = host_new_ready(), *vf = host_new_vf(h, 1, NULL);
+
+	(void)state;
+	hca_charge(vf->fn, 300);
+	assert_true(hca_stalled(h->fn->hca));
+	assert_int_equal(COUNT(h, fetch_stall_ns), 0);
+	assert_int_equal(COUNT(vf, fetch_stall_ns), 300);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_function),
 	cmocka_unit_test(test_limits),
 	cmocka_unit_test(test_sum),
 	cmocka_unit_test(test_longest),

@@ -8,9 +8,10 @@
 
 #include "hca.h"
 
-void hca_charge(struct hca *hca, uint64_t ns)
+void hca_charge(struct hca_fn *fn, uint64_t ns)
 {
-	struct hca_cost *cost = &hca->cost;
+	const struct hca *hca = fn->hca;
+	struct hca_cost *cost = &fn->hca->cost;
 	uint64_t from, room;
 
 	if (!ns)
@@ -20,7 +21,7 @@ void hca_charge(struct hca *hca, uint64_t ns)
 	if (ns > room)
 		ns = room;
 	cost->until = from + ns;
-	hca_count_n(hca_pf(hca), QHCA_CNT_fetch_stall_ns, ns);
+	hca_count_n(fn, QHCA_CNT_fetch_stall_ns, ns);
 }
 
 bool hca_stalled(const struct hca *hca)

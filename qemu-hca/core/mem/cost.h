@@ -26,8 +26,11 @@ struct hca_cost {
 	uint64_t until;			/* the stall's end */
 };
 
-/* Charge @ns, which is one of hca->cost.fetch or a multiple. */
-void hca_charge(struct hca *hca, uint64_t ns);
+/*
+ * Charge @ns, which is one of hca->cost.fetch or a multiple, for a read of @fn.  All
+ * functions wait, since the device makes one read after the other.
+ */
+void hca_charge(struct hca_fn *fn, uint64_t ns);
 /* Is the transport stalled now? */
 bool hca_stalled(const struct hca *hca);
 /* Nothing is charged any more (teardown). */

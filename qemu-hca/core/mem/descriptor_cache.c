@@ -123,7 +123,7 @@ static int ctx_fetch(struct hca_fn *fn, struct hca_ctxcache *cc,
 
 	if (!hca_table_entry(fn, cc->table, index, &addr))
 		return -1;
-	hca_charge(fn->hca, fn->hca->cost.fetch.context_ns);
+	hca_charge(fn, fn->hca->cost.fetch.context_ns);
 	if (hca_dma_read(fn, addr, image, cc->image_size)) {
 		hca_fatal(fn, QHCA_FATAL_TABLE_DMA, ctx_info(cc, index));
 		return -1;

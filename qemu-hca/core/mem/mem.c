@@ -56,7 +56,7 @@ static enum hca_mem_status pte_fill(struct hca_fn *fn, uint32_t key,
 	struct hca_pte_host *line;
 
 	hca_trace(fn, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_PT, index, 0, 0);
-	hca_charge(fn->hca, fn->hca->cost.fetch.pt_ns);
+	hca_charge(fn, fn->hca->cost.fetch.pt_ns);
 	status = hca_pte_read(fn, key, copy);
 	if (status)
 		return status;
@@ -254,7 +254,7 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 	hca_trace(fn, QHCA_TRACE_CACHE_MISS, QHCA_CACHE_AT, pte->at_key,
 		  tag.page, 0);
 	walk = hca_at_walk(fn, &root, offset, entry, reads);
-	hca_charge(fn->hca, (*reads - before) * fn->hca->cost.fetch.at_ns);
+	hca_charge(fn, (*reads - before) * fn->hca->cost.fetch.at_ns);
 	switch (walk) {
 	case HCA_WALK_OK:
 		break;
