@@ -39,11 +39,11 @@ static bool blocks_missing(const struct hca *hca,
 			   const struct qhca_vf_config *in)
 {
 	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++) {
-		const struct hca_cache *c = hca_cache_of(hca,
-							 (enum qhca_cache_id)i);
+		struct qhca_geometry geometry =
+			hca_caches_geometry(hca, (enum qhca_cache_id)i);
 		uint32_t mask = get_le16(&in->blocks[i]);
 
-		if (mask && !(mask & ((1u << c->geometry.blocks) - 1)))
+		if (mask && !(mask & ((1u << geometry.blocks) - 1)))
 			return true;
 	}
 	return false;

@@ -49,7 +49,7 @@ def test_doorbells(header):
 def test_commands(header):
     documented = {}
     for title in ("Commands of the HCA", "Commands of the port", "Commands of queues",
-                  "Commands of memory"):
+                  "Commands of memory", "Commands of the host domain"):
         documented.update({name: int(value, 16) for name, value in re.findall(
             r"``(\w+)`` \(0x(\w\w)\)", section(title))})
     # The statuses, whose names have the same prefix, are explained in order.

@@ -107,7 +107,9 @@ void hca_ports_publish(struct hca_fn *fn)
 	uint16_t gvmi = fn->cfg.gvmi;
 
 	set_bit(&sw->fns, gvmi, fn->enabled);
-	set_bit(&sw->smacs, gvmi, fn->port.num_smacs);
+	/* What a VF may not send from is not its own. */
+	set_bit(&sw->smacs, gvmi, fn->port.num_smacs &&
+		!(fn->vf.flags & QHCA_VF_SPOOFCHK));
 	set_bit(&sw->promisc, gvmi, fn->enabled && is_promiscuous(fn));
 	sw->mac[gvmi] = hca_mac_word(fn->port.mac);
 }

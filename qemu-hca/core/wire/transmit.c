@@ -282,7 +282,7 @@ bool hca_tx_eth_end(struct hca_fn *fn, size_t len)
 	if (r.fns >> fn->cfg.gvmi & 1)	/* its own address: never looped back */
 		r = (struct hca_route){ .wire = true };
 	emit(fn, frame, len, &r);
-	return true;
+	return r.fns || !fn->hca->wire.tx_scratch;
 }
 
 void qhca_tx_ready(struct qhca_hca *dev, uint64_t now)

@@ -57,7 +57,7 @@ void hca_tx_end(struct hca_fn *fn, size_t len);
 void hca_tx_raw(struct hca_fn *fn, size_t len);
 /*
  * The same for a frame of an Ethernet queue, which is never looped back.  begin: NULL
- * with no room; end: false if the function may not send the frame.
+ * with no room; end: false if the frame goes nowhere.
  */
 uint8_t *hca_tx_eth_begin(struct hca_fn *fn, size_t max_len);
 bool hca_tx_eth_end(struct hca_fn *fn, size_t len);

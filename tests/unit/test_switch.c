@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "unit.h"
+
+#define FNS	4u			/* the PF and VFs 1 to 3 */
+#define LEN	64u
+
+/*
+ * No function has an Ethernet queue, so that a frame which a function receives counts
+ * in its eth_rx_filtered.
+ */
+struct net {
+	struct host *h[FNS];		/* by GVMI */
+	uint64_t got[FNS];		/* frames received up to the last look */
+};
+
+static struct net net_new(void)
+{
+	struct net n = { .h = { host_new_ready() } };
+
+	for (uint16_t gvmi = 1; gvmi < FNS; gvmi++)
+		n.h[gvmi] = host_new_vf(n.h[0], gvmi, NULL);
+	return n;
+}
+
+static const uint8_t *mac_of(const struct net *n, unsigned int gvmi)
+{
+	return n->h[gvmi]->fn->port.mac;
+}
+
+/* Which functions have received a frame since the last look? */
+static unsigned int receivers(struct net *n)
+{
+	unsigned int set = 0;
+
+	host_run(n->h[0]);
+	for (unsigned int i = 0; i < FNS; i++) {
+		uint64_t got = COUNT(n->h[i], eth_rx_filtered);
+
+		set |= (unsigned int)(got != n->got[i]) << i;
+		n->got[i] = got;
+	}
+	return set;
+}
+
+static void frame_fill(uint8_t *f, const uint8_t *to, const uint8_t *from,
+		       int vlan)
+{
+	memset(f, 0, LEN);
+	memcpy(f, to, 6);
+	memcpy(f + 6, from, 6);
+	put_be16(f + 12, vlan < 0 ? 0x88b5 : 0x8100);
+	if (vlan >= 0) {
+		put_be16(f + 14, (uint16_t)vlan);
+		put_be16(f + 16, 0x88b5);
+	}
+}
+
+/* Function @gvmi sends a frame from @from.  Is it on the wire? */
+static bool sends(struct net *n, unsigned int gvmi, const uint8_t *to,
+		  const uint8_t *from, int vlan)
+{
+	unsigned int before = n->h[0]->num_sent;
+	uint8_t *f = hca_tx_begin(n->h[gvmi]->fn, LEN);
+
+	assert_non_null(f);
+	frame_fill(f, to, from, vlan);
+	hca_tx_raw(n->h[gvmi]->fn, LEN);
+	return n->h[0]->num_sent != before;
+}
+
+static void set_vf(struct net *n, unsigned int gvmi,
+		   const struct qhca_vf_config *in)
+{
+	assert_int_equal(host_cmd(n->h[0], QHCA_CMD_SET_VF, gvmi, 0, in,
+				  sizeof(*in), NULL, 0), QHCA_CMD_OK);
+}
+
+static void set_vlan(struct net *n, unsigned int gvmi, uint16_t vlan)
+{
+	struct qhca_vf_config in = { .qos = 5 };
+
+	put_le32(&in.fields, QHCA_VF_SET_VLAN);
+	put_le16(&in.vlan, vlan);
+	set_vf(n, gvmi, &in);
+}
+
+static void set_flags(struct net *n, unsigned int gvmi, uint16_t flags)
+{
+	struct qhca_vf_config in = { .qos = 0 };
+
+	put_le32(&in.fields, QHCA_VF_SET_SPOOFCHK | QHCA_VF_SET_TRUST);
+	put_le16(&in.flags, flags);
+	set_vf(n, gvmi, &in);
+}
+
+static void set_link(struct net *n, unsigned int gvmi, uint8_t link)
+{
+	struct qhca_vf_config in = { .link = link };
+
+	put_le32(&in.fields, QHCA_VF_SET_LINK);
+	set_vf(n, gvmi, &in);
+}
+
+static const uint8_t stranger[6] = { 2, 9, 9, 9, 9, 9 };
+static const uint8_t bcast[6] = { 255, 255, 255, 255, 255, 255 };
+
+/* ------------------------------------------------------------------------
+ * Where frames go
+ */
+static void test_owner(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	for (unsigned int a = 0; a < FNS; a++)
+		for (unsigned int b = 0; b < FNS; b++) {
+			assert_false(sends(&n, a, mac_of(&n, b), mac_of(&n, a),
+					   -1));
+			assert_int_equal(receivers(&n), 1u << b);
+		}
+	assert_int_equal(COUNT(n.h[1], switched_packets), FNS - 1);
+	assert_int_equal(COUNT(n.h[1], loopback_packets), 1);
+	host_free(n.h[0]);
+}
+
+static void test_wire(void **state)
+{
+	struct net n = net_new();
+	uint8_t f[LEN];
+
+	(void)state;
+	for (unsigned int a = 0; a < FNS; a++) {
+		assert_true(sends(&n, a, stranger, mac_of(&n, a), -1));
+		assert_int_equal(receivers(&n), 0);
+		assert_true(sends(&n, a, bcast, mac_of(&n, a), -1));
+		assert_int_equal(receivers(&n), 0xf & ~(1u << a));
+		frame_fill(f, mac_of(&n, a), stranger, -1);
+		qhca_rx_frame(n.h[0]->hca, f, LEN, 0);
+		assert_int_equal(receivers(&n), 1u << a);
+	}
+	frame_fill(f, bcast, stranger, -1);
+	qhca_rx_frame(n.h[0]->hca, f, LEN, 0);
+	assert_int_equal(receivers(&n), 0xf);
+	frame_fill(f, stranger, mac_of(&n, 2), -1);
+	qhca_rx_frame(n.h[0]->hca, f, LEN, 0);
+	assert_int_equal(receivers(&n), 1);	/* the PF looks at it */
+	assert_int_equal(COUNT(n.h[2], rx_own_mac), 1);
+	assert_int_equal(n.h[0]->num_sent, 2 * FNS);	/* never back */
+	host_free(n.h[0]);
+}
+
+/* A function that is not enabled owns nothing and receives nothing. */
+static void test_absent(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	qhca_vf_enable(n.h[0]->hca, 3, false, 0);
+	assert_true(sends(&n, 0, mac_of(&n, 3), mac_of(&n, 0), -1));
+	assert_int_equal(receivers(&n), 0);
+	assert_true(sends(&n, 1, bcast, mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 5);
+	host_free(n.h[0]);
+}
+
+/* What is on its way to a function that is reset is lost, and nothing else is. */
+static void test_reset_drops_its_own(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1);
+	sends(&n, 1, mac_of(&n, 3), mac_of(&n, 1), -1);
+	sends(&n, 1, bcast, mac_of(&n, 1), -1);
+	sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1);
+	qhca_reset(n.h[0]->hca, 2, 0);
+	assert_int_equal(receivers(&n), 9);
+	assert_int_equal(COUNT(n.h[3], switched_packets), 2);
+	assert_int_equal(COUNT(n.h[2], switched_packets), 0);
+	host_free(n.h[0]);
+}
+
+/* No frame begins without room for its copy, and all that were sent arrive. */
+static void test_room(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	for (unsigned int i = 0; i < HCA_LOOP_FRAMES; i++)
+		sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1);
+	assert_null(hca_tx_begin(n.h[1]->fn, LEN));
+	assert_null(hca_tx_eth_begin(n.h[3]->fn, LEN));
+	receivers(&n);
+	assert_int_equal(COUNT(n.h[2], switched_packets), HCA_LOOP_FRAMES);
+	assert_non_null(hca_tx_eth_begin(n.h[3]->fn, LEN));
+	host_free(n.h[0]);
+}
+
+/* Frames of Ethernet queues: to others, and never back to the sender. */
+static void test_ethernet(void **state)
+{
+	struct net n = net_new();
+	uint8_t *f;
+
+	(void)state;
+	for (unsigned int to = 0; to < FNS; to++) {
+		f = hca_tx_eth_begin(n.h[1]->fn, LEN);
+		frame_fill(f, mac_of(&n, to), mac_of(&n, 1), -1);
+		assert_true(hca_tx_eth_end(n.h[1]->fn, LEN));
+		assert_int_equal(receivers(&n), to == 1 ? 0 : 1u << to);
+	}
+	assert_int_equal(n.h[0]->num_sent, 1);
+	host_free(n.h[0]);
+}
+
+/* ------------------------------------------------------------------------
+ * Properties of a VF
+ */
+static void test_vlan(void **state)
+{
+	struct net n = net_new();
+	const uint8_t *sent;
+
+	(void)state;
+	set_vlan(&n, 1, 7);
+	set_vlan(&n, 2, 7);
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 4);
+	/* VF 3 is on no VLAN: its frame is not for VF 1 */
+	assert_true(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 0);
+	assert_false(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), 0x2007));
+	assert_int_equal(receivers(&n), 2);
+	/* on the wire its frames have the tag */
+	assert_true(sends(&n, 1, bcast, mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 0xd);
+	sent = n.h[0]->sent[n.h[0]->num_sent - 1].data;
+	assert_int_equal(n.h[0]->sent[n.h[0]->num_sent - 1].len, LEN + 4);
+	assert_int_equal(get_be16(sent + 12), 0x8100);
+	assert_int_equal(get_be16(sent + 14), 5 << 13 | 7);
+	assert_int_equal(get_be16(sent + 16), 0x88b5);
+	assert_memory_equal(sent + 6, mac_of(&n, 1), 6);
+	/* a tag of its own */
+	assert_false(sends(&n, 1, bcast, mac_of(&n, 1), 9));
+	assert_int_equal(receivers(&n), 0);
+	assert_int_equal(COUNT(n.h[1], switch_dropped), 1);
+	host_free(n.h[0]);
+}
+
+static void test_link(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	set_link(&n, 1, QHCA_VF_LINK_DOWN);
+	assert_int_equal(qhca_reg_read(n.h[0]->hca, 1, QHCA_REG_LINK, 0) & 1, 0);
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
+	assert_false(sends(&n, 1, bcast, mac_of(&n, 1), -1));
+	assert_int_equal(COUNT(n.h[1], switch_dropped), 2);
+	assert_false(sends(&n, 2, mac_of(&n, 1), mac_of(&n, 2), -1));
+	assert_int_equal(receivers(&n), 0);
+	assert_int_equal(COUNT(n.h[1], rx_dropped), 1);
+	/* between functions the port's link does not matter */
+	qhca_set_link(n.h[0]->hca, false, 0);
+	set_link(&n, 1, QHCA_VF_LINK_UP);
+	assert_int_equal(qhca_reg_read(n.h[0]->hca, 1, QHCA_REG_LINK, 0) & 1, 1);
+	assert_int_equal(qhca_reg_read(n.h[0]->hca, 2, QHCA_REG_LINK, 0) & 1, 0);
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 4);
+	assert_false(sends(&n, 1, stranger, mac_of(&n, 1), -1));
+	host_free(n.h[0]);
+}
+
+static void test_spoof(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 3), -1));
+	assert_false(sends(&n, 1, bcast, stranger, -1));
+	assert_int_equal(receivers(&n), 0);
+	assert_int_equal(COUNT(n.h[1], spoofed), 2);
+	set_flags(&n, 1, 0);
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 4);
+	/* the PF may send what it likes */
+	assert_false(sends(&n, 0, mac_of(&n, 2), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 4);
+	host_free(n.h[0]);
+}
+
+/* A frame to the RoCEv2 port whose source is not a GID of the VF. */
+static bool sends_roce(struct net *n, uint8_t last)
+{
+	uint64_t before = COUNT(n->h[1], spoofed);
+	uint8_t *f = hca_tx_begin(n->h[1]->fn, LEN);
+
+	frame_fill(f, mac_of(n, 2), mac_of(n, 1), -1);
+	put_be16(f + 12, 0x0800);
+	f[14] = 0x45;
+	f[23] = 17;
+	put_be32(f + 26, 0x0a000000u | last);
+	put_be16(f + 36, 4791);
+	hca_tx_raw(n->h[1]->fn, LEN);
+	return COUNT(n->h[1], spoofed) == before;
+}
+
+static void test_spoof_roce(void **state)
+{
+	struct net n = net_new();
+	struct hca_gid *gid = &n.h[1]->fn->port.gid[3];
+
+	(void)state;
+	assert_false(sends_roce(&n, 1));
+	gid->flags = QHCA_GID_VALID | QHCA_GID_IPV4;
+	gid->gid[10] = gid->gid[11] = 0xff;
+	gid->gid[12] = 10;
+	gid->gid[15] = 1;
+	assert_true(sends_roce(&n, 1));
+	assert_false(sends_roce(&n, 2));
+	host_free(n.h[0]);
+}
+
+/* A GID's MAC gives a VF no frames of others, unless it may send from it. */
+static void test_smac(void **state)
+{
+	struct net n = net_new();
+	struct hca_fn *vf = n.h[1]->fn;
+
+	(void)state;
+	memcpy(vf->port.gid[0].smac, mac_of(&n, 2), 6);
+	vf->port.gid[0].flags = QHCA_GID_VALID;
+	vf->port.num_smacs = 1;
+	hca_ports_publish(vf);
+	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 4);
+	set_flags(&n, 1, 0);
+	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 2);	/* the lowest GVMI */
+	host_free(n.h[0]);
+}
+
+/* Without trust a VF gets no foreign frames, whatever it asks for. */
+static void test_trust(void **state)
+{
+	struct net n = net_new();
+	struct hca_fn *vf = n.h[1]->fn;
+
+	(void)state;
+	vf->port.rx_flags = QHCA_RX_ENABLE | QHCA_RX_PROMISC | QHCA_RX_ALLMULTI;
+	hca_ports_publish(vf);
+	assert_int_equal(hca_rx_flags(vf), QHCA_RX_ENABLE);
+	assert_true(sends(&n, 2, stranger, mac_of(&n, 2), -1));
+	assert_int_equal(receivers(&n), 0);
+	set_flags(&n, 1, QHCA_VF_TRUST);
+	assert_int_equal(hca_rx_flags(vf), vf->port.rx_flags);
+	assert_true(sends(&n, 2, stranger, mac_of(&n, 2), -1));
+	assert_int_equal(receivers(&n), 2);
+	assert_false(sends(&n, 2, mac_of(&n, 3), mac_of(&n, 2), -1));
+	assert_int_equal(receivers(&n), 8);	/* not what another owns */
+	host_free(n.h[0]);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_owner),
+	cmocka_unit_test(test_wire),
+	cmocka_unit_test(test_absent),
+	cmocka_unit_test(test_reset_drops_its_own),
+	cmocka_unit_test(test_room),
+	cmocka_unit_test(test_ethernet),
+	cmocka_unit_test(test_vlan),
+	cmocka_unit_test(test_link),
+	cmocka_unit_test(test_spoof),
+	cmocka_unit_test(test_spoof_roce),
+	cmocka_unit_test(test_smac),
+	cmocka_unit_test(test_trust),
+};
+TEST_MAIN(tests)
