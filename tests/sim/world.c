@@ -102,6 +102,12 @@ static void send_to(struct world *w, unsigned int to, const uint8_t *data,
 		launch(w, to, data, len);
 }
 
+/* Is @mac that of a function of the host?  VFs have the host's number in the low digit. */
+static bool reaches(const struct md *md, const uint8_t *mac)
+{
+	return !memcmp(mac, md->mac, 5) && (mac[5] & 15) == md->mac[5];
+}
+
 static void on_tx(void *arg, const uint8_t *frame, size_t len)
 {
 	struct { struct world *w; unsigned int host; } *port = arg;
@@ -115,7 +121,7 @@ static void on_tx(void *arg, const uint8_t *frame, size_t len)
 	for (unsigned int i = 0; i < w->num_hosts; i++) {
 		if (i == port->host)
 			continue;
-		if (copy[0] & 1 || !memcmp(copy, w->host[i]->mac, 6))
+		if (copy[0] & 1 || reaches(w->host[i], copy))
 			send_to(w, i, copy, len);
 	}
 }
