@@ -1,7 +1,9 @@
 /*
  * qhca adapter: the QEMU device around the engine
  *
- *   qhca-pci.c       QOM, configuration space, BARs, reset
+ *   qhca-pci.c       QOM, realize, exit
+ *   qhca-function.c  registers, configuration space, BARs, reset
+ *   qhca-doorbell.c  doorbells, and those that are deferred
  *   qhca-props.c     properties: limits, geometry, fault injection
  *   qhca-thread.c    who runs the engine, and when
  *   qhca-dma.c       the engine's access to the guest's memory
@@ -220,17 +222,34 @@ void qhca_schedule(QhcaState *s);
 void qhca_slice(QhcaState *s, unsigned int budget);
 uint64_t qhca_now(QhcaState *s);
 void qhca_kick(QhcaState *s);
-void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
-                        uint64_t value);
+/*
+ * Take the lock if it is free, and drop it again if there is no engine.  Both
+ * say whether the caller has what it asked for.
+ */
+bool qhca_trylock(QhcaState *s);
+bool qhca_have_engine(QhcaState *s);
 /* Discard undelivered doorbells, frames and vectors.  BQL and engine_lock. */
 void qhca_drop_pending(QhcaState *s);
-/* qhca-pci.c: reset of the function.  BQL and engine_lock. */
-void qhca_reset_function(QhcaState *s, bool clear_devmem);
 void qhca_thread_init(QhcaState *s);        /* locks: with the object */
 void qhca_thread_finalize(QhcaState *s);
 void qhca_thread_start(QhcaState *s);
 void qhca_thread_stop(QhcaState *s);
 void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector);
+
+/* qhca-doorbell.c */
+extern const MemoryRegionOps qhca_doorbells_ops;
+/* engine_lock */
+void qhca_take_doorbells(QhcaState *s, uint64_t now);
+
+/* qhca-function.c: BQL */
+bool qhca_init_devmem(QhcaState *s, Error **errp);
+bool qhca_init_caps(QhcaState *s, Error **errp);
+void qhca_exit_caps(PCIDevice *dev);
+bool qhca_init_bars(QhcaState *s, Error **errp);
+void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value, int len);
+void qhca_reset_hold(Object *obj, ResetType type);
+/* BQL and engine_lock */
+void qhca_reset_function(QhcaState *s, bool clear_devmem);
 
 /* qhca-dma.c: engine_lock */
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,

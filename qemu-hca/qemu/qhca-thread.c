@@ -19,7 +19,6 @@
 #include "qemu/main-loop.h"
 #include "qemu/processor.h"
 #include "qemu/rcu.h"
-#include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
 #include "system/runstate.h"
 #include "qhca-dev.h"
@@ -31,7 +30,6 @@
 #define QHCA_SOON_TRIES     100         /* about as long as a wake-up takes */
 #define QHCA_POLL_START_NS  4000
 #define QHCA_MIN_TIMER_NS   1000
-#define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells */
 #define QHCA_TRACE_CHECK_NS (10 * SCALE_MS)
 
 uint64_t qhca_now(QhcaState *s)
@@ -104,7 +102,7 @@ void qhca_lock(QhcaState *s)
     qhca_locked(s);
 }
 
-static bool qhca_trylock(QhcaState *s)
+bool qhca_trylock(QhcaState *s)
 {
     if (qemu_mutex_trylock(&s->engine_lock)) {
         return false;
@@ -113,7 +111,7 @@ static bool qhca_trylock(QhcaState *s)
     return true;
 }
 
-static bool qhca_have_engine(QhcaState *s)
+bool qhca_have_engine(QhcaState *s)
 {
     if (s->hca) {
         return true;
@@ -259,30 +257,6 @@ void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector)
  * Work
  */
 /*
- * Ring the doorbells deferred so far.  doorbell_lock is not held meanwhile: a
- * doorbell fetches a context, and the fault of that access may ring another
- * doorbell on this very stack.
- */
-static void qhca_take_doorbells(QhcaState *s, uint64_t now)
-{
-    const QhcaDoorbell *db;
-    uint32_t num;
-
-    if (!qatomic_read(&s->num_doorbells)) {
-        return;
-    }
-    WITH_QEMU_LOCK_GUARD(&s->doorbell_lock) {
-        db = s->doorbell[s->doorbell_side];
-        num = s->num_doorbells;
-        s->doorbell_side ^= 1;
-        qatomic_set(&s->num_doorbells, 0);
-    }
-    for (uint32_t i = 0; i < num; i++) {
-        qhca_doorbell(s->hca, 0, db[i].page, db[i].offset, db[i].value, now);
-    }
-}
-
-/*
  * Arm the timer, always a little in the future: the main loop runs timers until
  * none is due, and would otherwise do nothing else.
  */
@@ -318,117 +292,6 @@ void qhca_slice(QhcaState *s, unsigned int budget)
     s->more = result.more;
     qhca_arm(s, now, result.deadline);
     trace_qhca_slice(s, budget, result.more, result.deadline);
-}
-
-/* In the engine: ring the deferred doorbells first, and then this one. */
-static void qhca_doorbell_now(QhcaState *s, uint32_t page, uint32_t offset,
-                              uint64_t value)
-{
-    uint64_t now = qhca_now(s);
-
-    qhca_take_doorbells(s, now);
-    qhca_doorbell(s->hca, 0, page, offset, value, now);
-    qhca_slice(s, s->inline_budget);
-    qhca_leave(s);
-}
-
-static bool qhca_doorbell_put_off(QhcaState *s, uint32_t page, uint32_t offset,
-                                  uint64_t value)
-{
-    QEMU_LOCK_GUARD(&s->doorbell_lock);
-
-    if (s->num_doorbells == QHCA_MAX_DOORBELLS) {
-        return false;
-    }
-    s->doorbell[s->doorbell_side][s->num_doorbells] =
-        (QhcaDoorbell) { page, offset, value };
-    qatomic_set(&s->num_doorbells, s->num_doorbells + 1);
-    s->stats.doorbells_deferred++;
-    trace_qhca_doorbell_deferred(s, page, offset, value);
-    return true;
-}
-
-static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
-                               uint64_t value)
-{
-    if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
-        BQL_LOCK_GUARD();
-        qhca_doorbell_take(s, page, offset, value);
-        return;
-    }
-    if (qhca_nested(s)) {
-        if (!qhca_doorbell_put_off(s, page, offset, value)) {
-            s->stats.mmio_refused++;
-            trace_qhca_mmio_refused(s, page * QHCA_DB_PAGE_SIZE + offset);
-        }
-        qhca_kick(s);
-        return;
-    }
-    if (qhca_enter_soon(s)) {
-        qhca_doorbell_now(s, page, offset, value);
-        return;
-    }
-    if (!qhca_doorbell_put_off(s, page, offset, value)) {
-        if (qhca_enter(s)) {
-            qhca_doorbell_now(s, page, offset, value);
-        }
-        return;
-    }
-    smp_mb();       /* pairs with the one after dropping the lock */
-    if (qhca_trylock(s) && qhca_have_engine(s)) {
-        qhca_slice(s, s->inline_budget);
-        qhca_leave(s);
-    }
-}
-
-/*
- * Yield the processor after this vCPU has sent frames.  The process that
- * receives them may wait for this very processor: a guest that polls for the
- * answer keeps the processor busy, and neither a netdev's reader nor QEMU's own
- * main loop preempts a vCPU that has just begun to run.  If no other thread is
- * ready, this costs one system call.  If others compute, the vCPU may lose a
- * whole time slice; then the next doorbells skip the yield, twice as many each
- * time.
- *
- * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
- * vCPU has taken it, or another device that writes to this BAR, is not known
- * here.
- */
-static void qhca_yield(QhcaState *s)
-{
-    uint32_t skip = qatomic_read(&s->yields_to_skip);
-    uint32_t penalty = qatomic_read(&s->yield_penalty);
-    int64_t took;
-
-    if (skip) {
-        qatomic_set(&s->yields_to_skip, skip - 1);
-        return;
-    }
-    took = -get_clock();
-    sched_yield();
-    took += get_clock();
-    s->stats.yields++;
-    if (took <= s->yield_max_us * (int64_t)SCALE_US) {
-        qatomic_set(&s->yield_penalty, penalty / 2);
-        return;
-    }
-    penalty = MIN(penalty * 2 + 1, QHCA_YIELD_PENALTY_MAX);
-    qatomic_set(&s->yield_penalty, penalty);
-    qatomic_set(&s->yields_to_skip, penalty);
-    s->stats.long_yields++;
-    trace_qhca_long_yield(s, took, penalty);
-}
-
-void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
-                        uint64_t value)
-{
-    uint64_t sent = qatomic_read(&s->stats.frames_sent);
-
-    qhca_doorbell_take(s, page, offset, value);
-    if (s->yield_max_us && current_cpu &&
-        qatomic_read(&s->stats.frames_sent) != sent) {
-        qhca_yield(s);
-    }
 }
 
 void qhca_drop_pending(QhcaState *s)
