@@ -91,6 +91,35 @@ typedef struct QhcaDmaWindow {
     MemoryRegionCache ram;  /* of @first; no ram.mrs.mr: not in use */
 } QhcaDmaWindow;
 
+/* What each PCI function has for itself. */
+typedef struct QhcaFunction {
+    /* Set at realize, then constant. */
+    QhcaState *s;               /* the adapter */
+    PCIDevice *dev;
+    const struct qhca_config *cfg;
+    uint64_t devmem_size;
+    MemoryRegion bar0;
+    MemoryRegion regs;
+    MemoryRegion doorbells;
+    MemoryRegion devmem;
+
+    /* BQL */
+    bool in_flr;
+    bool reset_pending;         /* a reset came while the engine was entered */
+    bool reset_devmem;          /* ... and it clears the device memory */
+
+    /* engine_lock */
+    bool dma_iommu;             /* DMA passes a vIOMMU */
+    QhcaDmaWindow dma[QHCA_DMA_WINDOWS];
+    unsigned int dma_next;      /* window to replace */
+    bool dma_changing;          /* the memory map is: make no windows */
+    bool dma_wrote;             /* since the last read */
+    MemoryListener listener;
+
+    /* Between threads, without a lock */
+    uint64_t irqs;              /* vectors raised, not yet delivered */
+} QhcaFunction;
+
 /* The monitor reads these; the holder of the lock named writes them. */
 typedef struct QhcaStats {
     /* engine_lock */
@@ -117,13 +146,14 @@ typedef struct QhcaStats {
     uint64_t thread_poll_hits;
 } QhcaStats;
 
+/* The adapter, which is the physical function to QEMU. */
 struct QhcaState {
     PCIDevice parent_obj;
+    QhcaFunction pf;
 
     /* Set at realize, then constant. */
     struct qhca_config cfg;
     NICConf conf;
-    uint64_t devmem_size;
     uint32_t inline_budget;
     uint32_t thread_budget;
     uint32_t poll_max_us;
@@ -131,21 +161,14 @@ struct QhcaState {
     uint32_t yield_max_us;
     uint32_t tx_ring_size;
     uint32_t rx_ring_size;
-    MemoryRegion bar0;
-    MemoryRegion regs;
-    MemoryRegion doorbells;
-    MemoryRegion devmem;
     VMChangeStateEntry *vm_change;
     Notifier wakeup;
     QTAILQ_ENTRY(QhcaState) next;
 
     /* BQL */
     NICState *nic;
-    bool in_flr;
     bool delivering;            /* qhca_deliver() is on the stack */
     bool in_engine;             /* the holder of the BQL is in the engine */
-    bool reset_pending;         /* a reset came while that was so */
-    bool reset_devmem;          /* ... and it clears the device memory */
     bool own_mac_warned;
     bool tx_stalled;            /* the back end will call us when it can */
     bool rx_stalled;            /* we refused a frame and owe a flush */
@@ -168,14 +191,8 @@ struct QhcaState {
     QEMUTimer *timer;           /* QEMU_CLOCK_VIRTUAL: stops with the VM */
     uint64_t timer_at;          /* the time it is armed for, or QHCA_NEVER */
     uint64_t trace_checked;
-    QhcaDmaWindow dma[QHCA_DMA_WINDOWS];
-    unsigned int dma_next;      /* window to replace */
-    bool dma_changing;          /* the memory map is: make no windows */
-    bool dma_wrote;             /* since the last read */
-    MemoryListener listener;
 
     /* Between threads, without a lock */
-    uint64_t irqs;              /* vectors raised, not yet delivered */
     QhcaRing tx;                /* engine_lock produces, BQL consumes */
     QhcaRing rx;                /* BQL produces, engine_lock consumes */
     QemuThread thread;
@@ -242,14 +259,18 @@ extern const MemoryRegionOps qhca_doorbells_ops;
 void qhca_take_doorbells(QhcaState *s, uint64_t now);
 
 /* qhca-function.c: BQL */
-bool qhca_init_devmem(QhcaState *s, Error **errp);
-bool qhca_init_caps(QhcaState *s, Error **errp);
-void qhca_exit_caps(PCIDevice *dev);
-bool qhca_init_bars(QhcaState *s, Error **errp);
-void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value, int len);
-void qhca_reset_hold(Object *obj, ResetType type);
+void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
+                        const struct qhca_config *cfg);
+bool qhca_init_devmem(QhcaFunction *f, Error **errp);
+bool qhca_init_caps(QhcaFunction *f, Error **errp);
+void qhca_exit_caps(QhcaFunction *f);
+bool qhca_init_bars(QhcaFunction *f, Error **errp);
+void qhca_exit_bars(QhcaFunction *f);
+void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
+                                int len);
+void qhca_function_reset_hold(QhcaFunction *f);
 /* BQL and engine_lock */
-void qhca_reset_function(QhcaState *s, bool clear_devmem);
+void qhca_reset_function(QhcaFunction *f, bool clear_devmem);
 
 /* qhca-dma.c: engine_lock */
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
@@ -258,9 +279,9 @@ int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
                         const void *buf, size_t len);
 int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
                                 const void *buf, size_t len);
-void qhca_dma_init(QhcaState *s);
-void qhca_dma_exit(QhcaState *s);
-void qhca_dma_reset(QhcaState *s);
+void qhca_dma_init(QhcaFunction *f);
+void qhca_dma_exit(QhcaFunction *f);
+void qhca_dma_reset(QhcaFunction *f);
 
 /* qhca-net.c: BQL, unless said otherwise */
 void qhca_net_init(QhcaState *s);

@@ -22,15 +22,16 @@
 #include "qhca-dev.h"
 #include "trace.h"
 
-static AddressSpace *qhca_dma_as(QhcaState *s)
+static AddressSpace *qhca_dma_as(QhcaFunction *f)
 {
-    return pci_get_address_space(PCI_DEVICE(s));
+    return pci_get_address_space(f->dev);
 }
 
-static bool qhca_dma_refused(QhcaState *s, hwaddr addr, size_t len, bool write)
+static bool qhca_dma_refused(QhcaFunction *f, hwaddr addr, size_t len,
+                             bool write)
 {
-    s->stats.dma_refused++;
-    trace_qhca_dma_refused(s, addr, len, write);
+    f->s->stats.dma_refused++;
+    trace_qhca_dma_refused(f->s, addr, len, write);
     return false;
 }
 
@@ -42,14 +43,14 @@ static bool qhca_dma_is_memory(MemoryRegion *mr)
 }
 
 /* The host address of @addr, for at most *@len bytes; NULL if it is not RAM. */
-static MemoryRegion *qhca_dma_translate(QhcaState *s, hwaddr addr,
+static MemoryRegion *qhca_dma_translate(QhcaFunction *f, hwaddr addr,
                                         hwaddr *offset, hwaddr *len, bool write)
 {
     const MemTxAttrs attrs = {
         .memory = 1,
-        .requester_id = pci_requester_id(PCI_DEVICE(s)),
+        .requester_id = pci_requester_id(f->dev),
     };
-    MemoryRegion *mr = address_space_translate(qhca_dma_as(s), addr, offset,
+    MemoryRegion *mr = address_space_translate(qhca_dma_as(f), addr, offset,
                                                len, write, attrs);
 
     if (!qhca_dma_is_memory(mr) || !memory_access_is_direct(mr, write, attrs)) {
@@ -70,10 +71,10 @@ static void qhca_dma_set_ram(MemoryRegionCache *ram, MemoryRegion *mr,
     };
 }
 
-static QhcaDmaWindow *qhca_dma_window(QhcaState *s, hwaddr addr, size_t len)
+static QhcaDmaWindow *qhca_dma_window(QhcaFunction *f, hwaddr addr, size_t len)
 {
     for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
-        QhcaDmaWindow *w = &s->dma[i];
+        QhcaDmaWindow *w = &f->dma[i];
 
         if (addr >= w->first && addr <= w->last && len - 1 <= w->last - addr) {
             return w;
@@ -90,35 +91,35 @@ static void qhca_dma_close(QhcaDmaWindow *w)
     *w = (QhcaDmaWindow) { .first = 1, .last = 0 };
 }
 
-static void qhca_dma_close_all(QhcaState *s)
+static void qhca_dma_close_all(QhcaFunction *f)
 {
     for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
-        qhca_dma_close(&s->dma[i]);
+        qhca_dma_close(&f->dma[i]);
     }
 }
 
 /* Called within an RCU critical section. */
-static void qhca_dma_open(QhcaState *s, hwaddr addr)
+static void qhca_dma_open(QhcaFunction *f, hwaddr addr)
 {
-    QhcaDmaWindow *w = &s->dma[s->dma_next];
+    QhcaDmaWindow *w = &f->dma[f->dma_next];
     hwaddr offset, len = HWADDR_MAX - addr;
     MemoryRegion *mr;
 
-    if (s->dma_iommu || s->dma_changing || !len) {
+    if (f->dma_iommu || f->dma_changing || !len) {
         return;
     }
-    mr = qhca_dma_translate(s, addr, &offset, &len, true);
+    mr = qhca_dma_translate(f, addr, &offset, &len, true);
     if (!mr) {
         return;
     }
     /* A window that was made from the middle of a stretch grows downwards. */
     for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
-        if (s->dma[i].ram.mrs.mr == mr && s->dma[i].last == addr + len - 1) {
-            w = &s->dma[i];
+        if (f->dma[i].ram.mrs.mr == mr && f->dma[i].last == addr + len - 1) {
+            w = &f->dma[i];
         }
     }
-    if (w == &s->dma[s->dma_next]) {
-        s->dma_next = (s->dma_next + 1) % QHCA_DMA_WINDOWS;
+    if (w == &f->dma[f->dma_next]) {
+        f->dma_next = (f->dma_next + 1) % QHCA_DMA_WINDOWS;
     }
     /*
      * The old reference may be dropped first: it is not the last one while
@@ -129,8 +130,8 @@ static void qhca_dma_open(QhcaState *s, hwaddr addr)
     w->first = addr;
     w->last = addr + len - 1;
     qhca_dma_set_ram(&w->ram, mr, offset, len);
-    s->stats.dma_windows_filled++;
-    trace_qhca_dma_window(s, w->first, w->last);
+    f->s->stats.dma_windows_filled++;
+    trace_qhca_dma_window(f->s, w->first, w->last);
 }
 
 /* As memcpy(), by a single access where that is possible. */
@@ -174,22 +175,22 @@ static void qhca_dma_store(void *ram, const void *buf, size_t len)
 }
 
 /* Make an access that no window covers, in pieces. */
-static bool qhca_dma_walk(QhcaState *s, hwaddr addr, uint8_t *buf, size_t len,
-                          bool write)
+static bool qhca_dma_walk(QhcaFunction *f, hwaddr addr, uint8_t *buf,
+                          size_t len, bool write)
 {
     RCU_READ_LOCK_GUARD();
 
     if (len - 1 > HWADDR_MAX - addr) {
-        return qhca_dma_refused(s, addr, len, write);
+        return qhca_dma_refused(f, addr, len, write);
     }
-    qhca_dma_open(s, addr);
+    qhca_dma_open(f, addr);
     while (len) {
         MemoryRegionCache ram;
         hwaddr offset, part = len;
-        MemoryRegion *mr = qhca_dma_translate(s, addr, &offset, &part, write);
+        MemoryRegion *mr = qhca_dma_translate(f, addr, &offset, &part, write);
 
         if (!mr) {
-            return qhca_dma_refused(s, addr, len, write);
+            return qhca_dma_refused(f, addr, len, write);
         }
         qhca_dma_set_ram(&ram, mr, offset, part);
         if (write) {
@@ -205,23 +206,29 @@ static bool qhca_dma_walk(QhcaState *s, hwaddr addr, uint8_t *buf, size_t len,
     return true;
 }
 
+/* Whose access is it? */
+static inline QhcaFunction *qhca_dma_function(QhcaState *s, uint16_t gvmi)
+{
+    return &s->pf;
+}
+
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
                        size_t len)
 {
-    QhcaState *s = host;
+    QhcaFunction *f = qhca_dma_function(host, gvmi);
     QhcaDmaWindow *w;
 
     if (!len) {
         return 0;
     }
-    if (s->dma_wrote) {
+    if (f->dma_wrote) {
         smp_mb();       /* as on PCI Express, a read pushes writes */
-        s->dma_wrote = false;
+        f->dma_wrote = false;
     }
-    w = qhca_dma_window(s, addr, len);
+    w = qhca_dma_window(f, addr, len);
     if (likely(w)) {
         qhca_dma_load(buf, w->ram.ptr + (addr - w->first), len);
-    } else if (!qhca_dma_walk(s, addr, buf, len, false)) {
+    } else if (!qhca_dma_walk(f, addr, buf, len, false)) {
         return -1;
     }
     smp_rmb();          /* an index read before what it covers */
@@ -231,36 +238,36 @@ int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
                         const void *buf, size_t len)
 {
-    QhcaState *s = host;
+    QhcaFunction *f = qhca_dma_function(host, gvmi);
     QhcaDmaWindow *w;
 
     if (!len) {
         return 0;
     }
-    s->dma_wrote = true;
-    w = qhca_dma_window(s, addr, len);
+    f->dma_wrote = true;
+    w = qhca_dma_window(f, addr, len);
     if (likely(w)) {
         qhca_dma_store(w->ram.ptr + (addr - w->first), buf, len);
         address_space_cache_invalidate(&w->ram, addr - w->first, len);
         return 0;
     }
-    return qhca_dma_walk(s, addr, (uint8_t *)buf, len, true) ? 0 : -1;
+    return qhca_dma_walk(f, addr, (uint8_t *)buf, len, true) ? 0 : -1;
 }
 
 int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
                                 const void *buf, size_t len)
 {
-    QhcaState *s = host;
+    QhcaFunction *f = qhca_dma_function(host, gvmi);
     size_t word = len == 8 && !(addr & 7) ? 8 : 4;
     const uint8_t *last = (const uint8_t *)buf + len - word;
     QhcaDmaWindow *w;
 
     assert(len >= 4);
-    w = qhca_dma_window(s, addr, len);
+    w = qhca_dma_window(f, addr, len);
     if (likely(w)) {
         uint8_t *ram = w->ram.ptr + (addr - w->first);
 
-        s->dma_wrote = true;
+        f->dma_wrote = true;
         memcpy(ram, buf, len - word);
         smp_wmb();      /* the last word after all the rest */
         qhca_dma_store(ram + len - word, last, word);
@@ -291,54 +298,55 @@ static bool qhca_dma_lock(QhcaState *s)
 static void qhca_dma_region_del(MemoryListener *listener,
                                 MemoryRegionSection *section)
 {
-    QhcaState *s = container_of(listener, QhcaState, listener);
-    bool locked = qhca_dma_lock(s);
+    QhcaFunction *f = container_of(listener, QhcaFunction, listener);
+    bool locked = qhca_dma_lock(f->s);
 
-    s->dma_changing = true;
-    qhca_dma_close_all(s);
+    f->dma_changing = true;
+    qhca_dma_close_all(f);
     if (locked) {
-        qhca_leave_undone(s);
+        qhca_leave_undone(f->s);
     }
 }
 
 static void qhca_dma_commit(MemoryListener *listener)
 {
-    QhcaState *s = container_of(listener, QhcaState, listener);
+    QhcaFunction *f = container_of(listener, QhcaFunction, listener);
     bool locked;
 
     /* Only region_del() sets it, in this thread. */
-    if (s->dma_changing) {
-        locked = qhca_dma_lock(s);
-        s->dma_changing = false;
+    if (f->dma_changing) {
+        locked = qhca_dma_lock(f->s);
+        f->dma_changing = false;
         if (locked) {
-            qhca_leave_undone(s);
+            qhca_leave_undone(f->s);
         }
     }
 }
 
 /* Whether DMA passes a vIOMMU is known when the machine is complete. */
-void qhca_dma_reset(QhcaState *s)
+void qhca_dma_reset(QhcaFunction *f)
 {
-    s->dma_iommu = pci_device_iommu_address_space(PCI_DEVICE(s)) !=
+    f->dma_iommu = pci_device_iommu_address_space(f->dev) !=
                    &address_space_memory;
-    qhca_dma_close_all(s);
+    f->s->dma_iommu = f->dma_iommu;
+    qhca_dma_close_all(f);
 }
 
-void qhca_dma_init(QhcaState *s)
+void qhca_dma_init(QhcaFunction *f)
 {
-    qhca_dma_reset(s);
-    s->listener = (MemoryListener) {
+    qhca_dma_reset(f);
+    f->listener = (MemoryListener) {
         .name = "qhca",
         .region_del = qhca_dma_region_del,
         .commit = qhca_dma_commit,
     };
-    memory_listener_register(&s->listener, qhca_dma_as(s));
+    memory_listener_register(&f->listener, qhca_dma_as(f));
 }
 
-void qhca_dma_exit(QhcaState *s)
+void qhca_dma_exit(QhcaFunction *f)
 {
     /* This calls region_del() for every region. */
-    memory_listener_unregister(&s->listener);
-    qhca_dma_close_all(s);
-    s->dma_changing = false;
+    memory_listener_unregister(&f->listener);
+    qhca_dma_close_all(f);
+    f->dma_changing = false;
 }

@@ -159,14 +159,14 @@ static uint64_t qhca_doorbells_read(void *opaque, hwaddr addr,
 static void qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
                                  unsigned int size)
 {
-    QhcaState *s = opaque;
+    QhcaFunction *f = opaque;
     uint32_t page = addr / QHCA_DB_PAGE_SIZE;
     uint32_t offset = addr % QHCA_DB_PAGE_SIZE;
 
     if (size != 8) {
         offset = QHCA_DB_PAGE_SIZE - 1; /* no doorbell: the engine counts it */
     }
-    qhca_doorbell_ring(s, page, offset, value);
+    qhca_doorbell_ring(f->s, page, offset, value);
 }
 
 const MemoryRegionOps qhca_doorbells_ops = {

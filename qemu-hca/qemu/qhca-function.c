@@ -39,7 +39,8 @@ static bool qhca_reg_refused(QhcaState *s, hwaddr addr)
 
 static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned int size)
 {
-    QhcaState *s = opaque;
+    QhcaFunction *f = opaque;
+    QhcaState *s = f->s;
     uint32_t value;
 
     if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
@@ -51,17 +52,18 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned int size)
     return value;
 }
 
-static void qhca_clear_pending_bits(QhcaState *s)
+static void qhca_clear_pending_bits(QhcaFunction *f)
 {
-    for (unsigned int i = 0; i < s->cfg.num_vectors; i++) {
-        msix_clr_pending(PCI_DEVICE(s), i);
+    for (unsigned int i = 0; i < f->cfg->num_vectors; i++) {
+        msix_clr_pending(f->dev, i);
     }
 }
 
 static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
                             unsigned int size)
 {
-    QhcaState *s = opaque;
+    QhcaFunction *f = opaque;
+    QhcaState *s = f->s;
 
     if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
         !qhca_enter(s)) {
@@ -69,7 +71,7 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
     }
     if (addr == QHCA_REG_CONTROL && (value & QHCA_CONTROL_RESET)) {
         qhca_drop_pending(s);
-        qhca_clear_pending_bits(s);
+        qhca_clear_pending_bits(f);
     }
     qhca_reg_write(s->hca, 0, addr, value, qhca_now(s));
     qhca_slice(s, s->inline_budget);
@@ -90,38 +92,40 @@ static const MemoryRegionOps qhca_regs_ops = {
  * Reset.  A function-level reset and D3hot keep the contents of BAR 4; other
  * resets clear it.
  */
-void qhca_reset_function(QhcaState *s, bool clear_devmem)
+void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
 {
+    QhcaState *s = f->s;
+
     if (!s->hca) {
         return;
     }
     qhca_drop_pending(s);
-    qhca_dma_reset(s);
+    qhca_dma_reset(f);
     qhca_trace_refresh(s);
     qhca_reset(s->hca, 0, qhca_now(s));
-    if (s->devmem_size && clear_devmem) {
-        memset(memory_region_get_ram_ptr(&s->devmem), 0, s->devmem_size);
-        memory_region_set_dirty(&s->devmem, 0, s->devmem_size);
+    if (f->devmem_size && clear_devmem) {
+        memset(memory_region_get_ram_ptr(&f->devmem), 0, f->devmem_size);
+        memory_region_set_dirty(&f->devmem, 0, f->devmem_size);
     }
 }
 
-static void qhca_reset_now_or_later(QhcaState *s, bool clear_devmem)
+static void qhca_reset_now_or_later(QhcaFunction *f, bool clear_devmem)
 {
+    QhcaState *s = f->s;
+
     if (s->in_engine) {
         /* An interrupt wrote to configuration space; see qhca_release(). */
-        s->reset_pending = true;
-        s->reset_devmem |= clear_devmem;
+        f->reset_pending = true;
+        f->reset_devmem |= clear_devmem;
     } else if (qhca_enter(s)) {
-        qhca_reset_function(s, clear_devmem);
+        qhca_reset_function(f, clear_devmem);
         qhca_leave(s);
     }
 }
 
-void qhca_reset_hold(Object *obj, ResetType type)
+void qhca_function_reset_hold(QhcaFunction *f)
 {
-    QhcaState *s = QHCA(obj);
-
-    qhca_reset_now_or_later(s, !s->in_flr);
+    qhca_reset_now_or_later(f, !f->in_flr);
 }
 
 static bool qhca_in_d0(PCIDevice *dev)
@@ -135,20 +139,20 @@ static bool qhca_in_d0(PCIDevice *dev)
  * return to D0 resets it.  One reset on the way to D3hot does both.  QEMU's PCI
  * core takes the BARs away meanwhile.
  */
-void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value,
-                              int len)
+void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
+                                int len)
 {
-    QhcaState *s = QHCA(dev);
+    PCIDevice *dev = f->dev;
     bool in_d0 = qhca_in_d0(dev);
 
     pci_default_write_config(dev, addr, value, len);
     if (in_d0 && !qhca_in_d0(dev)) {
-        qhca_reset_now_or_later(s, false);
+        qhca_reset_now_or_later(f, false);
     }
     if (pci_is_express(dev) && dev->exp.exp_cap) {
-        s->in_flr = true;
+        f->in_flr = true;
         pcie_cap_flr_write_config(dev, addr, value, len);
-        s->in_flr = false;
+        f->in_flr = false;
     }
 }
 
@@ -156,54 +160,74 @@ void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value,
  * ------------------------------------------------------------------------
  * BARs and capabilities
  */
-bool qhca_init_bars(QhcaState *s, Error **errp)
+void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
+                        const struct qhca_config *cfg)
 {
-    PCIDevice *dev = PCI_DEVICE(s);
-    Object *owner = OBJECT(s);
+    f->s = s;
+    f->dev = dev;
+    f->cfg = cfg;
+    for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
+        f->dma[i].first = 1;    /* past its last: empty */
+    }
+}
 
-    memory_region_init(&s->bar0, owner, "qhca", QHCA_BAR_REGS_SIZE);
-    memory_region_init_io(&s->regs, owner, &qhca_regs_ops, s, "qhca-regs",
+bool qhca_init_bars(QhcaFunction *f, Error **errp)
+{
+    PCIDevice *dev = f->dev;
+    Object *owner = OBJECT(dev);
+
+    memory_region_init(&f->bar0, owner, "qhca", QHCA_BAR_REGS_SIZE);
+    memory_region_init_io(&f->regs, owner, &qhca_regs_ops, f, "qhca-regs",
                           QHCA_MSIX_TABLE_OFFSET);
-    if (msix_init(dev, s->cfg.num_vectors, &s->bar0, QHCA_BAR_REGS,
-                  QHCA_MSIX_TABLE_OFFSET, &s->bar0, QHCA_BAR_REGS,
+    if (msix_init(dev, f->cfg->num_vectors, &f->bar0, QHCA_BAR_REGS,
+                  QHCA_MSIX_TABLE_OFFSET, &f->bar0, QHCA_BAR_REGS,
                   QHCA_MSIX_PBA_OFFSET, QHCA_MSIX_OFFSET, errp)) {
         return false;
     }
-    for (unsigned int i = 0; i < s->cfg.num_vectors; i++) {
+    for (unsigned int i = 0; i < f->cfg->num_vectors; i++) {
         msix_vector_use(dev, i);
     }
-    memory_region_add_subregion(&s->bar0, 0, &s->regs);
+    memory_region_add_subregion(&f->bar0, 0, &f->regs);
     pci_register_bar(dev, QHCA_BAR_REGS, PCI_BASE_ADDRESS_MEM_TYPE_64,
-                     &s->bar0);
+                     &f->bar0);
 
-    memory_region_init_io(&s->doorbells, owner, &qhca_doorbells_ops, s,
+    memory_region_init_io(&f->doorbells, owner, &qhca_doorbells_ops, f,
                           "qhca-doorbells",
-                          (uint64_t)s->cfg.num_db_pages * QHCA_DB_PAGE_SIZE);
-    qhca_region_without_bql(&s->doorbells);
+                          (uint64_t)f->cfg->num_db_pages * QHCA_DB_PAGE_SIZE);
+    qhca_region_without_bql(&f->doorbells);
     pci_register_bar(dev, QHCA_BAR_DOORBELLS, PCI_BASE_ADDRESS_MEM_TYPE_64,
-                     &s->doorbells);
+                     &f->doorbells);
     return true;
 }
 
-bool qhca_init_devmem(QhcaState *s, Error **errp)
+void qhca_exit_bars(QhcaFunction *f)
 {
-    if (!s->devmem_size) {
+    msix_unuse_all_vectors(f->dev);
+    msix_uninit(f->dev, &f->bar0, &f->bar0);
+    /* A subregion holds a reference to its owner. */
+    memory_region_del_subregion(&f->bar0, &f->regs);
+}
+
+bool qhca_init_devmem(QhcaFunction *f, Error **errp)
+{
+    if (!f->devmem_size) {
         return true;
     }
-    if (!memory_region_init_ram_nomigrate(&s->devmem, OBJECT(s), "qhca-devmem",
-                                          s->devmem_size, errp)) {
+    if (!memory_region_init_ram_nomigrate(&f->devmem, OBJECT(f->dev),
+                                          "qhca-devmem", f->devmem_size,
+                                          errp)) {
         return false;
     }
-    pci_register_bar(PCI_DEVICE(s), QHCA_BAR_DEVMEM,
+    pci_register_bar(f->dev, QHCA_BAR_DEVMEM,
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |
-                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->devmem);
+                     PCI_BASE_ADDRESS_MEM_PREFETCH, &f->devmem);
     return true;
 }
 
-bool qhca_init_caps(QhcaState *s, Error **errp)
+bool qhca_init_caps(QhcaFunction *f, Error **errp)
 {
-    PCIDevice *dev = PCI_DEVICE(s);
-    uint8_t *mac = s->conf.macaddr.a;
+    PCIDevice *dev = f->dev;
+    const uint8_t *mac = f->s->conf.macaddr.a;
     uint64_t serial;
 
     if (pci_pm_init(dev, QHCA_PM_OFFSET, errp) < 0) {
@@ -232,8 +256,10 @@ bool qhca_init_caps(QhcaState *s, Error **errp)
     return true;
 }
 
-void qhca_exit_caps(PCIDevice *dev)
+void qhca_exit_caps(QhcaFunction *f)
 {
+    PCIDevice *dev = f->dev;
+
     if (pci_is_express(dev) && dev->exp.exp_cap) {
         pcie_aer_exit(dev);
         pcie_cap_exit(dev);

@@ -5,19 +5,15 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/guest-random.h"
-#include "qemu/main-loop.h"
 #include "qemu/module.h"
 #include "qemu/uuid.h"
 #include "qapi/error.h"
-#include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
 #include "hw/pci/pci_ids.h"
-#include "hw/pci/pcie.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "system/system.h"
 #include "qhca-dev.h"
-#include "trace.h"
 
 static bool qhca_create_engine(QhcaState *s, Error **errp)
 {
@@ -34,9 +30,9 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
     char err[160] = "";
 
     memcpy(s->cfg.mac, s->conf.macaddr.a, sizeof(s->cfg.mac));
-    s->cfg.devmem_size = s->devmem_size;
-    s->cfg.devmem = s->devmem_size ? memory_region_get_ram_ptr(&s->devmem)
-                                   : NULL;
+    s->cfg.devmem_size = s->pf.devmem_size;
+    s->cfg.devmem = s->pf.devmem_size ?
+                    memory_region_get_ram_ptr(&s->pf.devmem) : NULL;
     s->cfg.seed = s->inject.seed;
     hca = qhca_create(&s->cfg, &ops, s, err, sizeof(err));
     if (!hca) {
@@ -89,6 +85,17 @@ static void qhca_default_mac(QhcaState *s)
     }
 }
 
+static void qhca_config_write(PCIDevice *dev, uint32_t addr, uint32_t value,
+                              int len)
+{
+    qhca_function_config_write(&QHCA(dev)->pf, addr, value, len);
+}
+
+static void qhca_reset_hold(Object *obj, ResetType type)
+{
+    qhca_function_reset_hold(&QHCA(obj)->pf);
+}
+
 static void qhca_pci_realize(PCIDevice *dev, Error **errp)
 {
     QhcaState *s = QHCA(dev);
@@ -99,26 +106,26 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     dev->config_write = qhca_config_write;
     qhca_default_mac(s);
 
-    if (!qhca_init_devmem(s, errp)) {
+    if (!qhca_init_devmem(&s->pf, errp)) {
         return;
     }
     if (!qhca_create_engine(s, errp)) {
         return;
     }
-    if (!qhca_init_caps(s, errp)) {
+    if (!qhca_init_caps(&s->pf, errp)) {
         goto no_caps;
     }
-    if (!qhca_init_bars(s, errp)) {
+    if (!qhca_init_bars(&s->pf, errp)) {
         goto no_bars;
     }
-    qhca_dma_init(s);
+    qhca_dma_init(&s->pf);
     qhca_thread_start(s);
     qhca_net_init(s);
     qhca_monitor_add(s);
     return;
 
 no_bars:
-    qhca_exit_caps(dev);
+    qhca_exit_caps(&s->pf);
 no_caps:
     qhca_destroy(s->hca);
     s->hca = NULL;
@@ -136,13 +143,10 @@ static void qhca_pci_exit(PCIDevice *dev)
     qhca_leave_undone(s);
     qhca_net_exit(s);
     qhca_thread_stop(s);
-    qhca_dma_exit(s);
+    qhca_dma_exit(&s->pf);
     qhca_destroy(hca);
-    msix_unuse_all_vectors(dev);
-    msix_uninit(dev, &s->bar0, &s->bar0);
-    /* A subregion holds a reference to its owner. */
-    memory_region_del_subregion(&s->bar0, &s->regs);
-    qhca_exit_caps(dev);
+    qhca_exit_bars(&s->pf);
+    qhca_exit_caps(&s->pf);
 }
 
 static void qhca_instance_init(Object *obj)
@@ -151,9 +155,7 @@ static void qhca_instance_init(Object *obj)
 
     qhca_thread_init(s);
     qhca_props_instance_init(s);
-    for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
-        s->dma[i].first = 1;    /* past its last: empty */
-    }
+    qhca_function_init(&s->pf, s, PCI_DEVICE(obj), &s->cfg);
     PCI_DEVICE(obj)->cap_present |= QEMU_PCI_CAP_EXPRESS;
 }
 

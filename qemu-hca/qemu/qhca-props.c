@@ -57,7 +57,7 @@ static const Property qhca_properties[] = {
     CFG_PROP("link-speed", link_speed, qdev_prop_uint32, uint32_t),
     CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
     CFG_PROP("rxe-flush", rxe_flush, qdev_prop_bool, bool),
-    DEFINE_PROP_SIZE("devmem-size", QhcaState, devmem_size, 1 * MiB),
+    DEFINE_PROP_SIZE("devmem-size", QhcaState, pf.devmem_size, 1 * MiB),
     DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
@@ -108,11 +108,11 @@ bool qhca_props_check(QhcaState *s, Error **errp)
                    s->cfg.num_db_pages);
         return false;
     }
-    if (s->devmem_size &&
-        (!is_power_of_2(s->devmem_size) || s->devmem_size < 4 * KiB ||
-         s->devmem_size > 4 * GiB)) {
+    if (s->pf.devmem_size &&
+        (!is_power_of_2(s->pf.devmem_size) || s->pf.devmem_size < 4 * KiB ||
+         s->pf.devmem_size > 4 * GiB)) {
         error_setg(errp, "devmem-size=%" PRIu64 " is neither 0 nor a power of "
-                   "two from 4K to 4G", s->devmem_size);
+                   "two from 4K to 4G", s->pf.devmem_size);
         return false;
     }
     if (s->slice_us && (s->slice_us < 100 || s->slice_us > 100000)) {

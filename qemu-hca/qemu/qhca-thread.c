@@ -84,10 +84,10 @@ static void qhca_locked(QhcaState *s)
 static void qhca_release(QhcaState *s)
 {
     if (bql_locked()) {
-        if (s->reset_pending) {
-            s->reset_pending = false;
-            qhca_reset_function(s, s->reset_devmem);
-            s->reset_devmem = false;
+        if (s->pf.reset_pending) {
+            s->pf.reset_pending = false;
+            qhca_reset_function(&s->pf, s->pf.reset_devmem);
+            s->pf.reset_devmem = false;
         }
         s->in_engine = false;
     }
@@ -151,7 +151,7 @@ static bool qhca_put_off(QhcaState *s)
 
 static bool qhca_has_output(QhcaState *s)
 {
-    return qatomic_read(&s->irqs) ||
+    return qatomic_read(&s->pf.irqs) ||
            (!qhca_ring_empty(&s->tx) && !qatomic_read(&s->tx_stalled));
 }
 
@@ -169,7 +169,7 @@ static void qhca_deliver(QhcaState *s)
         return;
     }
     s->delivering = true;
-    irqs = qatomic_xchg(&s->irqs, 0);
+    irqs = qatomic_xchg(&s->pf.irqs, 0);
     while (irqs) {
         unsigned int vector = ctz64(irqs);
 
@@ -249,7 +249,7 @@ void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector)
 {
     QhcaState *s = host;
 
-    qatomic_or(&s->irqs, UINT64_C(1) << vector);
+    qatomic_or(&s->pf.irqs, UINT64_C(1) << vector);
 }
 
 /*
@@ -301,7 +301,7 @@ void qhca_drop_pending(QhcaState *s)
     }
     qhca_ring_discard(&s->tx);
     qhca_ring_discard(&s->rx);
-    qatomic_set(&s->irqs, 0);
+    qatomic_set(&s->pf.irqs, 0);
     qatomic_set(&s->tx_starved, false);
     s->more = false;
 }
