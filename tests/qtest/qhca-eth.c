@@ -27,8 +27,8 @@ void eth_open(Hca *h, Eth *e)
         e->rx = hca_page(h);
         e->rxc = hca_page(h);
         e->record = hca_page(h);
-        e->tx_buf = guest_alloc(&h->alloc, TX_DEPTH * SLOT);
-        e->rx_buf = guest_alloc(&h->alloc, RX_DEPTH * SLOT);
+        e->tx_buf = guest_alloc(h->alloc, TX_DEPTH * SLOT);
+        e->rx_buf = guest_alloc(h->alloc, RX_DEPTH * SLOT);
     }
     qtest_memset(h->qts, e->rxc, 0, RX_DEPTH * sizeof(struct qhca_eth_rxc));
     qtest_memset(h->qts, e->record, 0, sizeof(struct qhca_eth_record));

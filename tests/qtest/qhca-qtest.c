@@ -29,10 +29,19 @@ void hca_map(Hca *h)
 
 uint64_t hca_page(Hca *h)
 {
-    uint64_t page = guest_alloc(&h->alloc, 4096);
+    uint64_t page = guest_alloc(h->alloc, 4096);
 
     qtest_memset(h->qts, page, 0, 4096);
     return page;
+}
+
+void hca_alloc_pages(Hca *h)
+{
+    h->cmdq = hca_page(h);
+    h->in = hca_page(h);
+    h->out = hca_page(h);
+    h->eq = hca_page(h);
+    h->eq_table = hca_page(h);
 }
 
 Hca *hca_new(const char *machine, const char *options)
@@ -40,13 +49,10 @@ Hca *hca_new(const char *machine, const char *options)
     Hca *h = g_new0(Hca, 1);
 
     h->qts = qtest_initf("-machine %s -nodefaults %s", machine, options);
-    pc_alloc_init(&h->alloc, h->qts, ALLOC_NO_FLAGS);
-    h->bus = qpci_new_pc(h->qts, &h->alloc);
-    h->cmdq = hca_page(h);
-    h->in = hca_page(h);
-    h->out = hca_page(h);
-    h->eq = hca_page(h);
-    h->eq_table = hca_page(h);
+    h->alloc = g_new0(QGuestAllocator, 1);
+    pc_alloc_init(h->alloc, h->qts, ALLOC_NO_FLAGS);
+    h->bus = qpci_new_pc(h->qts, h->alloc);
+    hca_alloc_pages(h);
     return h;
 }
 
@@ -63,7 +69,8 @@ void hca_stop(Hca *h)
 {
     g_free(h->dev);
     qpci_free_pc(h->bus);
-    alloc_destroy(&h->alloc);
+    alloc_destroy(h->alloc);
+    g_free(h->alloc);
     qtest_quit(h->qts);
     g_free(h);
 }
@@ -73,6 +80,20 @@ void hca_enable_msix(Hca *h)
 {
     qpci_msix_enable(h->dev);
     h->regs = h->dev->msix_table_bar;
+}
+
+void enable_ecam(Hca *h)
+{
+    QPCIDevice *dev = qpci_device_find(h->bus, QPCI_DEVFN(0, 0));
+
+    qpci_config_writel(dev, 0x64, 0);
+    qpci_config_writel(dev, 0x60, ECAM | 1);
+    g_free(dev);
+}
+
+uint64_t ecam_of(const QPCIDevice *dev)
+{
+    return ECAM + ((uint64_t)dev->devfn << 12);
 }
 
 uint32_t hca_read(Hca *h, uint32_t reg)

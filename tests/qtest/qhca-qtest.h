@@ -22,13 +22,14 @@
 #define SLOT_SIZE       sizeof(struct qhca_cmd_slot)
 #define EQ_LOG_DEPTH    4
 #define EQ_RECORD       ((1 << EQ_LOG_DEPTH) * sizeof(struct qhca_eqe))
+#define ECAM            0xb0000000u
 #define NOWHERE         0x00007ffffffff000ull   /* no memory there */
 
 typedef struct Hca {
     QTestState *qts;
     QPCIBus *bus;
     QPCIDevice *dev;
-    QGuestAllocator alloc;
+    QGuestAllocator *alloc;
     QPCIBar regs, doorbells, devmem;
     uint64_t cmdq, in, out;     /* a page each */
     uint64_t eq, eq_table;
@@ -47,6 +48,12 @@ void hca_map_at(Hca *h, int devfn);
 void hca_enable_msix(Hca *h);
 /* A zeroed page of guest memory. */
 uint64_t hca_page(Hca *h);
+/* Those of the struct. */
+void hca_alloc_pages(Hca *h);
+
+/* Extended configuration space, which libqos has no access to. */
+void enable_ecam(Hca *h);
+uint64_t ecam_of(const QPCIDevice *dev);
 
 /* Registers and doorbells */
 uint32_t hca_read(Hca *h, uint32_t reg);

@@ -13,8 +13,6 @@
 #include "libqos/virtio-pci.h"
 #include "standard-headers/linux/virtio_ring.h"
 
-#define ECAM            0xb0000000u
-
 /* Another NIC on the same hub: a frame it receives is an MSI where we like. */
 typedef struct Nic {
     QPCIDevice *dev;
@@ -97,15 +95,6 @@ static Hca *hca_start_with_nic(Nic *nic, Eth *e)
 static void nic_close(Nic *nic)
 {
     g_free(nic->dev);
-}
-
-static void enable_ecam(Hca *h)
-{
-    QPCIDevice *dev = qpci_device_find(h->bus, QPCI_DEVFN(0, 0));
-
-    qpci_config_writel(dev, 0x64, 0);
-    qpci_config_writel(dev, 0x60, ECAM | 1);
-    g_free(dev);
 }
 
 static void assert_sent_at_most(Hca *h, uint64_t most)
@@ -315,7 +304,7 @@ static void viommu_open(Hca *h, Viommu *v)
     qvirtio_set_features(vdev, qvirtio_get_features(vdev) &
                          ~(1ull << VIRTIO_RING_F_INDIRECT_DESC |
                            1ull << VIRTIO_RING_F_EVENT_IDX));
-    v->events = qvirtqueue_setup(vdev, &h->alloc, VIOMMU_EVENT_QUEUE);
+    v->events = qvirtqueue_setup(vdev, h->alloc, VIOMMU_EVENT_QUEUE);
     qvirtio_set_driver_ok(vdev);
     v->buf = hca_page(h);
 }
@@ -394,7 +383,7 @@ static void test_iommu_fault(void)
     eth_send(h, &e, 8, 100, 1);
     eth_wait_sent(h, &e);
     g_assert_cmpuint(hca_adapter(h, "mmio_refused"), >=, 1);
-    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, &h->alloc);
+    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, h->alloc);
     qvirtio_pci_destructor(&v.dev->obj);
     g_free(v.dev);
     hca_stop(h);
