@@ -167,6 +167,19 @@ patch_tree()
 	done < "$dir/patched"
 }
 
+# Earlier releases make virtual functions whose BARs decode nothing.
+warn_of_vfs()
+{
+	local version since
+	version=$(cat "$dir/src/VERSION")
+	case $version in
+	10.1.*) since=10.1.2 ;;
+	*) since=10.0.6 ;;
+	esac
+	dpkg --compare-versions "$version" ge "$since" ||
+		say "QEMU $version does not map virtual functions, so the device refuses sriov-vfs; $since does"
+}
+
 device_files()
 {
 	local device=$dir/src/hw/rdma/qhca f
@@ -217,6 +230,7 @@ build()
 	else
 		fetch
 	fi
+	warn_of_vfs
 	# Before the first build: what the patches add to QAPI goes into most
 	# of QEMU's objects, which would have to be compiled a second time.
 	patch_tree

@@ -19,6 +19,15 @@ typedef void QhcaClassData;
 typedef InterfaceInfo QhcaInterfaceInfo;
 #endif
 
+/*
+ * 10.0 realizes virtual functions before their BARs are known, and they decode
+ * nothing.  10.0.6 and 10.1.2 repair that.
+ */
+#define QHCA_QEMU_MAPS_VFS                                          \
+    (QHCA_QEMU_AT_LEAST(10, 2) ||                                   \
+     (QEMU_VERSION_MAJOR == 10 && QEMU_VERSION_MICRO >=             \
+      (QEMU_VERSION_MINOR == 1 ? 2 : 6)))
+
 /* 10.2 can dispatch a region's accesses without the BQL. */
 static inline void qhca_region_without_bql(MemoryRegion *mr)
 {

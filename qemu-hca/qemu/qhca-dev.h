@@ -2,6 +2,7 @@
  * qhca adapter: the QEMU device around the engine
  *
  *   qhca-pci.c       QOM, realize, exit
+ *   qhca-vf.c        virtual functions: QOM, realize, exit
  *   qhca-function.c  registers, configuration space, BARs, reset
  *   qhca-doorbell.c  doorbells, and those that are deferred
  *   qhca-props.c     properties: limits, geometry, fault injection
@@ -73,6 +74,11 @@
 
 #define TYPE_QHCA "qhca"
 OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
+#define TYPE_QHCA_VF "qhca-vf"
+OBJECT_DECLARE_SIMPLE_TYPE(QhcaVfState, QHCA_VF)
+
+#define QHCA_MAX_FUNCTIONS  (1 + QHCA_MAX_VFS)
+QEMU_BUILD_BUG_ON(QHCA_MAX_FUNCTIONS > 64);     /* bits of a bitmap */
 
 #define QHCA_MAX_DOORBELLS  1024    /* deferred; more wait for the engine */
 #define QHCA_DMA_WINDOWS    4
@@ -80,7 +86,8 @@ OBJECT_DECLARE_SIMPLE_TYPE(QhcaState, QHCA)
 
 typedef struct QhcaDoorbell {
     uint32_t page;
-    uint32_t offset;
+    uint16_t offset;
+    uint16_t gvmi;
     uint64_t value;
 } QhcaDoorbell;
 
@@ -96,6 +103,7 @@ typedef struct QhcaFunction {
     /* Set at realize, then constant. */
     QhcaState *s;               /* the adapter */
     PCIDevice *dev;
+    uint16_t gvmi;              /* 0: the physical function */
     const struct qhca_config *cfg;
     uint64_t devmem_size;
     MemoryRegion bar0;
@@ -105,8 +113,7 @@ typedef struct QhcaFunction {
 
     /* BQL */
     bool in_flr;
-    bool reset_pending;         /* a reset came while the engine was entered */
-    bool reset_devmem;          /* ... and it clears the device memory */
+    bool reset_devmem;          /* the pending reset clears device memory */
 
     /* engine_lock */
     bool dma_iommu;             /* DMA passes a vIOMMU */
@@ -154,6 +161,9 @@ struct QhcaState {
     /* Set at realize, then constant. */
     struct qhca_config cfg;
     NICConf conf;
+    uint16_t sriov_vfs;
+    struct qhca_config vf_cfg;  /* limits of each virtual function */
+    uint64_t vf_devmem_size;
     uint32_t inline_budget;
     uint32_t thread_budget;
     uint32_t poll_max_us;
@@ -169,6 +179,7 @@ struct QhcaState {
     NICState *nic;
     bool delivering;            /* qhca_deliver() is on the stack */
     bool in_engine;             /* the holder of the BQL is in the engine */
+    uint64_t resets_pending;    /* functions reset while that was so */
     bool own_mac_warned;
     bool tx_stalled;            /* the back end will call us when it can */
     bool rx_stalled;            /* we refused a frame and owe a flush */
@@ -186,13 +197,19 @@ struct QhcaState {
     bool running;               /* the VM is */
     bool more;                  /* result of the last slice */
     bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */
-    /* DMA passes a vIOMMU, whose faults take the BQL: the thread is idle. */
+    /* Functions by GVMI.  Written with the BQL as well, so either will do. */
+    QhcaFunction *fn[QHCA_MAX_FUNCTIONS];
+    /*
+     * DMA of a function passes a vIOMMU, whose faults take the BQL: the thread
+     * is idle.
+     */
     bool dma_iommu;
     QEMUTimer *timer;           /* QEMU_CLOCK_VIRTUAL: stops with the VM */
     uint64_t timer_at;          /* the time it is armed for, or QHCA_NEVER */
     uint64_t trace_checked;
 
     /* Between threads, without a lock */
+    uint64_t irq_functions;     /* those with vectors raised */
     QhcaRing tx;                /* engine_lock produces, BQL consumes */
     QhcaRing rx;                /* BQL produces, engine_lock consumes */
     QemuThread thread;
@@ -209,6 +226,12 @@ struct QhcaState {
     uint32_t num_doorbells;     /* in it; read without the lock as a hint */
 
     QhcaStats stats;
+};
+
+/* A virtual function, which is a PCI device to QEMU. */
+struct QhcaVfState {
+    PCIDevice parent_obj;
+    QhcaFunction fn;
 };
 
 /* qhca-thread.c */
@@ -245,8 +268,11 @@ void qhca_kick(QhcaState *s);
  */
 bool qhca_trylock(QhcaState *s);
 bool qhca_have_engine(QhcaState *s);
-/* Discard undelivered doorbells, frames and vectors.  BQL and engine_lock. */
-void qhca_drop_pending(QhcaState *s);
+/*
+ * Discard undelivered doorbells and vectors of a function, and undelivered
+ * frames if no other function is enabled.  BQL and engine_lock.
+ */
+void qhca_drop_pending(QhcaFunction *f);
 void qhca_thread_init(QhcaState *s);        /* locks: with the object */
 void qhca_thread_finalize(QhcaState *s);
 void qhca_thread_start(QhcaState *s);
@@ -257,10 +283,11 @@ void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector);
 extern const MemoryRegionOps qhca_doorbells_ops;
 /* engine_lock */
 void qhca_take_doorbells(QhcaState *s, uint64_t now);
+void qhca_drop_doorbells(QhcaFunction *f);
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
-                        const struct qhca_config *cfg);
+                        uint16_t gvmi, const struct qhca_config *cfg);
 bool qhca_init_devmem(QhcaFunction *f, Error **errp);
 bool qhca_init_caps(QhcaFunction *f, Error **errp);
 void qhca_exit_caps(QhcaFunction *f);
@@ -271,6 +298,11 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
 void qhca_function_reset_hold(QhcaFunction *f);
 /* BQL and engine_lock */
 void qhca_reset_function(QhcaFunction *f, bool clear_devmem);
+
+/* qhca-vf.c: BQL */
+bool qhca_vfs_init(QhcaState *s, Error **errp);
+void qhca_vfs_exit(QhcaState *s);
+void qhca_vf_register(void);
 
 /* qhca-dma.c: engine_lock */
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,

@@ -31,7 +31,7 @@ static bool qhca_dma_refused(QhcaFunction *f, hwaddr addr, size_t len,
                              bool write)
 {
     f->s->stats.dma_refused++;
-    trace_qhca_dma_refused(f->s, addr, len, write);
+    trace_qhca_dma_refused(f->s, f->gvmi, addr, len, write);
     return false;
 }
 
@@ -131,7 +131,7 @@ static void qhca_dma_open(QhcaFunction *f, hwaddr addr)
     w->last = addr + len - 1;
     qhca_dma_set_ram(&w->ram, mr, offset, len);
     f->s->stats.dma_windows_filled++;
-    trace_qhca_dma_window(f->s, w->first, w->last);
+    trace_qhca_dma_window(f->s, f->gvmi, w->first, w->last);
 }
 
 /* As memcpy(), by a single access where that is possible. */
@@ -206,20 +206,18 @@ static bool qhca_dma_walk(QhcaFunction *f, hwaddr addr, uint8_t *buf,
     return true;
 }
 
-/* Whose access is it? */
-static inline QhcaFunction *qhca_dma_function(QhcaState *s, uint16_t gvmi)
-{
-    return &s->pf;
-}
-
 int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
                        size_t len)
 {
-    QhcaFunction *f = qhca_dma_function(host, gvmi);
+    QhcaState *s = host;
+    QhcaFunction *f = s->fn[gvmi];
     QhcaDmaWindow *w;
 
     if (!len) {
         return 0;
+    }
+    if (unlikely(!f)) {
+        return -1;
     }
     if (f->dma_wrote) {
         smp_mb();       /* as on PCI Express, a read pushes writes */
@@ -238,11 +236,15 @@ int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
 int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
                         const void *buf, size_t len)
 {
-    QhcaFunction *f = qhca_dma_function(host, gvmi);
+    QhcaState *s = host;
+    QhcaFunction *f = s->fn[gvmi];
     QhcaDmaWindow *w;
 
     if (!len) {
         return 0;
+    }
+    if (unlikely(!f)) {
+        return -1;
     }
     f->dma_wrote = true;
     w = qhca_dma_window(f, addr, len);
@@ -257,12 +259,16 @@ int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
 int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
                                 const void *buf, size_t len)
 {
-    QhcaFunction *f = qhca_dma_function(host, gvmi);
+    QhcaState *s = host;
+    QhcaFunction *f = s->fn[gvmi];
     size_t word = len == 8 && !(addr & 7) ? 8 : 4;
     const uint8_t *last = (const uint8_t *)buf + len - word;
     QhcaDmaWindow *w;
 
     assert(len >= 4);
+    if (unlikely(!f)) {
+        return -1;
+    }
     w = qhca_dma_window(f, addr, len);
     if (likely(w)) {
         uint8_t *ram = w->ram.ptr + (addr - w->first);
@@ -323,12 +329,26 @@ static void qhca_dma_commit(MemoryListener *listener)
     }
 }
 
+/*
+ * The engine runs for all functions, so the DMA of one through a vIOMMU makes
+ * the thread idle.
+ */
+static void qhca_dma_find_iommu(QhcaState *s)
+{
+    bool iommu = false;
+
+    for (int i = 0; i <= s->sriov_vfs; i++) {
+        iommu |= s->fn[i] && s->fn[i]->dma_iommu;
+    }
+    qatomic_set(&s->dma_iommu, iommu);
+}
+
 /* Whether DMA passes a vIOMMU is known when the machine is complete. */
 void qhca_dma_reset(QhcaFunction *f)
 {
     f->dma_iommu = pci_device_iommu_address_space(f->dev) !=
                    &address_space_memory;
-    f->s->dma_iommu = f->dma_iommu;
+    qhca_dma_find_iommu(f->s);
     qhca_dma_close_all(f);
 }
 

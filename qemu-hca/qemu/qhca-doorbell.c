@@ -31,61 +31,78 @@ void qhca_take_doorbells(QhcaState *s, uint64_t now)
         qatomic_set(&s->num_doorbells, 0);
     }
     for (uint32_t i = 0; i < num; i++) {
-        qhca_doorbell(s->hca, 0, db[i].page, db[i].offset, db[i].value, now);
+        qhca_doorbell(s->hca, db[i].gvmi, db[i].page, db[i].offset,
+                      db[i].value, now);
     }
 }
 
+/* Forget the doorbells of a function that were deferred. */
+void qhca_drop_doorbells(QhcaFunction *f)
+{
+    QhcaState *s = f->s;
+    QhcaDoorbell *db;
+    uint32_t num = 0;
+
+    QEMU_LOCK_GUARD(&s->doorbell_lock);
+
+    db = s->doorbell[s->doorbell_side];
+    for (uint32_t i = 0; i < s->num_doorbells; i++) {
+        if (db[i].gvmi != f->gvmi) {
+            db[num++] = db[i];
+        }
+    }
+    qatomic_set(&s->num_doorbells, num);
+}
+
 /* In the engine: ring the deferred doorbells first, and then this one. */
-static void qhca_doorbell_now(QhcaState *s, uint32_t page, uint32_t offset,
-                              uint64_t value)
+static void qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t now = qhca_now(s);
 
     qhca_take_doorbells(s, now);
-    qhca_doorbell(s->hca, 0, page, offset, value, now);
+    qhca_doorbell(s->hca, db->gvmi, db->page, db->offset, db->value, now);
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
 }
 
-static bool qhca_doorbell_put_off(QhcaState *s, uint32_t page, uint32_t offset,
-                                  uint64_t value)
+static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
 {
     QEMU_LOCK_GUARD(&s->doorbell_lock);
 
     if (s->num_doorbells == QHCA_MAX_DOORBELLS) {
         return false;
     }
-    s->doorbell[s->doorbell_side][s->num_doorbells] =
-        (QhcaDoorbell) { page, offset, value };
+    s->doorbell[s->doorbell_side][s->num_doorbells] = *db;
     qatomic_set(&s->num_doorbells, s->num_doorbells + 1);
     s->stats.doorbells_deferred++;
-    trace_qhca_doorbell_deferred(s, page, offset, value);
+    trace_qhca_doorbell_deferred(s, db->gvmi, db->page, db->offset,
+                                 db->value);
     return true;
 }
 
-static void qhca_doorbell_take(QhcaState *s, uint32_t page, uint32_t offset,
-                               uint64_t value)
+static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 {
     if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
         BQL_LOCK_GUARD();
-        qhca_doorbell_take(s, page, offset, value);
+        qhca_doorbell_take(s, db);
         return;
     }
     if (qhca_nested(s)) {
-        if (!qhca_doorbell_put_off(s, page, offset, value)) {
+        if (!qhca_doorbell_put_off(s, db)) {
             s->stats.mmio_refused++;
-            trace_qhca_mmio_refused(s, page * QHCA_DB_PAGE_SIZE + offset);
+            trace_qhca_mmio_refused(s, db->gvmi, db->page * QHCA_DB_PAGE_SIZE +
+                                    db->offset);
         }
         qhca_kick(s);
         return;
     }
     if (qhca_enter_soon(s)) {
-        qhca_doorbell_now(s, page, offset, value);
+        qhca_doorbell_now(s, db);
         return;
     }
-    if (!qhca_doorbell_put_off(s, page, offset, value)) {
+    if (!qhca_doorbell_put_off(s, db)) {
         if (qhca_enter(s)) {
-            qhca_doorbell_now(s, page, offset, value);
+            qhca_doorbell_now(s, db);
         }
         return;
     }
@@ -134,12 +151,11 @@ static void qhca_yield(QhcaState *s)
     trace_qhca_long_yield(s, took, penalty);
 }
 
-static void qhca_doorbell_ring(QhcaState *s, uint32_t page, uint32_t offset,
-                        uint64_t value)
+static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t sent = qatomic_read(&s->stats.frames_sent);
 
-    qhca_doorbell_take(s, page, offset, value);
+    qhca_doorbell_take(s, db);
     if (s->yield_max_us && current_cpu &&
         qatomic_read(&s->stats.frames_sent) != sent) {
         qhca_yield(s);
@@ -160,13 +176,17 @@ static void qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
                                  unsigned int size)
 {
     QhcaFunction *f = opaque;
-    uint32_t page = addr / QHCA_DB_PAGE_SIZE;
-    uint32_t offset = addr % QHCA_DB_PAGE_SIZE;
+    QhcaDoorbell db = {
+        .page = addr / QHCA_DB_PAGE_SIZE,
+        .offset = addr % QHCA_DB_PAGE_SIZE,
+        .gvmi = f->gvmi,
+        .value = value,
+    };
 
     if (size != 8) {
-        offset = QHCA_DB_PAGE_SIZE - 1; /* no doorbell: the engine counts it */
+        db.offset = QHCA_DB_PAGE_SIZE - 1; /* none: the engine counts it */
     }
-    qhca_doorbell_ring(f->s, page, offset, value);
+    qhca_doorbell_ring(f->s, &db);
 }
 
 const MemoryRegionOps qhca_doorbells_ops = {

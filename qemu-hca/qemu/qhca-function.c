@@ -16,6 +16,7 @@
 #define QHCA_MSIX_OFFSET    0xb0
 #define QHCA_AER_OFFSET     0x100
 #define QHCA_DSN_OFFSET     0x150
+#define QHCA_ARI_OFFSET     0x160
 
 /*
  * ------------------------------------------------------------------------
@@ -27,13 +28,15 @@ static bool qhca_reg_access_ok(hwaddr addr, unsigned int size)
 }
 
 /* A register access within a call of the device would disturb its caller. */
-static bool qhca_reg_refused(QhcaState *s, hwaddr addr)
+static bool qhca_reg_refused(QhcaFunction *f, hwaddr addr)
 {
+    QhcaState *s = f->s;
+
     if (!qhca_nested(s)) {
         return false;
     }
     s->stats.mmio_refused++;
-    trace_qhca_mmio_refused(s, addr);
+    trace_qhca_mmio_refused(s, f->gvmi, addr);
     return true;
 }
 
@@ -43,11 +46,11 @@ static uint64_t qhca_regs_read(void *opaque, hwaddr addr, unsigned int size)
     QhcaState *s = f->s;
     uint32_t value;
 
-    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
+    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(f, addr) ||
         !qhca_enter(s)) {
         return 0;
     }
-    value = qhca_reg_read(s->hca, 0, addr, qhca_now(s));
+    value = qhca_reg_read(s->hca, f->gvmi, addr, qhca_now(s));
     qhca_leave(s);
     return value;
 }
@@ -65,15 +68,15 @@ static void qhca_regs_write(void *opaque, hwaddr addr, uint64_t value,
     QhcaFunction *f = opaque;
     QhcaState *s = f->s;
 
-    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(s, addr) ||
+    if (!qhca_reg_access_ok(addr, size) || qhca_reg_refused(f, addr) ||
         !qhca_enter(s)) {
         return;
     }
     if (addr == QHCA_REG_CONTROL && (value & QHCA_CONTROL_RESET)) {
-        qhca_drop_pending(s);
+        qhca_drop_pending(f);
         qhca_clear_pending_bits(f);
     }
-    qhca_reg_write(s->hca, 0, addr, value, qhca_now(s));
+    qhca_reg_write(s->hca, f->gvmi, addr, value, qhca_now(s));
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
 }
@@ -91,6 +94,9 @@ static const MemoryRegionOps qhca_regs_ops = {
  * ------------------------------------------------------------------------
  * Reset.  A function-level reset and D3hot keep the contents of BAR 4; other
  * resets clear it.
+ *
+ * QEMU realizes the virtual functions with the physical one.  When VF Enable
+ * changes it sets or clears PCIDevice.enabled of each, and then resets it.
  */
 void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
 {
@@ -99,10 +105,13 @@ void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
     if (!s->hca) {
         return;
     }
-    qhca_drop_pending(s);
+    qhca_drop_pending(f);
     qhca_dma_reset(f);
     qhca_trace_refresh(s);
-    qhca_reset(s->hca, 0, qhca_now(s));
+    if (f->gvmi) {
+        qhca_vf_enable(s->hca, f->gvmi, f->dev->enabled, qhca_now(s));
+    }
+    qhca_reset(s->hca, f->gvmi, qhca_now(s));
     if (f->devmem_size && clear_devmem) {
         memset(memory_region_get_ram_ptr(&f->devmem), 0, f->devmem_size);
         memory_region_set_dirty(&f->devmem, 0, f->devmem_size);
@@ -115,7 +124,7 @@ static void qhca_reset_now_or_later(QhcaFunction *f, bool clear_devmem)
 
     if (s->in_engine) {
         /* An interrupt wrote to configuration space; see qhca_release(). */
-        f->reset_pending = true;
+        s->resets_pending |= BIT_ULL(f->gvmi);
         f->reset_devmem |= clear_devmem;
     } else if (qhca_enter(s)) {
         qhca_reset_function(f, clear_devmem);
@@ -161,10 +170,11 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
  * BARs and capabilities
  */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
-                        const struct qhca_config *cfg)
+                        uint16_t gvmi, const struct qhca_config *cfg)
 {
     f->s = s;
     f->dev = dev;
+    f->gvmi = gvmi;
     f->cfg = cfg;
     for (int i = 0; i < QHCA_DMA_WINDOWS; i++) {
         f->dma[i].first = 1;    /* past its last: empty */
@@ -227,7 +237,8 @@ bool qhca_init_devmem(QhcaFunction *f, Error **errp)
 bool qhca_init_caps(QhcaFunction *f, Error **errp)
 {
     PCIDevice *dev = f->dev;
-    const uint8_t *mac = f->s->conf.macaddr.a;
+    QhcaState *s = f->s;
+    const uint8_t *mac = s->conf.macaddr.a;
     uint64_t serial;
 
     if (pci_pm_init(dev, QHCA_PM_OFFSET, errp) < 0) {
@@ -247,6 +258,12 @@ bool qhca_init_caps(QhcaFunction *f, Error **errp)
                       errp) < 0) {
         pcie_cap_exit(dev);
         return false;
+    }
+    if (s->sriov_vfs) {
+        pcie_ari_init(dev, QHCA_ARI_OFFSET);
+    }
+    if (f->gvmi) {
+        return true;
     }
     /* EUI-64 of the MAC address */
     serial = (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 |

@@ -118,12 +118,17 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     if (!qhca_init_bars(&s->pf, errp)) {
         goto no_bars;
     }
+    if (!qhca_vfs_init(s, errp)) {
+        goto no_vfs;
+    }
     qhca_dma_init(&s->pf);
     qhca_thread_start(s);
     qhca_net_init(s);
     qhca_monitor_add(s);
     return;
 
+no_vfs:
+    qhca_exit_bars(&s->pf);
 no_bars:
     qhca_exit_caps(&s->pf);
 no_caps:
@@ -143,6 +148,7 @@ static void qhca_pci_exit(PCIDevice *dev)
     qhca_leave_undone(s);
     qhca_net_exit(s);
     qhca_thread_stop(s);
+    qhca_vfs_exit(s);
     qhca_dma_exit(&s->pf);
     qhca_destroy(hca);
     qhca_exit_bars(&s->pf);
@@ -155,7 +161,8 @@ static void qhca_instance_init(Object *obj)
 
     qhca_thread_init(s);
     qhca_props_instance_init(s);
-    qhca_function_init(&s->pf, s, PCI_DEVICE(obj), &s->cfg);
+    qhca_function_init(&s->pf, s, PCI_DEVICE(obj), 0, &s->cfg);
+    s->fn[0] = &s->pf;
     PCI_DEVICE(obj)->cap_present |= QEMU_PCI_CAP_EXPRESS;
 }
 
@@ -206,6 +213,7 @@ static const TypeInfo qhca_info = {
 static void qhca_register_types(void)
 {
     type_register_static(&qhca_info);
+    qhca_vf_register();
     qhca_monitor_register();
 }
 

@@ -31,6 +31,13 @@
     CFG_PROP_U16(name "-cache-max-sets", cache_max[id].sets),               \
     CFG_PROP_U16(name "-cache-max-blocks", cache_max[id].blocks)
 
+#define VF_PROP(name, field, prop, type)                                    \
+    DEFINE_PROP_UNSIGNED_NODEFAULT(name, QhcaState, vf_cfg.field, prop, type)
+#define VF_PROP_U8(name, field)                                             \
+    VF_PROP(name, field, qdev_prop_uint8, uint8_t)
+#define VF_PROP_U16(name, field)                                            \
+    VF_PROP(name, field, qdev_prop_uint16, uint16_t)
+
 static const Property qhca_properties[] = {
     DEFINE_NIC_PROPERTIES(QhcaState, conf),
     CFG_PROP_U16("vectors", num_vectors),
@@ -58,6 +65,15 @@ static const Property qhca_properties[] = {
     CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
     CFG_PROP("rxe-flush", rxe_flush, qdev_prop_bool, bool),
     DEFINE_PROP_SIZE("devmem-size", QhcaState, pf.devmem_size, 1 * MiB),
+    DEFINE_PROP_UINT16("sriov-vfs", QhcaState, sriov_vfs, 0),
+    VF_PROP_U16("vf-vectors", num_vectors),
+    VF_PROP("vf-doorbell-pages", num_db_pages, qdev_prop_uint32, uint32_t),
+    VF_PROP_U8("vf-log-max-pt", log_max_pt),
+    VF_PROP_U8("vf-log-max-qp", log_max_qp),
+    VF_PROP_U8("vf-log-max-cq", log_max_cq),
+    VF_PROP_U8("vf-log-max-srq", log_max_srq),
+    VF_PROP_U16("vf-gids", num_gids),
+    DEFINE_PROP_SIZE("vf-devmem-size", QhcaState, vf_devmem_size, 0),
     DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
@@ -87,6 +103,55 @@ static bool qhca_props_check_budget(const char *name, uint32_t budget,
     return true;
 }
 
+static bool qhca_props_check_devmem(const char *name, uint64_t size,
+                                    Error **errp)
+{
+    if (size && (!is_power_of_2(size) || size < 4 * KiB || size > 4 * GiB)) {
+        error_setg(errp, "%s=%" PRIu64 " is neither 0 nor a power of two from "
+                   "4K to 4G", name, size);
+        return false;
+    }
+    return true;
+}
+
+static bool qhca_props_check_pages(const char *name, uint32_t pages,
+                                   Error **errp)
+{
+    if (!is_power_of_2(pages) || pages > 64 * KiB) {
+        error_setg(errp, "%s=%u is not a power of two up to 65536", name,
+                   pages);
+        return false;
+    }
+    return true;
+}
+
+static bool qhca_props_check_vfs(QhcaState *s, Error **errp)
+{
+    if (!s->sriov_vfs) {
+        return true;
+    }
+    if (!QHCA_QEMU_MAPS_VFS) {
+        error_setg(errp, "sriov-vfs=%u needs QEMU 10.0.6 or 10.1.2: the BARs "
+                   "of virtual functions do not work in this one",
+                   s->sriov_vfs);
+        return false;
+    }
+    if (s->sriov_vfs > QHCA_MAX_VFS) {
+        error_setg(errp, "sriov-vfs=%u is over %u", s->sriov_vfs,
+                   QHCA_MAX_VFS);
+        return false;
+    }
+    if (s->vf_cfg.num_vectors < 1 ||
+        s->vf_cfg.num_vectors > QHCA_MAX_VECTORS) {
+        error_setg(errp, "vf-vectors=%u is not in the range 1 to %u",
+                   s->vf_cfg.num_vectors, QHCA_MAX_VECTORS);
+        return false;
+    }
+    return qhca_props_check_pages("vf-doorbell-pages", s->vf_cfg.num_db_pages,
+                                  errp) &&
+           qhca_props_check_devmem("vf-devmem-size", s->vf_devmem_size, errp);
+}
+
 /* Check what the engine cannot; qhca_create() checks the rest. */
 bool qhca_props_check(QhcaState *s, Error **errp)
 {
@@ -102,19 +167,6 @@ bool qhca_props_check(QhcaState *s, Error **errp)
                    QHCA_MAX_VECTORS);
         return false;
     }
-    if (!is_power_of_2(s->cfg.num_db_pages) ||
-        s->cfg.num_db_pages > 64 * KiB) {
-        error_setg(errp, "doorbell-pages=%u is not a power of two up to 65536",
-                   s->cfg.num_db_pages);
-        return false;
-    }
-    if (s->pf.devmem_size &&
-        (!is_power_of_2(s->pf.devmem_size) || s->pf.devmem_size < 4 * KiB ||
-         s->pf.devmem_size > 4 * GiB)) {
-        error_setg(errp, "devmem-size=%" PRIu64 " is neither 0 nor a power of "
-                   "two from 4K to 4G", s->pf.devmem_size);
-        return false;
-    }
     if (s->slice_us && (s->slice_us < 100 || s->slice_us > 100000)) {
         error_setg(errp, "sched-slice-us=%u is neither 0 nor 100 to 100000",
                    s->slice_us);
@@ -128,7 +180,11 @@ bool qhca_props_check(QhcaState *s, Error **errp)
         error_setg(errp, "poll-max-us=%u is over 1000", s->poll_max_us);
         return false;
     }
-    return qhca_props_check_budget("inline-budget", s->inline_budget, errp) &&
+    return qhca_props_check_pages("doorbell-pages", s->cfg.num_db_pages,
+                                  errp) &&
+           qhca_props_check_devmem("devmem-size", s->pf.devmem_size, errp) &&
+           qhca_props_check_vfs(s, errp) &&
+           qhca_props_check_budget("inline-budget", s->inline_budget, errp) &&
            qhca_props_check_budget("thread-budget", s->thread_budget, errp) &&
            qhca_props_check_ring("tx-ring-size", s->tx_ring_size, errp) &&
            qhca_props_check_ring("rx-ring-size", s->rx_ring_size, errp);
@@ -433,6 +489,15 @@ void qhca_props_instance_init(QhcaState *s)
     qhca_config_default(&s->cfg);
     /* BAR 0 and BAR 2 fit the 2 MiB that firmware leaves to a hot-plug port. */
     s->cfg.num_db_pages = 256;
+    /* A virtual function serves one virtual machine or container. */
+    qhca_config_default(&s->vf_cfg);
+    s->vf_cfg.num_vectors = 8;
+    s->vf_cfg.num_db_pages = 64;
+    s->vf_cfg.log_max_pt = 16;
+    s->vf_cfg.log_max_qp = 12;
+    s->vf_cfg.log_max_cq = 12;
+    s->vf_cfg.log_max_srq = 10;
+    s->vf_cfg.num_gids = 32;
     s->inject.on_rx = true;
     s->inject.on_tx = true;
     s->inject.seed = 1;

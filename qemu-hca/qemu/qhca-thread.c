@@ -16,10 +16,12 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/host-utils.h"
 #include "qemu/main-loop.h"
 #include "qemu/processor.h"
 #include "qemu/rcu.h"
 #include "hw/pci/msix.h"
+#include "hw/pci/pcie_sriov.h"
 #include "system/runstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
@@ -84,10 +86,15 @@ static void qhca_locked(QhcaState *s)
 static void qhca_release(QhcaState *s)
 {
     if (bql_locked()) {
-        if (s->pf.reset_pending) {
-            s->pf.reset_pending = false;
-            qhca_reset_function(&s->pf, s->pf.reset_devmem);
-            s->pf.reset_devmem = false;
+        while (s->resets_pending) {
+            unsigned int gvmi = ctz64(s->resets_pending);
+            QhcaFunction *f = s->fn[gvmi];
+
+            s->resets_pending &= s->resets_pending - 1;
+            if (f) {
+                qhca_reset_function(f, f->reset_devmem);
+                f->reset_devmem = false;
+            }
         }
         s->in_engine = false;
     }
@@ -151,8 +158,27 @@ static bool qhca_put_off(QhcaState *s)
 
 static bool qhca_has_output(QhcaState *s)
 {
-    return qatomic_read(&s->pf.irqs) ||
+    return qatomic_read(&s->irq_functions) ||
            (!qhca_ring_empty(&s->tx) && !qatomic_read(&s->tx_stalled));
+}
+
+static void qhca_deliver_vectors(QhcaFunction *f)
+{
+    uint64_t irqs = qatomic_xchg(&f->irqs, 0);
+    PCIDevice *dev = f->dev;
+
+    object_ref(OBJECT(dev));
+    while (irqs) {
+        unsigned int vector = ctz64(irqs);
+
+        irqs &= irqs - 1;
+        if (msix_enabled(dev)) {
+            f->s->stats.interrupts++;
+            trace_qhca_irq(f->s, f->gvmi, vector);
+            msix_notify(dev, vector);
+        }
+    }
+    object_unref(OBJECT(dev));
 }
 
 /*
@@ -162,22 +188,20 @@ static bool qhca_has_output(QhcaState *s)
  */
 static void qhca_deliver(QhcaState *s)
 {
-    uint64_t irqs;
+    uint64_t functions;
 
     if (s->delivering) {
         qhca_schedule(s);       /* do not disturb the delivery further up */
         return;
     }
     s->delivering = true;
-    irqs = qatomic_xchg(&s->pf.irqs, 0);
-    while (irqs) {
-        unsigned int vector = ctz64(irqs);
+    functions = qatomic_xchg(&s->irq_functions, 0);
+    while (functions) {
+        QhcaFunction *f = s->fn[ctz64(functions)];
 
-        irqs &= irqs - 1;
-        if (msix_enabled(PCI_DEVICE(s))) {
-            s->stats.interrupts++;
-            trace_qhca_irq(s, vector);
-            msix_notify(PCI_DEVICE(s), vector);
+        functions &= functions - 1;
+        if (f) {        /* a delivery has not unplugged it */
+            qhca_deliver_vectors(f);
         }
     }
     qhca_net_flush(s);
@@ -248,8 +272,12 @@ void qhca_leave_undone(QhcaState *s)
 void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector)
 {
     QhcaState *s = host;
+    QhcaFunction *f = s->fn[gvmi];
 
-    qatomic_or(&s->pf.irqs, UINT64_C(1) << vector);
+    if (f) {
+        qatomic_or(&f->irqs, BIT_ULL(vector));
+        qatomic_or(&s->irq_functions, BIT_ULL(gvmi));
+    }
 }
 
 /*
@@ -294,14 +322,17 @@ void qhca_slice(QhcaState *s, unsigned int budget)
     trace_qhca_slice(s, budget, result.more, result.deadline);
 }
 
-void qhca_drop_pending(QhcaState *s)
+void qhca_drop_pending(QhcaFunction *f)
 {
-    WITH_QEMU_LOCK_GUARD(&s->doorbell_lock) {
-        qatomic_set(&s->num_doorbells, 0);
+    QhcaState *s = f->s;
+
+    qhca_drop_doorbells(f);
+    qatomic_set(&f->irqs, 0);
+    if (f->gvmi || pcie_sriov_num_vfs(f->dev)) {
+        return;     /* frames in the rings may be of others */
     }
     qhca_ring_discard(&s->tx);
     qhca_ring_discard(&s->rx);
-    qatomic_set(&s->pf.irqs, 0);
     qatomic_set(&s->tx_starved, false);
     s->more = false;
 }

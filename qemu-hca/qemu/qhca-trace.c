@@ -31,65 +31,65 @@ void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
 {
     switch (id) {
     case QHCA_TRACE_RESET:
-        trace_qhca_reset(host);
+        trace_qhca_reset(host, gvmi);
         break;
     case QHCA_TRACE_FATAL:
-        trace_qhca_fatal(host, a, b);
+        trace_qhca_fatal(host, gvmi, a, b);
         break;
     case QHCA_TRACE_CMD:
-        trace_qhca_cmd(host, a, b, c, d);
+        trace_qhca_cmd(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_DOORBELL:
-        trace_qhca_doorbell(host, a, b, c);
+        trace_qhca_doorbell(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_DOORBELL_IGNORED:
-        trace_qhca_doorbell_ignored(host, a, b, c);
+        trace_qhca_doorbell_ignored(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_EVENT:
-        trace_qhca_event(host, a, b, c);
+        trace_qhca_event(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_COMPLETION:
-        trace_qhca_completion(host, a, b, c, d);
+        trace_qhca_completion(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_QP_STATE:
-        trace_qhca_qp_state(host, a, b, c);
+        trace_qhca_qp_state(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_TX:
-        trace_qhca_tx(host, a, b, c, d);
+        trace_qhca_tx(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_RX:
-        trace_qhca_rx(host, a, b, c, d);
+        trace_qhca_rx(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_NAK:
-        trace_qhca_nak(host, a, b, c);
+        trace_qhca_nak(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_RX_NAK:
-        trace_qhca_rx_nak(host, a, b, c);
+        trace_qhca_rx_nak(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_TIMEOUT:
-        trace_qhca_timeout(host, a, b, c);
+        trace_qhca_timeout(host, gvmi, a, b, c);
         break;
     case QHCA_TRACE_RX_DROP:
-        trace_qhca_rx_drop(host, a, b < QHCA_NUM_COUNTERS ?
+        trace_qhca_rx_drop(host, gvmi, a, b < QHCA_NUM_COUNTERS ?
                            qhca_counter_name(b) : "?");
         break;
     case QHCA_TRACE_PROTECTION:
-        trace_qhca_protection(host, a, b, c, d);
+        trace_qhca_protection(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_CACHE_MISS:
-        trace_qhca_cache_miss(host, a, b);
+        trace_qhca_cache_miss(host, gvmi, a, b);
         break;
     case QHCA_TRACE_INVALIDATE:
-        trace_qhca_invalidate(host, a, b);
+        trace_qhca_invalidate(host, gvmi, a, b);
         break;
     case QHCA_TRACE_FAULT:
-        trace_qhca_fault(host, a, b, c, d);
+        trace_qhca_fault(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_RESUME:
-        trace_qhca_resume(host, a, b, c, d);
+        trace_qhca_resume(host, gvmi, a, b, c, d);
         break;
     case QHCA_TRACE_QP_PART:
-        trace_qhca_qp_part(host, a, qhca_part_name(b),
+        trace_qhca_qp_part(host, gvmi, a, qhca_part_name(b),
                            qhca_part_state_name(b, c),
                            qhca_part_state_name(b, d));
         break;

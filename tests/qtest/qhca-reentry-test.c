@@ -9,6 +9,7 @@
 
 #include "qemu/osdep.h"
 #include "qhca-eth.h"
+#include "qhca-sriov.h"
 #include "hw/net/e1000_regs.h"
 #include "libqos/virtio-pci.h"
 #include "standard-headers/linux/virtio_ring.h"
@@ -276,6 +277,134 @@ static void test_own_vector(void)
     hca_stop(h);
 }
 
+/* The next interrupt, which the NIC owes to a new target. */
+static void nic_retarget(Hca *h, Nic *nic, uint64_t addr, uint16_t data)
+{
+    nic_close(nic);
+    nic_open(h, nic, QPCI_DEVFN(5, 0));
+    nic_refill(h, nic);
+    nic_target(nic, addr, data);
+}
+
+/* A guest with the NIC, and with virtual functions that are enabled. */
+static Hca *hca_start_vfs_with_nic(Nic *nic, Eth *e, Sriov *s, Hca **vf)
+{
+    Hca *h = hca_new("q35", "-netdev hubport,id=n0,hubid=0 "
+                     "-netdev hubport,id=n1,hubid=0 "
+                     "-device qhca,id=h0,netdev=n0,addr=04.0,sriov-vfs=2,"
+                     "mac=" MAC " "
+                     "-device e1000e,netdev=n1,addr=05.0,romfile=");
+
+    hca_map(h);
+    sriov_open(h, s);
+    sriov_enable(s, 2);
+    for (int i = 0; i < 2; i++) {
+        vf[i] = vf_new(s, i);
+        hca_enable(vf[i]);
+    }
+    eth_bring_up(h, e);
+    nic_open(h, nic, QPCI_DEVFN(5, 0));
+    nic_refill(h, nic);
+    return h;
+}
+
+/*
+ * A frame of the physical function ends as an access to a virtual one, and as a
+ * reset of one, and as the end of VF Enable.
+ */
+static void test_vf_in_flush(void)
+{
+    Hca *vf[2];
+    Sriov s;
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_vfs_with_nic(&nic, &e, &s, vf);
+    uint64_t ignored = hca_counter(vf[0], QHCA_CNT_doorbells_ignored);
+    uint64_t flr = ecam_of(vf[0]->dev) + PCI_EXP_DEVCTL +
+                   qpci_find_capability(vf[0]->dev, PCI_CAP_ID_EXP, 0);
+
+    nic_target(&nic, vf[0]->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+    eth_send(h, &e, 1, 100, 1);
+    wait_adapter(h, "mmio_refused", 1);
+    g_assert_cmpint(hca_nop(vf[0]), ==, QHCA_CMD_OK);
+
+    nic_retarget(h, &nic, vf[0]->doorbells.addr, 1);
+    eth_send(h, &e, 1, 100, 1);
+    wait_adapter(h, "doorbells_deferred", 1);
+    hca_wait_counter(vf[0], QHCA_CNT_doorbells_ignored, ignored + 1);
+
+    nic_retarget(h, &nic, flr, PCI_EXP_DEVCTL_BCR_FLR);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    g_assert_cmphex(qpci_config_readw(vf[0]->dev, PCI_COMMAND), ==, 0);
+    vf_map(vf[0]);
+    g_assert_cmphex(hca_status(vf[0]), ==, QHCA_STATUS_READY);
+    g_assert_cmpint(hca_nop(vf[1]), ==, QHCA_CMD_OK);
+
+    nic_retarget(h, &nic, s.cap + PCI_SRIOV_CTRL, 0);
+    eth_send(h, &e, 8, 100, 1);
+    eth_wait_sent(h, &e);
+    g_assert_cmphex(qpci_config_readw(vf[1]->dev, PCI_COMMAND), ==, 0xffff);
+    hca_assert_alive(h);
+    nic_close(&nic);
+    vf_free(vf[0]);
+    vf_free(vf[1]);
+    hca_stop(h);
+}
+
+static void kill_function(Hca *h)
+{
+    hca_reset(h);
+    hca_set_cmdq(h, 31, 0);
+    hca_write(h, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    hca_assert_fatal(h, QHCA_FATAL_CMDQ_CONFIG);
+}
+
+/* A vector of one function, aimed at another and at the end of both. */
+static void test_vf_vector(void)
+{
+    Hca *vf[2];
+    Sriov s;
+    Nic nic;
+    Eth e = { };
+    Hca *h = hca_start_vfs_with_nic(&nic, &e, &s, vf);
+    uint64_t refused, ignored;
+
+    vf_enable_msix(vf[0]);
+    msix_target(vf[0], 0, vf[1]->regs.addr + QHCA_REG_CONTROL,
+                QHCA_CONTROL_RESET);
+    refused = hca_adapter(h, "mmio_refused");
+    kill_function(vf[0]);
+    g_assert_cmpuint(hca_adapter(h, "mmio_refused"), ==, refused + 1);
+    g_assert_cmpint(hca_nop(vf[1]), ==, QHCA_CMD_OK);
+
+    msix_target(vf[0], 0, h->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+    kill_function(vf[0]);
+    g_assert_cmpuint(hca_adapter(h, "mmio_refused"), ==, refused + 2);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+
+    ignored = hca_counter(vf[1], QHCA_CNT_doorbells_ignored);
+    msix_target(vf[0], 0, vf[1]->doorbells.addr, 1);
+    kill_function(vf[0]);
+    hca_wait_counter(vf[1], QHCA_CNT_doorbells_ignored, ignored + 1);
+
+    msix_target(vf[0], 0, s.cap + PCI_SRIOV_CTRL, 0);
+    hca_reset(vf[0]);
+    hca_set_cmdq(vf[0], 31, 0);
+    hca_write(vf[0], QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    for (int i = 0; i < 2; i++) {
+        g_assert_cmphex(qpci_config_readw(vf[i]->dev, PCI_COMMAND), ==, 0xffff);
+    }
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    sriov_enable(&s, 2);
+    vf_map(vf[0]);
+    g_assert_cmphex(hca_status(vf[0]), ==, QHCA_STATUS_READY);
+    nic_close(&nic);
+    vf_free(vf[0]);
+    vf_free(vf[1]);
+    hca_stop(h);
+}
+
 /*
  * A vIOMMU reports the fault of our DMA into a buffer that is our own BAR, or
  * configuration space: it finds the engine on the stack, with its lock held.
@@ -389,6 +518,58 @@ static void test_iommu_fault(void)
     hca_stop(h);
 }
 
+/*
+ * The fault of a virtual function's DMA ends VF Enable, or sets it, with the
+ * engine on the stack in a command of that function.
+ */
+static void test_iommu_fault_vf(void)
+{
+    Hca *h = hca_new("q35", "-device virtio-iommu-pci,addr=06.0 "
+                     "-device qhca,id=h0,addr=04.0,sriov-vfs=2,mac=" MAC);
+    Hca *vf[2];
+    Viommu v;
+    Sriov s;
+
+    hca_map(h);
+    sriov_open(h, &s);
+    viommu_open(h, &v);
+    hca_bring_up(h);
+    sriov_enable(&s, 2);
+    for (int i = 0; i < 2; i++) {
+        vf[i] = vf_new(&s, i);
+        hca_enable(vf[i]);
+    }
+    for (int round = 0; round < 4; round++) {
+        /* What arrives is the reason, 1, or the address, an even number. */
+        viommu_aim(h, &v, round & 1 ? ecam_of(vf[0]->dev) + PCI_COMMAND :
+                   s.cap + PCI_SRIOV_CTRL, round & 2);
+        viommu_bypass(&v, false);
+        hca_write(vf[0], QHCA_REG_CMDQ_DOORBELL, 1);
+        g_assert_cmpuint(viommu_reports(h, &v), ==, round + 1);
+        viommu_bypass(&v, true);
+        hca_assert_alive(h);
+        g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+        if (round == 2) {
+            g_assert_cmphex(sriov_status(&s, 0), ==, UINT32_MAX);
+            g_assert_cmphex(sriov_status(&s, 1), ==, UINT32_MAX);
+        }
+        sriov_disable(&s);
+        sriov_enable(&s, 2);
+        for (int i = 0; i < 2; i++) {
+            vf_map(vf[i]);
+            g_assert_cmphex(hca_status(vf[i]), ==, QHCA_STATUS_READY);
+            hca_enable(vf[i]);
+            g_assert_cmpint(hca_nop(vf[i]), ==, QHCA_CMD_OK);
+        }
+    }
+    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, h->alloc);
+    qvirtio_pci_destructor(&v.dev->obj);
+    g_free(v.dev);
+    vf_free(vf[0]);
+    vf_free(vf[1]);
+    hca_stop(h);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -400,5 +581,8 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-reentry/unplug-in-flush", test_unplug_in_flush);
     qtest_add_func("/qhca-reentry/own-vector", test_own_vector);
     qtest_add_func("/qhca-reentry/iommu-fault", test_iommu_fault);
+    qtest_add_func("/qhca-reentry/vf-in-flush", test_vf_in_flush);
+    qtest_add_func("/qhca-reentry/vf-vector", test_vf_vector);
+    qtest_add_func("/qhca-reentry/iommu-fault-vf", test_iommu_fault_vf);
     return g_test_run();
 }
