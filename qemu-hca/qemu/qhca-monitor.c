@@ -35,12 +35,12 @@ void qhca_monitor_remove(QhcaState *s)
  * ------------------------------------------------------------------------
  * QMP
  */
-static QhcaPort *qhca_port(QhcaState *s)
+static QhcaPort *qhca_port(QhcaState *s, uint16_t gvmi)
 {
     struct qhca_port_info info = { };
     QhcaPort *port = g_new0(QhcaPort, 1);
 
-    qhca_query_port(s->hca, 0, &info);
+    qhca_query_port(s->hca, gvmi, &info);
     port->enabled = info.enabled;
     port->link_up = info.link_up;
     port->fatal = info.fatal;
@@ -223,6 +223,17 @@ static void qhca_add_counter(QhcaCounterList ***tail, const char *name,
     QAPI_LIST_APPEND(*tail, counter);
 }
 
+static QhcaCounterList *qhca_counters(QhcaState *s, uint16_t gvmi)
+{
+    QhcaCounterList *list = NULL, **tail = &list;
+
+    for (int i = 0; i < QHCA_NUM_COUNTERS; i++) {
+        qhca_add_counter(&tail, qhca_counter_name(i),
+                         qhca_counter(s->hca, gvmi, i));
+    }
+    return list;
+}
+
 static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
 {
     const struct {
@@ -246,17 +257,44 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
     return list;
 }
 
+static QhcaVf *qhca_vf(QhcaFunction *f)
+{
+    QhcaState *s = f->s;
+    QhcaVf *vf = g_new0(QhcaVf, 1);
+    QhcaQpList **qp_tail = &vf->qps;
+
+    vf->gvmi = f->gvmi;
+    vf->qom_path = object_get_canonical_path(OBJECT(f->dev));
+    qhca_enter(s);          /* what is on the list has an engine */
+    vf->port = qhca_port(s, f->gvmi);
+    qhca_for_each_qp(s->hca, f->gvmi, qhca_add_qp, &qp_tail);
+    vf->counters = qhca_counters(s, f->gvmi);
+    qhca_leave(s);
+    return vf;
+}
+
+static QhcaVfList *qhca_vfs(QhcaState *s)
+{
+    QhcaVfList *list = NULL, **tail = &list;
+
+    for (int i = 1; i <= s->sriov_vfs; i++) {
+        if (s->fn[i] && s->fn[i]->dev->enabled) {
+            QAPI_LIST_APPEND(tail, qhca_vf(s->fn[i]));
+        }
+    }
+    return list;
+}
+
 static QhcaInfo *qhca_info(QhcaState *s, bool lines)
 {
     QhcaInfo *info = g_new0(QhcaInfo, 1);
     QhcaQpList **qp_tail = &info->qps;
     QhcaCacheList **cache_tail = &info->caches;
-    QhcaCounterList **counter_tail = &info->counters;
 
     info->id = g_strdup(DEVICE(s)->id);
     info->qom_path = object_get_canonical_path(OBJECT(s));
     qhca_enter(s);          /* what is on the list has an engine */
-    info->port = qhca_port(s);
+    info->port = qhca_port(s, 0);
     qhca_for_each_qp(s->hca, 0, qhca_add_qp, &qp_tail);
     for (int i = 0; i < QHCA_NUM_CACHES; i++) {
         QhcaCache *cache = qhca_cache(s, i);
@@ -266,12 +304,10 @@ static QhcaInfo *qhca_info(QhcaState *s, bool lines)
         }
         QAPI_LIST_APPEND(cache_tail, cache);
     }
-    for (int i = 0; i < QHCA_NUM_COUNTERS; i++) {
-        qhca_add_counter(&counter_tail, qhca_counter_name(i),
-                         qhca_counter(s->hca, 0, i));
-    }
+    info->counters = qhca_counters(s, 0);
     info->adapter = qhca_adapter_counters(s);
     qhca_leave(s);
+    info->vfs = qhca_vfs(s);
     return info;
 }
 
@@ -387,18 +423,33 @@ static void hmp_qhca_qps(Monitor *mon, const QhcaQpList *list)
     }
 }
 
-static void hmp_qhca_device(Monitor *mon, const QhcaInfo *info)
+static void hmp_qhca_port(Monitor *mon, const QhcaPort *port)
 {
-    monitor_printf(mon, "%s:\n", info->id ? info->id : info->qom_path);
     monitor_printf(mon, "  port: %s, link %s, mac %s, mtu %" PRIu32
                    ", %" PRIu32 " gids\n",
-                   info->port->fatal ? "dead" :
-                   info->port->enabled ? "enabled" : "disabled",
-                   info->port->link_up ? "up" : "down", info->port->mac,
-                   info->port->mtu, info->port->gids);
-    if (info->port->fatal) {
-        monitor_printf(mon, "  cause: %" PRIu32 "\n", info->port->fatal_cause);
+                   port->fatal ? "dead" :
+                   port->enabled ? "enabled" : "disabled",
+                   port->link_up ? "up" : "down", port->mac, port->mtu,
+                   port->gids);
+    if (port->fatal) {
+        monitor_printf(mon, "  cause: %" PRIu32 "\n", port->fatal_cause);
     }
+}
+
+static void hmp_qhca_vf(Monitor *mon, const char *name, const QhcaVf *vf)
+{
+    monitor_printf(mon, "%s, gvmi %u:\n", name, vf->gvmi);
+    hmp_qhca_port(mon, vf->port);
+    hmp_qhca_qps(mon, vf->qps);
+    hmp_qhca_counters(mon, "device", vf->counters);
+}
+
+static void hmp_qhca_device(Monitor *mon, const QhcaInfo *info)
+{
+    const char *name = info->id ? info->id : info->qom_path;
+
+    monitor_printf(mon, "%s:\n", name);
+    hmp_qhca_port(mon, info->port);
     for (const QhcaCacheList *c = info->caches; c; c = c->next) {
         monitor_printf(mon, "  cache %-3s: %u sets x %u blocks, %" PRIu32
                        " lines in use\n", c->value->name, c->value->sets,
@@ -407,6 +458,9 @@ static void hmp_qhca_device(Monitor *mon, const QhcaInfo *info)
     hmp_qhca_qps(mon, info->qps);
     hmp_qhca_counters(mon, "device", info->counters);
     hmp_qhca_counters(mon, "adapter", info->adapter);
+    for (const QhcaVfList *v = info->vfs; v; v = v->next) {
+        hmp_qhca_vf(mon, name, v->value);
+    }
 }
 
 static void hmp_info_qhca(Monitor *mon, const QDict *qdict)

@@ -585,6 +585,53 @@ static void test_unplug_busy(void)
     vfs_stop(&v);
 }
 
+static void test_query(void)
+{
+    QDict *answer, *info;
+    const QListEntry *entry;
+    unsigned int n = 0;
+    char *text;
+    Vfs v;
+
+    vfs_start(&v);
+    enable_all(&v);
+    hca_reset(v.vf[1]);
+    kill_function(v.vf[1]);
+    answer = qtest_qmp(v.h->qts, "{ 'execute': 'query-qhca' }");
+    info = qobject_to(QDict, qlist_peek(qdict_get_qlist(answer, "return")));
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(info, "vfs"), entry) {
+        QDict *vf = qobject_to(QDict, qlist_entry_obj(entry));
+        QDict *port = qdict_get_qdict(vf, "port");
+        g_autofree char *mac = NULL;
+        uint64_t octets = mac_of(v.vf[n]);
+
+        g_assert_cmpint(qdict_get_int(vf, "gvmi"), ==, n + 1);
+        mac = g_strdup_printf("%02x:%02x:%02x:%02x:%02x:%02x",
+                              (int)(octets & 0xff), (int)(octets >> 8 & 0xff),
+                              (int)(octets >> 16 & 0xff),
+                              (int)(octets >> 24 & 0xff),
+                              (int)(octets >> 32 & 0xff),
+                              (int)(octets >> 40 & 0xff));
+        g_assert_cmpstr(qdict_get_str(port, "mac"), ==, mac);
+        g_assert_cmpint(qdict_get_bool(port, "fatal"), ==, n == 1);
+        g_assert_false(qlist_empty(qdict_get_qlist(vf, "counters")));
+        n++;
+    }
+    g_assert_cmpuint(n, ==, NUM_VFS);
+    qobject_unref(answer);
+    text = qtest_hmp(v.h->qts, "info qhca");
+    g_assert_nonnull(strstr(text, "h0, gvmi 2:\r\n  port: dead"));
+    g_assert_nonnull(strstr(text, "h0, gvmi 3:\r\n  port: enabled"));
+    g_free(text);
+
+    sriov_disable(&v.sriov);
+    answer = qtest_qmp(v.h->qts, "{ 'execute': 'query-qhca' }");
+    info = qobject_to(QDict, qlist_peek(qdict_get_qlist(answer, "return")));
+    g_assert_true(qlist_empty(qdict_get_qlist(info, "vfs")));
+    qobject_unref(answer);
+    vfs_stop(&v);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -603,5 +650,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-vf/d3hot", test_d3hot);
     qtest_add_func("/qhca-vf/disable-busy", test_disable_busy);
     qtest_add_func("/qhca-vf/unplug-busy", test_unplug_busy);
+    qtest_add_func("/qhca-vf/query", test_query);
     return g_test_run();
 }
