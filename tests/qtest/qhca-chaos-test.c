@@ -7,16 +7,85 @@
 
 #include "qemu/osdep.h"
 #include "qhca-eth.h"
+#include "qhca-sriov.h"
+
+#define NUM_VFS         2
 
 typedef struct Chaos {
     Hca *h;
     Eth e;
     Server server;
     int peer;               /* or -1 */
-    bool express;           /* FLR; the other machine has hot-plug */
+    bool express;           /* FLR and VFs; the other machine has hot-plug */
+    Sriov sriov;
+    Hca *vf[NUM_VFS];       /* enabled virtual functions, or NULL */
+    Eth vf_eth[NUM_VFS];
+    bool vf_up[NUM_VFS];
     bool up, link_down;
     GRand *rand;
 } Chaos;
+
+/* The end of VF Enable, which may have come by itself. */
+static void chaos_end_vfs(Chaos *c)
+{
+    for (int i = 0; i < NUM_VFS; i++) {
+        if (c->vf[i]) {
+            vf_free(c->vf[i]);
+            c->vf[i] = NULL;
+            c->vf_up[i] = false;
+        }
+    }
+}
+
+static void chaos_vfs(Chaos *c)
+{
+    if (!c->express) {
+        return;
+    }
+    if (c->vf[0]) {
+        sriov_disable(&c->sriov);
+        chaos_end_vfs(c);
+        return;
+    }
+    sriov_map(&c->sriov);
+    sriov_enable(&c->sriov, NUM_VFS);
+    for (int i = 0; i < NUM_VFS; i++) {
+        c->vf[i] = vf_new(&c->sriov, i);
+        g_assert_cmphex(hca_status(c->vf[i]), ==, QHCA_STATUS_READY);
+    }
+}
+
+/* A virtual function's driver starts or sends, or has its function reset. */
+static void chaos_vf(Chaos *c)
+{
+    unsigned int i = g_rand_int_range(c->rand, 0, NUM_VFS);
+    uint32_t num = g_rand_int_range(c->rand, 1, 33);
+    Eth *e = &c->vf_eth[i];
+    Hca *vf = c->vf[i];
+
+    if (!vf) {
+        return;
+    }
+    switch (g_rand_int_range(c->rand, 0, 8)) {
+    case 0:
+        vf_flr(vf);
+        c->vf_up[i] = false;
+        break;
+    case 1:
+        hca_write(vf, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
+        c->vf_up[i] = false;
+        break;
+    default:
+        if (!c->vf_up[i]) {
+            hca_reset(vf);
+            eth_bring_up(vf, e);
+            eth_post_receives(vf, e);
+            c->vf_up[i] = true;
+        } else if (e->tx_pi - eth_sent(vf, e) + num <= TX_DEPTH) {
+            eth_send(vf, e, num, 1000, 1);
+        }
+    }
+}
 
 /* Whatever state the function is in, the start of a driver. */
 static void chaos_start(Chaos *c)
@@ -85,6 +154,7 @@ static void chaos_flr(Chaos *c)
     if (c->express) {
         hca_flr(c->h);
         c->up = false;
+        chaos_end_vfs(c);
     }
 }
 
@@ -147,7 +217,7 @@ static void chaos_run(uint32_t seed, bool express)
         { chaos_peer_leaves, 3 }, { chaos_peer_returns, 6 },
         { chaos_reset, 5 }, { chaos_flr, 5 }, { chaos_bus_master, 3 },
         { chaos_destroy, 4 }, { chaos_link, 4 }, { chaos_unplug, 3 },
-        { chaos_stop_vm, 2 },
+        { chaos_stop_vm, 2 }, { chaos_vfs, 6 }, { chaos_vf, 20 },
     };
     Chaos c = { .express = express, .rand = g_rand_new_with_seed(seed) };
     unsigned int sum = 0;
@@ -156,7 +226,11 @@ static void chaos_run(uint32_t seed, bool express)
         sum += actions[i].weight;
     }
     g_test_message("seed %u on %s", seed, express ? "q35" : "pc");
-    c.h = hca_start_with_server(&c.server, express ? "q35" : "pc");
+    c.h = hca_start_with_server(&c.server, express ? "q35" : "pc",
+                                express ? ",sriov-vfs=2" : "");
+    if (express) {
+        sriov_open(c.h, &c.sriov);
+    }
     c.peer = server_accept(&c.server);
     chaos_start(&c);
     for (int step = 0; step < 150; step++) {
@@ -179,6 +253,7 @@ static void chaos_run(uint32_t seed, bool express)
     chaos_peer_returns(&c);
     eth_reach_peer(c.h, &c.e, c.peer, 1000 + seed);
     chaos_peer_leaves(&c);
+    chaos_end_vfs(&c);
     g_rand_free(c.rand);
     hca_stop(c.h);
     server_close(&c.server);

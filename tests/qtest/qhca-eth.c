@@ -54,10 +54,11 @@ void eth_bring_up(Hca *h, Eth *e)
 }
 
 /* A frame to everyone, of an experimental EtherType. */
-static void eth_header(uint8_t *frame)
+static void eth_header(Hca *h, uint8_t *frame)
 {
     memset(frame, 0xff, 6);
-    memcpy(frame + 6, own_mac, 6);
+    stl_le_p(frame + 6, hca_read(h, QHCA_REG_MAC_LO));
+    stw_le_p(frame + 10, hca_read(h, QHCA_REG_MAC_HI));
     frame[12] = 0x88;
     frame[13] = 0xb5;
 }
@@ -69,7 +70,7 @@ void eth_send(Hca *h, Eth *e, unsigned int num, uint32_t len, uint32_t tag)
 
     g_assert_cmpuint(len, <=, sizeof(frame));
     memset(frame, 0, sizeof(frame));
-    eth_header(frame);
+    eth_header(h, frame);
     stl_be_p(frame + len - 4, tag);
     while (num--) {
         uint32_t slot = e->tx_pi++ % TX_DEPTH;
@@ -313,7 +314,8 @@ void server_close(Server *server)
     g_free(server->folder);
 }
 
-Hca *hca_start_with_server(Server *server, const char *machine)
+Hca *hca_start_with_server(Server *server, const char *machine,
+                           const char *properties)
 {
     g_autofree char *options = NULL;
     Hca *h;
@@ -322,7 +324,8 @@ Hca *hca_start_with_server(Server *server, const char *machine)
     options = g_strdup_printf("-netdev stream,id=n0,addr.type=unix,"
                               "addr.path=%s,reconnect-ms=1 "
                               "-device qhca,id=h0,netdev=n0,addr=04.0,"
-                              "tx-ring-size=32768,mac=" MAC, server->path);
+                              "tx-ring-size=32768,mac=" MAC "%s", server->path,
+                              properties);
     h = hca_new(machine, options);
     hca_map(h);
     return h;

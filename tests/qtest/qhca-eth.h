@@ -61,7 +61,8 @@ bool peer_wait_for(int fd, uint32_t tag);
 bool peer_send(int fd, const uint8_t *src, uint32_t tag);
 
 /* A peer that comes and goes */
-Hca *hca_start_with_server(Server *server, const char *machine);
+Hca *hca_start_with_server(Server *server, const char *machine,
+                           const char *properties);
 int server_accept(Server *server);
 void server_close(Server *server);
 

@@ -91,7 +91,7 @@ static void test_stalled_netdev_del(void)
 static void test_peer_back(void)
 {
     Server server;
-    Hca *h = hca_start_with_server(&server, "q35");
+    Hca *h = hca_start_with_server(&server, "q35", "");
     int peer = server_accept(&server);
     Eth e = { };
 

@@ -8,6 +8,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qhca-eth.h"
 #include "qhca-sriov.h"
 
 #define NUM_VFS     3
@@ -334,6 +335,81 @@ static void test_msix(void)
     vfs_stop(&v);
 }
 
+/* Each function has its own event queue, in its own memory. */
+static void test_events(void)
+{
+    uint64_t mailbox[NUM_VFS];
+    struct qhca_eqe eqe;
+    Vfs v;
+
+    vfs_start(&v);
+    hca_bring_up(v.h);
+    for (int i = 0; i < NUM_VFS; i++) {
+        mailbox[i] = hca_page(v.h);
+        vf_enable_msix(v.vf[i]);
+        msix_target(v.vf[i], 1, mailbox[i], 0xbeef00 + i);
+        hca_bring_up(v.vf[i]);
+        hca_ring(v.vf[i], 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
+    }
+    for (int i = NUM_VFS - 1; i >= 0; i--) {
+        nop_with_event(v.vf[i], 0x1110 + i);
+        qtest_memread(v.h->qts, v.vf[i]->eq, &eqe, sizeof(eqe));
+        g_assert_cmpint(eqe.type, ==, QHCA_EVENT_CMD);
+        g_assert_cmphex(le16_to_cpu(eqe.token), ==, 0x1110 + i);
+        wait_for_word(v.h, mailbox[i], 0xbeef00 + i);
+        for (int other = 0; other < i; other++) {
+            g_assert_cmphex(qtest_readl(v.h->qts, mailbox[other]), ==, 0);
+        }
+    }
+    g_assert_cmpint(qtest_readb(v.h->qts, v.h->eq), ==, 0);
+    vfs_stop(&v);
+}
+
+static void wait_received(Hca *h, Eth *e, uint32_t tag)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint32_t got = 0;
+
+    while (!eth_received(h, e, &got) && g_get_monotonic_time() < end) {
+        g_usleep(100);
+    }
+    g_assert_cmphex(got, ==, tag);
+}
+
+/* Broadcasts reach every function but the sender, whoever sends them. */
+static void test_ethernet(void)
+{
+    Eth e[1 + NUM_VFS] = { };
+    Hca *fn[1 + NUM_VFS];
+    uint32_t tag;
+    Vfs v;
+
+    vfs_start(&v);
+    fn[0] = v.h;
+    memcpy(fn + 1, v.vf, sizeof(v.vf));
+    for (int i = 0; i <= NUM_VFS; i++) {
+        eth_bring_up(fn[i], &e[i]);
+        eth_post_receives(fn[i], &e[i]);
+    }
+    for (int from = 0; from <= NUM_VFS; from++) {
+        eth_send(fn[from], &e[from], 1, 100, 0x700 + from);
+        for (int to = 0; to <= NUM_VFS; to++) {
+            if (to != from) {
+                wait_received(fn[to], &e[to], 0x700 + from);
+            }
+        }
+        eth_wait_sent(fn[from], &e[from]);
+        g_assert_false(eth_received(fn[from], &e[from], &tag));
+    }
+
+    /* The others go on when one is no more. */
+    vf_flr(v.vf[0]);
+    eth_send(v.vf[1], &e[2], 1, 100, 0x800);
+    wait_received(v.vf[2], &e[3], 0x800);
+    wait_received(v.h, &e[0], 0x800);
+    vfs_stop(&v);
+}
+
 static void test_bus_master(void)
 {
     uint16_t command;
@@ -644,6 +720,8 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-vf/registers", test_registers);
     qtest_add_func("/qhca-vf/doorbells", test_doorbells);
     qtest_add_func("/qhca-vf/msix", test_msix);
+    qtest_add_func("/qhca-vf/events", test_events);
+    qtest_add_func("/qhca-vf/ethernet", test_ethernet);
     qtest_add_func("/qhca-vf/bus-master", test_bus_master);
     qtest_add_func("/qhca-vf/flr", test_flr);
     qtest_add_func("/qhca-vf/pf-reset", test_pf_reset);
