@@ -247,7 +247,11 @@ static void chaos_run(uint32_t seed, bool express)
     if (c.link_down) {
         chaos_link(&c);
     }
-    /* A frame cut short by an unplug spoils the connection it was sent on. */
+    /*
+     * A frame cut short by an unplug spoils the connection it was sent on, which
+     * may be one that the peer has not accepted yet.
+     */
+    chaos_peer_returns(&c);
     chaos_peer_leaves(&c);
     chaos_start(&c);
     chaos_peer_returns(&c);
