@@ -7,6 +7,7 @@
 #define QHCA_CORE_H
 
 #include <linux/completion.h>
+#include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/mutex.h>
 #include <linux/semaphore.h>
@@ -19,6 +20,7 @@
 
 #define QHCA_DRV_NAME		"qhca"
 
+/* The vectors of a function that has as many; see qhca_vector(). */
 #define QHCA_VECTOR_ASYNC	0	/* EQ 0: commands, asynchronous events */
 #define QHCA_VECTOR_ETH		1	/* Ethernet queue 0 */
 #define QHCA_VECTOR_COMP	2	/* first completion vector */
@@ -222,6 +224,20 @@ static inline void qhca_write(struct qhca_core *core, u32 reg, u32 value)
 static inline enum qhca_dev_state qhca_state(struct qhca_core *core)
 {
 	return READ_ONCE(core->qdev.state);
+}
+
+/*
+ * The vector to use for @wanted, QHCA_VECTOR_*.  A virtual function may have
+ * fewer vectors than queues, which then share the last one.
+ */
+static inline int qhca_vector(struct qhca_core *core, int wanted)
+{
+	return min_t(int, wanted, core->qdev.caps.num_vectors - 1);
+}
+
+static inline unsigned long qhca_irq_flags(struct qhca_core *core)
+{
+	return core->qdev.caps.num_vectors > QHCA_VECTOR_COMP ? 0 : IRQF_SHARED;
 }
 
 /* init.c */

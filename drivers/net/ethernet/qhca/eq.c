@@ -2,13 +2,12 @@
 /*
  * Event queues.
  *
- * Each queue has an MSI-X vector of its own.  The interrupt handler consumes
- * the entries, stores its index in the record, and arms the queue again.  The
- * doorbell carries the same index, so that the device interrupts at once if it
- * has written more entries in the meantime.
+ * Each queue has an MSI-X vector of its own, unless the function has too few.
+ * The interrupt handler consumes the entries, stores its index in the record,
+ * and arms the queue again.  The doorbell carries the same index, so that the
+ * device interrupts at once if it has written more entries in the meantime.
  */
 #include <linux/dma-mapping.h>
-#include <linux/interrupt.h>
 #include <linux/slab.h>
 
 #include "core.h"
@@ -146,8 +145,10 @@ static struct qhca_eq *qhca_eq_make(struct qhca_core *core, u32 number,
 		snprintf(eq->name, sizeof(eq->name), "%s-comp%d@%s",
 			 QHCA_DRV_NAME, vector - QHCA_VECTOR_COMP,
 			 pci_name(pdev));
+	vector = qhca_vector(core, vector);
 	eq->irq = pci_irq_vector(pdev, vector);
-	err = request_irq(eq->irq, qhca_eq_irq, 0, eq->name, eq);
+	err = request_irq(eq->irq, qhca_eq_irq, qhca_irq_flags(core), eq->name,
+			  eq);
 	if (err)
 		goto free_ring;
 	err = qhca_eq_create_hw(eq, vector);
@@ -199,9 +200,11 @@ struct qhca_eq *qhca_eq_create(struct qhca_dev *qdev, int comp_vector,
 		qhca_index_free(qdev, QHCA_TABLE_EQ, number);
 		return eq;
 	}
-	irq_set_affinity_and_hint(eq->irq,
-				  cpumask_of(cpumask_local_spread(comp_vector,
-								  dev_to_node(&qdev->pdev->dev))));
+	/* Whoever frees a shared interrupt must not find a hint. */
+	if (!(qhca_irq_flags(core) & IRQF_SHARED))
+		irq_set_affinity_and_hint(eq->irq,
+					  cpumask_of(cpumask_local_spread(comp_vector,
+									  dev_to_node(&qdev->pdev->dev))));
 	return eq;
 }
 EXPORT_SYMBOL_GPL(qhca_eq_create);

@@ -131,7 +131,7 @@ static int qhca_check_caps(struct qhca_core *core, const struct qhca_caps *in)
 {
 	const struct qhca_caps_host *caps = &core->qdev.caps;
 
-	if (caps->num_vectors <= QHCA_VECTOR_COMP || !caps->log_eq ||
+	if (!caps->num_vectors || !caps->log_eq ||
 	    !caps->log_max_eq_depth || !caps->num_db_pages ||
 	    !in->max_eth_queues || caps->log_max_eth_ring < QHCA_ETH_MIN_LOG_RING ||
 	    caps->max_eth_mtu < ETH_DATA_LEN) {
@@ -150,6 +150,7 @@ static int qhca_query_caps(struct qhca_core *core)
 		.out = &in,
 		.out_len = sizeof(in),
 	};
+	u32 vectors;
 	int err;
 
 	err = qhca_core_exec(core, &cmd);
@@ -162,10 +163,13 @@ static int qhca_query_caps(struct qhca_core *core)
 	err = qhca_check_caps(core, &in);
 	if (err)
 		return err;
-	/* Each event queue takes a vector and, except for EQ 0, a number. */
-	qdev->num_comp_vectors = min_t(u32, qdev->caps.num_vectors -
-				       QHCA_VECTOR_COMP,
-				       (1u << qdev->caps.log_eq) - 1);
+	/*
+	 * Each completion vector takes an event queue, whose number is not that
+	 * of EQ 0.  There is always one, though it may share its interrupt.
+	 */
+	vectors = max(qdev->caps.num_vectors, QHCA_VECTOR_COMP + 1u) -
+		  QHCA_VECTOR_COMP;
+	qdev->num_comp_vectors = min(vectors, (1u << qdev->caps.log_eq) - 1);
 	qdev->devmem_phys = qdev->caps.devmem_size ?
 			    pci_resource_start(qdev->pdev, QHCA_BAR_DEVMEM) : 0;
 	return 0;

@@ -63,8 +63,7 @@ static int qhca_alloc_vectors(struct qhca_core *core)
 				QHCA_MAX_VECTORS);
 	int n;
 
-	n = pci_alloc_irq_vectors(core->qdev.pdev, QHCA_VECTOR_COMP + 1, most,
-				  PCI_IRQ_MSIX);
+	n = pci_alloc_irq_vectors(core->qdev.pdev, 1, most, PCI_IRQ_MSIX);
 	if (n < 0) {
 		dev_err(qhca_device(core), "no MSI-X vectors: %d\n", n);
 		return n;

@@ -8,7 +8,6 @@
  * each reset.
  */
 #include <linux/dma-mapping.h>
-#include <linux/interrupt.h>
 #include <linux/rtnetlink.h>
 
 #include "netdev.h"
@@ -154,7 +153,7 @@ static int qhca_ethq_create(struct qhca_eth *eth)
 		.rec_base = cpu_to_le64(eth->rec_dma),
 		.log_tx = eth->log_tx,
 		.log_rx = eth->log_rx,
-		.vector = cpu_to_le16(QHCA_VECTOR_ETH),
+		.vector = cpu_to_le16(qhca_vector(eth->core, QHCA_VECTOR_ETH)),
 	};
 	struct qhca_cmd cmd = {
 		.opcode = QHCA_CMD_CREATE_ETHQ,
@@ -208,10 +207,15 @@ static void qhca_rings_free(struct qhca_eth *eth)
 			  eth->rec, eth->rec_dma);
 }
 
+static int qhca_eth_irq_number(struct qhca_eth *eth)
+{
+	return pci_irq_vector(eth->core->qdev.pdev,
+			      qhca_vector(eth->core, QHCA_VECTOR_ETH));
+}
+
 static int qhca_eth_start(struct qhca_eth *eth)
 {
-	struct pci_dev *pdev = eth->core->qdev.pdev;
-	int irq = pci_irq_vector(pdev, QHCA_VECTOR_ETH);
+	int irq = qhca_eth_irq_number(eth);
 	int err;
 
 	ASSERT_RTNL();
@@ -221,7 +225,8 @@ static int qhca_eth_start(struct qhca_eth *eth)
 	if (err)
 		return err;
 	napi_enable(&eth->napi);
-	err = request_irq(irq, qhca_eth_irq, 0, eth->irq_name, eth);
+	err = request_irq(irq, qhca_eth_irq, qhca_irq_flags(eth->core),
+			  eth->irq_name, eth);
 	if (err)
 		goto free_rings;
 	err = qhca_ethq_create(eth);
@@ -264,7 +269,7 @@ static void qhca_eth_stop(struct qhca_eth *eth)
 	qhca_tx_close(eth);
 	qhca_receive(eth, false);
 	qhca_ethq_destroy(eth);
-	free_irq(pci_irq_vector(eth->core->qdev.pdev, QHCA_VECTOR_ETH), eth);
+	free_irq(qhca_eth_irq_number(eth), eth);
 	napi_disable(&eth->napi);
 	/* Reclaim may have woken the queue while it was being closed. */
 	netif_tx_disable(eth->netdev);
