@@ -22,6 +22,7 @@
  */
 static const struct verbs_match_ent qhca_match_table[] = {
 	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID, NULL),
+	VERBS_PCI_MATCH(QHCA_PCI_VENDOR_ID, QHCA_PCI_VF_DEVICE_ID, NULL),
 	VERBS_MODALIAS_MATCH("auxiliary:qhca.*", NULL),
 	{},
 };

@@ -60,6 +60,7 @@ enum qhca_threshold {
  * struct qhca_dev - one PCI function.
  * @pdev:       the function; DMA is mapped for &pdev->dev
  * @netdev:     its Ethernet port
+ * @gvmi:       which function of the adapter this is: 0 is the physical one
  * @caps:       constant while an auxiliary driver is bound
  * @db_phys:    CPU physical address of BAR 2; page n at n * QHCA_DB_PAGE_SIZE
  * @db_kernel:  doorbell page 0, mapped
@@ -77,6 +78,7 @@ enum qhca_threshold {
 struct qhca_dev {
 	struct pci_dev *pdev;
 	struct net_device *netdev;
+	u32 gvmi;
 	struct qhca_caps_host caps;
 	phys_addr_t db_phys;
 	void __iomem *db_kernel;

@@ -68,7 +68,7 @@ void qhca_key_publish(struct qhca_ib_dev *dev, u32 index,
 	hw->at_base = pte->at_base;
 	hw->at_offset = pte->at_offset;
 	hw->qpn = 0;
-	hw->gvmi = 0;
+	hw->gvmi = cpu_to_le32(dev->qdev->gvmi);
 	hw->windows = 0;
 	hw->pool_block = pte->pool_block;
 	dma_wmb();

@@ -30,6 +30,7 @@
 /* Defaults of the memory pool; devlink parameters change them. */
 #define QHCA_POOL_BLOCKS	8
 #define QHCA_POOL_BLOCK_SIZE	SZ_4M
+#define QHCA_VF_POOL_BLOCKS	1	/* there may be many such functions */
 
 /*
  * Defaults of the thresholds, in percent of the depth.  The device refetches a
@@ -169,7 +170,8 @@ enum qhca_core_flag {
  * @table:      device tables, indexed by enum qhca_table
  * @cache:      geometry of the caches, by enum qhca_cache_id, for INIT_HCA.  It
  *              is 0 x 0 before the first start, which takes the device's
- *              default.  It changes under the devlink instance lock.
+ *              default, and always in virtual functions, which take what there
+ *              is.  It changes under the devlink instance lock.
  * @cache_max:  the device's limits of @cache, known after the first start
  * @unsolicited_acks: the device sends and honours them; changed as @cache
  * @db_pages:   doorbell pages allocated to user contexts
@@ -227,6 +229,15 @@ static inline enum qhca_dev_state qhca_state(struct qhca_core *core)
 }
 
 /*
+ * A guest to which the function is passed sees a PCI device like any other, so
+ * that the PCI core cannot tell; the device can.
+ */
+static inline bool qhca_is_vf(struct qhca_core *core)
+{
+	return core->qdev.gvmi;
+}
+
+/*
  * The vector to use for @wanted, QHCA_VECTOR_*.  A virtual function may have
  * fewer vectors than queues, which then share the last one.
  */
@@ -276,6 +287,7 @@ void qhca_async_eq_destroy(struct qhca_core *core);
 enum qhca_dev_state qhca_mark_dead(struct qhca_core *core);
 void qhca_die(struct qhca_core *core, const char *why);
 bool qhca_check_alive(struct qhca_core *core);
+bool qhca_is_present(struct qhca_core *core);
 void qhca_health_start(struct qhca_core *core);
 void qhca_health_stop(struct qhca_core *core);
 void qhca_recover_work(struct work_struct *work);

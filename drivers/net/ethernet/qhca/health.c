@@ -210,6 +210,16 @@ static bool qhca_needs_recovery(struct qhca_core *core)
 	       qhca_state(core) == QHCA_DEV_DEAD;
 }
 
+/*
+ * Of a virtual function the PCI core knows only whether the physical one is
+ * present.  One that has been disabled reads as all ones.
+ */
+bool qhca_is_present(struct qhca_core *core)
+{
+	return pci_device_is_present(core->qdev.pdev) &&
+	       qhca_read(core, QHCA_REG_STATUS) != U32_MAX;
+}
+
 static void qhca_recover(struct qhca_core *core)
 {
 	int err;
@@ -224,8 +234,7 @@ static void qhca_recover(struct qhca_core *core)
 		qhca_give_up(core);
 		return;
 	}
-	err = pci_device_is_present(core->qdev.pdev) ? qhca_start(core) :
-						       -ENODEV;
+	err = qhca_is_present(core) ? qhca_start(core) : -ENODEV;
 	core->last_recovery = jiffies;
 	if (err) {
 		dev_err(qhca_device(core), "recovery failed: %d\n", err);

@@ -67,7 +67,8 @@ static void qhca_copy_geometry(struct qhca_core *core,
 		core->cache_max[i].sets = le16_to_cpu(in->cache_max[i].sets);
 		core->cache_max[i].blocks =
 			le16_to_cpu(in->cache_max[i].blocks);
-		if (core->cache[i].sets)
+		/* The physical function chooses for all. */
+		if (qhca_is_vf(core) || core->cache[i].sets)
 			continue;
 		core->cache[i].sets = le16_to_cpu(in->cache_default[i].sets);
 		core->cache[i].blocks =
@@ -299,6 +300,17 @@ static void qhca_revive(struct qhca_core *core)
 	spin_unlock_irqrestore(&core->state_lock, irqflags);
 }
 
+/*
+ * A reset of the physical function resets the configuration space of its
+ * virtual functions, too, and nobody tells their drivers.  They find a device
+ * that has died, and recover it.
+ */
+static void qhca_restore_config(struct qhca_core *core)
+{
+	if (qhca_is_vf(core))
+		pci_restore_msi_state(core->qdev.pdev);
+}
+
 static int qhca_hw_start(struct qhca_core *core)
 {
 	int err;
@@ -308,6 +320,7 @@ static int qhca_hw_start(struct qhca_core *core)
 		dev_err(qhca_device(core), "reset failed: %d\n", err);
 		return err;
 	}
+	qhca_restore_config(core);
 	qhca_revive(core);
 	err = qhca_cmdq_start(core);
 	if (err)

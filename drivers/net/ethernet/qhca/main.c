@@ -72,6 +72,14 @@ static int qhca_alloc_vectors(struct qhca_core *core)
 	return 0;
 }
 
+/* Which function of the adapter this is, and what depends on that. */
+static void qhca_identify(struct qhca_core *core)
+{
+	core->qdev.gvmi = qhca_read(core, QHCA_REG_GVMI);
+	if (qhca_is_vf(core))
+		core->qdev.pool_blocks = QHCA_VF_POOL_BLOCKS;
+}
+
 static int qhca_pci_setup(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->qdev.pdev;
@@ -92,6 +100,7 @@ static int qhca_pci_setup(struct qhca_core *core)
 	err = qhca_check_version(core);
 	if (err)
 		goto unmap;
+	qhca_identify(core);
 	err = qhca_alloc_vectors(core);
 	if (err)
 		goto unmap;
@@ -214,7 +223,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	devl_unlock(devlink);
 	disable_delayed_work_sync(&core->recover_work);
 	/* If the device is unplugged, nobody should wait for its answers. */
-	if (!pci_device_is_present(pdev))
+	if (!qhca_is_present(core))
 		qhca_die(core, "removed");
 	devl_lock(devlink);
 	qhca_stop(core);
@@ -361,6 +370,7 @@ static DEFINE_SIMPLE_DEV_PM_OPS(qhca_pm_ops, qhca_suspend, qhca_resume);
 
 static const struct pci_device_id qhca_pci_ids[] = {
 	{ PCI_DEVICE(QHCA_PCI_VENDOR_ID, QHCA_PCI_DEVICE_ID) },
+	{ PCI_DEVICE(QHCA_PCI_VENDOR_ID, QHCA_PCI_VF_DEVICE_ID) },
 	{ }
 };
 MODULE_DEVICE_TABLE(pci, qhca_pci_ids);

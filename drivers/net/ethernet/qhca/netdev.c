@@ -534,6 +534,26 @@ static void qhca_eth_fini(struct qhca_eth *eth)
 	mutex_destroy(&eth->filter_lock);
 }
 
+/*
+ * Programs address and MTU.  The host domain may have given a virtual function
+ * another address since the driver read it: then the device refuses the old one,
+ * and the driver takes the new one.  Returns 1 if it has done so, 0, or a
+ * negative errno.
+ */
+static int qhca_netdev_program(struct qhca_eth *eth)
+{
+	const u32 fields = QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC;
+	struct net_device *netdev = eth->netdev;
+	int err;
+
+	err = qhca_eth_write(eth, fields, 0);
+	if (err != -EPERM)
+		return err;
+	qhca_netdev_address(netdev, eth->core);
+	err = qhca_eth_write(eth, fields, 0);
+	return err ?: 1;
+}
+
 int qhca_netdev_create(struct qhca_core *core)
 {
 	struct net_device *netdev;
@@ -557,8 +577,8 @@ int qhca_netdev_create(struct qhca_core *core)
 	qhca_netdev_address(netdev, core);
 	netif_napi_add(netdev, &eth->napi, qhca_poll);
 	netif_carrier_off(netdev);
-	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC, 0);
-	if (err)
+	err = qhca_netdev_program(eth);
+	if (err < 0)
 		goto free;
 	err = register_netdev(netdev);
 	if (err)
@@ -598,7 +618,14 @@ int qhca_netdev_attach(struct qhca_core *core)
 	int err;
 
 	rtnl_lock();
-	err = qhca_eth_write(eth, QHCA_PORT_SET_MTU | QHCA_PORT_SET_MAC, 0);
+	err = qhca_netdev_program(eth);
+	if (err > 0) {
+		netdev_info(netdev, "the host has changed the address to %pM\n",
+			    netdev->dev_addr);
+		ether_addr_copy(netdev->perm_addr, netdev->dev_addr);
+		call_netdevice_notifiers(NETDEV_CHANGEADDR, netdev);
+		err = 0;
+	}
 	if (!err && netif_running(netdev))
 		err = qhca_eth_start(eth);
 	if (!err)

@@ -8,6 +8,9 @@
  * next reload.  Every other start of the device uses the values of the last
  * reload (&struct qhca_core.cache).  The driver refuses a value that the device
  * would refuse when it is set, so that the user sees the error.
+ *
+ * All functions of an adapter share its caches, so virtual functions have no
+ * parameters for these.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -124,7 +127,8 @@ static int qhca_strict_lkey_validate(struct devlink *devlink, u32 id,
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),	\
 			     NULL, NULL, qhca_geometry_validate)
 
-static const struct devlink_param qhca_params[] = {
+/* Of the physical function alone, as the functions share the caches. */
+static const struct devlink_param qhca_geometry_params[] = {
 	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_PT), "pt_cache_sets"),
 	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_PT), "pt_cache_blocks"),
 	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_AT), "at_cache_sets"),
@@ -135,6 +139,9 @@ static const struct devlink_param qhca_params[] = {
 	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_CQ), "cq_cache_blocks"),
 	QHCA_PARAM(QHCA_PARAM_SETS(QHCA_CACHE_SRQ), "srq_cache_sets"),
 	QHCA_PARAM(QHCA_PARAM_BLOCKS(QHCA_CACHE_SRQ), "srq_cache_blocks"),
+};
+
+static const struct devlink_param qhca_params[] = {
 	DEVLINK_PARAM_DRIVER(QHCA_PARAM_POOL_BLOCKS, "pool_blocks",
 			     DEVLINK_PARAM_TYPE_U32,
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
@@ -166,6 +173,34 @@ static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
 	devl_param_driverinit_value_set(devlink, id, QHCA_PARAM_PASS(value));
 }
 
+static int qhca_geometry_register(struct qhca_core *core)
+{
+	struct devlink *devlink = priv_to_devlink(core);
+	int i, err;
+
+	if (qhca_is_vf(core))
+		return 0;
+	err = devl_params_register(devlink, qhca_geometry_params,
+				   ARRAY_SIZE(qhca_geometry_params));
+	if (err)
+		return err;
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		qhca_param_init(devlink, QHCA_PARAM_SETS(i),
+				core->cache[i].sets);
+		qhca_param_init(devlink, QHCA_PARAM_BLOCKS(i),
+				core->cache[i].blocks);
+	}
+	return 0;
+}
+
+static void qhca_geometry_unregister(struct qhca_core *core)
+{
+	if (!qhca_is_vf(core))
+		devl_params_unregister(priv_to_devlink(core),
+				       qhca_geometry_params,
+				       ARRAY_SIZE(qhca_geometry_params));
+}
+
 /**
  * qhca_params_register - offer the parameters, with the values in use
  * @core: function, started, so that the device's limits are known
@@ -183,11 +218,11 @@ int qhca_params_register(struct qhca_core *core)
 				   ARRAY_SIZE(qhca_params));
 	if (err)
 		return err;
-	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		qhca_param_init(devlink, QHCA_PARAM_SETS(i),
-				core->cache[i].sets);
-		qhca_param_init(devlink, QHCA_PARAM_BLOCKS(i),
-				core->cache[i].blocks);
+	err = qhca_geometry_register(core);
+	if (err) {
+		devl_params_unregister(devlink, qhca_params,
+				       ARRAY_SIZE(qhca_params));
+		return err;
 	}
 	value.vu32 = core->qdev.pool_blocks;
 	devl_param_driverinit_value_set(devlink, QHCA_PARAM_POOL_BLOCKS,
@@ -210,6 +245,7 @@ int qhca_params_register(struct qhca_core *core)
 /* Context: process, devlink instance lock held. */
 void qhca_params_unregister(struct qhca_core *core)
 {
+	qhca_geometry_unregister(core);
 	devl_params_unregister(priv_to_devlink(core), qhca_params,
 			       ARRAY_SIZE(qhca_params));
 }
@@ -251,6 +287,26 @@ static noinline_for_stack int qhca_param_bool(struct devlink *devlink, u32 id,
 	return err;
 }
 
+static int qhca_geometry_load(struct qhca_core *core,
+			      struct qhca_cache_size cache[QHCA_NUM_CACHES])
+{
+	struct devlink *devlink = priv_to_devlink(core);
+	int i, err;
+
+	memcpy(cache, core->cache, sizeof(core->cache));
+	if (qhca_is_vf(core))
+		return 0;
+	for (i = 0; i < QHCA_NUM_CACHES; i++) {
+		err = qhca_param_u16(devlink, QHCA_PARAM_SETS(i),
+				     &cache[i].sets) ?:
+		      qhca_param_u16(devlink, QHCA_PARAM_BLOCKS(i),
+				     &cache[i].blocks);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 /**
  * qhca_params_load - take over what has been set, for the next start
  * @core: function, stopped
@@ -267,14 +323,9 @@ int qhca_params_load(struct qhca_core *core)
 	u32 blocks, kib;
 	int i, err;
 
-	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		err = qhca_param_u16(devlink, QHCA_PARAM_SETS(i),
-				     &cache[i].sets) ?:
-		      qhca_param_u16(devlink, QHCA_PARAM_BLOCKS(i),
-				     &cache[i].blocks);
-		if (err)
-			return err;
-	}
+	err = qhca_geometry_load(core, cache);
+	if (err)
+		return err;
 	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++) {
 		err = qhca_param_u16(devlink, QHCA_PARAM_THRESHOLD(i),
 				     &percent[i]);
