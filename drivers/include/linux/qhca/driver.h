@@ -43,7 +43,7 @@ struct qhca_caps_host {
 	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
 	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
 	u32 max_mcast_members, max_flows;
-	u32 num_db_pages, num_counters, num_vectors;
+	u32 num_db_pages, num_counters, num_vectors, total_vfs;
 	u32 max_pool_blocks, max_pool_keys, max_eth_mtu, first_user_qpn;
 	u32 max_msg_size_log, reserved_lkey;
 };

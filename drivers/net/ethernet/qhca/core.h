@@ -173,6 +173,11 @@ enum qhca_core_flag {
  *              default, and always in virtual functions, which take what there
  *              is.  It changes under the devlink instance lock.
  * @cache_max:  the device's limits of @cache, known after the first start
+ * @vf:         settings of virtual functions, indexed by their number, that the
+ *              device has or gets at the next start; allocated at the first
+ * @num_vf:     length of @vf, 0 if the device has no virtual functions
+ * @vf_lock:    protects @vf and orders the commands that change it; taken
+ *              under the devlink instance lock or RTNL
  * @unsolicited_acks: the device sends and honours them; changed as @cache
  * @db_pages:   doorbell pages allocated to user contexts
  * @async_eq:   event queue 0
@@ -196,6 +201,9 @@ struct qhca_core {
 	struct qhca_ctx_table table[QHCA_NUM_TABLES];
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
 	struct qhca_cache_size cache_max[QHCA_NUM_CACHES];
+	struct qhca_vf_config *vf;
+	int num_vf;
+	struct mutex vf_lock;	/* vf */
 	bool unsolicited_acks;
 	struct qhca_bitmap db_pages;
 	struct qhca_eq *async_eq;
@@ -294,6 +302,13 @@ void qhca_recover_work(struct work_struct *work);
 void qhca_recover_later(struct qhca_core *core);
 void qhca_health_work(struct work_struct *work);
 
+/* sriov.c */
+void qhca_vfs_init(struct qhca_core *core);
+void qhca_vfs_fini(struct qhca_core *core);
+int qhca_vfs_start(struct qhca_core *core);
+void qhca_vfs_remove(struct qhca_core *core);
+int qhca_sriov_configure(struct pci_dev *pdev, int num);
+
 /* aux.c */
 int qhca_aux_add(struct qhca_core *core);
 void qhca_aux_remove(struct qhca_core *core);
@@ -301,6 +316,7 @@ void qhca_aux_remove(struct qhca_core *core);
 /* params.c */
 int qhca_params_register(struct qhca_core *core);
 void qhca_params_unregister(struct qhca_core *core);
+int qhca_params_check(struct qhca_core *core, struct netlink_ext_ack *extack);
 int qhca_params_load(struct qhca_core *core);
 
 /* devlink.c */

@@ -41,6 +41,7 @@ static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 				    struct netlink_ext_ack *extack)
 {
 	struct qhca_core *core = devlink_priv(devlink);
+	int err;
 
 	if (netns_change) {
 		NL_SET_ERR_MSG(extack, "the network namespace cannot be changed");
@@ -50,6 +51,9 @@ static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 		NL_SET_ERR_MSG(extack, "a PCI reset or suspend is under way");
 		return -EBUSY;
 	}
+	err = qhca_params_check(core, extack);
+	if (err)
+		return err;
 	qhca_stop(core);
 	return 0;
 }

@@ -120,6 +120,9 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->max_pool_blocks = le16_to_cpu(in->max_pool_blocks);
 	caps->max_pool_keys = le16_to_cpu(in->max_pool_keys);
 	caps->max_eth_mtu = le16_to_cpu(in->max_eth_mtu);
+	caps->total_vfs = caps->features & QHCA_FEAT_VF ?
+			  min_t(u32, le16_to_cpu(in->total_vfs), QHCA_MAX_VFS) :
+			  0;
 	caps->first_user_qpn = le32_to_cpu(in->first_user_qpn);
 	caps->max_msg_size_log = min_t(u32, le32_to_cpu(in->max_msg_size_log),
 				       QHCA_LOG_MSG_SIZE);
@@ -211,6 +214,16 @@ static int qhca_init_hca(struct qhca_core *core)
 	if (core->qdev.strict_lkey)
 		init.flags |= cpu_to_le32(QHCA_INIT_STRICT_LKEY);
 	err = qhca_core_exec(core, &cmd);
+	if (err == -EBUSY && pci_num_vf(core->qdev.pdev)) {
+		/*
+		 * After a PCI reset a virtual function may be the first to
+		 * start, and it does not know the geometry.
+		 */
+		dev_warn(qhca_device(core),
+			 "virtual functions use the caches with the default geometry\n");
+		memset(init.cache, 0, sizeof(init.cache));
+		err = qhca_core_exec(core, &cmd);
+	}
 	if (err)
 		dev_err(qhca_device(core), "cannot initialise: %d\n", err);
 	return err;
@@ -337,6 +350,9 @@ static int qhca_hw_start(struct qhca_core *core)
 	err = qhca_events_start(core);
 	if (err)
 		goto stop_numbers;
+	err = qhca_vfs_start(core);
+	if (err)
+		goto stop_events;
 	err = qhca_change_state(core, QHCA_DEV_DOWN, QHCA_DEV_UP);
 	if (err)
 		goto stop_events;

@@ -148,6 +148,7 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	core->qdev.threshold_percent[QHCA_THRESHOLD_RQ] = QHCA_RQ_THRESHOLD;
 	core->qdev.threshold_percent[QHCA_THRESHOLD_SRQ] = QHCA_RQ_THRESHOLD;
 	spin_lock_init(&core->state_lock);
+	qhca_vfs_init(core);
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
 	INIT_DELAYED_WORK(&core->recover_work, qhca_recover_work);
 	INIT_DELAYED_WORK(&core->health_work, qhca_health_work);
@@ -206,6 +207,7 @@ free_netdev:
 teardown_pci:
 	qhca_pci_teardown(core);
 free_wq:
+	qhca_vfs_fini(core);
 	destroy_workqueue(core->wq);
 free_devlink:
 	devlink_free(devlink);
@@ -217,6 +219,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	struct qhca_core *core = pci_get_drvdata(pdev);
 	struct devlink *devlink = priv_to_devlink(core);
 
+	qhca_vfs_remove(core);
 	devlink_unregister(devlink);
 	devl_lock(devlink);
 	set_bit(QHCA_CORE_REMOVING, &core->flags);
@@ -232,6 +235,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	devl_unlock(devlink);
 	qhca_cmdq_free(core);
 	qhca_pci_teardown(core);
+	qhca_vfs_fini(core);
 	destroy_workqueue(core->wq);
 	devlink_free(devlink);
 }
@@ -381,6 +385,7 @@ static struct pci_driver qhca_pci_driver = {
 	.probe = qhca_probe,
 	.remove = qhca_remove,
 	.shutdown = qhca_shutdown,
+	.sriov_configure = qhca_sriov_configure,
 	.err_handler = &qhca_err_handlers,
 	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
 };

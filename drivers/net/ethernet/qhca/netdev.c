@@ -479,6 +479,14 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_change_mtu = qhca_change_mtu,
 	.ndo_tx_timeout = qhca_tx_timeout,
 	.ndo_get_stats64 = qhca_get_stats64,
+	.ndo_set_vf_mac = qhca_set_vf_mac,
+	.ndo_set_vf_vlan = qhca_set_vf_vlan,
+	.ndo_set_vf_rate = qhca_set_vf_rate,
+	.ndo_set_vf_spoofchk = qhca_set_vf_spoofchk,
+	.ndo_set_vf_trust = qhca_set_vf_trust,
+	.ndo_set_vf_link_state = qhca_set_vf_link_state,
+	.ndo_get_vf_config = qhca_get_vf_config,
+	.ndo_get_vf_stats = qhca_get_vf_stats,
 };
 
 static void qhca_netdev_features(struct net_device *netdev, u64 features)

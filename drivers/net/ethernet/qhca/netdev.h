@@ -190,6 +190,20 @@ int qhca_rx_alloc(struct qhca_eth *eth);
 void qhca_rx_free(struct qhca_eth *eth);
 int qhca_rx_poll(struct qhca_eth *eth, int budget);
 
+/* sriov.c */
+int qhca_set_vf_mac(struct net_device *netdev, int vf, u8 *mac);
+int qhca_set_vf_vlan(struct net_device *netdev, int vf, u16 vlan, u8 qos,
+		     __be16 proto);
+int qhca_set_vf_rate(struct net_device *netdev, int vf, int min_rate,
+		     int max_rate);
+int qhca_set_vf_spoofchk(struct net_device *netdev, int vf, bool on);
+int qhca_set_vf_trust(struct net_device *netdev, int vf, bool on);
+int qhca_set_vf_link_state(struct net_device *netdev, int vf, int state);
+int qhca_get_vf_config(struct net_device *netdev, int vf,
+		       struct ifla_vf_info *info);
+int qhca_get_vf_stats(struct net_device *netdev, int vf,
+		      struct ifla_vf_stats *stats);
+
 /* ethtool.c */
 extern const struct ethtool_ops qhca_ethtool_ops;
 

@@ -9,8 +9,9 @@
  * reload (&struct qhca_core.cache).  The driver refuses a value that the device
  * would refuse when it is set, so that the user sees the error.
  *
- * All functions of an adapter share its caches, so virtual functions have no
- * parameters for these.
+ * All functions of an adapter share its caches.  Virtual functions have no
+ * parameters for these, and while there are such functions, a reload of the
+ * physical one cannot change the geometry.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -303,6 +304,31 @@ static int qhca_geometry_load(struct qhca_core *core,
 				     &cache[i].blocks);
 		if (err)
 			return err;
+	}
+	return 0;
+}
+
+/**
+ * qhca_params_check - could the parameters that have been set take effect now?
+ * @core:   function, not yet stopped for the reload
+ * @extack: for the reason
+ *
+ * Context: process, devlink instance lock held.
+ * Return: 0 or a negative errno.
+ */
+int qhca_params_check(struct qhca_core *core, struct netlink_ext_ack *extack)
+{
+	struct qhca_cache_size cache[QHCA_NUM_CACHES];
+	int err;
+
+	err = qhca_geometry_load(core, cache);
+	if (err)
+		return err;
+	if (pci_num_vf(core->qdev.pdev) &&
+	    memcmp(cache, core->cache, sizeof(cache))) {
+		NL_SET_ERR_MSG(extack,
+			       "the caches' geometry cannot change while there are virtual functions");
+		return -EBUSY;
 	}
 	return 0;
 }
