@@ -9,6 +9,7 @@ is by link, since each link needs two guests of its own.
 import pytest
 
 from lab import content
+from lab.guest import WATCHFUL
 from lab.link import FULL, Link, links
 from lab.sample import SEED
 
@@ -55,11 +56,6 @@ def ends(link, linked):
     """(server, client), booted; the kernels must not complain meanwhile."""
     with content(*linked):
         yield linked.nodes[link.server], linked.nodes[link.client]
-
-
-# Has kernels look for writes to memory that is free, and those built to find faults
-# for DMA mappings that are left behind.
-WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1 dma_debug_entries=65536"
 
 
 @pytest.fixture

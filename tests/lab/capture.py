@@ -88,8 +88,8 @@ def _packet(data):
     return data[at:at + length], l3, source
 
 
-def frames(path):
-    """Each RoCEv2 Frame of a file that QEMU's filter-dump wrote."""
+def _records(path):
+    """(number, time, frame) of each frame of a file that QEMU's filter-dump wrote."""
     with open(path, "rb") as f:
         head = f.read(24)
         if len(head) != 24 or struct.unpack_from("=IHH", head)[0] != 0xA1B2C3D4:
@@ -104,8 +104,20 @@ def frames(path):
                 return
             if kept != whole:
                 raise CaptureError(f"{path}: frame {number} was not kept whole")
-            if len(data) > 42 and (found := _packet(data)):
-                yield Frame(number, seconds + micro / 1e6, *found)
+            yield number, seconds + micro / 1e6, data
+
+
+def frames(path):
+    """Each RoCEv2 Frame of a file that QEMU's filter-dump wrote."""
+    for number, time, data in _records(path):
+        if len(data) > 42 and (found := _packet(data)):
+            yield Frame(number, time, *found)
+
+
+def raw(path):
+    """The octets of each frame, of whatever protocol."""
+    for _, _, data in _records(path):
+        yield data
 
 
 def tshark(path, display_filter, *fields):

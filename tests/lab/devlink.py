@@ -5,8 +5,9 @@ import json
 
 
 def device(node):
-    """The handle of a guest's first qhca device."""
-    return "pci/" + node.out("basename $(readlink -f /sys/bus/pci/drivers/qhca/0*)")
+    """The handle of a guest's qhca device, which may have virtual functions."""
+    return "pci/" + node.out("for f in /sys/bus/pci/drivers/qhca/0*; do "
+                             "[ -e $f/physfn ] || basename $f; done")
 
 
 def set_parameter(node, name, value, check=True):

@@ -26,6 +26,10 @@ _serial = itertools.count(1)
 # anything; and MiB that it needs for what it keeps books on.
 PATIENCE, BOOKS = 8, 512
 
+# Has kernels look for writes to memory that is free, and those built to find faults
+# for DMA mappings that are left behind.
+WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1 dma_debug_entries=65536"
+
 
 class GuestError(Exception):
     """The guest or a command in it failed; the text describes the failure."""

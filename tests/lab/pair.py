@@ -68,19 +68,23 @@ class Port:
         """Loads the modules and sets the interface up."""
         self._gids = None
         gids = [gid_text(address) for address in (self.ip4, self.ip6, self.link_local)]
-        self.netif = self.guest.exec(
+        self.netif = self.exec(
             script("lab/scripts/configure-port.sh", self.kind, self.mac, self.mtu, self.ip4,
                    self.ip6, *gids), timeout=150).out.split()[-1]
 
     def gids(self, refresh=False):
         """[(device, index, gid, type)] of this port's RDMA device, VLANs' included"""
         if self._gids is None or refresh:
-            rows = [line.split() for line in self.guest.out(script("lab/scripts/list-gids.sh")).splitlines()]
-            mine = {d for d, _, _, n, *_ in rows if n == self.netif}
+            rows = [line.split() for line in self.out(script("lab/scripts/list-gids.sh")).splitlines()]
+            mine = self._devices(rows)
             self._gids = [(d, int(i), g, " ".join(t)) for d, i, g, n, *t in rows if d in mine]
             if not self._gids:
                 raise GuestError(f"{self.guest.name}: no RDMA device with a GID on {self.netif}")
         return self._gids
+
+    def _devices(self, rows):
+        """The RDMA devices of this port among those of rows, which list-gids.sh prints."""
+        return {device for device, _, _, netif, *_ in rows if netif == self.netif}
 
     def wait_gid(self, address, timeout=60):
         """Waits until an address has a GID; returns its index."""

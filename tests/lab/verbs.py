@@ -168,6 +168,18 @@ def pingpong(server, client, kind="rc", options="", *, ip=4, timeout=120, check=
         ready=listening(port), timeout=timeout, check=check)
 
 
+def rping(server, client, count=20):
+    """rping, which connects by librdmacm and compares what comes back."""
+    done = client_server(server, client, f"rping -s -a {server.ip4} -v -C {count}",
+                         f"rping -c -a {server.ip4} -v -C {count}",
+                         ready="rdma res show cm_id 2>/dev/null | grep -q 'state LISTEN'")
+    for side in (done.server, done.client):
+        received = len(re.findall(r"ping data: rdma-ping-\d+", side.out))
+        if received != count:
+            raise GuestError(f"{received} messages of {count}\nclient: {done.client}\n"
+                             f"server: {done.server}")
+
+
 def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True):
     """One of perftest's programs, e.g. "ib_write_bw"; rows are its table.
 

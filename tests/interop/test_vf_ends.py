@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Ends of virtual functions, and of the physical one that has them, in the middle of
+traffic, in guests whose kernels look for writes to memory that is free."""
+
+import contextlib
+import os
+
+import pytest
+
+from lab import GuestError, content, devlink, verbs, wait_for
+from lab.functions import Functions
+from lab.guest import WATCHFUL
+
+FULL = os.environ.get("FULL", "") not in ("", "0")
+NUMBER = 4
+
+
+@pytest.fixture
+def pair(pairs, request):
+    """A test that fails may leave anything behind, so that the next one has new guests."""
+    before = request.session.testsfailed
+    found = pairs.get("qhca", "qhca", props=({"sriov-vfs": NUMBER}, None), memory=1536, cpus=2,
+                      append=WATCHFUL)
+    with content(*found):
+        yield found
+    if request.session.testsfailed > before:
+        found.close()
+
+
+@pytest.fixture
+def functions(pair):
+    """Those of a. Afterwards both guests pass traffic."""
+    found = Functions(pair.a)
+    yield found
+    if found.list:
+        found.disable()
+    verbs.pingpong(pair.b, pair.a, "rc", "-n 100 -c")
+
+
+@pytest.fixture
+def vfs(functions):
+    return functions.enable(NUMBER)
+
+
+class Traffic:
+    """ib_write_bw from one node to another, until one of them ends."""
+
+    def __init__(self, server, client):
+        port = next(verbs._ports)
+        options = f"-p {port} -F -s 65536 -D 600 -u {verbs.ACK_TIMEOUT}"
+        self.server = server.spawn(f"exec ib_write_bw -d {server.ibdev} -x {server.gid_index()} {options}")
+        server.wait_until(verbs.listening(port))
+        self.node = client
+        self.client = client.spawn(f"exec ib_write_bw -d {client.ibdev} -x {client.gid_index()} "
+                                   f"{options} {server.ip4}")
+        self.wait_progress()
+
+    def wait_progress(self):
+        before = self.node.counters()["tx_packets"]
+        wait_for(lambda: self.node.counters()["tx_packets"] > before + 1000, 60, "traffic")
+
+    def ended(self):
+        """The client has ended with an error."""
+        return not self.client.wait(90, check=False).ok
+
+    def stop(self):
+        for process in (self.client, self.server):
+            if process.poll() is None:
+                process.kill()
+                process.wait(60, check=False)
+
+
+@contextlib.contextmanager
+def traffic(*ends):
+    """One Traffic for each (server, client)."""
+    running = []
+    try:
+        for server, client in ends:
+            running.append(Traffic(server, client))
+        yield running
+    finally:
+        for each in running:
+            each.stop()
+
+
+def busy(pair, vfs):
+    """Between two functions, from one to the other guest, and from it to another."""
+    return traffic((vfs[0], vfs[1]), (pair.b, vfs[2]), (vfs[3], pair.b))
+
+
+def physical(node):
+    return devlink.device(node).removeprefix("pci/")
+
+
+def test_disabled_under_traffic(pair, functions, vfs):
+    """The functions go in good order, and the physical one does not notice."""
+    with traffic((pair.b, pair.a)) as (others,), busy(pair, vfs) as moving:
+        functions.write(0)
+        assert all([each.ended() for each in moving])
+        assert functions.bound() == 1
+        others.wait_progress()
+    functions.forget()
+    for vf in functions.enable(NUMBER):
+        verbs.pingpong(pair.b, vf, "rc", "-n 50 -c")
+
+
+def test_enable_and_disable(pair, functions):
+    """Again and again, while the physical function is busy."""
+    with traffic((pair.b, pair.a)) as (others,):
+        for _ in range(20 if FULL else 4):
+            functions.write(NUMBER)
+            functions.write(0)
+        others.wait_progress()
+    assert functions.bound() == 1
+
+
+def test_more_than_there_are(pair, functions):
+    assert int(pair.a.out(f"cat {functions.folder}/sriov_totalvfs")) == NUMBER
+    refused = functions.write(NUMBER + 1, check=False)
+    assert not refused.ok and functions.bound() == 1
+
+
+def test_reset_of_a_function(pair, vfs):
+    """FLR of one function ends its traffic alone."""
+    with traffic((vfs[2], vfs[3])) as (others,), traffic((vfs[0], vfs[1])) as (moving,):
+        pair.a.exec(f"echo 1 > {vfs[0].folder}/reset", timeout=120)
+        assert moving.ended()
+        others.wait_progress()
+    vfs[0].configure()
+    verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
+
+
+@pytest.mark.full
+def test_unbind_of_a_function(pair, vfs):
+    with traffic((vfs[2], vfs[3])) as (others,), traffic((vfs[0], vfs[1])) as (moving,):
+        vfs[0].unbind()
+        assert moving.ended()
+        others.wait_progress()
+    vfs[0].bind()
+    vfs[0].enter()
+    verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
+
+
+def recovered(pair, vfs):
+    """The settings hold again, and all pass traffic."""
+    for vf in vfs:
+        vf.configure()
+        refused = vf.exec(f"ip link set {vf.netif} address 52:54:00:99:99:99", check=False)
+        assert not refused.ok, "the device has forgotten the address"
+    verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
+    verbs.pingpong(pair.b, vfs[2], "rc", "-n 100 -c")
+
+
+@pytest.mark.full
+def test_reset_with_another_geometry(pair, functions):
+    """Functions that start first, with the default geometry, do not keep the physical one
+    from starting."""
+    sets = devlink.parameter(pair.a, "pt_cache_sets")
+    devlink.set_geometry(pair.a, pt=(sets // 2, 1))
+    try:
+        vfs = functions.enable(NUMBER)
+        with busy(pair, vfs):
+            pair.a.exec(f"echo 1 > {vfs.folder}/reset", timeout=120)
+        pair.a.configure()
+        vfs.wait_up()
+        recovered(pair, vfs)
+        functions.disable()
+    finally:
+        devlink.set_geometry(pair.a, pt=(sets, devlink.parameter(pair.b, "pt_cache_blocks")))
+
+
+def test_reset_of_the_physical_function(pair, vfs):
+    """FLR of the physical function resets all; each finds out and recovers by itself."""
+    with busy(pair, vfs) as moving:
+        pair.a.exec(f"echo 1 > {vfs.folder}/reset", timeout=120)
+        assert all([each.ended() for each in moving])
+    pair.a.configure()
+    vfs.wait_up()
+    recovered(pair, vfs)
+
+
+def test_death_of_the_physical_function(pair, vfs):
+    """Its functions do not notice, and their settings are in force again afterwards."""
+    counter = f"ethtool -S {pair.a.netif} | sed -n 's/.*drv_recoveries: //p'"
+    before = int(pair.a.out(counter))
+    with busy(pair, vfs) as moving:
+        pair.a.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+        pair.a.wait_until(f'[ "$({counter})" = {before + 1} ]')
+        for each in moving:
+            each.wait_progress()
+    pair.a.configure()
+    recovered(pair, vfs)
+
+
+def test_reload_of_the_physical_function(pair, vfs):
+    """A reload leaves the functions alone, and their caches as they are."""
+    with busy(pair, vfs) as moving:
+        pair.a.exec(f"devlink dev reload {devlink.device(pair.a)}", timeout=120)
+        for each in moving:
+            each.wait_progress()
+        sets = devlink.parameter(pair.a, "pt_cache_sets")
+        devlink.set_parameter(pair.a, "pt_cache_sets", sets // 2)
+        refused = pair.a.exec(f"devlink dev reload {devlink.device(pair.a)}", check=False)
+        devlink.set_parameter(pair.a, "pt_cache_sets", sets)
+        assert not refused.ok and "virtual functions" in refused.err
+        for each in moving:
+            each.wait_progress()
+    pair.a.configure()
+    recovered(pair, vfs)
+
+
+def test_parameters_of_a_function(pair, vfs):
+    """A function has a devlink instance of its own, which does not offer what is shared."""
+    shown = pair.a.out(f"devlink dev param show pci/{vfs[0].address}")
+    assert "pool_blocks" in shown and "cache_sets" not in shown
+    pair.a.exec(f"devlink dev reload pci/{vfs[0].address}", timeout=120)
+    vfs[0].configure()
+    verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
+
+
+def test_unbind_of_the_physical_function(pair, functions, vfs):
+    """It takes its functions along."""
+    pci = physical(pair.a)
+    with busy(pair, vfs) as moving:
+        pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind", timeout=240)
+        assert all([each.ended() for each in moving])
+    assert functions.bound() == 0
+    functions.forget()
+    pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
+    pair.a.configure()
+    assert functions.bound() == 1
+    functions.enable(NUMBER)
+
+
+@pytest.mark.full
+def test_modules_removed(pair, functions, vfs):
+    with busy(pair, vfs) as moving:
+        pair.a.exec("rmmod qhca_ib qhca", timeout=240)
+        assert all([each.ended() for each in moving])
+    functions.forget()
+    pair.a.configure()
+    assert functions.bound() == 1
+
+
+def test_hotplug(pair, functions, vfs):
+    with busy(pair, vfs) as moving:
+        pair.a.unplug(240)
+        assert all([each.ended() for each in moving])
+    assert pair.a.out("ls /sys/bus/pci/drivers/qhca | grep ^0 || :") == ""
+    functions.forget()
+    pair.a.plug()
+    pair.a.configure()
+    functions.enable(NUMBER)
+    verbs.pingpong(functions[0], functions[1], "rc", "-n 100 -c")
+
+
+def test_end_of_a_namespace(pair, vfs):
+    """A container that ends gives its function back to the host."""
+    vf = vfs[0]
+    name = vf.netif
+    pair.a.exec(f"ip netns del {vf.namespace}")
+    pair.a.wait_until(f"[ -e /sys/class/net/{name} ]")
+    vf.enter()
+    verbs.rping(vf, vfs[1])
+
+
+def test_exclusive_rdma_devices(pair, functions):
+    """With RDMA devices that belong to namespaces, a function's moves there as well."""
+    a = pair.a
+    # The kernel still cleans up after earlier namespaces.
+    a.wait_until("rdma system set netns exclusive")
+    try:
+        one, other, *_ = functions.enable(NUMBER, rdma=True)
+        for vf in (one, other):
+            assert vf.out("ls /sys/class/infiniband").split() == [vf.ibdev]
+            assert vf.ibdev not in a.out("ls /sys/class/infiniband").split()
+        verbs.pingpong(other, one, "rc", "-n 100 -c")
+        functions.disable()
+    finally:
+        with contextlib.suppress(TimeoutError, GuestError):
+            a.wait_until("rdma system set netns shared")
