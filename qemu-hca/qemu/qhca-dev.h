@@ -296,6 +296,8 @@ void qhca_exit_bars(QhcaFunction *f);
 void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
                                 int len);
 void qhca_function_reset_hold(QhcaFunction *f);
+/* Is the function in power state D0?  BQL. */
+bool qhca_in_d0(PCIDevice *dev);
 /* BQL and engine_lock */
 void qhca_reset_function(QhcaFunction *f, bool clear_devmem);
 

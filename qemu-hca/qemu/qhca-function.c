@@ -106,6 +106,7 @@ void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
         return;
     }
     qhca_drop_pending(f);
+    qhca_clear_pending_bits(f);
     qhca_dma_reset(f);
     qhca_trace_refresh(s);
     if (f->gvmi) {
@@ -137,16 +138,16 @@ void qhca_function_reset_hold(QhcaFunction *f)
     qhca_reset_now_or_later(f, !f->in_flr);
 }
 
-static bool qhca_in_d0(PCIDevice *dev)
+bool qhca_in_d0(PCIDevice *dev)
 {
     return !(pci_get_word(dev->config + QHCA_PM_OFFSET + PCI_PM_CTRL) &
              PCI_PM_CTRL_STATE_MASK);
 }
 
 /*
- * A function in D3hot issues no requests, and No_Soft_Reset is clear, so the
- * return to D0 resets it.  One reset on the way to D3hot does both.  QEMU's PCI
- * core takes the BARs away meanwhile.
+ * A function in D3hot issues no requests, so the way there resets it.  The
+ * return to D0 resets it again, because No_Soft_Reset is clear: the link, the
+ * clock and the host go on meanwhile.  QEMU's PCI core takes the BARs away.
  */
 void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
                                 int len)
@@ -155,7 +156,7 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
     bool in_d0 = qhca_in_d0(dev);
 
     pci_default_write_config(dev, addr, value, len);
-    if (in_d0 && !qhca_in_d0(dev)) {
+    if (in_d0 != qhca_in_d0(dev)) {
         qhca_reset_now_or_later(f, false);
     }
     if (pci_is_express(dev) && dev->exp.exp_cap) {

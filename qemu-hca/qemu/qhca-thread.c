@@ -172,7 +172,8 @@ static void qhca_deliver_vectors(QhcaFunction *f)
         unsigned int vector = ctz64(irqs);
 
         irqs &= irqs - 1;
-        if (msix_enabled(dev)) {
+        /* The message before this one may have changed either. */
+        if (msix_enabled(dev) && qhca_in_d0(dev)) {
             f->s->stats.interrupts++;
             trace_qhca_irq(f->s, f->gvmi, vector);
             msix_notify(dev, vector);
@@ -519,13 +520,13 @@ static void qhca_woken(Notifier *notifier, void *reason)
 {
     QhcaState *s = container_of(notifier, QhcaState, wakeup);
 
-    object_ref(OBJECT(s));
-    if (s->nic) {
-        qemu_flush_queued_packets(qemu_get_queue(s->nic));
-    }
+    /*
+     * A flush runs code of other devices, which may unplug the one whose
+     * notifier is next.  So the bottom half makes it.
+     */
+    s->rx_stalled = true;
     qhca_schedule(s);
     qhca_kick(s);
-    qhca_put(s);
 }
 
 void qhca_thread_init(QhcaState *s)
@@ -556,7 +557,8 @@ void qhca_thread_start(QhcaState *s)
     s->timer_at = QHCA_NEVER;
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &DEVICE(s)->mem_reentrancy_guard);
-    s->running = runstate_is_running();
+    /* A machine in S3 wakes up without a change of the VM's state. */
+    s->running = runstate_is_live(runstate_get());
     s->vm_change = qemu_add_vm_change_state_handler(qhca_vm_change, s);
     s->wakeup.notify = qhca_woken;
     qemu_register_wakeup_notifier(&s->wakeup);

@@ -27,6 +27,26 @@ static void test_hotplug_conventional(void)
     hca_stop(h);
 }
 
+/* A device that comes while the machine is in ACPI S3 works when it wakes up. */
+static void test_hotplug_in_s3(void)
+{
+    Hca *h = hca_new("pc", "");
+    QPCIDevice *pm = qpci_device_find(h->bus, QPCI_DEVFN(1, 3));
+
+    qpci_config_writel(pm, 0x40, 0x601);        /* PMBA */
+    qpci_config_writeb(pm, 0x80, 1);            /* PMREGMISC: enable */
+    g_free(pm);
+    qtest_outw(h->qts, 0x604, 1 << 13 | 1 << 10);   /* PMCNTRL: S3 */
+    qtest_qmp_eventwait(h->qts, "SUSPEND");
+    qtest_qmp_device_add(h->qts, "qhca", "h0", "{ 'addr': '04' }");
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'system_wakeup' }");
+    qtest_qmp_eventwait(h->qts, "WAKEUP");
+    hca_map(h);
+    hca_bring_up(h);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    hca_stop(h);
+}
+
 static void test_hotplug_express(void)
 {
     QTestState *qts = qtest_init("-machine q35 -nodefaults "
@@ -311,6 +331,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     qtest_add_func("/qhca-host/hotplug-conventional", test_hotplug_conventional);
+    qtest_add_func("/qhca-host/hotplug-in-s3", test_hotplug_in_s3);
     qtest_add_func("/qhca-host/hotplug-express", test_hotplug_express);
     qtest_add_func("/qhca-host/two", test_two);
     qtest_add_func("/qhca-host/bad-properties", test_bad_properties);

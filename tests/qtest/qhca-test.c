@@ -410,6 +410,22 @@ static void test_d3hot(void)
     hca_stop(h);
 }
 
+/* What happens in D3hot, the way back to D0 resets as well. */
+static void test_fatal_in_d3hot(void)
+{
+    Hca *h = hca_start();
+
+    hca_bring_up(h);
+    set_power_state(h, 3);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'qom-set', 'arguments': "
+                             "{ 'path': '/machine/peripheral/h0', "
+                             "'property': 'inject-fatal', 'value': true } }");
+    set_power_state(h, 0);
+    g_assert_cmphex(hca_status(h), ==, QHCA_STATUS_READY);
+    hca_bring_up(h);
+    hca_stop(h);
+}
+
 static void test_machine_reset(void)
 {
     Hca *h = hca_start();
@@ -493,6 +509,32 @@ static void test_msix_masked(void)
     hca_stop(h);
 }
 
+/* D3hot forgets interrupts that are pending; an unmask sends none of them. */
+static void test_msix_in_d3hot(void)
+{
+    Hca *h = hca_start();
+    uint64_t mailbox = hca_page(h);
+    uint8_t cap;
+    uint16_t flags;
+
+    hca_enable_msix(h);
+    msix_target(h, 1, mailbox, 0xc0ffee);
+    cap = qpci_find_capability(h->dev, PCI_CAP_ID_MSIX, 0);
+    flags = qpci_config_readw(h->dev, cap + PCI_MSIX_FLAGS);
+    qpci_config_writew(h->dev, cap + PCI_MSIX_FLAGS,
+                       flags | PCI_MSIX_FLAGS_MASKALL);
+    hca_bring_up(h);
+    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
+    nop_with_event(h, 1);
+    g_assert_true(qpci_msix_pending(h->dev, 1));
+    set_power_state(h, 3);
+    qpci_config_writew(h->dev, cap + PCI_MSIX_FLAGS, flags);
+    set_power_state(h, 0);
+    g_assert_cmphex(qtest_readl(h->qts, mailbox), ==, 0);
+    g_assert_false(qpci_msix_pending(h->dev, 1));
+    hca_stop(h);
+}
+
 static void test_link(void)
 {
     Hca *h = hca_new("q35", "-netdev hubport,id=n0,hubid=0 "
@@ -530,9 +572,11 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/reset", test_reset);
     qtest_add_func("/qhca/flr", test_flr);
     qtest_add_func("/qhca/d3hot", test_d3hot);
+    qtest_add_func("/qhca/fatal-in-d3hot", test_fatal_in_d3hot);
     qtest_add_func("/qhca/machine-reset", test_machine_reset);
     qtest_add_func("/qhca/event-msix", test_event_msix);
     qtest_add_func("/qhca/msix-masked", test_msix_masked);
+    qtest_add_func("/qhca/msix-in-d3hot", test_msix_in_d3hot);
     qtest_add_func("/qhca/link", test_link);
     return g_test_run();
 }
