@@ -108,9 +108,6 @@ static void reset_now(struct hca_fn *fn)
 		hca->turn = 0;
 		hca->cmd_turn = 0;
 		hca->eth_turn = 0;
-		for (uint16_t gvmi = 1; gvmi < HCA_MAX_FNS; gvmi++)
-			if (hca->fn[gvmi])
-				hca_vf_forget(hca->fn[gvmi]);
 	}
 	hca_teardown(fn);
 	hca_ports_reset(fn);
@@ -224,10 +221,12 @@ static void finish_fn(struct hca_fn *fn)
 		report_fatal(fn);
 	else if (late & HCA_LATE_FATAL)
 		hca_fatal(fn, QHCA_FATAL_INJECTED, 0);
-	if (late & HCA_LATE_DISABLE)
+	if (late & HCA_LATE_DISABLE) {
 		fn->enabled = false;
-	else if (late & HCA_LATE_ENABLE)
+		hca_vf_forget(fn);
+	} else if (late & HCA_LATE_ENABLE) {
 		fn->enabled = true;
+	}
 	hca_ports_publish(fn);
 }
 

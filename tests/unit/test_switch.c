@@ -104,9 +104,55 @@ static void set_link(struct net *n, unsigned int gvmi, uint8_t link)
 static const uint8_t stranger[6] = { 2, 9, 9, 9, 9, 9 };
 static const uint8_t bcast[6] = { 255, 255, 255, 255, 255, 255 };
 
+/* As SET_PORT does it. */
+static void choose_mac(struct net *n, unsigned int gvmi, const uint8_t mac[6])
+{
+	struct hca_fn *fn = n->h[gvmi]->fn;
+
+	memcpy(fn->port.mac, mac, 6);
+	fn->port.mac_set = true;
+	hca_ports_publish(fn);
+}
+
+static void assign_mac(struct net *n, unsigned int gvmi, const uint8_t mac[6])
+{
+	struct qhca_vf_config in = { .qos = 0 };
+
+	put_le32(&in.fields, QHCA_VF_SET_MAC);
+	memcpy(in.mac, mac, 6);
+	set_vf(n, gvmi, &in);
+}
+
 /* ------------------------------------------------------------------------
  * Where frames go
  */
+
+/* A VF that imitates an address does not get its owner's frames. */
+static void test_claim(void **state)
+{
+	struct net n = net_new();
+	uint8_t mac[6];
+
+	(void)state;
+	memcpy(mac, mac_of(&n, 2), 6);
+	choose_mac(&n, 1, mac);			/* VF 2's permanent one */
+	assert_false(sends(&n, 3, mac, mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 1u << 2);
+	choose_mac(&n, 1, mac_of(&n, 0));
+	assert_false(sends(&n, 3, mac_of(&n, 0), mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 1u << 0);
+
+	memcpy(mac, stranger, 6);		/* two choices: the lower GVMI */
+	choose_mac(&n, 2, mac);
+	choose_mac(&n, 1, mac);
+	assert_false(sends(&n, 3, mac, mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 1u << 1);
+	assign_mac(&n, 2, mac);			/* ... but what SET_VF says */
+	assert_false(sends(&n, 3, mac, mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 1u << 2);
+	host_free(n.h[0]);
+}
+
 static void test_owner(void **state)
 {
 	struct net n = net_new();
@@ -336,7 +382,10 @@ static void test_smac(void **state)
 	assert_int_equal(receivers(&n), 4);
 	set_flags(&n, 1, 0);
 	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
-	assert_int_equal(receivers(&n), 2);	/* the lowest GVMI */
+	assert_int_equal(receivers(&n), 4);	/* it is VF 2's permanent one */
+	memcpy(vf->port.gid[0].smac, stranger, 6);
+	assert_false(sends(&n, 3, stranger, mac_of(&n, 3), -1));
+	assert_int_equal(receivers(&n), 2);
 	host_free(n.h[0]);
 }
 
@@ -362,6 +411,7 @@ static void test_trust(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_claim),
 	cmocka_unit_test(test_owner),
 	cmocka_unit_test(test_wire),
 	cmocka_unit_test(test_absent),

@@ -140,12 +140,15 @@ static void test_set_query(void **state)
 	qhca_vf_enable(p.pf->hca, 2, false, 0);
 	s = query(&p);
 	assert_int_equal(get_le32(&s.status), ~0u);
-	assert_int_equal(get_le16(&s.config.vlan), 9);
+	assert_int_equal(get_le16(&s.config.vlan), 0);
 	assert_int_equal(get_le32(&s.generation), 2);
 	host_free(p.pf);
 }
 
-/* A reset of the PF forgets the settings; the VF runs on. */
+/*
+ * A reset of the PF leaves the VF and its settings alone: it would be free of them until
+ * the host domain is back.  They end with the VF.
+ */
 static void test_forgotten(void **state)
 {
 	struct pair p = pair_new();
@@ -155,10 +158,14 @@ static void test_forgotten(void **state)
 	set_vf(&p, QHCA_VF_SET_VLAN | QHCA_VF_SET_LINK, in);
 	vf_ready(&p);
 	qhca_reset(p.pf->hca, 0, 0);
+	assert_int_equal(p.vf->fn->vf.vlan, 9);
+	assert_false(hca_link_word(p.vf->fn) & QHCA_LINK_UP);
+	assert_true(p.vf->fn->initialised);
+	qhca_vf_enable(p.pf->hca, p.vf->fn->cfg.gvmi, false, 0);
 	assert_int_equal(p.vf->fn->vf.vlan, 0);
 	assert_int_equal(p.vf->fn->vf.flags, QHCA_VF_SPOOFCHK);
+	qhca_vf_enable(p.pf->hca, p.vf->fn->cfg.gvmi, true, 0);
 	assert_true(hca_link_word(p.vf->fn) & QHCA_LINK_UP);
-	assert_true(p.vf->fn->initialised);
 	host_free(p.pf);
 }
 

@@ -101,6 +101,17 @@ static void set_bit(uint64_t *set, uint16_t gvmi, bool on)
 	*set |= (uint64_t)on << gvmi;
 }
 
+static uint8_t claim_of(const struct hca_fn *fn)
+{
+	const struct hca_ports *port = &fn->port;
+
+	if (!fn->cfg.gvmi || (mac_usable(fn->vf.mac) &&
+			      !memcmp(port->mac, fn->vf.mac, sizeof(port->mac))))
+		return HCA_MAC_ASSIGNED;
+	return memcmp(port->mac, port->permanent, sizeof(port->mac)) ?
+	       HCA_MAC_CHOSEN : HCA_MAC_PERMANENT;
+}
+
 void hca_ports_publish(struct hca_fn *fn)
 {
 	struct hca_switch *sw = &fn->hca->sw;
@@ -112,6 +123,7 @@ void hca_ports_publish(struct hca_fn *fn)
 		!(fn->vf.flags & QHCA_VF_SPOOFCHK));
 	set_bit(&sw->promisc, gvmi, fn->enabled && is_promiscuous(fn));
 	sw->mac[gvmi] = hca_mac_word(fn->port.mac);
+	sw->claim[gvmi] = claim_of(fn);
 }
 
 /* ---- GIDs */

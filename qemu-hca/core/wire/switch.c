@@ -32,19 +32,27 @@ static struct hca_fn *owner_of(const struct hca *hca, const uint8_t mac[6],
 {
 	const struct hca_switch *sw = &hca->sw;
 	uint64_t word = hca_mac_word(mac);
+	struct hca_fn *owner = NULL;
+	int best = -1;
 
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && sw->fns >> gvmi; gvmi++) {
 		struct hca_fn *fn = hca->fn[gvmi];
+		int claim = HCA_MAC_CHOSEN;
 
 		if (!(sw->fns >> gvmi & 1))
 			continue;
-		if (word != sw->mac[gvmi] &&
-		    !(sw->smacs >> gvmi & 1 && hca_mac_is_ours(fn, mac)))
+		if (word == sw->mac[gvmi])
+			claim = sw->claim[gvmi];
+		else if (!(sw->smacs >> gvmi & 1 && hca_mac_is_ours(fn, mac)))
 			continue;
-		if (on_vlan(fn, vlan))
-			return fn;
+		else if (!gvmi)
+			claim = HCA_MAC_ASSIGNED;
+		if (claim > best && on_vlan(fn, vlan)) {
+			owner = fn;
+			best = claim;
+		}
 	}
-	return NULL;
+	return owner;
 }
 
 /* Those among @fns that are on the VLAN. */

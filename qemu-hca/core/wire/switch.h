@@ -23,6 +23,18 @@ struct hca_switch {
 	uint64_t smacs;			/* that have GIDs with a MAC of their own */
 	uint64_t promisc;		/* that receive what nobody owns */
 	uint64_t mac[QHCA_MAX_VFS + 1];	/* current: hca_mac_word() */
+	uint8_t claim[QHCA_MAX_VFS + 1]; /* to it: enum hca_mac_claim */
+};
+
+/*
+ * Several functions may have one address: the software of a virtual function may choose
+ * its own if the host domain has laid down none.  So the best claim wins, and no
+ * function takes frames from another whose address it imitates.
+ */
+enum hca_mac_claim {
+	HCA_MAC_CHOSEN,			/* by the function's software */
+	HCA_MAC_PERMANENT,
+	HCA_MAC_ASSIGNED,		/* by the host domain, or its own */
 };
 
 static inline uint64_t hca_mac_word(const uint8_t mac[6])

@@ -3,9 +3,9 @@
  * Virtual functions of a physical function: their number, and what the
  * administrator of the host lays down for each of them.
  *
- * The device forgets these settings when the physical function is reset, even
- * by a recovery that leaves the virtual functions running.  So the driver keeps
- * a copy of what the device has accepted, and each start writes it again before
+ * The device forgets these settings when a PCI reset of the physical function
+ * removes the virtual functions, which the PCI core then enables again.  So the
+ * driver keeps a copy of what the device has accepted, and each start writes it again before
  * it does anything else with the device that is ready for commands.  A setting
  * that the device has not taken, because it refused it or is being recovered,
  * is not kept: the administrator gets the error, and "ip link show" what is in
