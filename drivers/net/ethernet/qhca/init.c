@@ -313,17 +313,6 @@ static void qhca_revive(struct qhca_core *core)
 	spin_unlock_irqrestore(&core->state_lock, irqflags);
 }
 
-/*
- * A reset of the physical function resets the configuration space of its
- * virtual functions, too, and nobody tells their drivers.  They find a device
- * that has died, and recover it.
- */
-static void qhca_restore_config(struct qhca_core *core)
-{
-	if (qhca_is_vf(core))
-		pci_restore_msi_state(core->qdev.pdev);
-}
-
 static int qhca_hw_start(struct qhca_core *core)
 {
 	int err;
@@ -333,7 +322,6 @@ static int qhca_hw_start(struct qhca_core *core)
 		dev_err(qhca_device(core), "reset failed: %d\n", err);
 		return err;
 	}
-	qhca_restore_config(core);
 	qhca_revive(core);
 	err = qhca_cmdq_start(core);
 	if (err)
