@@ -98,6 +98,7 @@ def physical(node):
     return devlink.device(node).removeprefix("pci/")
 
 
+@pytest.mark.full
 def test_disabled_under_traffic(pair, functions, vfs):
     """The functions go in good order, and the physical one does not notice."""
     with traffic((pair.b, pair.a)) as (others,), busy(pair, vfs) as moving:
@@ -175,6 +176,7 @@ def test_reset_with_another_geometry(pair, functions):
         devlink.set_geometry(pair.a, pt=(sets, devlink.parameter(pair.b, "pt_cache_blocks")))
 
 
+@pytest.mark.full
 def test_reset_of_the_physical_function(pair, vfs):
     """FLR of the physical function resets all; each finds out and recovers by itself."""
     with busy(pair, vfs) as moving:
@@ -185,6 +187,7 @@ def test_reset_of_the_physical_function(pair, vfs):
     recovered(pair, vfs)
 
 
+@pytest.mark.full
 def test_death_of_the_physical_function(pair, vfs):
     """Its functions do not notice, and their settings are in force again afterwards."""
     counter = f"ethtool -S {pair.a.netif} | sed -n 's/.*drv_recoveries: //p'"
@@ -198,6 +201,7 @@ def test_death_of_the_physical_function(pair, vfs):
     recovered(pair, vfs)
 
 
+@pytest.mark.full
 def test_reload_of_the_physical_function(pair, vfs):
     """A reload leaves the functions alone, and their caches as they are."""
     with busy(pair, vfs) as moving:
@@ -224,6 +228,7 @@ def test_parameters_of_a_function(pair, vfs):
     verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
 
 
+@pytest.mark.full
 def test_unbind_of_the_physical_function(pair, functions, vfs):
     """It takes its functions along."""
     pci = physical(pair.a)
@@ -248,6 +253,7 @@ def test_modules_removed(pair, functions, vfs):
     assert functions.bound() == 1
 
 
+@pytest.mark.full
 def test_hotplug(pair, functions, vfs):
     with busy(pair, vfs) as moving:
         pair.a.unplug(240)
@@ -270,6 +276,7 @@ def test_end_of_a_namespace(pair, vfs):
     verbs.rping(vf, vfs[1])
 
 
+@pytest.mark.full
 def test_exclusive_rdma_devices(pair, functions):
     """With RDMA devices that belong to namespaces, a function's moves there as well."""
     a = pair.a
