@@ -171,6 +171,7 @@ patch_tree()
 warn_of_vfs()
 {
 	local version since
+	[ -e "$dir/src/VERSION" ] || return 0
 	version=$(cat "$dir/src/VERSION")
 	case $version in
 	10.1.*) since=10.1.2 ;;

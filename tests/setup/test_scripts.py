@@ -113,19 +113,33 @@ def test_all_that_is_made(world):
     assert "programs/qhca-verify" in made and "provider/libqhca-rdmav34.so" in made
 
 
-@pytest.mark.parametrize("version, line", [("10.0.13", "qhca"), ("10.1.0", "newer"), ("11.0.0", "newer")])
-def test_patch_for_newer_qemu(world, version, line):
-    """NAME+10.1.patch replaces NAME.patch from QEMU 10.1 on."""
+def own_qemu(world, version):
+    """A source tree of the user's."""
     own = world.folder / "own"
-    integration = world.checkout / "qemu-hca/qemu/integration"
-    patch = (integration / "0001.patch").read_text()
-    assert "+qhca" in patch
-    (integration / "0001+10.1.patch").write_text(patch.replace("+qhca", "+newer"))
     own.mkdir()
     subprocess.run(["tar", "-xf", next(world.archive.glob("qemu_*")), "-C", own, "--strip-components=1"],
                    check=True)
     (own / "VERSION").write_text(f"{version}\n")
-    code, out = world.script("qemu", QEMU_SRC=str(own))
+    return own
+
+
+@pytest.mark.parametrize("version, warns", [("9.2.4", True), ("10.0.5", True), ("10.0.6", False),
+                                            ("10.1.1", True), ("10.1.2", False), ("10.2.0", False)])
+def test_qemu_without_virtual_functions(world, version, warns):
+    """Releases of QEMU in which BARs of virtual functions decode nothing."""
+    code, out = world.script("qemu", QEMU_SRC=str(own_qemu(world, version)))
+    assert code == 0, out
+    assert (f"QEMU {version} does not map virtual functions" in out) == warns
+
+
+@pytest.mark.parametrize("version, line", [("10.0.13", "qhca"), ("10.1.0", "newer"), ("11.0.0", "newer")])
+def test_patch_for_newer_qemu(world, version, line):
+    """NAME+10.1.patch replaces NAME.patch from QEMU 10.1 on."""
+    integration = world.checkout / "qemu-hca/qemu/integration"
+    patch = (integration / "0001.patch").read_text()
+    assert "+qhca" in patch
+    (integration / "0001+10.1.patch").write_text(patch.replace("+qhca", "+newer"))
+    code, out = world.script("qemu", QEMU_SRC=str(own_qemu(world, version)))
     assert code == 0, out
     assert (world.build / "qemu/bin/qemu-system-x86_64").read_bytes().startswith(f"one\n{line}\n".encode())
 
