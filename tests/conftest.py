@@ -87,6 +87,10 @@ class TapProgram(pytest.Item):
     def reportinfo(self):
         return self.path, None, self.name
 
+    def runtest(self):
+        """Newer pytest wants each item to have this; pytest_runtest_protocol() comes first."""
+        raise NotImplementedError
+
     def start(self):
         """Has the program run as soon as a processor is free."""
         if self.events is None:
