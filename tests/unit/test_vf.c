@@ -199,6 +199,42 @@ static void test_mac(void **state)
 	host_free(p.pf);
 }
 
+/* A VF without trust has the address that it is given, whatever it chose before. */
+static void test_mac_is_forced(void **state)
+{
+	struct pair p = pair_new();
+	struct qhca_vf_config in = { .mac = { 2, 1, 1, 1, 1, 1 } };
+	struct qhca_vf_config none = { .qos = 0 };
+
+	(void)state;
+	vf_ready(&p);
+	assert_int_equal(set_mac(p.vf, other), QHCA_CMD_OK);
+	set_vf(&p, QHCA_VF_SET_MAC, in);	/* after its own choice */
+	assert_memory_equal(p.vf->fn->port.mac, given, 6);
+	assert_int_equal(p.pf->hca->hca.sw.claim[2], HCA_MAC_ASSIGNED);
+	in.mac[5] = 9;				/* the choice is forgotten */
+	set_vf(&p, QHCA_VF_SET_MAC, in);
+	assert_memory_equal(p.vf->fn->port.mac, in.mac, 6);
+
+	in.flags = QHCA_VF_TRUST;		/* a choice ends with the trust */
+	set_vf(&p, QHCA_VF_SET_TRUST, in);
+	assert_int_equal(set_mac(p.vf, other), QHCA_CMD_OK);
+	set_vf(&p, QHCA_VF_SET_MAC, in);
+	assert_memory_equal(p.vf->fn->port.mac, other, 6);
+	set_vf(&p, QHCA_VF_SET_TRUST, none);
+	assert_memory_equal(p.vf->fn->port.mac, in.mac, 6);
+
+	set_vf(&p, QHCA_VF_SET_MAC, none);	/* no rule any more */
+	assert_memory_equal(p.vf->fn->port.mac, in.mac, 6);
+	assert_int_equal(p.pf->hca->hca.sw.claim[2], HCA_MAC_CHOSEN);
+	assert_int_equal(set_mac(p.vf, other), QHCA_CMD_OK);
+	set_vf(&p, QHCA_VF_SET_TRUST, none);
+	assert_memory_equal(p.vf->fn->port.mac, other, 6);
+	qhca_reset(p.pf->hca, 2, 0);
+	assert_memory_equal(p.vf->fn->port.mac, p.vf->fn->cfg.mac, 6);
+	host_free(p.pf);
+}
+
 /* The VF's software learns of its link by an event, and only of a change. */
 static void test_link_event(void **state)
 {
@@ -269,6 +305,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_set_query),
 	cmocka_unit_test(test_forgotten),
 	cmocka_unit_test(test_mac),
+	cmocka_unit_test(test_mac_is_forced),
 	cmocka_unit_test(test_link_event),
 	cmocka_unit_test(test_counters),
 	cmocka_unit_test(test_others_run),

@@ -192,8 +192,13 @@ static void gids_changed(struct hca_fn *fn)
 
 void hca_ports_assign(struct hca_fn *fn)
 {
-	if (!fn->port.mac_set && mac_usable(fn->vf.mac))
-		memcpy(fn->port.mac, fn->vf.mac, sizeof(fn->port.mac));
+	if (mac_usable(fn->vf.mac)) {
+		/* A choice of software's is for one that is trusted. */
+		if (!(fn->vf.flags & QHCA_VF_TRUST))
+			fn->port.mac_set = false;
+		if (!fn->port.mac_set)
+			memcpy(fn->port.mac, fn->vf.mac, sizeof(fn->port.mac));
+	}
 	if (fn->port.gid)
 		gids_changed(fn);
 }

@@ -27,7 +27,7 @@ struct hca_mcast_member {
 struct hca_ports {
 	uint8_t mac[6];			/* current */
 	uint8_t permanent[6];
-	bool mac_set;			/* by SET_PORT: SET_VF leaves it alone */
+	bool mac_set;			/* by SET_PORT: the choice of a trusted VF */
 	uint32_t eth_mtu;		/* bytes of payload */
 	uint32_t rx_flags;		/* QHCA_RX_* */
 	struct hca_gid *gid;		/* [cfg.num_gids] */
@@ -53,7 +53,10 @@ void hca_ports_teardown(struct hca_fn *fn);
 void hca_ports_publish(struct hca_fn *fn);
 /* QHCA_RX_* that have an effect. */
 uint32_t hca_rx_flags(const struct hca_fn *fn);
-/* SET_VF has changed the MAC address: it is the current one if software set none. */
+/*
+ * SET_VF has changed the MAC address or the trust: the address that it gave is the
+ * current one, unless trusted software has set another.
+ */
 void hca_ports_assign(struct hca_fn *fn);
 
 /* NULL when @index is out of range or not valid. */
