@@ -43,7 +43,9 @@ static bool blocks_missing(const struct hca *hca,
 			hca_caches_geometry(hca, (enum qhca_cache_id)i);
 		uint32_t mask = get_le16(&in->blocks[i]);
 
-		if (mask && !(mask & ((1u << geometry.blocks) - 1)))
+		/* A mask has 16 bits, a cache may have more blocks. */
+		if (mask && geometry.blocks < 16 &&
+		    !(mask & ((1u << geometry.blocks) - 1)))
 			return true;
 	}
 	return false;

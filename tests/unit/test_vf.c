@@ -112,6 +112,33 @@ static void test_refused(void **state)
 	host_free(p.pf);
 }
 
+/* A mask has 16 bits, and a cache may have 64 blocks. */
+static void test_many_blocks(void **state)
+{
+	static const uint16_t blocks[] = { 16, 32, 64 };
+	struct qhca_vf_config in = { .blocks = { 0x8000 } };
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		struct qhca_geometry geometry = { 1, blocks[i] };
+		struct qhca_init_hca init = { .flags = 0 };
+		struct qhca_config cfg;
+		struct pair p;
+
+		host_config(&cfg);
+		cfg.cache_max[QHCA_CACHE_PT] = geometry;
+		cfg.cache_default[QHCA_CACHE_PT] = geometry;
+		p.pf = host_new(&cfg);
+		p.vf = host_new_vf(p.pf, 2, NULL);
+		host_enable(p.pf);
+		host_init_default(p.pf, &init);
+		assert_int_equal(host_init_hca(p.pf, &init), QHCA_CMD_OK);
+		assert_int_equal(set_vf(&p, QHCA_VF_SET_BLOCKS, in),
+				 QHCA_CMD_OK);
+		host_free(p.pf);
+	}
+}
+
 static void test_set_query(void **state)
 {
 	struct pair p = pair_new();
@@ -302,6 +329,7 @@ static void test_others_run(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_caps),
 	cmocka_unit_test(test_refused),
+	cmocka_unit_test(test_many_blocks),
 	cmocka_unit_test(test_set_query),
 	cmocka_unit_test(test_forgotten),
 	cmocka_unit_test(test_mac),
