@@ -13,11 +13,21 @@
 #define MAX_VLAN	4094
 #define MAX_QOS		7
 
+/* May a frame that was sent or received under @a be wrong under @b? */
+static bool frames_differ(const struct hca_vf *a, const struct hca_vf *b)
+{
+	return a->vlan != b->vlan || a->qos != b->qos || a->link != b->link ||
+	       (a->flags ^ b->flags) & QHCA_VF_SPOOFCHK ||
+	       memcmp(a->mac, b->mac, sizeof(a->mac));
+}
+
 /* Other settings apply from now on: the switch and software hear of them. */
 static void change(struct hca_fn *fn, const struct hca_vf *vf)
 {
 	uint32_t link = hca_link_word(fn);
 
+	if (frames_differ(&fn->vf, vf))
+		hca_inject_forget(fn);
 	fn->vf = *vf;
 	hca_ports_assign(fn);
 	hca_caches_limit(fn, vf->blocks);

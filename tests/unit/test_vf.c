@@ -262,6 +262,64 @@ static void test_mac_is_forced(void **state)
 	host_free(p.pf);
 }
 
+static void delay_all(struct pair *p, bool rx)
+{
+	struct qhca_inject_config cfg = {
+		.on_rx = rx, .on_tx = !rx, .delay_ns = 1000,
+	};
+	char err[100];
+
+	cfg.rule[QHCA_INJECT_DELAY].ppm = 1000000;
+	assert_true(qhca_inject_set(p->pf->hca, &cfg, err, sizeof(err)));
+}
+
+/* The VF sends a frame to the wire, which the injector delays. */
+static void send_delayed(struct pair *p)
+{
+	struct hca_fn *fn = p->vf->fn;
+	uint8_t *f = hca_tx_begin(fn, 100);
+
+	assert_non_null(f);
+	memset(f, 0, 100);
+	memcpy(f, given, 6);
+	memcpy(f + 6, fn->port.mac, 6);
+	hca_tx_end(fn, 100);
+	assert_int_equal(p->pf->hca->hca.inject.held, 1);
+}
+
+/* What the injector holds does not get around the settings that have come since. */
+static void test_held_frames(void **state)
+{
+	static const struct {
+		uint32_t fields;
+		struct qhca_vf_config in;
+		bool kept;
+	} cases[] = {
+		{ QHCA_VF_SET_VLAN, { .vlan = 7 }, false },
+		{ QHCA_VF_SET_VLAN, { .qos = 7 }, false },
+		{ QHCA_VF_SET_LINK, { .link = QHCA_VF_LINK_DOWN }, false },
+		{ QHCA_VF_SET_MAC, { .mac = { 2, 8, 8, 8, 8, 8 } }, false },
+		{ QHCA_VF_SET_SPOOFCHK, { .flags = 0 }, false },
+		{ QHCA_VF_SET_VLAN, { .vlan = 0 }, true },
+		{ QHCA_VF_SET_RATE, { .max_rate = 10 }, true },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct pair p = pair_new();
+		unsigned int kept = cases[i].kept;
+
+		delay_all(&p, false);
+		send_delayed(&p);
+		assert_int_equal(set_vf(&p, cases[i].fields, cases[i].in),
+				 QHCA_CMD_OK);
+		host_run_at(p.pf, p.pf->now + 2000);
+		assert_int_equal(p.pf->num_sent, kept);
+		assert_int_equal(p.pf->hca->hca.inject.held, 0);
+		host_free(p.pf);
+	}
+}
+
 /* The VF's software learns of its link by an event, and only of a change. */
 static void test_link_event(void **state)
 {
@@ -334,6 +392,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_forgotten),
 	cmocka_unit_test(test_mac),
 	cmocka_unit_test(test_mac_is_forced),
+	cmocka_unit_test(test_held_frames),
 	cmocka_unit_test(test_link_event),
 	cmocka_unit_test(test_counters),
 	cmocka_unit_test(test_others_run),
