@@ -91,6 +91,7 @@ struct hca_fn {
 	uint32_t generation;		/* counts resets */
 	uint64_t features;		/* QHCA_FEAT_* */
 	uint64_t counter[QHCA_NUM_COUNTERS];
+	uint64_t past[QHCA_NUM_COUNTERS]; /* of a VF, before its last reset */
 	uint64_t reset_time;
 
 	uint32_t status;		/* QHCA_REG_STATUS */

@@ -113,6 +113,7 @@ static void reset_now(struct hca_fn *fn)
 	hca_ports_reset(fn);
 	hca_cmdq_reset(fn);
 	reset_registers(fn);
+	hca_vf_count_on(fn);
 	memset(fn->counter, 0, sizeof(fn->counter));
 	hca_trace(fn, QHCA_TRACE_RESET, 0, 0, 0, 0);
 }

@@ -42,6 +42,13 @@ void hca_vf_forget(struct hca_fn *fn)
 	static const struct hca_vf vf = { .flags = QHCA_VF_SPOOFCHK };
 
 	change(fn, fn == hca_pf(fn->hca) ? &pf : &vf);
+	memset(fn->past, 0, sizeof(fn->past));
+}
+
+void hca_vf_count_on(struct hca_fn *fn)
+{
+	for (unsigned int i = 0; i < QHCA_NUM_COUNTERS; i++)
+		fn->past[i] += fn->counter[i];
 }
 
 /* Does a cache have none of the blocks that @in leaves the function? */
@@ -158,6 +165,7 @@ enum qhca_cmd_status hca_cmd_query_vf_counters(struct hca_fn *fn,
 	if (ctx->param >= QHCA_NUM_COUNTERS)
 		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
 	for (i = 0; i < n && ctx->param + i < QHCA_NUM_COUNTERS; i++)
-		put_le64(ctx->out + i * 8, of->counter[ctx->param + i]);
+		put_le64(ctx->out + i * 8, of->past[ctx->param + i] +
+			 of->counter[ctx->param + i]);
 	return QHCA_CMD_OK;
 }

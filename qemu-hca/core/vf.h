@@ -25,8 +25,10 @@ struct hca_vf {
 	uint16_t blocks[QHCA_NUM_CACHES];	/* that it may fill; 0: all */
 };
 
-/* At creation, and for a VF with a reset of the physical function. */
+/* At creation, and when the VF ends: settings, and what it has counted. */
 void hca_vf_forget(struct hca_fn *fn);
+/* The function's counters are about to be zeroed: the host domain's go on. */
+void hca_vf_count_on(struct hca_fn *fn);
 
 enum qhca_cmd_status hca_cmd_set_vf(struct hca_fn *fn, struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_query_vf(struct hca_fn *fn,

@@ -366,6 +366,37 @@ static void test_counters(void **state)
 	host_free(p.pf);
 }
 
+static uint64_t vf_commands(struct pair *p)
+{
+	uint64_t out;
+
+	assert_int_equal(host_cmd(p->pf, QHCA_CMD_QUERY_VF_COUNTERS, 2,
+				  QHCA_CNT_commands, NULL, 0, &out, sizeof(out)),
+			 QHCA_CMD_OK);
+	return get_le64(&out);
+}
+
+/* What the host reads goes on through the VF's resets, and ends with the VF. */
+static void test_counters_go_on(void **state)
+{
+	struct pair p = pair_new();
+
+	(void)state;
+	for (uint64_t i = 1; i < 4; i++) {
+		host_enable(p.vf);
+		host_cmd(p.vf, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0);
+		assert_int_equal(vf_commands(&p), i);
+		assert_int_equal(COUNT(p.vf, commands), 1);
+		qhca_reset(p.pf->hca, 2, 0);
+		assert_int_equal(vf_commands(&p), i);
+		assert_int_equal(COUNT(p.vf, commands), 0);
+	}
+	qhca_vf_enable(p.pf->hca, 2, false, 0);
+	qhca_vf_enable(p.pf->hca, 2, true, 0);
+	assert_int_equal(vf_commands(&p), 0);
+	host_free(p.pf);
+}
+
 /* A dead PF stops nobody else, and a dead VF neither. */
 static void test_others_run(void **state)
 {
@@ -395,6 +426,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_held_frames),
 	cmocka_unit_test(test_link_event),
 	cmocka_unit_test(test_counters),
+	cmocka_unit_test(test_counters_go_on),
 	cmocka_unit_test(test_others_run),
 };
 TEST_MAIN(tests)
