@@ -246,6 +246,9 @@ static enum qhca_cmd_status cmd_query_counters(struct hca_fn *fn,
 	[QHCA_CMD_##op] = { #op, handler, feat, in_size, out_size, kind, false }
 #define CMD_EARLY(op, handler, in_size, out_size, kind) \
 	[QHCA_CMD_##op] = { #op, handler, 0, in_size, out_size, kind, true }
+#define CMD_VF(op, handler, in_size, out_size) \
+	[QHCA_CMD_##op] = { #op, handler, QHCA_FEAT_VF, in_size, out_size, \
+			    INDEX_VF, true }
 #define CMD_RESERVED(op) \
 	[QHCA_CMD_##op] = { #op, NULL, 0, 0, 0, INDEX_NONE, false }
 
@@ -314,12 +317,9 @@ static const struct command commands[] = {
 	CMD_RESERVED(SET_CLOCK),
 	CMD_RESERVED(SET_GVM),
 	CMD_RESERVED(INVALIDATE_STAGE2),
-	CMD(SET_VF, hca_cmd_set_vf, QHCA_FEAT_VF, SIZE(qhca_vf_config), 0,
-	    INDEX_VF),
-	CMD(QUERY_VF, hca_cmd_query_vf, QHCA_FEAT_VF, 0, SIZE(qhca_vf_state),
-	    INDEX_VF),
-	CMD(QUERY_VF_COUNTERS, hca_cmd_query_vf_counters, QHCA_FEAT_VF, 0,
-	    VARIABLE, INDEX_VF),
+	CMD_VF(SET_VF, hca_cmd_set_vf, SIZE(qhca_vf_config), 0),
+	CMD_VF(QUERY_VF, hca_cmd_query_vf, 0, SIZE(qhca_vf_state)),
+	CMD_VF(QUERY_VF_COUNTERS, hca_cmd_query_vf_counters, 0, VARIABLE),
 };
 
 static const struct command *find_command(uint16_t opcode)

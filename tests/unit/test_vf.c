@@ -397,6 +397,23 @@ static void test_counters_go_on(void **state)
 	host_free(p.pf);
 }
 
+/* The host's driver lays settings down before VFs can use its INIT_HCA. */
+static void test_early(void **state)
+{
+	struct pair p = { .pf = host_new(NULL) };
+	struct qhca_vf_config in = { .vlan = 9 };
+	struct qhca_vf_state s;
+
+	(void)state;
+	p.vf = host_new_vf(p.pf, 2, NULL);
+	host_enable(p.pf);
+	assert_int_equal(set_vf(&p, QHCA_VF_SET_VLAN, in), QHCA_CMD_OK);
+	s = query(&p);
+	assert_int_equal(get_le16(&s.config.vlan), 9);
+	assert_int_equal(vf_commands(&p), 0);
+	host_free(p.pf);
+}
+
 /* A dead PF stops nobody else, and a dead VF neither. */
 static void test_others_run(void **state)
 {
@@ -427,6 +444,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_link_event),
 	cmocka_unit_test(test_counters),
 	cmocka_unit_test(test_counters_go_on),
+	cmocka_unit_test(test_early),
 	cmocka_unit_test(test_others_run),
 };
 TEST_MAIN(tests)
