@@ -308,7 +308,7 @@ static unsigned int loop_one(struct hca *hca)
 	/* the frame stays in its slot, and answers to it take other slots */
 	num = receive_all(hca, l->to, hca_fn_of(hca, l->from),
 			  w->loop + (size_t)slot * QHCA_MAX_FRAME, l->len);
-	w->loop_ci++;
+	hca_wire_looped_done(hca);
 	return num ? num : 1;
 }
 

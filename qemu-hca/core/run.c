@@ -19,7 +19,7 @@ static bool has_commands(const struct hca_fn *fn)
 
 static bool has_frames(const struct hca_fn *fn)
 {
-	return !hca_is_dead(fn) && hca_eth_pending(fn);
+	return !hca_is_dead(fn) && hca_eth_pending(fn) && hca_wire_takes_eth(fn);
 }
 
 /* Does qhca_run() have to look at the function before software calls again? */
@@ -91,9 +91,7 @@ static unsigned int run_qps(struct hca *hca, unsigned int budget)
 
 static unsigned int run_ethernet(struct hca *hca, unsigned int budget)
 {
-	return hca_wire_takes_eth(hca) ?
-	       share_out(hca, budget, &hca->eth_turn, has_frames,
-			 hca_eth_run) : 0;
+	return share_out(hca, budget, &hca->eth_turn, has_frames, hca_eth_run);
 }
 
 static const struct {
@@ -132,7 +130,7 @@ static bool work_left(const struct hca *hca)
 	     fn = next_active(hca, fn))
 		if (!hca_is_dead(fn) && hca_eqs_pending(fn))
 			return true;
-	return (hca_wire_takes_eth(hca) && count_with(hca, has_frames)) ||
+	return count_with(hca, has_frames) ||
 	       (!hca->wire.tx_blocked && hca_sched_pending(hca));
 }
 

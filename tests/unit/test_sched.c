@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "transport/serve.h"
 
+#include "receive.h"
 #include "unit.h"
 
 #define QPNS	64
@@ -290,6 +291,41 @@ static void test_precedence(void **state)
 	host_free(pf);
 }
 
+/*
+ * A function without room in the loopback queue has no turns, which would be for
+ * nothing, and pays for none; others have theirs.
+ */
+static void test_no_room(void **state)
+{
+	struct host *vf[2], *pf = new_functions(vf, 2);
+	struct hca *hca = pf->fn->hca;
+	int32_t credit;
+	uint8_t *f;
+
+	(void)state;
+	while ((f = hca_tx_begin(vf[0]->fn, 60)) != NULL) {
+		memset(f, 0, 60);
+		memcpy(f, pf->fn->port.mac, 6);
+		memcpy(f + 6, vf[0]->fn->port.mac, 6);
+		hca_tx_raw(vf[0]->fn, 60);
+	}
+	hca_sched_work(vf[0]->fn, 5, HCA_WORK_SEND);
+	hca_sched_work(vf[1]->fn, 6, HCA_WORK_SEND);
+	credit = vf[0]->fn->sched.credit;
+	assert_int_equal(hca_sched_run(hca, 100), 1);
+	assert_true(vf[0]->fn->qps.slot[5].work & HCA_WORK_SEND);
+	assert_false(vf[1]->fn->qps.slot[6].work & HCA_WORK_SEND);
+	assert_true(vf[0]->fn->sched.credit == 0 ||
+		    vf[0]->fn->sched.credit == credit);
+	assert_false(hca_sched_pending(hca));
+	assert_int_equal(hca_wire_run(hca, 1000), HCA_LOOP_FRAMES - 2);
+	assert_true(hca_sched_pending(hca));
+	assert_int_equal(hca_sched_run(hca, 100), 1);
+	assert_false(vf[0]->fn->qps.slot[5].work & HCA_WORK_SEND);
+	assert_false(hca_sched_pending(hca));
+	host_free(pf);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_one_function),
 	cmocka_unit_test(test_credit),
@@ -298,6 +334,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_precedence),
 	cmocka_unit_test(test_function_ends),
 	cmocka_unit_test(test_timers),
+	cmocka_unit_test(test_no_room),
 };
 
 TEST_MAIN(tests)

@@ -226,19 +226,68 @@ static void test_reset_drops_its_own(void **state)
 	host_free(n.h[0]);
 }
 
-/* No frame begins without room for its copy, and all that were sent arrive. */
+static unsigned int sends_until_full(struct net *n, unsigned int gvmi)
+{
+	unsigned int num = 0;
+
+	for (; hca_tx_begin(n->h[gvmi]->fn, LEN); num++)
+		sends(n, gvmi, mac_of(n, 2), mac_of(n, gvmi), -1);
+	assert_null(hca_tx_eth_begin(n->h[gvmi]->fn, LEN));
+	return num;
+}
+
+/*
+ * No frame begins without room for its copy, and all that were sent arrive.  A function
+ * that floods the others leaves each of them room.
+ */
 static void test_room(void **state)
 {
 	struct net n = net_new();
 
 	(void)state;
-	for (unsigned int i = 0; i < HCA_LOOP_FRAMES; i++)
-		sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1);
-	assert_null(hca_tx_begin(n.h[1]->fn, LEN));
-	assert_null(hca_tx_eth_begin(n.h[3]->fn, LEN));
-	receivers(&n);
-	assert_int_equal(COUNT(n.h[2], switched_packets), HCA_LOOP_FRAMES);
+	assert_int_equal(sends_until_full(&n, 1), HCA_LOOP_FRAMES - 3);
 	assert_non_null(hca_tx_eth_begin(n.h[3]->fn, LEN));
+	assert_int_equal(sends_until_full(&n, 3), 1);
+	assert_int_equal(sends_until_full(&n, 0), 1);
+	assert_int_equal(sends_until_full(&n, 2), 1);
+	receivers(&n);
+	assert_int_equal(COUNT(n.h[2], switched_packets), HCA_LOOP_FRAMES - 1);
+	assert_int_equal(COUNT(n.h[2], loopback_packets), 1);
+	assert_non_null(hca_tx_eth_begin(n.h[3]->fn, LEN));
+	host_free(n.h[0]);
+}
+
+/* Functions that send at the same time have equal shares; a reset gives its share back. */
+static void test_room_is_shared(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1);
+	assert_int_equal(sends_until_full(&n, 1), (HCA_LOOP_FRAMES - 2) / 2);
+	assert_int_equal(sends_until_full(&n, 3), (HCA_LOOP_FRAMES - 2) / 2 - 1);
+	qhca_reset(n.h[0]->hca, 2, 0);		/* to which they all went */
+	assert_int_equal(n.h[0]->hca->hca.wire.senders, 0);
+	assert_int_equal(sends_until_full(&n, 1), HCA_LOOP_FRAMES - 3);
+	host_free(n.h[0]);
+}
+
+/* Each receiver of a frame is paid for. */
+static void test_receivers_are_paid(void **state)
+{
+	struct net n = net_new();
+	struct hca_fn *fn = n.h[1]->fn;
+	int64_t first;
+
+	(void)state;
+	hca_rate_set(fn, 1000, 0);
+	sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1);
+	first = fn->rate.max.level;
+	assert_int_equal(first, (1000ll * 10000 - LEN * 8) * 1000);
+	sends(&n, 1, bcast, mac_of(&n, 1), -1);	/* the wire, and three functions */
+	assert_int_equal(first - fn->rate.max.level, 4 * LEN * 8000);
+	sends(&n, 1, stranger, mac_of(&n, 1), -1);
+	assert_int_equal(first - fn->rate.max.level, 5 * LEN * 8000);
 	host_free(n.h[0]);
 }
 
@@ -417,6 +466,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_absent),
 	cmocka_unit_test(test_reset_drops_its_own),
 	cmocka_unit_test(test_room),
+	cmocka_unit_test(test_room_is_shared),
+	cmocka_unit_test(test_receivers_are_paid),
 	cmocka_unit_test(test_ethernet),
 	cmocka_unit_test(test_vlan),
 	cmocka_unit_test(test_link),

@@ -134,9 +134,38 @@ static bool serves_waiting(const struct hca_fn *fn)
 	return fn->sched.num_waiting && !hca_rate_is_held(fn);
 }
 
-static bool has_turn(const struct hca_fn *fn)
+static bool has_work(const struct hca_fn *fn)
 {
 	return fn->sched.first || serves_waiting(fn);
+}
+
+static bool has_turn(const struct hca_fn *fn)
+{
+	return has_work(fn) && hca_wire_has_room(fn);
+}
+
+/* There is no turn to be had for the function. */
+static void leave_for_now(struct hca_fn *fn)
+{
+	if (has_work(fn))
+		fn->hca->sched.no_room |= 1ull << fn->cfg.gvmi;
+	leave(fn);
+}
+
+static void find_room(struct hca *hca)
+{
+	struct hca_sched *s = &hca->sched;
+
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && s->no_room >> gvmi;
+	     gvmi++) {
+		struct hca_fn *fn = hca->fn[gvmi];
+
+		if (!(s->no_room >> gvmi & 1) || !hca_wire_has_room(fn))
+			continue;
+		s->no_room &= ~(1ull << gvmi);
+		if (has_work(fn))
+			enter(fn);
+	}
 }
 
 static void released(struct hca_fn *fn)
@@ -149,13 +178,19 @@ void hca_sched_release(struct hca *hca)
 {
 	if (hca->rates.held)
 		hca_rates_release(hca, released);
+	if (hca->sched.no_room)
+		find_room(hca);
 }
 
 /* ---- turns */
 
 bool hca_sched_queued(const struct hca *hca)
 {
-	return hca->sched.first;
+	const struct hca_wire *w = &hca->wire;
+
+	/* While the loopback queue has frames, their delivery keeps the device awake. */
+	return hca->sched.first ||
+	       (hca->sched.no_room && w->loop_pi == w->loop_ci);
 }
 
 /* The first function in the round that has precedence. */
@@ -178,7 +213,7 @@ static struct hca_fn *in_order(const struct hca *hca)
 	while (s->first) {
 		/* A frame of an Ethernet queue may have used up the last tokens. */
 		if (!has_turn(s->first))
-			leave(s->first);
+			leave_for_now(s->first);
 		else if (s->first->sched.credit <= 0)
 			move_back(s->first);
 		else
@@ -214,7 +249,7 @@ void hca_sched_end(const struct hca_turn *turn, unsigned int spent)
 		s->credit -= (int32_t)spent;
 	}
 	if (!has_turn(turn->fn))
-		leave(turn->fn);
+		leave_for_now(turn->fn);
 }
 
 /* The function has no QPs with work any more. */
@@ -223,6 +258,7 @@ static void drop_queued(struct hca_fn *fn)
 	struct hca_fnsched *s = &fn->sched;
 
 	leave(fn);
+	fn->hca->sched.no_room &= ~(1ull << fn->cfg.gvmi);
 	free(s->waiting);
 	*s = (struct hca_fnsched){ .first = 0 };
 }

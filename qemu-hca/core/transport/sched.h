@@ -24,6 +24,10 @@
  * that nothing is asked again until there are tokens.  Such a QP may have to acknowledge
  * meanwhile, which does not wait, and is then in the FIFO list as well.
  *
+ * A function without room in the loopback queue (transmit.h) could send nothing.  It
+ * leaves the round until it has room again, and so pays for no turn in which its QPs
+ * could only wait.
+ *
  * Timers (local ACK timeout, RNR wait; a QP has one at a time) are in a binary heap
  * over the tables of all functions.  At an empty send queue the device may linger:
  * linger.h.
@@ -62,6 +66,8 @@ struct hca_sched {
 	struct hca_fn *first, *last;	/* round */
 	uint64_t unblocked;		/* when the link last took frames again */
 	bool was_blocked;
+	uint64_t no_room;		/* functions with work that wait for room in
+					   the loopback queue, bit by GVMI */
 };
 
 /**
@@ -114,9 +120,12 @@ void hca_sched_expire(struct hca *hca, unsigned int budget);
  * meanwhile.
  */
 void hca_sched_wait(struct hca_fn *fn, uint32_t qpn);
-/* Functions that wait for their rate no longer take part in the round again. */
+/*
+ * Functions that wait for their rate, or for room in the loopback queue, no longer take
+ * part in the round again.
+ */
 void hca_sched_release(struct hca *hca);
-/* Is there a QP whose turn it could be now? */
+/* Is there a QP whose turn it could be now?  True also if only _release() is due. */
 bool hca_sched_queued(const struct hca *hca);
 /* Take the QP whose turn it is from the list; its work is in the slot.  false: none. */
 bool hca_sched_next(struct hca *hca, struct hca_turn *turn);

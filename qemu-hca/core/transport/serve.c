@@ -227,9 +227,11 @@ unsigned int hca_sched_run(struct hca *hca, unsigned int budget)
 		unsigned int left = budget - spent, did = 1;
 
 		/* A QP of a dead function leaves the list unserved. */
+		hca->wire.copies = 0;
 		if (!hca_is_dead(turn.fn))
 			did = serve(turn.fn, turn.qpn, left < turn.quantum ?
 				    left : turn.quantum);
+		did += hca->wire.copies;
 		hca_sched_end(&turn, did);
 		spent += did;
 	}

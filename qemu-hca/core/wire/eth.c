@@ -265,18 +265,28 @@ static void tx_tell(struct hca_fn *fn, struct hca_ethq *q)
 		interrupt(fn, q);
 }
 
+/* Frames to several receivers are as much work as one to each of them. */
+static unsigned int take_copies(struct hca *hca)
+{
+	unsigned int copies = hca->wire.copies;
+
+	hca->wire.copies = 0;
+	return copies;
+}
+
 unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 {
 	unsigned int done = 0, i;
 
+	take_copies(fn->hca);
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
 		struct hca_ethq *q = &fn->eth.queue[i];
 
 		if (!q->live)
 			continue;
-		while (done < budget && hca_wire_takes_eth(fn->hca) &&
+		while (done < budget && hca_wire_takes_eth(fn) &&
 		       !q->partial && tx_one(fn, q))
-			done++;
+			done += 1 + take_copies(fn->hca);
 		tx_tell(fn, q);
 	}
 	return done;

@@ -43,9 +43,50 @@ static bool loop_full(const struct hca_wire *w)
 	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
 }
 
+static unsigned int count_bits(uint64_t set)
+{
+	set -= set >> 1 & 0x5555555555555555ull;
+	set = (set & 0x3333333333333333ull) + (set >> 2 & 0x3333333333333333ull);
+	set = (set + (set >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return (unsigned int)(set * 0x0101010101010101ull >> 56);
+}
+
+/*
+ * Since a frame needs more places than are kept for others, there are always as many
+ * free ones as enabled functions without a frame in the queue.
+ */
+bool hca_wire_has_room(const struct hca_fn *fn)
+{
+	const struct hca *hca = fn->hca;
+	const struct hca_wire *w = &hca->wire;
+	uint64_t self = 1ull << fn->cfg.gvmi;
+	unsigned int kept, sharing;
+
+	if (hca_switch_idle(&hca->sw) || !(w->senders & self))
+		return !loop_full(w);
+	kept = count_bits(hca->sw.fns & ~w->senders);
+	sharing = count_bits(w->senders);
+	return HCA_LOOP_FRAMES - (w->loop_pi - w->loop_ci) > kept &&
+	       w->loop_of[fn->cfg.gvmi] < (HCA_LOOP_FRAMES - kept) / sharing;
+}
+
 static struct hca_looped *looped(struct hca_wire *w, uint32_t i)
 {
 	return &w->looped[i % HCA_LOOP_FRAMES];
+}
+
+/* A frame of function @from leaves the loopback queue. */
+static void give_back(struct hca_wire *w, uint16_t from)
+{
+	if (!--w->loop_of[from])
+		w->senders &= ~(1ull << from);
+}
+
+void hca_wire_looped_done(struct hca *hca)
+{
+	struct hca_wire *w = &hca->wire;
+
+	give_back(w, looped(w, w->loop_ci++)->from);
 }
 
 void hca_wire_forget(struct hca_fn *fn)
@@ -56,9 +97,9 @@ void hca_wire_forget(struct hca_fn *fn)
 	for (uint32_t i = w->loop_ci; i != w->loop_pi; i++)
 		looped(w, i)->to &= ~(1ull << fn->cfg.gvmi);
 	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_pi - 1)->to)
-		w->loop_pi--;
+		give_back(w, looped(w, --w->loop_pi)->from);
 	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_ci)->to)
-		w->loop_ci++;
+		hca_wire_looped_done(fn->hca);
 	w->tx_no_loop = false;
 	/*
 	 * A host without room reports this again, and one that has dropped its
@@ -67,10 +108,12 @@ void hca_wire_forget(struct hca_fn *fn)
 	w->tx_blocked = false;
 }
 
-bool hca_wire_takes_eth(const struct hca *hca)
+bool hca_wire_takes_eth(const struct hca_fn *fn)
 {
+	const struct hca *hca = fn->hca;
+
 	return !hca->wire.tx_blocked &&
-	       (hca_switch_idle(&hca->sw) || !loop_full(&hca->wire));
+	       (hca_switch_idle(&hca->sw) || hca_wire_has_room(fn));
 }
 
 /* Keep a copy for the functions @to. */
@@ -87,6 +130,8 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		.to = to, .len = (uint32_t)len, .from = fn->cfg.gvmi,
 	};
 	w->loop_pi++;
+	w->loop_of[fn->cfg.gvmi]++;
+	w->senders |= 1ull << fn->cfg.gvmi;
 	if (to >> fn->cfg.gvmi & 1)
 		hca_count(fn, QHCA_CNT_loopback_packets);
 }
@@ -118,7 +163,7 @@ uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len)
 	struct hca_wire *w = &fn->hca->wire;
 
 	w->tx_frame = NULL;
-	if (loop_full(w))
+	if (!hca_wire_has_room(fn))
 		return NULL;
 	return begin_frame(fn, max_len, hca_switch_tag_len(fn));
 }
@@ -151,10 +196,24 @@ static void route(const struct hca_fn *fn, const uint8_t *frame, size_t len,
 		r->fns |= self;
 }
 
+/* Each receiver of a frame is paid for; the wire is one. */
+static void charge_copies(struct hca_fn *fn, size_t len,
+			  const struct hca_route *r)
+{
+	unsigned int receivers = count_bits(r->fns) + r->wire;
+
+	if (receivers < 2)
+		return;
+	fn->hca->wire.copies += receivers - 1;
+	hca_rate_sent(fn, (receivers - 1) * (len - hca_switch_tag_len(fn)));
+}
+
 /* Commit the frame last reserved, or keep it for functions of this device. */
 static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		 const struct hca_route *r)
 {
+	if (!hca_switch_idle(&fn->hca->sw))
+		charge_copies(fn, len, r);
 	if (r->fns)
 		loop_push(fn, frame, len, r->fns);
 	if (r->wire && !fn->hca->wire.tx_scratch)
@@ -242,7 +301,7 @@ bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f)
 {
 	uint8_t *frame;
 
-	if (loop_full(&fn->hca->wire))
+	if (!hca_wire_has_room(fn))
 		return false;
 	frame = begin_frame(fn, f->len, 0);
 	if (!frame)
@@ -262,7 +321,7 @@ bool hca_tx_eth_linked(const struct hca_fn *fn)
 
 uint8_t *hca_tx_eth_begin(struct hca_fn *fn, size_t max_len)
 {
-	if (!hca_wire_takes_eth(fn->hca))
+	if (!hca_wire_takes_eth(fn))
 		return NULL;
 	return begin_frame(fn, max_len, hca_switch_tag_len(fn));
 }

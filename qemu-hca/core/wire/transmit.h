@@ -28,14 +28,27 @@ struct hca_wire {
 		uint16_t from;		/* GVMI */
 	} looped[HCA_LOOP_FRAMES];
 	uint32_t loop_pi, loop_ci;
+	/* Whose frames they are: the number of each sender's, and the senders by GVMI. */
+	uint8_t loop_of[QHCA_MAX_VFS + 1];
+	uint64_t senders;
+	unsigned int copies;		/* receivers of frames beyond the first: the
+					   workers zero and charge them */
 };
 
 bool hca_wire_create(struct hca *hca);		/* false: no memory */
 void hca_wire_destroy(struct hca *hca);
 /* The function is reset or dead: the frames that are to loop to it are dropped. */
 void hca_wire_forget(struct hca_fn *fn);
-/* Could a frame of an Ethernet queue be sent now? */
-bool hca_wire_takes_eth(const struct hca *hca);
+/*
+ * Is there room in the loopback queue for a frame of the function?  One place is kept
+ * for each other function that has none, and those that have some share the rest
+ * equally: a function that floods the others stops nobody but itself.
+ */
+bool hca_wire_has_room(const struct hca_fn *fn);
+/* The oldest frame of the loopback queue has been delivered. */
+void hca_wire_looped_done(struct hca *hca);
+/* Could the function send a frame of an Ethernet queue now? */
+bool hca_wire_takes_eth(const struct hca_fn *fn);
 
 /*
  * Reserve room for a frame of at most @max_len bytes, from the Ethernet header
