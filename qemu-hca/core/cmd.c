@@ -216,6 +216,8 @@ static enum qhca_cmd_status cmd_init_hca(struct hca_fn *fn,
 	}
 	fn->init_flags = get_le32(&in->flags);
 	fn->initialised = true;
+	if (fn == hca_pf(fn->hca))
+		hca_vfs_admit(fn->hca);
 	return QHCA_CMD_OK;
 }
 

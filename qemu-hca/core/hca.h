@@ -129,6 +129,7 @@ struct qhca_hca {
  * callback.  Of a function, and of the adapter.
  */
 #define HCA_LATE_RESET		0x01u
+#define HCA_LATE_PCI		0x80u	/* with RESET: it is FLR or a PCI reset */
 #define HCA_LATE_DISABLE	0x20u	/* after RESET: VF Enable is clear */
 #define HCA_LATE_ENABLE		0x40u	/* after RESET: VF Enable is set */
 #define HCA_LATE_FATAL		0x08u
@@ -155,6 +156,13 @@ static inline struct hca_fn *hca_fn_find(const struct hca *hca, uint16_t gvmi)
 	struct hca_fn *fn = gvmi < HCA_MAX_FNS ? hca->fn[gvmi] : NULL;
 
 	return fn && fn->enabled ? fn : NULL;
+}
+
+/* May the function send and receive at all? */
+static inline bool hca_fn_linked(const struct hca_fn *fn)
+{
+	return fn->vf.link != QHCA_VF_LINK_DOWN &&
+	       !(fn->hca->sw.vfs_kept_off && fn->cfg.gvmi);
 }
 
 /* Something has come that hca->active is about. */

@@ -64,7 +64,7 @@ struct qhca_hca *qhca_create(const struct qhca_config *cfg,
 		return NULL;
 	}
 	dev->pf.enabled = true;
-	qhca_reset(dev, 0, 0);
+	qhca_pci_reset(dev, 0, 0);
 	return dev;
 }
 
@@ -133,6 +133,18 @@ void qhca_reset(struct qhca_hca *dev, uint16_t gvmi, uint64_t now)
 	hca_leave(hca);
 }
 
+void qhca_pci_reset(struct qhca_hca *dev, uint16_t gvmi, uint64_t now)
+{
+	struct hca *hca = &dev->hca;
+	struct hca_fn *fn = hca_fn_find(hca, gvmi);
+
+	if (!fn)
+		return;
+	hca_fn_later(fn, HCA_LATE_RESET | HCA_LATE_PCI);
+	if (hca_enter(hca, now))
+		hca_leave(hca);
+}
+
 bool qhca_vf_create(struct qhca_hca *dev, uint16_t gvmi,
 		    const struct qhca_config *cfg, char *err, size_t err_len)
 {
@@ -189,7 +201,8 @@ static void change_link(struct hca *hca, bool up)
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++) {
 		struct hca_fn *fn = hca->fn[gvmi];
 
-		if (fn && fn->vf.link == QHCA_VF_LINK_AUTO)
+		if (fn && fn->vf.link == QHCA_VF_LINK_AUTO &&
+		    hca_fn_linked(fn))
 			hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1,
 				  hca_link_word(fn));
 	}
@@ -216,6 +229,8 @@ static void finish_fn(struct hca_fn *fn)
 	uint8_t late = fn->late;
 
 	fn->late = 0;
+	if (late & HCA_LATE_PCI && fn == hca_pf(fn->hca))
+		hca_vfs_forget(fn->hca);
 	if (late & HCA_LATE_RESET)
 		reset_now(fn);
 	else if (late & HCA_LATE_DIED)

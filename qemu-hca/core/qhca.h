@@ -155,7 +155,7 @@ void qhca_vf_enable(struct qhca_hca *hca, uint16_t gvmi, bool enabled,
 
 /*
  * Is the engine inside a call, so that this is one of its callbacks?  What the host
- * calls then does nothing now.  A reset (by qhca_reset() or a register), a change
+ * calls then does nothing now.  A reset (by a call or a register), a change
  * of the link and qhca_inject_fatal() take effect when the call they came in
  * returns, and a reset makes that call do no more than it has to.  Other writes of
  * registers, doorbells and frames are lost, as on a device that is too busy;
@@ -163,8 +163,13 @@ void qhca_vf_enable(struct qhca_hca *hca, uint16_t gvmi, bool enabled,
  */
 bool qhca_is_entered(const struct qhca_hca *hca);
 
-/* Function-level reset: forget everything but configuration and link state. */
+/* Device reset: forget everything but configuration and link state. */
 void qhca_reset(struct qhca_hca *hca, uint16_t gvmi, uint64_t now);
+/*
+ * FLR or PCI reset.  That of the physical function forgets what SET_VF has laid down,
+ * and keeps virtual functions off the network until INIT_HCA.
+ */
+void qhca_pci_reset(struct qhca_hca *hca, uint16_t gvmi, uint64_t now);
 
 /* BAR 0 below QHCA_REG_END; other offsets read as zero and ignore writes. */
 uint32_t qhca_reg_read(struct qhca_hca *hca, uint16_t gvmi, uint32_t offset,

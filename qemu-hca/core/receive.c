@@ -197,7 +197,7 @@ static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
 /* A frame out of the switch for a function. */
 static void receive_at(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	if (!hca_switch_linked(fn)) {
+	if (!hca_fn_linked(fn)) {
 		hca_count(fn, QHCA_CNT_rx_dropped);
 		return;
 	}

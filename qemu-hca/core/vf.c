@@ -45,6 +45,28 @@ void hca_vf_forget(struct hca_fn *fn)
 	memset(fn->past, 0, sizeof(fn->past));
 }
 
+void hca_vfs_forget(struct hca *hca)
+{
+	hca->sw.vfs_kept_off = true;
+	for (uint16_t gvmi = 1; gvmi < HCA_MAX_FNS; gvmi++)
+		if (hca->fn[gvmi])
+			hca_vf_forget(hca->fn[gvmi]);
+}
+
+void hca_vfs_admit(struct hca *hca)
+{
+	if (!hca->sw.vfs_kept_off)
+		return;
+	hca->sw.vfs_kept_off = false;
+	for (uint16_t gvmi = 1; gvmi < HCA_MAX_FNS; gvmi++) {
+		struct hca_fn *fn = hca->fn[gvmi];
+
+		if (fn && hca_link_word(fn) & QHCA_LINK_UP)
+			hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1,
+				  hca_link_word(fn));
+	}
+}
+
 void hca_vf_count_on(struct hca_fn *fn)
 {
 	for (unsigned int i = 0; i < QHCA_NUM_COUNTERS; i++)

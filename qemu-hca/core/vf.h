@@ -27,6 +27,10 @@ struct hca_vf {
 
 /* At creation, and when the VF ends: settings, and what it has counted. */
 void hca_vf_forget(struct hca_fn *fn);
+/* FLR or PCI reset of the PF: all VFs are forgotten, and off the network ... */
+void hca_vfs_forget(struct hca *hca);
+/* ... until the PF's INIT_HCA. */
+void hca_vfs_admit(struct hca *hca);
 /* The function's counters are about to be zeroed: the host domain's go on. */
 void hca_vf_count_on(struct hca_fn *fn);
 

@@ -98,6 +98,13 @@ typedef struct QhcaDmaWindow {
     MemoryRegionCache ram;  /* of @first; no ram.mrs.mr: not in use */
 } QhcaDmaWindow;
 
+/* The kinds of reset, each of which does what the one before does. */
+typedef enum QhcaReset {
+    QHCA_RESET_DEVICE,
+    QHCA_RESET_FLR,
+    QHCA_RESET_PCI,             /* clears device memory */
+} QhcaReset;
+
 /* What each PCI function has for itself. */
 typedef struct QhcaFunction {
     /* Set at realize, then constant. */
@@ -113,7 +120,7 @@ typedef struct QhcaFunction {
 
     /* BQL */
     bool in_flr;
-    bool reset_devmem;          /* the pending reset clears device memory */
+    QhcaReset reset_pending;    /* the strongest of those that are due */
 
     /* engine_lock */
     bool dma_iommu;             /* DMA passes a vIOMMU */
@@ -299,7 +306,7 @@ void qhca_function_reset_hold(QhcaFunction *f);
 /* Is the function in power state D0?  BQL. */
 bool qhca_in_d0(PCIDevice *dev);
 /* BQL and engine_lock */
-void qhca_reset_function(QhcaFunction *f, bool clear_devmem);
+void qhca_reset_function(QhcaFunction *f, QhcaReset kind);
 
 /* qhca-vf.c: BQL */
 bool qhca_vfs_init(QhcaState *s, Error **errp);

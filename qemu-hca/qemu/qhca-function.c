@@ -98,7 +98,7 @@ static const MemoryRegionOps qhca_regs_ops = {
  * QEMU realizes the virtual functions with the physical one.  When VF Enable
  * changes it sets or clears PCIDevice.enabled of each, and then resets it.
  */
-void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
+void qhca_reset_function(QhcaFunction *f, QhcaReset kind)
 {
     QhcaState *s = f->s;
 
@@ -112,30 +112,34 @@ void qhca_reset_function(QhcaFunction *f, bool clear_devmem)
     if (f->gvmi) {
         qhca_vf_enable(s->hca, f->gvmi, f->dev->enabled, qhca_now(s));
     }
-    qhca_reset(s->hca, f->gvmi, qhca_now(s));
-    if (f->devmem_size && clear_devmem) {
+    if (kind == QHCA_RESET_DEVICE) {
+        qhca_reset(s->hca, f->gvmi, qhca_now(s));
+    } else {
+        qhca_pci_reset(s->hca, f->gvmi, qhca_now(s));
+    }
+    if (f->devmem_size && kind == QHCA_RESET_PCI) {
         memset(memory_region_get_ram_ptr(&f->devmem), 0, f->devmem_size);
         memory_region_set_dirty(&f->devmem, 0, f->devmem_size);
     }
 }
 
-static void qhca_reset_now_or_later(QhcaFunction *f, bool clear_devmem)
+static void qhca_reset_now_or_later(QhcaFunction *f, QhcaReset kind)
 {
     QhcaState *s = f->s;
 
     if (s->in_engine) {
         /* An interrupt wrote to configuration space; see qhca_release(). */
         s->resets_pending |= BIT_ULL(f->gvmi);
-        f->reset_devmem |= clear_devmem;
+        f->reset_pending = MAX(f->reset_pending, kind);
     } else if (qhca_enter(s)) {
-        qhca_reset_function(f, clear_devmem);
+        qhca_reset_function(f, kind);
         qhca_leave(s);
     }
 }
 
 void qhca_function_reset_hold(QhcaFunction *f)
 {
-    qhca_reset_now_or_later(f, !f->in_flr);
+    qhca_reset_now_or_later(f, f->in_flr ? QHCA_RESET_FLR : QHCA_RESET_PCI);
 }
 
 bool qhca_in_d0(PCIDevice *dev)
@@ -157,7 +161,7 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
 
     pci_default_write_config(dev, addr, value, len);
     if (in_d0 != qhca_in_d0(dev)) {
-        qhca_reset_now_or_later(f, false);
+        qhca_reset_now_or_later(f, QHCA_RESET_DEVICE);
     }
     if (pci_is_express(dev) && dev->exp.exp_cap) {
         f->in_flr = true;

@@ -92,8 +92,8 @@ static void qhca_release(QhcaState *s)
 
             s->resets_pending &= s->resets_pending - 1;
             if (f) {
-                qhca_reset_function(f, f->reset_devmem);
-                f->reset_devmem = false;
+                qhca_reset_function(f, f->reset_pending);
+                f->reset_pending = QHCA_RESET_DEVICE;
             }
         }
         s->in_engine = false;

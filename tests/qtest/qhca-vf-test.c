@@ -491,6 +491,21 @@ static void test_flr(void)
     vfs_stop(&v);
 }
 
+/* After FLR of the physical function, INIT_HCA lets the virtual ones on the network. */
+static void assert_kept_off(Vfs *v)
+{
+    struct qhca_vf_config up = {
+        .fields = cpu_to_le32(QHCA_VF_SET_LINK), .link = QHCA_VF_LINK_UP,
+    };
+    struct qhca_init_hca init = hca_small_tables();
+
+    g_assert_cmpint(hca_cmd(v->h, QHCA_CMD_SET_VF, 1, 0, &up, sizeof(up), NULL,
+                            0), ==, QHCA_CMD_OK);
+    g_assert_false(hca_read(v->vf[0], QHCA_REG_LINK) & QHCA_LINK_UP);
+    g_assert_cmpint(hca_init(v->h, &init), ==, QHCA_CMD_OK);
+    g_assert_true(hca_read(v->vf[0], QHCA_REG_LINK) & QHCA_LINK_UP);
+}
+
 /* FLR of the physical function ends VF Enable; a device reset does not. */
 static void test_pf_reset(void)
 {
@@ -516,6 +531,7 @@ static void test_pf_reset(void)
         assert_was_reset(v.vf[i]);
     }
     enable_all(&v);
+    assert_kept_off(&v);
 
     qtest_system_reset(v.h->qts);
     enable_ecam(v.h);

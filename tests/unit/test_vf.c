@@ -196,6 +196,73 @@ static void test_forgotten(void **state)
 	host_free(p.pf);
 }
 
+static bool linked(struct host *h)
+{
+	return qhca_reg_read(h->hca, h->gvmi, QHCA_REG_LINK, 0) & QHCA_LINK_UP;
+}
+
+/* A PCI reset of the PF forgets also what was laid down for a VF that is not enabled. */
+static void test_forgotten_while_disabled(void **state)
+{
+	struct pair p = pair_new();
+	struct qhca_vf_config in = { .vlan = 9, .max_rate = 100 };
+
+	(void)state;
+	qhca_vf_enable(p.pf->hca, 2, false, 0);
+	set_vf(&p, QHCA_VF_SET_VLAN | QHCA_VF_SET_RATE, in);
+	qhca_reset(p.pf->hca, 0, 0);
+	assert_int_equal(p.vf->fn->vf.vlan, 9);
+	qhca_pci_reset(p.pf->hca, 0, 0);
+	assert_int_equal(p.vf->fn->vf.vlan, 0);
+	assert_int_equal(p.vf->fn->rate.max.rate, 0);
+	assert_int_equal(p.vf->fn->vf.flags, QHCA_VF_SPOOFCHK);
+	host_free(p.pf);
+}
+
+/*
+ * VFs that are enabled after a PCI reset of the PF have no settings yet.  They are kept
+ * off the network until the PF's driver has had the occasion to lay them down.
+ */
+static void test_kept_off(void **state)
+{
+	struct pair p = pair_new();
+	struct qhca_vf_config in = { .vlan = 9 };
+	struct qhca_init_hca init;
+	struct ring eq;
+
+	(void)state;
+	assert_true(linked(p.vf));
+	qhca_vf_enable(p.pf->hca, 2, false, 0);
+	qhca_pci_reset(p.pf->hca, 0, 0);
+	qhca_vf_enable(p.pf->hca, 2, true, 0);
+	vf_ready(&p);
+	eq = host_ring(p.vf, 3);
+	assert_int_equal(host_create_eq(p.vf, 0, &eq, 0), QHCA_CMD_OK);
+	assert_false(linked(p.vf));
+	assert_true(linked(p.pf));
+	assert_false(hca_fn_linked(p.vf->fn));
+	qhca_set_link(p.pf->hca, false, 0);	/* no change for the VF */
+	qhca_set_link(p.pf->hca, true, 0);
+	assert_false(host_eqe_valid(p.vf, &eq, 0));
+
+	host_enable(p.pf);
+	assert_int_equal(set_vf(&p, QHCA_VF_SET_VLAN, in), QHCA_CMD_OK);
+	assert_false(linked(p.vf));
+	host_init_default(p.pf, &init);
+	assert_int_equal(host_init_hca(p.pf, &init), QHCA_CMD_OK);
+	assert_true(linked(p.vf));
+	assert_int_equal(p.vf->fn->vf.vlan, 9);
+	assert_true(host_eqe_valid(p.vf, &eq, 0));
+	assert_int_equal(host_eqe(p.vf, &eq, 0)->type, QHCA_EVENT_PORT_CHANGE);
+
+	qhca_reset(p.pf->hca, 0, 0);		/* a device reset keeps settings */
+	assert_true(linked(p.vf));
+	qhca_pci_reset(p.pf->hca, 2, 0);	/* FLR of a VF too */
+	assert_true(linked(p.vf));
+	assert_int_equal(p.vf->fn->vf.vlan, 9);
+	host_free(p.pf);
+}
+
 static uint32_t mac_lo(struct pair *p)
 {
 	return qhca_reg_read(p->pf->hca, 2, QHCA_REG_MAC_LO, 0);
@@ -438,6 +505,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_many_blocks),
 	cmocka_unit_test(test_set_query),
 	cmocka_unit_test(test_forgotten),
+	cmocka_unit_test(test_forgotten_while_disabled),
+	cmocka_unit_test(test_kept_off),
 	cmocka_unit_test(test_mac),
 	cmocka_unit_test(test_mac_is_forced),
 	cmocka_unit_test(test_held_frames),

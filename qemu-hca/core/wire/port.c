@@ -73,8 +73,8 @@ void hca_ports_reset(struct hca_fn *fn)
 uint32_t hca_link_word(const struct hca_fn *fn)
 {
 	const struct hca *hca = fn->hca;
-	bool up = fn->vf.link == QHCA_VF_LINK_UP ||
-		  (fn->vf.link == QHCA_VF_LINK_AUTO && hca->link_up);
+	bool up = hca_fn_linked(fn) &&
+		  (fn->vf.link == QHCA_VF_LINK_UP || hca->link_up);
 
 	return (up ? QHCA_LINK_UP : 0) |
 	       QHCA_PUT(QHCA_LINK_SPEED, hca_pf(hca)->cfg.link_speed);

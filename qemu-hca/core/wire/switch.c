@@ -94,11 +94,6 @@ struct hca_fn *hca_switch_source(const struct hca *hca, const uint8_t *frame,
 
 /* ---- what a function may send */
 
-bool hca_switch_linked(const struct hca_fn *fn)
-{
-	return fn->vf.link != QHCA_VF_LINK_DOWN;
-}
-
 /* Is there a GID of @fn with this address, on whatever VLAN? */
 static bool is_our_ip(const struct hca_fn *fn, const uint8_t gid[16])
 {
@@ -130,7 +125,7 @@ static bool roce_source_right(const struct hca_fn *fn, const uint8_t *frame,
 bool hca_switch_admit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		      bool free)
 {
-	if (!hca_switch_linked(fn) || (fn->vf.vlan && tagged(frame, len))) {
+	if (!hca_fn_linked(fn) || (fn->vf.vlan && tagged(frame, len))) {
 		hca_count(fn, QHCA_CNT_switch_dropped);
 		return false;
 	}

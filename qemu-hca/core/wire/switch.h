@@ -19,6 +19,7 @@ struct hca;
 struct hca_fn;
 
 struct hca_switch {
+	bool vfs_kept_off;		/* they have no settings yet: hca_vfs_forget() */
 	uint64_t fns;			/* enabled, bit by GVMI */
 	uint64_t smacs;			/* that have GIDs with a MAC of their own */
 	uint64_t promisc;		/* that receive what nobody owns */
@@ -82,8 +83,5 @@ bool hca_switch_has_tag(const struct hca_fn *fn, const uint8_t *frame,
 			size_t len);
 /* Copy a frame that has the tag of @fn to @to, without the tag; the new length. */
 size_t hca_switch_untag(const uint8_t *frame, size_t len, uint8_t *to);
-
-/* May the function send and receive at all? */
-bool hca_switch_linked(const struct hca_fn *fn);
 
 #endif /* HCA_CORE_SWITCH_H */

@@ -144,7 +144,7 @@ static uint8_t *begin_frame(struct hca_fn *fn, size_t max_len, size_t skip)
 	w->tx_frame = NULL;
 	if (max_len > QHCA_MAX_FRAME - skip)
 		return NULL;
-	w->tx_scratch = !fn->hca->link_up || !hca_switch_linked(fn);
+	w->tx_scratch = !fn->hca->link_up || !hca_fn_linked(fn);
 	if (w->tx_scratch) {
 		w->tx_frame = w->scratch;
 	} else if (!w->tx_blocked) {
