@@ -416,6 +416,176 @@ static void test_spoof_roce(void **state)
 	host_free(n.h[0]);
 }
 
+/*
+ * Ways to wrap a packet up so that a receiver finds RoCE in it and the device might not.
+ * Each letter is a header; W ends the frame.
+ *   t, a, q  tags of 802.1Q, 802.1ad, and the older 0x9100
+ *   4, 6, 1  IPv4, with o: options, F: the first fragment, L: a later one; IPv6; the GRH
+ *            of RoCEv1
+ *   h d r x  extension headers: hop-by-hop and destination options, routing (two units),
+ *   f l      AH; the headers of a first fragment and a later one
+ *   U D T m  UDP to the RoCEv2 port and to another one, TCP, ICMPv6
+ */
+enum fate { IF_OURS, ALWAYS, NEVER };
+
+static const struct {
+	const char *way;
+	enum fate fate;
+} ways[] = {
+	{ "4U", IF_OURS }, { "4oU", IF_OURS }, { "4FU", IF_OURS },
+	{ "4LU", ALWAYS }, { "4T", ALWAYS }, { "4D", ALWAYS },
+	{ "4xU", IF_OURS }, { "4oW", NEVER }, { "4W", NEVER }, { "4FxW", NEVER },
+	{ "t4U", IF_OURS }, { "tt4U", IF_OURS }, { "a4U", IF_OURS },
+	{ "at6U", IF_OURS }, { "q6hU", IF_OURS }, { "tttt4U", IF_OURS },
+	{ "ttttt4T", NEVER }, { "tt4T", ALWAYS }, { "tW", NEVER },
+	{ "6U", IF_OURS }, { "6D", ALWAYS }, { "6m", ALWAYS },
+	{ "6hU", IF_OURS }, { "6hm", ALWAYS }, { "6hdrdU", IF_OURS },
+	{ "6rxU", IF_OURS }, { "6fU", IF_OURS }, { "6hfdU", IF_OURS },
+	{ "6lU", ALWAYS }, { "6fdW", NEVER }, { "6hW", NEVER }, { "6W", NEVER },
+	{ "6dddddddddm", NEVER }, { "1U", IF_OURS }, { "t1U", IF_OURS },
+};
+
+static uint16_t ethertype_of(char c)
+{
+	switch (c) {
+	case 't': return 0x8100;
+	case 'a': return 0x88a8;
+	case 'q': return 0x9100;
+	case '4': return 0x0800;
+	case '6': return 0x86dd;
+	case '1': return 0x8915;
+	default: return 0;
+	}
+}
+
+/* The number of the header @c in the one before it; of W: UDP, which is not there. */
+static uint8_t proto_of(char c)
+{
+	switch (c) {
+	case 'h': return 0;
+	case 'd': return 60;
+	case 'r': return 43;
+	case 'x': return 51;
+	case 'f': case 'l': return 44;
+	case 'T': return 6;
+	case 'm': return 58;
+	default: return 17;
+	}
+}
+
+static size_t add_ip(uint8_t *p, const char *at, uint8_t source)
+{
+	if (*at != '4') {
+		p[0] = 0x60;
+		p[6] = proto_of(at[1]);
+		p[8] = 0xfe;
+		p[9] = 0x80;
+		p[23] = source;
+		return 40;
+	}
+	p[0] = at[1] == 'o' ? 0x47 : 0x45;
+	p[6] = at[1] == 'F' ? 0x20 : 0;
+	p[7] = at[1] == 'L';
+	p[9] = proto_of(strchr("oFL", at[1]) ? at[2] : at[1]);
+	put_be32(p + 12, 0x0a000000u | source);
+	return 20;
+}
+
+/* Add what stands for @at[0]. */
+static size_t add_header(uint8_t *p, const char *at, uint8_t source)
+{
+	switch (*at) {
+	case 't': case 'a': case 'q':
+		put_be16(p, 7);
+		return 2;
+	case '4': case '6': case '1':
+		return add_ip(p, at, source);
+	case 'F': case 'L':
+		return 0;
+	case 'o':
+		return at[1] == 'W' ? 0 : 8;
+	case 'U': case 'D':
+		put_be16(p + 2, *at == 'U' ? 4791 : 53);
+		return 8;
+	case 'T': case 'm':
+		return 20;
+	}
+	p[0] = proto_of(at[1]);
+	p[1] = *at == 'r' ? 1 : *at == 'x' ? 2 : 0;
+	p[3] = *at == 'l' ? 8 : 1;
+	return *at == 'r' || *at == 'x' ? 16 : 8;
+}
+
+static size_t wrap_up(uint8_t *f, const char *way, uint8_t source)
+{
+	size_t len = 12;
+
+	for (const char *at = way; *at && *at != 'W'; at++) {
+		if (ethertype_of(*at)) {
+			put_be16(f + len, ethertype_of(*at));
+			len += 2;
+		}
+		len += add_header(f + len, at, source);
+	}
+	if (way[strlen(way) - 1] != 'W')
+		return len + 20;
+	return len > HCA_ETH_HLEN ? len : HCA_ETH_HLEN;
+}
+
+static void test_spoof_wrapped(void **state)
+{
+	struct net n = net_new();
+	struct hca_fn *fn = n.h[1]->fn;
+
+	(void)state;
+	fn->port.gid[3] = (struct hca_gid){
+		.gid = { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+		.flags = QHCA_GID_VALID | QHCA_GID_IPV4,
+	};
+	fn->port.gid[2] = (struct hca_gid){
+		.gid = { 0xfe, 0x80, [15] = 1 }, .flags = QHCA_GID_VALID,
+	};
+	for (unsigned int i = 0; i < 2 * sizeof(ways) / sizeof(*ways); i++) {
+		const char *way = ways[i / 2].way;
+		bool ours = i & 1, wanted = ways[i / 2].fate == ALWAYS ||
+			(ours && ways[i / 2].fate == IF_OURS);
+		uint64_t before = COUNT(n.h[1], spoofed);
+		uint8_t *f = hca_tx_begin(fn, 300);
+		size_t len;
+
+		memset(f, 0, 300);
+		memcpy(f, stranger, 6);
+		memcpy(f + 6, mac_of(&n, 1), 6);
+		len = wrap_up(f, way, ours ? 1 : 2);
+		/* what is behind the frame must not matter */
+		put_be16(f + len + 2, 53);
+		hca_tx_raw(fn, len);
+		if (wanted != (COUNT(n.h[1], spoofed) == before))
+			fail_msg("%s from %s address", way,
+				 ours ? "its own" : "another");
+	}
+	host_free(n.h[0]);
+}
+
+/* The tag of a VF's VLAN is the only one. */
+static void test_vlan_own_tags(void **state)
+{
+	static const uint16_t types[] = { 0x8100, 0x88a8, 0x9100 };
+	struct net n = net_new();
+
+	(void)state;
+	set_vlan(&n, 1, 7);
+	for (unsigned int i = 0; i < 3; i++) {
+		uint8_t *f = hca_tx_begin(n.h[1]->fn, LEN);
+
+		frame_fill(f, stranger, mac_of(&n, 1), 9);
+		put_be16(f + 12, types[i]);
+		hca_tx_raw(n.h[1]->fn, LEN);
+		assert_int_equal(COUNT(n.h[1], switch_dropped), i + 1);
+	}
+	host_free(n.h[0]);
+}
+
 /* A GID's MAC gives a VF no frames of others, unless it may send from it. */
 static void test_smac(void **state)
 {
@@ -473,6 +643,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_link),
 	cmocka_unit_test(test_spoof),
 	cmocka_unit_test(test_spoof_roce),
+	cmocka_unit_test(test_spoof_wrapped),
+	cmocka_unit_test(test_vlan_own_tags),
 	cmocka_unit_test(test_smac),
 	cmocka_unit_test(test_trust),
 };

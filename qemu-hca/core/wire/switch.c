@@ -104,28 +104,136 @@ static bool is_our_ip(const struct hca_fn *fn, const uint8_t gid[16])
 	return false;
 }
 
-/* A frame that a peer would take for a packet of one of our QPs must come from us. */
+/*
+ * A frame that a peer would take for a packet of one of our QPs must come from us.
+ *
+ * The peer may see more in a frame than this device does when it receives: it may remove
+ * several tags, skip options and extension headers, and put fragments together.  So the
+ * check follows the headers as far as a peer might.  The port is in the first fragment,
+ * and without that one a peer has nothing to put together.  Where the check cannot
+ * follow, the answer is no.
+ */
+#define MAX_TAGS	4
+#define MAX_EXTENSIONS	8
+#define ETHERTYPE_8021AD	0x88a8
+#define ETHERTYPE_QINQ	0x9100		/* what 802.1ad replaced */
+#define ETHERTYPE_ROCE1	0x8915
+#define IPV4_HLEN	20
+#define IPV6_HLEN	40
+#define IPV4_OFFSET	0x1fff
+#define IPV6_OFFSET	0xfff8
+#define PROTO_UDP	17
+#define PROTO_FRAGMENT	44
+#define PROTO_AH	51
+
+static bool is_tag(uint16_t type)
+{
+	return type == HCA_ETHERTYPE_VLAN || type == ETHERTYPE_8021AD ||
+	       type == ETHERTYPE_QINQ;
+}
+
+static bool is_extension(uint8_t proto)
+{
+	/* Hop-by-hop, routing, fragment, AH, destination, mobility, HIP, shim6. */
+	static const uint8_t known[] = {
+		0, 43, PROTO_FRAGMENT, PROTO_AH, 60, 135, 139, 140,
+	};
+
+	return memchr(known, proto, sizeof(known));
+}
+
+/*
+ * Is what begins at @p with header @proto not UDP to the RoCEv2 port?  @known: whether
+ * the answer is certain.
+ */
+static bool other_than_roce(uint8_t proto, const uint8_t *p, size_t room,
+			    bool *known)
+{
+	*known = true;
+	for (unsigned int i = 0; i <= MAX_EXTENSIONS; i++) {
+		size_t len = HCA_UDP_HLEN;
+
+		if (proto != PROTO_UDP && !is_extension(proto))
+			return true;
+		if (room < len)
+			break;
+		if (proto == PROTO_UDP)
+			return get_be16(p + 2) != HCA_ROCE_UDP_PORT;
+		if (proto == PROTO_FRAGMENT && get_be16(p + 2) & IPV6_OFFSET)
+			return true;
+		if (proto == PROTO_AH)
+			len = (p[1] + 2u) * 4;
+		else if (proto != PROTO_FRAGMENT)
+			len = (p[1] + 1u) * 8;
+		if (room < len)
+			break;
+		proto = p[0];
+		p += len;
+		room -= len;
+	}
+	*known = false;
+	return false;
+}
+
+static bool ipv4_source_right(const struct hca_fn *fn, const uint8_t *ip,
+			      size_t room)
+{
+	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff };
+	size_t ihl;
+	bool known;
+
+	if (room < IPV4_HLEN || ip[0] >> 4 != 4)
+		return false;
+	ihl = (size_t)(ip[0] & 15) * 4;
+	if (ihl < IPV4_HLEN || ihl > room)
+		return false;
+	if (get_be16(ip + 6) & IPV4_OFFSET ||
+	    other_than_roce(ip[9], ip + ihl, room - ihl, &known))
+		return true;
+	memcpy(gid + 12, ip + 12, 4);
+	return known && is_our_ip(fn, gid);
+}
+
+/* The GRH of RoCEv1 is an IPv6 header. */
+static bool ipv6_source_right(const struct hca_fn *fn, const uint8_t *ip,
+			      size_t room, bool roce)
+{
+	bool known = true;
+
+	if (room < IPV6_HLEN || ip[0] >> 4 != 6)
+		return false;
+	if (!roce && other_than_roce(ip[6], ip + IPV6_HLEN, room - IPV6_HLEN,
+				     &known))
+		return true;
+	return known && is_our_ip(fn, ip + 8);
+}
+
 static bool roce_source_right(const struct hca_fn *fn, const uint8_t *frame,
 			      size_t len)
 {
-	struct hca_flow_seen s;
-	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff };
+	size_t off = 12;
+	uint16_t type = get_be16(frame + off);
 
-	hca_flow_see(frame, len, &s);
-	if (!(s.layers & QHCA_FLOW_UDP) ||
-	    get_be16(s.key.dport) != HCA_ROCE_UDP_PORT)
-		return true;
-	if (s.layers & QHCA_FLOW_IPV4)
-		memcpy(gid + 12, s.key.src_ip, 4);
-	else
-		memcpy(gid, s.key.src_ip, 16);
-	return is_our_ip(fn, gid);
+	for (unsigned int tags = 0; is_tag(type); tags++) {
+		off += HCA_VLAN_HLEN;
+		if (tags == MAX_TAGS || len < off + 2)
+			return false;
+		type = get_be16(frame + off);
+	}
+	off += 2;
+	if (type == HCA_ETHERTYPE_IPV4)
+		return ipv4_source_right(fn, frame + off, len - off);
+	if (type == HCA_ETHERTYPE_IPV6 || type == ETHERTYPE_ROCE1)
+		return ipv6_source_right(fn, frame + off, len - off,
+					 type == ETHERTYPE_ROCE1);
+	return true;
 }
 
 bool hca_switch_admit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		      bool free)
 {
-	if (!hca_fn_linked(fn) || (fn->vf.vlan && tagged(frame, len))) {
+	if (!hca_fn_linked(fn) ||
+	    (fn->vf.vlan && is_tag(get_be16(frame + 12)))) {
 		hca_count(fn, QHCA_CNT_switch_dropped);
 		return false;
 	}
