@@ -464,11 +464,16 @@ void hca_cmdq_reset(struct hca_fn *fn)
 	hca_cmdq_stop(fn);
 }
 
-void hca_cmdq_stop(struct hca_fn *fn)
+static void forget_doorbells(struct hca_fn *fn)
 {
 	fn->cmdq.pending = 0;
 	fn->cmdq.head = 0;
 	fn->cmdq.count = 0;
+}
+
+void hca_cmdq_stop(struct hca_fn *fn)
+{
+	forget_doorbells(fn);
 	fn->cmdq.running = false;
 }
 
@@ -477,7 +482,8 @@ void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
 	struct hca_cmdq *q = &fn->cmdq;
 	uint32_t slot;
 
-	if (!(fn->status & QHCA_STATUS_ENABLED))
+	if (!(fn->status & QHCA_STATUS_ENABLED) ||
+	    !(fn->control & QHCA_CONTROL_ENABLE))
 		return;
 	for (slot = 0; slot < HCA_NUM_CMD_SLOTS; slot++) {
 		if (!(slots >> slot & 1))
@@ -546,6 +552,13 @@ static void finish(struct hca_fn *fn, enum qhca_cmd_status status)
 		complete(fn, q->current, &q->slot, ctx, status);
 }
 
+/* ENABLE is clear, and no command is being executed. */
+static void disable_when_idle(struct hca_fn *fn)
+{
+	if (!(fn->control & QHCA_CONTROL_ENABLE) && !fn->cmdq.running)
+		fn->status &= ~QHCA_STATUS_ENABLED;
+}
+
 /* Run the next slice of the handler, which may be its only one. */
 static void run_slice(struct hca_fn *fn)
 {
@@ -559,6 +572,7 @@ static void run_slice(struct hca_fn *fn)
 	if (!status)
 		status = write_output(fn, &q->slot, &q->ctx);
 	finish(fn, status);
+	disable_when_idle(fn);
 }
 
 static void run_slot(struct hca_fn *fn, uint32_t index)
@@ -593,11 +607,8 @@ static void run_slot(struct hca_fn *fn, uint32_t index)
 
 void hca_cmdq_disable(struct hca_fn *fn)
 {
-	struct hca_cmdq *q = &fn->cmdq;
-
-	while (q->running && !hca_is_dead(fn))
-		run_slice(fn);
-	hca_cmdq_stop(fn);
+	forget_doorbells(fn);
+	disable_when_idle(fn);
 }
 
 unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget)

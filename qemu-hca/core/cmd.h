@@ -82,8 +82,8 @@ void hca_cmdq_reset(struct hca_fn *fn);
 /* Forget what was rung and not executed, and a command between two slices. */
 void hca_cmdq_stop(struct hca_fn *fn);
 /*
- * Forget what was rung and not executed, after a command between two slices has
- * been finished.
+ * Forget what was rung and not executed.  A command between two slices goes on, and then
+ * STATUS is no longer ENABLED.
  */
 void hca_cmdq_disable(struct hca_fn *fn);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */

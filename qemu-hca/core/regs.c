@@ -87,7 +87,6 @@ static void write_control(struct hca_fn *fn, uint32_t value)
 	if (on && !was) {
 		enable(fn);
 	} else if (!on && was) {
-		fn->status &= ~QHCA_STATUS_ENABLED;
 		hca_cmdq_disable(fn);
 	}
 }

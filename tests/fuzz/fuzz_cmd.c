@@ -427,7 +427,7 @@ static void step(struct script *s)
  */
 static void enable(struct script *s)
 {
-	guard_reg_write(s->g, QHCA_REG_CONTROL, 0);
+	guard_disable(s->g);
 	guard_reg_write(s->g, QHCA_REG_CMDQ_LOG_SLOTS, QHCA_MAX_LOG_CMD_SLOTS);
 	guard_reg_write(s->g, QHCA_REG_CMDQ_BASE_LO, (uint32_t)s->slots);
 	guard_reg_write(s->g, QHCA_REG_CMDQ_BASE_HI, 0);

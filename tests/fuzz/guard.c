@@ -573,12 +573,26 @@ const struct guard_frame *guard_sent(struct guard *g)
  */
 #define LAST_PAGE	(GUARD_MEM - MD_PAGE)
 
+void guard_disable(struct guard *g)
+{
+	guard_reg_write(g, QHCA_REG_CONTROL, 0);
+	for (unsigned int i = 0; i < SETTLE_RUNS; i++) {
+		uint32_t status = guard_reg_read(g, QHCA_REG_STATUS);
+
+		if (!(status & QHCA_STATUS_ENABLED) ||
+		    status & QHCA_STATUS_FATAL)
+			return;
+		guard_run(g, 1);
+	}
+	guard_fail("the device does not finish its command");
+}
+
 /*
  * Moves the command queue to a page of our own, since the old page may hold anything.
  */
 static void own_queue(struct guard *g)
 {
-	guard_reg_write(g, QHCA_REG_CONTROL, 0);
+	guard_disable(g);
 	guard_reg_write(g, QHCA_REG_CMDQ_LOG_SLOTS, QHCA_MAX_LOG_CMD_SLOTS);
 	guard_reg_write(g, QHCA_REG_CMDQ_BASE_LO, LAST_PAGE);
 	guard_reg_write(g, QHCA_REG_CMDQ_BASE_HI, 0);

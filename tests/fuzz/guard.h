@@ -96,6 +96,8 @@ void guard_doorbell(struct guard *g, uint32_t page, uint32_t offset,
 		    uint64_t value);
 void guard_reg_write(struct guard *g, uint32_t offset, uint32_t value);
 uint32_t guard_reg_read(struct guard *g, uint32_t offset);
+/* Clears ENABLE and waits until the device has finished the command that it executes. */
+void guard_disable(struct guard *g);
 /*
  * Makes a command of the driver, as md_cmd() does, on a device that may die of it.
  * Returns the status, or -1 if the device does not answer.
