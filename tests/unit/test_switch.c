@@ -209,6 +209,22 @@ static void test_absent(void **state)
 	host_free(n.h[0]);
 }
 
+/* A dead function receives nothing, and neither does anybody else in its place. */
+static void test_dead_owner(void **state)
+{
+	struct net n = net_new();
+
+	(void)state;
+	choose_mac(&n, 1, mac_of(&n, 2));
+	set_flags(&n, 3, QHCA_VF_TRUST);
+	n.h[3]->fn->port.rx_flags = QHCA_RX_ENABLE | QHCA_RX_PROMISC;
+	hca_ports_publish(n.h[3]->fn);
+	qhca_inject_fatal(n.h[0]->hca, 2);
+	assert_false(sends(&n, 0, mac_of(&n, 2), mac_of(&n, 0), -1));
+	assert_int_equal(receivers(&n), 0);
+	host_free(n.h[0]);
+}
+
 /* What is on its way to a function that is reset is lost, and nothing else is. */
 static void test_reset_drops_its_own(void **state)
 {
@@ -634,6 +650,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_owner),
 	cmocka_unit_test(test_wire),
 	cmocka_unit_test(test_absent),
+	cmocka_unit_test(test_dead_owner),
 	cmocka_unit_test(test_reset_drops_its_own),
 	cmocka_unit_test(test_room),
 	cmocka_unit_test(test_room_is_shared),
