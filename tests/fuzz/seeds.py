@@ -6,12 +6,12 @@ libFuzzer changes the inputs of a corpus.  From random bytes alone it takes long
 connect what belongs together, such as a READ, the work of the device, and the responses;
 a seed has that already.  A target takes its bytes from the front of the input (input.h),
 and so the functions here write them in the order in which the functions of the same
-concept read them in fuzz_cmd.c, fuzz_packet.c and fuzz_wqe.c.  Every string of bytes is an
+concept read them in fuzz_cmd.c, fuzz_packet.c, fuzz_wqe.c and fuzz_vf.c.  Every string of bytes is an
 input, so a seed that a change of a target has made mean something else does no harm; but it
 should be corrected here.
 
-    seeds.py [FOLDER]       writes FOLDER/cmd, FOLDER/packet and FOLDER/wqe; without FOLDER
-                            the corpus beside this file
+    seeds.py [FOLDER]       writes FOLDER/cmd, FOLDER/packet, FOLDER/wqe and FOLDER/vf;
+                            without FOLDER the corpus beside this file
 
 Files of the corpus that this program does not write are inputs that once failed.
 """
@@ -325,11 +325,63 @@ def wqe_seeds():
                                         + wqe_post(WQE_RC, W_WRITE) + wqe_work())
 
 
+# -- fuzz_vf ----------------------------------------------------------------
+
+# The operations of villain_works(), each with a budget behind it.
+V_REGISTER, V_DOORBELL, V_COMMAND, V_SCRIBBLE, V_FRAMES, V_REQUEST, V_AGAIN, V_TIME = (
+    0, 1, 2, 4, 7, 10, 12, 13)
+TO_PF, TO_NEIGHBOUR = 255, 0
+OWN, PF, NEIGHBOUR = range(3)                   # forge(): whose address
+V_TAGGED, V_WRITE, V_MAC, V_BROADCAST, V_GARBLED = 1, 2, 4, 8, 16
+VF_SET_MAC, VF_SET_VLAN, VF_SET_RATE, VF_SET_BLOCKS = 1, 2, 4, 8     # set_villain()
+
+
+def vf_op(number, *data, budget=31):
+    return bytes([number, *data, budget])
+
+
+def vf_frames(to, how, source, number=1, psn=0, smac=1):
+    garble = [20, 0, 40, 1, 50, 2] if how & V_GARBLED else []
+    return vf_op(V_FRAMES, number - 1, to, how, source, psn, smac, *garble)
+
+
+def vf_command(opcode, index, payload, out=63):
+    return vf_op(V_COMMAND, opcode, index, 0, len(payload) // 8, out, len(payload), *payload)
+
+
+def vf_seeds():
+    forged = b"".join(vf_frames(to, V_WRITE | V_MAC, source, psn=psn)
+                      for to, source in ((TO_PF, NEIGHBOUR), (TO_NEIGHBOUR, PF))
+                      for psn in range(2))
+    yield "forged-requests", 0, forged
+    yield "forged-acknowledgements", 0, (vf_frames(TO_PF, V_MAC, NEIGHBOUR)
+                                         + vf_frames(TO_NEIGHBOUR, V_MAC, PF))
+    yield "forged-behind-a-tag", 0, vf_frames(TO_PF, V_WRITE | V_MAC | V_TAGGED, NEIGHBOUR)
+    yield "own-address", VF_SET_BLOCKS, (vf_frames(TO_PF, V_WRITE | V_MAC, OWN)
+                                         + vf_frames(TO_NEIGHBOUR, V_WRITE | V_MAC, OWN))
+    yield "other-macs", 0, b"".join(vf_frames(TO_PF, 0, OWN, smac=n) for n in (0, 1, 2))
+    flood = vf_frames(TO_PF, V_BROADCAST | V_MAC, OWN, number=16) * 6
+    yield "flood", 0, flood
+    yield "flood-at-a-rate", VF_SET_RATE | VF_SET_VLAN, flood + vf_op(V_TIME) * 3 + flood
+    yield "garbled", 0, vf_frames(TO_PF, V_WRITE | V_MAC | V_GARBLED, OWN)
+    set_mac = word(2, 4) + word(0, 4) + bytes([2, 0, 0, 0, 0, 1]) + bytes(18)
+    yield "mac-of-the-pf", 0, vf_command(0x11, 0, set_mac) + forged
+    yield "mac-of-the-pf-refused", VF_SET_MAC, vf_command(0x11, 0, set_mac) + forged
+    set_vf = word(0x7f, 4) + bytes(60)
+    yield "host-domain", 0, b"".join(vf_command(op, 2, set_vf) for op in range(0x80, 0x85))
+    yield "requests", 0, b"".join(vf_op(V_REQUEST, qp, to, 100, code, 1, 0)
+                                  for qp, to, code in ((0, 0, 2), (1, 2, 0), (1, 0, 0), (2, 0, 0)))
+    yield "resets", 0, flood + vf_op(V_AGAIN, 1) + flood + vf_op(V_AGAIN, 65) + forged
+    yield "registers", 0, (vf_op(V_REGISTER, 255, 0, 2) + vf_op(V_AGAIN, 255)
+                           + vf_op(V_DOORBELL, 0, 0, 39, 2) + vf_op(V_SCRIBBLE, 0, 32, 0, 0, 255))
+
+
 def files():
     """{(target, name): bytes}"""
     out = {("packet", name): data for name, data in packet_files()}
     out.update({("cmd", name): how + script for name, how, script in cmd_seeds()})
     out.update({("wqe", name): bytes([how]) + script for name, how, script in wqe_seeds()})
+    out.update({("vf", name): bytes([how]) + script for name, how, script in vf_seeds()})
     return {(target, PREFIX + name): data for (target, name), data in out.items()}
 
 
