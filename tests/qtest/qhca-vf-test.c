@@ -491,7 +491,7 @@ static void test_flr(void)
     vfs_stop(&v);
 }
 
-/* After FLR of the physical function, INIT_HCA lets the virtual ones on the network. */
+/* After FLR of the physical function INIT_HCA gives the others their link. */
 static void assert_kept_off(Vfs *v)
 {
     struct qhca_vf_config up = {
