@@ -4,6 +4,7 @@ traffic, in guests whose kernels look for writes to memory that is free."""
 
 import contextlib
 import os
+import pathlib
 
 import pytest
 
@@ -13,6 +14,7 @@ from lab.guest import WATCHFUL
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
 NUMBER = 4
+ENABLER = pathlib.Path(__file__).parent / "scripts" / "vf-enable.py"
 
 
 @pytest.fixture
@@ -185,6 +187,26 @@ def test_reset_of_the_physical_function(pair, vfs):
     pair.a.configure()
     vfs.wait_up()
     recovered(pair, vfs)
+
+
+def test_function_away(pair, vfs):
+    """A function that does not answer, as while the physical one is being reset, makes
+    nobody wait for the end of a reset, and recovers when it is back."""
+
+    def said(what, number):
+        return f'[ $(dmesg | grep -c "qhca .*{what}") -ge {number} ]'
+
+    pair.a.exec("dmesg -C")
+    pair.a.exec(["python3", "-c", ENABLER.read_text(), vfs.folder, "0"])
+    pair.a.wait_until(said("device gone", NUMBER))
+    pair.a.wait_until(said("recovery failed", NUMBER))
+    pair.a.exec(["python3", "-c", ENABLER.read_text(), vfs.folder, "1"])
+    vfs.wait_up()
+    assert "not reset" not in pair.a.out("dmesg")
+    for vf in vfs:
+        vf.configure()
+    verbs.pingpong(vfs[0], vfs[1], "rc", "-n 100 -c")
+    verbs.pingpong(pair.b, vfs[2], "rc", "-n 100 -c")
 
 
 @pytest.mark.full

@@ -367,9 +367,9 @@ static int qhca_cmdq_wait_enabled(struct qhca_core *core)
 	u32 status;
 
 	for (;;) {
-		status = qhca_read(core, QHCA_REG_STATUS);
-		if (status == U32_MAX)
+		if (!qhca_answers(core))
 			return -ENODEV;
+		status = qhca_read(core, QHCA_REG_STATUS);
 		if (status & QHCA_STATUS_FATAL)
 			return -EIO;
 		if (status & QHCA_STATUS_ENABLED)

@@ -231,6 +231,15 @@ static inline void qhca_write(struct qhca_core *core, u32 reg, u32 value)
 	writel(value, core->regs + reg);
 }
 
+/*
+ * Is there a device where the registers were?  If not, most machines read all
+ * ones and some 0, which STATUS has during a reset; so this reads a constant.
+ */
+static inline bool qhca_answers(struct qhca_core *core)
+{
+	return qhca_read(core, QHCA_REG_MAGIC) == QHCA_MAGIC;
+}
+
 static inline enum qhca_dev_state qhca_state(struct qhca_core *core)
 {
 	return READ_ONCE(core->qdev.state);

@@ -3,8 +3,8 @@
  * Death and recovery of the function.
  *
  * The driver declares a function dead when the function reports a fatal error,
- * when it does not answer a command, or when its registers read as all ones, as
- * those of an unplugged device do.  This may happen in any context and takes no
+ * when it does not answer a command, or when nothing answers where its registers
+ * were, as after an unplug.  This may happen in any context and takes no
  * time: the driver switches bus mastering off, so that memory may be freed
  * although the device takes no command, fails waiting commands, and notifies
  * the listeners.  A work item does the rest: it removes the auxiliary device,
@@ -20,6 +20,8 @@
  * the holder of that lock starts and stops the function, and only a start
  * leaves the state QHCA_DEV_DEAD.
  */
+#include <linux/delay.h>
+
 #include "core.h"
 #include "netdev.h"
 
@@ -31,6 +33,9 @@
 
 /* Delay after the first start that fails; each further attempt doubles it. */
 #define QHCA_RECOVERY_DELAY	(HZ / 4)
+
+/* A reset of the physical function takes its virtual functions away so long. */
+#define QHCA_VF_RETURN_TIMEOUT	(2 * HZ)
 
 static const char * const qhca_fatal_names[] = {
 	[QHCA_FATAL_NONE]	 = "none",
@@ -73,7 +78,7 @@ static void qhca_report_death(struct qhca_core *core, const char *why)
 	u32 status = qhca_read(core, QHCA_REG_STATUS);
 	u32 cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, status);
 
-	if (status == U32_MAX)
+	if (!qhca_answers(core))
 		dev_err(qhca_device(core), "dead: %s, device gone\n", why);
 	else if (status & QHCA_STATUS_FATAL)
 		dev_err(qhca_device(core), "dead: %s, cause %u (%s), info %#x\n",
@@ -130,11 +135,11 @@ bool qhca_check_alive(struct qhca_core *core)
 		qhca_die(core, "channel offline");
 		return false;
 	}
-	status = qhca_read(core, QHCA_REG_STATUS);
-	if (status == U32_MAX) {
+	if (!qhca_answers(core)) {
 		qhca_die(core, "no answer");
 		return false;
 	}
+	status = qhca_read(core, QHCA_REG_STATUS);
 	if (status & QHCA_STATUS_FATAL) {
 		qhca_die(core, "fatal error");
 		return false;
@@ -212,33 +217,71 @@ static bool qhca_needs_recovery(struct qhca_core *core)
 
 /*
  * Of a virtual function the PCI core knows only whether the physical one is
- * present.  One that has been disabled reads as all ones.
+ * present.
  */
 bool qhca_is_present(struct qhca_core *core)
 {
-	return pci_device_is_present(core->qdev.pdev) &&
-	       qhca_read(core, QHCA_REG_STATUS) != U32_MAX;
+	return pci_device_is_present(core->qdev.pdev) && qhca_answers(core);
+}
+
+/* Where no function answers, configuration space reads as all ones. */
+static int qhca_wait_config(struct qhca_core *core)
+{
+	unsigned long deadline = jiffies + QHCA_VF_RETURN_TIMEOUT;
+	struct pci_dev *pdev = core->qdev.pdev;
+	u16 command;
+
+	for (;;) {
+		pci_read_config_word(pdev, PCI_COMMAND, &command);
+		if (!PCI_POSSIBLE_ERROR(command))
+			return 0;
+		if (pci_channel_offline(pdev) || time_after(jiffies, deadline))
+			return -ENODEV;
+		msleep(20);
+	}
+}
+
+/* MSI-X is enabled from probe to remove. */
+static bool qhca_config_lost(struct pci_dev *pdev)
+{
+	u16 control;
+
+	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
+	return !(control & PCI_MSIX_FLAGS_ENABLE);
 }
 
 /*
- * A PCI reset of the physical function resets the configuration space of its
- * virtual functions, too: memory access, bus mastering, MSI-X.  The PCI core
- * restores that of the physical function alone, and tells nobody.  A driver of
- * a virtual function finds a device that has died.
+ * A PCI reset of the physical function takes its virtual functions away for a
+ * while, and resets their configuration space: bus mastering, MSI-X.  The PCI
+ * core restores that of the physical function alone, and tells nobody.  A
+ * driver of a virtual function finds a device that has died, or none.
+ *
+ * Whoever had the device before the driver may have left it bus master, and
+ * then the saved state says so.
  */
-static void qhca_restore_config(struct qhca_core *core)
+static int qhca_restore_config(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->qdev.pdev;
+	int err;
 
 	if (!qhca_is_vf(core))
-		return;
-	pci_load_saved_state(pdev, core->saved_state);
-	pci_restore_state(pdev);
+		return 0;
+	err = qhca_wait_config(core);
+	if (err)
+		return err;
+	if (qhca_config_lost(pdev)) {
+		err = pci_load_saved_state(pdev, core->saved_state);
+		if (err)
+			return err;
+		pci_restore_state(pdev);
+	}
+	pci_clear_master(pdev);
+	return 0;
 }
 
 static void qhca_recover(struct qhca_core *core)
 {
-	int err;
+	int err = qhca_restore_config(core);
 
 	qhca_stop(core);
 	/*
@@ -250,8 +293,8 @@ static void qhca_recover(struct qhca_core *core)
 		qhca_give_up(core);
 		return;
 	}
-	qhca_restore_config(core);
-	err = qhca_is_present(core) ? qhca_start(core) : -ENODEV;
+	if (!err)
+		err = qhca_is_present(core) ? qhca_start(core) : -ENODEV;
 	core->last_recovery = jiffies;
 	if (err) {
 		dev_err(qhca_device(core), "recovery failed: %d\n", err);

@@ -33,9 +33,9 @@ static int qhca_reset(struct qhca_core *core)
 
 	qhca_write(core, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
 	for (;;) {
-		status = qhca_read(core, QHCA_REG_STATUS);
-		if (status == U32_MAX)
+		if (!qhca_answers(core))
 			return -ENODEV;
+		status = qhca_read(core, QHCA_REG_STATUS);
 		if (status & QHCA_STATUS_READY)
 			return status & QHCA_STATUS_FATAL ? -EIO : 0;
 		if (time_after(jiffies, deadline))
@@ -52,7 +52,7 @@ void qhca_silence(struct qhca_core *core)
 	struct pci_dev *pdev = core->qdev.pdev;
 
 	/* A frozen PCI channel blocks accesses in both directions. */
-	if (!pci_channel_offline(pdev) && pci_device_is_present(pdev) &&
+	if (!pci_channel_offline(pdev) && qhca_is_present(core) &&
 	    qhca_reset(core))
 		dev_warn(qhca_device(core), "device not reset\n");
 	pci_clear_master(pdev);
