@@ -334,7 +334,10 @@ static pci_ers_result_t qhca_slot_reset(struct pci_dev *pdev)
 	 * FLR, suspend and hibernation use up what the PCI core has saved, and
 	 * some kernels forget it on the way back.  So the driver has a copy.
 	 */
-	pci_load_saved_state(pdev, core->saved_state);
+	if (pci_load_saved_state(pdev, core->saved_state)) {
+		dev_err(&pdev->dev, "configuration not restored\n");
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
 	pci_restore_state(pdev);
 	if (!pci_device_is_present(pdev) || qhca_check_version(core)) {
 		dev_err(&pdev->dev, "no answer after slot reset\n");
