@@ -8,13 +8,14 @@ import pathlib
 
 import pytest
 
-from lab import GuestError, content, devlink, verbs, wait_for
+from lab import GuestError, content, devlink, paths, verbs, wait_for
 from lab.functions import Functions
 from lab.guest import WATCHFUL
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
 NUMBER = 4
 ENABLER = pathlib.Path(__file__).parent / "scripts" / "vf-enable.py"
+ASSIGNED = "qhca_test_assigned"
 
 
 @pytest.fixture
@@ -160,6 +161,11 @@ def recovered(pair, vfs):
     verbs.pingpong(pair.b, vfs[2], "rc", "-n 100 -c")
 
 
+def settings(vfs):
+    """What the host shows of each, but for what it counts."""
+    return [{k: v for k, v in vf.shown().items() if k != "stats"} for vf in vfs]
+
+
 @pytest.mark.full
 def test_reset_with_another_geometry(pair, functions):
     """Functions that start first, with the default geometry, do not keep the physical one
@@ -263,6 +269,34 @@ def test_unbind_of_the_physical_function(pair, functions, vfs):
     pair.a.configure()
     assert functions.bound() == 1
     functions.enable(NUMBER)
+
+
+@pytest.mark.full
+def test_unbind_with_functions_in_guests(pair, functions, vfs):
+    """Functions that guests use stay, and keep their settings when the driver is back."""
+    pci = physical(pair.a)
+    pair.a.push(paths.BUILD / "modules" / pair.a.release / f"{ASSIGNED}.ko", f"/tmp/{ASSIGNED}.ko")
+    vfs[0].set("vlan 5 qos 3")
+    vfs[1].set("trust on")
+    vfs[1].set("spoofchk off")
+    vfs[2].set("max_tx_rate 100")
+    vfs[2].set("min_tx_rate 10")
+    vfs[3].set("state enable")
+    before = settings(vfs)
+    pair.a.exec(f"insmod /tmp/{ASSIGNED}.ko")
+    try:
+        pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/unbind", timeout=240)
+        assert functions.bound() == NUMBER
+        pair.a.exec(f"echo {pci} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
+    finally:
+        pair.a.exec(f"rmmod {ASSIGNED}")
+    pair.a.configure()
+    assert settings(vfs) == before
+    # The device has them, too.
+    assert not vfs[0].exec(f"ping -c 2 -W 1 {vfs[1].ip4}", check=False).ok
+    vfs[0].set("vlan 0")
+    vfs[1].set("trust off")
+    recovered(pair, vfs)
 
 
 @pytest.mark.full

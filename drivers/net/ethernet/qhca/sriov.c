@@ -5,14 +5,15 @@
  *
  * The device forgets these settings when a PCI reset of the physical function
  * removes the virtual functions, which the PCI core then enables again.  So the
- * driver keeps a copy of what the device has accepted, and each start writes it again before
- * it does anything else with the device that is ready for commands.  A setting
- * that the device has not taken, because it refused it or is being recovered,
- * is not kept: the administrator gets the error, and "ip link show" what is in
- * force.
+ * driver keeps a copy of what the device has accepted, and each start writes it
+ * again before it does anything else with the device that is ready for
+ * commands.  A setting that the device has not taken, because it refused it or
+ * is being recovered, is not kept: the administrator gets the error, and "ip
+ * link show" what is in force.
  *
  * Settings last as long as the virtual functions, as with other drivers: those
- * that are enabled next begin with the defaults.
+ * that are enabled next begin with the defaults.  A driver that is bound to a
+ * function with virtual functions, which guests use, asks the device for theirs.
  *
  * The PCI core holds the device lock of the physical function while it calls
  * qhca_sriov_configure(), probe, remove, and the handlers of resets, which
@@ -56,6 +57,21 @@ static int qhca_vf_write(struct qhca_core *core, int vf,
 			  qhca_cmd_exec(&core->qdev, &cmd);
 }
 
+/* @starting: as above */
+static int qhca_vf_query(struct qhca_core *core, int vf,
+			 struct qhca_vf_state *state, bool starting)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_VF,
+		.index = vf + 1,
+		.out = state,
+		.out_len = sizeof(*state),
+	};
+
+	return starting ? qhca_core_exec(core, &cmd) :
+			  qhca_cmd_exec(&core->qdev, &cmd);
+}
+
 /* A device that is being recovered, reset or suspended takes no command now. */
 static int qhca_vf_errno(int err)
 {
@@ -85,11 +101,30 @@ static int qhca_vfs_write(struct qhca_core *core, int num, bool starting)
 	return 0;
 }
 
+/* The driver that was bound before has left virtual functions enabled. */
+static int qhca_vfs_read(struct qhca_core *core)
+{
+	struct qhca_vf_state state;
+	int vf, err;
+
+	for (vf = 0; vf < qhca_num_vfs(core); vf++) {
+		err = qhca_vf_query(core, vf, &state, true);
+		if (err) {
+			dev_err(qhca_device(core),
+				"settings of virtual function %d not read: %d\n",
+				vf, err);
+			return err;
+		}
+		core->vf[vf] = state.config;
+	}
+	return 0;
+}
+
 static int qhca_vfs_alloc(struct qhca_core *core)
 {
 	struct pci_dev *pdev = core->qdev.pdev;
 	int total = core->qdev.caps.total_vfs;
-	int i;
+	int i, err;
 
 	/* The PCI core refuses more.  This fails if some are enabled already. */
 	pci_sriov_set_totalvfs(pdev, min_t(int, total,
@@ -102,11 +137,17 @@ static int qhca_vfs_alloc(struct qhca_core *core)
 	for (i = 0; i < total; i++)
 		qhca_vf_default(&core->vf[i]);
 	core->num_vf = total;
-	return 0;
+	err = qhca_vfs_read(core);
+	if (err) {
+		kfree(core->vf);
+		core->vf = NULL;
+		core->num_vf = 0;
+	}
+	return err;
 }
 
 /**
- * qhca_vfs_start - write the settings of virtual functions into the device
+ * qhca_vfs_start - agree with the device on the settings of virtual functions
  * @core: function that is being started and takes commands
  *
  * Context: process, devlink instance lock held.
@@ -118,10 +159,10 @@ int qhca_vfs_start(struct qhca_core *core)
 	int err = 0;
 
 	mutex_lock(&core->vf_lock);
-	if (!core->vf)
-		err = qhca_vfs_alloc(core);
-	if (!err)
+	if (core->vf)
 		err = qhca_vfs_write(core, qhca_num_vfs(core), true);
+	else
+		err = qhca_vfs_alloc(core);
 	mutex_unlock(&core->vf_lock);
 	return err;
 }
@@ -340,14 +381,8 @@ int qhca_set_vf_link_state(struct net_device *netdev, int vf, int state)
 static void qhca_vf_current_mac(struct qhca_core *core, int vf, u8 *mac)
 {
 	struct qhca_vf_state state;
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_QUERY_VF,
-		.index = vf + 1,
-		.out = &state,
-		.out_len = sizeof(state),
-	};
 
-	if (!qhca_cmd_exec(&core->qdev, &cmd))
+	if (!qhca_vf_query(core, vf, &state, false))
 		ether_addr_copy(mac, state.mac);
 }
 
