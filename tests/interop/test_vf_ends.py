@@ -237,14 +237,33 @@ def test_reload_of_the_physical_function(pair, vfs):
         for each in moving:
             each.wait_progress()
         sets = devlink.parameter(pair.a, "pt_cache_sets")
-        devlink.set_parameter(pair.a, "pt_cache_sets", sets // 2)
-        refused = pair.a.exec(f"devlink dev reload {devlink.device(pair.a)}", check=False)
-        devlink.set_parameter(pair.a, "pt_cache_sets", sets)
+        refused = devlink.set_parameter(pair.a, "pt_cache_sets", sets // 2, check=False)
         assert not refused.ok and "virtual functions" in refused.err
-        for each in moving:
-            each.wait_progress()
+        assert devlink.parameter(pair.a, "pt_cache_sets") == sets
     pair.a.configure()
     recovered(pair, vfs)
+
+
+@pytest.mark.full
+def test_reload_with_another_geometry(pair, functions):
+    """The geometry does not change while functions use the caches; one that was set before
+    they came is for a reload after they have gone."""
+    sets = devlink.parameter(pair.a, "pt_cache_sets")
+    devlink.set_parameter(pair.a, "pt_cache_sets", sets // 2)
+    vfs = functions.enable(NUMBER)
+    reload = f"devlink dev reload {devlink.device(pair.a)}"
+    with traffic((vfs[0], vfs[1])) as (moving,):
+        pair.a.exec("dmesg -C")
+        refused = pair.a.exec(reload, timeout=120, check=False)
+        assert not refused.ok and "virtual functions" in refused.err
+        pair.a.wait_until("dmesg | grep -q 'qhca .*recovered'")
+        moving.wait_progress()
+    pair.a.configure()
+    verbs.pingpong(pair.b, pair.a, "rc", "-n 50 -c")
+    functions.disable()
+    devlink.reload(pair.a)
+    assert devlink.parameter(pair.a, "pt_cache_sets") == sets // 2
+    devlink.set_geometry(pair.a, pt=(sets, devlink.parameter(pair.a, "pt_cache_blocks")))
 
 
 def test_parameters_of_a_function(pair, vfs):

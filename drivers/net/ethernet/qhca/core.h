@@ -325,8 +325,7 @@ void qhca_aux_remove(struct qhca_core *core);
 /* params.c */
 int qhca_params_register(struct qhca_core *core);
 void qhca_params_unregister(struct qhca_core *core);
-int qhca_params_check(struct qhca_core *core, struct netlink_ext_ack *extack);
-int qhca_params_load(struct qhca_core *core);
+int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack);
 
 /* devlink.c */
 extern const struct devlink_ops qhca_devlink_ops;

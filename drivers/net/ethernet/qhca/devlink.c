@@ -41,7 +41,6 @@ static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 				    struct netlink_ext_ack *extack)
 {
 	struct qhca_core *core = devlink_priv(devlink);
-	int err;
 
 	if (netns_change) {
 		NL_SET_ERR_MSG(extack, "the network namespace cannot be changed");
@@ -51,9 +50,6 @@ static int qhca_devlink_reload_down(struct devlink *devlink, bool netns_change,
 		NL_SET_ERR_MSG(extack, "a PCI reset or suspend is under way");
 		return -EBUSY;
 	}
-	err = qhca_params_check(core, extack);
-	if (err)
-		return err;
 	qhca_stop(core);
 	return 0;
 }
@@ -70,7 +66,7 @@ static int qhca_devlink_reload_up(struct devlink *devlink,
 	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT);
 	/* The administrator asks for it, so earlier deaths do not count. */
 	core->recoveries = 0;
-	err = qhca_params_load(core);
+	err = qhca_params_load(core, extack);
 	if (err)
 		goto failed;
 	err = qhca_start(core);

@@ -10,8 +10,9 @@
  * would refuse when it is set, so that the user sees the error.
  *
  * All functions of an adapter share its caches.  Virtual functions have no
- * parameters for these, and while there are such functions, a reload of the
- * physical one cannot change the geometry.
+ * parameters for these, and while there are such functions the geometry cannot
+ * change.  A value that was set before they were enabled makes the reload fail.
+ * The driver sees such values only after it has stopped the function.
  */
 #include <linux/log2.h>
 #include <linux/sizes.h>
@@ -34,17 +35,26 @@
 #define QHCA_POOL_MIN_KIB	64
 #define QHCA_POOL_MAX_KIB	(SZ_1G / SZ_1K)
 
+static int qhca_geometry_fixed(struct netlink_ext_ack *extack)
+{
+	NL_SET_ERR_MSG(extack,
+		       "the caches' geometry cannot change while there are virtual functions");
+	return -EBUSY;
+}
+
 static int qhca_geometry_validate(struct devlink *devlink, u32 id,
 				  QHCA_PARAM_VALUE value,
 				  struct netlink_ext_ack *extack)
 {
 	struct qhca_core *core = devlink_priv(devlink);
 	u32 cache = (id - QHCA_PARAM_FIRST) / 2;
+	bool sets = id == QHCA_PARAM_SETS(cache);
 	u16 number = QHCA_PARAM_U16(value);
-	u16 most;
+	u16 most, now;
 
-	most = id == QHCA_PARAM_SETS(cache) ? core->cache_max[cache].sets :
-					      core->cache_max[cache].blocks;
+	most = sets ? core->cache_max[cache].sets :
+		      core->cache_max[cache].blocks;
+	now = sets ? core->cache[cache].sets : core->cache[cache].blocks;
 	if (!is_power_of_2(number)) {
 		NL_SET_ERR_MSG_FMT(extack, "%u is not a power of two", number);
 		return -EINVAL;
@@ -55,6 +65,8 @@ static int qhca_geometry_validate(struct devlink *devlink, u32 id,
 				   number, most);
 		return -EINVAL;
 	}
+	if (number != now && pci_num_vf(core->qdev.pdev))
+		return qhca_geometry_fixed(extack);
 	return 0;
 }
 
@@ -309,38 +321,14 @@ static int qhca_geometry_load(struct qhca_core *core,
 }
 
 /**
- * qhca_params_check - could the parameters that have been set take effect now?
- * @core:   function, not yet stopped for the reload
- * @extack: for the reason
- *
- * Context: process, devlink instance lock held.
- * Return: 0 or a negative errno.
- */
-int qhca_params_check(struct qhca_core *core, struct netlink_ext_ack *extack)
-{
-	struct qhca_cache_size cache[QHCA_NUM_CACHES];
-	int err;
-
-	err = qhca_geometry_load(core, cache);
-	if (err)
-		return err;
-	if (pci_num_vf(core->qdev.pdev) &&
-	    memcmp(cache, core->cache, sizeof(cache))) {
-		NL_SET_ERR_MSG(extack,
-			       "the caches' geometry cannot change while there are virtual functions");
-		return -EBUSY;
-	}
-	return 0;
-}
-
-/**
  * qhca_params_load - take over what has been set, for the next start
- * @core: function, stopped
+ * @core:   function, stopped
+ * @extack: for the reason of an error
  *
  * Context: process, devlink instance lock held, in a reload.
  * Return: 0 or a negative errno; then nothing has changed.
  */
-int qhca_params_load(struct qhca_core *core)
+int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack)
 {
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
@@ -352,6 +340,9 @@ int qhca_params_load(struct qhca_core *core)
 	err = qhca_geometry_load(core, cache);
 	if (err)
 		return err;
+	if (pci_num_vf(core->qdev.pdev) &&
+	    memcmp(cache, core->cache, sizeof(cache)))
+		return qhca_geometry_fixed(extack);
 	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++) {
 		err = qhca_param_u16(devlink, QHCA_PARAM_THRESHOLD(i),
 				     &percent[i]);
