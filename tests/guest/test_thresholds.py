@@ -117,12 +117,20 @@ def set_defaults(node, percent):
     devlink.reload(node)
 
 
+def cached_contexts(node):
+    """How often the device has looked into its cache of CQs' contexts, {counter: number}."""
+    return {name: value for name, value in node.counters().items() if name.startswith("cqc_")}
+
+
 def check_shown(node, percent):
-    """rdma shows of each CQ what the device says."""
+    """rdma shows of each CQ what its owner asked for, and does not look at the device's
+    contexts for it."""
+    before = cached_contexts(node)
     cqs = json.loads(node.out("rdma -j -dd resource show cq"))
     assert cqs
     for cq in cqs:
         assert cq["drv_threshold"] == cq["drv_depth"] * percent // 100, cq
+    assert cached_contexts(node) == before
 
 
 def check_defaults(node, percent):

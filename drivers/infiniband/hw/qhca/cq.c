@@ -179,13 +179,13 @@ static bool qhca_cq_geometry_ok(struct qhca_ib_dev *dev, u32 log_depth,
 }
 
 static int qhca_cq_create_cmd(struct qhca_ib_dev *dev, struct qhca_cq *cq,
-			      u32 rec_offset, u32 threshold, u8 flags)
+			      u32 rec_offset, u8 flags)
 {
 	struct qhca_cqc_sw cqc = {
 		.rec_offset = cpu_to_le32(rec_offset),
 		.eqn = cpu_to_le32(qhca_eq_number(cq->eq)),
 		.db_page = cpu_to_le32(cq->db_page),
-		.threshold = cpu_to_le32(threshold),
+		.threshold = cpu_to_le32(cq->threshold),
 		.log_depth = cq->log_depth,
 		.flags = flags,
 	};
@@ -201,8 +201,9 @@ static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 {
 	int err;
 
-	threshold = threshold ?: qhca_default_threshold(dev, QHCA_THRESHOLD_CQ,
-							cq->log_depth);
+	cq->threshold = threshold ?:
+			qhca_default_threshold(dev, QHCA_THRESHOLD_CQ,
+					       cq->log_depth);
 
 	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_CQ, &cq->cqn);
 	if (err)
@@ -213,7 +214,7 @@ static int qhca_cq_start(struct qhca_ib_dev *dev, struct qhca_cq *cq,
 	if (err)
 		goto err_index;
 
-	err = qhca_cq_create_cmd(dev, cq, rec_offset, threshold, flags);
+	err = qhca_cq_create_cmd(dev, cq, rec_offset, flags);
 	if (err)
 		goto err_erase;
 	return 0;
@@ -401,6 +402,7 @@ int qhca_resize_cq(struct ib_cq *ibcq, QHCA_RESIZE_CQE cqe,
 	err = qhca_cq_modify_cmd(dev, cq, &cqc, QHCA_CQ_ATTR_RESIZE);
 	if (!err) {
 		swap(cq->buf, buf);
+		cq->threshold = threshold;
 		cq->log_depth = req.log_depth;
 		ibcq->cqe = BIT(req.log_depth);
 	}

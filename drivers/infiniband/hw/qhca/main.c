@@ -39,6 +39,7 @@ static const struct ib_device_ops qhca_dev_ops = {
 	.fill_res_qp_entry = qhca_fill_res_qp_entry,
 	.fill_res_qp_entry_raw = qhca_fill_res_qp_entry_raw,
 	.fill_res_srq_entry = qhca_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = qhca_fill_res_srq_entry_raw,
 	.get_dev_fw_str = qhca_get_dev_fw_str,
 	.get_dma_mr = qhca_get_dma_mr,
 	.get_hw_stats = qhca_get_hw_stats,

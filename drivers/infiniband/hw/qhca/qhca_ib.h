@@ -323,5 +323,6 @@ int qhca_fill_res_qp_entry_raw(struct sk_buff *msg, struct ib_qp *ibqp);
 int qhca_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 int qhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr);
 int qhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int qhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 #endif /* QHCA_IB_H */

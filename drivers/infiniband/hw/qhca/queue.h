@@ -11,6 +11,8 @@
  * struct qhca_cq - a completion queue.
  * @ref:    see struct qhca_ref
  * @eq:     event queue of its completion events
+ * @threshold: number of CQEs in use above which the device reads the index
+ *          again, as the owner asked for; a resize replaces it
  * @buf:    ring and record; a resize replaces it
  * @mutex:  serialises resizes and changes of moderation
  * @lock:   protects what follows, which only kernel CQs use
@@ -32,6 +34,7 @@ struct qhca_cq {
 	u32 db_page;
 	u16 moder_count;
 	u16 moder_usec;
+	u32 threshold;
 	u8 log_depth;
 	struct qhca_qbuf buf;
 	struct mutex mutex;	/* changes */
@@ -173,6 +176,8 @@ struct qhca_srq_slot {
 /**
  * struct qhca_srq - a shared receive queue.
  * @ref:  see struct qhca_ref
+ * @threshold: number of posted slots below which the device reads the index
+ *        again, as the owner asked for; a resize replaces it
  * @log_depth: log2 of the number of slots; a resize makes it larger
  * @buf:  slots and record; a resize replaces it
  * @mutex: serialises resizes and changes of the limit
@@ -189,6 +194,7 @@ struct qhca_srq {
 	struct ib_srq ibsrq;
 	struct qhca_ref ref;
 	u32 srqn;
+	u32 threshold;
 	u8 log_depth;
 	u8 log_stride;
 	u8 max_sge;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The driver's part of what "rdma resource show" reports about an object.
+ *
+ * The kernel asks for every object, also when the user wants no driver's part.
+ * So only the raw entries, "rdma resource show -r", come from the device, whose
+ * caches a query disturbs.
  */
 #include <net/netlink.h>
 #include <uapi/rdma/rdma_netlink.h>
@@ -17,33 +21,16 @@ static int qhca_nest_end(struct sk_buff *msg, struct nlattr *nest, int err)
 	return 0;
 }
 
-static int qhca_query_cqc(struct ib_cq *ibcq, struct qhca_cqc *cqc)
-{
-	struct qhca_ib_dev *dev = to_qhca(ibcq->device);
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_QUERY_CQ,
-		.index = to_qcq(ibcq)->cqn,
-		.out = cqc,
-		.out_len = sizeof(*cqc),
-	};
-
-	return qhca_cmd_exec(dev->qdev, &cmd);
-}
-
 /*
  * The owner of a queue may change the threshold in the queue's record without
- * a call, so only the device knows the threshold that is in effect.  A device
- * that is dead does not answer, and then the entry has no threshold.
+ * a call.  The one in effect is in the raw entry.
  */
 int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct qhca_cq *cq = to_qcq(ibcq);
-	struct qhca_cqc cqc;
 	struct nlattr *nest;
-	bool known;
 	int err;
 
-	known = !qhca_query_cqc(ibcq, &cqc);
 	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!nest)
 		return -EMSGSIZE;
@@ -51,12 +38,10 @@ int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 	err = rdma_nl_put_driver_u32(msg, "cqn", cq->cqn) ?:
 	      rdma_nl_put_driver_u32(msg, "eqn", qhca_eq_number(cq->eq)) ?:
 	      rdma_nl_put_driver_u32(msg, "depth", BIT(cq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "threshold", cq->threshold) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", cq->buf.at.levels) ?:
 	      rdma_nl_put_driver_u32(msg, "moder_count", cq->moder_count) ?:
 	      rdma_nl_put_driver_u32(msg, "moder_usec", cq->moder_usec);
-	if (!err && known)
-		err = rdma_nl_put_driver_u32(msg, "threshold",
-					     le32_to_cpu(cqc.sw.threshold));
 	if (!err && cq->ring)
 		err = rdma_nl_put_driver_u32(msg, "ci", READ_ONCE(cq->ci));
 	return qhca_nest_end(msg, nest, err);
@@ -64,10 +49,17 @@ int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
 
 int qhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq)
 {
+	struct qhca_ib_dev *dev = to_qhca(ibcq->device);
 	struct qhca_cqc cqc;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_CQ,
+		.index = to_qcq(ibcq)->cqn,
+		.out = &cqc,
+		.out_len = sizeof(cqc),
+	};
 	int err;
 
-	err = qhca_query_cqc(ibcq, &cqc);
+	err = qhca_cmd_exec(dev->qdev, &cmd);
 	return err ? err : nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(cqc),
 				   &cqc);
 }
@@ -172,21 +164,26 @@ int qhca_fill_res_mr_entry_raw(struct sk_buff *msg, struct ib_mr *ibmr)
 int qhca_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
 	struct qhca_srq *srq = to_qsrq(ibsrq);
-	struct qhca_srqc srqc;
 	struct nlattr *nest;
-	bool known;
 	int err;
 
-	known = !qhca_srq_query(srq, &srqc);
 	nest = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!nest)
 		return -EMSGSIZE;
 
 	err = rdma_nl_put_driver_u32(msg, "depth", BIT(srq->log_depth)) ?:
+	      rdma_nl_put_driver_u32(msg, "threshold", srq->threshold) ?:
 	      rdma_nl_put_driver_u32(msg, "max_sge", srq->max_sge) ?:
 	      rdma_nl_put_driver_u32(msg, "levels", srq->buf.at.levels);
-	if (!err && known)
-		err = rdma_nl_put_driver_u32(msg, "threshold",
-					     le32_to_cpu(srqc.sw.threshold));
 	return qhca_nest_end(msg, nest, err);
+}
+
+int qhca_fill_res_srq_entry_raw(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct qhca_srqc srqc;
+	int err;
+
+	err = qhca_srq_query(to_qsrq(ibsrq), &srqc);
+	return err ? err : nla_put(msg, RDMA_NLDEV_ATTR_RES_RAW, sizeof(srqc),
+				   &srqc);
 }

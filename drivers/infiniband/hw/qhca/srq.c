@@ -25,7 +25,7 @@ static struct qhca_rq_wqe *qhca_srq_slot(struct qhca_srq *srq, u32 slot)
 
 static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 			       const struct ib_srq_init_attr *attr,
-			       u32 rec_offset, u32 threshold, u64 handle)
+			       u32 rec_offset, u64 handle)
 {
 	struct ib_srq *ibsrq = &srq->ibsrq;
 	struct qhca_srqc_sw srqc = {
@@ -33,7 +33,7 @@ static int qhca_srq_create_cmd(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 		.rec_offset = cpu_to_le32(rec_offset),
 		.pd = cpu_to_le32(to_qpd(ibsrq->pd)->pdn),
 		.limit = cpu_to_le32(attr->attr.srq_limit),
-		.threshold = cpu_to_le32(threshold),
+		.threshold = cpu_to_le32(srq->threshold),
 		.log_depth = srq->log_depth,
 		.log_stride = srq->log_stride,
 		.max_sge = srq->max_sge,
@@ -58,8 +58,9 @@ static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 {
 	int err;
 
-	threshold = threshold ?: qhca_default_threshold(dev, QHCA_THRESHOLD_SRQ,
-							srq->log_depth);
+	srq->threshold = threshold ?:
+			 qhca_default_threshold(dev, QHCA_THRESHOLD_SRQ,
+						srq->log_depth);
 
 	err = qhca_index_alloc(dev->qdev, QHCA_TABLE_SRQ, &srq->srqn);
 	if (err)
@@ -72,7 +73,7 @@ static int qhca_srq_start(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 	if (err)
 		goto err_index;
 
-	err = qhca_srq_create_cmd(dev, srq, attr, rec_offset, threshold, handle);
+	err = qhca_srq_create_cmd(dev, srq, attr, rec_offset, handle);
 	if (err)
 		goto err_erase;
 	return 0;
@@ -311,6 +312,7 @@ static int qhca_resize_srq(struct qhca_ib_dev *dev, struct qhca_srq *srq,
 				 sizeof(srqc));
 	if (!err) {
 		swap(srq->buf, buf);
+		srq->threshold = threshold;
 		WRITE_ONCE(srq->log_depth, req.log_depth);
 	}
 	qhca_qbuf_free(dev, &buf);
