@@ -50,6 +50,24 @@ static unsigned int cqe_wc_flags(const struct qhca_cqe *cqe)
 	       (flags & QHCA_CQE_GRH ? IBV_WC_GRH : 0);
 }
 
+/*
+ * A RoCE completion has no service level.  Programs find there what mlx5 puts
+ * there: the type of a datagram's network header, and a bit for the UDP header
+ * that RoCEv2 always has.  UCX up to 1.18 decides by these bits where in the
+ * receive buffer the destination address is.  The priority of the VLAN tag is in
+ * ibv_wc_read_cvlan().
+ */
+#define SL_IPV6		0x1
+#define SL_IPV4		0x2
+#define SL_UDP		0x8
+
+static uint8_t cqe_sl(const struct qhca_cqe *cqe)
+{
+	if (!(cqe->flags & htole32(QHCA_CQE_GRH)))
+		return 0;
+	return SL_UDP | (cqe->net_type == 4 ? SL_IPV4 : SL_IPV6);
+}
+
 /* Free the slot of the work request in its ring. */
 static void release_wqe(const struct qhca_cqe *cqe)
 {
@@ -120,7 +138,7 @@ static void fill_wc(struct ibv_wc *wc, const struct qhca_cqe *cqe)
 	wc->wc_flags = cqe_wc_flags(cqe);
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = cqe->sl;
+	wc->sl = cqe_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 
@@ -230,7 +248,7 @@ static uint32_t read_slid(struct ibv_cq_ex *ibcq)
 
 static uint8_t read_sl(struct ibv_cq_ex *ibcq)
 {
-	return to_qcq_ex(ibcq)->cur->sl;
+	return cqe_sl(to_qcq_ex(ibcq)->cur);
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ibcq)

@@ -88,7 +88,8 @@ static struct qhca_cq *new_cq(uint32_t cqe)
 	check(cq->ring);
 	qhca_lock_init(&cq->lock, true);
 	qhca_cq_set_ex_ops(cq, IBV_WC_STANDARD_FLAGS |
-			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			       IBV_WC_EX_WITH_CVLAN);
 	return cq;
 }
 
@@ -416,6 +417,33 @@ static void test_extended_poll(void)
 	free_qp(qp);
 }
 
+/* The type of the network header is in `sl`, as mlx5 codes it; no priority is. */
+static void test_service_level(void)
+{
+	struct qhca_qp *qp = new_qp(QHCA_QPT_UD, 4, 4, 1, 0);
+	struct qhca_cq *cq = new_cq(7);
+	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
+	struct ibv_poll_cq_attr attr = {};
+	struct ibv_wc wc[3];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		put_cqe(cq->ring, i, qp, i, QHCA_CQE_RECV,
+			i == 2 ? 0 : QHCA_CQE_GRH | QHCA_CQE_VLAN);
+		cq->ring->cqes[i].net_type = i == 1 ? 6 : 4;
+		cq->ring->cqes[i].vlan = htole16(5 << 13 | 7);
+		cq->ring->cqes[i].sl = 5;
+	}
+	check(qhca_poll_cq(&cq->vcq.cq, 3, wc) == 3);
+	check(wc[0].sl == 0xa && wc[1].sl == 0x9 && wc[2].sl == 0);
+	check(!ibv_start_poll(ex, &attr));
+	check(ibv_wc_read_sl(ex) == 0xa);
+	check(ibv_wc_read_cvlan(ex) == (5 << 13 | 7));
+	ibv_end_poll(ex);
+	free_cq(cq);
+	free_qp(qp);
+}
+
 /* Remove one QP's completions where the ring wraps, then go on. */
 static void test_clean(void)
 {
@@ -532,6 +560,7 @@ int main(void)
 		{ "extended posting", test_wr_api },
 		{ "many passes", test_passes },
 		{ "extended polling", test_extended_poll },
+		{ "service level of datagrams", test_service_level },
 		{ "removal of completions", test_clean },
 		{ "resized completion queue", test_resized },
 		{ "error state", test_error_state },
