@@ -194,7 +194,8 @@ static void test_bind_mw2b(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	struct qhca_pte *mw = make_window(h, QHCA_PTE_MW2B);
-	struct qhca_wqe_bind w = bind_wqe(START + 5000, 4096, 0x10, 0x20,
+	/* while it is unbound it has no key: any octet names it */
+	struct qhca_wqe_bind w = bind_wqe(START + 5000, 4096, 0x55, 0x20,
 					  QHCA_ACCESS_REMOTE_WRITE |
 					  QHCA_ACCESS_ZERO_BASED);
 
@@ -249,7 +250,6 @@ static void test_bind_refused(void **state)
 	assert_memory_equal(mw, &before, sizeof(before));		\
 	assert_int_equal(get_le32(&r.pte->windows), 0);			\
 } while (0)
-	REFUSED(put_le32(&w.mw_rkey, MW << 8 | 0x11));
 	REFUSED(put_le32(&w.new_rkey, (MW + 1) << 8 | 0x20));
 	REFUSED(put_le32(&w.mr_lkey, KEY + 1));
 	REFUSED(put_le32(&w.mr_lkey, MW << 8 | 0x10));
@@ -272,6 +272,7 @@ static void test_bind_refused(void **state)
 	/* type 1 has no zero-based windows */
 	make_window(h, QHCA_PTE_MW1);
 	before = *mw;
+	REFUSED(put_le32(&w.mw_rkey, MW << 8 | 0x11));
 	REFUSED(put_le32(&w.access, QHCA_ACCESS_ZERO_BASED));
 	host_free(h);
 }

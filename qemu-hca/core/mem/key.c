@@ -84,7 +84,9 @@ static enum hca_mem_reason bind_window_refusal(const struct hca_pte_host *mw,
 					       const struct bind *b,
 					       uint32_t pd)
 {
-	enum hca_mem_reason reason = pte_mine(mw, b->mw_rkey, pd, true);
+	/* A window of type 2 is unbound, and has no key that the octet is part of. */
+	enum hca_mem_reason reason = pte_mine(mw, b->mw_rkey, pd,
+					      mw->type != QHCA_PTE_MW2B);
 
 	if (!hca_pte_is_window(mw))
 		return HCA_PROT_TYPE;
