@@ -186,7 +186,6 @@ int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind)
 {
 	struct qhca_qp *qp = to_qqp(ibqp);
-	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct qhca_wq *sq = &qp->sq;
 	struct qhca_sq_wqe *wqe;
 	int ret = 0;
@@ -203,12 +202,12 @@ int qhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
 
 	wqe = qhca_wq_slot(sq, sq->pi);
 	qhca_wqe_begin(wqe, QHCA_WQE_BIND_MW, bind->wr_id, bind->send_flags);
-	if (!qhca_wqe_bind(wqe, mw, rkey, &bind->bind_info)) {
+	if (!qhca_wqe_bind(wqe, mw, ibv_inc_rkey(mw->rkey),
+			   &bind->bind_info)) {
 		ret = EINVAL;
 		goto out;
 	}
 	qhca_sq_publish(qp, sq->pi + 1);
-	mw->rkey = rkey;
 out:
 	qhca_unlock(&sq->lock);
 	return ret;

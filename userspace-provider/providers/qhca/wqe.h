@@ -117,9 +117,23 @@ static inline void qhca_wqe_ud(struct qhca_sq_wqe *wqe, struct ibv_ah *ah,
 	wqe->ud.av = to_qah(ah)->av;
 }
 
-/* Returns false for a bind that no device could perform. */
-static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
-				 const struct ibv_mw *mw, uint32_t new_rkey,
+/*
+ * The upper bits of a window's R_Key are the window's index: a program chooses
+ * the low octet alone.
+ */
+static inline uint32_t qhca_window_rkey(const struct ibv_mw *mw,
+					uint32_t wanted)
+{
+	return (mw->rkey & 0xffffff00) | (wanted & 0xff);
+}
+
+/*
+ * The window has its new R_Key from now on, for the program and for the
+ * requests that follow, though the bind may fail.  Returns false for a bind
+ * that no device could perform.
+ */
+static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe, struct ibv_mw *mw,
+				 uint32_t new_rkey,
 				 const struct ibv_mw_bind_info *info)
 {
 	/*
@@ -134,7 +148,8 @@ static inline bool qhca_wqe_bind(struct qhca_sq_wqe *wqe,
 	wqe->bind.length = htole64(info->length);
 	wqe->bind.mr_lkey = htole32(info->mr ? info->mr->lkey : 0);
 	wqe->bind.mw_rkey = htole32(mw->rkey);
-	wqe->bind.new_rkey = htole32(new_rkey);
+	mw->rkey = qhca_window_rkey(mw, new_rkey);
+	wqe->bind.new_rkey = htole32(mw->rkey);
 	wqe->bind.access = htole32(info->mw_access_flags & QHCA_WINDOW_ACCESS);
 	return true;
 }

@@ -342,6 +342,42 @@ static void test_wr_api(void)
 	free_qp(qp);
 }
 
+/* A program chooses the octet of a window's key, and finds the key in the window. */
+static void test_windows(void)
+{
+	struct qhca_qp *qp = new_qp(QHCA_QPT_RC, 4, 0, 1, 0);
+	struct ibv_mw mw = { .type = IBV_MW_TYPE_2, .rkey = 0x1234500 };
+	struct qhca_sq_wqe *wqe = qp->sq.ring;
+	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
+	struct ibv_mr mr = { .lkey = 0x777 };
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = { .mw = &mw, .rkey = 0x99999942,
+			     .bind_info = { &mr, 0x1000, 64, 0 } },
+	};
+
+	check(!qhca_post_send(&qp->vqp.qp, &wr, &bad));
+	check(le32toh(wqe->bind.mw_rkey) == 0x1234500);
+	check(le32toh(wqe->bind.new_rkey) == 0x1234542);
+	check(mw.rkey == 0x1234542);
+
+	check(!qhca_qp_set_wr_ops(qp, &ctx, IBV_QP_EX_WITH_BIND_MW));
+	wqe = qhca_wq_slot(&qp->sq, 1);
+	ibv_wr_start(ex);
+	ibv_wr_bind_mw(ex, &mw, 0x43, &wr.bind_mw.bind_info);
+	check(!ibv_wr_complete(ex));
+	check(le32toh(wqe->bind.mw_rkey) == 0x1234542);
+	check(le32toh(wqe->bind.new_rkey) == 0x1234543);
+	check(mw.rkey == 0x1234543);
+
+	/* a request that is refused leaves the window as it is */
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
+	check(qhca_post_send(&qp->vqp.qp, &wr, &bad) == EINVAL);
+	check(mw.rkey == 0x1234543);
+	take_doorbell(QHCA_DB_SQ);
+	free_qp(qp);
+}
+
 /* Posting, completing and polling over several passes of all rings. */
 static void test_passes(void)
 {
@@ -558,6 +594,7 @@ int main(void)
 		{ "raw frames", test_raw },
 		{ "datagram and inline data", test_datagram },
 		{ "extended posting", test_wr_api },
+		{ "keys of windows", test_windows },
 		{ "many passes", test_passes },
 		{ "extended polling", test_extended_poll },
 		{ "service level of datagrams", test_service_level },
