@@ -351,11 +351,36 @@ static void test_reserved(void **state)
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.kernel = true, q.remote = true;
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
-	q.remote = false, q.key++;
+	q.remote = false, q.key += 2;
 	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
 	/* an address that is not memory */
-	q.key--, q.addr = 8;
+	q.key -= 2, q.addr = 8;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_DMA);
+	host_free(h);
+}
+
+/* Zeros are read, what is written is lost, and no cache is looked up. */
+static void test_null_lkey(void **state)
+{
+	struct host *h = host_new_ready();
+	struct hca_mem_req q = {
+		.key = QHCA_NULL_LKEY, .addr = UINT64_MAX - 7, .len = 8,
+		.pd = PD, .access = QHCA_ACCESS_LOCAL_WRITE,
+	};
+	uint64_t out = 0x1234, in = 0x5678;
+
+	(void)state;
+	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
+	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
+	assert_int_equal(out, 0);
+	assert_int_equal(COUNT(h, reserved_lkey_uses), 0);
+	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 0);
+	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
+	q.remote = true;
+	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
+	q.remote = false;
+	h->fn->features &= ~QHCA_FEAT_NULL_LKEY;
+	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	host_free(h);
 }
 
@@ -515,6 +540,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_all_or_nothing),
 	cmocka_unit_test(test_unmap_drops),
 	cmocka_unit_test(test_reserved),
+	cmocka_unit_test(test_null_lkey),
 	cmocka_unit_test(test_reserved_strict),
 	cmocka_unit_test(test_levels_zero),
 	cmocka_unit_test(test_dma_type),

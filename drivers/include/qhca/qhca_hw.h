@@ -299,6 +299,7 @@ enum qhca_table {
 #define QHCA_FEAT_SRQ_RESIZE		0x0000000000800000ull
 #define QHCA_FEAT_RAW_PACKET		0x0000000001000000ull
 #define QHCA_FEAT_VF			0x0000000002000000ull	/* host domain */
+#define QHCA_FEAT_NULL_LKEY		0x0000000004000000ull
 
 struct qhca_caps {
 	__le64	features;
@@ -611,10 +612,11 @@ QHCA_ASSERT_SIZE(struct qhca_eth_record, 128);
 #define QHCA_MAX_LOG_PT		24
 
 /*
- * Key index 0 is never valid (it catches a forgotten key).  Key index 1 is
- * the reserved L_Key's own: no lookup, no fill (seed 001).
+ * Key index 0 is never valid (it catches a forgotten key).  Key index 1 has
+ * the reserved L_Key and the null L_Key: no lookup, no fill (seed 001).
  */
 #define QHCA_RESERVED_LKEY	0x00000100u
+#define QHCA_NULL_LKEY		0x00000101u
 #define QHCA_FIRST_KEY_INDEX	2
 
 struct qhca_pte {

@@ -117,6 +117,12 @@ static bool reserved_allowed(const struct hca_fn *fn,
 	return req->channel || !(fn->init_flags & QHCA_INIT_STRICT_LKEY);
 }
 
+static bool null_allowed(const struct hca_fn *fn,
+			 const struct hca_mem_req *req)
+{
+	return fn->features & QHCA_FEAT_NULL_LKEY && !req->remote;
+}
+
 static uint64_t span(const struct hca_mem_req *req)
 {
 	return req->span > req->len ? req->span : req->len;
@@ -143,7 +149,20 @@ static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
 	return HCA_PROT_NONE;
 }
 
-/* All of protection; *@pte is NULL for the reserved L_Key. */
+/* The L_Keys that are not in the table. */
+static enum hca_mem_status protect_special(struct hca_fn *fn,
+					   const struct hca_mem_req *req)
+{
+	if (req->key == QHCA_NULL_LKEY && null_allowed(fn, req))
+		return HCA_MEM_OK;
+	if (req->key != QHCA_RESERVED_LKEY || !reserved_allowed(fn, req))
+		return hca_pte_refuse(fn, req->key, req->addr, req->len,
+				      HCA_PROT_RESERVED_KEY);
+	hca_count(fn, QHCA_CNT_reserved_lkey_uses);
+	return HCA_MEM_OK;
+}
+
+/* All of protection; *@pte is NULL for the reserved and the null L_Key. */
 static enum hca_mem_status protect(struct hca_fn *fn,
 				   const struct hca_mem_req *req,
 				   struct hca_pte_host *copy,
@@ -153,13 +172,9 @@ static enum hca_mem_status protect(struct hca_fn *fn,
 	enum hca_mem_status status;
 
 	*pte = NULL;
-	if (req->key == QHCA_RESERVED_LKEY) {
-		if (!reserved_allowed(fn, req))
-			return hca_pte_refuse(fn, req->key, req->addr, req->len,
-				      HCA_PROT_RESERVED_KEY);
-		hca_count(fn, QHCA_CNT_reserved_lkey_uses);
-		return HCA_MEM_OK;
-	}
+	/* The two differ in the lowest bit. */
+	if ((req->key | 1) == (QHCA_RESERVED_LKEY | QHCA_NULL_LKEY))
+		return protect_special(fn, req);
 	status = pte_get(fn, req, copy, pte);
 	if (status)
 		return status;
@@ -196,7 +211,7 @@ struct access {
 	const struct hca_pte_host *pte;
 	bool write;
 	uint8_t *devmem;		/* not NULL: in device memory, no runs */
-	unsigned int num_runs;
+	unsigned int num_runs;		/* 0 without devmem: the null L_Key */
 	struct run run[MAX_RUNS];
 };
 
@@ -366,6 +381,8 @@ static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 	const struct hca_pte_host *pte = a->pte;
 	uint64_t offset;
 
+	if (!pte && a->req->key == QHCA_NULL_LKEY)
+		return HCA_MEM_OK;
 	if (!pte || pte->type == QHCA_PTE_DMA) {
 		add_run(a, a->req->addr, a->req->len);
 		return HCA_MEM_OK;
@@ -404,6 +421,8 @@ static enum hca_mem_status copy_in(struct hca_fn *fn,
 		memcpy(to, a->devmem, (size_t)a->req->len);
 		return HCA_MEM_OK;
 	}
+	if (!a->num_runs)
+		memset(to, 0, (size_t)a->req->len);
 	for (i = 0; i < a->num_runs; to += a->run[i].len, i++)
 		if (hca_dma_read(fn, a->run[i].addr, to,
 				 (size_t)a->run[i].len))

@@ -10,6 +10,7 @@
  * Idea.  Two look-ups, each with a cache of its own:
  *
  *   reserved L_Key?            the virtual address is a bus address, no look-up
+ *   null L_Key?                no memory: zeros are read, what is written is lost
  *   1. protection              pool bank, else protection cache (tag: GVMI and
  *                              key index), else the entry in the table; then
  *                              state, octet, PD, window's QP, type, rights, range
