@@ -60,11 +60,38 @@ int qhca_dereg_mr(struct verbs_mr *vmr)
 {
 	int ret;
 
-	ret = ibv_cmd_dereg_mr(vmr);
-	if (ret)
-		return ret;
+	if (vmr->mr_type != IBV_MR_TYPE_NULL_MR) {
+		ret = ibv_cmd_dereg_mr(vmr);
+		if (ret)
+			return ret;
+	}
 	free(vmr);
 	return 0;
+}
+
+/*
+ * All domains share the key that stands for no memory, so the kernel need not
+ * know of the region.
+ */
+struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct verbs_mr *vmr;
+
+	if (!(to_qctx(pd->context)->features & QHCA_FEAT_NULL_LKEY)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->ibv_mr.context = pd->context;
+	vmr->ibv_mr.pd = pd;
+	vmr->ibv_mr.length = SIZE_MAX;
+	vmr->ibv_mr.lkey = QHCA_NULL_LKEY;
+	return &vmr->ibv_mr;
 }
 
 struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle)

@@ -84,6 +84,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.advise_mr = qhca_advise_mr,
 	.alloc_dm = qhca_alloc_dm,
 	.alloc_mw = qhca_alloc_mw,
+	.alloc_null_mr = qhca_alloc_null_mr,
 	.alloc_parent_domain = qhca_alloc_parent_domain,
 	.alloc_pd = qhca_alloc_pd,
 	.alloc_td = qhca_alloc_td,

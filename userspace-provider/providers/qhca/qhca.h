@@ -366,6 +366,7 @@ struct ibv_mr *qhca_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 int qhca_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		  void *addr, size_t length, int access);
 int qhca_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *qhca_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mr *qhca_import_mr(struct ibv_pd *pd, uint32_t handle);
 void qhca_unimport_mr(struct ibv_mr *mr);
 int qhca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,

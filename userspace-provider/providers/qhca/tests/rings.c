@@ -378,6 +378,21 @@ static void test_windows(void)
 	free_qp(qp);
 }
 
+/* A region of no memory costs no call of the kernel, if the device has its key. */
+static void test_null_region(void)
+{
+	struct ibv_pd pd = { .context = &ctx.vctx.context };
+	struct ibv_mr *mr;
+
+	check(!qhca_alloc_null_mr(&pd) && errno == EOPNOTSUPP);
+	ctx.features |= QHCA_FEAT_NULL_LKEY;
+	mr = qhca_alloc_null_mr(&pd);
+	check(mr && mr->lkey == QHCA_NULL_LKEY && mr->pd == &pd);
+	if (mr)
+		check(!qhca_dereg_mr(verbs_get_mr(mr)));
+	ctx.features &= ~QHCA_FEAT_NULL_LKEY;
+}
+
 /* Posting, completing and polling over several passes of all rings. */
 static void test_passes(void)
 {
@@ -595,6 +610,7 @@ int main(void)
 		{ "datagram and inline data", test_datagram },
 		{ "extended posting", test_wr_api },
 		{ "keys of windows", test_windows },
+		{ "null region", test_null_region },
 		{ "many passes", test_passes },
 		{ "extended polling", test_extended_poll },
 		{ "service level of datagrams", test_service_level },
