@@ -148,10 +148,19 @@ static int qhca_check_range(struct qhca_ib_dev *dev, u64 virt, u64 length)
 {
 	u64 last;
 
-	if (!length || length > dev->qdev->caps.max_mr_size ||
-	    check_add_overflow(virt, length - 1, &last))
+	if (length > dev->qdev->caps.max_mr_size ||
+	    (length && check_add_overflow(virt, length - 1, &last)))
 		return -EINVAL;
 	return 0;
+}
+
+/*
+ * A region without bytes has no memory and no tree.  Its keys are good for
+ * accesses of length 0 alone.
+ */
+static void qhca_mr_no_memory(struct qhca_at *at)
+{
+	at->page_shift = PAGE_SHIFT;
 }
 
 /*
@@ -192,19 +201,22 @@ void qhca_mr_free(struct qhca_ib_dev *dev, struct qhca_mr *mr)
 	kfree(mr);
 }
 
-/* If this succeeds, the region owns @umem. */
+/* If this succeeds, the region owns @umem, which is NULL for no memory. */
 static struct ib_mr *qhca_mr_create(struct ib_pd *ibpd, struct ib_umem *umem,
 				    u64 virt, u64 length, int access)
 {
 	struct qhca_ib_dev *dev = to_qhca(ibpd->device);
 	struct qhca_mr *mr;
-	int err;
+	int err = 0;
 
 	mr = qhca_mr_alloc(dev, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 
-	err = qhca_mr_translate(dev, &mr->at, umem, virt);
+	if (umem)
+		err = qhca_mr_translate(dev, &mr->at, umem, virt);
+	else
+		qhca_mr_no_memory(&mr->at);
 	if (err) {
 		qhca_mr_free(dev, mr);
 		return ERR_PTR(err);
@@ -258,6 +270,8 @@ struct ib_mr *qhca_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		err = qhca_check_range(dev, virt, length);
 	if (err)
 		return ERR_PTR(err);
+	if (!length)
+		return qhca_mr_create(ibpd, NULL, virt, 0, access);
 
 	buf = qhca_pool_get(ibpd, start, length, access, &offset);
 	if (IS_ERR(buf))
@@ -296,7 +310,7 @@ struct ib_mr *qhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset,
 		return ERR_PTR(-EOPNOTSUPP);
 	err = qhca_check_access(dev, access);
 	if (!err)
-		err = qhca_check_range(dev, virt, length);
+		err = length ? qhca_check_range(dev, virt, length) : -EINVAL;
 	if (!err)
 		err = qhca_umem_may_pin(dev);
 	if (err)
@@ -336,6 +350,11 @@ static int qhca_rereg_pin(struct qhca_ib_dev *dev, struct ib_pd *ibpd,
 	err = qhca_check_range(dev, re->virt, re->length);
 	if (err)
 		return err;
+	if (!re->length) {
+		qhca_mr_no_memory(&re->at);
+		re->new_memory = true;
+		return 0;
+	}
 
 	re->pool = qhca_pool_get(ibpd, start, re->length, re->access,
 				 &re->offset);
@@ -364,7 +383,7 @@ static int qhca_rereg_prepare(struct qhca_ib_dev *dev, struct qhca_mr *mr,
 {
 	if (flags & IB_MR_REREG_TRANS)
 		return qhca_rereg_pin(dev, ibpd, re, start);
-	if (mr->pool)
+	if (mr->pool || !mr->umem)
 		return 0;
 
 	/*
