@@ -57,6 +57,12 @@ def test_ud(ends, test, size, ip):
     run(ends, test, f"-c UD -s {size} -n 50", ip=ip)
 
 
+@pytest.mark.ours
+def test_multicast(ends):
+    """The group that perftest chooses is none of IPv4, so it needs an IPv6 GID."""
+    run(ends, "ib_send_lat", "-c UD -g -s 64 -n 50", ip=6)
+
+
 @pytest.mark.parametrize("test, kind", [
     ("ib_atomic_bw", "FETCH_AND_ADD"), ("ib_atomic_lat", "CMP_AND_SWAP"),
     full("ib_atomic_bw", "CMP_AND_SWAP"), full("ib_atomic_lat", "FETCH_AND_ADD")])

@@ -6,14 +6,27 @@
 
 #include "qhca_ib.h"
 
-/* Only of RoCEv2: the hardware has no other encapsulation. */
+/*
+ * Only of RoCEv2: the hardware has no other encapsulation.  A packet has the IP
+ * version of both its addresses, so they must agree.
+ */
+static bool qhca_route_is_possible(const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	const struct ib_gid_attr *sgid = grh->sgid_attr;
+
+	return attr->type == RDMA_AH_ATTR_TYPE_ROCE &&
+	       rdma_ah_get_ah_flags(attr) & IB_AH_GRH && sgid &&
+	       sgid->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+	       ipv6_addr_v4mapped((struct in6_addr *)&sgid->gid) ==
+	       ipv6_addr_v4mapped((struct in6_addr *)&grh->dgid);
+}
+
 int qhca_fill_av(struct qhca_av *av, const struct rdma_ah_attr *attr)
 {
 	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
 
-	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE ||
-	    !(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !grh->sgid_attr ||
-	    grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+	if (!qhca_route_is_possible(attr))
 		return -EINVAL;
 
 	memset(av, 0, sizeof(*av));
