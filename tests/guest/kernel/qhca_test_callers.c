@@ -8,14 +8,16 @@
  * Memory of the process that loads the module is registered as RDS does it,
  * with neither user context nor udata, pinned and on demand; a datagram QP is
  * attached to one group more than once; the event of a CQ arrives while the CQ
- * has no QP.  With refuse=1 instead a CQ and a QP
- * are destroyed behind the driver's back, so that the device refuses to destroy
- * them once more: the driver must end them all the same, and give the device
- * up.  The results are TAP in the kernel's log.
+ * has no QP; a QP is connected to a peer whose MAC address its consumer does not
+ * know, as SMC-R does.  With refuse=1 instead a CQ and a QP are destroyed behind
+ * the driver's back, so that the device refuses to destroy them once more: the
+ * driver must end them all the same, and give the device up.  The results are
+ * TAP in the kernel's log.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/etherdevice.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
@@ -246,6 +248,67 @@ static void run_late_event(struct test *t)
 }
 
 /* ------------------------------------------------------------------------
+ * A peer whose MAC address the consumer does not know
+ */
+
+static const struct ib_gid_attr *find_ipv4_gid(struct ib_device *dev)
+{
+	const struct ib_gid_attr *attr;
+	u32 i;
+
+	for (i = 0; i < dev->port_data[QHCA_IB_PORT].immutable.gid_tbl_len;
+	     i++) {
+		attr = rdma_get_gid_attr(dev, QHCA_IB_PORT, i);
+		if (IS_ERR(attr))
+			continue;
+		if (ipv6_addr_v4mapped((struct in6_addr *)&attr->gid))
+			return attr;
+		rdma_put_gid_attr(attr);
+	}
+	return NULL;
+}
+
+static bool connect_to_self(struct ib_qp *qp, const struct ib_gid_attr *gid)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_RTR, .path_mtu = IB_MTU_256,
+		.dest_qp_num = qp->qp_num, .min_rnr_timer = 12,
+		.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE,
+	};
+	struct net_device *own = to_qhca(qp->device)->qdev->netdev;
+	union ib_gid dgid = gid->gid;
+	struct ib_qp_init_attr init;
+	int err;
+
+	rdma_ah_set_port_num(&attr.ah_attr, QHCA_IB_PORT);
+	rdma_ah_set_grh(&attr.ah_attr, &dgid, 0, gid->index, 64, 0);
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
+			   IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (!err)
+		err = ib_query_qp(qp, &attr, IB_QP_AV, &init);
+	if (err)
+		pr_info("# the QP is not connected: %d\n", err);
+	return !err && ether_addr_equal(attr.ah_attr.roce.dmac, own->dev_addr);
+}
+
+static void run_unresolved(struct test *t)
+{
+	struct ib_cq *cq = ib_alloc_cq(t->dev, t, 16, 0, IB_POLL_DIRECT);
+	const struct ib_gid_attr *gid = find_ipv4_gid(t->dev);
+	struct ib_qp *qp = IS_ERR(cq) ? NULL : make_receiver(t, cq);
+
+	point(qp && gid && connect_to_self(qp, gid),
+	      "a peer whose MAC address the consumer did not resolve");
+	if (qp)
+		ib_destroy_qp(qp);
+	if (gid)
+		rdma_put_gid_attr(gid);
+	if (!IS_ERR(cq))
+		ib_free_cq(cq);
+}
+
+/* ------------------------------------------------------------------------
  * A device that refuses
  */
 
@@ -315,6 +378,7 @@ static int __init qhca_test_callers_init(void)
 		run_regions(&t);
 		run_multicast(&t);
 		run_late_event(&t);
+		run_unresolved(&t);
 	}
 	ib_dealloc_pd(t.pd);
 	err = tap_end();

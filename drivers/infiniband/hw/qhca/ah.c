@@ -53,6 +53,64 @@ void qhca_read_av(const struct qhca_av *av, struct rdma_ah_attr *attr)
 	ether_addr_copy(attr->roce.dmac, av->dmac);
 }
 
+struct qhca_resolution {
+	struct completion done;
+	int status;
+};
+
+static void qhca_resolved(int status, struct sockaddr *src,
+			  struct rdma_dev_addr *addr, void *context)
+{
+	struct qhca_resolution *res = context;
+
+	res->status = status;
+	complete(&res->done);
+}
+
+/**
+ * qhca_resolve_dmac - find the next hop if a kernel consumer did not
+ * @attr: address of a connected QP's peer, with its source GID
+ *
+ * The core resolves the addresses of processes, and expects of kernel consumers
+ * that they have done so.  SMC-R version 2 has not where the device has no
+ * RoCEv1 GID: its proposal carries a MAC address only together with an offer of
+ * version 1.  Sleeps.
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_resolve_dmac(struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	struct rdma_dev_addr addr = {
+		.net = &init_net,
+		.sgid_attr = grh->sgid_attr,
+	};
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} src, dst;
+	struct qhca_resolution res;
+	int err;
+
+	if (!is_zero_ether_addr(attr->roce.dmac) ||
+	    !qhca_route_is_possible(attr))
+		return 0;
+
+	rdma_gid2ip(&src.sa, &grh->sgid_attr->gid);
+	rdma_gid2ip(&dst.sa, &grh->dgid);
+	init_completion(&res.done);
+	err = rdma_resolve_ip(&src.sa, &dst.sa, &addr, QHCA_RESOLVE_MS,
+			      qhca_resolved, true, &res);
+	if (err)
+		return err;
+
+	wait_for_completion(&res.done);
+	if (!res.status)
+		ether_addr_copy(attr->roce.dmac, addr.dst_dev_addr);
+	return res.status;
+}
+
 /*
  * A kernel consumer's handle holds the address vector that goes into its WQEs.
  * A process keeps handles of its own, and gets from here the MAC address, which

@@ -36,6 +36,7 @@
 #define QHCA_GSI_QPN		1
 #define QHCA_MAX_PD		0x00ffffff	/* numbers 1 to this */
 #define QHCA_MAX_XRCD		0x00ffffff
+#define QHCA_RESOLVE_MS		1000		/* the core's patience */
 #define QHCA_CLEAR_BYTES	SZ_64K		/* between two reschedules */
 #define QHCA_MAX_FAST_REG_PAGES	4096		/* limit of the device */
 
@@ -293,6 +294,7 @@ int qhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr,
 		   struct ib_udata *udata);
 int qhca_destroy_ah(struct ib_ah *ibah, u32 flags);
 int qhca_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int qhca_resolve_dmac(struct rdma_ah_attr *attr);
 int qhca_fill_av(struct qhca_av *av, const struct rdma_ah_attr *attr);
 void qhca_read_av(const struct qhca_av *av, struct rdma_ah_attr *attr);
 

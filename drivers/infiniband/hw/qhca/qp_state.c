@@ -205,6 +205,11 @@ int qhca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return -EOPNOTSUPP;
 	if (mask & IB_QP_PORT && attr->port_num != QHCA_IB_PORT)
 		return -EINVAL;
+	if (mask & IB_QP_AV && !udata) {
+		err = qhca_resolve_dmac(&attr->ah_attr);
+		if (err)
+			return err;
+	}
 
 	mutex_lock(&qp->mutex);
 	cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state :
