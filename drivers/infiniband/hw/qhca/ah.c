@@ -119,6 +119,7 @@ int qhca_resolve_dmac(struct rdma_ah_attr *attr)
 int qhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 		   struct ib_udata *udata)
 {
+	struct qhca_ib_dev *dev = to_qhca(ibah->device);
 	struct qhca_create_ah_resp resp = {};
 	struct qhca_ah *ah = to_qah(ibah);
 	int err;
@@ -131,12 +132,20 @@ int qhca_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init_attr,
 	if (err || !udata)
 		return err;
 
+	if (!atomic_add_unless(&dev->user_ahs, 1, QHCA_MAX_AH))
+		return -ENOMEM;
+	ah->counted = true;
 	memcpy(resp.dmac, ah->av.dmac, sizeof(resp.dmac));
-	return ib_respond_udata(udata, resp);
+	err = ib_respond_udata(udata, resp);
+	if (err)
+		atomic_dec(&dev->user_ahs);
+	return err;
 }
 
 int qhca_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
+	if (to_qah(ibah)->counted)
+		atomic_dec(&to_qhca(ibah->device)->user_ahs);
 	return 0;
 }
 

@@ -68,7 +68,7 @@ int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		attr->max_fast_reg_page_list_len = QHCA_MAX_FAST_REG_PAGES;
 
 	attr->max_pd = QHCA_MAX_PD;
-	attr->max_ah = INT_MAX;
+	attr->max_ah = QHCA_MAX_AH;
 	attr->max_qp = BIT(caps->log_qp) - caps->first_user_qpn;
 	attr->max_qp_wr = BIT(caps->log_max_wq_depth);
 	attr->max_send_sge = caps->max_sge;

@@ -36,6 +36,7 @@
 #define QHCA_GSI_QPN		1
 #define QHCA_MAX_PD		0x00ffffff	/* numbers 1 to this */
 #define QHCA_MAX_XRCD		0x00ffffff
+#define QHCA_MAX_AH		SZ_64K		/* of processes */
 #define QHCA_RESOLVE_MS		1000		/* the core's patience */
 #define QHCA_CLEAR_BYTES	SZ_64K		/* between two reschedules */
 #define QHCA_MAX_FAST_REG_PAGES	4096		/* limit of the device */
@@ -66,6 +67,7 @@ struct qhca_port_stats {
  * @pdns:    numbers of protection domains; never 0
  * @xrcdns:  numbers of XRC domains; never 0
  * @flows:   numbers of flow rules
+ * @user_ahs: address handles of processes
  * @events_nb:  receives asynchronous events of the function
  * @netdev_nb:  receives netdev events, where the core does not watch them
  *              itself
@@ -101,6 +103,7 @@ struct qhca_ib_dev {
 	struct ida pdns;
 	struct ida xrcdns;
 	struct ida flows;
+	atomic_t user_ahs;
 	struct notifier_block events_nb;
 	struct notifier_block netdev_nb;
 	bool registered;
@@ -176,6 +179,7 @@ struct qhca_xrcd {
 struct qhca_ah {
 	struct ib_ah ibah;
 	struct qhca_av av;
+	bool counted;		/* in qhca_ib_dev.user_ahs */
 };
 
 static inline struct qhca_ib_dev *to_qhca(struct ib_device *ibdev)
