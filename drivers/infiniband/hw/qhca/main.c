@@ -52,6 +52,7 @@ static const struct ib_device_ops qhca_dev_ops = {
 	.post_recv = qhca_post_recv,
 	.post_send = qhca_post_send,
 	.query_ah = qhca_query_ah,
+	.process_mad = qhca_process_mad,
 	.query_device = qhca_query_device,
 	.query_pkey = qhca_query_pkey,
 	.query_port = qhca_query_port,

@@ -322,6 +322,12 @@ int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
 
 /* restrack.c */
+/* pma.c */
+int qhca_process_mad(struct ib_device *ibdev, int flags, u32 port,
+		     const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+		     const struct ib_mad *in, struct ib_mad *out,
+		     size_t *out_size, u16 *out_pkey_index);
+
 int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
