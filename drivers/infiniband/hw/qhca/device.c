@@ -207,6 +207,47 @@ void qhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 		 QHCA_ABI_MINOR);
 }
 
+/* What ibstat shows of a device.  The subsystem's numbers say whose board it is. */
+static ssize_t hca_type_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", "qhca");
+}
+static DEVICE_ATTR_RO(hca_type);
+
+static ssize_t hw_rev_show(struct device *device,
+			   struct device_attribute *attr, char *buf)
+{
+	struct qhca_ib_dev *dev =
+		rdma_device_to_drv_device(device, struct qhca_ib_dev, ibdev);
+
+	return sysfs_emit(buf, "%x\n", dev->qdev->pdev->revision);
+}
+static DEVICE_ATTR_RO(hw_rev);
+
+static ssize_t board_id_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	struct qhca_ib_dev *dev =
+		rdma_device_to_drv_device(device, struct qhca_ib_dev, ibdev);
+	struct pci_dev *pdev = dev->qdev->pdev;
+
+	return sysfs_emit(buf, "%04x:%04x\n", pdev->subsystem_vendor,
+			  pdev->subsystem_device);
+}
+static DEVICE_ATTR_RO(board_id);
+
+static struct attribute *qhca_identity_attrs[] = {
+	&dev_attr_board_id.attr,
+	&dev_attr_hca_type.attr,
+	&dev_attr_hw_rev.attr,
+	NULL
+};
+
+const struct attribute_group qhca_identity = {
+	.attrs = qhca_identity_attrs,
+};
+
 static int qhca_set_gid(struct qhca_ib_dev *dev, u32 index,
 			const struct qhca_gid_entry *entry)
 {

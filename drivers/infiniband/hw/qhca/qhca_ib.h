@@ -259,6 +259,7 @@ int qhca_create_object(struct qhca_ib_dev *dev, u16 opcode, u32 index,
 		       const void *in, u32 in_len);
 
 /* device.c */
+extern const struct attribute_group qhca_identity;
 int qhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata);
 int qhca_query_port(struct ib_device *ibdev, u32 port,
@@ -321,13 +322,13 @@ struct rdma_hw_stats *qhca_alloc_hw_port_stats(struct ib_device *ibdev,
 int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
 
-/* restrack.c */
 /* pma.c */
 int qhca_process_mad(struct ib_device *ibdev, int flags, u32 port,
 		     const struct ib_wc *in_wc, const struct ib_grh *in_grh,
 		     const struct ib_mad *in, struct ib_mad *out,
 		     size_t *out_size, u16 *out_pkey_index);
 
+/* restrack.c */
 int qhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_fill_res_cq_entry_raw(struct sk_buff *msg, struct ib_cq *ibcq);
 int qhca_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
