@@ -203,4 +203,10 @@ void qhca_notifier_unregister(struct qhca_dev *qdev, struct notifier_block *nb);
  */
 int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count, u64 *values);
 
+/*
+ * Read the clock of completions' timestamps.  Any context.  Returns 0, or -EIO
+ * if the device is dead.
+ */
+int qhca_read_clock(struct qhca_dev *qdev, u64 *clock);
+
 #endif /* QHCA_DRIVER_H */

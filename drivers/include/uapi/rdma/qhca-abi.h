@@ -152,6 +152,16 @@ enum qhca_ib_query_context_attrs {
 	QHCA_IB_ATTR_QUERY_CONTEXT_RESP = (1U << UVERBS_ID_NS_SHIFT),
 };
 
+/* of UVERBS_OBJECT_DEVICE */
+enum qhca_ib_device_methods {
+	QHCA_IB_METHOD_QUERY_CLOCK = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum qhca_ib_query_clock_attrs {
+	/* out: __u64, the clock of completions' timestamps */
+	QHCA_IB_ATTR_QUERY_CLOCK_RESP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
 enum qhca_ib_dm_methods {
 	QHCA_IB_METHOD_DM_QUERY = (1U << UVERBS_ID_NS_SHIFT),
 };

@@ -133,8 +133,33 @@ ADD_UVERBS_ATTRIBUTES_SIMPLE(qhca_query_context,
 								    clock_hz),
 						 UA_MANDATORY));
 
+static int UVERBS_HANDLER(QHCA_IB_METHOD_QUERY_CLOCK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *ibuc = ib_uverbs_get_ucontext(attrs);
+	u64 clock;
+	int err;
+
+	if (IS_ERR(ibuc))
+		return PTR_ERR(ibuc);
+
+	err = qhca_read_clock(to_qhca(ibuc->device)->qdev, &clock);
+	if (err)
+		return err;
+	return uverbs_copy_to(attrs, QHCA_IB_ATTR_QUERY_CLOCK_RESP, &clock,
+			      sizeof(clock));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(QHCA_IB_METHOD_QUERY_CLOCK,
+			    UVERBS_ATTR_PTR_OUT(QHCA_IB_ATTR_QUERY_CLOCK_RESP,
+						UVERBS_ATTR_TYPE(u64),
+						UA_MANDATORY));
+
+ADD_UVERBS_METHODS(qhca_query_clock, UVERBS_OBJECT_DEVICE,
+		   &UVERBS_METHOD(QHCA_IB_METHOD_QUERY_CLOCK));
+
 const struct uapi_definition qhca_ucontext_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_query_context),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &qhca_query_clock),
 	{}
 };
 

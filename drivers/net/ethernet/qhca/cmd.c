@@ -482,3 +482,20 @@ int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count,
 	return 0;
 }
 EXPORT_SYMBOL_GPL(qhca_query_counters);
+
+int qhca_read_clock(struct qhca_dev *qdev, u64 *clock)
+{
+	struct qhca_core *core = container_of(qdev, struct qhca_core, qdev);
+	unsigned long flags;
+	u32 low, high;
+
+	if (qhca_state(core) != QHCA_DEV_UP)
+		return -EIO;
+	spin_lock_irqsave(&core->clock_lock, flags);
+	low = qhca_read(core, QHCA_REG_CLOCK_LO);
+	high = qhca_read(core, QHCA_REG_CLOCK_HI);
+	spin_unlock_irqrestore(&core->clock_lock, flags);
+	*clock = (u64)high << 32 | low;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(qhca_read_clock);

@@ -157,6 +157,8 @@ enum qhca_core_flag {
  * @regs:       BAR 0
  * @flags:      enum qhca_core_flag; changed under the devlink instance lock
  * @state_lock: serialises changes of @qdev.state; taken in hard interrupts
+ * @clock_lock: orders readers of the clock, because a read of its low half
+ *              latches the high half
  * @wq:         for all works of the function
  * @recover_work: starts the function again after a death or a failed start
  * @health_work:  polls the device's status
@@ -190,6 +192,7 @@ struct qhca_core {
 	struct pci_saved_state *saved_state;
 	unsigned long flags;
 	spinlock_t state_lock;	/* qdev.state */
+	spinlock_t clock_lock;	/* the latch of CLOCK_HI */
 	struct workqueue_struct *wq;
 	struct delayed_work recover_work;
 	struct delayed_work health_work;

@@ -148,6 +148,7 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	core->qdev.threshold_percent[QHCA_THRESHOLD_RQ] = QHCA_RQ_THRESHOLD;
 	core->qdev.threshold_percent[QHCA_THRESHOLD_SRQ] = QHCA_RQ_THRESHOLD;
 	spin_lock_init(&core->state_lock);
+	spin_lock_init(&core->clock_lock);
 	qhca_vfs_init(core);
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
 	INIT_DELAYED_WORK(&core->recover_work, qhca_recover_work);
