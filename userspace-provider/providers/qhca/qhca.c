@@ -56,6 +56,34 @@ static int qhca_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
+/* The clock of completions' timestamps, with a system call. */
+static int qhca_query_rt_values(struct ibv_context *context,
+				struct ibv_values_ex *values)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_DEVICE,
+			       QHCA_IB_METHOD_QUERY_CLOCK, 1);
+	uint32_t wanted = values->comp_mask;
+	uint64_t clock;
+	int ret;
+
+	values->comp_mask = 0;
+	if (!check_comp_mask(wanted, IBV_VALUES_MASK_RAW_CLOCK))
+		return EINVAL;
+	if (!wanted)
+		return 0;
+
+	fill_attr_out_ptr(cmd, QHCA_IB_ATTR_QUERY_CLOCK_RESP, &clock);
+	ret = execute_ioctl(context, cmd);
+	if (ret)
+		return ret;
+
+	/* Timestamps are one number, and programs compare them with tv_nsec. */
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = clock;
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
+}
+
 static void qhca_async_event(struct ibv_context *context,
 			     struct ibv_async_event *event)
 {
@@ -128,6 +156,7 @@ static const struct verbs_context_ops qhca_context_ops = {
 	.query_device_ex = qhca_query_device_ex,
 	.query_port = qhca_query_port,
 	.query_qp = qhca_query_qp,
+	.query_rt_values = qhca_query_rt_values,
 	.query_srq = qhca_query_srq,
 	.reg_dm_mr = qhca_reg_dm_mr,
 	.reg_dmabuf_mr = qhca_reg_dmabuf_mr,
