@@ -213,6 +213,16 @@ static int qhca_eth_irq_number(struct qhca_eth *eth)
 			      qhca_vector(eth->core, QHCA_VECTOR_ETH));
 }
 
+/* Say who serves the queues, for busy polling and for tools. */
+static void qhca_eth_show_napi(struct qhca_eth *eth, int irq)
+{
+	struct napi_struct *napi = irq < 0 ? NULL : &eth->napi;
+
+	netif_napi_set_irq(&eth->napi, irq);
+	netif_queue_set_napi(eth->netdev, 0, NETDEV_QUEUE_TYPE_RX, napi);
+	netif_queue_set_napi(eth->netdev, 0, NETDEV_QUEUE_TYPE_TX, napi);
+}
+
 static int qhca_eth_start(struct qhca_eth *eth)
 {
 	int irq = qhca_eth_irq_number(eth);
@@ -236,6 +246,7 @@ static int qhca_eth_start(struct qhca_eth *eth)
 	if (err)
 		goto destroy;
 	qhca_eth_arm(eth);
+	qhca_eth_show_napi(eth, irq);
 	eth->started = true;
 	eth->restart_delay = QHCA_RESTART_MIN;
 	qhca_tx_open(eth);
@@ -267,6 +278,7 @@ static void qhca_eth_stop(struct qhca_eth *eth)
 		return;
 	eth->started = false;
 	qhca_tx_close(eth);
+	qhca_eth_show_napi(eth, -1);
 	qhca_receive(eth, false);
 	qhca_ethq_destroy(eth);
 	free_irq(qhca_eth_irq_number(eth), eth);
@@ -577,6 +589,7 @@ int qhca_netdev_create(struct qhca_core *core)
 	SET_NETDEV_DEV(netdev, qhca_device(core));
 	netdev->netdev_ops = &qhca_netdev_ops;
 	netdev->ethtool_ops = &qhca_ethtool_ops;
+	netdev->stat_ops = &qhca_stat_ops;
 	netdev->watchdog_timeo = QHCA_TX_TIMEOUT;
 	netdev->min_mtu = ETH_MIN_MTU;
 	netdev->max_mtu = core->qdev.caps.max_eth_mtu;

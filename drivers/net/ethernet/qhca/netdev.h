@@ -204,6 +204,9 @@ int qhca_get_vf_config(struct net_device *netdev, int vf,
 int qhca_get_vf_stats(struct net_device *netdev, int vf,
 		      struct ifla_vf_stats *stats);
 
+/* queue_stats.c */
+extern const struct netdev_stat_ops qhca_stat_ops;
+
 /* ethtool.c */
 extern const struct ethtool_ops qhca_ethtool_ops;
 
