@@ -24,6 +24,12 @@ def statistics(node):
     return {name: int(value) for name, value in re.findall(r"^\s*(\w+): (\d+)$", text, re.M)}
 
 
+def adapter(node):
+    """The counters that the host keeps of the node's device."""
+    (info,) = node.qmp("query-qhca")
+    return {counter["name"]: counter["value"] for counter in info["adapter"]}
+
+
 def copy(a, b, address, kib=8192):
     """Sends random bytes from a to b over TCP and compares their digests."""
     port = next(verbs._ports)
@@ -52,6 +58,28 @@ def test_tcp(ends):
     assert after["eth_rx_bytes"] - before["eth_rx_bytes"] > 8 << 20
     assert after["eth_tx_bytes"] - before["eth_tx_bytes"] > 8 << 20
     assert after["rxq0_csum_verified"] > before["rxq0_csum_verified"]
+
+
+# What counts only if an allocation, a DMA mapping or the device fails.
+FAILURES = ("txq0_dropped", "txq0_map_errors", "rxq0_dropped", "rxq0_truncated",
+            "rxq0_alloc_failures", "drv_command_timeouts", "drv_command_events_lost")
+
+
+def test_ring_counters(ends):
+    """The driver counts frames as they pass its rings, and stops of the transmit queue."""
+    a, b = ends
+    before = statistics(a), statistics(b)
+    copy(a, b, b.ip4)
+    after = statistics(a), statistics(b)
+    sent, received = ({name: now[name] - was[name] for name in now}
+                      for now, was in zip(after, before))
+    assert sent["txq0_bytes"] > 8 << 20 and received["rxq0_bytes"] > 8 << 20
+    for more, ring in ((sent, "txq0_packets"), (received, "rxq0_packets")):
+        assert more[ring] >= (8 << 20) // a.mtu
+    assert sent["txq0_csum_offloaded"] >= (8 << 20) // a.mtu
+    assert sent["txq0_stopped"] <= sent["txq0_packets"]
+    for more in (sent, received):
+        assert {name: more[name] for name in FAILURES} == dict.fromkeys(FAILURES, 0)
 
 
 def test_jumbo_frames(ends):
@@ -109,6 +137,7 @@ def test_under_full_load(ends):
         b.wait_until(f"[ $(cat /sys/class/infiniband/{b.ibdev}/ports/1/hw_counters/rx_packets) "
                      f"-gt {b.counters()['rx_packets'] + 1000} ]")
         before = a.counters()["tx_packets"]
+        worked = adapter(a)
         assert " 0% packet loss" in a.out(f"ping -c 10 -i 0.1 -W 30 {b.ip4}")
         for node in ends:
             node.exec("echo under load > /dev/ttyS0")
@@ -117,6 +146,14 @@ def test_under_full_load(ends):
         copy(a, b, b.ip4, 256)
         assert client.poll() is None and server.poll() is None
         assert a.counters()["tx_packets"] > before + 1000
+        more = {name: value - worked[name] for name, value in adapter(a).items()}
+        for name in ("slices", "thread_slices", "frames_sent", "frames_received",
+                     "frames_deferred", "yields", "thread_polls"):
+            assert more[name] > 0, more
+        assert more["thread_slices"] <= more["slices"], more
+        assert more["long_yields"] <= more["yields"], more
+        assert more["thread_poll_hits"] <= more["thread_polls"], more
+        assert adapter(a)["thread_sleeps"] > 0
     finally:
         for process in (client, server):
             if process and process.poll() is None:

@@ -14,9 +14,9 @@ from lab.link import FULL
 FAULTS = {"inject-drop-ppm": 10000, "inject-duplicate-ppm": 10000,
           "inject-reorder-ppm": 10000, "inject-corrupt-ppm": 1000}
 
-KINDS = ("dropped", "duplicated", "reordered", "corrupted")
-REPAIRS = ("rx_icrc_errors", "retransmitted_packets", "duplicate_requests", "out_of_sequence")
-COUNTERS = [f"inject_{kind}" for kind in KINDS] + list(REPAIRS)
+INJECTED = ["inject_dropped", "inject_duplicated", "inject_reordered", "inject_corrupted"]
+REPAIRS = ["rx_icrc_errors", "retransmitted_packets", "duplicate_requests", "out_of_sequence"]
+COUNTERS = INJECTED + REPAIRS
 
 RUNS = (
     ("ib_write_bw", "-s 65536 -n 150"), ("ib_read_bw", "-s 65536 -n 150"),

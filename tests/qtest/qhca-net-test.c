@@ -249,6 +249,49 @@ static void test_own_mac(void)
     close(peer);
 }
 
+/*
+ * ------------------------------------------------------------------------
+ * Counters of the adapter
+ */
+
+/* Frames of both directions, interrupts and DMA, as QMP reports them. */
+static void test_counters(void)
+{
+    static const uint8_t other[6] = { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0d };
+    Eth e = { };
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+
+    g_assert_cmpuint(hca_adapter(h, "dma_windows_filled"), ==, 0);
+    g_assert_cmpuint(hca_adapter(h, "dma_refused"), ==, 0);
+    hca_set_cmdq(h, 0, NOWHERE);
+    hca_write(h, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
+    hca_write(h, QHCA_REG_CMDQ_DOORBELL, 1);
+    hca_assert_fatal(h, QHCA_FATAL_CMDQ_DMA);
+    g_assert_cmpuint(hca_adapter(h, "dma_refused"), ==, 1);
+    hca_reset(h);
+
+    eth_bring_up(h, &e);
+    g_assert_cmpuint(hca_adapter(h, "dma_windows_filled"), >, 0);
+    g_assert_cmpuint(hca_adapter(h, "slices"), >, 0);
+    g_assert_cmpuint(hca_adapter(h, "slices"), >=,
+                     hca_adapter(h, "thread_slices"));
+    g_assert_cmpuint(hca_adapter(h, "interrupts"), ==, 0);
+    eth_send(h, &e, 8, 100, 1);
+    wait_adapter(h, "frames_sent", 8);
+    g_assert_cmpuint(hca_adapter(h, "frames_sent"), ==, 8);
+    eth_post_receives(h, &e);
+    for (uint32_t tag = 1; tag <= 3; tag++) {
+        g_assert_true(peer_send(peer, other, tag));
+        wait_received(h, &e, tag);
+    }
+    g_assert_cmpuint(hca_adapter(h, "frames_received"), ==, 3);
+    g_assert_cmpuint(hca_adapter(h, "frames_deferred"), <=, 3);
+    g_assert_cmpuint(hca_adapter(h, "receive_stalls"), ==, 0);
+    hca_stop(h);
+    close(peer);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -261,5 +304,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-net/s3", test_s3);
     qtest_add_func("/qhca-net/default-mac", test_default_mac);
     qtest_add_func("/qhca-net/own-mac", test_own_mac);
+    qtest_add_func("/qhca-net/counters", test_counters);
     return g_test_run();
 }

@@ -9,10 +9,28 @@
 
 /* ---- responder refuses */
 
+/* The NAK behind @status, as its sender and as its receiver count it. */
+static void count_naks(struct pair *p, uint8_t status)
+{
+	static const enum qhca_counter sent[] = {
+		[QHCA_WC_REM_INV_REQ_ERR] = QHCA_CNT_tx_nak_invalid,
+		[QHCA_WC_REM_ACCESS_ERR] = QHCA_CNT_tx_nak_access,
+		[QHCA_WC_REM_OP_ERR] = QHCA_CNT_tx_nak_op,
+	}, received[] = {
+		[QHCA_WC_REM_INV_REQ_ERR] = QHCA_CNT_rx_nak_invalid,
+		[QHCA_WC_REM_ACCESS_ERR] = QHCA_CNT_rx_nak_access,
+		[QHCA_WC_REM_OP_ERR] = QHCA_CNT_rx_nak_op,
+	};
+
+	CHECK_EQ(count_of(&p->b, sent[status]), 1);
+	CHECK_EQ(count_of(&p->a, received[status]), 1);
+}
+
 /* Checks that @b is in ERR with @event, and that @a's first request has @status. */
 static void refused(struct pair *p, uint8_t status, int event)
 {
 	settle(p);
+	count_naks(p, status);
 	EXPECT(&p->a.scq, 0, status, QHCA_WC_WR_FLUSH_ERR);
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
@@ -385,6 +403,7 @@ static void rnr_exceeded(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_RNR_RETRY_EXC_ERR, QHCA_WC_WR_FLUSH_ERR);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_rnr), 4);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_rnr_retry_exceeded), 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 4);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
 }
@@ -637,6 +656,7 @@ static void nak_repairs_gap(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_nak_seq), 1);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_nak_seq), 1);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 }
 

@@ -11,6 +11,23 @@
 
 /* ---- the responder refuses and waits */
 
+/* Faults of all causes; those of @cause are @num of them, and there are no others. */
+static void count_causes(const struct end *e, enum qhca_fault_cause cause,
+			 uint64_t num)
+{
+	static const enum qhca_counter counters[] = {
+		[QHCA_FAULT_GATHER] = QHCA_CNT_fault_gather,
+		[QHCA_FAULT_SCATTER] = QHCA_CNT_fault_scatter,
+		[QHCA_FAULT_RECV] = QHCA_CNT_fault_recv,
+		[QHCA_FAULT_RDMA_W] = QHCA_CNT_fault_rdma_write,
+		[QHCA_FAULT_RDMA_R] = QHCA_CNT_fault_rdma_read,
+		[QHCA_FAULT_ATOMIC] = QHCA_CNT_fault_atomic,
+	};
+
+	CHECK_EQ(count_of(e, QHCA_CNT_page_faults1), num);
+	CHECK_EQ(count_of(e, counters[cause]), num);
+}
+
 /* @opcode of @len bytes into cold memory of b; its fault is as @want. */
 static void nak_and_hint(struct pair *p, uint8_t opcode, uint32_t len,
 			 enum qhca_fault_cause cause, uint32_t flags,
@@ -58,7 +75,7 @@ static void nak_and_hint(struct pair *p, uint8_t opcode, uint32_t len,
 		CHECK_COLD(&p->b, &c, 0, len, 3);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_fault1), 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_rnr_no_wqe), 0);
-	CHECK_EQ(count_of(&p->b, QHCA_CNT_page_faults1), 1);
+	count_causes(&p->b, cause, 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_fault_resumes), 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_fault_us_65536), 1);
 	CHECK_EQ(md_resume(p->b.md, token, true), QHCA_CMD_BAD_INDEX);
@@ -83,6 +100,44 @@ static void atomic_waits(struct pair *p)
 {
 	nak_and_hint(p, QHCA_WQE_FETCH_ADD, 8, QHCA_FAULT_ATOMIC, WRITE_FLAGS,
 		     true);
+}
+
+/* The time from each fault to its resume is in the bin of the histogram that holds it. */
+static void times_are_counted(struct pair *p)
+{
+	static const struct {
+		enum qhca_counter bin;
+		uint64_t us;
+	} cases[] = {
+		{ QHCA_CNT_fault_us_16, 12 }, { QHCA_CNT_fault_us_64, 40 },
+		{ QHCA_CNT_fault_us_256, 160 }, { QHCA_CNT_fault_us_1024, 640 },
+		{ QHCA_CNT_fault_us_4096, 2560 },
+		{ QHCA_CNT_fault_us_16384, 10240 },
+		{ QHCA_CNT_fault_us_65536, 40960 },
+		{ QHCA_CNT_fault_us_262144, 163840 },
+		{ QHCA_CNT_fault_us_more, 655360 },
+	};
+	struct cold c;
+
+	p->a.conn.rnr_retry = 7;
+	connect_pair(p);
+	c = cold_make(&p->b);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t token;
+
+		post_to_cold(p, &c, QHCA_WQE_WRITE, 8, 0);
+		run_for(p, cases[i].us * 1000);
+		token = TAKE_FAULT(&p->b, &c, QHCA_FAULT_RDMA_W, WRITE_FLAGS, 0,
+				   COLD_IOVA, 8);
+		CHECK_EQ(count_of(&p->b, cases[i].bin), 0);
+		cold_resume(&p->b, &c, token);
+		CHECK_EQ(count_of(&p->b, cases[i].bin), 1);
+		settle(p);
+		EXPECT(&p->a.scq, i, 0);
+		md_odp_unmap(c.odp, 0, md_odp_pages(c.odp));
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		CHECK_EQ(count_of(&p->b, cases[i].bin), 1);
 }
 
 /* The same without unsolicited ACKs: the timer alone. */
@@ -227,6 +282,7 @@ static void read_waits(struct pair *p)
 	EXPECT(&p->a.scq, 1, 0, 0);
 	CHECK_EQ(s.responses, 5);
 	CHECK_EQ(s.rnr, 0);
+	count_causes(&p->b, QHCA_FAULT_RDMA_R, 1);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_unsolicited_acks), 0);
 	get_bytes(&p->a, 0, data, sizeof(data));
 	for (uint32_t i = 0; i < sizeof(data); i++)
@@ -303,6 +359,7 @@ static void gather_waits(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 0, 0, 0);
 	EXPECT(&p->b.rcq, 0, 0, 0);
+	count_causes(&p->a, QHCA_FAULT_GATHER, 2);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
@@ -342,6 +399,7 @@ static void scatter_waits(struct pair *p)
 	md_buf_read(p->a.md, &c.odp->mr.buf, 16000 + COLD_IOVA % MD_PAGE,
 		    &eight, 8);
 	CHECK_EQ(get_le64(&eight), 0);
+	count_causes(&p->a, QHCA_FAULT_SCATTER, 2);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retry_exceeded), 0);
 }
 
@@ -457,7 +515,7 @@ const struct scenario fault_scenarios[] = {
 	RC(atomic_waits),
 	RC(timer_alone, .init_flags = QHCA_INIT_NO_UNSOL_ACK),
 	RC(middle_of_message), RC(repetitions_coalesce), RC(rnr_retries_run_out),
-	RC(resumed_too_early), RC(read_waits), RC(others_go_on), RC(gather_waits),
+	RC(times_are_counted), RC(resumed_too_early), RC(read_waits), RC(others_go_on), RC(gather_waits),
 	NAMED(UC, "gather_waits (UC)", gather_waits),
 	NAMED(UD, "gather_waits (UD)", gather_waits), RC(scatter_waits),
 	RC(scatter_is_not_starved), RC(gather_of_repetition),

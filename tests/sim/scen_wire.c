@@ -284,11 +284,88 @@ static void stranger(struct pair *p)
 	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
 }
 
-/* ---- padding */
-
 #define IP	14u
 #define UDP	34u
 #define BTH	42u
+
+/* ---- what was received */
+
+/* What each end has sent, the other one has received, to the octet. */
+static void traffic_is_counted(struct pair *p)
+{
+	const uint64_t send = BTH + 12 + 8 + HCA_ICRC_LEN;
+	const uint64_t ack = BTH + 12 + 4 + HCA_ICRC_LEN;
+
+	connect_pair(p);
+	for (int i = 0; i < 3; i++)
+		CHECK_WORKS(p);
+	CHECK_EQ(count(&p->a, QHCA_CNT_tx_packets), 3);
+	CHECK_EQ(count(&p->a, QHCA_CNT_tx_bytes), 3 * send);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_packets), 3);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_bytes), 3 * send);
+	CHECK_EQ(count(&p->b, QHCA_CNT_tx_acks), 3);
+	CHECK_EQ(count(&p->b, QHCA_CNT_tx_bytes), 3 * ack);
+	CHECK_EQ(count(&p->a, QHCA_CNT_rx_acks), 3);
+	CHECK_EQ(count(&p->a, QHCA_CNT_rx_bytes), 3 * ack);
+}
+
+/* Changes an octet of the BTH of each packet that a sends, and its ICRC. */
+struct changed {
+	size_t at;
+	uint8_t bits;
+};
+
+static bool change(struct world *w, unsigned int from, uint8_t *frame,
+		   size_t len)
+{
+	const struct changed *c = w->filter_arg;
+
+	if (from)
+		return true;
+	frame[BTH + c->at] ^= c->bits;
+	put_le32(frame + len - HCA_ICRC_LEN,
+		 hca_icrc(frame + IP, UDP - IP, len - BTH - HCA_ICRC_LEN));
+	return true;
+}
+
+/* Each reason to drop a packet of a peer has a counter, and only that one counts. */
+static void dropped_packets_are_counted(struct pair *p)
+{
+	static const struct {
+		enum qhca_counter reason;
+		struct changed changed;
+	} cases[] = {
+		{ QHCA_CNT_rx_bad_pkey, { 3, 0x01 } },
+		{ QHCA_CNT_rx_no_qp, { 5, 0x40 } },
+		{ QHCA_CNT_rx_bad_state, { 0 } },
+	};
+	const size_t num = sizeof(cases) / sizeof(*cases);
+	const struct pair_options o = { .type = QHCA_QPT_RC };
+
+	for (size_t i = 0; i < num; i++) {
+		struct changed changed = cases[i].changed;
+
+		restart_pair(p, &o);
+		p->a.conn.retry_cnt = 0;
+		connect_pair(p);
+		if (cases[i].reason == QHCA_CNT_rx_bad_state)
+			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET,
+					      0, NULL), 0);
+		p->w.filter = change;
+		p->w.filter_arg = &changed;
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		settle(p);
+		EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+		p->w.filter = NULL;
+		for (size_t k = 0; k < num; k++)
+			CHECK_EQ(count(&p->b, cases[k].reason), k == i);
+		CHECK_EQ(count(&p->b, QHCA_CNT_rx_dropped), 0);
+		CHECK_EQ(count(&p->b, QHCA_CNT_rx_icrc_errors), 0);
+	}
+}
+
+/* ---- padding */
+
 #define PAD	3u
 
 struct padder {
@@ -405,6 +482,7 @@ const struct scenario wire_scenarios[] = {
 	ON(UD, multicast),
 	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
 	ON(RC, stranger, .hosts = 3),
+	RC(traffic_is_counted), RC(dropped_packets_are_counted),
 	RC(padding_between), RC(read_of_half_the_numbers),
 	{ 0 }
 };

@@ -4,18 +4,53 @@
  */
 #include "unit.h"
 
+/* The counters of a cache.  Caches of tables write no line back. */
+struct counters {
+	enum qhca_counter hits, misses, evictions, conflicts, invalidations;
+	enum qhca_counter stale_fills, writebacks;
+};
+
+static const struct counters counters[QHCA_NUM_CACHES] = {
+	[QHCA_CACHE_PT] = {
+		QHCA_CNT_pt_hits, QHCA_CNT_pt_misses, QHCA_CNT_pt_evictions,
+		QHCA_CNT_pt_conflicts, QHCA_CNT_pt_invalidations,
+		QHCA_CNT_pt_stale_fills, QHCA_NUM_COUNTERS,
+	},
+	[QHCA_CACHE_AT] = {
+		QHCA_CNT_at_hits, QHCA_CNT_at_misses, QHCA_CNT_at_evictions,
+		QHCA_CNT_at_conflicts, QHCA_CNT_at_invalidations,
+		QHCA_CNT_at_stale_fills, QHCA_NUM_COUNTERS,
+	},
+	[QHCA_CACHE_QD] = {
+		QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses, QHCA_CNT_qpc_evictions,
+		QHCA_CNT_qpc_conflicts, QHCA_CNT_qpc_invalidations,
+		QHCA_CNT_qpc_stale_fills, QHCA_CNT_qpc_writebacks,
+	},
+	[QHCA_CACHE_CQ] = {
+		QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses, QHCA_CNT_cqc_evictions,
+		QHCA_CNT_cqc_conflicts, QHCA_CNT_cqc_invalidations,
+		QHCA_CNT_cqc_stale_fills, QHCA_CNT_cqc_writebacks,
+	},
+	[QHCA_CACHE_SRQ] = {
+		QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses,
+		QHCA_CNT_srqc_evictions, QHCA_CNT_srqc_conflicts,
+		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
+		QHCA_CNT_srqc_writebacks,
+	},
+};
+
+static void *install(struct host *h, unsigned int id, uint32_t index)
+{
+	struct hca_cache *c = (void *)hca_cache_of(h->fn->hca, id);
+
+	return hca_cache_install(c, &h->fn->cache[id],
+				 (struct hca_tag){ .index = index },
+				 hca_cache_fill_begin(c));
+}
+
 /* What an access does is counted for the cache and the function it belongs to. */
 static void test_counts(void **state)
 {
-	static const struct {
-		enum qhca_counter hits, misses;
-	} counters[QHCA_NUM_CACHES] = {
-		[QHCA_CACHE_PT] = { QHCA_CNT_pt_hits, QHCA_CNT_pt_misses },
-		[QHCA_CACHE_AT] = { QHCA_CNT_at_hits, QHCA_CNT_at_misses },
-		[QHCA_CACHE_QD] = { QHCA_CNT_qpc_hits, QHCA_CNT_qpc_misses },
-		[QHCA_CACHE_CQ] = { QHCA_CNT_cqc_hits, QHCA_CNT_cqc_misses },
-		[QHCA_CACHE_SRQ] = { QHCA_CNT_srqc_hits, QHCA_CNT_srqc_misses },
-	};
 	struct host *h = host_new_ready();
 
 	(void)state;
@@ -27,12 +62,66 @@ static void test_counts(void **state)
 		assert_int_equal(host_count(h, counters[id].misses), 0);
 		assert_null(hca_cache_lookup(c, user, tag));
 		assert_int_equal(host_count(h, counters[id].misses), 1);
-		assert_non_null(hca_cache_install(c, user, tag,
-						  hca_cache_fill_begin(c)));
+		assert_non_null(install(h, id, tag.index));
 		assert_non_null(hca_cache_lookup(c, user, tag));
 		assert_int_equal(host_count(h, counters[id].hits), 1);
 	}
 	assert_null(hca_cache_of(h->fn->hca, QHCA_NUM_CACHES));
+	host_free(h);
+}
+
+/*
+ * A set that gets one key more than it has blocks evicts a line although the other
+ * sets are empty, which is a conflict.  An invalidation removes a line, and refuses
+ * the fill that began before it.
+ */
+static void test_counts_of_lines(void **state)
+{
+	struct host *h = host_new_ready();
+
+	(void)state;
+	for (unsigned int id = 0; id < QHCA_NUM_CACHES; id++) {
+		struct hca_cache *c = (void *)hca_cache_of(h->fn->hca, id);
+		const struct hca_cache_user *user = &h->fn->cache[id];
+		uint32_t sets = c->geometry.sets, blocks = c->geometry.blocks;
+		uint64_t epoch;
+
+		assert_true(sets > 1);
+		for (uint32_t i = 0; i < blocks; i++)
+			assert_non_null(install(h, id, i * sets));
+		assert_int_equal(host_count(h, counters[id].evictions), 0);
+		assert_non_null(install(h, id, blocks * sets));
+		assert_int_equal(host_count(h, counters[id].evictions), 1);
+		assert_int_equal(host_count(h, counters[id].conflicts), 1);
+		epoch = hca_cache_fill_begin(c);
+		hca_cache_invalidate_index(c, user, blocks * sets);
+		assert_int_equal(host_count(h, counters[id].invalidations), 1);
+		assert_int_equal(host_count(h, counters[id].stale_fills), 0);
+		assert_null(hca_cache_install(c, user, (struct hca_tag){
+					      .index = blocks * sets }, epoch));
+		assert_int_equal(host_count(h, counters[id].stale_fills), 1);
+	}
+	host_free(h);
+}
+
+/* Only the caches of contexts write a line back when another key takes its place. */
+static void test_counts_of_contexts(void **state)
+{
+	struct host *h = host_new_ready();
+
+	(void)state;
+	for (unsigned int id = 0; id < QHCA_NUM_CACHES; id++) {
+		struct hca_cache *c = (void *)hca_cache_of(h->fn->hca, id);
+		uint32_t sets = c->geometry.sets, blocks = c->geometry.blocks;
+
+		if (counters[id].writebacks == QHCA_NUM_COUNTERS)
+			continue;
+		for (uint32_t i = 0; i < blocks; i++)
+			hca_cache_set_dirty(c, install(h, id, i * sets), true);
+		assert_int_equal(host_count(h, counters[id].writebacks), 0);
+		assert_non_null(install(h, id, blocks * sets));
+		assert_int_equal(host_count(h, counters[id].writebacks), 1);
+	}
 	host_free(h);
 }
 
@@ -169,5 +258,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_limit),
 	cmocka_unit_test(test_reset_of_one),
 	cmocka_unit_test(test_counts),
+	cmocka_unit_test(test_counts_of_lines),
+	cmocka_unit_test(test_counts_of_contexts),
 };
 TEST_MAIN(tests)

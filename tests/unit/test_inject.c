@@ -248,6 +248,9 @@ static void test_inject_tx(void **state)
 	host_run_at(h, h->now + 1000);
 	assert_int_equal(h->num_sent, 3);
 	assert_int_equal(mark_of(h, 2), 2);
+	assert_int_equal(COUNT(h, inject_duplicated), 1);
+	assert_int_equal(COUNT(h, inject_reordered), 1);
+	assert_int_equal(COUNT(h, inject_corrupted), 1);
 	assert_int_equal(COUNT(h, inject_delayed), 1);
 	/* what the sender did is counted, whatever became of it */
 	assert_int_equal(COUNT(h, tx_packets), 18);
