@@ -81,7 +81,8 @@ struct victim {
 	struct guard *g;
 	struct md *md;
 	struct md_cq cq;
-	struct md_srq srq, xsrq[2];	/* the second: of another domain */
+	/* the second XRC SRQ is of another domain */
+	struct md_srq srq, xsrq[2];
 	struct md_qp qp[NUM_QPS];
 	struct md_mr mr[NUM_REGIONS];
 	uint32_t key[NUM_KEYS];
@@ -129,14 +130,15 @@ static void make_memory(struct victim *v)
 	for (unsigned int i = 0; i < NUM_REGIONS; i++) {
 		const struct region *r = &region[i];
 
-		md_alloc(v->md, MD_PAGE, MD_PAGE);	/* nobody's */
+		/* this page belongs to no region */
+		md_alloc(v->md, MD_PAGE, MD_PAGE);
 		md_reg_mr(v->md, &v->mr[i], r->pd, r->iova, r->len, r->access);
 		v->key[i] = v->mr[i].key;
 		if (r->device_writes)
 			guard_allow_buf(v->g, &v->mr[i].buf, 0,
 					v->mr[i].buf.len);
 	}
-	/* its count of windows */
+	/* the device counts windows in the region's entry */
 	pte = md_ptr(v->md, v->md->pt + 64ull * (v->key[MR_RW] >> 8));
 	put_le32(&pte->windows, 2);
 	guard_allow(v->g, v->md->pt + 64ull * (v->key[MR_RW] >> 8), 64);
@@ -312,7 +314,8 @@ static void make_victim(struct victim *v, struct in *in)
  * Frames
  */
 struct state {				/* where a QP stands */
-	uint32_t psn, una, next;	/* expected; oldest, next of its own */
+	/* expected PSN of the peer; oldest and next PSN of its own */
+	uint32_t psn, una, next;
 };
 
 static struct state state_of(struct victim *v, unsigned int q)

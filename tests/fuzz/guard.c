@@ -319,7 +319,8 @@ static void renew(struct guard *g)
 	g->first = g->num = 0;
 	g->dma_left = g->frames_left = UINT64_MAX;
 	qhca_trace_mask(g->hca, guard_mode.compared ? ~0ull : 0);
-	no_faults(g->hca, 2);		/* another seed starts the sequence */
+	/* a change of the seed restarts the sequence */
+	no_faults(g->hca, 2);
 	no_faults(g->hca, 1);
 	qhca_tx_ready(g->hca, md->host.now);
 	qhca_set_link(g->hca, true, md->host.now);
@@ -441,12 +442,15 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 
 void guard_rx(struct guard *g, const uint8_t *frame, size_t len)
 {
-	/* exactly as long as it is, so that a read beyond is seen */
+	/*
+	 * the copy is as long as the frame, so that the sanitizer reports a read beyond
+	 * it
+	 */
 	uint8_t *copy = malloc(len ? len : 1);
 
 	memcpy(copy, frame, len);
 	begin(g, 0);
-	g->frames_left = 0;		/* answers are sent by qhca_run() */
+	g->frames_left = 0;		/* qhca_run() sends the answers */
 	qhca_rx_frame(g->hca, copy, len, g->md->host.now);
 	end(g);
 	free(copy);

@@ -27,8 +27,9 @@
 
 /* How this input is being run. */
 struct guard_mode {
-	bool fresh;			/* on a new device, given up afterwards */
-	bool compared;			/* with another run: digest */
+	bool fresh;			/* a new device, freed afterwards */
+	/* somebody compares this run's digest with another's */
+	bool compared;
 	bool thorough;			/* stain the stack too */
 	uint8_t stain;
 };
@@ -48,9 +49,11 @@ struct guard {
 	bool anything;			/* the device may write anywhere */
 	uint8_t writable[GUARD_MEM / GUARD_BLOCK];
 	uint64_t fail_in;		/* DMA: the n-th from now fails */
-	bool fail_on;			/* ... and all after it */
-	uint64_t reset_in;		/* in the n-th a register asks for a reset */
-	struct {			/* once read, the byte becomes another */
+	bool fail_on;			/* ... and all accesses after it */
+	/* in the n-th access software writes the reset register */
+	uint64_t reset_in;
+	/* the byte changes once the device has read it */
+	struct {
 		uint64_t addr;		/* 0: unused */
 		uint8_t value;
 	} change[GUARD_CHANGES];
@@ -58,7 +61,7 @@ struct guard {
 	uint64_t dma;			/* accesses asked for so far */
 	uint64_t dma_left;		/* of the call being made */
 	uint64_t frames_left;
-	bool blocked;			/* the link takes nothing */
+	bool blocked;			/* the link takes no frame */
 	bool ours;			/* frames are the transport's, or raw: check */
 	uint64_t raw_before;		/* raw_tx_packets when room was asked for */
 	struct guard_frame wire[GUARD_FRAMES];

@@ -63,7 +63,7 @@ void rig_new(struct rig *r, bool srq);
 void rig_free(struct rig *r);
 
 void rig_make_qp(struct rig *r, unsigned int i, struct md_srq *srq);
-/* To a QP of @host, by its number there. */
+/* Connects @qp to the QP of @host that has the number @dest_qpn there. */
 void rig_connect(struct rig *r, struct md_qp *qp, uint32_t dest_qpn,
 		 unsigned int host);
 /* The device may write the hardware part of the record at @rec_offset. */
@@ -87,7 +87,7 @@ void rig_pass_time(struct rig *r, uint64_t ns);
 /* A message of @len bytes from the first to the second goes through. */
 void rig_assert_works(struct rig *r, uint32_t len);
 
-/* Does the device read this byte before rig_assert_not_read()? */
+/* Watches whether the device reads this byte before rig_assert_not_read(). */
 void rig_watch(struct rig *r, uint64_t addr);
 void rig_assert_not_read(struct rig *r);
 

@@ -26,14 +26,17 @@ static void sweep(const struct create *c, uint64_t buffers)
 		guard_allow(r.g, buffers, 4 * RECORD);
 		r.g->fail_in = n;
 		status = guard_cmd(r.g, c->create, c->index, 0, c->in, c->len);
-		if (r.g->fail_in) {	/* it did not come so far */
+		if (r.g->fail_in) {	/* the command made fewer accesses */
 			r.g->fail_in = 0;
 			assert_int_equal(status, QHCA_CMD_OK);
 			rig_free(&r);
 			return;
 		}
 		if (!hca_is_dead(&r.g->hca->pf) && status != QHCA_CMD_OK)
-			/* nobody refers to it: it goes, or was never there */
+			/*
+			 * no object refers to the CQ, so this destroys it, or it never
+			 * existed
+			 */
 			assert_true(rig_cmd(&r, c->destroy, c->index, 0, NULL, 0) ==
 				    QHCA_CMD_BAD_STATE);
 		rig_free(&r);
@@ -118,7 +121,8 @@ static void test_leak_references(void **state)
 /*
  * All the queues that a guest may have take no more of the host's memory than two do.
  */
-#define MORE_CQS	14u	/* of 16, 8 and 32; some are there, or reserved */
+/* the tables have 16, 8 and 32; some exist already, or are reserved */
+#define MORE_CQS	14u
 #define MORE_SRQS	6u
 #define MORE_QPS	28u
 
@@ -234,7 +238,7 @@ static void test_early_torn_down(void **state)
 		md_post_send(r.md, &r.qp[0], &wr);
 	rig_ring(&r, &r.qp[0], 4);
 	guard_doorbell(r.g, 0, QHCA_DB_CQ_ARM, r.cq.cqn);
-	guard_run(r.g, 20);		/* some of it */
+	guard_run(r.g, 20);		/* the device does a part of the work */
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_TEARDOWN_HCA, 0, 0, NULL, 0),
 			 QHCA_CMD_OK);
 	memset(r.g->writable, 0, sizeof(r.g->writable));

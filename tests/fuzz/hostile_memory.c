@@ -173,7 +173,8 @@ static void test_length_chunks(void **state)
 			assert_int_not_equal(rig_cmd(&r, QHCA_CMD_MAP_CHUNKS,
 						 bad[i].first, param, in,
 						 bad[i].len), QHCA_CMD_OK);
-			if (i > 0 && i < 4)	/* only the mailbox is bad */
+			/* these have a bad mailbox, and UNMAP_CHUNKS has none */
+			if (i > 0 && i < 4)
 				continue;
 			assert_int_not_equal(rig_cmd(&r, QHCA_CMD_UNMAP_CHUNKS,
 						 bad[i].first, param, NULL, 0),
@@ -245,7 +246,7 @@ static void test_length_range(void **state)
 		md_post_send(r.md, &r.qp[0], &wr);
 		rig_ring(&r, &r.qp[0], 1);
 		status = rig_poll(&r);
-		/* what is good of a long message may have gone */
+		/* the valid part of a long message may have been sent */
 		assert_true(status == QHCA_WC_LOC_PROT_ERR ||
 			    (bad[i].addr == IOVA && status != QHCA_WC_SUCCESS));
 		put_le64(&range.start, bad[i].addr);
@@ -339,7 +340,7 @@ static void test_unmap_half(void **state)
 		assert_int_equal(rig_cmd(&r, QHCA_CMD_UNMAP_CHUNKS, i,
 				     QHCA_TABLE_QP | 1 << 8, NULL, 0),
 				 QHCA_CMD_NOT_MAPPED);
-	/* one is taken: none of the others is */
+	/* one chunk is mapped already, so the device maps none of the others */
 	put_le64(&chunk[3], 0x103000);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_MAP_CHUNKS, 2,
 			     QHCA_TABLE_QP | 1 << 8, chunk, 8), QHCA_CMD_OK);

@@ -208,7 +208,7 @@ static const uint32_t wild[] = {
 };
 #define NUM_WILD	(sizeof(wild) / sizeof(*wild))
 
-/* Software's words of every record, and what doorbells say. */
+/* Software's words of every record, and the numbers in doorbells, are wild. */
 static void test_loop_indices(void **state)
 {
 	struct rig r;
@@ -230,10 +230,16 @@ static void test_loop_indices(void **state)
 			       (uint64_t)wild[i] << 32);
 		rig_ring(&r, &r.qp[0], wild[i]);
 		guard_settle(r.g);
-		/* behind the index it has: late; ahead of the ring: an error */
+		/*
+		 * an index behind the device's own is late; one beyond the ring is an
+		 * error
+		 */
 		assert_int_equal(rig_state(&r, 0), wild[i] < 0x80000000 ?
 				 QHCA_QPS_ERR : QHCA_QPS_RTS);
-		/* in ERR the records are read once more, and believed no more */
+		/*
+		 * in ERR the device reads the records once more, and does not use their
+		 * values
+		 */
 		md_qp_modify(r.md, &r.qp[0], QHCA_QPS_ERR, 0, NULL);
 		rig_ring(&r, &r.qp[0], wild[i]);
 		guard_settle(r.g);
@@ -254,7 +260,10 @@ static void test_loop_srq_list(void **state)
 	sge.key = r.mr.key;
 	for (int i = 0; i < 3; i++)
 		assert_true(md_srq_post(r.md, &r.srq, 1, &sge, 1));
-	/* a slot that follows itself: as many messages as posted, no more */
+	/*
+	 * a slot whose successor is the slot itself serves as many messages as were
+	 * posted
+	 */
 	put_le16(md_ptr(r.md, r.srq.buf.page[0] + 10), 0);
 	for (int i = 0; i < 5; i++)
 		md_post_send(r.md, &r.qp[0], &wr);
@@ -299,7 +308,7 @@ static void test_loop_nodes(void **state)
 	put_le32(&cq.rec_offset, 4096);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_CQ, 3, 0, &cq, sizeof(cq)),
 			 QHCA_CMD_OK);
-	/* the leaf has no write bit: the CQ fails, and nothing is written */
+	/* the leaf has no write bit: the CQ fails, and the device writes nothing */
 	guard_doorbell(r.g, 0, QHCA_DB_CQ_ARM, 3);
 	guard_settle(r.g);
 	assert_true(rig_have_event(&r, QHCA_EVENT_CQ_ERROR));
@@ -367,14 +376,17 @@ static void test_loop_shrunk(void **state)
 	rig_new(&r, false);
 	sge.key = r.mr.key;
 	md_qp_modify(r.md, &r.qp[0], QHCA_QPS_RESET, 0, NULL);
-	rig_connect(&r, &r.qp[0], 0x55, 2);	/* who answers as we like */
+	/* this test writes the answers of this peer */
+	rig_connect(&r, &r.qp[0], 0x55, 2);
 	md_post_send(r.md, &r.qp[0], &wr);
 	rig_ring(&r, &r.qp[0], 1);
 	guard_settle(r.g);
 	assert_int_equal(r.g->num, 3);
-	rig_state(&r, 1);		/* evicts the context of the first */
+	/* this access evicts the context of the first QP */
+	rig_state(&r, 1);
 	((uint8_t *)md_ptr(r.md, r.qp[0].buf.page[0]))[2] = 0;
-	rig_pass_time(&r, 2000000);		/* to the first timeout */
+	/* time passes until the first timeout */
+	rig_pass_time(&r, 2000000);
 	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 7);
 	assert_int_equal(rig_poll(&r), QHCA_WC_SUCCESS);
 	rig_pass_time(&r, 1000000000);
@@ -454,7 +466,7 @@ static void test_ring_page_absent(void **state)
 	r.cq.cqn = 3;			/* queue pairs complete there */
 	rig_make_qp(&r, 0, NULL);
 	rig_connect(&r, &r.qp[0], r.qp[0].qpn, 1);
-	for (int i = 0; i < 64; i++) {	/* as many as the page holds */
+	for (int i = 0; i < 64; i++) {	/* the page holds so many entries */
 		md_post_send(r.md, &r.qp[0], &wr);
 		rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 		guard_settle(r.g);
@@ -503,9 +515,13 @@ static void test_ring_page_rewritten(void **state)
 		md_post_send(r.md, &r.qp[0], &other);
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
-	/* the first, read again, and a third of the second, remembered */
+	/*
+	 * the ACK is for the first request, which the device reads again, and for a
+	 * third of the second, which it remembers
+	 */
 	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
-	md_post_send(r.md, &r.qp[0], &other);	/* forgotten */
+	/* this request makes the device forget the second one */
+	md_post_send(r.md, &r.qp[0], &other);
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
 	wqe = md_ptr(r.md, r.qp[0].buf.page[0] + (1 << LOG_STRIDE));
@@ -544,7 +560,8 @@ static void test_ring_page_eq(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_EQ, 0, 0, &eq, sizeof(eq)),
 			 QHCA_CMD_OK);
-	qhca_set_link(r.g->hca, false, r.md->host.now);	/* an event */
+	/* the device posts an event */
+	qhca_set_link(r.g->hca, false, r.md->host.now);
 	assert_true(hca_is_dead(&r.g->hca->pf));
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE,
 				  guard_reg_read(r.g, QHCA_REG_STATUS)),

@@ -114,7 +114,7 @@ def test_prefetch_refused():
     ("", f"Event: {verbs.NOT_LISTENING}", 1),
 ])
 def test_perftest_does_not_count(monkeypatch, options, error, runs):
-    """A run whose client was earlier than its server's ear, and no other."""
+    """The lab repeats a run whose client connected before its server listened, and no other."""
     ended = []
 
     def fails(*_, **__):

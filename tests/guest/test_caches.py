@@ -237,7 +237,7 @@ def test_lines_on_the_host(guest):
         region = line["region"]
         assert region["key"] >> 8 == line["index"] and region["type"] == "mr"
         assert region["length"] == 8192 and region["start"] % 4096 == 0
-    # Looking changes nothing.
+    # A listing changes nothing in the cache.
     assert [after[n] - before[n] for n in ("pt_hits", "pt_misses", "at_hits", "at_misses")] == [0] * 4
 
 

@@ -84,7 +84,7 @@ def device_of(node):
 def test_process_killed(ends, traffic):
     traffic.server.kill()
     traffic.server.wait(60, check=False)
-    # A QP that is gone is not answered for.
+    # Nothing answers for a QP that is gone.
     assert traffic.client_error() == RETRY_EXCEEDED
     assert processes(ends[1]) == ""
 

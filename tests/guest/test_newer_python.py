@@ -23,7 +23,7 @@ print(*sys.version_info[:2])
 
 
 def test_lab_under_the_guests_python():
-    """Modules that are gone, syntax that is warned of, addresses as it writes them."""
+    """Newer Python lacks modules, warns of some syntax, and writes addresses differently."""
     tree = pathlib.Path(paths.guest_env()["tree"])
     libraries = tree / "usr/lib/x86_64-linux-gnu"
     files = sorted(str(p) for p in (paths.TOP / "tests").rglob("*.py"))

@@ -151,7 +151,7 @@ def test_deregistration(ends):
 
 if os.environ.get("QHCA_KERNEL") == "debug":
     def test_leaks(ends):
-        """Of all that was done before nothing is left."""
+        """The tests above have left nothing behind."""
         for node in ends:
             assert node.leaks() == ""
 

@@ -64,7 +64,8 @@ def test_default(node):
 
 
 def test_too_much(node):
-    """More than there is: fewer blocks, one line, and all else works."""
+    """A pool larger than the free memory has fewer blocks, the log says so in one line, and all
+    else works."""
     line = reload(node, 32, 65536)
     found = re.search(r"wanted 32 blocks of 65536 KiB, got (\d+) with (\d+) KiB in all, "
                       r"the largest (\d+) KiB", line)

@@ -75,7 +75,7 @@ def test_command(qhca_pair, report):
 
 
 def test_no_command(qhca_pair):
-    """Nobody waits for anything in the guest."""
+    """The complaint comes while nobody waits for the guest."""
     node = qhca_pair.b
     with content(*qhca_pair):
         node.exec("(sleep 0.2; echo '<3>BUG: on its own' > /dev/kmsg) > /dev/null 2>&1 &")

@@ -63,7 +63,10 @@ static uint64_t frame_get(struct md *md, struct md_frames *f)
 		reclaim(f);
 	if (!f->num_free)
 		return 0;
-	/* the one freed last: a late write would still be on its way */
+	/*
+	 * the allocator reuses the frame freed last, so that the canary shows a
+	 * late write
+	 */
 	frame = f->free[--f->num_free];
 	f->corrupt += !intact(md, frame);
 	return frame;

@@ -41,10 +41,10 @@ struct md_odp {
 
 /* A pool of @num frames on @md. */
 struct md_frames *md_frames_new(struct md *md, uint32_t num);
-/* All that is free is as it was left?  Counts what is not. */
+/* Counts the free frames whose canary somebody has overwritten. */
 uint32_t md_frames_check(struct md *md, struct md_frames *frames);
 
-/* As md_reg_mr(), with no page there. */
+/* As md_reg_mr(), but no page is present. */
 struct md_odp *md_odp_reg(struct md *md, struct md_frames *frames, uint32_t pd,
 			  uint64_t iova, uint64_t len, uint32_t access);
 uint32_t md_odp_pages(const struct md_odp *odp);
@@ -56,19 +56,22 @@ uint32_t md_odp_page(const struct md_odp *odp, uint64_t addr);
  * is none to take.
  */
 bool md_odp_touch(struct md_odp *odp, uint32_t page);
-/* Resident and mapped, @write: for writing too. */
+/* Makes the page resident and maps it, for writing too if @write. */
 bool md_odp_map(struct md_odp *odp, uint32_t page, bool write);
 bool md_odp_is_mapped(const struct md_odp *odp, uint32_t page);
-/* The device may not use it any more: clear, invalidate, wait. */
+/* Ends the device's use of the pages: clears the entries, invalidates and waits. */
 void md_odp_unmap(struct md_odp *odp, uint32_t page, uint32_t num);
 /* ... and its frame is free again. */
 void md_odp_take(struct md_odp *odp, uint32_t page);
-/* As unmap, and the page moves to another frame (compaction, copy on write). */
+/*
+ * As md_odp_unmap(); the page then moves to another frame (compaction, copy on
+ * write).
+ */
 void md_odp_move(struct md_odp *odp, uint32_t page);
 
-/* The next page fault; false: none.  Other events are skipped. */
+/* Takes the next page fault; returns false if there is none.  Skips other events. */
 bool md_fault(struct md *md, uint32_t *qpn, struct qhca_fault_info *info);
-/* FAULT_RESUME; the command's status. */
+/* Executes FAULT_RESUME; returns the command's status. */
 int md_resume(struct md *md, uint32_t token, bool ok);
 
 #endif /* QHCA_ODP_H */

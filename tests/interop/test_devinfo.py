@@ -40,7 +40,7 @@ def test_ibv_devinfo(ends):
         assert int(info["node_guid"].replace(":", ""), 16)
         assert number(info["phys_port_cnt"]) == 1
         assert number(info["max_msg_sz"]) == 1 << 31
-        # Enough for what people run.
+        # The limits are enough for common programs.
         for name, least in (("max_qp", 1000), ("max_qp_wr", 4096), ("max_cq", 1000),
                             ("max_cqe", 8191), ("max_mr", 1000), ("max_pd", 1000), ("max_sge", 16),
                             ("max_qp_rd_atom", 16), ("max_srq", 100), ("max_srq_wr", 4095),

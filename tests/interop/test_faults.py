@@ -100,7 +100,7 @@ def test_late_data(late):
 
 @pytest.mark.parametrize("client", [0, 1], ids=["requests", "answers"])
 def test_late_cases(late, client, tap_points):
-    """Receives are lacking, however late one learns of it."""
+    """The responder has no receives, however late the requester learns of it."""
     ends = late.nodes[1 - client], late.nodes[client]
     done = verbs.program(*ends, "qhca-cases", "", "-k RNR", timeout=120, check=False)
     assert done.server.ok, done.server

@@ -111,7 +111,7 @@ def test_nvme_target_goes_under_io(nvme):
     nvme.target.out(f"rm {LINK}", timeout=60)
     assert job.wait(60, check=False).code != 0
     nvme.wait_gone()
-    # ... and comes back.
+    # ... and then returns.
     nvme.target.out(f"ln -s /sys/kernel/config/nvmet/subsystems/{NQN} {LINK}")
     nvme.connect()
     nvme.host.out(nvme.fio("--rw=write --bs=64k --size=4M --verify=crc32c"), timeout=60)

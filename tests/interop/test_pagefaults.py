@@ -338,7 +338,7 @@ def test_cold_source(captured):
 
 @ALL_WIRES
 def test_cold_requester(captured):
-    """A source that is cold is sent late, and nobody hears why."""
+    """The requester sends a cold source late, and its peer receives no reason."""
     for fault in faults_of(captured, "gather", "scatter"):
         packets = list(exchange(captured.at_client, fault))
         assert not [p for p in packets if is_rnr(p[4]) or is_nak(p[4])], packets

@@ -57,7 +57,7 @@ class Agent:
                 return
 
     def unsync(self):
-        """To be called when the guest's side has (re)started."""
+        """Has the next request synchronise first, as the guest's side has started or restarted."""
         with self._lock:
             self._synced = False
 

@@ -239,7 +239,7 @@ class Pair:
         return self
 
     def boot(self, timeout=240):
-        """Boots both at once and waits until they reach each other."""
+        """Boots both guests at once and waits until they reach each other."""
         try:
             self.start()
             for node in self.nodes:

@@ -119,7 +119,7 @@ static void chaos_peer(Chaos *c)
         return;
     }
     while (reads-- && recv(c->peer, raw, sizeof(raw), MSG_DONTWAIT) > 0) {
-        /* what it is does not matter here */
+        /* the frame's content does not matter here */
     }
     for (int i = g_rand_int_range(c->rand, 0, 20); i; i--) {
         if (!peer_send(c->peer, other, 7)) {
@@ -243,7 +243,7 @@ static void chaos_run(uint32_t seed, bool express)
         g_assert_cmphex(hca_read(c.h, QHCA_REG_MAGIC), ==, QHCA_MAGIC);
     }
 
-    /* When all is as it should be again, frames pass, and whole ones. */
+    /* When the device and its peer work again, whole frames pass. */
     if (c.link_down) {
         chaos_link(&c);
     }

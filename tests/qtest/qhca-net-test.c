@@ -37,7 +37,7 @@ static void test_stalled_reset(void)
     close(peer);
 }
 
-/* The back end has kept a frame, and can send it when its sender is no more. */
+/* The back end has kept a frame, and may send it when its sender is gone. */
 static void test_stalled_unplug(void)
 {
     struct pollfd poll_fd = { .events = POLLIN };
@@ -66,7 +66,7 @@ static void test_stalled_unplug(void)
     close(peer);
 }
 
-/* Nobody takes frames any more: they are lost, the device goes on. */
+/* Nobody accepts frames any more: they are lost, and the device continues. */
 static void test_stalled_netdev_del(void)
 {
     Eth e = { };

@@ -37,7 +37,7 @@ static void nic_open(Hca *h, Nic *nic, int devfn)
     qpci_io_writel(nic->dev, nic->regs, E1000_RFCTL, E1000_RFCTL_EXTEN);
 }
 
-/* All its descriptors are its own again, with one buffer for all. */
+/* The NIC owns all its descriptors again, with one buffer for all. */
 static void nic_refill(Hca *h, Nic *nic)
 {
     uint64_t ring[512];
@@ -242,7 +242,7 @@ static void test_unplug_in_flush(void)
     qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
     eth_send(h, &e, 8, 100, 1);
     qpci_config_writew(h->dev, PCI_COMMAND, PCI_COMMAND_MASTER);
-    g_usleep(200 * 1000);   /* QEMU gives the old memory map up meanwhile */
+    g_usleep(200 * 1000);   /* meanwhile QEMU frees the old memory map */
     qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
     wait_deleted(h);
     answer = qtest_qmp(h->qts, "{ 'execute': 'query-qhca' }");
@@ -263,7 +263,8 @@ static void test_own_vector(void)
     msix_target(h, 1, h->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
     hca_bring_up(h);
     nop_with_event(h, 1);
-    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);     /* raised at once */
+    /* the device raises the vector at once */
+    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
     g_assert_cmphex(hca_status(h), ==,
                     QHCA_STATUS_READY | QHCA_STATUS_ENABLED);
     g_assert_cmpuint(hca_adapter(h, "mmio_refused"), ==, 1);

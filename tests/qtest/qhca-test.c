@@ -85,7 +85,7 @@ static void test_bad_enable(void)
     hca_assert_fatal(h, QHCA_FATAL_CMDQ_CONFIG);
     g_assert_cmphex(hca_status(h) & QHCA_STATUS_ENABLED, ==, 0);
 
-    /* Dead until reset. */
+    /* The device is dead until a reset. */
     hca_set_cmdq(h, 0, h->cmdq);
     hca_write(h, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE);
     g_assert_cmphex(hca_status(h) & QHCA_STATUS_ENABLED, ==, 0);
@@ -141,7 +141,7 @@ static void test_command_slots(void)
     Hca *h = hca_start();
     uint64_t commands;
 
-    /* Not enabled: nothing runs. */
+    /* The device is not enabled, so it executes nothing. */
     hca_fill_slot(h, 0, &nop);
     hca_write(h, QHCA_REG_CMDQ_DOORBELL, UINT32_MAX);
     g_assert_cmphex(hca_slot_status(h, 0), ==, QHCA_CMD_OWN);
@@ -155,7 +155,7 @@ static void test_command_slots(void)
     for (int i = 0; i < 4; i++) {
         g_assert_cmpint(hca_wait_slot(h, i), ==, QHCA_CMD_OK);
     }
-    /* Slots that are software's and slots that do not exist. */
+    /* The doorbell names slots that software owns, and slots that do not exist. */
     hca_write(h, QHCA_REG_CMDQ_DOORBELL, UINT32_MAX);
     g_assert_cmpuint(hca_counter(h, QHCA_CNT_commands), ==, commands + 5);
     hca_assert_alive(h);
@@ -257,7 +257,7 @@ static void test_doorbells(void)
     g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
     hca_assert_alive(h);
 
-    /* Nothing to read. */
+    /* Doorbells cannot be read. */
     g_assert_cmphex(qtest_readq(h->qts, h->doorbells.addr), ==, 0);
     g_assert_cmphex(qtest_readl(h->qts, h->doorbells.addr + 4), ==, 0);
     g_rand_free(rand);
@@ -299,7 +299,10 @@ static void test_dma_to_devices(void)
         slot.out_addr = cpu_to_le64(nowhere[i]);
         g_assert_cmpint(hca_run(h, &slot), ==, QHCA_CMD_DMA_ERR);
     }
-    /* From memory into what is none: all or nothing. */
+    /*
+     * A range that begins in memory and ends outside it: the device writes all
+     * or nothing.
+     */
     slot.out_addr = cpu_to_le64(128 * MiB - 64);
     g_assert_cmpint(hca_run(h, &slot), ==, QHCA_CMD_DMA_ERR);
     hca_assert_alive(h);
@@ -340,7 +343,7 @@ static void test_reset(void)
     g_assert_cmphex(hca_read(h, QHCA_REG_CMDQ_BASE_LO), ==, 0);
     g_assert_cmphex(qtest_readl(h->qts, h->devmem.addr), ==, 0x12345678);
 
-    /* Everything was forgotten. */
+    /* The device has forgotten everything. */
     hca_enable(h);
     g_assert_cmpint(hca_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL, 0),
                     ==, QHCA_CMD_NOT_INIT);

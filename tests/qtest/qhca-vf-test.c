@@ -173,7 +173,7 @@ static void test_bad_properties(void)
                        "'driver': 'qhca-vf', 'bus': 'p0' } }");
     g_assert_true(qdict_haskey(answer, "error"));
     qobject_unref(answer);
-    /* What failed has left nothing behind. */
+    /* A function that failed to start has left nothing behind. */
     qtest_qmp_device_add(h->qts, "qhca", "h0", "{ 'bus': 'p0', "
                          "'sriov-vfs': 63 }");
     hca_stop(h);
@@ -199,7 +199,10 @@ static void test_bars(void)
                         i + 1);
     }
 
-    /* Fewer of them: the rest is gone, and the memory of all is cleared. */
+    /*
+     * With fewer functions the others are gone, and the memory of all is
+     * cleared.
+     */
     hca_bring_up(v.h);
     sriov_disable(&v.sriov);
     for (int i = 0; i < NUM_VFS; i++) {
@@ -402,7 +405,7 @@ static void test_ethernet(void)
         g_assert_false(eth_received(fn[from], &e[from], &tag));
     }
 
-    /* The others go on when one is no more. */
+    /* The other functions continue when one is gone. */
     vf_flr(v.vf[0]);
     eth_send(v.vf[1], &e[2], 1, 100, 0x800);
     wait_received(v.vf[2], &e[3], 0x800);
@@ -430,7 +433,7 @@ static void test_bus_master(void)
     g_assert_cmpint(hca_nop(v.vf[2]), ==, QHCA_CMD_OK);
     g_assert_cmpint(hca_nop(v.h), ==, QHCA_CMD_OK);
 
-    /* Nor does it matter to a virtual function what the PF may do. */
+    /* A virtual function does not depend on the PF's bus mastering. */
     qpci_config_writew(v.h->dev, PCI_COMMAND, command & ~PCI_COMMAND_MASTER);
     g_assert_cmpint(hca_nop(v.vf[0]), ==, QHCA_CMD_OK);
     hca_write(v.h, QHCA_REG_CMDQ_DOORBELL, 1);
@@ -570,7 +573,7 @@ static void test_d3hot(void)
     vfs_stop(&v);
 }
 
-/* Commands are posted and doorbells rung up to the moment it is over. */
+/* Software posts commands and rings doorbells until VF Enable ends. */
 static void make_work(Hca *h)
 {
     const struct qhca_cmd_slot nop = {
@@ -608,7 +611,7 @@ static void test_disable_busy(void)
             hca_flr(v.h);
             hca_enable(v.h);
         }
-        /* The memory is software's again: nothing writes to it. */
+        /* Software owns the memory again, and no function writes to it. */
         for (int i = 0; i < NUM_VFS; i++) {
             qtest_memset(v.h->qts, v.vf[i]->cmdq, 0xa5, SLOT_SIZE);
         }

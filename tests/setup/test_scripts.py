@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The scripts when something goes wrong: they say so, leave nothing half-made, and
-do it right the next time."""
+"""When something goes wrong the scripts say so, leave nothing incomplete, and succeed the next
+time."""
 
 import ast
 import json
@@ -179,7 +179,7 @@ def test_each_step_fails_once(world):
 
 
 def mounting():
-    """How to come by a tmpfs of one's own."""
+    """The command by which a test gets a tmpfs of its own."""
     return ["unshare", "--mount"] if os.getuid() == 0 else ["sudo", "-n", "-E", "unshare", "--mount"]
 
 

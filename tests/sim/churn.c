@@ -117,7 +117,7 @@ static void choose_stray(struct node *h, struct conn *c, struct choice *to)
 
 	to->sge.addr = o->start;
 	to->sge.key = key[world_pick(h->w, STRAY_KEYS)];
-	/* the kernel's QPs may use the reserved key; here none is */
+	/* only QPs of the kernel may use the reserved key, and here there are none */
 	to->use = stray();
 	(void)c;
 }
@@ -440,7 +440,7 @@ static bool mend(struct churn *c)
 	for (unsigned int i = 0; i < NUM_CONNS; i++) {
 		struct conn *n = &c->conn[i];
 
-		n->tainted = false;	/* nothing is under way */
+		n->tainted = false;	/* no request is under way */
 		if (!n->broken)
 			continue;
 		if (n->recv_out[0] || n->recv_out[1])

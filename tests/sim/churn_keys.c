@@ -319,7 +319,7 @@ static void clear_ctrl(struct node *h, struct obj *o)
 {
 	struct qhca_pte *pte = pte_of(h, o);
 
-	/* what is left says which window it was, as the device wants it */
+	/* the entry still says which type of window it was, as the device requires */
 	put_le32(&pte->ctrl, get_le32(&pte->ctrl) & ~QHCA_PTE_STATE);
 	o->blank = false;
 }
@@ -378,7 +378,7 @@ static void rereg(struct node *h, struct obj *o)
 	if (move)
 		o->slab = slab_take(h, o);
 	place(h, o);
-	if (world_pick(h->w, 2)) {	/* not the range */
+	if (world_pick(h->w, 2)) {	/* the range stays as it was */
 		o->start = start;
 		o->len = len;
 		o->slab_off = off;
@@ -548,6 +548,7 @@ void keys_setup(struct node *h)
 		o->slab = o->next_slab = -1;
 		o->node = md_alloc(h->md, 64, 64);
 		o->list = md_alloc(h->md, 64, 64);
-		place(h, o);		/* for those who try too early */
+		/* requests that come too early find this entry */
+		place(h, o);
 	}
 }

@@ -57,7 +57,8 @@ static bool check_op(struct load *l, struct side *s, uint32_t number)
 	struct op *op = &s->op[number];
 
 	if (unreliable(s) && op->opcode == QHCA_WQE_WRITE_IMM)
-		goto out;		/* whether it arrived is not known */
+		/* the model does not know whether the message arrived */
+		goto out;
 	if (!apply(l, s, op) ||
 	    !load_same(l, s, &s->src, s->src_model, op->src, op->len,
 		       "source of request", number) ||
@@ -126,7 +127,7 @@ static struct op *find_request(struct load *l, struct side *s,
 	}
 	if (number >= p->posted)
 		return NULL;
-	/* order is kept, unless the network repeats or swaps */
+	/* messages arrive in order, unless the network repeats or reorders packets */
 	if (number < s->expected && !l->plan->link.duplicate &&
 	    !l->plan->link.reorder && !l->plan->link.jitter)
 		return NULL;

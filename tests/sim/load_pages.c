@@ -2,7 +2,8 @@
 /* The operating system of a host, which has less memory than its programs. */
 #include "load.h"
 
-#define TAKE_LIMIT	30000000000ull	/* pages are left in peace then */
+/* the host takes no more pages away then */
+#define TAKE_LIMIT	30000000000ull
 
 static void take_pages(struct load *l, struct memory *m)
 {
@@ -84,7 +85,10 @@ static bool serve_fault(struct load *l, unsigned int host,
 			    ", %" PRIu64 " bytes: no such region", host + 1,
 			    f->qpn, get_le32(&f->info.key), addr, len);
 	page = md_odp_page(odp, addr);
-	/* sometimes with what follows, sometimes not at all: it faults again */
+	/*
+	 * sometimes the following pages come too, and sometimes none: then the access
+	 * faults again
+	 */
 	last = world_chance(w, 500000) ? md_odp_page(odp, addr + len - 1) :
 					 page;
 	if (world_chance(w, 950000))
@@ -104,7 +108,7 @@ bool load_page_work(struct load *l, unsigned int host)
 
 	if (!m->frames || !m->frames->num_odp)
 		return true;
-	/* one that goes before each retry may keep a message for ever */
+	/* a page that goes before each retry could delay a message for ever */
 	if (l->w->now < TAKE_LIMIT && world_chance(l->w, l->plan->take))
 		take_pages(l, m);
 	if (world_chance(l->w, 300000) && !take_faults(l, host))

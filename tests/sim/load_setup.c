@@ -27,7 +27,10 @@ static void init_xrc(struct load *l, struct side *s, unsigned int host,
 		     uint32_t pd, const struct md_qp_init *like)
 {
 	struct world *w = l->w;
-	/* the domain of what is reached is the SRQ's, never the target's */
+	/*
+	 * the device uses the domain of the SRQ for the access, never that of the
+	 * target
+	 */
 	struct md_qp_init init = {
 		.type = QHCA_QPT_XRC_TGT, .pd = pd + 10, .db_page = like->db_page,
 		.xrcd = 1 + world_pick(w, 2),
@@ -102,7 +105,7 @@ static void connect_pair(struct load *l, struct side *a, struct side *b)
 	bool v6 = world_chance(w, 300000);
 
 	for (int i = 0; i < 2; i++) {
-		/* the edge of the number space is where mistakes are */
+		/* PSNs near the end of the number space show errors of wrapping */
 		uint32_t psn = world_chance(w, 500000) ?
 			       0xffffff - world_pick(w, 40) :
 			       world_rand(w) & 0xffffff;

@@ -101,7 +101,7 @@ static bool run_once(struct crossing *c, uint32_t under_way)
 		check_failed(__LINE__, "%u of %u requests executed: stored before access %llu, loaded before %llu",
 			     done, want, (unsigned long long)c->store,
 			     (unsigned long long)c->load);
-	/* at rest the device never claims to be at work */
+	/* a device without work never leaves sq_active set */
 	CHECK_EQ(md_buf_get32(md, &p->a.qp.buf, p->a.qp.rec_offset + 64), 0);
 	return c->accesses > c->load;
 }
@@ -118,7 +118,8 @@ static void cross(struct pair *p, uint32_t under_way, uint32_t posts,
 				more = c.load > c.store;
 				break;
 			}
-	CHECK(c.store >= accesses);	/* or there was nothing to cross */
+	/* otherwise the store crossed no access of the device */
+	CHECK(c.store >= accesses);
 }
 
 static void posts_cross_one(struct pair *p)
@@ -176,10 +177,10 @@ static void lingering_ends(struct pair *p)
 	connect_pair(p);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	md_settle(p->a.md);
-	CHECK_EQ(active(p), 0);			/* one is under way */
+	CHECK_EQ(active(p), 0);			/* one request is under way */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	md_settle(p->a.md);
-	CHECK_EQ(active(p), 1);			/* two are */
+	CHECK_EQ(active(p), 1);			/* two requests are under way */
 	rung = count_of(&p->a, QHCA_CNT_sq_doorbells);
 	for (int i = 0; i < 50; i++)
 		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
@@ -190,14 +191,15 @@ static void lingering_ends(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 50);
 	CHECK_EQ(p->a.qp.sq_pi, 52);
 
-	/* nobody answers any more */
+	/* from now on the link loses all responses */
 	p->w.filter = drop_all;
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	md_settle(p->a.md);
 	CHECK_EQ(active(p), 1);
 	now = p->w.now;
-	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);	/* is seen in the end */
+	/* the device finds the request in the end */
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	world_run(&p->w, now + HCA_LINGER_NS + 1000);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 51);
 	world_run(&p->w, now + HCA_LINGER_END_NS);
@@ -247,7 +249,7 @@ static uint64_t rings(struct pair *p)
 /* How software posts in rounds(): the number of requests, one every @every ns. */
 struct pace {
 	uint32_t requests, window, every;
-	uint32_t signaled;		/* one in so many */
+	uint32_t signaled;		/* one in so many requests has a CQE */
 };
 
 #define POLL_BATCH	16u
@@ -312,7 +314,7 @@ static void few_doorbells_in_step(struct pair *p)
 			check_failed(__LINE__, "pace %u: %llu doorbells", i,
 				     (unsigned long long)(rings(p) - before));
 	}
-	/* at rest the device turns away */
+	/* without work the device stops watching the queue */
 	settle(p);
 	CHECK_EQ(active(p), 0);
 }
@@ -336,7 +338,10 @@ static uint64_t ping(struct pair *p)
 	return p->w.now - began;
 }
 
-/* ... is sent at once: always where the peer is far, and near it nearly so. */
+/*
+ * The device sends each request at once: always if the peer is far, and almost always
+ * if it is near.
+ */
 static void one_at_a_time(struct pair *p)
 {
 	uint64_t alone, apart = 0, sum = 0;
@@ -391,7 +396,10 @@ static void hear(struct pair *p, struct end *e, uint32_t n)
 	}
 }
 
-/* A question and an answer that both sides detect by polling memory: neither waits. */
+/*
+ * A question and an answer that both sides detect by polling memory: the device delays
+ * neither.
+ */
 static void one_answer_at_a_time(struct pair *p)
 {
 	uint64_t began, alone = 0;
@@ -450,7 +458,7 @@ static void many_linger(struct pair *p)
 		lingering += md_buf_get32(a[i].md, &a[i].qp.buf,
 					  a[i].qp.rec_offset + 64);
 	CHECK_EQ(lingering, HCA_LINGER_MAX);
-	/* gone in the middle of it */
+	/* the driver destroys the QP while the device watches it */
 	CHECK_EQ(md_qp_modify(a[0].md, &a[0].qp, QHCA_QPS_RESET, 0, NULL), 0);
 	for (uint32_t i = 1; i < n; i++) {
 		store(p, &a[i]);

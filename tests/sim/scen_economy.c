@@ -41,7 +41,7 @@ struct pattern {
 	uint32_t window;	/* requests that the program may have outstanding */
 	uint32_t every;		/* ns from post to post; 0: as soon as it may */
 	uint32_t delay;		/* ns, of the link */
-	/* at most, for REQUESTS */
+	/* the most accesses for REQUESTS requests */
 	uint32_t rings, cq_reads, sq_reads, active_writes;
 };
 
@@ -102,7 +102,7 @@ static void one_pattern(struct pair *p, const struct pattern *pattern)
 		   pattern->sq_reads);
 	check_most(pattern, "writes of sq_active", r.active.writes,
 		   pattern->active_writes);
-	/* and none of them is hidden */
+	/* the device counts each of its accesses */
 	CHECK_EQ(r.cq.reads, count_of(&p->a, QHCA_CNT_cq_refetches));
 	CHECK_EQ(r.sq.reads, count_of(&p->a, QHCA_CNT_sq_refetches));
 	CHECK_EQ(r.active.writes, count_of(&p->a, QHCA_CNT_sq_active_writes));

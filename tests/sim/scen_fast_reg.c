@@ -21,7 +21,8 @@ static void fast_reg_cycles(struct pair *p)
 		settle(p);
 		EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 		CHECK(bytes_are(&p->b, off, i));
-		CHECK_DEAD(p, &p->a, now - 1);	/* the octet before */
+		/* the key with its previous octet */
+		CHECK_DEAD(p, &p->a, now - 1);
 		reconnect_pair(p, 20 + i);
 		post_inv(&p->b, QHCA_WQE_LOCAL_INV, now);
 		settle(p);
@@ -37,7 +38,8 @@ static void fast_reg_twice(struct pair *p)
 
 	connect_pair(p);
 	post_reg(&p->b, key, ALL_ACCESS);
-	post_reg(&p->b, key ^ 1, ALL_ACCESS);	/* not invalidated between */
+	/* nothing has invalidated the key in between */
+	post_reg(&p->b, key ^ 1, ALL_ACCESS);
 	settle(p);
 	EXPECT(&p->b.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_MW_BIND_ERR);
 }

@@ -79,7 +79,7 @@ static void failed_at_requester(struct pair *p)
 		EXPECT(&p->a.scq, 0, 0, QHCA_WC_LOC_PROT_ERR,
 		       QHCA_WC_WR_FLUSH_ERR);
 		CHECK_EQ(state_of(&p->a), rc ? QHCA_QPS_ERR : QHCA_QPS_SQE);
-		/* a SEND behind the response was on its way */
+		/* a SEND behind the response had been sent already */
 		if (opcodes[i] == QHCA_WQE_SEND)
 			EXPECT(&p->b.rcq, 0, 0);
 		else
@@ -167,7 +167,7 @@ static void region_goes(struct pair *p)
 		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 		CHECK_EQ(state_of(&p->b), cases[i].local ? QHCA_QPS_RTS :
 							   QHCA_QPS_ERR);
-		/* the page comes too late */
+		/* the page becomes present too late */
 		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true),
 			 QHCA_CMD_BAD_INDEX);
 		NO_FAULT(e);
@@ -250,7 +250,7 @@ static void forgotten(struct pair *p)
 		CHECK_EQ(md_resume(p->b.md, token[i], false),
 			 QHCA_CMD_BAD_INDEX);
 	}
-	/* a new fault of the same QPN has a new name, and the old ones none */
+	/* a new fault of the same QPN has a new token, and the old tokens are invalid */
 	make_fault(p, &c, 1000, &token[3]);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(md_resume(p->b.md, token[i], false),
@@ -350,7 +350,8 @@ static void window_faults(struct pair *p)
 	run_for(p, 1000000);
 	CHECK(md_fault(p->b.md, &qpn, &f));
 	CHECK_EQ(get_le32(&f.key), mw);
-	CHECK_EQ(get_le64(&f.addr), 10);	/* as the key counts */
+	/* addresses count as those of the key */
+	CHECK_EQ(get_le64(&f.addr), 10);
 	CHECK_EQ(get_le64(&f.length), 3000);
 	cold_resume(&p->b, &c, get_le32(&f.token));
 	settle(p);

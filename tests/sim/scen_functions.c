@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-#define ENDS		4u		/* the PF, two VFs, the other adapter's PF */
+/* these are the PF, two VFs, and the other adapter's PF */
+#define ENDS		4u
 #define VF_MEM		(8u << 20)
 #define BYTES		5000u
 #define SLOT		8192u		/* of a region, by peer */

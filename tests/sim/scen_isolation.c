@@ -27,7 +27,7 @@ struct asker {
 	struct end *e;			/* whose page it is */
 	uint8_t opcode;
 	bool absent;
-	bool held;			/* the page is away */
+	bool held;			/* the page is absent */
 	uint64_t next;			/* when to ask, or to bring the page */
 	uint32_t asked, faults;
 };
@@ -137,7 +137,7 @@ static void beside(struct pair *p, uint8_t opcode, struct end *e)
 	note("%u WRITEs, the slowest %llu ns; while pages are absent %u, %llu ns",
 	     present, (unsigned long long)worst, n.done,
 	     (unsigned long long)n.worst);
-	/* enough of them that a part of a period would be seen */
+	/* the WRITEs are so many that the loss of a part of a period would show */
 	CHECK(present > 20 * LENGTH / PERIOD);
 	CHECK(n.done >= present - present / 5);
 	CHECK(n.worst <= 3 * worst && n.worst < HELD / 4);

@@ -20,7 +20,8 @@
 
 struct oracle {
 	struct plain *pt, *at;
-	uint64_t pt_hits, pt_misses, at_hits, at_misses;	/* before */
+	/* the counters before the message */
+	uint64_t pt_hits, pt_misses, at_hits, at_misses;
 };
 
 static struct plain *model_of(const struct hca_cache *c)
@@ -152,7 +153,7 @@ static void each_packet_once(struct pair *p)
 	lookups_end(&l);
 }
 
-/* The same of one kind, so that what differs is seen by its name. */
+/* The same messages of one kind, so that the scenario's name says which kind differs. */
 static void one_kind(struct pair *p, uint8_t opcode)
 {
 	struct lookups l;

@@ -91,7 +91,7 @@ static void atomic_write_stores(struct pair *p)
 	CHECK_EQ(cqe.opcode, QHCA_WQE_ATOMIC_WRITE);
 	CHECK_EQ(word(&p->b, TARGET), 0xfedcba9876543210ull);
 	CHECK_EQ(word(&p->b, TARGET + 8), 99);
-	/* what was sent is not overwritten by an answer */
+	/* an answer does not overwrite what the requester sent */
 	CHECK_EQ(word(&p->a, 0), 0xfedcba9876543210ull);
 	post_store(p, 0, &value, p->b.mr.iova + TARGET + 8, p->b.mr.key);
 	settle(p);
@@ -227,7 +227,7 @@ static void flush_refused(struct pair *p)
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_RANGE, at,
 		   PAIR_LEN - TARGET + 1, p->b.mr.key, 0);
 	no_access(p);
-	/* an empty range too needs a key, and a place in the region */
+	/* an empty range needs a valid key and an address inside the region, too */
 	connect_pair(p);
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_RANGE, at, 0, 0, 0);
 	no_access(p);
@@ -328,10 +328,13 @@ static void malformed_requests(struct pair *p)
 
 struct tamper {
 	uint8_t op;			/* of packets that are changed */
-	int32_t skip;			/* so many are let through before, */
-	uint32_t times;			/* ... and this many changed */
-	uint8_t to;			/* their opcode becomes; 0xff: lost */
-	uint32_t feth;			/* ... if they have one, this */
+	/* the filter passes so many packets before it, */
+	int32_t skip;
+	uint32_t times;			/* ... and then changes so many */
+	/* the new opcode of these packets; 0xff: the packet is lost */
+	uint8_t to;
+	/* their new FETH, if @feths */
+	uint32_t feth;
 	bool feths;
 };
 
@@ -441,7 +444,7 @@ static void answer_of_other_kind(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_BAD_RESP_ERR);
 	p->w.filter = NULL;
 	reconnect_pair(p, 100);
-	/* an ACK alone is a reason to ask again */
+	/* an ACK without the response makes the requester ask again */
 	t = (struct tamper){ HCA_OP_READ_RESP_ONLY, 0, 1, HCA_OP_ACK, 0,
 			     false };
 	answers_lost(p, &t);
@@ -467,7 +470,7 @@ static void foreign_flush(struct pair *p)
 		invalid(p);
 		p->w.filter = NULL;
 	}
-	/* reserved bits are nobody's business */
+	/* the responder ignores reserved bits */
 	t = (struct tamper){ HCA_OP_FLUSH, 0, 1, HCA_OP_FLUSH, 0xffffffc1,
 			     true };
 	connect_pair(p);

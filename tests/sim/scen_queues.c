@@ -36,7 +36,7 @@ static bool take_events(struct end *e, struct sleeper *s)
 			return false;
 		s->woken = true;
 	}
-	/* what was held for want of room comes when the EQ is armed */
+	/* events that waited for room arrive when software arms the EQ */
 	qhca_doorbell(e->md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
 		      (uint64_t)e->md->eq_ci << 32, e->md->host.now);
 	return true;
@@ -79,7 +79,7 @@ static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 {
 	uint32_t n = world_pick(&p->w, CREDITS), room = 60;
 
-	/* one ACK may complete all that is under way */
+	/* a single ACK may complete all requests under way */
 	if (room > 1u << p->a.scq.log_depth)
 		room = 1u << p->a.scq.log_depth;
 	room -= p->a.qp.sq_pi - p->a.qp.sq_ci;
@@ -88,7 +88,10 @@ static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 	if (batches && s->taken != *sent)
 		n = 0;
 	while (n-- && *sent < MESSAGES) {
-		/* the last one and at least every third wake who is asleep */
+		/*
+		 * the last request, and at least each third one, wakes a sleeping
+		 * program
+		 */
 		bool wake = ++*sent % 3 == 0 || *sent == MESSAGES || !n ||
 			    !world_pick(&p->w, 4);
 
@@ -122,11 +125,11 @@ static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
 			continue;
 		s.woken = false;
 		poll_some(p, &s);
-		/* more may come in between */
+		/* more completions may arrive in between */
 		if (world_pick(&p->w, 2))
 			world_wait(&p->w, p->w.now + 3000);
 		arm(p, &s, how & 1 && world_pick(&p->w, 8));
-		/* asking for less later takes nothing back */
+		/* a weaker arm later does not cancel the earlier one */
 		if (!world_pick(&p->w, 4))
 			arm(p, &s, true);
 	}
@@ -196,7 +199,8 @@ static void solicited_only(struct pair *p)
 	CHECK_EQ(completion_events(&p->b), 1);
 	/* an error is always solicited */
 	md_arm(&p->b.rcq, false);
-	CHECK_EQ(completion_events(&p->b), 1);	/* two not consumed */
+	/* software has not consumed two of them */
+	CHECK_EQ(completion_events(&p->b), 1);
 	EXPECT(&p->b.rcq, 0, 0, 0);
 	md_arm(&p->b.rcq, true);
 	CHECK_EQ(completion_events(&p->b), 0);
@@ -246,7 +250,7 @@ static void weaker_arm_keeps_held_event(struct pair *p)
 	md_arm(&p->b.rcq, false);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	world_run(&p->w, p->w.now + 300000);
-	md_arm(&p->b.rcq, true);	/* polled nothing */
+	md_arm(&p->b.rcq, true);	/* software has polled nothing */
 	CHECK_EQ(completion_events(&p->b), 0);
 	settle(p);
 	CHECK_EQ(completion_events(&p->b), 1);
@@ -296,7 +300,7 @@ static void cq_of_one(struct pair *p)
 		EXPECT(&one, i, 0);
 	}
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_overruns), 0);
-	/* two at a time are one too many */
+	/* two completions at a time are one more than the ring holds */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	settle(p);
@@ -405,7 +409,7 @@ static void srq_taken_is_flushed(struct pair *p)
 	CHECK(get_le32(&cqe.flags) & QHCA_CQE_SRQ);
 	expect_none(&p->b.rcq);
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_LAST_WQE);
-	/* the others go on with what is left */
+	/* the other QPs continue with the receives that are left */
 	for (int i = 0; i < 3; i++)
 		post(p, &a2, QHCA_WQE_SEND, 1000, 0);
 	settle(p);
@@ -573,7 +577,8 @@ static void srq_resize_refused(struct pair *p)
 		CHECK_EQ(resize(&p->b, &in), QHCA_CMD_BAD_PARAM); \
 	} while (0)
 	REFUSED(in.log_depth--);
-	REFUSED(in.log_depth++);		/* the buffer does not hold it */
+	/* the buffer is too small for it */
+	REFUSED(in.log_depth++);
 	REFUSED(in.log_depth = 17);
 	REFUSED(put_le32(&in.buf.length, 0));
 	REFUSED(put_le64(&in.buf.base, 8));
@@ -592,7 +597,7 @@ static void srq_resize_refused(struct pair *p)
 	settle(p);
 	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);
 	EXPECT(&p->b.rcq, 0, 0, 0);
-	/* the limit counts by what the new ring holds */
+	/* the device compares the limit with the number of receives in the new ring */
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_MODIFY_SRQ, srqn,
 			2u << good.log_depth, NULL, 0, NULL, 0, NULL), 0);
 	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);

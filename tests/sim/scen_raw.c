@@ -192,7 +192,7 @@ static void frames_cross(struct pair *p)
 	send(&p->a, &f, true);
 	settle(p);
 	EXPECT_FRAME(&p->b, &f);
-	/* another port is not for it */
+	/* a frame to another port is not for this QP */
 	udp4(&f, p->b.md->mac, 10);
 	send(&p->a, &f, false);
 	settle(p);
@@ -317,7 +317,7 @@ static void rules_in_order(struct pair *p)
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&c, &f);
 	EXPECT_FRAME(&p->b, &f);
-	/* rules go with their QP */
+	/* the rules disappear with their QP */
 	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
 	CHECK_EQ(end_rule(&p->b, 7), QHCA_CMD_BAD_STATE);
 	CHECK_EQ(end_rule(&p->b, 2), QHCA_CMD_BAD_STATE);
@@ -341,7 +341,7 @@ static void other_types(struct pair *p)
 	EXPECT_FRAME(&p->b, &f);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_malformed), 1);
 	CHECK_EQ(end_rule(&p->b, 0), 0);
-	/* a rule of another type does not get at it */
+	/* a rule of another type does not receive the frame */
 	port_rule(&rule, QHCA_FLOW_UDP, 4791);
 	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), 0);
 	arrive(&p->b, &f);
@@ -500,7 +500,7 @@ static void destroyed_under_traffic(struct pair *p)
 	EXPECT_FRAME(&p->b, &f);
 }
 
-/* Those of UD, without what a raw packet QP has not. */
+/* The attributes of UD, without those that a raw packet QP does not have. */
 static void states(struct pair *p)
 {
 	static const struct {
@@ -543,7 +543,7 @@ static void send_length(struct pair *p, uint32_t len, uint8_t status)
 			 0);
 }
 
-/* As Ethernet queues do. */
+/* A raw packet QP computes checksums as Ethernet queues do. */
 static void short_frames_padded(struct pair *p)
 {
 	struct qhca_flow rule = { 0 };
@@ -605,7 +605,7 @@ static void rules_refused(struct pair *p)
 	rule = (struct qhca_flow){ 0 };
 	CHECK_EQ(add_rule(&p->b, 0, qpn, &rule), 0);
 	CHECK_EQ(add_rule(&p->b, 0, qpn, &rule), QHCA_CMD_IN_USE);
-	/* reset: as new */
+	/* a reset removes all rules */
 	restart_pair(p, &rc);
 	CHECK_EQ(end_rule(&p->b, 0), QHCA_CMD_BAD_STATE);
 	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), QHCA_CMD_BAD_PARAM);

@@ -106,7 +106,7 @@ static void connect(struct sender *s, struct md_qp *qp, uint32_t dest,
 {
 	struct md_conn conn = {
 		.dest_qpn = dest, .mtu = QHCA_MTU_4096, .access = ALL_ACCESS,
-		/* a request takes longer than this timeout where rates are low */
+		/* at low rates a request takes longer than this timeout */
 		.timeout = s->opcode == QHCA_WQE_READ ? 18 : 8,
 		.retry_cnt = 1, .max_rd_atomic = 8,
 		.max_dest_rd_atomic = 8,
@@ -216,7 +216,8 @@ static void guaranteed(struct pair *p)
 	keep_busy(&a, MS);
 	for (uint16_t i = 0; i < a.num; i++)
 		all += count_fn(&a, i, QHCA_CNT_tx_bytes);
-	mbps = all * 8 * 1000 / p->w.now;	/* of all; bytes each ns */
+	/* the rate of all functions together */
+	mbps = all * 8 * 1000 / p->w.now;
 	set_rates(&a, 1, 0, (uint32_t)(mbps / 2));
 	keep_busy(&a, 12 * MS);			/* the window is full at first */
 	all = 0;
@@ -397,7 +398,8 @@ static uint64_t victim(struct pair *p, bool masks)
 		}
 	}
 	for (uint32_t n = 0; n < 40000; n++) {
-		uint16_t who = n % 16 != 0;	/* the neighbour is busier */
+		/* the neighbour accesses more often than the victim */
+		uint16_t who = n % 16 != 0;
 
 		touch(&r[who], oracle, 1 + who,
 		      world_pick(&p->w, r[who].num), &counts[who]);

@@ -68,7 +68,7 @@ static void one_threshold(struct pair *p, bool shared, uint32_t threshold)
 		post_recv(&p->b, 8);
 	for (uint32_t i = 0; i < ACCESSES && check_ok(); i++) {
 		access_queue(p, shared);
-		/* the first access finds nothing that the device knows of */
+		/* at the first access the device knows of no receive */
 		if (i && i % period == 0)
 			want++;
 		if (refetches(p, shared) != want)
@@ -144,20 +144,20 @@ static void refetch_takes_threshold_of_srq(struct pair *p)
 	CHECK_EQ(refetches(p, true), 1);
 	md_buf_put32(p->b.md, &p->b.srq.buf,
 		     p->b.srq.rec_offset + REC_THRESHOLD, full);
-	/* the copy does as before, until it is replaced */
+	/* the cached copy keeps the old threshold until a refetch replaces it */
 	for (uint32_t i = 1; i < full; i++)
 		access_queue(p, true);
 	CHECK_EQ(refetches(p, true), 1);
 	access_queue(p, true);
 	CHECK_EQ(refetches(p, true), 2);
-	/* from now on two accesses in three find fewer than that */
+	/* from now on two of three accesses find fewer receives than the threshold */
 	for (uint32_t i = 0; i < full; i++)
 		access_queue(p, true);
 	CHECK(refetches(p, true) >= 2 + full / 2);
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, p->b.srq.srqn, 0, NULL, 0,
 			&c, sizeof(c), NULL), 0);
 	CHECK_EQ(get_le32(&c.sw.threshold), full);
-	/* what is over the depth is ignored, and so is none */
+	/* the device ignores a threshold beyond the depth, and a threshold of zero */
 	md_buf_put32(p->b.md, &p->b.srq.buf,
 		     p->b.srq.rec_offset + REC_THRESHOLD, 17);
 	access_queue(p, true);
@@ -198,7 +198,7 @@ static void refetch_takes_both_of_qp(struct pair *p)
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_sq_doorbells), 0);
 	CHECK_EQ(refetches(p, false), 1);
 
-	/* receives come to be known with the next look at the send queue */
+	/* the next refetch for the send queue makes the receives known */
 	post_recv(&p->b, 8);
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_SQD, 0, NULL), 0);
 	settle(p);
@@ -227,11 +227,11 @@ static void refetch_takes_threshold_of_cq(struct pair *p)
 		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 		settle(p);
 		CHECK(md_poll(cq, &cqe) && !cqe.status);
-		if (i == 128)		/* none yet */
+		if (i == 128)		/* no refetch yet */
 			CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches),
 				 before);
 	}
-	/* one at 129, and then one in four */
+	/* one refetch at 129 entries, and then one in four completions */
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches), before + 1 + 270 / 4);
 }
 

@@ -131,7 +131,7 @@ static void bad_binds(struct pair *p)
 	uint32_t one = new_window(&p->b, QHCA_PTE_MW1);
 
 	connect_pair(p);
-	/* no MW_BIND in the region yet */
+	/* the region does not permit binding yet */
 	bind_refused(__LINE__, p, mw, mw ^ 1, 8, RIGHTS);
 	allow_bind(&p->b);
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_INVALIDATE_KEY, p->b.mr.key >> 8,

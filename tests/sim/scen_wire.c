@@ -43,7 +43,7 @@ static void loopback(struct pair *p)
 	CHECK_EQ(p->w.frames, 0);
 	CHECK_EQ(count(&p->a, QHCA_CNT_loopback_packets),
 		 count(&p->a, QHCA_CNT_rx_packets));
-	/* it needs no link */
+	/* loopback needs no link */
 	qhca_set_link(p->a.md->host.hca, false, p->w.now);
 	reconnect_pair(p, 4);
 	one_of_each(p);
@@ -64,7 +64,8 @@ static void loopback_to_itself(struct pair *p)
 	post(p, e, QHCA_WQE_READ, 5000, 0);
 	post(p, e, QHCA_WQE_FETCH_ADD, 8, 0);
 	post(p, e, QHCA_WQE_WRITE, 3000, 0);
-	post(p, e, QHCA_WQE_SEND, 8, 0);	/* waits for a receive */
+	/* the message waits for a receive */
+	post(p, e, QHCA_WQE_SEND, 8, 0);
 	world_run(&p->w, p->w.now + 50000);
 	post_recv(e, 4000);
 	settle(p);
@@ -240,10 +241,12 @@ static void multicast(struct pair *p)
 	CHECK_EQ(member(&p->b, false, v4), QHCA_CMD_BAD_STATE);
 	to_group(__LINE__, p, v4, false, false, false);
 	CHECK_EQ(member(&p->b, true, v4), 0);
-	CHECK_EQ(member(&p->b, true, v4), 0);		/* changes nothing */
+	/* a second membership changes nothing */
+	CHECK_EQ(member(&p->b, true, v4), 0);
 	to_group(__LINE__, p, v4, false, false, true);
 	CHECK_EQ(member(&p->a, true, v4), 0);
-	to_group(__LINE__, p, v4, false, true, true);	/* its own too */
+	/* the sender receives a copy, too */
+	to_group(__LINE__, p, v4, false, true, true);
 	CHECK_EQ(member(&p->b, true, v6), 0);
 	to_group(__LINE__, p, v6, true, false, true);
 	CHECK_EQ(member(&p->b, false, v4), 0);
@@ -459,7 +462,7 @@ static void read_of_half_the_numbers(struct pair *p)
 	sge = (struct md_sge){ PAIR_IOVA, 1u << 31, p->a.mr.key };
 	wr.raddr = PAIR_IOVA;
 	wr.rkey = p->b.mr.key;
-	/* an answer to what came before it moves nothing back */
+	/* an answer to an earlier request moves no index back */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post_wr(&p->a, &wr);
 	while (count(&p->a, QHCA_CNT_rx_packets) < 100)

@@ -113,7 +113,7 @@ static void xrc_wrong_srq(struct pair *p)
 		CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
 		expect_none(&p->b.rcq);
 	}
-	/* and the receive is there still */
+	/* and the SRQ still has the receive */
 	reconnect_pair(p, 5);
 	request(p, QHCA_WQE_SEND, 8, p->b.srq.srqn, 0);
 	settle(p);
@@ -287,7 +287,7 @@ static void xrc_commands(struct pair *p)
 
 	/* an SRQ for XRC is no QP's own */
 	CHECK_EQ(md_qp_create(p->b.md, &qp, &init), QHCA_CMD_BAD_STATE);
-	/* its CQ stays as long as it does */
+	/* the CQ cannot be destroyed before the SRQ */
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_DESTROY_CQ, p->b.rcq.cqn, 0, NULL, 0,
 			NULL, 0, NULL), QHCA_CMD_IN_USE);
 	connect_pair(p);

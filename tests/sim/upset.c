@@ -294,7 +294,7 @@ static bool op_rereg(struct upset *u, struct conn *c, unsigned int host)
 	if (md_cmd(md, QHCA_CMD_INVALIDATE_KEY, h->mr.key >> 8,
 		   QHCA_INVAL_PT | QHCA_INVAL_AT, NULL, 0, NULL, 0, NULL))
 		return UPSET_FAIL(u, "INVALIDATE_KEY refused");
-	/* what has completed lies in the old region; all else ends in error */
+	/* completed requests have changed the old region; all others end in error */
 	if (!conn_poll(u, c, host))
 		return false;
 	conn_region(u, c, host);
@@ -485,7 +485,7 @@ static bool upset_round(struct upset *u, uint64_t number)
 	if (!run_for(u, world_pick(&u->w, 10000)))
 		return false;
 	post_all(u);
-	/* the queue of what needs no answer is empty soon */
+	/* a queue whose requests need no answer is empty soon */
 	if (kind != ETHERNET && kind != DATAGRAM)
 		world_run(&u->w, u->w.now + world_pick(&u->w, 3000));
 	else if (world_pick(&u->w, 2))
@@ -550,7 +550,8 @@ static bool run_seed(uint64_t seed, bool verbose)
 	}
 	setup(u);
 	seeds_link(&u->w, &u->w.link);
-	u->w.link.corrupt = 0;		/* of Ethernet frames nobody would know */
+	/* nothing would detect that an Ethernet frame is corrupt */
+	u->w.link.corrupt = 0;
 	ok = run_rounds(u, seed);
 	if (!ok)
 		printf("# seed %llu at %llu ns: %s\n", (unsigned long long)seed,

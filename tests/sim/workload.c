@@ -114,7 +114,7 @@ static bool run(struct load *l)
 		for (uint32_t i = 0; i < l->num_pairs; i++)
 			for (int h = 0; h < 2; h++)
 				act(l, &l->side[i][h]);
-		/* all may wait for a page, and nobody for the clock */
+		/* all requests may wait for a page while no timer runs */
 		world_wait(w, w->now + 20000);
 		if (!load_page_work(l, 0) || !load_page_work(l, 1))
 			return false;
@@ -125,7 +125,7 @@ static bool run(struct load *l)
 		if (w->now > TIME_LIMIT)
 			return !stuck(l);
 	}
-	/* late packets must do no harm */
+	/* packets that arrive late must do no harm */
 	world_run(w, w->now + 10000000);
 	return load_poll_cqs(l, 0, 100000) && load_poll_cqs(l, 1, 100000) &&
 	       load_check_frames(l) && check_regions(l) && tear_down(l);

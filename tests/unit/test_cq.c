@@ -104,7 +104,10 @@ static void test_overrun(void **state)
 	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_true(post(&s, i, 0, false));
-	/* seen, as the doorbell says, but not consumed: there is no room */
+	/*
+	 * the doorbell reports the entry as seen, but software has not consumed it:
+	 * there is no room
+	 */
 	arm(&s, 4, false);
 	assert_false(post(&s, 4, 0, false));
 	host_free(s.h);

@@ -52,7 +52,7 @@ static void test_phase(void **state)
 	}
 	assert_int_equal(COUNT(h, events), 11);
 	assert_int_equal(COUNT(h, events_held), 0);
-	/* the record is read only when the ring seems full */
+	/* the device reads the record only when the ring seems full */
 	assert_int_equal(COUNT(h, refetches), 2);
 	assert_int_equal(COUNT(h, refetches_unchanged), 0);
 	host_free(h);
@@ -67,12 +67,15 @@ static void test_interrupt(void **state)
 	/* created disarmed */
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[VECTOR], 0);
-	/* an entry beyond ci: at once, and not armed */
+	/*
+	 * an entry is beyond ci: the interrupt comes at once, and the queue is not
+	 * armed
+	 */
 	arm(h, 0, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
-	/* all consumed: with the next, once */
+	/* software has consumed all: one interrupt with the next entry */
 	arm(h, 0, 2);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 3, 0);
@@ -121,7 +124,10 @@ static void test_hold(void **state)
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(written(h, 0), 6);
 	check_eqe(h, &eq, 5, QHCA_EVENT_QP_FATAL, 5, 5);
-	/* it takes more and only says so in memory: found at intervals */
+	/*
+	 * it takes more and reports this only in memory: the device finds it at
+	 * intervals
+	 */
 	host_set_ci(h, &eq, 5);
 	host_run(h);
 	assert_int_equal(written(h, 0), 6);
@@ -190,7 +196,7 @@ static void test_all_kinds(void **state)
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 6, 0);
 	for (i = 0; i < n; i++)
 		hca_event(h->fn, e[i].type, e[i].number, i);
-	/* numbers out of range are nobody's */
+	/* numbers out of range belong to no object */
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 64, 0);
 	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 64, 0);
 	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 32, 0);
@@ -595,7 +601,7 @@ static void test_command_events(void **state)
 	done = host_cmd_slot(h, &slot, 4);
 	assert_int_equal(get_le32(&done.status), QHCA_CMD_BAD_PARAM);
 	put_le16(&slot.token, 0x4444);
-	done = host_cmd_slot(h, &slot, 4);	/* has to wait */
+	done = host_cmd_slot(h, &slot, 4);	/* the command has to wait */
 	assert_true(get_le32(&done.status) & QHCA_CMD_OWN);
 	host_set_ci(h, &eq, 2);
 	host_run_at(h, h->now + HCA_EQ_POLL_NS);

@@ -47,14 +47,14 @@ static void test_where(void **state)
 	q.len = 10;
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge + 5, 10, 0);
-	/* made present: nothing needs invalidation */
+	/* the page is now present: nothing needs invalidation */
 	set_page(h, &r, 1, QHCA_ATE_PRESENT);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
 	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_FAULT);
 	set_page(h, &r, 1, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
 	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_OK);
-	/* without ODP it is refused */
+	/* without ODP the device refuses the access */
 	set_page(h, &r, 1, 0);
 	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
 	hca_cache_invalidate_all(&h->fn->hca->cache.at,
@@ -126,7 +126,8 @@ static void test_all_or_nothing(void **state)
 	check_fault(h, edge, 100, 100);
 	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
 	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
-	set_page(h, &r, 0, QHCA_ATE_PRESENT);	/* may be read alone */
+	/* the device may only read this page */
+	set_page(h, &r, 0, QHCA_ATE_PRESENT);
 	hca_cache_invalidate_all(&h->fn->hca->cache.at,
 				 &h->fn->cache[QHCA_CACHE_AT]);
 	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,

@@ -224,7 +224,7 @@ static void test_bind_mw2b(void **state)
 	assert_int_equal(get_le32(&mw->windows), 0);
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_PROT);
-	/* twice is once */
+	/* a second invalidation changes nothing */
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 0);
@@ -423,7 +423,7 @@ static void test_fast_reg(void **state)
 	assert_int_equal(write_fr(h, 2, 0xb0f8, 0x2), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[2] + 0xf8)), 2);
 	assert_int_equal(write_fr(h, 2, 0xb0f9, 0x2), HCA_MEM_PROT);
-	/* the list is software's again at once */
+	/* software may use the list again at once */
 	put_le64(host_ptr(h, f.list), 0);
 	inval(h, FR, QHCA_INVAL_AT);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_OK);
@@ -677,7 +677,7 @@ static void test_fill_between_slices(void **state)
 	qhca_run(h->hca, h->now, 1);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	assert_non_null(hca_cache_install(at, user, tag, begun));
-	/* a fill of the dead key that was begun before is refused */
+	/* the cache refuses a fill of the dead key that began before */
 	tag.index = 5;
 	tag.page = 0;
 	assert_null(hca_cache_install(at, user, tag, begun));

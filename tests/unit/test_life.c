@@ -63,7 +63,8 @@ static void test_reset_again(void **state)
 		qhca_reset(h->hca, 0, i);
 		assert_false(hca_cq_exists(h->fn, 7));
 		assert_int_equal(h->fn->init_flags, 0);
-		assert_int_equal(h->fn->hca->turn, 0);	/* as a new one */
+		/* the function is as a new one */
+		assert_int_equal(h->fn->hca->turn, 0);
 		assert_int_equal(hca_eqs_deadline(h->fn), QHCA_NEVER);
 	}
 	host_free(h);
@@ -300,7 +301,8 @@ static void test_enable(void **state)
 	assert_int_equal(qhca_reg_read(vf->hca, 5, QHCA_REG_GVMI, 0), 5);
 	host_enable(vf);
 	assert_true(status_of(pf, 5) & QHCA_STATUS_ENABLED);
-	qhca_vf_enable(pf->hca, 5, true, 0);	/* it was set: no reset */
+	/* VF Enable was set already, so this is no reset */
+	qhca_vf_enable(pf->hca, 5, true, 0);
 	assert_true(status_of(pf, 5) & QHCA_STATUS_ENABLED);
 	qhca_vf_enable(pf->hca, 5, false, 0);
 	assert_int_equal(status_of(pf, 5), ~0u);
@@ -339,7 +341,7 @@ static void disable_in_callback(struct host *h, enum host_call call)
 	h->meanwhile = NULL;
 	qhca_vf_enable(h->hca, 1, false, 0);
 	qhca_vf_enable(h->hca, 2, false, 0);
-	qhca_vf_enable(h->hca, 2, true, 0);	/* the last call counts */
+	qhca_vf_enable(h->hca, 2, true, 0);	/* only the last call counts */
 }
 
 static void test_callback(void **state)

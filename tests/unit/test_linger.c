@@ -67,7 +67,7 @@ static void poll(struct poster *p, uint32_t n)
 	host_set_ci(p->h, &p->cq, p->polled);
 }
 
-/* The queue is empty: does the device keep watching it? */
+/* Returns whether the device keeps watching the queue, which is empty. */
 static bool stays(struct poster *p)
 {
 	return hca_linger_stay(p->h->fn, &p->qp);
@@ -103,28 +103,28 @@ static void test_one_at_a_time(void **state)
 	host_free(p.h);
 }
 
-/* All have ended, as many as software has not yet seen the ends of. */
+/* All requests have ended; software has not yet seen the ends of so many. */
 static void test_ends_not_seen(void **state)
 {
 	struct poster p = poster();
 	uint32_t left = 0;
 
 	(void)state;
-	/* as many, and the one before them whose end is not seen */
+	/* as many, and the one before them, whose end software has not seen */
 	for (uint32_t i = 0; i < HCA_LINGER_WINDOW + 1; i++) {
 		assert_int_equal(stays(&p), false);
 		post(&p, 1);
 		end(&p, true);
 	}
 	assert_true(stays(&p));
-	/* they are seen, one before each of the posts that follow */
+	/* software sees the ends, one before each of the posts that follow */
 	for (int i = 0; i < 1000; i++) {
 		poll(&p, 1);
 		post(&p, 1);
 		end(&p, true);
 		assert_true(stays(&p));
 	}
-	/* all at once: it is forgotten, but not at once */
+	/* software sees all at once: the device forgets them, but not immediately */
 	poll(&p, HCA_LINGER_WINDOW + 1);
 	while (stays(&p)) {
 		post(&p, 1);
@@ -194,7 +194,10 @@ static void test_no_look_for_unreliable(void **state)
 	host_free(p.h);
 }
 
-/* Requests that have no CQE have not been seen before the next that has. */
+/*
+ * Software cannot have seen the end of a request without a CQE before that of the next
+ * one with a CQE.
+ */
 static void test_few_cqes(void **state)
 {
 	struct poster p = poster();
@@ -212,7 +215,7 @@ static void test_few_cqes(void **state)
 	host_free(p.h);
 }
 
-/* Two under way are enough; none is, where the QP is not reliable. */
+/* Two requests under way are enough; for an unreliable QP no number is. */
 static void test_under_way(void **state)
 {
 	struct poster p = poster();
@@ -270,7 +273,7 @@ static void test_crossing_streams(void **state)
 	host_free(p.h);
 }
 
-/* When it looks, and when it gives up. */
+/* When the device looks at the queue again, and when it stops. */
 static void test_looks(void **state)
 {
 	struct poster p = poster();
@@ -306,7 +309,7 @@ static void test_forget(void **state)
 	assert_true(stays(&p));
 	hca_linger_forget(p.h->fn, QPN);
 	assert_int_equal(p.h->fn->hca->linger.num, 0);
-	assert_false(stays(&p));	/* though requests are under way */
+	assert_false(stays(&p));	/* although requests are under way */
 	host_free(p.h);
 }
 

@@ -54,7 +54,7 @@ static void test_two_caches(void **state)
 	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt);
 	assert_int_equal(COUNT(h, at_misses), at + 1);
-	/* and the reverse */
+	/* and the other way round */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
 	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
@@ -133,7 +133,8 @@ static void test_span(void **state)
 	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 	q.span = UINT64_MAX;
 	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
-	q.span = 4;		/* less than there is: does not matter */
+	/* a span that is shorter than the access does not matter */
+	q.span = 4;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
 	host_free(h);
 }
@@ -294,7 +295,7 @@ static void test_all_or_nothing(void **state)
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	q.access = 0;
 	assert_int_equal(hca_mem_read(h->fn, &q, in), HCA_MEM_OK);
-	/* nor through the line that this read has left */
+	/* the line that this read has left does not permit the write, either */
 	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
 	/* made writable: no invalidation is needed */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT |
@@ -353,7 +354,7 @@ static void test_reserved(void **state)
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.remote = false, q.key += 2;
 	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
-	/* an address that is not memory */
+	/* the address is not memory */
 	q.key -= 2, q.addr = 8;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_DMA);
 	host_free(h);

@@ -199,7 +199,8 @@ static void test_pinned(void **state)
 	assert_int_equal(hca_mem_check(h->fn, &part), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pool_bank_hits), 50);
 	assert_int_equal(COUNT(h, pool_direct_uses), 50);
-	assert_int_equal(h->reads, reads + 50);	/* the data alone */
+	/* the device reads the data alone */
+	assert_int_equal(h->reads, reads + 50);
 
 	/* two keys of a cache of one line evict each other, and not it */
 	r = make_region(h);
@@ -231,7 +232,7 @@ static void test_bank_full(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(map_key(h, 64 + 4 * i), QHCA_CMD_OK);
 	assert_int_equal(map_key(h, 76), QHCA_CMD_NO_RESOURCE);
-	/* works all the same, through the cache */
+	/* the access works nevertheless, through the cache */
 	assert_int_equal(get(h, 76, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), 1);
 	/* room again, in the middle of a list */
@@ -370,14 +371,14 @@ static void test_window(void **state)
 	/* not by command */
 	assert_int_equal(map_key(h, WINDOW), QHCA_CMD_BAD_STATE);
 
-	/* bound anew: the old key and the old range count no more */
+	/* the window is bound anew: the old key and the old range are invalid */
 	assert_int_equal(bind(h, 2, 4), HCA_MEM_OK);
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
 	assert_int_equal(get_window(h, 3, &out), HCA_MEM_PROT);
 	assert_int_equal(bind(h, 3, 64), HCA_MEM_OK);
 	assert_int_equal(h->fn->pool.num_keys, 2);
 
-	/* both copies are taken anew */
+	/* the bank takes both copies anew */
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
 				  NULL, 0, NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(h->fn->pool.num_keys, 2);
@@ -397,7 +398,7 @@ static void test_window(void **state)
 	assert_int_equal(get_window(h, 6, &out), HCA_MEM_PROT);
 	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 0);
 
-	/* on other memory: the cache's */
+	/* a window on other memory uses the cache */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	r = make_region(h);
 	(void)r;

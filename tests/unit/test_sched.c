@@ -109,7 +109,8 @@ static void test_one_function(void **state)
 		hca_sched_work(h->fn, qpn, HCA_WORK_SEND);
 	for (uint32_t i = 0; i < 1000; i++)
 		turn_of(h, 2 + i % 8, 1 + host_random(&seed) % 40, true);
-	hca_sched_work(h->fn, 5, HCA_WORK_RESPOND);	/* is in the list already */
+	/* the QP is in the list already */
+	hca_sched_work(h->fn, 5, HCA_WORK_RESPOND);
 	for (uint32_t qpn = 2; qpn < 10; qpn++)
 		turn_of(h, qpn, 1, false);
 	assert_false(hca_sched_pending(h->fn->hca));
@@ -200,7 +201,8 @@ static void test_held(void **state)
 	for (uint32_t qpn = 2; qpn < 5; qpn++) {
 		assert_true(hca_sched_next(hca, &turn));
 		hca_sched_wait(vf->fn, turn.qpn);
-		hca_sched_wait(vf->fn, turn.qpn);	/* waits already */
+		/* the QP waits already */
+		hca_sched_wait(vf->fn, turn.qpn);
 		hca_sched_end(&turn, 1);
 	}
 	assert_false(hca_sched_pending(hca));
@@ -273,14 +275,18 @@ static void test_precedence(void **state)
 		turn_of(pf, 2, 32, true);
 		turn_of(vf, 3, 32, true);
 	}
-	/* 1 ms later it is behind, but sends nothing: only one turn for that */
+	/*
+	 * 1 ms later the function is behind its guarantee, but sends nothing: it has
+	 * only one turn for that
+	 */
 	hca->now += 1000000;
 	assert_true(hca_sched_next(hca, &turn));
 	assert_ptr_equal(turn.fn, vf->fn);
 	hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
 	hca_sched_end(&turn, 1);
 	turn_of(pf, 2, 32, true);
-	turn_of(vf, 3, 32, true);		/* its place in the round */
+	/* the function keeps its place in the round */
+	turn_of(vf, 3, 32, true);
 	assert_true(hca_sched_next(hca, &turn));
 	assert_ptr_equal(turn.fn, vf->fn);
 	hca_rate_sent(turn.fn, 8000);

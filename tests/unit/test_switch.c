@@ -142,7 +142,8 @@ static void test_claim(void **state)
 	assert_false(sends(&n, 3, mac_of(&n, 0), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 1u << 0);
 
-	memcpy(mac, stranger, 6);		/* two choices: the lower GVMI */
+	/* two functions have the address: the frame goes to the lower GVMI */
+	memcpy(mac, stranger, 6);
 	choose_mac(&n, 2, mac);
 	choose_mac(&n, 1, mac);
 	assert_false(sends(&n, 3, mac, mac_of(&n, 3), -1));
@@ -189,9 +190,11 @@ static void test_wire(void **state)
 	assert_int_equal(receivers(&n), 0xf);
 	frame_fill(f, stranger, mac_of(&n, 2), -1);
 	qhca_rx_frame(n.h[0]->hca, f, LEN, 0);
-	assert_int_equal(receivers(&n), 1);	/* the PF looks at it */
+	/* the PF receives the frame */
+	assert_int_equal(receivers(&n), 1);
 	assert_int_equal(COUNT(n.h[2], rx_own_mac), 1);
-	assert_int_equal(n.h[0]->num_sent, 2 * FNS);	/* never back */
+	/* a frame never returns to its sender */
+	assert_int_equal(n.h[0]->num_sent, 2 * FNS);
 	host_free(n.h[0]);
 }
 
@@ -342,7 +345,7 @@ static void test_vlan(void **state)
 	assert_int_equal(receivers(&n), 0);
 	assert_false(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), 0x2007));
 	assert_int_equal(receivers(&n), 2);
-	/* on the wire its frames have the tag */
+	/* its frames have the tag on the wire */
 	assert_true(sends(&n, 1, bcast, mac_of(&n, 1), -1));
 	assert_int_equal(receivers(&n), 0xd);
 	sent = n.h[0]->sent[n.h[0]->num_sent - 1].data;
@@ -617,7 +620,8 @@ static void test_smac(void **state)
 	assert_int_equal(receivers(&n), 4);
 	set_flags(&n, 1, 0);
 	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
-	assert_int_equal(receivers(&n), 4);	/* it is VF 2's permanent one */
+	/* the address is the permanent one of VF 2 */
+	assert_int_equal(receivers(&n), 4);
 	memcpy(vf->port.gid[0].smac, stranger, 6);
 	assert_false(sends(&n, 3, stranger, mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 2);
@@ -641,7 +645,8 @@ static void test_trust(void **state)
 	assert_true(sends(&n, 2, stranger, mac_of(&n, 2), -1));
 	assert_int_equal(receivers(&n), 2);
 	assert_false(sends(&n, 2, mac_of(&n, 3), mac_of(&n, 2), -1));
-	assert_int_equal(receivers(&n), 8);	/* not what another owns */
+	/* but no frames to an address that another function owns */
+	assert_int_equal(receivers(&n), 8);
 	host_free(n.h[0]);
 }
 

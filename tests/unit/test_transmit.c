@@ -10,17 +10,19 @@ static void test_tx(void **state)
 	(void)state;
 	assert_true(send_to(h, peer, 32, 7));
 	hca_tx_begin(h->fn, 100);
-	hca_tx_end(h->fn, 101);		/* more than was asked for: nothing */
+	/* the frame is longer than its room: the device sends nothing */
+	hca_tx_end(h->fn, 101);
 	assert_int_equal(h->num_sent, 1);
 	assert_int_equal(h->sent[0].len, 74);
 	assert_int_equal(mark_of(h, 0), 7);
 	assert_int_equal(COUNT(h, tx_packets), 1);
 	assert_int_equal(COUNT(h, tx_bytes), 74);
-	/* one begun and not ended is dropped */
+	/* the device drops a frame that was begun and not ended */
 	assert_non_null(hca_tx_begin(h->fn, 100));
 	assert_true(send_to(h, peer, 32, 8));
 	assert_int_equal(h->num_sent, 2);
-	hca_tx_end(h->fn, 50);		/* without a begin: nothing */
+	/* without a begin the device sends nothing */
+	hca_tx_end(h->fn, 50);
 	assert_int_equal(h->num_sent, 2);
 	assert_null(hca_tx_begin(h->fn, QHCA_MAX_FRAME + 1));
 	host_free(h);
@@ -45,7 +47,7 @@ static void test_tx_blocked(void **state)
 	assert_false(h->fn->hca->wire.tx_blocked);
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_tx_ready(h->hca, 0);
-	/* a link that goes down takes everything and sends nothing */
+	/* a link that is down accepts everything and sends nothing */
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_set_link(h->hca, false, 0);
 	assert_true(send_to(h, peer, 32, 1));
@@ -64,7 +66,8 @@ static void test_loopback(void **state)
 	assert_true(send_to(h, frame_mac, 32, 1));
 	assert_int_equal(h->num_sent, 0);
 	assert_int_equal(COUNT(h, loopback_packets), 1);
-	assert_int_equal(COUNT(h, eth_rx_filtered), 0);	/* not at once */
+	/* the device does not deliver it at once */
+	assert_int_equal(COUNT(h, eth_rx_filtered), 0);
 	assert_true(hca_wire_pending(h->fn->hca));
 	host_run(h);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);

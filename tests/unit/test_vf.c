@@ -161,7 +161,8 @@ static void test_set_query(void **state)
 	in.max_rate = 0;
 	in.vlan = 1;
 	assert_int_equal(set_vf(&p, QHCA_VF_SET_RATE, in), QHCA_CMD_OK);
-	s = query(&p);			/* one field applies, the others stay */
+	/* one field applies, and the others stay as they are */
+	s = query(&p);
 	assert_int_equal(get_le16(&s.config.vlan), 9);
 	assert_int_equal(get_le32(&s.config.max_rate), 0);
 	qhca_vf_enable(p.pf->hca, 2, false, 0);
@@ -285,7 +286,8 @@ static void test_mac(void **state)
 	in.flags = QHCA_VF_TRUST;
 	set_vf(&p, QHCA_VF_SET_TRUST, in);
 	assert_int_equal(set_mac(p.vf, other), QHCA_CMD_OK);
-	set_vf(&p, QHCA_VF_SET_MAC, in);	/* software has set its own */
+	/* software has set an address of its own */
+	set_vf(&p, QHCA_VF_SET_MAC, in);
 	assert_memory_equal(p.vf->fn->port.mac, other, 6);
 	qhca_reset(p.pf->hca, 2, 0);
 	assert_int_equal(mac_lo(&p), get_le32(given));
@@ -398,7 +400,7 @@ static void test_link_event(void **state)
 	vf_ready(&p);
 	eq = host_ring(p.vf, 3);
 	assert_int_equal(host_create_eq(p.vf, 0, &eq, 0), QHCA_CMD_OK);
-	set_vf(&p, QHCA_VF_SET_LINK, in);	/* up as before */
+	set_vf(&p, QHCA_VF_SET_LINK, in);	/* the link is up as before */
 	assert_false(host_eqe_valid(p.vf, &eq, 0));
 	qhca_set_link(p.pf->hca, false, 0);	/* the port's, not the VF's */
 	assert_false(host_eqe_valid(p.vf, &eq, 0));
@@ -407,7 +409,7 @@ static void test_link_event(void **state)
 	assert_true(host_eqe_valid(p.vf, &eq, 0));
 	assert_int_equal(host_eqe(p.vf, &eq, 0)->type, QHCA_EVENT_PORT_CHANGE);
 	in.link = QHCA_VF_LINK_AUTO;
-	set_vf(&p, QHCA_VF_SET_LINK, in);	/* down as before */
+	set_vf(&p, QHCA_VF_SET_LINK, in);	/* the link is down as before */
 	assert_false(host_eqe_valid(p.vf, &eq, 1));
 	qhca_set_link(p.pf->hca, true, 0);
 	assert_true(host_eqe_valid(p.vf, &eq, 1));

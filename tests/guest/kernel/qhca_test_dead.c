@@ -87,7 +87,7 @@ static void handle_completion(struct ib_cq *cq, void *context)
 	complete(&w->entered);
 	for (i = 0; i < HANDLER_MS && !READ_ONCE(w->leave); i++)
 		usleep_range(1000, 1100);
-	/* Before whoever waits for this call may go on. */
+	/* This comes before the waiter of this call may continue. */
 	smp_store_release(&w->inside, false);
 }
 
@@ -228,7 +228,7 @@ static void test_last_wqe(void)
 	      wait_for_completion_timeout(&s->event, PATIENCE),
 	      "a QP put into error has reached its last receive");
 
-	/* Not again for one that is in error already. */
+	/* The core does not report it again for a QP that is in error already. */
 	point(!to_error(s->qp) && !to_error(t.shared[1].qp) &&
 	      !wait_for_completion_timeout(&s->event, HZ / 2) &&
 	      atomic_read(&s->last_wqe) == 1 &&
@@ -287,7 +287,7 @@ static void run_dead(void)
 
 struct bad_cqe {
 	const char *name;
-	u32 qpn;		/* 0: the QP's own */
+	u32 qpn;		/* 0: the QP's own number */
 	u64 handle;
 	u32 wqe;
 	u32 flags;
@@ -332,7 +332,7 @@ static void run_scribble(void)
 	for (i = 0; i < ARRAY_SIZE(bad_cqes); i++)
 		write_cqe(cq, i, &bad_cqes[i]);
 
-	/* The device dies of it, and what was posted is flushed. */
+	/* The bad completion kills the device, and the driver flushes the requests. */
 	n = ib_poll_cq(t.used.cq, ARRAY_SIZE(wc), wc);
 	point(wait_for_completion_timeout(&t.fatal, PATIENCE),
 	      "a device that completes what was not posted is declared dead");

@@ -46,11 +46,12 @@ struct drain_case {
 	const char *name;
 	void (*drain)(struct ib_qp *qp);
 	unsigned int sends, receives;	/* of the QP drained */
-	unsigned int far_receives;	/* that the sends may meet */
+	unsigned int far_receives;	/* receives that the sends may use */
 	bool sends_complete, receives_complete;
-	bool wait;		/* for as many sends as meet a receive */
-	bool in_error;		/* it is in state error already */
-	bool again;		/* drained twice */
+	/* the test waits for as many sends as find a receive */
+	bool wait;
+	bool in_error;		/* the QP is in state ERR already */
+	bool again;		/* the QP is drained twice */
 	bool shared;		/* receives are an SRQ's; sends come from the peer */
 };
 
@@ -79,7 +80,7 @@ static void request_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static unsigned int completions(const struct request *r)
 {
-	/* pairs with request_done() */
+	/* this pairs with request_done() */
 	return smp_load_acquire(&r->done);
 }
 
@@ -204,7 +205,7 @@ static int make_queues(struct test *t, enum ib_poll_context poll, bool shared)
 		.qp_context = t,
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		/* one more of each, by which they are drained */
+		/* one more request of each kind, by which the queues are drained */
 		.cap = {
 			.max_send_wr = REQUESTS + 1,
 			.max_recv_wr = REQUESTS + 1,
@@ -280,7 +281,7 @@ static bool drained(struct test *t, const struct drain_case *c)
 	if (!c->again)
 		return true;
 
-	/* Nothing more completes when it is drained once more. */
+	/* Nothing more completes when the QP is drained once more. */
 	c->drain(qp);
 	return completed_once(t->send, c->sends, c->far_receives) &&
 	       completed_once(t->receive, c->receives, 0);

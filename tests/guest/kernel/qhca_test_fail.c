@@ -97,7 +97,7 @@ struct site {
 	bool placed;
 };
 
-/* Not all are there in each kernel. */
+/* Not every kernel has all of these functions. */
 static struct site sites[] = {
 	{ "__kmalloc_noprof", MEMORY, NOTHING },
 	{ "__kmalloc_cache_noprof", MEMORY, NOTHING },
@@ -258,7 +258,7 @@ static void note_failure(const struct site *site, unsigned long caller,
 		snprintf(failed + n, sizeof(failed) - n, ", %pGg", &gfp);
 }
 
-/* Is it this call's turn? */
+/* Returns whether this is the call that has to fail. */
 static bool fails(const struct site *site, unsigned long caller,
 		  struct pt_regs *regs)
 {
@@ -400,7 +400,7 @@ static struct ib_client client = {
 	.add = note_driver,
 };
 
-/* Those that are loaded already. */
+/* Finds the modules that are loaded already. */
 static int find_drivers(void)
 {
 	struct device_driver *pci = driver_find("qhca", &pci_bus_type);

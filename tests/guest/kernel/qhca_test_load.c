@@ -74,7 +74,7 @@ struct worker {
 	struct scatterlist sg[PAGES];
 	struct request send, receive;
 	atomic_t sends, receives;	/* completions of this round */
-	bool failed;			/* one was in error */
+	bool failed;			/* one completion was in error */
 	wait_queue_head_t wait;
 };
 
@@ -209,7 +209,7 @@ static int post_messages_and_invalidate(struct worker *w)
 	}
 	if (err)
 		return err;
-	/* After the WRITE, which the region has to outlive. */
+	/* The invalidation follows the WRITE, during which the region must exist. */
 	wr.opcode = IB_WR_LOCAL_INV;
 	wr.ex.invalidate_rkey = w->mr->rkey;
 	wr.num_sge = 0;
@@ -277,7 +277,7 @@ static void end_queues(struct worker *w)
 
 static int make_qp(struct worker *w, int i)
 {
-	/* One more of each, by which they are drained. */
+	/* One more request of each kind, by which the queues are drained. */
 	struct ib_qp_init_attr attr = {
 		.qp_type = IB_QPT_RC,
 		.send_cq = w->cq, .recv_cq = w->cq,

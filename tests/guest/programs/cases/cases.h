@@ -45,7 +45,7 @@ struct test {
 };
 
 enum case_flags {
-	STAY_RTR = 1,			/* the server does not go to RTS */
+	STAY_RTR = 1,			/* the server's QP does not go to RTS */
 	WITH_SRQ = 2,
 	UNCONNECTED = 4,		/* QPs stay in RESET */
 	WITH_PLACE = 8,			/* ATOMIC WRITE and FLUSH by ibv_wr_*() */
@@ -61,7 +61,7 @@ struct test_case {
 	/* Changes what the QPs are connected with, on both sides. */
 	void (*adjust)(struct connection *conn);
 	unsigned int cqes;		/* 0: enough */
-	/* Why rxe is not asked: as the requester, as the responder. */
+	/* Why rxe cannot play a role: that of the requester, that of the responder. */
 	const char *no_rxe_client, *no_rxe_server;
 };
 
@@ -69,7 +69,7 @@ extern const struct test_case remote_cases[], local_cases[], state_cases[], even
 	datagram_cases[],
 	memory_cases[], place_cases[];
 
-/* Both sides go on when both are here. */
+/* Waits until both sides have called this. */
 void meet(struct test *t);
 
 #define ANY_LKEY 0xffffffff		/* t->mr's */
@@ -122,9 +122,9 @@ struct refused {
 	enum ibv_event_type event;
 	/* What the server offers: changes t->mine. */
 	void (*offer)(struct test *t);
-	/* ... and what it then gives back. */
+	/* ... and what it then takes back. */
 	void (*withdraw)(struct test *t);
-	/* How the client spoils it. */
+	/* What the client changes about it. */
 	/*
 	 * An rxe responder serves it: it looks at the range of a window's region,
 	 * not of the window.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What UC and UD lose, and what they do not. */
+/* Messages that UC and UD lose, and messages that they deliver. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static void one_server(struct test *t)
 static void uc_client(struct test *t)
 {
 	meet(t);
-	post_send(t, 1, 3000);			/* no receive that long */
+	post_send(t, 1, 3000);			/* no receive is that long */
 	post_rdma(t, 2, IBV_WR_RDMA_WRITE, 3000);
 	post(t, &(struct request) { .id = 3, .opcode = IBV_WR_RDMA_WRITE, .len = 3000,
 				    .addr = t->far.addr, .rkey = t->far.rkey ^ 1,

@@ -157,7 +157,7 @@ static void grows_client(struct test *t)
 	}
 }
 
-/* Messages arrive all the while; each receive serves, in its turn. */
+/* Messages keep arriving; the receives serve them in order. */
 static void grows_server(struct test *t)
 {
 	struct ibv_srq_attr attr = { .max_wr = GROWN };
@@ -191,7 +191,7 @@ static void last_wqe_server(struct test *t)
 		post_receive(t, i, 0, 64);
 	EXPECT(t, !qp_error(t->qp), "cannot move the QP to ERR");
 	expect_event(t, IBV_EVENT_QP_LAST_WQE_REACHED);
-	/* The SRQ keeps its own. */
+	/* The SRQ keeps its receives. */
 	expect_none(t, t->recv_cq, 50);
 }
 
@@ -207,7 +207,10 @@ static void overrun_client(struct test *t)
 	meet(t);
 	for (int i = 0; i < QUEUE_DEPTH / 2; i++)
 		post_send(t, i, 16);
-	/* Acknowledged or not, when the peer's CQ is gone its QP is dead. */
+	/*
+	 * Whether the peer has acknowledged the request or not: without its CQ its
+	 * QP is dead.
+	 */
 	meet(t);
 }
 

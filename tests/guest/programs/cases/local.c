@@ -23,7 +23,10 @@ static void fails(struct test *t, const struct request *rq, enum ibv_wc_status s
 	meet(t);
 }
 
-/* rxe's requester completes as flushed what it cannot gather: the cause is lost. */
+/*
+ * rxe's requester completes a request that it cannot gather as flushed, and so
+ * loses the cause.
+ */
 static enum ibv_wc_status not_gathered(struct test *t)
 {
 	return t->is_rxe ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_PROT_ERR;

@@ -170,7 +170,7 @@ static void other_qp_2(struct test *t)
 	t->mine.rkey = window ? window->rkey : 0;
 }
 
-/* The region takes back a right that its key had. */
+/* A change of the region takes back a right that its key had. */
 static void lost_right(struct test *t)
 {
 	int rc;

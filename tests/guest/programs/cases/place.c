@@ -83,7 +83,7 @@ static void flush_client(struct test *t)
 	post_flush(t, 2, t->far.addr, 30000, IBV_FLUSH_RANGE);
 	post_flush(t, 3, t->far.addr, 0, IBV_FLUSH_RANGE);
 	post_flush(t, 4, t->far.addr, t->far.len, IBV_FLUSH_RANGE);
-	/* Of all the region, address and length say nothing. */
+	/* For a flush of the whole region, address and length have no meaning. */
 	post_flush(t, 5, 1, 0x7fffffff, IBV_FLUSH_MR);
 	completes_as(t, 1, IBV_WC_RDMA_WRITE);
 	for (int i = 2; i <= 5; i++)
@@ -105,7 +105,7 @@ static void flush_server(struct test *t)
 		ibv_dereg_mr(flushable);
 }
 
-/* No memory of this machine is reported as persistent, and none may be so. */
+/* This machine reports no memory as persistent, so a region may not ask for it. */
 static void persistent_server(struct test *t)
 {
 	struct ibv_device_attr_ex attr;

@@ -13,7 +13,7 @@ static void nothing(struct test *t)
 	(void)t;
 }
 
-/* The server takes nothing, so that the client's requests stay outstanding. */
+/* The server posts no receive, so that the client's requests stay outstanding. */
 static void flush_client(struct test *t)
 {
 	for (int i = 0; i < POSTED; i++) {
@@ -27,7 +27,7 @@ static void flush_client(struct test *t)
 	expect_flushed(t, t->recv_cq, 100, POSTED);
 	expect_state(t, IBV_QPS_ERR);
 
-	/* What is posted later is flushed too. */
+	/* The device also flushes requests that are posted later. */
 	post_receive(t, 200, 4096, 64);
 	expect_flushed(t, t->recv_cq, 200, 1);
 	post_send(t, 50, 64);
@@ -58,7 +58,7 @@ static void talk(struct test *t, uint64_t id)
 static void reset_both(struct test *t)
 {
 	talk(t, 1);
-	/* Receives that are posted when a QP is reset are gone without a trace. */
+	/* A reset of the QP drops its receives without completions. */
 	post_receive(t, 10, 4096, 64);
 	EXPECT(t, !qp_reset(t->qp), "cannot reset the QP");
 	expect_state(t, IBV_QPS_RESET);

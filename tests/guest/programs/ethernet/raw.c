@@ -34,7 +34,7 @@ static void meet(struct run *r)
 
 #define FRAMES 100
 
-/* One's raw frames reach the other, those for others its interface. */
+/* Raw frames for the QP reach it, and frames for others reach the interface. */
 static void cross_send(struct run *r)
 {
 	meet(r);
@@ -206,7 +206,7 @@ static void plain_receive(struct run *r)
 
 		meet(r);
 		expect_datagram(r, ANOTHER, 3, 100);
-		meet(r);	/* what tells us so came after them */
+		meet(r);	/* the frame that proves this came after them */
 		end_rule(flow);
 		count_frames(r, count);
 		for (unsigned int k = 0; k < PLAIN_FRAMES; k++)
@@ -243,7 +243,7 @@ static void vanish_receive(struct run *r)
 	make_qp(r);
 	meet(r);
 	while (recv(r->sock[0], &c, 1, MSG_DONTWAIT) >= 0)
-		;			/* what found no rule */
+		;			/* frames that found no rule */
 	give_receives(r, 4);
 	flow = add_rule(r, &rule.attr);
 	meet(r);

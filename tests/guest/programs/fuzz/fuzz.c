@@ -171,7 +171,7 @@ static void end_group(pid_t group)
 
 	while (!group_is_gone(group) && now_ns() < give_up) {
 		kill(-group, SIGKILL);
-		/* orphans are this process's, too */
+		/* this process is the parent of orphans, too */
 		while (waitpid(-group, NULL, WNOHANG) > 0)
 			;
 		usleep(2000);
@@ -241,7 +241,7 @@ static pid_t start(void (*run)(void))
 	return pid;
 }
 
-/* They see that the time is up; one that does not is stuck in the kernel. */
+/* The workers notice that the time is up; one that does not is stuck in the kernel. */
 static void end_part(pid_t pid)
 {
 	uint64_t give_up = now_ns() + 2 * opt.patience * 1000000000ull;
@@ -254,7 +254,7 @@ static void end_part(pid_t pid)
 	}
 }
 
-/* On a slow machine the victim gets longer, to come through once. */
+/* On a slow machine the victim has more time, so that it succeeds at least once. */
 static bool time_is_up(void)
 {
 	uint64_t seconds = opt.seconds + (shared->victims ? 0 : opt.patience);

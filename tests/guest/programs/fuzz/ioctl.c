@@ -243,7 +243,7 @@ static void put_attr(struct thread *t, struct file *f, struct request *q, const 
 	}
 }
 
-/* One thing is wrong with the whole, but not with the first @keep attributes. */
+/* Makes one thing wrong with the request, but not with the first @keep attributes. */
 static void spoil(struct thread *t, struct request *q, unsigned int *n, unsigned int keep)
 {
 	struct ib_uverbs_attr *a = q->msg->attr, swap;
@@ -296,7 +296,7 @@ void ioctl_step(struct thread *t, struct file *f)
 		 */
 		if (a->what == SOME_FD && opt.disrupt)
 			keep = 1;
-		/* what may be left out often is */
+		/* the request often leaves out an optional attribute */
 		if ((a->what != SOME_FD && (a->arg != SRQ && a->arg != XRCD)) || a == m->attr ||
 		    chance(&t->rng, 40))
 			put_attr(t, f, &q, a, &q.msg->attr[n++]);

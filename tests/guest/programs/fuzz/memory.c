@@ -13,7 +13,7 @@
 #include "lib/peer.h"
 
 #define PAGE	4096u
-#define PIECE	(64u << 10)	/* what comes and goes at once */
+#define PIECE	(64u << 10)	/* the memory that comes and goes together */
 
 /* Pages to point the kernel at, one after the other, with room between them. */
 enum { BAD_BEFORE, GOOD, BAD_AFTER, READ_ONLY, FLAPPING, TRAPS };
@@ -79,7 +79,7 @@ uint64_t any_pointer(struct thread *t, const void *good, size_t len, size_t head
 	case 5: return (uintptr_t)trap(FLAPPING);
 	/* the answer's head cannot be written, what the driver adds can */
 	case 6: return (uintptr_t)trap(GOOD) - head;
-	/* and the other way round */
+	/* or the other way round */
 	case 7: return (uintptr_t)trap(BAD_AFTER) - head;
 	default: return (uintptr_t)trap(BAD_AFTER) - below(r, len + 1);
 	}

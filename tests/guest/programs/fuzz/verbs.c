@@ -50,7 +50,10 @@ static int destroy(struct worker *w, enum kind kind, void *object)
 	}
 }
 
-/* Back into a slot, or destroyed if there is none; what cannot be is left to the end. */
+/*
+ * Puts the object into a slot, or destroys it if no slot is free; an object that
+ * cannot be destroyed stays until the end.
+ */
 static void put(struct thread *t, enum kind kind, void *object)
 {
 	if (!object)
@@ -139,7 +142,10 @@ static void *create_srq(struct thread *t)
 	return srq;
 }
 
-/* Of the arena, all of the process's memory, device memory or the pool's. */
+/*
+ * Registers memory of the arena, all of the process's memory, device memory or pool
+ * memory.
+ */
 static void *create_mr(struct thread *t)
 {
 	struct rng *r = &t->rng;

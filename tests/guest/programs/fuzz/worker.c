@@ -18,7 +18,7 @@
 static const struct mix mixes[] = {
 	/* verbs, write, ioctl, queue, memory, process */
 	{ 75, 5, 5, 0, 14, 1 },		/* almost a program */
-	{ 0, 45, 30, 15, 9, 1 },	/* without libibverbs */
+	{ 0, 45, 30, 15, 9, 1 },	/* calls without libibverbs */
 	{ 30, 20, 20, 10, 15, 5 },
 	{ 10, 10, 5, 65, 10, 0 },	/* the device's turn */
 };
@@ -132,7 +132,7 @@ void process_step(struct thread *t)
 			close(fd);
 		break;
 	default:
-		/* with the other thread in the middle of a call, maybe */
+		/* the other thread may be in the middle of a call */
 		note(t, "close and open");
 		close(f->fd);
 		file_start(t->worker, f);
@@ -177,7 +177,7 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-/* What most rounds need is there from the beginning. */
+/* Objects that most rounds need exist from the beginning. */
 static void begin(struct thread *t)
 {
 	self = t;

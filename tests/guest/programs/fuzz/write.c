@@ -230,7 +230,7 @@ static void fill_field(struct thread *t, struct file *f, const struct field *fie
 	}
 }
 
-/* Towards one of the states; the peer is a QP of the same file. */
+/* A change to one of the states; the peer is a QP of the same file. */
 static void fill_modify(struct thread *t, struct file *f, struct ib_uverbs_modify_qp *m)
 {
 	static const uint32_t masks[] = {
@@ -320,7 +320,7 @@ static struct ib_uverbs_attr pointer_attr(unsigned int id, uint64_t ptr, size_t 
 {
 	struct ib_uverbs_attr a = { .attr_id = id, .len = len, .data = ptr };
 
-	/* short inputs are in the attribute itself */
+	/* the attribute itself holds short inputs */
 	if (in && len <= 8) {
 		a.data = 0;
 		memcpy(&a.data, (void *)(uintptr_t)ptr, len);

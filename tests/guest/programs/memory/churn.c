@@ -32,7 +32,8 @@
 #define BUFFERS		16u		/* of the client */
 #define WINDOW		24u		/* requests under way */
 #define MAX_LEN		(3 * 1024u)
-#define RARELY		32u		/* so that most requests find a living key */
+/* one in so many, so that most requests find a living key */
+#define RARELY		32u
 #define WORDS		(PAGE / sizeof(uint64_t))
 
 /* The upper half of a painted word says whose it is; the lower, which and when. */
@@ -248,7 +249,7 @@ static void kill_key(struct churn *c, unsigned int i)
 				  IBV_ACCESS_LOCAL_WRITE);
 		if (rc)
 			die("ibv_rereg_mr: %d, %s", rc, strerror(errno));
-		/* the rights are gone, the region is not */
+		/* the region has lost its rights, but still exists */
 		paint(c, i);
 		check(c, i);
 		return;
@@ -320,7 +321,10 @@ static void serve(struct churn *c)
 		m.psn = c->here.psn;
 		peer_send(&c->peer, &m, sizeof(m));
 	}
-	/* late frames have had their time: the client has stopped before it said so */
+	/*
+	 * late frames have arrived by now, because the client had stopped before it
+	 * reported that
+	 */
 	check_all(c);
 	for (i = 0; i < SLOTS; i++) {
 		struct page *p = &c->page[i];
@@ -429,7 +433,7 @@ static void post_one(struct churn *c)
 	c->under_way++;
 }
 
-/* A buffer loses its key with requests under way, or gets another. */
+/* Deregisters a buffer with requests under way, or registers it anew. */
 static void turn_buffer(struct churn *c)
 {
 	unsigned int i = below(c, BUFFERS);
@@ -462,7 +466,10 @@ static void start_again(struct churn *c)
 	c->resets++;
 }
 
-/* So much that it says something; more comes in a few seconds, if nobody is busy. */
+/*
+ * The least number that proves something; an idle machine reaches more in a few
+ * seconds.
+ */
 static bool is_enough(const struct churn *c)
 {
 	return c->keys > 20 && c->done > 100 && c->refused > 5;

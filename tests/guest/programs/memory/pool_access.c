@@ -38,7 +38,7 @@ void case_data(void)
 	MUST(!ibv_dereg_mr(zero) && !ibv_dereg_mr(mr) && !qhcadv_free_pool(e.ctx, mem));
 }
 
-/* Each of key, address, length and right alone makes the difference. */
+/* An access fails if its key, address, length or right alone is wrong. */
 void case_permission(void)
 {
 	struct ends e = open_ends();
@@ -75,7 +75,7 @@ void case_permission(void)
 	      IBV_WC_REM_ACCESS_ERR);
 }
 
-/* What is not all within one piece of one's own is not registered. */
+/* The driver registers no range that is not within one piece of the process's own. */
 void case_refused(void)
 {
 	struct ends e = open_ends();
@@ -97,7 +97,7 @@ void case_refused(void)
 	      at + 4 * PAGE);
 	MUST(!ibv_reg_mr(e.pd, at, 8 * PAGE, RW));
 	MUST(!ibv_reg_mr(e.pd, at + 2 * PAGE, 4 * PAGE, RW));
-	/* moved, it is still itself */
+	/* a piece that was moved is still the same memory */
 	MUST((mr = ibv_reg_mr(e.pd, at + 4 * PAGE, 4 * PAGE, RW)));
 	MUST(qhcadv_free_pool(e.ctx, two) == EBUSY);
 	MUST(!ibv_dereg_mr(mr));

@@ -40,7 +40,7 @@ void case_allocate(void)
 	MUST(!ibv_close_device(ctx));
 }
 
-/* What nobody maps any more, and only that, goes back. */
+/* Memory that nobody maps any more returns to the pool, and no other memory does. */
 void case_mapped(void)
 {
 	struct ibv_context *ctx = open_it();
@@ -122,7 +122,7 @@ void case_exhaustion(void)
 	MUST(query(ctx).free == attr.total && query(ctx).largest_free == attr.largest_free);
 }
 
-/* Every second piece freed leaves holes; the rest freed joins them. */
+/* Freeing every second piece leaves holes, and freeing the others joins them. */
 void case_fragmentation(void)
 {
 	struct ibv_context *ctx = open_it();

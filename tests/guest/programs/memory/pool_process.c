@@ -32,7 +32,7 @@ void case_fork(void)
 	MUST(move(&e, IBV_WR_RDMA_WRITE, b, mr->lkey, b + PAGE, mr->rkey, 64) == IBV_WC_SUCCESS);
 }
 
-struct told {				/* by the other process */
+struct told {				/* reported by the other process */
 	uint64_t addr, length, total;
 	uint32_t lkey, rkey;
 };
@@ -70,7 +70,7 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 		mine.lkey = mr->lkey;
 		mine.rkey = mr->rkey;
 		MUST(write(to[1], &mine, sizeof(mine)) == sizeof(mine));
-		/* busy until it is told or killed */
+		/* works until the parent ends or kills it */
 		while (move(&e, IBV_WR_RDMA_WRITE, mine.addr, mine.lkey, mine.addr + 4 * PAGE,
 			    mine.rkey, 4 * PAGE) == IBV_WC_SUCCESS)
 			if (length && read(from[0], &c, 1) >= 0)
@@ -85,7 +85,7 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 	return child;
 }
 
-/* Neither through the other's keys nor by its addresses through one's own. */
+/* Neither the other's keys nor its addresses with one's own keys give access. */
 void case_two_processes(void)
 {
 	struct qhcadv_pool_mem *mem;

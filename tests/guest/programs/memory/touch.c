@@ -288,7 +288,10 @@ int main(int argc, char **argv)
 	set_up(&t, device);
 	while (optind < argc) {
 		optind += command(&t, argv + optind, argc - optind);
-		/* commands that post leave a batch to the next that does not */
+		/*
+		 * "write" and "repeat" collect a batch, which is posted before any
+		 * other command
+		 */
 		if (optind == argc || (strcmp(argv[optind], "write") && strcmp(argv[optind], "repeat")))
 			flush(&t);
 	}

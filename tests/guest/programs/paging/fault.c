@@ -76,7 +76,10 @@ static enum op op;
 
 /* ---- wire, resume */
 
-/* Of two cold pages, of which the first is there, a request is for the middle. */
+/*
+ * The first of two cold pages is present, and a request covers the border between
+ * them.
+ */
 #define FIRST		(HELD_PAGE / 2)
 #define LEN		HELD_PAGE
 
@@ -85,7 +88,10 @@ static uint8_t sent_byte(size_t i)
 	return i * 3 + 17;
 }
 
-/* Of cold memory, [from, from + len) is what was sent, and the rest as it was. */
+/*
+ * Checks that [from, from + len) of cold memory is what the peer sent, and that the
+ * rest is unchanged.
+ */
 static bool only_sent(const uint8_t *mem, size_t total, size_t from, size_t len)
 {
 	for (size_t i = 0; i < total; i++) {
@@ -278,7 +284,10 @@ static void run_one_status(const struct status_case *c)
 	memset(a.mem, 0x5a, a.len);
 	pair_open(&p, IBV_QPT_RC);
 	to = exchange_region(&a);
-	/* once with everything there, so that there is something to take back */
+	/*
+	 * one request with all pages present, so that there are mappings to take
+	 * back
+	 */
 	if (t.peer.server && c->op == OP_SEND)
 		post_recv(&p, &a, 0, LEN);
 	peer_barrier(&t.peer);
@@ -471,7 +480,10 @@ static void end_early(bool killed)
 	if (cold) {
 		h = open_cold(&a, 3);
 		held_set(h, HELD_FOREVER);
-		/* now, as nothing is mapped any more while a page is awaited */
+		/*
+		 * the thread starts now, because nothing can be mapped while a page
+		 * is awaited
+		 */
 		if (killed && pthread_create(&thread, NULL, advise_for_ever, &a))
 			die("pthread_create");
 	} else {
@@ -492,7 +504,10 @@ static void end_early(bool killed)
 			leave(h, &p, &a);
 			return;
 		}
-		/* the page of the request is awaited; and one by a caller of ours */
+		/*
+		 * the device awaits the page of the request, and a thread of ours
+		 * awaits another
+		 */
 		atomic_store(&go, true);
 		usleep(50000);
 		kill(getpid(), SIGKILL);

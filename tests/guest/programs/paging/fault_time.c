@@ -400,7 +400,7 @@ void run_beside(void)
 	} else if (t.datagram) {
 		serve_datagrams(&b);
 	}
-	peer_barrier(&t.peer);		/* and still is */
+	peer_barrier(&t.peer);		/* and still is absent */
 	if (t.peer.server)
 		held_set(h, 0);
 	else

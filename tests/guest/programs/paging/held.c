@@ -40,7 +40,7 @@ static void answer(struct held *h, uint64_t unique, int error, const void *data,
 	};
 	struct iovec iov[2] = { { &head, sizeof(head) }, { (void *)data, len } };
 
-	/* ENOENT: who asked has given up */
+	/* ENOENT: the process that asked has given up */
 	if (writev(h->dev, iov, 2) < 0 && errno != ENOENT)
 		die("answer to FUSE: %s", strerror(errno));
 }
@@ -163,7 +163,7 @@ struct held *held_open(size_t len)
 	if (pthread_create(&thread, NULL, server, h))
 		die("pthread_create");
 	fd = open(path, O_RDONLY);
-	/* asks for the size, without which there is no page */
+	/* the kernel asks for the size, without which it requests no page */
 	if (fd < 0 || fstat(fd, &st) || (size_t)st.st_size != len)
 		die("%s: %s", path, strerror(errno));
 	h->mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);

@@ -21,7 +21,7 @@ struct held *held_open(size_t len);
 uint8_t *held_mem(struct held *h);
 uint8_t held_byte(size_t offset);
 
-/* From now on a page asked for comes after @ns, or never. */
+/* From now on a requested page arrives after @ns, or never. */
 void held_set(struct held *h, uint64_t ns);
 /* Waits until @n pages have been asked for since held_open(). */
 void held_wait(struct held *h, unsigned int n);

@@ -44,7 +44,7 @@ static uint8_t *map(size_t length)
 
 	if (mem == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
-	/* one page is one page */
+	/* no huge page stands for several pages */
 	madvise(mem, length, MADV_NOHUGEPAGE);
 	return mem;
 }
@@ -225,7 +225,7 @@ static void test_on_demand(int gid_index)
  */
 
 #define REGIONS		500u
-#define PAGES		1024u	/* of each, none next to its neighbour */
+#define PAGES		1024u	/* pages of each region, none next to another */
 #define STRETCHES	1000u
 
 /* KiB of kernel memory that a control group is charged for. */

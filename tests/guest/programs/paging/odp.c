@@ -337,7 +337,7 @@ static void test_dereg(void)
 	}
 }
 
-/* A process that dies in the middle of it all. */
+/* A process that dies while faults are outstanding. */
 static void test_exit(void)
 {
 	for (int i = 0; i < 8; i++) {
@@ -359,7 +359,7 @@ static void test_exit(void)
 
 static volatile bool stop;
 
-/* Gives pages of the target back, and looks after those it gets. */
+/* Gives pages of the target back, and verifies the pages that it gets. */
 static void *storm(void *arg)
 {
 	struct area *b = arg;
@@ -375,7 +375,7 @@ static void *storm(void *arg)
 			num = PAGES - page;
 		madvise(b->mem + (size_t)page * PAGE, (size_t)num * PAGE,
 			MADV_DONTNEED);
-		/* what was freed is likely what we get */
+		/* the kernel is likely to give us the pages that were freed */
 		canary = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memset(canary, 0xdb, 16 * PAGE);
@@ -425,7 +425,7 @@ static void run(const char *name, void (*test)(void))
 	tap_checked(name);
 }
 
-/* Works for ever, for test_exit(). */
+/* Keeps requests under way for ever, for test_exit(). */
 static void work(void)
 {
 	struct area a = make_area(ACCESS), b = make_area(ACCESS);

@@ -9,7 +9,7 @@
 
 #include "odp.h"
 
-/* Pages that are elsewhere now, with others in their place. */
+/* Pages that have moved, and others that took their place. */
 void test_moved(void)
 {
 	struct area a = make_area(ACCESS), b = make_area(ACCESS);

@@ -211,7 +211,7 @@ static void post(struct lane *l, bool read, uint64_t off, uint32_t len)
 		die("ibv_post_send: %s", strerror(errno));
 }
 
-/* After an access that was refused. */
+/* Connects again after an access that was refused. */
 static void reset_lane(struct lane *l)
 {
 	struct message m = { .type = RESET, .lane = l - t.lane };
@@ -308,7 +308,10 @@ static bool next_in_storm(struct lane *l)
 	uint32_t len = (1 + below(&t.seed, 4096)) * 16;
 	uint64_t off = below(&t.seed, (ZONE - len) / 8) * 8;
 
-	/* until it has met a hole, too, which may take longer where all is slow */
+	/*
+	 * the storm lasts until an access has met a hole, too, which may take
+	 * longer on a slow machine
+	 */
 	if (now_ns() > deadline && (l->zone != LOSE || t.refused))
 		return false;
 	post(l, below(&t.seed, 2), l->zone * ZONE + off, len);
@@ -510,7 +513,7 @@ static void *map_at(void *addr, size_t len, int flags)
 	return p;
 }
 
-/* Content stays. */
+/* The content stays. */
 static void *keeper(void *arg)
 {
 	uint8_t *zone = t.mem + KEEP * ZONE;
@@ -563,7 +566,7 @@ static void *dropper(void *arg)
 	return NULL;
 }
 
-/* For a while there is nothing. */
+/* For a while nothing is mapped. */
 static void *loser(void *arg)
 {
 	uint64_t seed = 77 + (uintptr_t)arg, base = LOSE * ZONE;

@@ -130,7 +130,10 @@ static void deregister(struct scale *s, uint32_t n)
 		dereg(s->regions[i]);
 }
 
-/* What the client wrote is where it was to be, and nothing else is changed. */
+/*
+ * Checks that the client's data are at their addresses, and that nothing else has
+ * changed.
+ */
 static bool pages_are(struct scale *s, const uint8_t *written)
 {
 	for (uint32_t p = 0; p < PAGES; p++) {
@@ -206,7 +209,7 @@ static void post(struct scale *s, unsigned int slot, enum ibv_wr_opcode opcode,
 		die("ibv_post_send: %s", strerror(rc));
 }
 
-/* Waits for one; which slot. */
+/* Waits for a completion; returns its slot. */
 static unsigned int reap(struct scale *s)
 {
 	struct ibv_wc wc;

@@ -205,7 +205,8 @@ static void wait_asleep(struct soak *s)
 	if (ibv_get_cq_event(s->channel, &cq, &context))
 		die("ibv_get_cq_event: %s", strerror(errno));
 	ibv_ack_cq_events(cq, 1);
-	reap(s);		/* may be none: an arm that was not waited for */
+	/* there may be none, after an arm whose event nobody waited for */
+	reap(s);
 }
 
 /* Until at most @left are under way. */
@@ -267,7 +268,7 @@ static void run(struct soak *s)
 
 /* -- the server ------------------------------------------------------------- */
 
-/* Is every word that of the last request that wrote it? */
+/* Checks that every word is that of the last request which wrote it. */
 static bool words_are(struct soak *s)
 {
 	uint64_t atomics = 0, *want = calloc(SLOTS, sizeof(*want));

@@ -42,7 +42,7 @@ static struct {
 	unsigned int every, first;
 	const char *chosen[32];
 	unsigned int num_chosen;
-	char what[200];		/* failed last */
+	char what[200];		/* the step that failed last */
 } t = { .every = 1, .first = 1, .fail_nth = -1 };
 
 /* -- injection ------------------------------------------------------------ */
@@ -101,7 +101,7 @@ static void arm(unsigned int n)
 		MUST(pwrite(t.fail_nth, text, len, 0) == len);
 }
 
-/* Has the step failed that was to? */
+/* Returns whether the step that had to fail has failed. */
 static bool disarm(void)
 {
 	char left[16] = "";
@@ -173,7 +173,7 @@ static bool chosen(const struct sweep_case *c)
 	for (unsigned int i = 0; i < t.num_chosen; i++)
 		if (!strcmp(t.chosen[i], c->name))
 			return true;
-	/* Those of the device as a whole only if they are asked for. */
+	/* Cases of the device as a whole run only if they are named. */
 	return !t.num_chosen && !c->no_context;
 }
 

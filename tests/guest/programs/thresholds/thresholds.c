@@ -343,7 +343,7 @@ static void access_rq(struct queues *q, struct subject *s, bool keep_up)
 	memcpy(q->buf, &s->accesses, MESSAGE);
 	memset(to, 0xee, MESSAGE);
 	post_send(q, s->pair.qp[0], s->accesses, 0, MESSAGE);
-	/* both ends complete in one CQ, in either order */
+	/* both ends complete to one CQ, in either order */
 	while (!sent || !received) {
 		wc = expect_completion(s->large_cq, s->accesses);
 		*(wc.opcode == IBV_WC_RECV ? &received : &sent) = true;
@@ -412,7 +412,7 @@ static void do_refilled(struct queues *q, const char *name, uint32_t depth, uint
 	uint64_t start[NUM_COUNTED], count[NUM_COUNTED], end_time;
 	struct subject s;
 
-	/* looked at only when empty */
+	/* the device looks only when the queue seems empty */
 	begin(q, &s, kind_of(name), depth, 1, depth * (rounds + 1));
 	counters_read(&q->counters, start);
 	for (uint32_t r = 0; r < rounds; r++) {
@@ -448,7 +448,7 @@ static void do_drained(struct queues *q, uint32_t depth, uint32_t rounds)
 	uint64_t start[NUM_COUNTED], count[NUM_COUNTED], done = 0;
 	struct subject s;
 
-	/* looked at only when full */
+	/* the device looks only when the queue seems full */
 	begin(q, &s, KIND_CQ, depth, depth, 0);
 	counters_read(&q->counters, start);
 	for (uint32_t r = 0; r < rounds; r++) {
@@ -535,7 +535,7 @@ static void do_overrun(struct queues *q, uint32_t depth)
 	end_pair(&pair[0]);
 	end_pair(&pair[1]);
 	end_cq(cq);
-	/* and nothing else is harmed */
+	/* the other queues are unharmed */
 	do_drained(q, depth, 1);
 }
 

@@ -140,7 +140,7 @@ void complete_send(struct traffic *t, const struct ibv_wc *wc)
 		else
 			flow_bad(&t->flow, "lane %u: a READ brought wrong bytes", lane);
 	} else {
-		/* What the peer has written by now is as far as it has come. */
+		/* The data that the peer has written by now show how far it is. */
 		uint64_t off = (uint64_t)slot * t->shape->size;
 
 		if (!flow_check_partly(part_of(t, lane, WRITTEN, slot),

@@ -69,7 +69,10 @@ static void poll_cq(struct ibv_cq *cq, void (*done)(struct traffic *t, const str
 		flow_bad(&t.flow, "ibv_poll_cq: %d", n);
 }
 
-/* Armed first: what comes after it was polled raises another event. */
+/*
+ * The CQ is armed first, so that a completion behind the last poll raises another
+ * event.
+ */
 static void completions(void)
 {
 	struct ibv_cq *cq;
@@ -132,7 +135,7 @@ static void resize_srq(void)
 	t.flow.resizes++;
 }
 
-/* False: the end has come. */
+/* Returns false when the traffic has ended. */
 static bool signals(void)
 {
 	int s;

@@ -64,7 +64,7 @@ static int receive_handles(int sock, struct handles *h)
 	return fd;
 }
 
-/* The other process is as far as this one. */
+/* Waits until the other process has come to the same point. */
 static void meet(int sock)
 {
 	char c = 0;
@@ -227,7 +227,7 @@ static void used_by_two(int sock, bool maker)
 	}
 }
 
-/* The maker ends without a word; what it made lives as long as its context. */
+/* The maker ends without cleaning up; its objects live as long as its context. */
 static void outlives_its_maker(int sock, bool maker)
 {
 	uint8_t word[4];
@@ -249,7 +249,7 @@ static void outlives_its_maker(int sock, bool maker)
 	}
 }
 
-/* Not of a device, or of none of ours. */
+/* Files that are not of a device, or not of one of ours. */
 static void imports_nothing_else(int sock, bool maker)
 {
 	int fd[2] = { open("/dev/null", O_RDWR), memfd_create("none", 0) };

@@ -138,7 +138,7 @@ static unsigned int sge_list(const struct region *region, const struct layout *l
 	return layout->n;
 }
 
-/* While messages arrive, and take from what is posted. */
+/* Posts while messages arrive and use up receives. */
 static void grow(struct job *job)
 {
 	struct ibv_srq_attr attr = { .max_wr = job->srq_size + 1 };

@@ -186,7 +186,7 @@ static void run_posted(struct job *job)
 	}
 }
 
-/* In LOSSY mode what is late may still come: until nothing has for a while. */
+/* In LOSSY mode late messages may still arrive: waits until none has for a while. */
 static void drain(struct job *job)
 {
 	uint64_t last = now_ns();
