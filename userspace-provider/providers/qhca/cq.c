@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "compat.h"
 #include "qhca.h"
 #include "qhca-abi.h"
 #include "qhcadv.h"
@@ -311,9 +312,8 @@ static int create_cq_cmd(struct ibv_context *context, struct qhca_cq *cq,
 	cmd.log_depth = qhca_log2_up(ring->depth);
 	cmd.threshold = cq->threshold;
 
-	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd,
-				   sizeof(cmd), &resp.ibv_resp, sizeof(resp),
-				   0);
+	ret = qhca_cmd_create_cq(context, attr, &cq->vcq, &cmd.ibv_cmd,
+				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
 

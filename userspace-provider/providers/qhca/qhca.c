@@ -11,6 +11,7 @@
 #include <infiniband/cmd_ioctl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
+#include "compat.h"
 #include "qhca.h"
 #include "qhca-abi.h"
 #include "qhcadv.h"
@@ -207,8 +208,8 @@ static struct verbs_context *qhca_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 
-	if (ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
-				&resp.ibv_resp, sizeof(resp)) ||
+	if (qhca_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp)) ||
 	    set_context(ctx, &resp.drv_payload))
 		goto err_free;
 	return &ctx->vctx;

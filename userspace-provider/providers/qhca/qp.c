@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "compat.h"
 #include "qhca.h"
 #include "qhca-abi.h"
 #include "qhcadv.h"
@@ -176,8 +177,8 @@ static int create_qp_cmd(struct ibv_context *context, struct qhca_qp *qp,
 	cmd.rq_log_stride = qp->rq.log_stride;
 	cmd.rq_threshold = qp->rq_threshold;
 
-	ret = ibv_cmd_create_qp_ex2(context, &qp->vqp, attr, &cmd.ibv_cmd,
-				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	ret = qhca_cmd_create_qp(context, &qp->vqp, attr, &cmd.ibv_cmd,
+				 sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (!ret)
 		attr->cap = cap;
 	return ret;
