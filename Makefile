@@ -7,8 +7,10 @@ SHELL := /bin/bash
 PYTHON := /usr/bin/python3
 export BUILD ?= $(CURDIR)/build
 
-# One's own trees, in place of Debian's.
-export QEMU_SRC KDIR RDMA_CORE_SRC
+# One's own trees, in place of Debian's. A variable that is not given stays unset, so
+# that the scripts take what was given before; an empty one takes that back.
+TREES := QEMU_SRC KDIR RDMA_CORE_SRC
+export BUILD $(foreach v,$(TREES),$(if $(filter-out undefined,$(origin $(v))),$(v)))
 # More choices, see `make help`.
 export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS W C WERROR FULL
 
@@ -47,7 +49,8 @@ help:
 	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'
 	@echo '  make clean     remove build/ (the cache folder stays)'
 	@echo 'Choices:'
-	@echo '  QEMU_SRC= KDIR= RDMA_CORE_SRC=   trees of your own'
+	@echo '  QEMU_SRC=DIR KDIR=DIR RDMA_CORE_SRC=DIR   trees of your own, in this and later'
+	@echo '                   runs of make; QEMU_SRC= goes back to Debian'"'"'s, as make clean does'
 	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
 	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
 	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'

@@ -117,6 +117,39 @@ as_root()
 	fi
 }
 
+# own_tree NAME FILE WHAT: the user's own tree in the variable NAME, as an absolute
+# path; empty if there is none. FILE is one that such a tree has. A choice holds
+# until the variable is given another value, or an empty one, which takes it back.
+own_tree()
+{
+	local memory=$BUILD/trees path
+	strict
+	path=${!1:-}
+	if [ -z "${!1+given}" ] && [ -e "$memory" ]; then
+		path=$(sed -n "s,^$1=,,p" "$memory")
+		[ -z "$path" ] || say "$1=$path, as before; with $1= this goes back to Debian's"
+		[ -z "$path" ] || [ -e "$path/$2" ] ||
+			die "$1=$path, which was given before, is no $3 any more: with $1= this goes back to Debian's"
+	elif [ -n "$path" ]; then
+		[ -e "$path/$2" ] || die "$1=$path is no $3"
+		path=$(cd "$path" && pwd)
+	fi
+	if [ -n "${!1+given}" ]; then
+		locked "trees-$(hash_of "$BUILD")" remember "$1" "$path"
+	fi
+	printf -v "$1" '%s' "$path"
+}
+
+# remember NAME VALUE: for own_tree of later runs; an empty value is forgotten
+remember()
+{
+	mkdir -p "$BUILD"
+	{
+		[ ! -e "$BUILD/trees" ] || sed "/^$1=/d" "$BUILD/trees"
+		[ -z "$2" ] || printf '%s=%s\n' "$1" "$2"
+	} | write_if_changed "$BUILD/trees"
+}
+
 # need_root WHAT: asked before work that would be in vain
 need_root()
 {

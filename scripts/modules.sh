@@ -9,7 +9,7 @@
 #                                     "all": every kernel of the guest;
 #                                     "debug": the one of scripts/kernel.sh
 #
-# KDIR=DIR   a kernel build tree of one's own; built with this machine's gcc
+# KDIR=DIR   a kernel build tree of one's own, now and in later runs; KDIR= goes back
 # W=1 C=1    passed on to kbuild
 
 SCRIPT_NAME=modules
@@ -79,7 +79,6 @@ in_guest_tree()
 own_kernel()
 {
 	local release work
-	[ -f "$KDIR/Makefile" ] || die "KDIR=$KDIR is no kernel build tree"
 	release=$(make -s -C "$KDIR" kernelrelease)
 	work=$BUILD/modules/$release/src
 	stage "$work"
@@ -91,7 +90,8 @@ own_kernel()
 }
 
 [ -f "$TOP/Kbuild" ] || { say "no drivers yet: nothing to build"; exit 0; }
-if [ -n "${KDIR:-}" ]; then
+own_tree KDIR Makefile "kernel build tree"
+if [ -n "$KDIR" ]; then
 	own_kernel
 	# The guests boot Debian's kernels all the same.
 	[ "$*" = all ] || exit 0

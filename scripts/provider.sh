@@ -4,8 +4,9 @@
 # Builds the provider in rdma-core's source tree, in the guest tree, of the
 # version whose libibverbs the guest has; leaves it in build/provider/.
 #
-# RDMA_CORE_SRC=DIR   one's own rdma-core tree; its libibverbs is then shipped
-#                     to the guest with the provider
+# RDMA_CORE_SRC=DIR   one's own rdma-core tree, now and in later runs; its libibverbs
+#                     is then shipped to the guest with the provider;
+#                     RDMA_CORE_SRC= goes back to Debian's
 
 SCRIPT_NAME=provider
 # shellcheck source=scripts/common.sh
@@ -16,12 +17,11 @@ SCRIPT_NAME=provider
 source=$TOP/userspace-provider/providers/qhca
 options=(-DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DENABLE_STATIC=0 -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	-DENABLE_WERROR=0)
-if [ -z "${RDMA_CORE_SRC:-}" ]; then
+own_tree RDMA_CORE_SRC CMakeLists.txt "rdma-core source tree"
+if [ -z "$RDMA_CORE_SRC" ]; then
 	name=rdma-core
 	options+=(-DIN_PLACE=1)
 else
-	[ -f "$RDMA_CORE_SRC/CMakeLists.txt" ] || die "RDMA_CORE_SRC=$RDMA_CORE_SRC is no rdma-core source tree"
-	RDMA_CORE_SRC=$(cd "$RDMA_CORE_SRC" && pwd)
 	# Its libibverbs is to look for providers where guests have them.
 	options+=(-DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
 		-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu)
@@ -74,7 +74,7 @@ configure()
 build()
 {
 	local so pabi
-	[ -z "${RDMA_CORE_SRC:-}" ] || own_source
+	[ -z "$RDMA_CORE_SRC" ] || own_source
 	stage
 	if [ ! -e "$work/build/build.ninja" ]; then
 		say "configuring rdma-core"
@@ -107,7 +107,7 @@ build()
 	cp "$work/build/bin/qhca_test_rings" "$out.new/test/"
 	printf '%s:%s\n' "$work/build/lib" "$GUEST_TREE/usr/lib/x86_64-linux-gnu" > "$out.new/test/libraries"
 	printf '%s\n' "$GUEST_TREE/usr/lib64/ld-linux-x86-64.so.2" > "$out.new/test/loader"
-	if [ -n "${RDMA_CORE_SRC:-}" ]; then
+	if [ -n "$RDMA_CORE_SRC" ]; then
 		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
 	fi
 	rm -rf "$out"

@@ -5,7 +5,8 @@
 #
 #   scripts/qemu.sh [TARGET...]     ninja targets; default qemu-system-x86_64
 #
-# QEMU_SRC=DIR         one's own QEMU tree in place of Debian's (it is copied)
+# QEMU_SRC=DIR         one's own QEMU tree in place of Debian's (it is copied), now and
+#                      in later runs; QEMU_SRC= goes back
 # QEMU_SANITIZE=1      with AddressSanitizer and UBSan, in a build of its own
 #
 # The source and the build stay in the cache, so that QEMU itself is compiled
@@ -71,8 +72,6 @@ stand_in()
 own_source()
 {
 	local key
-	[ -x "$QEMU_SRC/configure" ] || die "QEMU_SRC=$QEMU_SRC is no QEMU source tree"
-	QEMU_SRC=$(cd "$QEMU_SRC" && pwd)
 	key=$(hash_of "$QEMU_RECIPE" "$QEMU_SRC" "${options[@]}")
 	dir=$CACHE/qemu-own-$key
 	mkdir -p "$dir"
@@ -90,7 +89,7 @@ own_source()
 pristine()
 {
 	local kept=$dir/pristine/$1
-	if [ -n "${QEMU_SRC:-}" ]; then
+	if [ -n "$QEMU_SRC" ]; then
 		kept=$QEMU_SRC/$1
 	elif [ ! -e "$kept" ] && ! grep -qxF "$1" "$dir/patched" 2> /dev/null && [ -e "$dir/src/$1" ]; then
 		put "$dir/src/$1" "$kept"
@@ -226,7 +225,7 @@ install_out()
 
 build()
 {
-	if [ -n "${QEMU_SRC:-}" ]; then
+	if [ -n "$QEMU_SRC" ]; then
 		own_source
 	else
 		fetch
@@ -256,8 +255,9 @@ build()
 	say "done: ${out#"$TOP/"}/bin"
 }
 
+own_tree QEMU_SRC configure "QEMU source tree"
 run_script setup.sh
 # Disk space is asked for before anything is read or made.
 compgen -G "$CACHE/qemu-*/built" > /dev/null || need_space "$CACHE" "$QEMU_SPACE" "building QEMU"
-[ -n "${QEMU_SRC:-}" ] || apt_setup "$GUEST_SUITE"
+[ -n "$QEMU_SRC" ] || apt_setup "$GUEST_SUITE"
 locked "qemu$variant${QEMU_SRC:+-own}" build

@@ -144,6 +144,66 @@ def test_patch_for_newer_qemu(world, version, line):
     assert (world.build / "qemu/bin/qemu-system-x86_64").read_bytes().startswith(f"one\n{line}\n".encode())
 
 
+QEMU = "qemu/bin/qemu-system-x86_64"
+
+
+def make(world, *targets):
+    return world.run("/usr/bin/make", *targets)
+
+
+def test_own_tree_is_remembered(world):
+    """A tree holds for later runs, which say so, until an empty variable takes it back."""
+    own = own_qemu(world, "10.2.0")
+    (own / "hw/Kconfig").write_text("one\ntwo\nown\n")
+    ours = b"one\nqhca\ntwo\nown\n"
+    note = f"QEMU_SRC={own}, as before"
+    for argument, note_wanted, ours_wanted in [
+            ([], False, False), ([f"QEMU_SRC={own}"], False, True), ([], True, True), ([], True, True),
+            (["QEMU_SRC="], False, False), ([], False, False)]:
+        code, out = make(world, "qemu", *argument)
+        assert code == 0, out
+        assert (note in out) == note_wanted, out
+        assert (world.build / QEMU).read_bytes().startswith(ours) == ours_wanted, argument
+    assert (world.build / "trees").read_text() == ""
+
+
+def test_trees_are_remembered_one_by_one(world):
+    own = own_qemu(world, "10.2.0")
+    for argument in (f"QEMU_SRC={own}", "RDMA_CORE_SRC="):
+        code, out = make(world, "qemu", argument)
+        assert code == 0, out
+    code, out = make(world, "qemu")
+    assert code == 0 and "QEMU_SRC=" in out, out
+    assert (world.build / "trees").read_text() == f"QEMU_SRC={own}\n"
+
+
+def test_relative_path_of_a_tree(world):
+    """It is relative to the folder of the first run, and remembered as absolute."""
+    own = own_qemu(world, "10.2.0")
+    code, out = make(world, "qemu", "QEMU_SRC=../own")
+    assert code == 0, out
+    assert (world.build / "trees").read_text() == f"QEMU_SRC={own}\n"
+
+
+@pytest.mark.parametrize("name, part, what", [
+    ("QEMU_SRC", "qemu", "QEMU source tree"), ("RDMA_CORE_SRC", "provider", "rdma-core source tree"),
+    ("KDIR", "modules", "kernel build tree")])
+def test_folder_that_is_no_tree(world, name, part, what):
+    """It is refused, and not remembered."""
+    code, out = make(world, part, f"{name}={world.folder}")
+    assert code and f"error: {name}={world.folder} is no {what}" in out, out
+    assert not (world.build / "trees").exists()
+
+
+def test_tree_that_is_gone(world):
+    own = own_qemu(world, "10.2.0")
+    assert make(world, "qemu", f"QEMU_SRC={own}")[0] == 0
+    own.rename(world.folder / "elsewhere")
+    code, out = make(world, "qemu")
+    assert code and f"error: QEMU_SRC={own}, which was given before, is no QEMU source tree" in out, out
+    assert make(world, "qemu", "QEMU_SRC=")[0] == 0
+
+
 def sample(calls):
     """A few of the commands, other ones each day; all of them with FULL=1."""
     if FULL:
