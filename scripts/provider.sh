@@ -4,8 +4,9 @@
 # Builds the provider in rdma-core's source tree, in the guest tree, of the
 # version whose libibverbs the guest has; leaves it in build/provider/.
 #
-# RDMA_CORE_SRC=DIR   one's own rdma-core tree, now and in later runs; its libibverbs
-#                     is then shipped to the guest with the provider;
+# RDMA_CORE_SRC=DIR   one's own rdma-core tree, now and in later runs; all of its
+#                     libraries then go to the guest with the provider, since
+#                     libraries of two releases do not fit together;
 #                     RDMA_CORE_SRC= goes back to Debian's
 
 SCRIPT_NAME=provider
@@ -71,9 +72,22 @@ configure()
 	in_tree "/build/$name/build" cmake -G Ninja "${options[@]}" ../src
 }
 
+# plugin FROM TO: a provider as libibverbs finds it, in a folder below the libraries'
+plugin()
+{
+	local library
+	if [ -L "$1" ]; then
+		library=$(readlink "$1")
+		ln -s "../${library##*/}" "$2"
+	else
+		cp "$1" "$2"
+	fi
+}
+
 build()
 {
 	local so pabi
+	local -a targets
 	[ -z "$RDMA_CORE_SRC" ] || own_source
 	stage
 	if [ ! -e "$work/build/build.ninja" ]; then
@@ -84,8 +98,11 @@ build()
 	say "building the provider"
 	# Other checkouts build here too: none of theirs is to be taken for this one's.
 	rm -f "$work"/build/lib/libqhca*
+	targets=(qhca qhca_test_rings)
+	# There is no target for the libraries alone.
+	[ -z "$RDMA_CORE_SRC" ] || targets=(all)
 	logged "$BUILD/log/provider.log" "the provider does not build; see above" \
-		in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$1" qhca qhca_test_rings' sh "$JOBS"
+		in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$@"' sh "$JOBS" "${targets[@]}"
 	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
 		die "the provider builds with warnings"
 	so=$(find "$work/build/lib" -name 'libqhca.so.*.*' | first_line)
@@ -108,7 +125,17 @@ build()
 	printf '%s:%s\n' "$work/build/lib" "$GUEST_TREE/usr/lib/x86_64-linux-gnu" > "$out.new/test/libraries"
 	printf '%s\n' "$GUEST_TREE/usr/lib64/ld-linux-x86-64.so.2" > "$out.new/test/loader"
 	if [ -n "$RDMA_CORE_SRC" ]; then
-		cp -a "$work"/build/lib/libibverbs.so* "$out.new/lib/"
+		# Test programs are linked with the tree's libraries, too: libqhca needs
+		# the private symbols of the libibverbs that it was built with.
+		find "$work/build/lib" -maxdepth 1 -name 'lib*.so*' ! -name '*-rdmav*' ! -name 'libqhca.*' \
+			-exec cp -a -t "$out.new/lib" {} +
+		mkdir "$out.new/providers"
+		for so in "$work"/build/lib/*-rdmav"$pabi".so; do
+			case ${so##*/} in
+			libqhca-*) ;;
+			*) plugin "$so" "$out.new/providers/${so##*/}" ;;
+			esac
+		done
 	fi
 	rm -rf "$out"
 	mv -T "$out.new" "$out"

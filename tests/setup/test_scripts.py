@@ -204,6 +204,29 @@ def test_tree_that_is_gone(world):
     assert make(world, "qemu", "QEMU_SRC=")[0] == 0
 
 
+def test_own_rdma_core(world):
+    """The guest gets all libraries of the tree, and its other providers; of Debian's none."""
+    own = world.folder / "rdma"
+    own.mkdir()
+    subprocess.run(["tar", "-xf", next(world.archive.glob("rdma-core_*")), "-C", own,
+                    "--strip-components=1"], check=True)
+    code, out = make(world, "provider", f"RDMA_CORE_SRC={own}")
+    assert code == 0, out
+    libraries = world.build / "provider/lib"
+    for name in ("libibverbs", "libmlx5", "librdmacm"):
+        assert os.readlink(libraries / f"{name}.so.1") == f"{name}.so.1.65.0"
+        assert (libraries / f"{name}.so.1.65.0").is_file()
+        assert os.readlink(libraries / f"{name}.so") == f"{name}.so.1"
+    found = sorted(os.listdir(world.build / "provider/providers"))
+    assert found == ["libmlx5-rdmav34.so", "librxe-rdmav34.so"]
+    # It is a library and a plugin, which the guest has in a folder below the libraries.
+    assert os.readlink(world.build / "provider/providers/libmlx5-rdmav34.so") == "../libmlx5.so.1"
+    code, out = make(world, "provider", "RDMA_CORE_SRC=")
+    assert code == 0, out
+    assert sorted(os.listdir(libraries)) == ["libqhca.so", "libqhca.so.1", "libqhca.so.1.0.56"]
+    assert not (world.build / "provider/providers").exists()
+
+
 def sample(calls):
     """A few of the commands, other ones each day; all of them with FULL=1."""
     if FULL:

@@ -12,6 +12,7 @@ for so in /run/qhca/provider/libqhca-rdmav*.so; do
 	[ ! -e "$so" ] || {
 		libdir=/usr/lib/x86_64-linux-gnu
 		cp -a /run/qhca/provider/lib/* $libdir/
+		[ ! -d /run/qhca/provider/providers ] || cp -a /run/qhca/provider/providers/* $libdir/libibverbs/
 		ln -sf "../$(basename "$(readlink "$so")")" "$libdir/libibverbs/${so##*/}"
 		mkdir -p /etc/libibverbs.d
 		cp /run/qhca/provider/qhca.driver /etc/libibverbs.d/
