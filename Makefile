@@ -10,7 +10,8 @@ export BUILD ?= $(CURDIR)/build
 # One's own trees, in place of Debian's. A variable that is not given stays unset, so
 # that the scripts take what was given before; an empty one takes that back.
 TREES := QEMU_SRC KDIR RDMA_CORE_SRC
-export BUILD $(foreach v,$(TREES),$(if $(filter-out undefined,$(origin $(v))),$(v)))
+# CC is make's own if it is not given.
+export BUILD $(foreach v,$(TREES) CC,$(if $(filter-out undefined default,$(origin $(v))),$(v)))
 # More choices, see `make help`.
 export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS W C WERROR FULL
 

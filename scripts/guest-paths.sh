@@ -35,13 +35,25 @@ the_kernel()
 # there where mounting is allowed; newer kernels' objtool wants it.
 in_tree()
 {
+	in_tree_seeing "" "$@"
+}
+
+# in_tree_seeing FOLDERS DIRECTORY COMMAND...: the same, where folders of this
+# machine, a line each, have the paths that they have here
+in_tree_seeing()
+{
+	local seen=$1
+	shift
 	# shellcheck disable=SC2016
 	as_root unshare --mount --propagation private sh -c '
-		tree=$1 user=$2 dir=$3
-		shift 3
+		tree=$1 user=$2 seen=$3 dir=$4
+		shift 4
 		mount -t proc proc "$tree/proc" || echo "no /proc in the guest tree: mounting is not allowed here" >&2
+		printf "%s" "$seen" | while read -r f || [ -n "$f" ]; do
+			mkdir -p "$tree$f" && mount --rbind "$f" "$tree$f" || exit 1
+		done || { echo "the guest tree cannot be shown the folders of the kernel tree" >&2; exit 1; }
 		exec chroot --userspec="$user" "$tree" \
 			env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
 			sh -c '\''cd "$1" && shift && exec "$@"'\'' sh "$dir" "$@"' \
-		sh "$GUEST_TREE" "$(id -u):$(id -g)" "$@"
+		sh "$GUEST_TREE" "$(id -u):$(id -g)" "$seen" "$@"
 }

@@ -10,6 +10,9 @@
 #                                     "debug": the one of scripts/kernel.sh
 #
 # KDIR=DIR   a kernel build tree of one's own, now and in later runs; KDIR= goes back
+# CC=        the compiler for KDIR. Otherwise it is this machine's gcc if KDIR was
+#            configured with that version, and else the guest's: Debian's trees of
+#            headers want the compiler and the tools of their own suite.
 # W=1 C=1    passed on to kbuild
 
 SCRIPT_NAME=modules
@@ -76,15 +79,60 @@ in_guest_tree()
 	collect "$work" "$release"
 }
 
+# has_compiler TREE: was the tree configured with this machine's gcc? "gcc-14 (Debian
+# 14.2.0-19) 14.2.0" is the same as "gcc (Debian 14.2.0-19) 14.2.0".
+has_compiler()
+{
+	local theirs ours
+	theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config" 2> /dev/null || true)
+	ours=$(gcc --version | first_line)
+	[ -z "$theirs" ] || [ "${theirs#* }" = "${ours#* }" ]
+}
+
+# The folders of this machine that a kernel build tree refers to.
+folders_of()
+{
+	local f
+	for f in "$(realpath "$1")" "$(realpath -q "$1/source" || true)" /usr/lib/linux-kbuild-*; do
+		[ ! -d "$f" ] || printf '%s\n' "$f"
+	done
+	# Trees of headers include each other by these paths.
+	case $(realpath "$1") in
+	/usr/src/*) echo /usr/src ;;
+	esac
+}
+
 own_kernel()
 {
-	local release work
-	release=$(make -s -C "$KDIR" kernelrelease)
-	work=$BUILD/modules/$release/src
-	stage "$work"
-	say "building for $release in $KDIR"
-	logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
-		make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" modules
+	local release work name seen kdir compiler=host
+	if [ -e "$KDIR/include/config/kernel.release" ]; then
+		release=$(cat "$KDIR/include/config/kernel.release")
+	else
+		release=$(make -s -C "$KDIR" kernelrelease)
+	fi
+	[ -n "$release" ] || die "KDIR=$KDIR does not tell its release: build it, or run make modules_prepare there"
+	[ -n "${CC:-}" ] || has_compiler "$KDIR" || compiler=guest
+	if [ "$compiler" = host ]; then
+		work=$BUILD/modules/$release/src
+		stage "$work"
+		say "building for $release in $KDIR${CC:+ with $CC}"
+		logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
+			make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" ${CC:+"CC=$CC"} modules
+	else
+		need_root "build with the guest's compiler"
+		run_script guest.sh
+		name=modules-$(hash_of "$TOP")/own-$release
+		work=$GUEST_TREE/build/$name
+		stage "$work"
+		case $KDIR in
+		"$GUEST_TREE"/*) kdir=${KDIR#"$GUEST_TREE"} seen= ;;
+		*) kdir=$(realpath "$KDIR") seen=$(folders_of "$KDIR" | sort -u) ;;
+		esac
+		say "building for $release in $KDIR with the guest's compiler, since this machine has another one"
+		logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
+			in_tree_seeing "$seen" "/build/$name" \
+			make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules
+	fi
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
 }

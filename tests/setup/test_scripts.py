@@ -21,8 +21,8 @@ SCRIPTS = sorted((paths.TOP / "scripts").glob("*.sh"))
 
 # Functions that only ask, or run one command.  Called in a condition, they cannot go on
 # after an error that the shell ignores.
-ASKING = {"apt_in", "as_root", "depends", "has_lists", "installed", "intact", "meson_version",
-          "wants"}
+ASKING = {"apt_in", "as_root", "depends", "has_compiler", "has_lists", "installed", "intact",
+          "meson_version", "wants"}
 
 STAGES = [("qemu",), ("guest",), ("modules", "all"), ("provider",), ("programs",)]
 
@@ -225,6 +225,42 @@ def test_own_rdma_core(world):
     assert code == 0, out
     assert sorted(os.listdir(libraries)) == ["libqhca.so", "libqhca.so.1", "libqhca.so.1.0.56"]
     assert not (world.build / "provider/providers").exists()
+
+
+def own_kernel(world, compiler):
+    """A kernel build tree, which was configured with a compiler."""
+    own = world.folder / "linux"
+    (own / "include/config").mkdir(parents=True)
+    (own / "Makefile").write_text("")
+    (own / ".config").write_text(f'CONFIG_CC_VERSION_TEXT="{compiler}"\n')
+    (own / "include/config/kernel.release").write_text("6.99.1-own\n")
+    return own
+
+
+@pytest.mark.parametrize("how, by_guest, given", [
+    ("this machine's", False, None), ("another", True, None), ("another", False, "gcc-99")])
+def test_compiler_for_own_kernel(world, how, by_guest, given):
+    """The guest's compiles for a tree that was configured with another than this machine's."""
+    version = subprocess.run(["gcc", "--version"], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.splitlines()[0].partition(" ")[2]
+    own = own_kernel(world, f"x86_64-linux-gnu-gcc-99 {version if how != 'another' else '99.1'}")
+    code, out = make(world, "modules", f"KDIR={own}", *([f"CC={given}"] if given else []))
+    assert code == 0, out
+    assert (world.build / "modules/6.99.1-own/qhca.ko").is_file()
+    (made,) = (world.folder / "made").read_text().splitlines()
+    assert (f"{world.cache}/guest-" in made) == by_guest, made
+    assert ("guest's compiler" in out) == by_guest, out
+    assert made.endswith(" CC=gcc-99 modules") == bool(given), made
+    assert f"-C {own} " in made
+    if by_guest:
+        assert str(own) in (world.folder / "seen").read_text().splitlines()
+
+
+def test_compiler_of_make(world):
+    """make's own default of CC is no choice of the user's."""
+    own = own_kernel(world, "gcc (another) 99.1")
+    assert make(world, "modules", f"KDIR={own}")[0] == 0
+    assert "CC=" not in (world.folder / "made").read_text()
 
 
 def sample(calls):

@@ -4,6 +4,7 @@
 # unshare: the command of in_tree in its folder, without a mount and a chroot
 
 shift 3
-tree=$5 dir=$7
-shift 7
+tree=$5 seen=$7 dir=$8
+[ -z "$seen" ] || printf '%s\n' "$seen" > "$WORLD/seen"
+shift 8
 cd $tree$dir && exec "$@"
