@@ -98,6 +98,16 @@ enum qhca_fatal {
 	QHCA_FATAL_EQ_DMA	= 5,	/* an event queue is unreachable */
 	QHCA_FATAL_INTERNAL	= 6,
 	QHCA_FATAL_INJECTED	= 7,	/* asked for by the host (tests) */
+	QHCA_FATAL_STAGE2	= 8,	/* enum qhca_fatal_stage2 */
+};
+
+/* FATAL_INFO of QHCA_FATAL_STAGE2 */
+enum qhca_fatal_stage2 {
+	QHCA_STAGE2_REPLACED	= 1,	/* the host domain sent SET_GVM */
+	QHCA_STAGE2_NOT_PINNED	= 2,	/* memory that the device itself needs */
+	QHCA_STAGE2_REFUSED	= 3,	/* no memory for the command slots */
+	QHCA_STAGE2_LOST	= 4,	/* the host domain has gone */
+	QHCA_STAGE2_TABLE	= 5,	/* a PA2MA node cannot be read */
 };
 
 /* ------------------------------------------------------------------------
@@ -204,6 +214,8 @@ enum qhca_opcode {
 	QHCA_CMD_QUERY_VF		= 0x83,	/* index: GVMI, out: qhca_vf_state */
 	/* index: GVMI, param: first counter, out: __le64[] */
 	QHCA_CMD_QUERY_VF_COUNTERS	= 0x84,
+	/* index: token, param: QHCA_RESUME_* | GVMI << 16 */
+	QHCA_CMD_STAGE2_RESUME		= 0x85,
 	/* 0xa0-0xaf: migration */
 };
 
@@ -227,11 +239,15 @@ enum qhca_cmd_status {
 #define QHCA_INVAL_PT			0x1u	/* protection cache line(s) */
 #define QHCA_INVAL_AT			0x2u	/* translation cache line(s) */
 
-/* QHCA_CMD_FAULT_RESUME parameter */
+/* QHCA_CMD_FAULT_RESUME and QHCA_CMD_STAGE2_RESUME parameter */
 #define QHCA_RESUME_OK			0x0u	/* the page is present: go on */
 #define QHCA_RESUME_FAIL		0x1u	/* no such mapping: access error */
+#define QHCA_RESUME_GVMI		0xffff0000u /* STAGE2_RESUME: whose */
 
-/* A byte range inside a region, relative to its start (addresses for an implicit region). */
+/*
+ * A byte range inside a region, relative to its start (addresses for an implicit
+ * region); for INVALIDATE_STAGE2 a range of the function's bus addresses.
+ */
 struct qhca_range {
 	__le64	start;
 	__le64	length;
@@ -248,7 +264,9 @@ enum qhca_cache_id {
 	QHCA_CACHE_QD	= 2,	/* queue descriptor cache: QP contexts */
 	QHCA_CACHE_CQ	= 3,	/* queue descriptor cache: CQ contexts */
 	QHCA_CACHE_SRQ	= 4,	/* queue descriptor cache: SRQ contexts */
-	QHCA_NUM_CACHES	= 5,
+	QHCA_NUM_CACHES	= 5,	/* in the arrays of qhca_caps and qhca_init_hca */
+	QHCA_CACHE_S2	= 5,	/* stage-2 translations; has fields of its own there */
+	QHCA_NUM_CACHE_IDS = 6,
 };
 
 /* A cache is `blocks` groups of `sets` sets; both powers of two. */
@@ -299,7 +317,8 @@ enum qhca_table {
 #define QHCA_FEAT_SRQ_RESIZE		0x0000000000800000ull
 #define QHCA_FEAT_RAW_PACKET		0x0000000001000000ull
 #define QHCA_FEAT_VF			0x0000000002000000ull	/* host domain */
-#define QHCA_FEAT_NULL_LKEY		0x0000000004000000ull
+#define QHCA_FEAT_STAGE2		0x0000000004000000ull	/* host domain */
+#define QHCA_FEAT_NULL_LKEY		0x0000000008000000ull
 
 struct qhca_caps {
 	__le64	features;
@@ -340,7 +359,9 @@ struct qhca_caps {
 	__le16	max_flows;		/* flow rules */
 	__le16	total_vfs;		/* GVMIs 1 to total_vfs exist */
 	__le16	rsvd0;
-	__le32	rsvd[22];
+	struct qhca_cache_geometry s2_max;	/* of QHCA_CACHE_S2 */
+	struct qhca_cache_geometry s2_default;
+	__le32	rsvd[20];
 };
 
 QHCA_ASSERT_SIZE(struct qhca_caps, 224);
@@ -357,7 +378,9 @@ struct qhca_init_hca {
 	struct qhca_init_table table[QHCA_NUM_TABLES];
 	struct qhca_cache_geometry cache[QHCA_NUM_CACHES]; /* 0 x 0: default */
 	__le32	flags;			/* QHCA_INIT_* */
-	__le64	rsvd[8];
+	struct qhca_cache_geometry s2;	/* of QHCA_CACHE_S2; 0 x 0: default */
+	__le32	rsvd0;
+	__le64	rsvd[7];
 };
 
 QHCA_ASSERT_SIZE(struct qhca_init_hca, 128);
@@ -685,6 +708,7 @@ enum qhca_pte_type {
 #define QHCA_ATE_PRESENT	0x0000000000000001ull
 #define QHCA_ATE_LEAF		0x0000000000000002ull	/* above level 1: a large page */
 #define QHCA_ATE_WRITE		0x0000000000000004ull	/* may be written */
+#define QHCA_ATE_PINNED		0x0000000000000008ull	/* stage 2: stays present */
 #define QHCA_ATE_ADDR		0xfffffffffffff000ull	/* page; node: QHCA_ATE_NODE */
 #define QHCA_ATE_NODE		0xffffffffffffffc0ull
 #define QHCA_AT_BITS		9
@@ -698,16 +722,22 @@ struct qhca_pool_row {			/* seed 002: virtual-physical row */
 
 QHCA_ASSERT_SIZE(struct qhca_pool_row, 32);
 
-struct qhca_gvm_entry {			/* seed 004: GVM identifier table row */
-	__le64	at_base;		/* physical-to-machine table root */
-	__u8	page_shift;
-	__u8	levels;
-	__le16	uplink_attr;
-	__le32	flags;
+/*
+ * A row of the GVM identifier table and of the uplink table (seed 004).  The rows
+ * are on the chip; the host domain writes them with SET_GVM.
+ */
+struct qhca_gvm_entry {
+	__le64	at_base;		/* PA2MA: root node, machine address, 64-byte aligned */
+	__u8	page_shift;		/* PA2MA: 12, 21 or 30 */
+	__u8	levels;			/* PA2MA: 1 to QHCA_MAX_AT_LEVELS */
+	__le16	uplink_attr;		/* accompanies each memory request */
+	__le32	flags;			/* QHCA_GVM_* */
 	__le64	rsvd[2];
 };
 
 QHCA_ASSERT_SIZE(struct qhca_gvm_entry, 32);
+
+#define QHCA_GVM_STAGE2		0x1u	/* translate the function's bus addresses */
 
 /* ------------------------------------------------------------------------
  * Queue buffers and records (seed 003)
@@ -809,14 +839,16 @@ enum qhca_event {
 	QHCA_EVENT_SRQ_LIMIT		= 0x21,
 	QHCA_EVENT_PORT_CHANGE		= 0x30,	/* number: port, detail: QHCA_LINK_* */
 	QHCA_EVENT_PAGE_FAULT		= 0x40,	/* number: QPN, fault */
+	/* host domain; number: GVMI, detail: enum qhca_stage2_want, fault */
+	QHCA_EVENT_STAGE2_FAULT		= 0x41,
 	QHCA_EVENT_DEVICE_FATAL		= 0x50,
 };
 
 struct qhca_fault_info {		/* seed 004 */
-	__le32	token;			/* for FAULT_RESUME */
-	__le32	key;			/* L_Key or R_Key as given */
+	__le32	token;			/* for FAULT_RESUME, STAGE2_RESUME */
+	__le32	key;			/* L_Key or R_Key as given; stage 2: 0 */
 	__le32	flags;			/* QHCA_FAULT_* */
-	__le32	bytes_done;		/* of the message */
+	__le32	bytes_done;		/* of the message; stage 2: 0 */
 	__le64	addr;			/* first address that is not present */
 	__le64	length;			/* bytes wanted from there */
 };
@@ -837,6 +869,15 @@ enum qhca_fault_cause {
 	QHCA_FAULT_RDMA_W	= 4,	/* responder: WRITE, ATOMIC WRITE */
 	QHCA_FAULT_RDMA_R	= 5,	/* responder: READ */
 	QHCA_FAULT_ATOMIC	= 6,	/* responder: CMP_SWAP, FETCH_ADD */
+	QHCA_FAULT_ETH_TX	= 7,	/* stage 2: fragment of a frame to send */
+	QHCA_FAULT_ETH_RX	= 8,	/* stage 2: Ethernet receive buffer */
+	QHCA_FAULT_COMMAND	= 9,	/* stage 2: memory that a command names */
+};
+
+/* What the device wants of the host domain: QHCA_EVENT_STAGE2_FAULT, detail. */
+enum qhca_stage2_want {
+	QHCA_STAGE2_PRESENT	= 0,	/* entries present, and writable with WRITE */
+	QHCA_STAGE2_PIN		= 1,	/* the same, and QHCA_ATE_PINNED */
 };
 
 struct qhca_eqe {
@@ -1297,7 +1338,10 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(rx_own_mac) \
 	X(pool_bank_full) \
 	X(sq_refetches) X(sq_active_writes) \
-	X(switched_packets) X(switch_dropped) X(spoofed) X(rate_waits)
+	X(switched_packets) X(switch_dropped) X(spoofed) X(rate_waits) \
+	X(s2_hits) X(s2_misses) X(s2_evictions) X(s2_conflicts) \
+	X(s2_invalidations) X(s2_stale_fills) X(s2_node_reads) \
+	X(pin_requests) X(fault_eth_tx) X(fault_eth_rx) X(eth_fault_dropped)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,
