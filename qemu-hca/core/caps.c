@@ -71,6 +71,10 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 	caps_caches(fn, caps);
 	if (!fn->cfg.gvmi)
 		put_le16(&caps->total_vfs, fn->hca->num_vfs);
+	if (fn->features & QHCA_FEAT_STAGE2) {
+		caps_geometry(&caps->s2_max, &fn->cfg.s2_max);
+		caps_geometry(&caps->s2_default, &fn->cfg.s2_default);
+	}
 	put_le32(&caps->first_user_qpn, HCA_FIRST_USER_QPN);
 	put_le32(&caps->reserved_lkey, QHCA_RESERVED_LKEY);
 	put_le64(&caps->clock_hz, 1000000000ull);

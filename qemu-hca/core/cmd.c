@@ -5,8 +5,10 @@
  */
 #include "attach.h"
 #include "chunk.h"
+#include "gvm.h"
 #include "hca.h"
 #include "mode.h"
+#include "pin.h"
 
 /* What the index of a command numbers, to check its range. */
 enum index_kind {
@@ -96,6 +98,23 @@ static enum qhca_cmd_status init_caches_check(const struct hca_fn *fn,
 	return QHCA_CMD_OK;
 }
 
+static enum qhca_cmd_status init_s2_check(const struct hca_fn *fn,
+					  struct hca_cmd_ctx *ctx,
+					  struct qhca_geometry *s2)
+{
+	const struct qhca_init_hca *in = (const void *)ctx->in;
+
+	s2->sets = get_le16(&in->s2.sets);
+	s2->blocks = get_le16(&in->s2.blocks);
+	if (!(fn->features & QHCA_FEAT_STAGE2))
+		return QHCA_CMD_OK;
+	if (s2->sets == 0 && s2->blocks == 0)
+		*s2 = fn->cfg.s2_default;
+	if (!hca_geometry_valid(s2, &fn->cfg.s2_max))
+		return hca_cmd_bad(ctx, offsetof(struct qhca_init_hca, s2));
+	return QHCA_CMD_OK;
+}
+
 static enum qhca_cmd_status init_check(const struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx,
 				       struct qhca_geometry *geometry)
@@ -106,6 +125,8 @@ static enum qhca_cmd_status init_check(const struct hca_fn *fn,
 
 	if (!status)
 		status = init_caches_check(fn, ctx, geometry);
+	if (!status)
+		status = init_s2_check(fn, ctx, &geometry[QHCA_CACHE_S2]);
 	if (status)
 		return status;
 	if (flags & ~(QHCA_INIT_STRICT_LKEY | QHCA_INIT_NO_UNSOL_ACK) ||
@@ -119,7 +140,7 @@ static enum qhca_cmd_status cmd_init_hca(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_init_hca *in = (const void *)ctx->in;
-	struct qhca_geometry geometry[QHCA_NUM_CACHES];
+	struct qhca_geometry geometry[QHCA_NUM_CACHE_IDS];
 	enum qhca_cmd_status status = init_check(fn, ctx, geometry);
 	unsigned int i;
 
@@ -138,7 +159,9 @@ static enum qhca_cmd_status cmd_init_hca(struct hca_fn *fn,
 			  geometry[QHCA_CACHE_AT]) ||
 	    !hca_cqs_init(fn, geometry[QHCA_CACHE_CQ]) ||
 	    !hca_qps_init(fn, geometry[QHCA_CACHE_QD]) ||
-	    !hca_srqs_init(fn, geometry[QHCA_CACHE_SRQ])) {
+	    !hca_srqs_init(fn, geometry[QHCA_CACHE_SRQ]) ||
+	    (fn->features & QHCA_FEAT_STAGE2 &&
+	     !hca_s2_init(fn->hca, geometry[QHCA_CACHE_S2]))) {
 		hca_teardown(fn);
 		return QHCA_CMD_NO_RESOURCE;
 	}
@@ -245,8 +268,12 @@ static const struct command commands[] = {
 	CMD(FAULT_RESUME, hca_cmd_fault_resume, QHCA_FEAT_ODP, 0, 0,
 	    INDEX_NONE),
 	CMD_RESERVED(SET_CLOCK),
-	CMD_RESERVED(SET_GVM),
-	CMD_RESERVED(INVALIDATE_STAGE2),
+	CMD(SET_GVM, hca_cmd_set_gvm, QHCA_FEAT_STAGE2, SIZE(qhca_gvm_entry), 0,
+	    INDEX_VF),
+	CMD(INVALIDATE_STAGE2, hca_cmd_invalidate_stage2, QHCA_FEAT_STAGE2,
+	    SIZE(qhca_range), 0, INDEX_VF),
+	CMD(STAGE2_RESUME, hca_cmd_stage2_resume, QHCA_FEAT_STAGE2, 0, 0,
+	    INDEX_NONE),
 	CMD_VF(SET_VF, hca_cmd_set_vf, SIZE(qhca_vf_config), 0),
 	CMD_VF(QUERY_VF, hca_cmd_query_vf, 0, SIZE(qhca_vf_state)),
 	CMD_VF(QUERY_VF_COUNTERS, hca_cmd_query_vf_counters, 0, VARIABLE),
@@ -348,10 +375,10 @@ static uint32_t out_len_of(const struct command *cmd,
 	return cmd->out == VARIABLE ? ctx->out_len : cmd->out;
 }
 
-/* All checks before the handler's own, and the input mailbox. */
-static enum qhca_cmd_status prepare(struct hca_fn *fn,
-				    const struct qhca_cmd_slot *slot,
-				    struct hca_cmd_ctx *ctx)
+/* All checks that need no memory but the slot. */
+static enum qhca_cmd_status check_slot(struct hca_fn *fn,
+				       const struct qhca_cmd_slot *slot,
+				       struct hca_cmd_ctx *ctx)
 {
 	const struct command *cmd = find_command(ctx->opcode);
 	enum qhca_cmd_status status = check_permitted(fn, cmd, ctx->opcode);
@@ -360,14 +387,51 @@ static enum qhca_cmd_status prepare(struct hca_fn *fn,
 		status = check_mailboxes(cmd, slot, ctx);
 	if (!status && !index_valid(fn, cmd->index, ctx->index))
 		status = QHCA_CMD_BAD_INDEX;
-	if (status)
-		return status;
-	if (cmd->in && ctx->in_len &&
-	    hca_dma_read(fn, get_le64(&slot->in_addr), fn->cmdq.in,
-			 ctx->in_len))
-		return dma_error(ctx, 1);
-	memset(fn->cmdq.out, 0, out_len_of(cmd, ctx));
-	return QHCA_CMD_OK;
+	return status;
+}
+
+/* The input mailbox is read when both mailboxes are pinned. */
+static enum hca_pin read_mailbox(struct hca_fn *fn)
+{
+	struct hca_cmdq *q = &fn->cmdq;
+	const struct command *cmd = find_command(q->ctx.opcode);
+	uint32_t in_len = cmd->in ? q->ctx.in_len : 0;
+	uint32_t out_len = out_len_of(cmd, &q->ctx);
+	enum hca_pin pin = hca_pin_mailboxes(fn, in_len, out_len);
+
+	if (pin != HCA_PIN_OK)
+		return pin;
+	if (in_len && hca_dma_read(fn, get_le64(&q->slot.in_addr), q->in,
+				   in_len))
+		return HCA_PIN_REFUSED;
+	memset(q->out, 0, out_len);
+	return HCA_PIN_OK;
+}
+
+/*
+ * Bring the current command to where its handler may run.  AGAIN also while it is
+ * held.
+ */
+static enum qhca_cmd_status prepare(struct hca_fn *fn)
+{
+	struct hca_cmdq *q = &fn->cmdq;
+	enum hca_pin pin = HCA_PIN_OK;
+
+	if (q->phase == HCA_CMD_MAILBOXES) {
+		pin = read_mailbox(fn);
+		if (pin == HCA_PIN_REFUSED)
+			return dma_error(&q->ctx, 1);
+		if (pin == HCA_PIN_OK)
+			q->phase = HCA_CMD_NAMED;
+	}
+	if (q->phase == HCA_CMD_NAMED && pin == HCA_PIN_OK) {
+		pin = hca_pin_named(fn, &q->ctx);
+		if (pin == HCA_PIN_REFUSED)
+			return dma_error(&q->ctx, 3);
+		if (pin == HCA_PIN_OK)
+			q->phase = HCA_CMD_EXECUTES;
+	}
+	return pin == HCA_PIN_OK ? QHCA_CMD_OK : HCA_CMD_AGAIN;
 }
 
 static enum qhca_cmd_status write_output(struct hca_fn *fn,
@@ -403,6 +467,8 @@ void hca_cmdq_stop(struct hca_fn *fn)
 {
 	forget_doorbells(fn);
 	fn->cmdq.running = false;
+	fn->cmdq.slots_pinned = false;
+	fn->cmdq.pin = (struct hca_pin_place){ 0 };
 }
 
 void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
@@ -437,6 +503,8 @@ bool hca_cmdq_pending(const struct hca_fn *fn)
 {
 	const struct hca_cmdq *q = &fn->cmdq;
 
+	if (fn->s2.pin.waits)
+		return false;
 	if (q->running)
 		return true;
 	return q->count && !(fn->eqs.cmd_held >> q->order[q->head] & 1);
@@ -483,17 +551,20 @@ static void finish(struct hca_fn *fn, enum qhca_cmd_status status)
 /* ENABLE is clear, and no command is being executed. */
 static void disable_when_idle(struct hca_fn *fn)
 {
-	if (!(fn->control & QHCA_CONTROL_ENABLE) && !fn->cmdq.running)
-		fn->status &= ~QHCA_STATUS_ENABLED;
+	if (fn->control & QHCA_CONTROL_ENABLE || fn->cmdq.running)
+		return;
+	fn->status &= ~QHCA_STATUS_ENABLED;
+	fn->cmdq.slots_pinned = false;
 }
 
 /* Run the next slice of the handler, which may be its only one. */
 static void run_slice(struct hca_fn *fn)
 {
 	struct hca_cmdq *q = &fn->cmdq;
-	enum qhca_cmd_status status;
+	enum qhca_cmd_status status = prepare(fn);
 
-	status = find_command(q->ctx.opcode)->fn(fn, &q->ctx);
+	if (!status)
+		status = find_command(q->ctx.opcode)->fn(fn, &q->ctx);
 	q->running = status == HCA_CMD_AGAIN && !hca_is_dead(fn);
 	if (status == HCA_CMD_AGAIN)
 		return;
@@ -526,7 +597,8 @@ static void run_slot(struct hca_fn *fn, uint32_t index)
 		.in = q->in, .in_len = get_le32(&slot->in_len),
 		.out = q->out, .out_len = get_le32(&slot->out_len),
 	};
-	status = prepare(fn, slot, &q->ctx);
+	q->phase = HCA_CMD_MAILBOXES;
+	status = check_slot(fn, slot, &q->ctx);
 	if (status)
 		finish(fn, status);
 	else
@@ -535,7 +607,13 @@ static void run_slot(struct hca_fn *fn, uint32_t index)
 
 void hca_cmdq_disable(struct hca_fn *fn)
 {
+	struct hca_cmdq *q = &fn->cmdq;
+
 	forget_doorbells(fn);
+	if (q->phase != HCA_CMD_EXECUTES)
+		q->running = false;	/* it is held, and has no effect */
+	q->pin = (struct hca_pin_place){ 0 };
+	hca_s2_forget_pin(fn);
 	disable_when_idle(fn);
 }
 
@@ -546,12 +624,12 @@ unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget)
 	uint32_t slot;
 
 	for (; done < budget && !hca_is_dead(fn); done++) {
+		if (!hca_cmdq_pending(fn) || !hca_pin_slots(fn))
+			break;
 		if (q->running) {
 			run_slice(fn);
 			continue;
 		}
-		if (!hca_cmdq_pending(fn))
-			break;
 		slot = q->order[q->head];
 		q->head = (q->head + 1) % HCA_NUM_CMD_SLOTS;
 		q->count--;

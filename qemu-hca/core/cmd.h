@@ -49,13 +49,28 @@ struct hca_cmd_ctx {
 typedef enum qhca_cmd_status (*hca_cmd_fn)(struct hca_fn *fn,
 					   struct hca_cmd_ctx *ctx);
 
+/* How far the memory that a command gives the device has been looked at (pin.h). */
+struct hca_pin_place {
+	uint32_t item;			/* ranges that are pinned */
+	uint64_t done;			/* bytes of the next that are */
+};
+
+enum hca_cmd_phase {
+	HCA_CMD_MAILBOXES,		/* are to be pinned, and the input to be read */
+	HCA_CMD_NAMED,			/* what it names is to be pinned */
+	HCA_CMD_EXECUTES,
+};
+
 struct hca_cmdq {
 	uint64_t base;
 	uint32_t log_slots;
 	uint32_t pending;		/* slots rung and not yet executed */
 	uint8_t order[HCA_NUM_CMD_SLOTS]; /* these, oldest first: a ring */
 	uint32_t head, count;
+	bool slots_pinned;		/* stage 2: since ENABLE */
 	bool running;			/* the command below is between two slices */
+	uint8_t phase;			/* enum hca_cmd_phase */
+	struct hca_pin_place pin;
 	uint32_t current;		/* its slot's number */
 	struct qhca_cmd_slot slot;
 	struct hca_cmd_ctx ctx;
@@ -82,8 +97,8 @@ void hca_cmdq_reset(struct hca_fn *fn);
 /* Forget what was rung and not executed, and a command between two slices. */
 void hca_cmdq_stop(struct hca_fn *fn);
 /*
- * Forget what was rung and not executed.  A command between two slices goes on, and then
- * STATUS is no longer ENABLED.
+ * Forget what was rung and not executed, and a command that is held for memory to be
+ * pinned.  A command between two slices goes on, and then STATUS is no longer ENABLED.
  */
 void hca_cmdq_disable(struct hca_fn *fn);
 /* A write to QHCA_REG_CMDQ_DOORBELL. */
@@ -106,6 +121,7 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps);
 	 QHCA_FEAT_ODP | QHCA_FEAT_ODP_IMPLICIT | QHCA_FEAT_UNSOLICITED_ACK | \
 	 QHCA_FEAT_MCAST | QHCA_FEAT_ETH_CSUM | QHCA_FEAT_XRC | \
 	 QHCA_FEAT_SRQ_RESIZE | QHCA_FEAT_ATOMIC_WRITE | QHCA_FEAT_FLUSH | \
-	 QHCA_FEAT_RAW_PACKET | QHCA_FEAT_VF | QHCA_FEAT_NULL_LKEY)
+	 QHCA_FEAT_RAW_PACKET | QHCA_FEAT_VF | QHCA_FEAT_STAGE2 | \
+	 QHCA_FEAT_NULL_LKEY)
 
 #endif /* HCA_CORE_CMD_H */

@@ -34,6 +34,7 @@ void qhca_config_default(struct qhca_config *cfg)
 			[QHCA_CACHE_CQ] = { 64, 4 },
 			[QHCA_CACHE_SRQ] = { 32, 4 },
 		},
+		.s2_max = { 16384, 16 }, .s2_default = { 1024, 4 },
 		.link_speed = 1000,
 		.features = ~0ull,
 		.seed = 1,
@@ -91,16 +92,19 @@ static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 
 static bool caches_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 {
-	static const char * const name[QHCA_NUM_CACHES] = {
+	static const char * const name[QHCA_NUM_CACHE_IDS] = {
 		[QHCA_CACHE_PT] = "pt", [QHCA_CACHE_AT] = "at",
 		[QHCA_CACHE_QD] = "qp", [QHCA_CACHE_CQ] = "cq",
-		[QHCA_CACHE_SRQ] = "srq",
+		[QHCA_CACHE_SRQ] = "srq", [QHCA_CACHE_S2] = "s2",
 	};
 	unsigned int i;
 
-	for (i = 0; i < QHCA_NUM_CACHES; i++) {
-		const struct qhca_geometry *max = &cfg->cache_max[i];
-		const struct qhca_geometry *geometry = &cfg->cache_default[i];
+	for (i = 0; i < QHCA_NUM_CACHE_IDS; i++) {
+		bool s2 = i == QHCA_CACHE_S2;
+		const struct qhca_geometry *max =
+			s2 ? &cfg->s2_max : &cfg->cache_max[i];
+		const struct qhca_geometry *geometry =
+			s2 ? &cfg->s2_default : &cfg->cache_default[i];
 
 		if (!hca_geometry_valid(max, NULL)) {
 			snprintf(err, err_len,
@@ -141,6 +145,7 @@ uint64_t hca_config_features(const struct qhca_config *cfg)
 	/* qhca_vf_create() adds FEAT_VF. */
 	uint64_t features = cfg->features & HCA_ENGINE_FEATURES & ~QHCA_FEAT_VF;
 
+	features &= ~QHCA_FEAT_STAGE2;		/* qhca_vf_create() adds it */
 	if (!cfg->devmem_size)
 		features &= ~QHCA_FEAT_DEVMEM;
 	if (!cfg->max_pool_blocks)

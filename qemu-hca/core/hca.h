@@ -27,6 +27,7 @@ struct hca_fn;
 #include "mem/mem.h"
 #include "mem/pool.h"
 #include "mem/key.h"
+#include "mem/stage2.h"
 #include "queue/qbuf.h"
 #include "queue/eq.h"
 #include "queue/cq.h"
@@ -54,6 +55,8 @@ struct hca_fn;
  * @late_fns: the functions that have `late`, bit by GVMI
  * @fn: functions by GVMI; NULL: the host has created none.  fn[0] is the physical
  *	function.
+ * @gvm: GVM identifier table, by GVMI; the first row is not used
+ * @s2_unposted: the functions with stage-2 events to be written, bit by GVMI
  */
 struct hca {
 	struct qhca_host_ops ops;
@@ -78,6 +81,8 @@ struct hca {
 	struct hca_linger linger;	/* at empty send queues */
 	struct hca_rates rates;
 	struct hca_fn *fn[HCA_MAX_FNS];
+	struct hca_gvm gvm[HCA_MAX_FNS];
+	uint64_t s2_unposted;
 };
 
 /**
@@ -104,7 +109,7 @@ struct hca_fn {
 	struct hca_regs regs;
 	struct hca_cmdq cmdq;
 	struct hca_tables tables;
-	struct hca_cache_user cache[QHCA_NUM_CACHES]; /* its part in hca->cache */
+	struct hca_cache_user cache[QHCA_NUM_CACHE_IDS]; /* its part in hca->cache */
 	struct hca_mem mem;		/* of the access being made */
 	struct hca_pool pool;		/* pool bank */
 	struct hca_eqs eqs;
@@ -116,6 +121,7 @@ struct hca_fn {
 	struct hca_eth eth;
 	struct hca_flows flows;
 	struct hca_ports port;
+	struct hca_stage2 s2;
 };
 
 /* What the host holds: an adapter with its physical function.  VFs are on the heap. */
@@ -236,29 +242,66 @@ static inline void hca_fatal(struct hca_fn *fn, enum qhca_fatal cause,
 	hca_trace(fn, QHCA_TRACE_FATAL, cause, info, 0, 0);
 }
 
+/* Has the function been given memory, so that it may make DMA on its own account? */
+static inline bool hca_fn_busy(const struct hca_fn *fn)
+{
+	return fn->initialised || fn->status & QHCA_STATUS_ENABLED;
+}
+
+/*
+ * DMA to machine addresses, in the name of a function.  Only stage 2 (mem/stage2.h)
+ * knows these of a function whose mode is not HCA_S2_OFF.
+ */
+static inline int hca_machine_read(struct hca_fn *fn, uint64_t addr, void *buf,
+				   size_t len)
+{
+	const struct hca *hca = fn->hca;
+	struct qhca_requester who = { fn->cfg.gvmi, fn->s2.uplink_attr };
+
+	return hca->ops.dma_read(hca->host, who, addr, buf, len);
+}
+
+static inline int hca_machine_write(struct hca_fn *fn, uint64_t addr,
+				    const void *buf, size_t len)
+{
+	const struct hca *hca = fn->hca;
+	struct qhca_requester who = { fn->cfg.gvmi, fn->s2.uplink_attr };
+
+	return hca->ops.dma_write(hca->host, who, addr, buf, len);
+}
+
+static inline int hca_machine_write_release(struct hca_fn *fn, uint64_t addr,
+					    const void *buf, size_t len)
+{
+	const struct hca *hca = fn->hca;
+	struct qhca_requester who = { fn->cfg.gvmi, fn->s2.uplink_attr };
+
+	return hca->ops.dma_write_release(hca->host, who, addr, buf, len);
+}
+
+/*
+ * DMA to bus addresses that the device needs for itself: all but payload.  With
+ * stage 2 the memory must be pinned, or the function dies.
+ */
 static inline int hca_dma_read(struct hca_fn *fn, uint64_t addr, void *buf,
 			       size_t len)
 {
-	const struct hca *hca = fn->hca;
-
-	return hca->ops.dma_read(hca->host, fn->cfg.gvmi, addr, buf, len);
+	return fn->s2.mode ? hca_s2_read(fn, addr, buf, len) :
+			     hca_machine_read(fn, addr, buf, len);
 }
 
 static inline int hca_dma_write(struct hca_fn *fn, uint64_t addr,
 				const void *buf, size_t len)
 {
-	const struct hca *hca = fn->hca;
-
-	return hca->ops.dma_write(hca->host, fn->cfg.gvmi, addr, buf, len);
+	return fn->s2.mode ? hca_s2_write(fn, addr, buf, len, false) :
+			     hca_machine_write(fn, addr, buf, len);
 }
 
 static inline int hca_dma_write_release(struct hca_fn *fn, uint64_t addr,
 					const void *buf, size_t len)
 {
-	const struct hca *hca = fn->hca;
-
-	return hca->ops.dma_write_release(hca->host, fn->cfg.gvmi, addr, buf,
-					  len);
+	return fn->s2.mode ? hca_s2_write(fn, addr, buf, len, true) :
+			     hca_machine_write_release(fn, addr, buf, len);
 }
 
 #endif /* HCA_CORE_HCA_H */

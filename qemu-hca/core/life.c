@@ -22,7 +22,8 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 	hca->fn[gvmi] = fn;
 	hca_caches_create(fn);
 	hca_vf_forget(fn);
-	return hca_pool_create(fn) && hca_eqs_create(fn, hca_fault_info) &&
+	return hca_pool_create(fn) &&
+	       hca_eqs_create(fn, hca_fault_info, hca_stage2_next) &&
 	       hca_cqs_create(fn) && hca_ports_create(fn) &&
 	       hca_flows_create(fn);
 }
@@ -82,6 +83,7 @@ void qhca_destroy(struct qhca_hca *dev)
 			fn_destroy(fn);
 		free(fn);
 	}
+	hca_s2_fini(hca);
 	fn_destroy(&dev->pf);
 	hca_wire_destroy(hca);
 	hca_inject_destroy(hca);
@@ -110,6 +112,7 @@ static void reset_now(struct hca_fn *fn)
 		hca->eth_turn = 0;
 	}
 	hca_teardown(fn);
+	hca_s2_reset(fn);
 	hca_ports_reset(fn);
 	hca_cmdq_reset(fn);
 	reset_registers(fn);
@@ -169,7 +172,8 @@ bool qhca_vf_create(struct qhca_hca *dev, uint16_t gvmi,
 	reset_now(fn);
 	if (gvmi > hca->num_vfs)
 		hca->num_vfs = gvmi;
-	hca_pf(hca)->features |= hca_pf(hca)->cfg.features & QHCA_FEAT_VF;
+	hca_pf(hca)->features |= hca_pf(hca)->cfg.features &
+				 (QHCA_FEAT_VF | QHCA_FEAT_STAGE2);
 	return true;
 }
 
@@ -222,6 +226,19 @@ static void report_fatal(struct hca_fn *fn)
 	hca_inject_forget(fn);
 	hca_event_fatal(fn, QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status),
 			fn->fatal_info);
+	if (fn == hca_pf(fn->hca))
+		hca_s2_host_gone(fn->hca);
+}
+
+/* Events of stage 2 are written last, so that no part of the engine waits for them. */
+static void post_stage2(struct hca *hca)
+{
+	uint64_t fns = hca->s2_unposted;
+
+	hca->s2_unposted = 0;
+	for (unsigned int gvmi = 1; gvmi < HCA_MAX_FNS && fns >> gvmi; gvmi++)
+		if (fns >> gvmi & 1 && hca->fn[gvmi])
+			hca_event_stage2(hca->fn[gvmi]);
 }
 
 static void finish_fn(struct hca_fn *fn)
@@ -249,7 +266,7 @@ static void finish_fn(struct hca_fn *fn)
 /* The effects of these may call the host, which may call the engine again. */
 void hca_leave(struct hca *hca)
 {
-	while (hca->late || hca->late_fns) {
+	while (hca->late || hca->late_fns || hca->s2_unposted) {
 		uint8_t late = hca->late;
 		uint64_t fns = hca->late_fns;
 
@@ -262,6 +279,8 @@ void hca_leave(struct hca *hca)
 		     gvmi++)
 			if (fns >> gvmi & 1)
 				finish_fn(hca->fn[gvmi]);
+		if (hca->s2_unposted)
+			post_stage2(hca);
 	}
 	hca->entered = false;
 }

@@ -28,6 +28,11 @@ void hca_teardown(struct hca_fn *fn)
 	hca_flows_reset(fn);
 	hca_wire_forget(fn);
 	hca_inject_forget(fn);
+	hca_s2_forget(fn);
+	if (fn == hca_pf(fn->hca)) {
+		hca_s2_host_gone(fn->hca);
+		hca_s2_fini(fn->hca);
+	}
 	fn->initialised = false;
 	fn->init_flags = 0;
 	if (!any_initialised(fn->hca))

@@ -115,7 +115,7 @@ static bool show_line(void *arg, uint32_t set, uint32_t block,
 		.dirty = tagline->dirty,
 	};
 
-	if (walk->id == QHCA_CACHE_AT)
+	if (walk->id == QHCA_CACHE_AT || walk->id == QHCA_CACHE_S2)
 		show_translation(&line, *(const uint64_t *)payload);
 	else if (walk->id == QHCA_CACHE_PT)
 		show_protection(&line, payload);

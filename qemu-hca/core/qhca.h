@@ -61,10 +61,22 @@ enum qhca_trace_id {
 };
 
 /**
+ * struct qhca_requester - who makes a DMA request.
+ * @gvmi: function; 0 also for tables of stage 2
+ * @uplink_attr: what SET_GVM has set for it, for an IOMMU outside the device
+ */
+struct qhca_requester {
+	uint16_t gvmi;
+	uint16_t uplink_attr;
+};
+
+/**
  * struct qhca_host_ops - what the engine asks of its host.
- * Addresses are the function's bus addresses; @gvmi says whose.  DMA of any
- * length reaches RAM only: anything else, device registers included, is an
- * error (a guest must not make the engine call itself).
+ * Addresses are bus addresses of function @who.gvmi, or what stage 2 has made of
+ * them: machine addresses, that is bus addresses that the host domain's software
+ * has mapped for this function.  DMA of any length reaches RAM only: anything else,
+ * device registers included, is an error (a guest must not make the engine call
+ * itself).
  *
  * @dma_read: copy from memory; 0 or -1.  Acquire: later reads see what was
  *	written before the value read.  An aligned 4- or 8-byte access is single-copy
@@ -81,12 +93,12 @@ enum qhca_trace_id {
  * @trace: optional; called only for ids enabled by qhca_trace_mask().
  */
 struct qhca_host_ops {
-	int (*dma_read)(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-			size_t len);
-	int (*dma_write)(void *host, uint16_t gvmi, uint64_t addr,
+	int (*dma_read)(void *host, struct qhca_requester who, uint64_t addr,
+			void *buf, size_t len);
+	int (*dma_write)(void *host, struct qhca_requester who, uint64_t addr,
 			 const void *buf, size_t len);
-	int (*dma_write_release)(void *host, uint16_t gvmi, uint64_t addr,
-				 const void *buf, size_t len);
+	int (*dma_write_release)(void *host, struct qhca_requester who,
+				 uint64_t addr, const void *buf, size_t len);
 	void (*raise_irq)(void *host, uint16_t gvmi, unsigned int vector);
 	void *(*tx_reserve)(void *host, size_t len);
 	void (*tx_commit)(void *host, size_t len);
@@ -117,6 +129,7 @@ struct qhca_config {
 	uint16_t max_flows;		/* 0: no raw packet QPs; to QHCA_MAX_FLOWS */
 	struct qhca_geometry cache_max[QHCA_NUM_CACHES];
 	struct qhca_geometry cache_default[QHCA_NUM_CACHES];
+	struct qhca_geometry s2_max, s2_default;	/* of the stage-2 cache */
 	uint32_t link_speed;		/* units of 100 Mb/s */
 	uint64_t features;		/* mask; default: all that exist */
 	void *devmem;			/* bytes of BAR 4, owned by the host */

@@ -77,7 +77,7 @@ void hca_vf_count_on(struct hca_fn *fn)
 static bool blocks_missing(const struct hca *hca,
 			   const struct qhca_vf_config *in)
 {
-	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++) {
+	for (unsigned int i = 0; i < QHCA_NUM_CACHE_IDS; i++) {
 		struct qhca_geometry geometry =
 			hca_caches_geometry(hca, (enum qhca_cache_id)i);
 		uint32_t mask = get_le16(&in->blocks[i]);
@@ -136,7 +136,7 @@ static enum qhca_cmd_status take(const struct hca *hca, struct hca_cmd_ctx *ctx,
 		vf->min_rate = get_le32(&in->min_rate);
 	}
 	for (unsigned int i = 0;
-	     fields & QHCA_VF_SET_BLOCKS && i < QHCA_NUM_CACHES; i++)
+	     fields & QHCA_VF_SET_BLOCKS && i < QHCA_NUM_CACHE_IDS; i++)
 		vf->blocks[i] = get_le16(&in->blocks[i]);
 	return QHCA_CMD_OK;
 }
@@ -161,7 +161,7 @@ static void fill_config(const struct hca_vf *vf, struct qhca_vf_config *out)
 	put_le16(&out->flags, vf->flags);
 	put_le32(&out->max_rate, vf->max_rate);
 	put_le32(&out->min_rate, vf->min_rate);
-	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++)
+	for (unsigned int i = 0; i < QHCA_NUM_CACHE_IDS; i++)
 		put_le16(&out->blocks[i], vf->blocks[i]);
 }
 

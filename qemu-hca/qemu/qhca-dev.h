@@ -314,12 +314,12 @@ void qhca_vfs_exit(QhcaState *s);
 void qhca_vf_register(void);
 
 /* qhca-dma.c: engine_lock */
-int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-                       size_t len);
-int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
+int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,
+                       void *buf, size_t len);
+int qhca_host_dma_write(void *host, struct qhca_requester who, uint64_t addr,
                         const void *buf, size_t len);
-int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
-                                const void *buf, size_t len);
+int qhca_host_dma_write_release(void *host, struct qhca_requester who,
+                                uint64_t addr, const void *buf, size_t len);
 void qhca_dma_init(QhcaFunction *f);
 void qhca_dma_exit(QhcaFunction *f);
 void qhca_dma_reset(QhcaFunction *f);

@@ -206,11 +206,11 @@ static bool qhca_dma_walk(QhcaFunction *f, hwaddr addr, uint8_t *buf,
     return true;
 }
 
-int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-                       size_t len)
+int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,
+                       void *buf, size_t len)
 {
     QhcaState *s = host;
-    QhcaFunction *f = s->fn[gvmi];
+    QhcaFunction *f = s->fn[who.gvmi];
     QhcaDmaWindow *w;
 
     if (!len) {
@@ -233,11 +233,11 @@ int qhca_host_dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
     return 0;
 }
 
-int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
+int qhca_host_dma_write(void *host, struct qhca_requester who, uint64_t addr,
                         const void *buf, size_t len)
 {
     QhcaState *s = host;
-    QhcaFunction *f = s->fn[gvmi];
+    QhcaFunction *f = s->fn[who.gvmi];
     QhcaDmaWindow *w;
 
     if (!len) {
@@ -256,11 +256,11 @@ int qhca_host_dma_write(void *host, uint16_t gvmi, uint64_t addr,
     return qhca_dma_walk(f, addr, (uint8_t *)buf, len, true) ? 0 : -1;
 }
 
-int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
-                                const void *buf, size_t len)
+int qhca_host_dma_write_release(void *host, struct qhca_requester who,
+                                uint64_t addr, const void *buf, size_t len)
 {
     QhcaState *s = host;
-    QhcaFunction *f = s->fn[gvmi];
+    QhcaFunction *f = s->fn[who.gvmi];
     size_t word = len == 8 && !(addr & 7) ? 8 : 4;
     const uint8_t *last = (const uint8_t *)buf + len - word;
     QhcaDmaWindow *w;
@@ -280,11 +280,11 @@ int qhca_host_dma_write_release(void *host, uint16_t gvmi, uint64_t addr,
         address_space_cache_invalidate(&w->ram, addr - w->first, len);
         return 0;
     }
-    if (qhca_host_dma_write(host, gvmi, addr, buf, len - word)) {
+    if (qhca_host_dma_write(host, who, addr, buf, len - word)) {
         return -1;
     }
     smp_wmb();          /* the last word after all the rest */
-    return qhca_host_dma_write(host, gvmi, addr + len - word, last, word);
+    return qhca_host_dma_write(host, who, addr + len - word, last, word);
 }
 
 /*

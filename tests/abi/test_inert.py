@@ -15,7 +15,7 @@ HEADER = (layout.INCLUDE / layout.HARDWARE).read_text()
 HARDWARE_RST = (layout.TOP / "Documentation" / "hardware.rst").read_text()
 
 # Of these the specification says that they are for later.
-RESERVED_COUNTERS = {"tx_rnr_fault2", "page_faults2"}
+RESERVED_COUNTERS = set()
 RESERVED_FEATURES = {"ETH_TSO"}
 
 

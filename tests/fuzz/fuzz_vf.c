@@ -81,16 +81,18 @@ static bool is_context(const struct md *md, uint64_t addr)
 	return false;
 }
 
-static int op_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
-		    size_t len)
+static int op_write(void *host, struct qhca_requester who, uint64_t addr,
+		    const void *buf, size_t len)
 {
+	uint16_t gvmi = who.gvmi;
+
 	if (gvmi >= NUM)
 		guard_fail("DMA in the name of GVMI %u", gvmi);
 	if (world->alone && gvmi != VILLAIN &&
 	    !is_context(world->end[gvmi].md, addr))
 		guard_fail("the device writes %zu bytes at %#llx of function %u while only the villain works",
 			   len, (unsigned long long)addr, gvmi);
-	return world->ops.dma_write(host, gvmi, addr, buf, len);
+	return world->ops.dma_write(host, who, addr, buf, len);
 }
 
 static void op_irq(void *host, uint16_t gvmi, unsigned int vector)

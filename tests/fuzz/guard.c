@@ -110,13 +110,13 @@ static void change_after(struct guard *g, uint64_t addr, size_t len)
 	}
 }
 
-static int op_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-		   size_t len)
+static int op_read(void *host, struct qhca_requester who, uint64_t addr,
+		   void *buf, size_t len)
 {
 	struct guard *g = host;
 
-	if (gvmi)
-		guard_fail("DMA in the name of GVMI %u", gvmi);
+	if (who.gvmi)
+		guard_fail("DMA in the name of GVMI %u", who.gvmi);
 	stain_stack();
 	if (dma_refused(g, addr, len)) {
 		memset(buf, guard_mode.stain, len);	/* not to be used */
@@ -137,13 +137,13 @@ static void check_write(const struct guard *g, uint64_t addr, size_t len)
 				   len, (unsigned long long)addr);
 }
 
-static int op_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
-		    size_t len)
+static int op_write(void *host, struct qhca_requester who, uint64_t addr,
+		    const void *buf, size_t len)
 {
 	struct guard *g = host;
 
-	if (gvmi)
-		guard_fail("DMA in the name of GVMI %u", gvmi);
+	if (who.gvmi)
+		guard_fail("DMA in the name of GVMI %u", who.gvmi);
 	stain_stack();
 	if (dma_refused(g, addr, len))
 		return -1;

@@ -56,6 +56,42 @@ static struct host *host_of(struct host *pf, uint16_t gvmi)
 	return pf->of_fn[gvmi];
 }
 
+/* Where the bytes at machine address @addr are; they do not leave their page. */
+static uint8_t *frame_of(struct host *pf, struct qhca_requester who,
+			 uint64_t addr, size_t *len)
+{
+	uint64_t index = (addr - HOST_FRAMES) / HOST_PAGE, in = addr % HOST_PAGE;
+	const struct host_frame *f;
+
+	if (addr < HOST_FRAMES || index >= pf->num_frames)
+		host_die("function %u reaches machine address %#llx, which nobody gave it",
+			 who.gvmi, (unsigned long long)addr);
+	f = &pf->frames[index];
+	if (f->gvmi != who.gvmi)
+		host_die("function %u reaches a page of function %u (0: given up)",
+			 who.gvmi, f->gvmi);
+	if (who.uplink_attr != pf->of_fn[who.gvmi]->s2_attr)
+		host_die("function %u has attribute %#x", who.gvmi,
+			 who.uplink_attr);
+	if (*len > HOST_PAGE - in)
+		*len = HOST_PAGE - in;
+	return pf->of_fn[who.gvmi]->ram + f->page + in;
+}
+
+static void frames_copy(struct host *pf, struct qhca_requester who,
+			uint64_t addr, uint8_t *buf, size_t len, bool write)
+{
+	while (len) {
+		size_t n = len;
+		uint8_t *at = frame_of(pf, who, addr, &n);
+
+		memcpy(write ? at : buf, write ? buf : at, n);
+		addr += n;
+		buf += n;
+		len -= n;
+	}
+}
+
 static bool access_begins(struct host *h, uint64_t addr, size_t len, bool write)
 {
 	(*(write ? &h->writes : &h->reads))++;
@@ -64,22 +100,34 @@ static bool access_begins(struct host *h, uint64_t addr, size_t len, bool write)
 	return dma_ok(h, addr, len);
 }
 
-static int dma_read(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-		    size_t len)
+static int dma_read(void *host, struct qhca_requester who, uint64_t addr,
+		    void *buf, size_t len)
 {
-	struct host *h = host_of(host, gvmi);
+	struct host *h = host_of(host, who.gvmi);
 
+	if (h->s2_root && who.gvmi) {
+		h->reads++;
+		meanwhile(h, HOST_DMA);
+		frames_copy(host, who, addr, buf, len, false);
+		return 0;
+	}
 	if (!access_begins(h, addr, len, false))
 		return -1;
 	memcpy(buf, h->ram + addr, len);
 	return 0;
 }
 
-static int dma_write(void *host, uint16_t gvmi, uint64_t addr, const void *buf,
-		     size_t len)
+static int dma_write(void *host, struct qhca_requester who, uint64_t addr,
+		     const void *buf, size_t len)
 {
-	struct host *h = host_of(host, gvmi);
+	struct host *h = host_of(host, who.gvmi);
 
+	if (h->s2_root && who.gvmi) {
+		h->writes++;
+		meanwhile(h, HOST_DMA);
+		frames_copy(host, who, addr, (uint8_t *)buf, len, true);
+		return 0;
+	}
 	if (!access_begins(h, addr, len, true))
 		return -1;
 	memcpy(h->ram + addr, buf, len);
@@ -185,6 +233,7 @@ void host_close(struct host *h)
 {
 	qhca_destroy(h->hca);
 	free(h->sent);
+	free(h->frames);
 	free(h->ram);
 }
 
@@ -242,7 +291,8 @@ void host_watch(struct host *h, struct host_watch *w, uint64_t addr,
 void host_run(struct host *h)
 {
 	for (int i = 0; i < HOST_RUN_LIMIT; i++)
-		if (!qhca_run(h->hca, h->now, 64).more)
+		if (!qhca_run(h->hca, h->now, 64).more &&
+		    (!h->idle || !h->idle(h)))
 			return;
 	host_die("the engine does not become idle");
 }

@@ -34,6 +34,19 @@ struct host_watch {
 	struct host_watch *next;
 };
 
+/*
+ * A page of machine memory that the host domain has lent to a virtual function with
+ * stage 2.  Its content stays where the function's software sees it, so that the page
+ * may come and go; a DMA by any other machine address ends the program.
+ */
+struct host_frame {
+	uint64_t page;			/* bus address in that function */
+	uint16_t gvmi;			/* 0: given up */
+};
+
+#define HOST_FRAMES	(1ull << 40)	/* machine address of the first frame */
+#define HOST_MAX_FRAMES	65536u
+
 struct sent {
 	size_t len;
 	uint8_t data[QHCA_MAX_FRAME];
@@ -81,6 +94,17 @@ struct host {
 	/* NULL, or receives what the engine traces */
 	void (*trace)(struct host *h, enum qhca_trace_id id, uint64_t a,
 		      uint64_t b, uint64_t c, uint64_t d);
+
+	/* NULL, or called when the engine is idle: false if there was nothing to do */
+	bool (*idle)(struct host *h);
+	void *idle_arg;
+
+	/* stage 2 (stage2.c): of the physical function, and of a virtual one */
+	struct host_frame *frames;
+	uint32_t num_frames;
+	uint64_t s2_root;		/* 0: no stage 2 */
+	uint64_t s2_node;		/* its leaf nodes, one behind the other */
+	uint16_t s2_attr;		/* the uplink attribute that DMA must carry */
 
 	uint64_t slots;			/* the command queue */
 	struct qhca_init_hca init;	/* of the last INIT_HCA */
@@ -133,6 +157,18 @@ enum qhca_cmd_status host_init_hca(struct host *h,
 				   const struct qhca_init_hca *in);
 /* Maps all chunks of a table, one after the other; the address of the first. */
 uint64_t host_map_table(struct host *h, enum qhca_table table);
+
+/* ---- stage 2 of a virtual function (stage2.c) */
+
+/* Gives @vf a row with stage 2 and nothing present; @pf is initialised. */
+void host_s2_open(struct host *pf, struct host *vf, uint16_t uplink_attr);
+/* Makes the page at bus address @addr present, in a frame that it never had. */
+void host_s2_map(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits);
+/* Changes the bits of a page that is present. */
+void host_s2_bits(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits);
+/* Takes the page away, as the host domain does; its frame is given up. */
+void host_s2_unmap(struct host *pf, struct host *vf, uint64_t addr);
+bool host_s2_present(struct host *pf, struct host *vf, uint64_t addr);
 
 /* ---- rings of EQs and CQs, made by hand (ring.c) */
 

@@ -66,7 +66,7 @@ static void test_counts(void **state)
 		assert_non_null(hca_cache_lookup(c, user, tag));
 		assert_int_equal(host_count(h, counters[id].hits), 1);
 	}
-	assert_null(hca_cache_of(h->fn->hca, QHCA_NUM_CACHES));
+	assert_null(hca_cache_of(h->fn->hca, QHCA_NUM_CACHE_IDS));
 	host_free(h);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "unit.h"
 
-static int refuse_dma(void *host, uint16_t gvmi, uint64_t addr, void *buf,
-		      size_t len)
+static int refuse_dma(void *host, struct qhca_requester who, uint64_t addr,
+		      void *buf, size_t len)
 {
 	(void)host;
-	(void)gvmi;
+	(void)who;
 	(void)addr;
 	(void)buf;
 	(void)len;

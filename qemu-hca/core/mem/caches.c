@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The five caches of the adapter, and the functions that use them.
+ * The caches of the adapter, and the functions that use them.
  */
 #include "hca.h"
 
@@ -8,7 +8,7 @@
 static const struct {
 	uint16_t hits, misses, evictions, conflicts, invalidations;
 	uint16_t stale_fills, writebacks;
-} counters[QHCA_NUM_CACHES] = {
+} counters[QHCA_NUM_CACHE_IDS] = {
 	[QHCA_CACHE_PT] = {
 		QHCA_CNT_pt_hits, QHCA_CNT_pt_misses,
 		QHCA_CNT_pt_evictions, QHCA_CNT_pt_conflicts,
@@ -39,6 +39,12 @@ static const struct {
 		QHCA_CNT_srqc_invalidations, QHCA_CNT_srqc_stale_fills,
 		QHCA_CNT_srqc_writebacks,
 	},
+	[QHCA_CACHE_S2] = {
+		QHCA_CNT_s2_hits, QHCA_CNT_s2_misses,
+		QHCA_CNT_s2_evictions, QHCA_CNT_s2_conflicts,
+		QHCA_CNT_s2_invalidations, QHCA_CNT_s2_stale_fills,
+		QHCA_NUM_COUNTERS,
+	},
 };
 
 static uint64_t *counter(struct hca_fn *fn, uint16_t id)
@@ -48,7 +54,7 @@ static uint64_t *counter(struct hca_fn *fn, uint16_t id)
 
 void hca_caches_create(struct hca_fn *fn)
 {
-	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++) {
+	for (unsigned int i = 0; i < QHCA_NUM_CACHE_IDS; i++) {
 		struct hca_cache_counts counts = {
 			.hits = counter(fn, counters[i].hits),
 			.misses = counter(fn, counters[i].misses),
@@ -65,7 +71,7 @@ void hca_caches_create(struct hca_fn *fn)
 
 void hca_caches_limit(struct hca_fn *fn, const uint16_t *blocks)
 {
-	for (unsigned int i = 0; i < QHCA_NUM_CACHES; i++)
+	for (unsigned int i = 0; i < QHCA_NUM_CACHE_IDS; i++)
 		fn->cache[i].blocks = blocks[i];
 }
 
@@ -78,8 +84,13 @@ bool hca_caches_in_use(const struct hca *hca)
 struct qhca_geometry hca_caches_geometry(const struct hca *hca,
 					 enum qhca_cache_id id)
 {
+	const struct qhca_config *cfg = &hca_pf(hca)->cfg;
+
+	if (id == QHCA_CACHE_S2)
+		return hca->cache.s2.line ? hca->cache.s2.geometry :
+					    cfg->s2_default;
 	return hca_caches_in_use(hca) ? hca_cache_of(hca, id)->geometry :
-					hca_pf(hca)->cfg.cache_default[id];
+					cfg->cache_default[id];
 }
 
 const struct hca_cache *hca_cache_of(const struct hca *hca,
@@ -96,6 +107,8 @@ const struct hca_cache *hca_cache_of(const struct hca *hca,
 		return &hca->cache.cq.cache;
 	case QHCA_CACHE_SRQ:
 		return &hca->cache.srq.cache;
+	case QHCA_CACHE_S2:
+		return &hca->cache.s2;
 	default:
 		return NULL;
 	}

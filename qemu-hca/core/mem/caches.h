@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The five caches of the adapter, and the functions that use them.
+ * The caches of the adapter, and the functions that use them.
  */
 #ifndef HCA_CORE_CACHES_H
 #define HCA_CORE_CACHES_H
@@ -18,6 +18,7 @@ struct hca_caches {			/* tagged with the function's GVMI */
 	struct hca_ctxcache qd;		/* struct hca_qp */
 	struct hca_ctxcache cq;
 	struct hca_ctxcache srq;
+	struct hca_cache s2;		/* uint64_t: machine address | QHCA_ATE_* */
 };
 
 /* At creation: the counts of the function's accesses are its counters. */

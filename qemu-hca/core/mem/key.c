@@ -319,52 +319,63 @@ static enum hca_mem_reason reg_refusal(const struct hca_pte_host *pte,
 }
 
 /* Bus address of leaf entry @i and how many follow it in the same node. */
-static int reg_leaf(struct hca_fn *fn, const struct hca_pte_host *pte,
-		    uint32_t i, uint64_t *addr, uint32_t *room)
+static enum hca_mem_status reg_leaf(struct hca_fn *fn,
+				    const struct hca_pte_host *pte, uint32_t i,
+				    uint64_t *addr, uint32_t *room)
 {
 	uint32_t slot = i & ((1u << QHCA_AT_BITS) - 1);
 	uint64_t node = pte->at_base;
+	enum hca_mem_status status;
 	uint8_t raw[8];
 
 	if (pte->levels == 2) {
-		if (hca_dma_read(fn, node + 8ull * (i >> QHCA_AT_BITS), raw,
-				 sizeof(raw)))
-			return -1;
+		status = hca_s2_fetch(fn, node + 8ull * (i >> QHCA_AT_BITS), 0,
+				      raw, sizeof(raw));
+		if (status)
+			return status;
 		hca_count(fn, QHCA_CNT_at_node_reads);
 		node = get_le64(raw);
 		if (!(node & QHCA_ATE_PRESENT))
-			return -1;
+			return HCA_MEM_DMA;
 		node &= QHCA_ATE_NODE;
 	}
 	*addr = node + 8ull * slot;
 	*room = (1u << QHCA_AT_BITS) - slot;
-	return 0;
+	return HCA_MEM_OK;
 }
 
-/* Copy the page list into the leaf nodes. */
+/*
+ * Copy the page list into the leaf nodes.  If a page of either is absent in stage 2,
+ * all of it is done again later: until then the entry is INVALIDATED, and nobody
+ * looks at the leaves.
+ */
 static enum hca_mem_status reg_copy(struct hca_fn *fn,
 				    const struct hca_pte_host *pte,
 				    const struct reg *r)
 {
 	uint64_t page_mask = ~((1ull << r->page_shift) - 1), addr;
+	enum hca_mem_status status;
 	uint8_t list[REG_BATCH * 8];
 	uint32_t i, j, n, room;
 
 	for (i = 0; i < r->num_pages; i += n) {
-		if (reg_leaf(fn, pte, i, &addr, &room))
-			return HCA_MEM_DMA;
+		status = reg_leaf(fn, pte, i, &addr, &room);
+		if (status)
+			return status;
 		n = r->num_pages - i;
 		n = n < room ? n : room;
 		n = n < REG_BATCH ? n : REG_BATCH;
-		if (hca_dma_read(fn, r->pages + 8ull * i, list, n * 8))
-			return HCA_MEM_DMA;
+		status = hca_s2_fetch(fn, r->pages + 8ull * i, 0, list, n * 8);
+		if (status)
+			return status;
 		for (j = 0; j < n; j++)
 			put_le64(list + j * 8,
 				 (get_le64(list + j * 8) & page_mask) |
 				 QHCA_ATE_PRESENT | QHCA_ATE_LEAF |
 				 QHCA_ATE_WRITE);
-		if (hca_dma_write(fn, addr, list, n * 8))
-			return HCA_MEM_DMA;
+		status = hca_s2_store(fn, addr, list, n * 8);
+		if (status)
+			return status;
 	}
 	return HCA_MEM_OK;
 }
@@ -392,6 +403,12 @@ enum hca_mem_status hca_mem_reg(struct hca_fn *fn, uint32_t pd, bool kernel,
 	if (reason)
 		return hca_pte_refuse(fn, r.key, r.iova, r.length, reason);
 	status = reg_copy(fn, &pte, &r);
+	if (status == HCA_MEM_FAULT) {
+		fn->mem.fault.addr = r.pages;
+		fn->mem.fault.len = 0;
+		fn->mem.fault.done = 0;
+		fn->mem.fault.key = r.key;
+	}
 	if (status)
 		return status;
 	pte.state = QHCA_PTE_VALID;

@@ -232,6 +232,17 @@ static void add_run(struct access *a, uint64_t addr, uint64_t len)
 		a->run[a->num_runs++] = (struct run){ addr, len };
 }
 
+/* @done bytes of the access precede the page that faults. */
+static enum hca_mem_status page_fault(struct hca_fn *fn, const struct access *a,
+				      uint64_t done)
+{
+	fn->mem.fault.addr = a->req->addr + done;
+	fn->mem.fault.len = a->req->len - done;
+	fn->mem.fault.done = done;
+	fn->mem.fault.key = a->req->key;
+	return HCA_MEM_FAULT;
+}
+
 /*
  * The page is not present: this is a page fault if the region may fault, and a
  * protection error otherwise.
@@ -241,11 +252,8 @@ static enum hca_mem_status absent(struct hca_fn *fn, const struct access *a,
 {
 	if (!a->pte->odp)
 		return refuse_access(fn, a, reason);
-	fn->mem.fault.addr = a->req->addr + done;
-	fn->mem.fault.len = a->req->len - done;
-	fn->mem.fault.done = done;
-	fn->mem.fault.key = a->req->key;
-	return HCA_MEM_FAULT;
+	fn->mem.fault.stage2 = false;
+	return page_fault(fn, a, done);
 }
 
 static enum hca_mem_status at_fill(struct hca_fn *fn,
@@ -255,7 +263,7 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 	const struct hca_pte_host *pte = a->pte;
 	struct hca_at_root root = {
 		.base = pte->at_base, .page_shift = pte->page_shift,
-		.levels = pte->levels,
+		.levels = pte->levels, .may_fault = true,
 	};
 	struct hca_tag tag = {
 		.page = offset >> pte->page_shift, .index = pte->at_key,
@@ -275,6 +283,8 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 		break;
 	case HCA_WALK_ABSENT:
 		return absent(fn, a, done, HCA_PROT_NOT_PRESENT);
+	case HCA_WALK_STAGE2:
+		return page_fault(fn, a, done);
 	default:
 		/* the offset is beyond the root, or a node cannot be read */
 		return refuse_access(fn, a, HCA_PROT_NOT_PRESENT);
@@ -398,6 +408,41 @@ static enum hca_mem_status translate(struct hca_fn *fn, struct access *a)
 	return HCA_MEM_OK;
 }
 
+/*
+ * Stage 2: from runs of bus addresses to runs of machine addresses.  Pages of stage 2
+ * are no smaller than those of stage 1, so that the runs become no more than there is
+ * room for.
+ */
+static enum hca_mem_status to_machine(struct hca_fn *fn, struct access *a)
+{
+	uint64_t need = a->write ? QHCA_ATE_WRITE : 0, done = 0, machine, room;
+	unsigned int num = a->num_runs, i;
+	struct run bus[MAX_RUNS];
+
+	memcpy(bus, a->run, sizeof(bus));
+	a->num_runs = 0;
+	for (i = 0; i < num; i++)
+		while (bus[i].len) {
+			switch (hca_s2_page(fn, bus[i].addr, need, &machine,
+					    &room)) {
+			case HCA_S2_OK:
+				break;
+			case HCA_S2_ABSENT:
+				hca_s2_fault(fn, bus[i].addr, bus[i].len,
+					     a->write);
+				return page_fault(fn, a, done);
+			default:
+				return HCA_MEM_DMA;
+			}
+			room = room < bus[i].len ? room : bus[i].len;
+			add_run(a, machine, room);
+			bus[i].addr += room;
+			bus[i].len -= room;
+			done += room;
+		}
+	return HCA_MEM_OK;
+}
+
 /* ------------------------------------------------------------------------
  * Data
  */
@@ -409,7 +454,9 @@ static enum hca_mem_status begin_access(struct hca_fn *fn, struct access *a,
 	if (a->req->len > HCA_MEM_MAX_LEN)
 		return refuse_access(fn, a, HCA_PROT_ARGUMENT);
 	status = protect(fn, a->req, copy, &a->pte);
-	return status ? status : translate(fn, a);
+	if (!status)
+		status = translate(fn, a);
+	return status || !fn->s2.mode ? status : to_machine(fn, a);
 }
 
 static enum hca_mem_status copy_in(struct hca_fn *fn,
@@ -424,8 +471,8 @@ static enum hca_mem_status copy_in(struct hca_fn *fn,
 	if (!a->num_runs)
 		memset(to, 0, (size_t)a->req->len);
 	for (i = 0; i < a->num_runs; to += a->run[i].len, i++)
-		if (hca_dma_read(fn, a->run[i].addr, to,
-				 (size_t)a->run[i].len))
+		if (hca_machine_read(fn, a->run[i].addr, to,
+				     (size_t)a->run[i].len))
 			return HCA_MEM_DMA;
 	return HCA_MEM_OK;
 }
@@ -441,8 +488,8 @@ static enum hca_mem_status copy_out(struct hca_fn *fn,
 		return HCA_MEM_OK;
 	}
 	for (i = 0; i < a->num_runs; from += a->run[i].len, i++)
-		if (hca_dma_write(fn, a->run[i].addr, from,
-				  (size_t)a->run[i].len))
+		if (hca_machine_write(fn, a->run[i].addr, from,
+				      (size_t)a->run[i].len))
 			return HCA_MEM_DMA;
 	return HCA_MEM_OK;
 }
@@ -454,7 +501,7 @@ static enum hca_mem_status store_atomic(struct hca_fn *fn,
 {
 	if (a->devmem)
 		return copy_out(fn, a, raw);
-	return hca_dma_write_release(fn, a->run[0].addr, raw, 8) ?
+	return hca_machine_write_release(fn, a->run[0].addr, raw, 8) ?
 	       HCA_MEM_DMA : HCA_MEM_OK;
 }
 

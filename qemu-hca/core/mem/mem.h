@@ -84,6 +84,11 @@ struct hca_mem {
 		uint64_t len;		/* bytes wanted from there */
 		uint64_t done;		/* bytes of the access before it */
 		uint32_t key;
+
+		/* with stage2: of what stage 2 lacks */
+		bool stage2, write;
+		uint64_t bus;		/* bus address */
+		uint64_t bus_len;	/* bytes wanted from there */
 	} fault;			/* of the last HCA_MEM_FAULT */
 	enum hca_mem_reason reason;	/* of the last HCA_MEM_PROT */
 };

@@ -11,6 +11,7 @@
 #define HCA_CORE_TABLE_H
 
 #include "qhca.h"
+#include "mem/walk.h"
 #include "cmd.h"
 
 struct hca_table_map {
@@ -58,29 +59,7 @@ bool hca_table_entry(const struct hca_fn *fn, enum qhca_table id,
 enum qhca_cmd_status hca_cmd_missing(const struct hca_fn *fn,
 				     enum qhca_table id, uint32_t index);
 
-/**
- * struct hca_at_root - an address translation tree (qhca_hw.h, QHCA_ATE_*).
- * @base: root node; with 0 levels the bus address of offset 0
- */
-struct hca_at_root {
-	uint64_t base;
-	uint8_t page_shift;
-	uint8_t levels;
-};
-
-enum hca_walk {
-	HCA_WALK_OK,
-	HCA_WALK_ABSENT,		/* a node or leaf is not present */
-	HCA_WALK_RANGE,			/* offset beyond what the root can index */
-	HCA_WALK_DMA,
-};
-
-/*
- * Translate the page (2^page_shift bytes) of @offset.  On OK @entry is the bus
- * address of that page | QHCA_ATE_PRESENT | QHCA_ATE_WRITE if it may be written;
- * a large leaf is resolved to the part that holds the page.  At most
- * QHCA_MAX_AT_LEVELS reads, counted in @reads when not NULL.
- */
+/* hca_walk() through a tree that the function's own software has made. */
 enum hca_walk hca_at_walk(struct hca_fn *fn,
 			  const struct hca_at_root *root, uint64_t offset,
 			  uint64_t *entry, uint64_t *reads);

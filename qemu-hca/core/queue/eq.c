@@ -19,6 +19,8 @@ static uint32_t num_objects(const struct hca_fn *fn,
 	case HCA_SOURCE_CQ:
 	case HCA_SOURCE_COMPLETION:
 		return 1u << fn->cfg.log_max_cq;
+	case HCA_SOURCE_STAGE2:
+		return fn->cfg.gvmi ? 0 : HCA_MAX_FNS;
 	default:
 		return 2;		/* ports count from 1 */
 	}
@@ -29,11 +31,13 @@ static uint32_t num_nodes(const struct hca_eqs *eqs)
 	return eqs->base[HCA_NUM_EVENT_SOURCES];
 }
 
-bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info)
+bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info,
+		    hca_stage2_next_fn stage2_next)
 {
 	struct hca_eqs *eqs = &fn->eqs;
 
 	eqs->fault_info = fault_info;
+	eqs->stage2_next = stage2_next;
 	for (unsigned int i = 0; i < HCA_NUM_EVENT_SOURCES; i++)
 		eqs->base[i + 1] = eqs->base[i] + num_objects(fn, i);
 	eqs->eq = calloc((size_t)1 << fn->cfg.log_max_eq, sizeof(*eqs->eq));

@@ -38,7 +38,7 @@
  */
 enum hca_event_source {
 	HCA_SOURCE_QP, HCA_SOURCE_SRQ, HCA_SOURCE_CQ, HCA_SOURCE_COMPLETION,
-	HCA_SOURCE_PORT, HCA_NUM_EVENT_SOURCES
+	HCA_SOURCE_PORT, HCA_SOURCE_STAGE2, HCA_NUM_EVENT_SOURCES
 };
 
 struct hca_held {			/* events of one object, waiting */
@@ -72,8 +72,17 @@ typedef bool (*hca_fault_info_fn)(struct hca_fn *fn, uint32_t qpn,
 				  unsigned int dir,
 				  struct qhca_fault_info *info);
 
+/*
+ * Fill in the next event of stage 2 of function @fn, for EQ 0 of the physical
+ * function.  false: there is none.
+ */
+typedef bool (*hca_stage2_next_fn)(struct hca_fn *fn,
+				   struct qhca_fault_info *info,
+				   enum qhca_stage2_want *want);
+
 struct hca_eqs {
 	hca_fault_info_fn fault_info;
+	hca_stage2_next_fn stage2_next;
 	struct hca_eq *eq;		/* [1 << cfg.log_max_eq] */
 	struct hca_held *held;		/* nodes, by source and number */
 	uint32_t base[HCA_NUM_EVENT_SOURCES + 1];	/* first node of each */
@@ -90,7 +99,8 @@ struct hca_eqs {
 };
 
 /* false: no memory */
-bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info);
+bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info,
+		    hca_stage2_next_fn stage2_next);
 void hca_eqs_destroy(struct hca_fn *fn);
 void hca_eqs_reset(struct hca_fn *fn);
 
@@ -106,6 +116,8 @@ void hca_event(struct hca_fn *fn, enum qhca_event type, uint32_t number,
  */
 void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		     const struct qhca_fault_info *info);
+/* Stage-2 events of @fn to the host domain, which hca_eqs.stage2_next() fills in. */
+void hca_event_stage2(struct hca_fn *fn);
 /* Command @slot has been completed with QHCA_CMD_F_EVENT. */
 void hca_event_cmd(struct hca_fn *fn, uint32_t slot, uint16_t token,
 		   uint8_t status, uint32_t detail);

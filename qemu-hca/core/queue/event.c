@@ -58,6 +58,31 @@ void hca_event_fault(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 	post_eqe(fn, QHCA_EQN_ASYNC, &eqe, &o);
 }
 
+/*
+ * An event is taken from the function only when there is room for it, since the
+ * function describes it as it is then.
+ */
+void hca_event_stage2(struct hca_fn *fn)
+{
+	struct hca_fn *pf = hca_pf(fn->hca);
+	struct hca_eq *eq = &pf->eqs.eq[QHCA_EQN_ASYNC];
+	uint32_t budget = DRAIN_FIRST;
+	struct hca_event_origin o;
+	struct qhca_eqe eqe;
+
+	if (hca_is_dead(pf) || !hca_eq_live(pf, QHCA_EQN_ASYNC) ||
+	    !hca_event_origin_of(pf, QHCA_EVENT_STAGE2_FAULT, fn->cfg.gvmi, &o))
+		return;
+	if (hca_eq_holds(pf, eq))
+		hca_held_drain(pf, eq, &budget);
+	while (hca_s2_has_events(fn) && !hca_held_has(pf, &o)) {
+		if (hca_eq_holds(pf, eq) || !hca_eq_has_room(pf, eq))
+			hca_held_add(pf, eq, &o, 0);
+		else if (hca_event_fill_stage2(pf, fn->cfg.gvmi, &eqe))
+			hca_eq_write(pf, eq, &eqe);
+	}
+}
+
 void hca_event_completion(struct hca_fn *fn, uint32_t eqn, uint32_t cqn,
 			  uint32_t pi)
 {

@@ -25,6 +25,8 @@ static const struct {
 	[HCA_SOURCE_COMPLETION] = { QHCA_EVENT_COMPLETION,
 				    QHCA_EVENT_COMPLETION },
 	[HCA_SOURCE_PORT] = { QHCA_EVENT_PORT_CHANGE, QHCA_EVENT_PORT_CHANGE },
+	[HCA_SOURCE_STAGE2] = { QHCA_EVENT_STAGE2_FAULT,
+				QHCA_EVENT_STAGE2_FAULT },
 };
 
 _Static_assert(QHCA_EVENT_PATH_MIG_ERROR - QHCA_EVENT_QP_FATAL < HCA_KIND_FAULT,
@@ -139,6 +141,20 @@ void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
 		link_node(fn, eq, o->node);
 }
 
+bool hca_event_fill_stage2(struct hca_fn *pf, uint32_t gvmi,
+			   struct qhca_eqe *eqe)
+{
+	struct hca_fn *fn = hca_fn_of(pf->hca, (uint16_t)gvmi);
+	enum qhca_stage2_want want;
+	struct qhca_fault_info info;
+
+	if (!pf->eqs.stage2_next(fn, &info, &want))
+		return false;
+	hca_eqe_fill(eqe, QHCA_EVENT_STAGE2_FAULT, gvmi, want);
+	eqe->fault = info;
+	return true;
+}
+
 /* Fill in event @kind of @node.  false: that fault is no longer outstanding. */
 static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 		      uint32_t detail, struct qhca_eqe *eqe)
@@ -152,6 +168,11 @@ static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 					  &eqe->fault);
 	}
 	type = origin_type(&fn->eqs, node, kind, &number);
+	if (type == QHCA_EVENT_STAGE2_FAULT) {
+		/* the function may have more events: those wait behind others */
+		hca_s2_post_later(hca_fn_of(fn->hca, (uint16_t)number));
+		return hca_event_fill_stage2(fn, number, eqe);
+	}
 	hca_eqe_fill(eqe, type, number, detail);
 	return true;
 }

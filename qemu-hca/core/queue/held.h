@@ -59,6 +59,9 @@ void hca_held_drain(struct hca_fn *fn, struct hca_eq *eq, uint32_t *budget);
  * @more: the budget was spent, and the next call continues.
  */
 void hca_held_recount(struct hca_fn *fn, bool more);
+/* Fill in the next stage-2 event of function @gvmi.  false: it has none. */
+bool hca_event_fill_stage2(struct hca_fn *pf, uint32_t gvmi,
+			   struct qhca_eqe *eqe);
 void hca_held_unlink(struct hca_fn *fn, struct hca_eq *eq, uint32_t node);
 
 #endif /* HCA_CORE_HELD_H */

@@ -84,7 +84,10 @@ static enum hca_mem_status sgl_copy(struct hca_fn *fn, struct hca_sgl *sgl,
 		status = write ? hca_mem_write(fn, req, buf) :
 				 hca_mem_read(fn, req, buf);
 		if (status == HCA_MEM_FAULT) {
-			/* The fault is reported up to the end of the segment. */
+			/*
+			 * The fault is reported up to the end of the segment; of
+			 * stage 2, up to the end of what is contiguous.
+			 */
 			fn->mem.fault.len = seg->addr + seg->length -
 					    fn->mem.fault.addr;
 			fn->mem.fault.done += offset - first;

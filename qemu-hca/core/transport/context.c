@@ -159,6 +159,8 @@ static void decode_fault(const struct hca_fault_hw *from,
 	f->flags = get_le32(&from->flags);
 	f->done = get_le32(&from->done);
 	f->psn = get_le32(&from->psn) & HCA_PSN_MASK;
+	f->bus = get_le64(&from->bus);
+	f->bus_len = get_le32(&from->bus_len);
 }
 
 static void encode_fault(const struct hca_fault *f,
@@ -172,6 +174,8 @@ static void encode_fault(const struct hca_fault *f,
 	put_le32(&to->flags, f->flags);
 	put_le32(&to->done, f->done);
 	put_le32(&to->psn, f->psn);
+	put_le64(&to->bus, f->bus);
+	put_le32(&to->bus_len, f->bus_len);
 }
 
 static bool requester_sane(const struct hca_qp *qp)
@@ -285,7 +289,10 @@ bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry)
 	hca_qps_fini(fn);
 	qps->num_slots = 1u << fn->cfg.log_max_qp;
 	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
-	if (!qps->slot || !hca_sched_init(fn, qps->num_slots) ||
+	if (fn->cfg.gvmi)
+		qps->s2_link = calloc(qps->num_slots, sizeof(*qps->s2_link));
+	if (!qps->slot || (fn->cfg.gvmi && !qps->s2_link) ||
+	    !hca_sched_init(fn, qps->num_slots) ||
 	    !hca_ctxcache_join(fn, &fn->hca->cache.qd, QHCA_CACHE_QD,
 			       QHCA_TABLE_QP, &qp_ctx_ops, geometry)) {
 		hca_qps_fini(fn);
@@ -302,7 +309,9 @@ void hca_qps_fini(struct hca_fn *fn)
 	hca_sched_fini(fn);
 	hca_linger_fini(fn);
 	free(qps->slot);
+	free(qps->s2_link);
 	qps->slot = NULL;
+	qps->s2_link = NULL;
 	qps->num_slots = 0;
 }
 

@@ -35,14 +35,19 @@ static uint32_t new_token(struct hca_fn *fn, uint32_t qpn,
 	       QHCA_PUT(HCA_FAULT_TOKEN_GEN, (uint32_t)*gen);
 }
 
-static void fill_info(const struct hca_fault *f, struct qhca_fault_info *info)
+/* The host domain learns no key and no address of stage 1. */
+void hca_fault_fill_info(const struct hca_fn *fn, const struct hca_fault *f,
+			 struct qhca_fault_info *info)
 {
+	bool stage2 = hca_fault_is_stage2(f);
+	uint32_t gvmi = stage2 ? fn->cfg.gvmi : 0;
+
 	put_le32(&info->token, f->token);
-	put_le32(&info->key, f->key);
-	put_le32(&info->flags, f->flags);
-	put_le32(&info->bytes_done, f->done);
-	put_le64(&info->addr, f->addr);
-	put_le64(&info->length, f->len);
+	put_le32(&info->flags, f->flags | QHCA_PUT(QHCA_FAULT_GVMI, gvmi));
+	put_le32(&info->key, stage2 ? 0 : f->key);
+	put_le32(&info->bytes_done, stage2 ? 0 : f->done);
+	put_le64(&info->addr, stage2 ? f->bus : f->addr);
+	put_le64(&info->length, stage2 ? f->bus_len : f->len);
 }
 
 void hca_fault_coalesce(struct hca_fn *fn)
@@ -90,6 +95,55 @@ static bool known_bad(const struct hca_fn *fn, const struct hca_qp *qp,
 	       f->addr == fn->mem.fault.addr && f->key == fn->mem.fault.key;
 }
 
+/* Make the record of @dir describe what fn->mem.fault says of stage 2. */
+static void add_stage2(const struct hca_fn *fn, struct hca_fault *f)
+{
+	f->flags &= ~QHCA_FAULT_WRITE;
+	f->flags |= QHCA_FAULT_STAGE2 |
+		    (fn->mem.fault.write ? QHCA_FAULT_WRITE : 0);
+	f->bus = fn->mem.fault.bus;
+	f->bus_len = (uint32_t)fn->mem.fault.bus_len;
+}
+
+/* The event of a fault of stage 2 is to be written: see stage2_event.c. */
+static void post_stage2(struct hca_fn *fn, uint32_t qpn, enum hca_fault_dir dir)
+{
+	struct hca_s2_link *link = &fn->qps.s2_link[qpn];
+	bool linked = link->dirs;
+
+	link->dirs |= (uint8_t)(1u << dir);
+	hca_s2_post_later(fn);
+	if (linked)
+		return;
+	link->next = 0;
+	if (fn->s2.last)
+		fn->qps.s2_link[fn->s2.last].next = qpn;
+	else
+		fn->s2.first = qpn;
+	fn->s2.last = qpn;
+}
+
+/* Count a new fault and post its event. */
+static void report(struct hca_fn *fn, const struct hca_qp *qp,
+		   enum hca_fault_dir dir, enum qhca_fault_cause cause)
+{
+	const struct hca_fault *f = &qp->fault[dir];
+	struct qhca_fault_info info;
+
+	hca_count(fn, causes[cause].counter);
+	if (hca_fault_is_stage2(f)) {
+		hca_count(fn, QHCA_CNT_page_faults2);
+		hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->bus,
+			  f->flags);
+		post_stage2(fn, qp->qpn, dir);
+		return;
+	}
+	hca_count(fn, QHCA_CNT_page_faults1);
+	hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
+	hca_fault_fill_info(fn, f, &info);
+	hca_event_fault(fn, qp->qpn, dir, &info);
+}
+
 enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 				      struct hca_qp *qp,
 				      enum qhca_fault_cause cause,
@@ -100,7 +154,6 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 				 HCA_FAULT_DIR_REQ : HCA_FAULT_DIR_RESP;
 	uint64_t done = fn->mem.fault.done, left = want - done;
 	struct hca_fault *f = &qp->fault[dir];
-	struct qhca_fault_info info;
 
 	hca_qp_dirty(fn, qp);
 	if (hca_fault_waits(qp, dir)) {
@@ -125,12 +178,10 @@ enum hca_fault_raised hca_fault_raise(struct hca_fn *fn,
 		.done = before + (uint32_t)done,
 		.psn = cause == QHCA_FAULT_GATHER ? qp->s_psn : qp->s_una,
 	};
+	if (fn->mem.fault.stage2)
+		add_stage2(fn, f);
 	enter_wait(fn, qp, cause);
-	hca_count(fn, QHCA_CNT_page_faults1);
-	hca_count(fn, causes[cause].counter);
-	hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->addr, f->flags);
-	fill_info(f, &info);
-	hca_event_fault(fn, qp->qpn, dir, &info);
+	report(fn, qp, dir, cause);
 	return HCA_FAULT_NEW;
 }
 
@@ -143,22 +194,34 @@ void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp)
 	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT, HCA_RESPF_NONE);
 }
 
-bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
-		    struct qhca_fault_info *info)
+bool hca_fault_find(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
+		    bool stage2, struct qhca_fault_info *info)
 {
 	struct hca_qp qp;
 
 	if (qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live ||
 	    !hca_ctx_read(fn, &fn->hca->cache.qd, qpn, &qp) ||
-	    !hca_fault_waits(&qp, dir))
+	    !hca_fault_waits(&qp, dir) ||
+	    hca_fault_is_stage2(&qp.fault[dir]) != stage2)
 		return false;
-	fill_info(&qp.fault[dir], info);
+	hca_fault_fill_info(fn, &qp.fault[dir], info);
 	return true;
+}
+
+bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
+		    struct qhca_fault_info *info)
+{
+	return hca_fault_find(fn, qpn, dir, false, info);
 }
 
 uint8_t hca_fault_timer(const struct hca_qp *qp, bool again)
 {
-	uint8_t code = again ? HCA_FAULT_TIMER_OLD : HCA_FAULT_TIMER_NEW;
+	static const uint8_t codes[2][2] = {
+		{ HCA_FAULT_TIMER_NEW, HCA_FAULT_TIMER_OLD },
+		{ HCA_FAULT2_TIMER_NEW, HCA_FAULT2_TIMER_OLD },
+	};
+	const struct hca_fault *f = &qp->fault[HCA_FAULT_DIR_RESP];
+	uint8_t code = codes[hca_fault_is_stage2(f)][again];
 	uint8_t least = qp->sw.min_rnr_timer;
 
 	return !least || least > code ? least : code;	/* 0 is the longest */

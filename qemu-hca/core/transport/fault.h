@@ -59,6 +59,9 @@
 /* RNR timers: of a new fault, and of one that a repetition finds outstanding. */
 #define HCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
 #define HCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
+/* The same of stage 2, where the host domain has more to do. */
+#define HCA_FAULT2_TIMER_NEW	20	/* 10.24 ms */
+#define HCA_FAULT2_TIMER_OLD	24	/* 40.96 ms */
 
 /*
  * A token has the QPN in bits 0-22, the direction in bit 23, and the generation,
@@ -74,6 +77,12 @@ static inline bool hca_fault_waits(const struct hca_qp *qp,
 	return hca_qp_has(qp, dir == HCA_FAULT_DIR_REQ ?
 			  QHCA_PART_REQUESTER_FAULT :
 			  QHCA_PART_RESPONDER_FAULT, HCA_PS_WAITS);
+}
+
+/* Is the page absent in stage 2, so that the host domain has to bring it? */
+static inline bool hca_fault_is_stage2(const struct hca_fault *f)
+{
+	return f->flags & QHCA_FAULT_STAGE2;
 }
 
 static inline enum qhca_fault_cause
@@ -118,5 +127,21 @@ bool hca_fault_unsolicited(const struct hca_fn *fn);
 
 enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
+/* STAGE2_RESUME of a QP's fault.  false: there is no such fault. */
+bool hca_fault_resume_stage2(struct hca_fn *fn, uint32_t token, bool ok);
+/* Count the answer to a fault that was raised at @time; ns since. */
+uint64_t hca_fault_answered(struct hca_fn *fn, uint64_t time, bool ok);
+
+/* ---- events of stage 2 (stage2_event.c), which the host domain receives */
+
+/* The next event of @fn that is to be written; false: there is none. */
+bool hca_stage2_next(struct hca_fn *fn, struct qhca_fault_info *info,
+		     enum qhca_stage2_want *want);
+/* The description of a fault, for the driver that the fault is reported to. */
+void hca_fault_fill_info(const struct hca_fn *fn, const struct hca_fault *f,
+			 struct qhca_fault_info *info);
+/* The fault of @qpn and @dir, from its context; false: none of stage @stage2. */
+bool hca_fault_find(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
+		    bool stage2, struct qhca_fault_info *info);
 
 #endif /* HCA_CORE_FAULT_H */

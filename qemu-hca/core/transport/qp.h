@@ -58,9 +58,10 @@ struct hca_fault_hw {
 	__le32 flags;			/* QHCA_FAULT_* */
 	__le32 done;			/* bytes of the message before @addr */
 	__le32 psn;			/* requester: the first PSN that waits */
-	__le32 rsvd;
+	__le32 bus_len;
+	__le64 bus;			/* stage 2: bus address, bytes wanted there */
 };
-QHCA_ASSERT_SIZE(struct hca_fault_hw, 48);
+QHCA_ASSERT_SIZE(struct hca_fault_hw, 56);
 
 enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 		     HCA_NUM_FAULT_DIRS };
@@ -138,7 +139,7 @@ struct hca_qpc_hw {
 	struct hca_resource_hw res[HCA_MAX_RD_ATOMIC];
 	struct hca_fault_hw fault[HCA_NUM_FAULT_DIRS];
 	__u8 rsvd[QHCA_QPC_HW_SIZE - 24 - 96 - 16 - 32 * HCA_MAX_RD_ATOMIC -
-		  48 * HCA_NUM_FAULT_DIRS];
+		  56 * HCA_NUM_FAULT_DIRS];
 };
 QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 
@@ -175,6 +176,8 @@ struct hca_fault {
 	uint64_t addr, len;
 	uint64_t time;			/* ns */
 	uint32_t token, key, flags, done, psn;
+	uint32_t bus_len;		/* of a fault of stage 2 also these */
+	uint64_t bus;
 };
 
 /* What an acknowledgement needs to know about a send WQE. */
@@ -237,8 +240,15 @@ struct hca_qpslot {
 };
 QHCA_ASSERT_SIZE(struct hca_qpslot, 64);
 
+/* In the list of QPs with an event of stage 2 to be written (stage2_event.c). */
+struct hca_s2_link {
+	uint32_t next;			/* QPN; 0: the last */
+	uint8_t dirs;			/* bit by enum hca_fault_dir; 0: not in the list */
+};
+
 struct hca_qps {
 	struct hca_qpslot *slot;	/* [num_slots] */
+	struct hca_s2_link *s2_link;	/* [num_slots]; NULL in the physical function */
 	uint32_t num_slots;
 	uint32_t num_timers;		/* for which hca_sched has room */
 	struct hca_qp scratch;		/* of one command */

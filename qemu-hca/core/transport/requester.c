@@ -98,10 +98,38 @@ static enum hca_mem_status execute(struct hca_fn *fn, struct hca_qp *qp,
 	}
 }
 
+/*
+ * Is the page of the packet at the cursor unavailable?  An acknowledgement may
+ * have made that packet unnecessary meanwhile.
+ */
+static bool fault_bad(struct hca_fn *fn, struct hca_qp *qp)
+{
+	uint32_t psn = qp->fault[HCA_FAULT_DIR_REQ].psn;
+
+	if (qp->f_req != HCA_REQF_FAILED || hca_psn_before(qp->s_psn, psn))
+		return false;
+	if (qp->s_psn == psn)
+		return true;
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT, HCA_REQF_NONE);
+	return false;
+}
+
+/*
+ * A page of the list or of the nodes of a REG_MR is absent in stage 2: the WQE waits
+ * as a packet does that waits for its payload.
+ */
+static enum step reg_fault(struct hca_fn *fn, struct hca_qp *qp)
+{
+	hca_fault_raise(fn, qp, QHCA_FAULT_GATHER, 0, 0);
+	hca_requester_rearm(fn, qp);
+	return STEP_WAIT;
+}
+
 static enum step local_op(struct hca_fn *fn, struct hca_qp *qp,
 			  struct sender *s)
 {
 	const struct hca_swqe *w = &qp->cur;
+	enum hca_mem_status status;
 
 	if (qp->sq_cur == qp->sq_max) {		/* for the first time */
 		if (qp->sq_cur - qp->sq_ci >= HCA_SEND_WQES)
@@ -110,7 +138,12 @@ static enum step local_op(struct hca_fn *fn, struct hca_qp *qp,
 			return wait_for_acks(fn, qp, STEP_WAIT);
 		if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads)
 			return STEP_WAIT;
-		if (execute(fn, qp, w) != HCA_MEM_OK)
+		if (fault_bad(fn, qp))
+			return local_error(fn, qp, QHCA_WC_MW_BIND_ERR);
+		status = execute(fn, qp, w);
+		if (status == HCA_MEM_FAULT)
+			return reg_fault(fn, qp);
+		if (status != HCA_MEM_OK)
 			return local_error(fn, qp, QHCA_WC_MW_BIND_ERR);
 		qp->sq_max++;
 	}
@@ -279,22 +312,6 @@ static enum step gather_fault(struct hca_fn *fn, struct hca_qp *qp,
 			qp->cur.length - offset);
 	hca_requester_rearm(fn, qp);
 	return STEP_WAIT;
-}
-
-/*
- * Is the page of the packet at the cursor unavailable?  An acknowledgement may
- * have made that packet unnecessary meanwhile.
- */
-static bool fault_bad(struct hca_fn *fn, struct hca_qp *qp)
-{
-	uint32_t psn = qp->fault[HCA_FAULT_DIR_REQ].psn;
-
-	if (qp->f_req != HCA_REQF_FAILED || hca_psn_before(qp->s_psn, psn))
-		return false;
-	if (qp->s_psn == psn)
-		return true;
-	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER_FAULT, HCA_REQF_NONE);
-	return false;
 }
 
 static enum step put_packet(struct hca_fn *fn, struct hca_qp *qp,

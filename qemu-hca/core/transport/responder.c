@@ -37,7 +37,9 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	}
 	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
-		hca_count(fn, QHCA_CNT_tx_rnr_fault1);
+		hca_count(fn, hca_fault_is_stage2(&qp->fault[HCA_FAULT_DIR_RESP]) ?
+			      QHCA_CNT_tx_rnr_fault2 :
+			      QHCA_CNT_tx_rnr_fault1);
 		if (qp->f_resp == HCA_RESPF_READ)
 			hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
 				     HCA_RESPF_READ_NAKED);

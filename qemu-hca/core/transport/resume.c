@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * FAULT_RESUME: the requester or responder that waited for a page goes on, or the
- * access fails.
+ * FAULT_RESUME and STAGE2_RESUME: the requester or responder that waited for a page
+ * goes on, or the access fails.
  */
 #include "transport/transport.h"
 
@@ -53,30 +53,50 @@ static void resume_requester(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 		hca_requester_rearm(fn, qp);
 }
 
-enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
-					  struct hca_cmd_ctx *ctx)
+uint64_t hca_fault_answered(struct hca_fn *fn, uint64_t time, bool ok)
 {
-	enum hca_fault_dir dir = ctx->index & HCA_FAULT_TOKEN_DIR ? HCA_FAULT_DIR_REQ :
-							   HCA_FAULT_DIR_RESP;
-	bool ok = ctx->param == QHCA_RESUME_OK;
-	struct hca_qp *qp;
-	uint64_t ns;
+	uint64_t ns = fn->hca->now - time;
 
-	if (!ok && ctx->param != QHCA_RESUME_FAIL)
-		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
-	qp = hca_qp_get(fn, ctx->index & HCA_FAULT_TOKEN_QPN);
-	if (!qp)
-		return QHCA_CMD_BAD_INDEX;
-	if (!hca_fault_waits(qp, dir) || qp->fault[dir].token != ctx->index)
-		return QHCA_CMD_BAD_INDEX;
-	ns = fn->hca->now - qp->fault[dir].time;
 	count_latency(fn, ns);
 	hca_count(fn, ok ? QHCA_CNT_fault_resumes : QHCA_CNT_fault_failures);
-	hca_trace(fn, QHCA_TRACE_RESUME, qp->qpn, ctx->index, ctx->param, ns);
+	return ns;
+}
+
+/* false: no fault of this token and stage waits. */
+static bool resume(struct hca_fn *fn, uint32_t token, bool stage2, bool ok)
+{
+	enum hca_fault_dir dir = token & HCA_FAULT_TOKEN_DIR ?
+				 HCA_FAULT_DIR_REQ : HCA_FAULT_DIR_RESP;
+	struct hca_qp *qp = hca_qp_get(fn, token & HCA_FAULT_TOKEN_QPN);
+	uint64_t ns;
+
+	if (!qp || !hca_fault_waits(qp, dir) ||
+	    qp->fault[dir].token != token ||
+	    hca_fault_is_stage2(&qp->fault[dir]) != stage2)
+		return false;
+	ns = hca_fault_answered(fn, qp->fault[dir].time, ok);
+	hca_trace(fn, QHCA_TRACE_RESUME, qp->qpn, token,
+		  ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL, ns);
 	hca_qp_dirty(fn, qp);
 	if (dir == HCA_FAULT_DIR_REQ)
 		resume_requester(fn, qp, ok);
 	else
 		resume_responder(fn, qp, ok);
-	return QHCA_CMD_OK;
+	return true;
+}
+
+bool hca_fault_resume_stage2(struct hca_fn *fn, uint32_t token, bool ok)
+{
+	return resume(fn, token, true, ok);
+}
+
+enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
+					  struct hca_cmd_ctx *ctx)
+{
+	bool ok = ctx->param == QHCA_RESUME_OK;
+
+	if (!ok && ctx->param != QHCA_RESUME_FAIL)
+		return hca_cmd_bad(ctx, HCA_SYN_SLOT(param));
+	return resume(fn, ctx->index, false, ok) ? QHCA_CMD_OK :
+						   QHCA_CMD_BAD_INDEX;
 }

@@ -134,9 +134,44 @@ static int gather(struct hca_fn *fn, const struct frame *f, uint8_t *p)
 
 	for (i = 0; i < f->num; p += f->frag[i].len, i++)
 		if (f->frag[i].len &&
-		    hca_dma_read(fn, f->frag[i].addr, p, f->frag[i].len))
+		    hca_s2_fetch(fn, f->frag[i].addr, 0, p, f->frag[i].len))
 			return -1;
 	return 0;
+}
+
+/*
+ * Ask the host domain for what fn->mem.fault describes.  false: it has answered that
+ * there is no such page.
+ */
+static bool ask(struct hca_fn *fn, enum qhca_fault_cause cause)
+{
+	struct hca_s2_ask *eth = &fn->s2.eth;
+
+	if (eth->waits)
+		return true;		/* in its turn */
+	if (eth->failed && eth->addr == fn->mem.fault.bus)
+		return false;
+	hca_count(fn, QHCA_CNT_page_faults2);
+	hca_count(fn, cause == QHCA_FAULT_ETH_TX ? QHCA_CNT_fault_eth_tx :
+						   QHCA_CNT_fault_eth_rx);
+	hca_s2_ask(fn, eth, cause, fn->mem.fault.bus, fn->mem.fault.bus_len,
+		   fn->mem.fault.write);
+	return true;
+}
+
+/* Must the frame wait for one of its fragments? */
+static bool frame_waits(struct hca_fn *fn, struct hca_ethq *q,
+			const struct frame *f)
+{
+	unsigned int i;
+
+	for (i = 0; fn->s2.mode && i < f->num; i++)
+		if (hca_s2_present(fn, f->frag[i].addr, f->frag[i].len,
+				   false) == HCA_MEM_FAULT) {
+			q->waits = ask(fn, QHCA_FAULT_ETH_TX);
+			return q->waits;
+		}
+	return false;
 }
 
 static void complete_csum(const struct hca_fn *fn, const struct frame *f,
@@ -215,7 +250,7 @@ static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 	struct frame f;
 	uint8_t *room;
 
-	if (q->stopped || q->tx_ci == q->tx_pi)
+	if (q->stopped || q->waits || q->tx_ci == q->tx_pi)
 		return false;
 	if (q->skip) {
 		skip_frame(fn, q);
@@ -239,6 +274,8 @@ static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
 	} else if (hca_rate_waits(fn)) {
 		return false;
 	} else if (hca_tx_eth_linked(fn)) {
+		if (frame_waits(fn, q, &f))
+			return false;
 		room = hca_tx_eth_begin(fn, room_for(&f));
 		if (!room)
 			return false;
@@ -301,7 +338,7 @@ bool hca_eth_pending(const struct hca_fn *fn)
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
 		const struct hca_ethq *q = &fn->eth.queue[i];
 
-		if (q->live && !q->stopped && !q->partial &&
+		if (q->live && !q->stopped && !q->partial && !q->waits &&
 		    q->tx_ci != q->tx_pi)
 			return true;
 	}
@@ -417,17 +454,66 @@ static bool have_buffer(struct hca_fn *fn, struct hca_ethq *q)
 	return q->rx_pi != q->rx_ci;
 }
 
-/* Put the frame into the next buffer and complete it.  -1: lost. */
-static int rx_store(struct hca_fn *fn, struct hca_ethq *q,
-		    const uint8_t *frame, size_t len)
+static int read_rxd(struct hca_fn *fn, const struct hca_ethq *q, uint32_t index,
+		    struct qhca_eth_rxd *rxd)
+{
+	uint32_t slot = index & ((1u << q->log_rx) - 1);
+
+	return hca_dma_read(fn, q->rx_base + slot * RXD_SIZE, rxd,
+			    sizeof(*rxd));
+}
+
+/*
+ * Ask for the first of the posted buffers that is absent.  Each is looked at once;
+ * one that is taken away again is asked for when a frame needs it.
+ */
+static void look_ahead(struct hca_fn *fn, struct hca_ethq *q)
+{
+	struct qhca_eth_rxd rxd;
+	uint32_t len;
+
+	if (fn->s2.mode != HCA_S2_ON || fn->s2.eth.waits || !have_buffer(fn, q))
+		return;
+	if (q->rx_looked - q->rx_ci > q->rx_pi - q->rx_ci)
+		q->rx_looked = q->rx_ci;	/* it has fallen behind */
+	for (; q->rx_looked != q->rx_pi; q->rx_looked++) {
+		if (read_rxd(fn, q, q->rx_looked, &rxd))
+			return;
+		len = get_le32(&rxd.len);
+		if (len > QHCA_MAX_FRAME)
+			len = QHCA_MAX_FRAME;
+		if (hca_s2_present(fn, get_le64(&rxd.addr), len, true) ==
+		    HCA_MEM_FAULT &&
+		    ask(fn, QHCA_FAULT_ETH_RX))
+			return;
+	}
+}
+
+/* The outcome of a frame for the next buffer. */
+enum store {
+	STORE_OK,
+	STORE_LOST,			/* memory is unreachable */
+	STORE_ABSENT,			/* the buffer is, in stage 2 */
+};
+
+static enum store store_failed(struct hca_fn *fn, enum hca_mem_status status)
+{
+	return status == HCA_MEM_FAULT && ask(fn, QHCA_FAULT_ETH_RX) ?
+	       STORE_ABSENT : STORE_LOST;
+}
+
+/* Put the frame into the next buffer and complete it. */
+static enum store rx_store(struct hca_fn *fn, struct hca_ethq *q,
+			   const uint8_t *frame, size_t len)
 {
 	uint32_t slot = q->rx_ci & ((1u << q->log_rx) - 1), room, flags = 0;
+	enum hca_mem_status status = HCA_MEM_OK;
 	struct qhca_eth_rxc rxc = { 0 };
 	struct qhca_eth_rxd rxd;
 	uint16_t vlan;
 
-	if (hca_dma_read(fn, q->rx_base + slot * RXD_SIZE, &rxd, sizeof(rxd)))
-		return -1;
+	if (read_rxd(fn, q, q->rx_ci, &rxd))
+		return STORE_LOST;
 	if (rx_csum_ok(fn, frame, len, &vlan))
 		flags |= QHCA_RXC_CSUM_OK;
 	room = get_le32(&rxd.len);
@@ -435,8 +521,10 @@ static int rx_store(struct hca_fn *fn, struct hca_ethq *q,
 		len = room;
 		flags |= QHCA_RXC_TRUNC;
 	}
-	if (len && hca_dma_write(fn, get_le64(&rxd.addr), frame, len))
-		return -1;
+	if (len)
+		status = hca_s2_store(fn, get_le64(&rxd.addr), frame, len);
+	if (status)
+		return store_failed(fn, status);
 	if (!(q->rx_ci >> q->log_rx & 1))
 		flags |= QHCA_RXC_PHASE;
 	put_le32(&rxc.len, (uint32_t)len);
@@ -445,9 +533,20 @@ static int rx_store(struct hca_fn *fn, struct hca_ethq *q,
 	put_le32(&rxc.flags, flags);
 	if (hca_dma_write_release(fn, q->rxc_base + slot * RXC_SIZE, &rxc,
 				  sizeof(rxc)))
-		return -1;
+		return STORE_LOST;
 	q->rx_ci++;
-	return 0;
+	return STORE_OK;
+}
+
+static enum store rx_take(struct hca_fn *fn, struct hca_ethq *q,
+			  const uint8_t *frame, size_t len)
+{
+	enum store store = STORE_LOST;
+
+	if (have_buffer(fn, q))
+		store = rx_store(fn, q, frame, len);
+	look_ahead(fn, q);
+	return store;
 }
 
 bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
@@ -458,8 +557,14 @@ bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		hca_count(fn, QHCA_CNT_eth_rx_filtered);
 		return false;
 	}
-	if (!have_buffer(fn, q) || rx_store(fn, q, frame, len)) {
+	switch (rx_take(fn, q, frame, len)) {
+	case STORE_OK:
+		break;
+	case STORE_LOST:
 		hca_count(fn, QHCA_CNT_eth_rx_no_buffer);
+		return true;
+	case STORE_ABSENT:
+		hca_count(fn, QHCA_CNT_eth_fault_dropped);
 		return true;
 	}
 	hca_count(fn, QHCA_CNT_eth_rx_packets);
@@ -499,6 +604,15 @@ void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
 	q->partial = false;
 }
 
+void hca_eth_resume(struct hca_fn *fn)
+{
+	for (unsigned int i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
+		fn->eth.queue[i].waits = false;
+		if (fn->eth.queue[i].live)
+			look_ahead(fn, &fn->eth.queue[i]);
+	}
+}
+
 void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value)
 {
 	struct hca_ethq *q = queue_get(fn, value & QHCA_DB_NUMBER);
@@ -513,6 +627,7 @@ void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value)
 		   (q->tx_ci_told & 0xffff);
 	if (!q->armed)
 		interrupt(fn, q);
+	look_ahead(fn, q);
 }
 
 enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,

@@ -6,6 +6,11 @@
  * Receiving never blocks the link, for RDMA frames share it: a frame that
  * finds no buffer is dropped and counted (eth_rx_no_buffer).
  *
+ * With stage 2, a fragment or a buffer may be absent.  The device asks the host domain
+ * for it (hca_stage2.eth), for one at a time in a function.  Until the answer the
+ * transmit side waits, and a frame for an absent buffer is dropped.  The device looks
+ * at the buffers that are posted, so that it asks before a frame needs them.
+ *
  * The arm doorbell carries the low 16 bits of what software has consumed: receive
  * completions and tx_ci.  If either has moved on the interrupt is raised at
  * once, else with the next change; then the queue is no longer armed.
@@ -23,6 +28,7 @@ struct hca_ethq {
 	bool stopped;			/* transmit: the ring is of no use */
 	bool partial;			/* transmit: waits for a frame's EOP */
 	bool skip;			/* drop descriptors up to the next EOP */
+	bool waits;			/* transmit: for a page of stage 2 */
 	uint8_t log_tx, log_rx;
 	uint16_t vector;
 	uint64_t tx_base, rx_base, rxc_base, rec_base;
@@ -30,6 +36,7 @@ struct hca_ethq {
 	uint32_t tx_ci_told;		/* as in the record */
 	uint32_t rx_pi;			/* last fetched from the record */
 	uint32_t rx_ci;			/* buffers used = completions written */
+	uint32_t rx_looked;		/* buffers looked at, whether they are present */
 };
 
 struct hca_eth {
@@ -47,6 +54,8 @@ bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len);
 /* Send at most @budget frames; returns how many were taken from the ring. */
 unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget);
 bool hca_eth_pending(const struct hca_fn *fn);
+/* The host domain has answered hca_stage2.eth. */
+void hca_eth_resume(struct hca_fn *fn);
 void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value);
 void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value);
 

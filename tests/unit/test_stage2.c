@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Stage 2: a function whose bus addresses the host domain translates.  The fake host
+ * ends the program when a DMA reaches a page that the function does not have now.
+ */
+#include "qp_setup.h"
+
+#include "transport/transport.h"
+
+#define GVMI	3
+#define ATTR	0x51
+#define PRESENT	(QHCA_ATE_WRITE)
+#define PINNED	(QHCA_ATE_WRITE | QHCA_ATE_PINNED)
+
+struct domain {				/* the host domain, and its one guest */
+	struct host *pf, *vf;
+	struct ring eq;			/* EQ 0 of the host domain */
+	uint32_t ci;
+	bool absent;			/* answer nothing */
+	bool fail;			/* answer RESUME_FAIL */
+	unsigned int pins, faults;
+	struct qhca_eqe last;
+};
+
+static enum qhca_cmd_status answer(struct domain *d, uint32_t token,
+				   uint32_t how)
+{
+	return host_cmd(d->pf, QHCA_CMD_STAGE2_RESUME, token, how | GVMI << 16,
+			NULL, 0, NULL, 0);
+}
+
+/* Take one event of stage 2 and do what it asks for.  false: there is none. */
+static bool serve(struct domain *d)
+{
+	const struct qhca_fault_info *info = &d->last.fault;
+	uint64_t addr, end, bits = 0;
+	bool pin;
+
+	if (!host_eqe_valid(d->pf, &d->eq, d->ci))
+		return false;
+	d->last = *host_eqe(d->pf, &d->eq, d->ci++);
+	host_set_ci(d->pf, &d->eq, d->ci);
+	if (d->last.type != QHCA_EVENT_STAGE2_FAULT)
+		return true;
+	assert_int_equal(get_le32(&d->last.number), GVMI);
+	assert_int_equal(QHCA_GET(QHCA_FAULT_GVMI, get_le32(&info->flags)),
+			 GVMI);
+	assert_true(get_le32(&info->flags) & QHCA_FAULT_STAGE2);
+	assert_int_equal(get_le32(&info->key), 0);
+	pin = get_le32(&d->last.detail) == QHCA_STAGE2_PIN;
+	*(pin ? &d->pins : &d->faults) += 1;
+	if (d->absent)
+		return true;
+	if (d->fail) {
+		assert_int_equal(answer(d, get_le32(&info->token),
+					QHCA_RESUME_FAIL), QHCA_CMD_OK);
+		return true;
+	}
+	bits = (get_le32(&info->flags) & QHCA_FAULT_WRITE ? QHCA_ATE_WRITE : 0) |
+	       (pin ? QHCA_ATE_PINNED : 0);
+	addr = get_le64(&info->addr);
+	end = addr + get_le64(&info->length);
+	for (addr &= ~4095ull; addr < end; addr += 4096)
+		if (!host_s2_present(d->pf, d->vf, addr))
+			host_s2_map(d->pf, d->vf, addr, bits);
+		else
+			host_s2_bits(d->pf, d->vf, addr,
+				     QHCA_ATE_WRITE |
+				     (pin ? QHCA_ATE_PINNED : 0));
+	assert_int_equal(answer(d, get_le32(&info->token), QHCA_RESUME_OK),
+			 QHCA_CMD_OK);
+	return true;
+}
+
+static bool serve_idle(struct host *h)
+{
+	return serve(h->idle_arg);
+}
+
+static void initialise(struct host *h)
+{
+	struct qhca_init_hca in;
+
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	for (int t = 0; t < QHCA_NUM_TABLES; t++)
+		host_map_table(h, (enum qhca_table)t);
+}
+
+/* A host domain that is ready and a function that has a row and nothing else. */
+static struct domain *domain_new(void)
+{
+	struct domain *d = calloc(1, sizeof(*d));
+
+	d->pf = host_new(NULL);
+	d->vf = host_new_vf(d->pf, GVMI, NULL);
+	host_enable(d->pf);
+	initialise(d->pf);
+	d->eq = host_ring(d->pf, 6);
+	assert_int_equal(host_create_eq(d->pf, 0, &d->eq, 0), QHCA_CMD_OK);
+	host_s2_open(d->pf, d->vf, ATTR);
+	d->vf->idle = serve_idle;
+	d->vf->idle_arg = d;
+	return d;
+}
+
+static struct domain *domain_ready(void)
+{
+	struct domain *d = domain_new();
+
+	host_enable(d->vf);
+	initialise(d->vf);
+	return d;
+}
+
+static void domain_free(struct domain *d)
+{
+	host_free(d->pf);
+	free(d);
+}
+
+static uint32_t status_of(struct host *h)
+{
+	return qhca_reg_read(h->hca, h->gvmi, QHCA_REG_STATUS, h->now);
+}
+
+static void check_dead(struct host *h, uint32_t why)
+{
+	assert_true(status_of(h) & QHCA_STATUS_FATAL);
+	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, status_of(h)),
+			 QHCA_FATAL_STAGE2);
+	assert_int_equal(qhca_reg_read(h->hca, h->gvmi, QHCA_REG_FATAL_INFO,
+				       h->now), why);
+}
+
+static enum qhca_cmd_status nop(struct host *h)
+{
+	return host_cmd(h, QHCA_CMD_NOP, 0, 0, NULL, 0, NULL, 0);
+}
+
+/* Everything that commands name is pinned first, once, and the command is held. */
+static void test_pins(void **state)
+{
+	struct domain *d = domain_new();
+	struct qhca_cmd_slot slot = { 0 };
+	const struct qhca_cmd_slot *held;
+	struct ring eq;
+	unsigned int pins;
+
+	(void)state;
+	host_enable(d->vf);
+	assert_int_equal(nop(d->vf), QHCA_CMD_OK);
+	assert_int_equal(d->pins, 1);	/* the slots; NOP has no mailbox */
+	assert_int_equal(nop(d->vf), QHCA_CMD_OK);
+	assert_int_equal(d->pins, 1);
+	initialise(d->vf);
+	eq = host_ring(d->vf, 6);
+	assert_int_equal(host_create_eq(d->vf, 0, &eq, 0), QHCA_CMD_OK);
+	pins = d->pins;
+	assert_true(pins > 5);
+	assert_int_equal(COUNT(d->vf, pin_requests), pins);
+	assert_int_equal(d->faults, 0);
+
+	/* nobody answers: the command is held, others of the host domain go on */
+	d->absent = true;
+	put_le16(&slot.opcode, QHCA_CMD_QUERY_PORT);
+	put_le64(&slot.out_addr, 4096 * 1000);
+	put_le32(&slot.out_len, sizeof(struct qhca_port));
+	held = host_cmd_begin(d->vf, &slot, 1);
+	host_run(d->vf);
+	assert_true(get_le32(&held->status) & QHCA_CMD_OWN);
+	assert_int_equal(nop(d->pf), QHCA_CMD_OK);
+	assert_int_equal(d->pins, pins + 1);
+	assert_int_equal(get_le64(&d->last.fault.addr), 4096 * 1000);
+	assert_int_equal(answer(d, 1, QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
+	host_s2_map(d->pf, d->vf, 4096 * 1000, PINNED);
+	assert_int_equal(answer(d, get_le32(&d->last.fault.token),
+				QHCA_RESUME_OK), QHCA_CMD_OK);
+	host_run(d->vf);
+	assert_int_equal(get_le32(&held->status), QHCA_CMD_OK);
+	/* a page that is pinned already costs no event */
+	held = host_cmd_begin(d->vf, &slot, 1);
+	host_run(d->vf);
+	assert_int_equal(get_le32(&held->status), QHCA_CMD_OK);
+	assert_int_equal(d->pins, pins + 1);
+	domain_free(d);
+}
+
+static void test_pin_refused(void **state)
+{
+	struct domain *d = domain_ready();
+	struct ring cq = host_ring(d->vf, 6);
+	struct qhca_cmd_slot slot = { 0 };
+	uint8_t out[sizeof(struct qhca_port)];
+
+	(void)state;
+	cq.base = 4096 * 900;
+	put_le64(&cq.buf.base, cq.base);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_QUERY_PORT, 0, 0, NULL, 0, out,
+				  sizeof(out)), QHCA_CMD_OK);
+	d->fail = true;
+	assert_int_equal(host_create_eq(d->vf, 0, &cq, 0), QHCA_CMD_DMA_ERR);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	assert_int_equal(host_create_eq(d->vf, 0, &cq, 0), QHCA_CMD_DMA_ERR);
+	d->fail = false;
+	assert_int_equal(host_create_eq(d->vf, 0, &cq, 0), QHCA_CMD_OK);
+
+	/* disabling forgets a command that is held */
+	d->absent = true;
+	put_le16(&slot.opcode, QHCA_CMD_QUERY_PORT);
+	put_le64(&slot.out_addr, 4096 * 1000);
+	put_le32(&slot.out_len, sizeof(struct qhca_port));
+	host_cmd_begin(d->vf, &slot, 1);
+	host_run(d->vf);
+	qhca_reg_write(d->vf->hca, GVMI, QHCA_REG_CONTROL, 0, 0);
+	assert_int_equal(answer(d, get_le32(&d->last.fault.token),
+				QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
+	qhca_reset(d->vf->hca, GVMI, 0);
+
+	/* without slots there is no function */
+	d->absent = false;
+	d->fail = true;
+	d->vf->next = 4096 * 1100;
+	host_enable(d->vf);
+	host_cmd_begin(d->vf, &slot, 1);
+	host_run(d->vf);
+	check_dead(d->vf, QHCA_STAGE2_REFUSED);
+	assert_int_equal(nop(d->pf), QHCA_CMD_OK);
+	domain_free(d);
+}
+
+/* The function whose promise is broken dies, and nobody else. */
+static void test_not_pinned(void **state)
+{
+	struct domain *d = domain_ready();
+	struct ring eq = host_ring(d->vf, 6);
+
+	(void)state;
+	assert_int_equal(host_create_eq(d->vf, 0, &eq, 0), QHCA_CMD_OK);
+	/* present and not pinned is not enough */
+	host_s2_unmap(d->pf, d->vf, eq.base);
+	host_s2_map(d->pf, d->vf, eq.base, PRESENT);
+	qhca_set_link(d->pf->hca, false, 0);
+	host_run(d->vf);
+	check_dead(d->vf, QHCA_STAGE2_NOT_PINNED);
+	assert_false(status_of(d->pf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
+static void test_row_changes(void **state)
+{
+	struct domain *d = domain_ready();
+	struct ring eq = host_ring(d->vf, 6);
+	uint32_t generation = d->pf->hca->hca.gvm[GVMI].generation;
+	uint64_t writes;
+
+	(void)state;
+	assert_int_equal(host_create_eq(d->vf, 0, &eq, 0), QHCA_CMD_OK);
+	assert_true(d->pf->hca->hca.cache.s2.valid);
+	writes = d->vf->writes;
+	host_s2_open(d->pf, d->vf, ATTR);
+	check_dead(d->vf, QHCA_STAGE2_REPLACED);
+	assert_int_equal(d->vf->writes, writes);	/* no event of its death */
+	assert_int_equal(d->pf->hca->hca.gvm[GVMI].generation, generation + 1);
+	assert_int_equal(d->pf->hca->hca.cache.s2.valid, 0);
+	/* a new life */
+	qhca_reset(d->vf->hca, GVMI, 0);
+	d->pins = 0;
+	host_enable(d->vf);
+	assert_int_equal(nop(d->vf), QHCA_CMD_OK);
+	assert_true(d->pins);
+	domain_free(d);
+}
+
+/* Nobody translates by tables whose owner has gone. */
+static void test_host_domain_goes(void **state)
+{
+	struct domain *d = domain_ready();
+	struct qhca_gvm_entry off = { 0 };
+	struct qhca_cmd_slot slot = { 0 };
+	uint64_t reads;
+
+	(void)state;
+	reads = d->vf->reads;
+	qhca_reset(d->pf->hca, 0, 0);
+	check_dead(d->vf, QHCA_STAGE2_LOST);
+	qhca_vf_enable(d->pf->hca, GVMI, false, 0);
+	qhca_vf_enable(d->pf->hca, GVMI, true, 0);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	host_enable(d->vf);
+	host_cmd_begin(d->vf, &slot, 0);
+	host_run(d->pf);
+	check_dead(d->vf, QHCA_STAGE2_LOST);
+	assert_int_equal(d->vf->reads, reads);
+	/* the host domain gives it a row again, without stage 2 */
+	qhca_reset(d->vf->hca, GVMI, 0);
+	host_enable(d->pf);
+	initialise(d->pf);
+	assert_int_equal(host_cmd(d->pf, QHCA_CMD_SET_GVM, GVMI, 0, &off,
+				  sizeof(off), NULL, 0), QHCA_CMD_OK);
+	d->vf->s2_root = 0;
+	d->vf->idle = NULL;
+	host_enable(d->vf);
+	assert_int_equal(nop(d->vf), QHCA_CMD_OK);
+	domain_free(d);
+}
+
+static void test_commands(void **state)
+{
+	struct domain *d = domain_ready();
+	struct qhca_gvm_entry row = { .page_shift = 13, .levels = 1 };
+	struct qhca_range range = { 0 };
+
+	(void)state;
+#define SET(gvmi) host_cmd(d->pf, QHCA_CMD_SET_GVM, gvmi, 0, &row, \
+			   sizeof(row), NULL, 0)
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_SET_GVM, GVMI, 0, &row,
+				  sizeof(row), NULL, 0), QHCA_CMD_NOT_PERMITTED);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_INVALIDATE_STAGE2, GVMI, 0,
+				  &range, sizeof(range), NULL, 0),
+			 QHCA_CMD_NOT_PERMITTED);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_STAGE2_RESUME, 0, GVMI << 16,
+				  NULL, 0, NULL, 0), QHCA_CMD_NOT_PERMITTED);
+	assert_int_equal(SET(0), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(SET(1), QHCA_CMD_BAD_INDEX);
+	put_le32(&row.flags, 2);
+	assert_int_equal(SET(GVMI), QHCA_CMD_BAD_PARAM);
+	put_le32(&row.flags, QHCA_GVM_STAGE2);
+	assert_int_equal(SET(GVMI), QHCA_CMD_BAD_PARAM);	/* page_shift */
+	row.page_shift = 21;
+	put_le64(&row.at_base, 32);
+	assert_int_equal(SET(GVMI), QHCA_CMD_BAD_PARAM);
+	put_le64(&row.at_base, 64);
+	row.levels = 6;
+	assert_int_equal(SET(GVMI), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(host_cmd(d->pf, QHCA_CMD_INVALIDATE_STAGE2, GVMI, 0,
+				  &range, sizeof(range), NULL, 0),
+			 QHCA_CMD_BAD_PARAM);
+	put_le64(&range.start, 4096);
+	put_le64(&range.length, UINT64_MAX);
+	assert_int_equal(host_cmd(d->pf, QHCA_CMD_INVALIDATE_STAGE2, GVMI, 0,
+				  &range, sizeof(range), NULL, 0),
+			 QHCA_CMD_BAD_PARAM);
+	assert_int_equal(answer(d, 5, QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(answer(d, 5, 2), QHCA_CMD_BAD_PARAM);
+	assert_int_equal(host_cmd(d->pf, QHCA_CMD_STAGE2_RESUME, 5, 0, NULL, 0,
+				  NULL, 0), QHCA_CMD_BAD_PARAM);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
+/* ---- payload */
+
+/* An access by a region of type DMA: its addresses are bus addresses. */
+static struct hca_mem_req bus_req(struct domain *d, uint64_t addr, uint64_t len,
+				  uint32_t access)
+{
+	uint64_t pte_addr;
+	struct qhca_pte *pte;
+
+	assert_true(hca_table_entry(d->vf->fn, QHCA_TABLE_PT, 9, &pte_addr));
+	pte = host_ptr(d->vf, pte_addr);
+	put_le32(&pte->ctrl, QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			     QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_DMA));
+	put_le32(&pte->access, QHCA_ACCESS_LOCAL_WRITE);
+	put_le64(&pte->length, UINT64_MAX);
+	put_le32(&pte->gvmi, GVMI);
+	return (struct hca_mem_req){ .addr = addr, .len = len, .key = 9 << 8,
+				     .access = access };
+}
+
+static void check_absent(struct domain *d, uint64_t bus, uint64_t len,
+			 bool write)
+{
+	assert_true(d->vf->fn->mem.fault.stage2);
+	assert_int_equal(d->vf->fn->mem.fault.bus, bus);
+	assert_int_equal(d->vf->fn->mem.fault.bus_len, len);
+	assert_int_equal(d->vf->fn->mem.fault.write, write);
+}
+
+static void test_payload(void **state)
+{
+	struct domain *d = domain_ready();
+	struct hca_fn *fn = d->vf->fn;
+	uint64_t at = 4096 * 1200;
+	struct hca_mem_req q = bus_req(d, at + 4000, 200,
+				       QHCA_ACCESS_LOCAL_WRITE);
+	uint8_t buf[200];
+	uint64_t hits;
+
+	(void)state;
+	memset(buf, 0x5a, sizeof(buf));
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, at + 4000, 200, true);
+	host_s2_map(d->pf, d->vf, at, PRESENT);
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, at + 4096, 104, true);
+	assert_int_equal(fn->mem.fault.done, 96);
+	assert_int_equal(d->vf->ram[at + 4000], 0);	/* nothing moved */
+	host_s2_map(d->pf, d->vf, at + 4096, 0);	/* read only */
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
+	host_s2_bits(d->pf, d->vf, at + 4096, PRESENT);	/* no invalidation */
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_OK);
+	assert_memory_equal(d->vf->ram + at + 4000, buf, 200);
+	hits = COUNT(d->vf, s2_hits);
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_OK);
+	assert_int_equal(COUNT(d->vf, s2_hits), hits + 2);
+	/* taken away: a fault, and the frame that was given up is not touched */
+	host_s2_unmap(d->pf, d->vf, at);
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, at + 4000, 200, true);
+	/* the reserved L_Key skips stage 1 only */
+	q.key = QHCA_RESERVED_LKEY;
+	q.kernel = true;
+	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
+	/* no address reaches beyond the tables */
+	q.addr = 1ull << 45;
+	assert_int_equal(hca_mem_read(fn, &q, buf), HCA_MEM_FAULT);
+	q.addr = HOST_FRAMES;
+	assert_int_equal(hca_mem_read(fn, &q, buf), HCA_MEM_FAULT);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
+static void test_pool_row(void **state)
+{
+	struct domain *d = domain_ready();
+	struct qhca_pool_row row = { 0 };
+	uint64_t at = 4096 * 1300, pte_addr;
+	struct hca_mem_req q = bus_req(d, 0, 64, QHCA_ACCESS_LOCAL_WRITE);
+	struct qhca_pte *pte;
+	uint8_t buf[64] = { 7 };
+
+	(void)state;
+	put_le64(&row.addr, at);
+	put_le64(&row.length, 8192);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_MAP_POOL_BLOCK, 1, 0, &row,
+				  sizeof(row), NULL, 0), QHCA_CMD_OK);
+	assert_true(hca_table_entry(d->vf->fn, QHCA_TABLE_PT, 9, &pte_addr));
+	pte = host_ptr(d->vf, pte_addr);
+	put_le32(&pte->pool_block, 1);
+	put_le64(&pte->length, 8192);
+	put_le32(&pte->ctrl, QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			     QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_POOL));
+	assert_int_equal(hca_mem_write(d->vf->fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, at, 64, true);
+	host_s2_map(d->pf, d->vf, at, PRESENT);
+	assert_int_equal(hca_mem_write(d->vf->fn, &q, buf), HCA_MEM_OK);
+	assert_int_equal(d->vf->ram[at], 7);
+	domain_free(d);
+}
+
+/* Nodes of a region are payload: absent, they fault and do not kill. */
+static void test_nodes(void **state)
+{
+	struct domain *d = domain_ready();
+	uint64_t node = 4096 * 1400, page = 4096 * 1401, pte_addr;
+	struct hca_mem_req q = bus_req(d, 100, 10, 0);
+	struct qhca_pte *pte;
+	uint8_t buf[10];
+
+	(void)state;
+	assert_true(hca_table_entry(d->vf->fn, QHCA_TABLE_PT, 9, &pte_addr));
+	pte = host_ptr(d->vf, pte_addr);
+	put_le64(&pte->at_base, node);
+	put_le64(&pte->length, 4096);
+	put_le32(&pte->at_key, 9);
+	put_le64(d->vf->ram + node, page | QHCA_ATE_PRESENT);
+	put_le32(&pte->ctrl, QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			     QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_MR) |
+			     QHCA_PUT(QHCA_PTE_PAGE_SHIFT, 12u) |
+			     QHCA_PUT(QHCA_PTE_LEVELS, 1u));
+	assert_int_equal(hca_mem_read(d->vf->fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, node, 8, false);
+	host_s2_map(d->pf, d->vf, node, PRESENT);
+	assert_int_equal(hca_mem_read(d->vf->fn, &q, buf), HCA_MEM_FAULT);
+	check_absent(d, page + 100, 10, false);
+	host_s2_map(d->pf, d->vf, page, 0);
+	assert_int_equal(hca_mem_read(d->vf->fn, &q, buf), HCA_MEM_OK);
+	domain_free(d);
+}
+
+/* ---- a QP that waits */
+
+static void post_send(struct host *h, const struct qhca_qpc_sw *sw, uint64_t at)
+{
+	uint64_t base = get_le64(&sw->buf.base);
+	uint8_t *wqe = host_ptr(h, base);
+	struct qhca_sq_wqe *w = (void *)wqe;
+
+	w->opcode = QHCA_WQE_SEND;
+	w->num_sge = 1;
+	put_le64(wqe + 64, at);
+	put_le32(wqe + 72, 100);
+	put_le32(wqe + 76, QHCA_RESERVED_LKEY);
+	put_le32(host_ptr(h, base + 1280), 1);
+	qhca_doorbell(h->hca, h->gvmi, 0, QHCA_DB_SQ, QPN | 1ull << 32, h->now);
+}
+
+static void test_qp_waits(void **state)
+{
+	struct domain *d = domain_ready();
+	struct ring eq = host_ring(d->vf, 6), cq = host_ring(d->vf, 6);
+	struct qhca_gid_entry gid = { 0 };
+	struct qhca_qpc_sw sw;
+	unsigned int sent;
+	uint32_t token;
+
+	(void)state;
+	assert_int_equal(host_create_eq(d->vf, 0, &eq, 0), QHCA_CMD_OK);
+	assert_int_equal(host_create_cq(d->vf, CQN, &cq, 0), QHCA_CMD_OK);
+	memcpy(gid.gid, peer_gid, 16);
+	gid.gid[15] = 1;
+	memcpy(gid.smac, d->vf->fn->port.mac, 6);	/* it is checked */
+	put_le16(&gid.vlan, QHCA_GID_NO_VLAN);
+	put_le32(&gid.flags, QHCA_GID_VALID | QHCA_GID_IPV4);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_SET_GID, 0, 0, &gid,
+				  sizeof(gid), NULL, 0), QHCA_CMD_OK);
+	sw = good(d->vf);
+	put_le16(&sw.flags, QHCA_QP_HAS_SQ | QHCA_QP_HAS_RQ | QHCA_QP_KERNEL);
+	assert_int_equal(create(d->vf, QPN, &sw), QHCA_CMD_OK);
+	to_rts(d->vf, QPN);
+
+	d->absent = true;
+	sent = d->pf->num_sent;
+	post_send(d->vf, &sw, 4096 * 1500);
+	host_run(d->vf);
+	assert_int_equal(d->faults, 1);
+	assert_int_equal(get_le64(&d->last.fault.addr), 4096 * 1500);
+	assert_int_equal(get_le64(&d->last.fault.length), 100);
+	assert_int_equal(COUNT(d->vf, page_faults2), 1);
+	assert_int_equal(COUNT(d->vf, page_faults1), 0);
+	assert_int_equal(COUNT(d->vf, fault_gather), 1);
+	assert_int_equal(d->pf->num_sent, sent);
+	/* the function's own software sees nothing of it, and cannot answer */
+	assert_false(host_eqe_valid(d->vf, &eq, 0));
+	token = get_le32(&d->last.fault.token);
+	assert_int_equal(host_cmd(d->vf, QHCA_CMD_FAULT_RESUME, token,
+				  QHCA_RESUME_OK, NULL, 0, NULL, 0),
+			 QHCA_CMD_BAD_INDEX);
+	/* answered without a page, it faults again */
+	assert_int_equal(answer(d, token, QHCA_RESUME_OK), QHCA_CMD_OK);
+	host_run(d->vf);
+	assert_int_equal(d->faults, 2);
+	assert_int_equal(answer(d, token, QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
+	host_s2_map(d->pf, d->vf, 4096 * 1500, 0);
+	assert_int_equal(answer(d, get_le32(&d->last.fault.token),
+				QHCA_RESUME_OK), QHCA_CMD_OK);
+	host_run(d->vf);
+	assert_int_equal(d->pf->num_sent, sent + 1);
+	assert_int_equal(COUNT(d->vf, fault_resumes), 2);
+	domain_free(d);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_pins),
+	cmocka_unit_test(test_pin_refused),
+	cmocka_unit_test(test_not_pinned),
+	cmocka_unit_test(test_row_changes),
+	cmocka_unit_test(test_host_domain_goes),
+	cmocka_unit_test(test_commands),
+	cmocka_unit_test(test_payload),
+	cmocka_unit_test(test_pool_row),
+	cmocka_unit_test(test_nodes),
+	cmocka_unit_test(test_qp_waits),
+};
+
+TEST_MAIN(tests)
