@@ -20,9 +20,7 @@ OBJECTS = paths.BUILD / "tests" / "unit" / "core"
 FOLDERS = ["wire", "mem", "queue", "transport", ""]     # from the bottom; "" is core/ itself
 
 # At most five. (file, file): why the first may call the second although that lies higher.
-EXCEPTIONS = {
-    ("wire/eth", "mem/stage2"): "every access of a function to memory passes stage 2",
-}
+EXCEPTIONS = {}
 
 PRODUCT = {
     "engine": ENGINE,
