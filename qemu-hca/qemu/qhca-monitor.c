@@ -194,10 +194,10 @@ static void qhca_add_lines(QhcaState *s, QhcaCache *cache,
 }
 
 /* In the order of the engine's enum. */
-static const QhcaCacheId qhca_cache_ids[QHCA_NUM_CACHES] = {
+static const QhcaCacheId qhca_cache_ids[QHCA_NUM_CACHE_IDS] = {
     [QHCA_CACHE_PT] = QHCA_CACHE_ID_PT, [QHCA_CACHE_AT] = QHCA_CACHE_ID_AT,
     [QHCA_CACHE_QD] = QHCA_CACHE_ID_QP, [QHCA_CACHE_CQ] = QHCA_CACHE_ID_CQ,
-    [QHCA_CACHE_SRQ] = QHCA_CACHE_ID_SRQ,
+    [QHCA_CACHE_SRQ] = QHCA_CACHE_ID_SRQ, [QHCA_CACHE_S2] = QHCA_CACHE_ID_S2,
 };
 
 static QhcaCache *qhca_cache(QhcaState *s, enum qhca_cache_id id)
@@ -296,9 +296,13 @@ static QhcaInfo *qhca_info(QhcaState *s, bool lines)
     qhca_enter(s);          /* what is on the list has an engine */
     info->port = qhca_port(s, 0);
     qhca_for_each_qp(s->hca, 0, qhca_add_qp, &qp_tail);
-    for (int i = 0; i < QHCA_NUM_CACHES; i++) {
-        QhcaCache *cache = qhca_cache(s, i);
+    for (int i = 0; i < QHCA_NUM_CACHE_IDS; i++) {
+        QhcaCache *cache;
 
+        if (i == QHCA_CACHE_S2 && !s->sriov_vfs) {
+            continue;
+        }
+        cache = qhca_cache(s, i);
         if (lines) {
             qhca_add_lines(s, cache, i, 0, QHCA_DEFAULT_LINES);
         }

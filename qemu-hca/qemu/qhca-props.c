@@ -60,6 +60,10 @@ static const Property qhca_properties[] = {
     CFG_PROP_CACHE("qp", QHCA_CACHE_QD),
     CFG_PROP_CACHE("cq", QHCA_CACHE_CQ),
     CFG_PROP_CACHE("srq", QHCA_CACHE_SRQ),
+    CFG_PROP_U16("s2-cache-sets", s2_default.sets),
+    CFG_PROP_U16("s2-cache-blocks", s2_default.blocks),
+    CFG_PROP_U16("s2-cache-max-sets", s2_max.sets),
+    CFG_PROP_U16("s2-cache-max-blocks", s2_max.blocks),
     /* in units of 100 Mb/s */
     CFG_PROP("link-speed", link_speed, qdev_prop_uint32, uint32_t),
     CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
