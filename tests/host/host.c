@@ -245,6 +245,7 @@ void host_open_vf(struct host *h, uint64_t ram_len, struct host *pf,
 	open_memory(h, ram_len, gvmi);
 	h->now = pf->now;
 	h->hca = pf->hca;
+	h->of_fn[0] = pf;
 	pf->of_fn[gvmi] = h;
 	if (!qhca_vf_create(h->hca, gvmi, cfg, err, sizeof(err)))
 		host_die("qhca_vf_create() fails: %s", err);
@@ -254,6 +255,7 @@ void host_open_vf(struct host *h, uint64_t ram_len, struct host *pf,
 void host_close_vf(struct host *h)
 {
 	qhca_vf_enable(h->hca, h->gvmi, false, h->now);
+	h->of_fn[0]->of_fn[h->gvmi] = NULL;
 	free(h->ram);
 }
 

@@ -45,7 +45,6 @@ struct host_frame {
 };
 
 #define HOST_FRAMES	(1ull << 40)	/* machine address of the first frame */
-#define HOST_MAX_FRAMES	65536u
 
 struct sent {
 	size_t len;
@@ -62,7 +61,7 @@ struct host {
 	uint64_t now;			/* ns, given to the engine */
 	/* Of the function: each function of an adapter has a host of its own. */
 	uint16_t gvmi;
-	struct host *of_fn[QHCA_MAX_VFS + 1];	/* of the PF's host alone */
+	struct host *of_fn[QHCA_MAX_VFS + 1];	/* of the PF's host; others: the PF's */
 
 	uint8_t *ram;
 	uint64_t ram_len;
@@ -101,7 +100,7 @@ struct host {
 
 	/* stage 2 (stage2.c): of the physical function, and of a virtual one */
 	struct host_frame *frames;
-	uint32_t num_frames;
+	uint32_t num_frames, cap_frames;
 	uint64_t s2_root;		/* 0: no stage 2 */
 	uint64_t s2_node;		/* its leaf nodes, one behind the other */
 	uint16_t s2_attr;		/* the uplink attribute that DMA must carry */
@@ -160,15 +159,27 @@ uint64_t host_map_table(struct host *h, enum qhca_table table);
 
 /* ---- stage 2 of a virtual function (stage2.c) */
 
-/* Gives @vf a row with stage 2 and nothing present; @pf is initialised. */
+/*
+ * Gives @vf a row with stage 2 and nothing present; @pf is initialised.  The frames of
+ * an earlier row are given up.
+ */
 void host_s2_open(struct host *pf, struct host *vf, uint16_t uplink_attr);
+/* Gives @vf a row without stage 2; its addresses are machine addresses again. */
+void host_s2_close(struct host *pf, struct host *vf);
 /* Makes the page at bus address @addr present, in a frame that it never had. */
 void host_s2_map(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits);
-/* Changes the bits of a page that is present. */
+/* Changes the bits of a page that is present; nothing is invalidated. */
 void host_s2_bits(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits);
 /* Takes the page away, as the host domain does; its frame is given up. */
 void host_s2_unmap(struct host *pf, struct host *vf, uint64_t addr);
+/* Takes all pages away, pinned ones included. */
+void host_s2_unmap_all(struct host *pf, struct host *vf);
+/* The lines of so many bytes. */
+void host_s2_invalidate(struct host *pf, struct host *vf, uint64_t addr,
+			uint64_t len);
 bool host_s2_present(struct host *pf, struct host *vf, uint64_t addr);
+/* The entry: QHCA_ATE_*. */
+uint64_t host_s2_entry(struct host *pf, struct host *vf, uint64_t addr);
 
 /* ---- rings of EQs and CQs, made by hand (ring.c) */
 

@@ -109,6 +109,7 @@ struct md_conn {			/* all attributes of MODIFY_QP */
 
 struct md_init {
 	struct qhca_geometry cache[QHCA_NUM_CACHES];	/* 0 x 0: default */
+	struct qhca_geometry s2;			/* the same of QHCA_CACHE_S2 */
 	uint32_t eth_mtu;				/* 0: 4200 */
 	uint8_t log_pt, log_qp, log_cq, log_srq;	/* 0: 10, 8, 8, 6 */
 	uint8_t log_eq;					/* 0: 10 */

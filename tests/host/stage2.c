@@ -3,28 +3,89 @@
 #include "host.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "bytes.h"
 
+static uint64_t num_nodes(const struct host *vf)
+{
+	return (vf->ram_len / HOST_PAGE + 511) / 512;
+}
+
+/* Other work goes on meanwhile, and need not end before the command. */
+static void command(struct host *pf, enum qhca_opcode opcode, uint16_t gvmi,
+		    const void *in, uint32_t in_len)
+{
+	uint64_t mark = pf->next, addr = host_alloc(pf, in_len, 64);
+	struct qhca_cmd_slot slot = { 0 }, *done;
+
+	memcpy(host_ptr(pf, addr), in, in_len);
+	put_le16(&slot.opcode, (uint16_t)opcode);
+	put_le32(&slot.index, gvmi);
+	put_le64(&slot.in_addr, addr);
+	put_le32(&slot.in_len, in_len);
+	done = host_cmd_begin(pf, &slot, 0);
+	for (int i = 0; get_le32(&done->status) & QHCA_CMD_OWN; i++) {
+		if (i == HOST_RUN_LIMIT)
+			host_die("the device does not answer command %#x",
+				 opcode);
+		qhca_run(pf->hca, pf->now, 4);
+	}
+	if (get_le32(&done->status))
+		host_die("the device refuses command %#x for function %u",
+			 opcode, gvmi);
+	pf->next = mark;
+}
+
+static void set_row(struct host *pf, struct host *vf,
+		    const struct qhca_gvm_entry *row)
+{
+	command(pf, QHCA_CMD_SET_GVM, vf->gvmi, row, sizeof(*row));
+}
+
+static void give_up(struct host *pf, uint64_t entry)
+{
+	if (entry & QHCA_ATE_PRESENT)
+		pf->frames[((entry & QHCA_ATE_ADDR) - HOST_FRAMES) / HOST_PAGE]
+			.gvmi = 0;
+}
+
+static void give_up_all(struct host *pf, const struct host *vf)
+{
+	for (uint32_t i = 0; i < pf->num_frames; i++)
+		if (pf->frames[i].gvmi == vf->gvmi)
+			pf->frames[i].gvmi = 0;
+}
+
 void host_s2_open(struct host *pf, struct host *vf, uint16_t uplink_attr)
 {
-	uint64_t pages = vf->ram_len / HOST_PAGE, nodes = (pages + 511) / 512;
+	uint64_t nodes = num_nodes(vf);
+	uint64_t root = host_alloc(pf, HOST_PAGE, HOST_PAGE);
+	uint64_t node = host_alloc(pf, nodes * HOST_PAGE, HOST_PAGE);
 	struct qhca_gvm_entry row = { .page_shift = 12, .levels = 2 };
 
-	if (!pf->frames)
-		pf->frames = calloc(HOST_MAX_FRAMES, sizeof(*pf->frames));
-	vf->s2_root = host_alloc(pf, HOST_PAGE, HOST_PAGE);
-	vf->s2_node = host_alloc(pf, nodes * HOST_PAGE, HOST_PAGE);
-	vf->s2_attr = uplink_attr;
 	for (uint64_t i = 0; i < nodes; i++)
-		put_le64(host_ptr(pf, vf->s2_root + 8 * i),
-			 (vf->s2_node + i * HOST_PAGE) | QHCA_ATE_PRESENT);
-	put_le64(&row.at_base, vf->s2_root);
+		put_le64(host_ptr(pf, root + 8 * i),
+			 (node + i * HOST_PAGE) | QHCA_ATE_PRESENT);
+	put_le64(&row.at_base, root);
 	put_le16(&row.uplink_attr, uplink_attr);
 	put_le32(&row.flags, QHCA_GVM_STAGE2);
-	if (host_cmd(pf, QHCA_CMD_SET_GVM, vf->gvmi, 0, &row, sizeof(row), NULL,
-		     0))
-		host_die("the device refuses SET_GVM");
+	set_row(pf, vf, &row);
+	/* until now the old row was good */
+	give_up_all(pf, vf);
+	vf->s2_root = root;
+	vf->s2_node = node;
+	vf->s2_attr = uplink_attr;
+}
+
+void host_s2_close(struct host *pf, struct host *vf)
+{
+	const struct qhca_gvm_entry row = { 0 };
+
+	set_row(pf, vf, &row);
+	give_up_all(pf, vf);
+	vf->s2_root = 0;
+	vf->s2_attr = 0;
 }
 
 static void *entry_of(struct host *pf, struct host *vf, uint64_t addr)
@@ -35,17 +96,25 @@ static void *entry_of(struct host *pf, struct host *vf, uint64_t addr)
 	return host_ptr(pf, vf->s2_node + addr / HOST_PAGE * 8);
 }
 
+uint64_t host_s2_entry(struct host *pf, struct host *vf, uint64_t addr)
+{
+	return get_le64(entry_of(pf, vf, addr));
+}
+
 bool host_s2_present(struct host *pf, struct host *vf, uint64_t addr)
 {
-	return get_le64(entry_of(pf, vf, addr)) & QHCA_ATE_PRESENT;
+	return host_s2_entry(pf, vf, addr) & QHCA_ATE_PRESENT;
 }
 
 void host_s2_map(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits)
 {
 	uint32_t i = pf->num_frames++;
 
-	if (i == HOST_MAX_FRAMES)
-		host_die("the host domain has no more frames");
+	if (i == pf->cap_frames) {
+		pf->cap_frames = i ? 2 * i : 4096;
+		pf->frames = realloc(pf->frames,
+				     pf->cap_frames * sizeof(*pf->frames));
+	}
 	pf->frames[i] = (struct host_frame){ addr & ~(HOST_PAGE - 1ull),
 					     vf->gvmi };
 	put_le64(entry_of(pf, vf, addr),
@@ -61,19 +130,30 @@ void host_s2_bits(struct host *pf, struct host *vf, uint64_t addr, uint64_t bits
 			bits);
 }
 
-void host_s2_unmap(struct host *pf, struct host *vf, uint64_t addr)
+void host_s2_invalidate(struct host *pf, struct host *vf, uint64_t addr,
+			uint64_t len)
 {
-	void *entry = entry_of(pf, vf, addr);
-	uint64_t was = get_le64(entry);
 	struct qhca_range range = { 0 };
 
-	put_le64(entry, 0);
-	put_le64(&range.start, addr & ~(HOST_PAGE - 1ull));
-	put_le64(&range.length, HOST_PAGE);
-	if (host_cmd(pf, QHCA_CMD_INVALIDATE_STAGE2, vf->gvmi, 0, &range,
-		     sizeof(range), NULL, 0))
-		host_die("the device refuses INVALIDATE_STAGE2");
-	if (was & QHCA_ATE_PRESENT)
-		pf->frames[((was & QHCA_ATE_ADDR) - HOST_FRAMES) / HOST_PAGE]
-			.gvmi = 0;
+	put_le64(&range.start, addr);
+	put_le64(&range.length, len);
+	command(pf, QHCA_CMD_INVALIDATE_STAGE2, vf->gvmi, &range,
+		sizeof(range));
+}
+
+void host_s2_unmap(struct host *pf, struct host *vf, uint64_t addr)
+{
+	uint64_t was = host_s2_entry(pf, vf, addr);
+
+	put_le64(entry_of(pf, vf, addr), 0);
+	host_s2_invalidate(pf, vf, addr & ~(HOST_PAGE - 1ull), HOST_PAGE);
+	give_up(pf, was);
+}
+
+void host_s2_unmap_all(struct host *pf, struct host *vf)
+{
+	for (uint64_t addr = 0; addr < vf->ram_len; addr += HOST_PAGE)
+		put_le64(entry_of(pf, vf, addr), 0);
+	host_s2_invalidate(pf, vf, 0, vf->ram_len);
+	give_up_all(pf, vf);
 }

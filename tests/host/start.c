@@ -112,7 +112,9 @@ int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 		if (i == HOST_RUN_LIMIT)
 			host_die("the device does not answer command %#x",
 				 opcode);
-		qhca_run(md->host.hca, md->host.now, 4);
+		if (!qhca_run(md->host.hca, md->host.now, 4).more &&
+		    md->host.idle)
+			md->host.idle(&md->host);
 	}
 	if (out)
 		memcpy(out, md_ptr(md, md->out_mbox), out_len);
@@ -143,6 +145,8 @@ static void init_hca(struct md *md)
 		put_le16(&in.cache[c].sets, md->init.cache[c].sets);
 		put_le16(&in.cache[c].blocks, md->init.cache[c].blocks);
 	}
+	put_le16(&in.s2.sets, md->init.s2.sets);
+	put_le16(&in.s2.blocks, md->init.s2.blocks);
 	put_le32(&in.flags, md->init.flags);
 	md_must(host_init_hca(&md->host, &in), "INIT_HCA");
 	for (int t = 0; t < QHCA_NUM_TABLES; t++)

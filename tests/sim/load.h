@@ -7,6 +7,10 @@
  *   load_post.c    requests and receives, at random
  *   load_check.c   completions and memory, against the model
  *   load_pages.c   pages that come and go
+ *   load_guests.c  functions with stage 2, whose pages come and go once more
+ *
+ * Each side of a pair is at a node, which is a function: the physical ones of two hosts,
+ * or also virtual ones of the first host.
  *
  * A function that returns bool returns false when the device and the model differ;
  * load.error then describes the difference.
@@ -20,7 +24,7 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "odp.h"
+#include "guests.h"
 #include "workload.h"
 
 #define REGION		(192u << 10)
@@ -31,6 +35,7 @@
 #define RECV_SLOTS	32
 #define XRC_SRQS	2
 #define MAX_FAULTS	64
+#define MAX_NODES	4u
 
 struct op {
 	uint8_t opcode, flags;
@@ -53,6 +58,7 @@ struct claims {				/* claimed bytes of a region */
 
 struct side {
 	struct md *md;
+	unsigned int node;
 	struct side *peer;
 	struct md_qp qp;		/* XRC: initiator, and */
 	struct md_qp tgt;		/* ... target */
@@ -80,20 +86,26 @@ struct fault {				/* reported, not yet served */
 	struct qhca_fault_info info;
 };
 
-struct memory {				/* of a host's regions on demand */
+struct memory {				/* of a node's regions on demand */
 	struct md_frames *frames;
 	struct fault fault[MAX_FAULTS];
 	uint32_t num_faults;
 	uint32_t given_way;		/* resumes of gathers that were refused */
 };
 
+struct visitor;
+
 struct load {
 	struct world *w;
 	const struct plan *plan;
 	struct side side[MAX_PAIRS][2];
-	struct md_cq cq[2];
+	struct md *node[MAX_NODES];
+	uint32_t num_nodes;
+	struct md_cq cq[MAX_NODES];	/* by node, as the next */
+	struct memory memory[MAX_NODES];
 	uint32_t num_pairs;
-	struct memory memory[2];
+	struct guests *guests;		/* NULL: no function has stage 2 */
+	struct visitor *visitor;	/* load_guests.c */
 	char error[512];
 };
 
@@ -157,8 +169,8 @@ void load_post_sends(struct load *l, struct side *s);
 void load_post_recvs(struct load *l, struct side *s);
 
 /* ---- load_check.c */
-/* Takes at most @max completions of the host's CQs. */
-bool load_poll_cqs(struct load *l, unsigned int host, uint32_t max);
+/* Takes at most @max completions of the node's CQs. */
+bool load_poll_cqs(struct load *l, unsigned int node, uint32_t max);
 /* Does memory equal its model?  @what, @number: for the message. */
 bool load_same(struct load *l, const struct side *s, const struct md_mr *mr,
 	       const uint8_t *model, uint32_t off, uint32_t len,
@@ -166,8 +178,20 @@ bool load_same(struct load *l, const struct side *s, const struct md_mr *mr,
 
 /* ---- load_pages.c */
 /* Takes pages away, and serves faults that are due. */
-bool load_page_work(struct load *l, unsigned int host);
+bool load_page_work(struct load *l, unsigned int node);
 /* At the end: checks that nothing has written to pages that were free. */
 bool load_check_frames(struct load *l);
+
+/* ---- load_guests.c; all without effect when no function has stage 2 */
+/* Before software uses the adapter. */
+void load_create_guests(struct load *l);
+/* The functions start, and become nodes. */
+void load_open_guests(struct load *l);
+void load_close_guests(struct load *l);
+/* The nodes of the two sides of the next pair. */
+void load_pick_nodes(struct load *l, unsigned int node[2]);
+bool load_guest_work(struct load *l);
+/* At the end: has each guest met what the plan has for it? */
+bool load_check_guests(struct load *l);
 
 #endif /* QHCA_LOAD_H */

@@ -192,17 +192,19 @@ static bool on_recv_cqe(struct load *l, struct side *s,
 }
 
 /* The side of the completion, if its QP and its handle belong together; or NULL. */
-static struct side *side_of(struct load *l, unsigned int host,
+static struct side *side_of(struct load *l, unsigned int node,
 			    const struct qhca_cqe *cqe)
 {
 	bool send = get_le32(&cqe->flags) & QHCA_CQE_REQUESTER;
 	uint32_t qpn = get_le32(&cqe->qpn);
 	uint64_t handle = get_le64(&cqe->handle);
 
-	for (uint32_t i = 0; i < l->num_pairs; i++) {
-		struct side *s = &l->side[i][host];
+	for (uint32_t i = 0; i < 2 * l->num_pairs; i++) {
+		struct side *s = &l->side[i / 2][i % 2];
 		uint32_t slot = get_le64(&cqe->wr_id);
 
+		if (s->node != node)
+			continue;
 		if (!is_xrc(s) || send ?
 		    s->qp.qpn == qpn && handle == (MD_QP_HANDLE | qpn) :
 		    s->tgt.qpn == qpn &&
@@ -212,12 +214,12 @@ static struct side *side_of(struct load *l, unsigned int host,
 	return NULL;
 }
 
-bool load_poll_cqs(struct load *l, unsigned int host, uint32_t max)
+bool load_poll_cqs(struct load *l, unsigned int node, uint32_t max)
 {
 	struct qhca_cqe cqe;
 
-	while (max-- && md_poll(&l->cq[host], &cqe)) {
-		struct side *s = side_of(l, host, &cqe);
+	while (max-- && md_poll(&l->cq[node], &cqe)) {
+		struct side *s = side_of(l, node, &cqe);
 
 		if (!s)
 			return FAIL(l, "completion of QP %u, handle %#llx: no such queue",

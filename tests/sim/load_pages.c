@@ -28,22 +28,23 @@ static void take_pages(struct load *l, struct memory *m)
 }
 
 /* Takes events in their order; a reported fault waits until it is served. */
-static bool take_faults(struct load *l, unsigned int host)
+static bool take_faults(struct load *l, unsigned int node)
 {
-	struct memory *m = &l->memory[host];
+	struct memory *m = &l->memory[node];
 
 	while (m->num_faults < MAX_FAULTS) {
 		struct fault *f = &m->fault[m->num_faults];
 
-		if (!md_fault(l->w->host[host], &f->qpn, &f->info))
+		if (!md_fault(l->node[node], &f->qpn, &f->info))
 			break;
-		if (!f->info.token || !get_le64(&f->info.length))
-			return FAIL(l, "host %u qp %u: a fault without token or length",
-				    host + 1, f->qpn);
+		if (!f->info.token || !get_le64(&f->info.length) ||
+		    get_le32(&f->info.flags) & QHCA_FAULT_STAGE2)
+			return FAIL(l, "node %u qp %u: a fault of stage 2, or without token or length",
+				    node + 1, f->qpn);
 		for (uint32_t i = 0; i < m->num_faults; i++)
 			if (m->fault[i].info.token == f->info.token)
-				return FAIL(l, "host %u qp %u: fault %#x is reported twice",
-					    host + 1, f->qpn,
+				return FAIL(l, "node %u qp %u: fault %#x is reported twice",
+					    node + 1, f->qpn,
 					    get_le32(&f->info.token));
 		f->due = l->w->now + world_pick(l->w, l->plan->fault_ns);
 		m->num_faults++;
@@ -60,20 +61,21 @@ static struct md_odp *find_odp(struct md_frames *f, uint32_t key)
 }
 
 /* A fault of a gather may yield to that of an older request, and is then unknown. */
-static bool gave_way(struct load *l, unsigned int host, const struct fault *f)
+static bool gave_way(struct load *l, unsigned int node, const struct fault *f)
 {
+	const struct host *h = &l->node[node]->host;
 	uint32_t cause = get_le32(&f->info.flags) & QHCA_FAULT_CAUSE;
 
 	return cause == QHCA_FAULT_GATHER << 4 &&
-	       ++l->memory[host].given_way <=
-	       qhca_counter(l->w->host[host]->host.hca, 0, QHCA_CNT_faults_forgotten);
+	       ++l->memory[node].given_way <=
+	       qhca_counter(h->hca, h->gvmi, QHCA_CNT_faults_forgotten);
 }
 
-static bool serve_fault(struct load *l, unsigned int host,
+static bool serve_fault(struct load *l, unsigned int node,
 			const struct fault *f)
 {
 	struct world *w = l->w;
-	struct md_odp *odp = find_odp(l->memory[host].frames,
+	struct md_odp *odp = find_odp(l->memory[node].frames,
 				      get_le32(&f->info.key));
 	uint64_t addr = get_le64(&f->info.addr), len = get_le64(&f->info.length);
 	bool write = get_le32(&f->info.flags) & QHCA_FAULT_WRITE;
@@ -81,8 +83,8 @@ static bool serve_fault(struct load *l, unsigned int host,
 
 	if (!odp || addr < odp->mr.iova ||
 	    addr - odp->mr.iova > odp->mr.len - len)
-		return FAIL(l, "host %u qp %u: fault of key %#x at %#" PRIx64
-			    ", %" PRIu64 " bytes: no such region", host + 1,
+		return FAIL(l, "node %u qp %u: fault of key %#x at %#" PRIx64
+			    ", %" PRIu64 " bytes: no such region", node + 1,
 			    f->qpn, get_le32(&f->info.key), addr, len);
 	page = md_odp_page(odp, addr);
 	/*
@@ -95,23 +97,23 @@ static bool serve_fault(struct load *l, unsigned int host,
 		for (; page <= last; page++)
 			md_odp_map(odp, page,
 				   write || world_chance(w, 300000));
-	if (md_resume(w->host[host], get_le32(&f->info.token), true) &&
-	    !gave_way(l, host, f))
-		return FAIL(l, "host %u qp %u: FAULT_RESUME refused", host + 1,
+	if (md_resume(l->node[node], get_le32(&f->info.token), true) &&
+	    !gave_way(l, node, f))
+		return FAIL(l, "node %u qp %u: FAULT_RESUME refused", node + 1,
 			    f->qpn);
 	return true;
 }
 
-bool load_page_work(struct load *l, unsigned int host)
+bool load_page_work(struct load *l, unsigned int node)
 {
-	struct memory *m = &l->memory[host];
+	struct memory *m = &l->memory[node];
 
 	if (!m->frames || !m->frames->num_odp)
 		return true;
 	/* a page that goes before each retry could delay a message for ever */
 	if (l->w->now < TAKE_LIMIT && world_chance(l->w, l->plan->take))
 		take_pages(l, m);
-	if (world_chance(l->w, 300000) && !take_faults(l, host))
+	if (world_chance(l->w, 300000) && !take_faults(l, node))
 		return false;
 	for (uint32_t i = 0; i < m->num_faults; i++) {
 		struct fault f = m->fault[i];
@@ -119,22 +121,22 @@ bool load_page_work(struct load *l, unsigned int host)
 		if (f.due > l->w->now)
 			continue;
 		m->fault[i--] = m->fault[--m->num_faults];
-		if (!serve_fault(l, host, &f))
+		if (!serve_fault(l, node, &f))
 			return false;
 	}
 	if (m->frames->corrupt)
-		return FAIL(l, "host %u: a page was written after it was given up",
-			    host + 1);
+		return FAIL(l, "node %u: a page was written after it was given up",
+			    node + 1);
 	return true;
 }
 
 bool load_check_frames(struct load *l)
 {
-	for (unsigned int h = 0; h < 2; h++) {
+	for (unsigned int h = 0; h < l->num_nodes; h++) {
 		struct md_frames *f = l->memory[h].frames;
 
-		if (f && md_frames_check(l->w->host[h], f))
-			return FAIL(l, "host %u: %u free pages were written",
+		if (f && md_frames_check(l->node[h], f))
+			return FAIL(l, "node %u: %u free pages were written",
 				    h + 1, f->corrupt);
 	}
 	return true;

@@ -5,15 +5,16 @@
 #define IOVA		0x7f0000000000ull
 #define QKEY		0x1234
 
-static void init_region(struct load *l, struct md *md, struct md_mr *mr,
+static void init_region(struct load *l, struct side *s, struct md_mr *mr,
 			uint8_t **model, uint32_t pd, uint32_t len,
 			uint32_t access)
 {
-	struct memory *m = &l->memory[md == l->w->host[1]];
+	struct memory *m = &l->memory[s->node];
+	struct md *md = s->md;
 	/* atomics want multiples of 8 */
 	uint64_t iova = IOVA + (world_pick(l->w, 4096) & ~7u);
 
-	if (world_chance(l->w, l->plan->odp))
+	if (world_chance(l->w, l->plan->odp) && m->frames)
 		*mr = md_odp_reg(md, m->frames, pd, iova, len, access)->mr;
 	else
 		md_reg_mr(md, mr, pd, iova, len, access);
@@ -23,8 +24,8 @@ static void init_region(struct load *l, struct md *md, struct md_mr *mr,
 }
 
 /* The other half of an XRC connection: a target, and SRQs that it serves. */
-static void init_xrc(struct load *l, struct side *s, unsigned int host,
-		     uint32_t pd, const struct md_qp_init *like)
+static void init_xrc(struct load *l, struct side *s, uint32_t pd,
+		     const struct md_qp_init *like)
 {
 	struct world *w = l->w;
 	/*
@@ -41,15 +42,15 @@ static void init_xrc(struct load *l, struct side *s, unsigned int host,
 	for (int i = 0; i < XRC_SRQS; i++)
 		if (md_xsrq_create(s->md, &s->xsrq[i], pd, SRQ_LOG_DEPTH,
 				   5 + world_pick(w, 6), init.xrcd,
-				   &l->cq[host]))
+				   &l->cq[s->node]))
 			host_die("CREATE_SRQ for XRC refused");
 }
 
-static void init_side(struct load *l, struct side *s, unsigned int host,
+static void init_side(struct load *l, struct side *s, unsigned int node,
 		      uint8_t type)
 {
 	struct world *w = l->w;
-	struct md *md = w->host[host];
+	struct md *md = l->node[node];
 	uint32_t pd = 5 + world_pick(w, 3);
 	struct md_qp_init init = {
 		.type = type, .pd = pd,
@@ -58,12 +59,13 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 		.rq_log_depth = 5, .rq_log_stride = 5 + world_pick(w, 6),
 		.rq_threshold = world_pick(w, 33),
 		.flags = world_chance(w, 100000) ? QHCA_QP_SIG_ALL : 0,
-		.send_cq = &l->cq[host], .recv_cq = &l->cq[host],
+		.send_cq = &l->cq[node], .recv_cq = &l->cq[node],
 	};
 	uint8_t *unused;
 	uint64_t base;
 
 	s->md = md;
+	s->node = node;
 	s->type = type;
 	s->depth = 1u << init.sq_log_depth;
 	s->total = 1 + world_pick(w, l->plan->ops);
@@ -76,18 +78,18 @@ static void init_side(struct load *l, struct side *s, unsigned int host,
 	}
 	init.flags &= ~QHCA_QP_SIG_ALL;
 	if (type == QHCA_QPT_XRC_INI)
-		init_xrc(l, s, host, pd, &init);
+		init_xrc(l, s, pd, &init);
 	if (md_qp_create(md, &s->qp, &init))
 		host_die("CREATE_QP refused");
-	init_region(l, md, &s->src, &s->src_model, pd, REGION,
+	init_region(l, s, &s->src, &s->src_model, pd, REGION,
 		    QHCA_ACCESS_LOCAL_WRITE);
-	init_region(l, md, &s->dst, &s->dst_model, pd,
+	init_region(l, s, &s->dst, &s->dst_model, pd,
 		    type == QHCA_QPT_UC ? 8 * REGION : REGION,
 		    QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE |
 		    QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC |
 		    QHCA_ACCESS_FLUSH_GLOBAL);
 	base = RECV_SLOTS * (uint64_t)s->recv_len;
-	init_region(l, md, &s->recv, &unused, pd, base,
+	init_region(l, s, &s->recv, &unused, pd, base,
 		    QHCA_ACCESS_LOCAL_WRITE);
 	free(unused);
 	s->src_ring = (struct claims){ .size = REGION };
@@ -139,17 +141,29 @@ static void connect_pair(struct load *l, struct side *a, struct side *b)
 	}
 }
 
+static void open_nodes(struct load *l)
+{
+	load_create_guests(l);
+	for (unsigned int h = 0; h < 2; h++) {
+		l->node[h] = l->w->host[h];
+		md_start(l->node[h], &l->plan->init[h]);
+	}
+	l->num_nodes = 2;
+	load_open_guests(l);
+	for (unsigned int n = 0; n < l->num_nodes; n++) {
+		md_cq_create(l->node[n], &l->cq[n], 11);
+		/* the host domain's events are the guests' */
+		if (l->plan->odp && (!l->guests || l->node[n] != l->guests->pf))
+			l->memory[n].frames =
+				md_frames_new(l->node[n], l->plan->frames);
+	}
+}
+
 void load_setup(struct load *l)
 {
 	struct world *w = l->w;
 
-	for (unsigned int h = 0; h < 2; h++) {
-		md_start(w->host[h], &l->plan->init[h]);
-		md_cq_create(w->host[h], &l->cq[h], 11);
-		if (l->plan->odp)
-			l->memory[h].frames =
-				md_frames_new(w->host[h], l->plan->frames);
-	}
+	open_nodes(l);
 	l->num_pairs = l->plan->pairs;
 	for (uint32_t i = 0; i < l->num_pairs; i++) {
 		static const uint8_t types[] = {
@@ -158,9 +172,11 @@ void load_setup(struct load *l)
 		};
 		uint8_t type = types[world_pick(w, l->plan->reliable_only ?
 						   3 : sizeof(types))];
+		unsigned int node[2] = { 0, 1 };
 
+		load_pick_nodes(l, node);
 		for (unsigned int h = 0; h < 2; h++)
-			init_side(l, &l->side[i][h], h, type);
+			init_side(l, &l->side[i][h], node[h], type);
 		connect_pair(l, &l->side[i][0], &l->side[i][1]);
 	}
 }

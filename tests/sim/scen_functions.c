@@ -138,16 +138,9 @@ static bool arrived(struct net *n, unsigned int a, unsigned int b)
 	return true;
 }
 
-static void keep_time(struct net *n)
-{
-	for (unsigned int i = 0; i < ENDS; i++)
-		n->node[i].md->host.now = n->p->w.now;
-}
-
 static void pass(struct net *n, uint64_t ns)
 {
 	world_run(&n->p->w, n->p->w.now + ns);
-	keep_time(n);
 }
 
 static uint32_t good_completions(struct node *d)

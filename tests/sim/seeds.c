@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "seeds.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,27 @@ void seeds_init(struct world *w, struct md_init *init)
 	init->scatter = world_chance(w, 500000);
 }
 
+/* The fake host and the sanitizers end the program: which seed was it? */
+static struct {
+	const struct seeds *s;
+	uint64_t seed;
+} now;
+
+static void on_abort(int sig)
+{
+	(void)sig;
+	printf("# again with: %s --seed %llu -v\n", now.s->name,
+	       (unsigned long long)now.seed);
+	fflush(stdout);
+}
+
+static bool run_one(const struct seeds *s, uint64_t seed, bool verbose)
+{
+	now.s = s;
+	now.seed = seed;
+	return s->run(seed, verbose);
+}
+
 static int run_range(const struct seeds *s, uint64_t first, uint64_t last)
 {
 	uint64_t points = (last - first) / SEEDS_A_POINT + 1, failed = 0;
@@ -55,7 +77,7 @@ static int run_range(const struct seeds *s, uint64_t first, uint64_t last)
 		if (to > last)
 			to = last;
 		for (uint64_t seed = from; seed <= to && bad < 3; seed++) {
-			if (s->run(seed, false))
+			if (run_one(s, seed, false))
 				continue;
 			bad++;
 			printf("# again with: %s --seed %llu -v\n", s->name,
@@ -93,9 +115,10 @@ int seeds_main(const struct seeds *s, int argc, char **argv)
 			return 2;
 		}
 	}
+	signal(SIGABRT, on_abort);
 	if (!one)
 		return run_range(s, first, last);
-	ok = s->run(first, verbose);
+	ok = run_one(s, first, verbose);
 	if (s->sum_up)
 		s->sum_up();
 	printf("1..1\n%s 1 - seed %llu\n", ok ? "ok" : "not ok", first);

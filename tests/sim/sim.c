@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The simulator: sim --seeds A..B, or sim --seed N [-v] to repeat one.
+ * The simulator: sim [--storm | --guests] --seeds A..B, or --seed N [-v] to repeat one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,27 @@ static void few_descriptors(struct world *w, struct md_init *init)
 
 	for (size_t i = 0; i < sizeof(id) / sizeof(*id); i++)
 		init->cache[id[i]] = g[world_pick(w, sizeof(g) / sizeof(*g))];
+}
+
+/* --guests: the first host has virtual functions with stage 2. */
+static bool guests;
+
+static void make_guests(struct world *w, struct plan *p,
+			const struct qhca_config *cfg)
+{
+	static const struct qhca_geometry s2[] = {
+		{ 1, 1 }, { 1, 2 }, { 4, 2 }, { 16, 4 }, { 0, 0 },
+	};
+
+	p->guests = cfg;
+	p->init[0].s2 = s2[world_pick(w, 5)];
+	p->init[0].log_eq = ONE_OF(w, 1, 2, 10);
+	/* a READ is repeated seven times, and each time may find a page gone */
+	p->guest_fault_ns = ONE_OF(w, 1, 20000, 500000, 3000000);
+	p->guest_take = p->guest_fault_ns > 500000 ? 5000 :
+			p->guest_fault_ns > 20000 ? ONE_OF(w, 5000, 50000) :
+			ONE_OF(w, 5000, 50000, 300000);
+	p->guest_upset = ONE_OF(w, 0, 2000, 20000);
 }
 
 /* --storm: all memory is on demand, and the host takes pages away all the time. */
@@ -46,7 +67,8 @@ static void make_storm(struct world *w, struct plan *p)
 	}
 }
 
-static void make_plan(struct world *w, struct plan *p)
+static void make_plan(struct world *w, struct plan *p,
+		      const struct qhca_config *cfg)
 {
 	memset(p, 0, sizeof(*p));
 	seeds_link(w, &p->link);
@@ -73,6 +95,8 @@ static void make_plan(struct world *w, struct plan *p)
 					   QHCA_INIT_NO_UNSOL_ACK : 0;
 		}
 	}
+	if (guests)
+		make_guests(w, p, cfg);
 }
 
 /* Some devices are charged for what their caches miss. */
@@ -107,7 +131,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	cfg.log_max_srq = 8;
 	cfg.num_db_pages = 16;
 	world_init(&w, seed, 2, MEM_LEN, &cfg);
-	make_plan(&w, &plan);
+	make_plan(&w, &plan, &cfg);
 	error = set_costs(&w) ? workload_run(&w, &plan) : "bad costs";
 	if (error)
 		printf("# seed %llu: %s\n", (unsigned long long)seed, error);
@@ -127,6 +151,12 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "--storm")) {
 		storm = true;
 		seeds.name = "sim --storm";
+		argv++;
+		argc--;
+	} else if (argc > 1 && !strcmp(argv[1], "--guests")) {
+		guests = true;
+		seeds.name = "sim --guests";
+		seeds.sum_up = workload_guests_sum_up;
 		argv++;
 		argc--;
 	}

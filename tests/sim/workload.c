@@ -116,19 +116,25 @@ static bool run(struct load *l)
 				act(l, &l->side[i][h]);
 		/* all requests may wait for a page while no timer runs */
 		world_wait(w, w->now + 20000);
-		if (!load_page_work(l, 0) || !load_page_work(l, 1))
+		for (unsigned int n = 0; n < l->num_nodes; n++)
+			if (!load_page_work(l, n))
+				return false;
+		if (!load_guest_work(l))
 			return false;
-		for (unsigned int h = 0; h < 2; h++)
+		for (unsigned int n = 0; n < l->num_nodes; n++)
 			if (world_chance(w, 400000) &&
-			    !load_poll_cqs(l, h, 1 + world_pick(w, 16)))
+			    !load_poll_cqs(l, n, 1 + world_pick(w, 16)))
 				return false;
 		if (w->now > TIME_LIMIT)
 			return !stuck(l);
 	}
 	/* packets that arrive late must do no harm */
 	world_run(w, w->now + 10000000);
-	return load_poll_cqs(l, 0, 100000) && load_poll_cqs(l, 1, 100000) &&
-	       load_check_frames(l) && check_regions(l) && tear_down(l);
+	for (unsigned int n = 0; n < l->num_nodes; n++)
+		if (!load_poll_cqs(l, n, 100000))
+			return false;
+	return load_check_frames(l) && load_check_guests(l) &&
+	       check_regions(l) && tear_down(l);
 }
 
 const char *workload_run(struct world *w, const struct plan *plan)
@@ -146,6 +152,7 @@ const char *workload_run(struct world *w, const struct plan *plan)
 			free(l->side[i][h].src_model);
 			free(l->side[i][h].dst_model);
 		}
+	load_close_guests(l);
 	memcpy(error, l->error, sizeof(error));
 	free(l);
 	return error[0] ? error : NULL;

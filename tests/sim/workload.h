@@ -26,9 +26,18 @@ struct plan {				/* what a seed decides */
 	uint32_t frames;		/* pages of these in memory at a time */
 	uint32_t take;			/* ppm of steps that take a page away */
 	uint32_t fault_ns;		/* a fault is served within so long */
+
+	/* virtual functions of the first host with stage 2 */
+	const struct qhca_config *guests;	/* NULL: none */
+	uint32_t guest_take;		/* ppm of steps that take one of their pages */
+	uint32_t guest_fault_ns;
+	uint32_t guest_upset;		/* ppm of steps that upset the third of them */
 };
 
 /* Returns NULL when the device and the model agree, else the difference. */
 const char *workload_run(struct world *w, const struct plan *plan);
+
+/* What guests have met since the last call; false: something has not happened. */
+bool workload_guests_sum_up(void);
 
 #endif /* QHCA_WORKLOAD_H */

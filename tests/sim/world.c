@@ -142,7 +142,7 @@ static const char *const trace_name[QHCA_NUM_TRACE_IDS] = {
 	"reset", "fatal", "cmd", "doorbell", "doorbell-ignored", "event",
 	"completion", "qp-state", "tx", "rx", "nak", "rx-nak", "timeout",
 	"rx-drop", "protection", "cache-miss", "invalidate", "fault",
-	"resume",
+	"resume", "qp-part",
 };
 
 static void on_trace(struct host *h, enum qhca_trace_id id, uint64_t a,
@@ -198,7 +198,9 @@ static void set_time(struct world *w, uint64_t now)
 {
 	w->now = now;
 	for (unsigned int i = 0; i < w->num_hosts; i++)
-		w->host[i]->host.now = now;
+		for (unsigned int gvmi = 0; gvmi <= QHCA_MAX_VFS; gvmi++)
+			if (w->host[i]->host.of_fn[gvmi])
+				w->host[i]->host.of_fn[gvmi]->now = now;
 }
 
 static bool deliver(struct world *w)

@@ -47,11 +47,13 @@ struct host *host_new_vf(struct host *pf, uint16_t gvmi,
 
 void host_free(struct host *h)
 {
-	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++)
-		if (h->of_fn[gvmi]) {
-			host_close_vf(h->of_fn[gvmi]);
-			free(h->of_fn[gvmi]);
-		}
+	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++) {
+		struct host *vf = h->of_fn[gvmi];
+
+		if (vf)
+			host_close_vf(vf);
+		free(vf);
+	}
 	host_close(h);
 	free(h);
 }
