@@ -334,7 +334,7 @@ int main(int argc, char **argv)
 		cost_scenarios, threshold_scenarios, place_scenarios,
 		raw_scenarios, economy_scenarios, lookup_scenarios,
 		isolation_scenarios, study_scenarios,
-		share_scenarios, function_scenarios,
+		share_scenarios, function_scenarios, stage2_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;
