@@ -209,4 +209,53 @@ int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count, u64 *values
  */
 int qhca_read_clock(struct qhca_dev *qdev, u64 *clock);
 
+/*
+ * Stage 2 of a virtual function, for the driver that passes the function to a
+ * virtual machine.  That driver makes the PA2MA tables; see "Stage 2" of the
+ * hardware specification.  The tables are read by the physical function, and
+ * the pages that they name are accessed by the virtual one, so each is mapped
+ * for its own function.
+ *
+ * The functions below send a command of the physical function, and sleep.  They
+ * return -EIO while that one is dead or is being reset.  The virtual function
+ * may go on meanwhile, other than with qhca_cmd_exec(): its user must end the
+ * function's DMA by other means before it gives memory up.
+ */
+struct qhca_stage2;
+
+/**
+ * struct qhca_stage2_ops - what the user of a virtual function is told
+ * @fault:   an event QHCA_EVENT_STAGE2_FAULT; in hard interrupts
+ * @restart: the physical function has been reset and is up again: the device
+ *	has lost the function's row, and the function is dead.  Sleeps.  No
+ *	qhca_stage2_detach() in here.
+ */
+struct qhca_stage2_ops {
+	void (*fault)(void *priv, const struct qhca_eqe *eqe);
+	void (*restart)(void *priv);
+};
+
+/*
+ * Called with the device lock of @vf held, by the driver that is being bound to
+ * it.  -EOPNOTSUPP: the device has no stage 2.
+ */
+struct qhca_stage2 *qhca_stage2_attach(struct pci_dev *vf,
+				       const struct qhca_stage2_ops *ops,
+				       void *priv);
+/* No callback runs any more when this returns. */
+void qhca_stage2_detach(struct qhca_stage2 *s2);
+/* The device for which the nodes of the tables are mapped. */
+struct device *qhca_stage2_table_device(struct qhca_stage2 *s2);
+/*
+ * Switch stage 2 on with the tables at @root, or off.  A function that is in
+ * use dies; on success there is no more DMA by the tables of before.
+ */
+int qhca_stage2_set(struct qhca_stage2 *s2, dma_addr_t root, u8 page_shift,
+		    u8 levels);
+int qhca_stage2_unset(struct qhca_stage2 *s2);
+/* On success there is no more DMA by entries cleared before. */
+int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length);
+/* Answer a fault or a pin request.  Fails if the device has forgotten it. */
+int qhca_stage2_resume(struct qhca_stage2 *s2, u32 token, bool ok);
+
 #endif /* QHCA_DRIVER_H */

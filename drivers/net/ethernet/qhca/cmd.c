@@ -78,6 +78,7 @@ static bool qhca_cmd_is_invalidation(const struct qhca_cmd *cmd)
 {
 	return cmd->opcode == QHCA_CMD_INVALIDATE_KEY ||
 	       cmd->opcode == QHCA_CMD_INVALIDATE_RANGE ||
+	       cmd->opcode == QHCA_CMD_INVALIDATE_STAGE2 ||
 	       cmd->opcode == QHCA_CMD_INVALIDATE_ALL;
 }
 

@@ -180,6 +180,10 @@ enum qhca_core_flag {
  * @num_vf:     length of @vf, 0 if the device has no virtual functions
  * @vf_lock:    protects @vf and orders the commands that change it; taken
  *              under the devlink instance lock or RTNL
+ * @stage2:     users of stage 2, indexed by virtual function
+ * @stage2_lock: protects @stage2, and is held while a user gets a fault
+ * @stage2_mutex: held while @stage2 changes, and while users are told that the
+ *              device has been started again
  * @unsolicited_acks: the device sends and honours them; changed as @cache
  * @db_pages:   doorbell pages allocated to user contexts
  * @async_eq:   event queue 0
@@ -207,6 +211,9 @@ struct qhca_core {
 	struct qhca_vf_config *vf;
 	int num_vf;
 	struct mutex vf_lock;	/* vf */
+	struct qhca_stage2 *stage2[QHCA_MAX_VFS];
+	spinlock_t stage2_lock;	/* stage2 */
+	struct mutex stage2_mutex;	/* stage2, order of restarts */
 	bool unsolicited_acks;
 	struct qhca_bitmap db_pages;
 	struct qhca_eq *async_eq;
@@ -320,6 +327,15 @@ void qhca_vfs_fini(struct qhca_core *core);
 int qhca_vfs_start(struct qhca_core *core);
 void qhca_vfs_remove(struct qhca_core *core);
 int qhca_sriov_configure(struct pci_dev *pdev, int num);
+
+/* stage2.c */
+void qhca_stage2_init(struct qhca_core *core);
+int qhca_stage2_clear(struct qhca_core *core, int num);
+void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe);
+void qhca_stage2_restart(struct qhca_core *core);
+
+/* main.c */
+struct qhca_core *qhca_core_of_vf(struct pci_dev *vf);
 
 /* aux.c */
 int qhca_aux_add(struct qhca_core *core);

@@ -240,6 +240,9 @@ static void qhca_async_event(void *ctx, const struct qhca_eqe *eqe)
 	case QHCA_EVENT_CMD:
 		qhca_cmdq_event(core, eqe);
 		break;
+	case QHCA_EVENT_STAGE2_FAULT:
+		qhca_stage2_event(core, eqe);
+		break;
 	case QHCA_EVENT_DEVICE_FATAL:
 		/* This notifies the listeners, too. */
 		qhca_die(core, "fatal event");

@@ -46,6 +46,7 @@ static const char * const qhca_fatal_names[] = {
 	[QHCA_FATAL_EQ_DMA]	 = "event queue unreachable",
 	[QHCA_FATAL_INTERNAL]	 = "internal error",
 	[QHCA_FATAL_INJECTED]	 = "injected",
+	[QHCA_FATAL_STAGE2]	 = "stage 2 of translation",
 };
 
 /*

@@ -345,6 +345,7 @@ static int qhca_hw_start(struct qhca_core *core)
 	if (err)
 		goto stop_events;
 	qhca_health_start(core);
+	qhca_stage2_restart(core);
 	return 0;
 
 stop_events:

@@ -150,6 +150,7 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	spin_lock_init(&core->state_lock);
 	spin_lock_init(&core->clock_lock);
 	qhca_vfs_init(core);
+	qhca_stage2_init(core);
 	ATOMIC_INIT_NOTIFIER_HEAD(&core->notifier);
 	INIT_DELAYED_WORK(&core->recover_work, qhca_recover_work);
 	INIT_DELAYED_WORK(&core->health_work, qhca_health_work);
@@ -394,6 +395,12 @@ static struct pci_driver qhca_pci_driver = {
 	.driver.pm = pm_sleep_ptr(&qhca_pm_ops),
 };
 module_pci_driver(qhca_pci_driver);
+
+/* The physical function of @vf, whose driver is being probed or is bound. */
+struct qhca_core *qhca_core_of_vf(struct pci_dev *vf)
+{
+	return pci_iov_get_pf_drvdata(vf, &qhca_pci_driver);
+}
 
 MODULE_DESCRIPTION("qhca converged Ethernet and RDMA adapter");
 MODULE_LICENSE("Dual BSD/GPL");

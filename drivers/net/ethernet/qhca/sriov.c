@@ -190,6 +190,8 @@ static int qhca_vfs_enable(struct qhca_core *core, int num)
 		return -EOPNOTSUPP;
 	err = qhca_vfs_forget(core, num);
 	if (!err)
+		err = qhca_stage2_clear(core, num);
+	if (!err)
 		err = pci_enable_sriov(core->qdev.pdev, num);
 	if (err) {
 		dev_err(qhca_device(core),

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The second stage of translation, as the physical function offers it to the
+ * driver that passes a virtual function to a virtual machine.
+ *
+ * This file knows nothing of the tables.  It sends commands on behalf of that
+ * driver, gives it the faults of its function, and tells it when the device has
+ * been started again and has lost the rows of the GVM identifier table.
+ *
+ * Lifetime: a virtual function exists only while the driver of the physical
+ * one is bound, because qhca_vfs_remove() disables the virtual functions
+ * first.  So the users of this file are gone before the struct qhca_core is.
+ */
+#include <linux/slab.h>
+
+#include "core.h"
+
+/**
+ * struct qhca_stage2 - a virtual function with a user
+ * @core: the physical function
+ * @gvmi: which virtual function
+ * @ops:  what the user wants to know
+ * @priv: argument of @ops
+ */
+struct qhca_stage2 {
+	struct qhca_core *core;
+	u32 gvmi;
+	const struct qhca_stage2_ops *ops;
+	void *priv;
+};
+
+static int qhca_stage2_write(struct qhca_core *core, u32 gvmi,
+			     const struct qhca_gvm_entry *row)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_SET_GVM,
+		.index = gvmi,
+		.in = row,
+		.in_len = sizeof(*row),
+	};
+
+	return qhca_cmd_exec(&core->qdev, &cmd);
+}
+
+/**
+ * qhca_stage2_clear - switch stage 2 of virtual functions off
+ * @core: physical function
+ * @num:  number of virtual functions, which do not exist at present
+ *
+ * The row of a function outlives the function, and a reset of the adapter:
+ * those that are enabled next must not begin with what was left.
+ *
+ * Return: 0 or a negative errno.
+ */
+int qhca_stage2_clear(struct qhca_core *core, int num)
+{
+	const struct qhca_gvm_entry off = {};
+	int vf, err = 0;
+
+	if (!(core->qdev.caps.features & QHCA_FEAT_STAGE2))
+		return 0;
+	for (vf = 0; vf < num && !err; vf++)
+		err = qhca_stage2_write(core, vf + 1, &off);
+	return err;
+}
+
+/* Hard interrupts. */
+void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
+{
+	u32 gvmi = le32_to_cpu(eqe->number);
+	struct qhca_stage2 *s2 = NULL;
+	unsigned long irqflags;
+
+	spin_lock_irqsave(&core->stage2_lock, irqflags);
+	if (gvmi && gvmi <= QHCA_MAX_VFS)
+		s2 = core->stage2[gvmi - 1];
+	/*
+	 * A late event of a function that has been taken away has no user; the
+	 * device forgets the fault with the row.
+	 */
+	if (s2)
+		s2->ops->fault(s2->priv, eqe);
+	spin_unlock_irqrestore(&core->stage2_lock, irqflags);
+}
+
+/**
+ * qhca_stage2_restart - the device is up again and has lost its rows
+ * @core: physical function
+ *
+ * Context: process, devlink instance lock held.
+ */
+void qhca_stage2_restart(struct qhca_core *core)
+{
+	int i;
+
+	mutex_lock(&core->stage2_mutex);
+	for (i = 0; i < QHCA_MAX_VFS; i++)
+		if (core->stage2[i])
+			core->stage2[i]->ops->restart(core->stage2[i]->priv);
+	mutex_unlock(&core->stage2_mutex);
+}
+
+void qhca_stage2_init(struct qhca_core *core)
+{
+	spin_lock_init(&core->stage2_lock);
+	mutex_init(&core->stage2_mutex);
+}
+
+struct qhca_stage2 *qhca_stage2_attach(struct pci_dev *vf,
+				       const struct qhca_stage2_ops *ops,
+				       void *priv)
+{
+	struct qhca_core *core = qhca_core_of_vf(vf);
+	int id = pci_iov_vf_id(vf);
+	struct qhca_stage2 *s2;
+	int err = 0;
+
+	if (IS_ERR(core))
+		return ERR_CAST(core);
+	if (id < 0 || id >= QHCA_MAX_VFS)
+		return ERR_PTR(-ENODEV);
+	if (!(core->qdev.caps.features & QHCA_FEAT_STAGE2))
+		return ERR_PTR(-EOPNOTSUPP);
+	s2 = kzalloc(sizeof(*s2), GFP_KERNEL);
+	if (!s2)
+		return ERR_PTR(-ENOMEM);
+	s2->core = core;
+	s2->gvmi = id + 1;
+	s2->ops = ops;
+	s2->priv = priv;
+	mutex_lock(&core->stage2_mutex);
+	spin_lock_irq(&core->stage2_lock);
+	if (core->stage2[id])
+		err = -EBUSY;
+	else
+		core->stage2[id] = s2;
+	spin_unlock_irq(&core->stage2_lock);
+	mutex_unlock(&core->stage2_mutex);
+	if (err) {
+		kfree(s2);
+		return ERR_PTR(err);
+	}
+	return s2;
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_attach);
+
+void qhca_stage2_detach(struct qhca_stage2 *s2)
+{
+	struct qhca_core *core = s2->core;
+
+	mutex_lock(&core->stage2_mutex);
+	spin_lock_irq(&core->stage2_lock);
+	core->stage2[s2->gvmi - 1] = NULL;
+	spin_unlock_irq(&core->stage2_lock);
+	mutex_unlock(&core->stage2_mutex);
+	kfree(s2);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_detach);
+
+struct device *qhca_stage2_table_device(struct qhca_stage2 *s2)
+{
+	return qhca_device(s2->core);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_table_device);
+
+int qhca_stage2_set(struct qhca_stage2 *s2, dma_addr_t root, u8 page_shift,
+		    u8 levels)
+{
+	struct qhca_gvm_entry row = {
+		.at_base = cpu_to_le64(root),
+		.page_shift = page_shift,
+		.levels = levels,
+		.flags = cpu_to_le32(QHCA_GVM_STAGE2),
+	};
+
+	return qhca_stage2_write(s2->core, s2->gvmi, &row);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_set);
+
+int qhca_stage2_unset(struct qhca_stage2 *s2)
+{
+	const struct qhca_gvm_entry off = {};
+
+	return qhca_stage2_write(s2->core, s2->gvmi, &off);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_unset);
+
+int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length)
+{
+	struct qhca_range range = {
+		.start = cpu_to_le64(start),
+		.length = cpu_to_le64(length),
+	};
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_INVALIDATE_STAGE2,
+		.index = s2->gvmi,
+		.in = &range,
+		.in_len = sizeof(range),
+	};
+
+	/* The entries are cleared before the device is told. */
+	wmb();
+	return qhca_cmd_exec(&s2->core->qdev, &cmd);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_invalidate);
+
+int qhca_stage2_resume(struct qhca_stage2 *s2, u32 token, bool ok)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_STAGE2_RESUME,
+		.index = token,
+		.param = QHCA_PUT(QHCA_RESUME_GVMI, s2->gvmi) |
+			 (ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL),
+	};
+
+	/* The entries are present before the device looks again. */
+	wmb();
+	return qhca_cmd_exec(&s2->core->qdev, &cmd);
+}
+EXPORT_SYMBOL_GPL(qhca_stage2_resume);
