@@ -207,4 +207,24 @@ ib_umem_get_cq_buf_or_va(struct ib_device *ibdev,
 #endif
 #endif /* QHCA_COMPAT_RDMA */
 
+/* ------------------------------------------------------------------------
+ * VFIO, for qhca_vfio.ko
+ */
+#ifdef QHCA_COMPAT_VFIO
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#define QHCA_VFIO_MATCH_UUID_OP						\
+	.match_token_uuid = vfio_pci_core_match_token_uuid,
+#else
+#define QHCA_VFIO_MATCH_UUID_OP
+#endif
+
+/* Newer cores ask for regions by an operation of its own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define QHCA_VFIO_REGION_INFO_OP					\
+	.get_region_info_caps = vfio_pci_ioctl_get_region_info,
+#else
+#define QHCA_VFIO_REGION_INFO_OP
+#endif
+#endif /* QHCA_COMPAT_VFIO */
+
 #endif /* QHCA_COMPAT_H */

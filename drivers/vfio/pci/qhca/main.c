@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A virtual function as a VFIO device.
+ *
+ * The library of vfio-pci does all that concerns PCI: BARs, interrupts, the
+ * configuration space as the user sees it, resets.  This driver differs from
+ * vfio-pci in one point: it registers the device with VFIO's emulated IOMMU, as
+ * it translates and pins by itself.
+ *
+ * VFIO makes an IOMMU group for such a device, which fails for a device that has
+ * one.  So a function behind an IOMMU of the host is refused.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+
+#define QHCA_COMPAT_VFIO
+#include <linux/qhca/compat.h>
+
+#include "qhca_vfio.h"
+
+static int qhca_vfio_init_dev(struct vfio_device *vdev)
+{
+	struct qhca_vfio *vf = qhca_vfio_of(vdev);
+	int err;
+
+	err = init_srcu_struct(&vf->srcu);
+	if (err)
+		return err;
+	err = vfio_pci_core_init_dev(vdev);
+	if (err) {
+		cleanup_srcu_struct(&vf->srcu);
+		return err;
+	}
+	mutex_init(&vf->row_lock);
+	mutex_init(&vf->lock);
+	spin_lock_init(&vf->tree_lock);
+	INIT_LIST_HEAD(&vf->dead);
+	init_waitqueue_head(&vf->wait);
+	return 0;
+}
+
+static void qhca_vfio_release_dev(struct vfio_device *vdev)
+{
+	struct qhca_vfio *vf = qhca_vfio_of(vdev);
+
+	mutex_destroy(&vf->lock);
+	mutex_destroy(&vf->row_lock);
+	vfio_pci_core_release_dev(vdev);
+	cleanup_srcu_struct(&vf->srcu);
+}
+
+static int qhca_vfio_open_device(struct vfio_device *vdev)
+{
+	struct qhca_vfio *vf = qhca_vfio_of(vdev);
+	int err;
+
+	/* This resets the function, with bus mastering off. */
+	err = vfio_pci_core_enable(&vf->core);
+	if (err)
+		return err;
+	err = qhca_s2_open(vf);
+	if (err) {
+		vfio_pci_core_disable(&vf->core);
+		return err;
+	}
+	vfio_pci_core_finish_enable(&vf->core);
+	return 0;
+}
+
+static void qhca_vfio_close_device(struct vfio_device *vdev)
+{
+	/* This switches bus mastering off and resets the function. */
+	vfio_pci_core_close_device(vdev);
+	qhca_s2_close(qhca_vfio_of(vdev));
+}
+
+static void qhca_vfio_note_master(struct qhca_vfio *vf)
+{
+	u16 command;
+
+	pci_read_config_word(vf->core.pdev, PCI_COMMAND, &command);
+	/* All ones: the function is gone, or being reset. */
+	if (command != U16_MAX)
+		WRITE_ONCE(vf->master, command & PCI_COMMAND_MASTER);
+}
+
+/* A write to the configuration space: the user switches bus mastering there. */
+static ssize_t qhca_vfio_write_config(struct qhca_vfio *vf,
+				      const char __user *buf, size_t count,
+				      loff_t *ppos)
+{
+	loff_t pos = *ppos & VFIO_PCI_OFFSET_MASK;
+	bool command = pos < PCI_STATUS && pos + count > PCI_COMMAND;
+	ssize_t ret = -EIO;
+	int idx;
+
+	idx = srcu_read_lock(&vf->srcu);
+	if (!command || !READ_ONCE(vf->broken))
+		ret = vfio_pci_core_write(&vf->core.vdev, buf, count, ppos);
+	/* A change of the power state writes the command register, too. */
+	if (READ_ONCE(vf->broken))
+		pci_clear_master(vf->core.pdev);
+	else if (command)
+		qhca_vfio_note_master(vf);
+	srcu_read_unlock(&vf->srcu, idx);
+	return ret;
+}
+
+static ssize_t qhca_vfio_write(struct vfio_device *vdev, const char __user *buf,
+			       size_t count, loff_t *ppos)
+{
+	if (VFIO_PCI_OFFSET_TO_INDEX(*ppos) == VFIO_PCI_CONFIG_REGION_INDEX)
+		return qhca_vfio_write_config(qhca_vfio_of(vdev), buf, count,
+					      ppos);
+	return vfio_pci_core_write(vdev, buf, count, ppos);
+}
+
+static const struct vfio_device_ops qhca_vfio_ops = {
+	.name = "qhca-vfio",
+	.init = qhca_vfio_init_dev,
+	.release = qhca_vfio_release_dev,
+	.open_device = qhca_vfio_open_device,
+	.close_device = qhca_vfio_close_device,
+	.ioctl = vfio_pci_core_ioctl,
+	QHCA_VFIO_REGION_INFO_OP
+	.device_feature = vfio_pci_core_ioctl_feature,
+	.read = vfio_pci_core_read,
+	.write = qhca_vfio_write,
+	.mmap = vfio_pci_core_mmap,
+	.request = vfio_pci_core_request,
+	.match = vfio_pci_core_match,
+	QHCA_VFIO_MATCH_UUID_OP
+	.dma_unmap = qhca_s2_unmap,
+	.bind_iommufd = vfio_iommufd_emulated_bind,
+	.unbind_iommufd = vfio_iommufd_emulated_unbind,
+	.attach_ioas = vfio_iommufd_emulated_attach_ioas,
+	.detach_ioas = vfio_iommufd_emulated_detach_ioas,
+};
+
+static const struct qhca_stage2_ops qhca_vfio_stage2_ops = {
+	.fault = qhca_s2_fault,
+	.restart = qhca_s2_restart,
+};
+
+static int qhca_vfio_check(struct pci_dev *pdev)
+{
+	if (!pdev->is_virtfn) {
+		dev_err(&pdev->dev, "not a virtual function of this machine\n");
+		return -ENODEV;
+	}
+	if (device_iommu_mapped(&pdev->dev)) {
+		dev_err(&pdev->dev,
+			"behind an IOMMU, where VFIO has no emulated one\n");
+		return -EOPNOTSUPP;
+	}
+	return dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+}
+
+static int qhca_vfio_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct qhca_vfio *vf;
+	int err;
+
+	err = qhca_vfio_check(pdev);
+	if (err)
+		return err;
+	vf = vfio_alloc_device(qhca_vfio, core.vdev, &pdev->dev,
+			       &qhca_vfio_ops);
+	if (IS_ERR(vf))
+		return PTR_ERR(vf);
+	err = qhca_s2_faults_init(vf);
+	if (err)
+		goto put;
+	vf->s2 = qhca_stage2_attach(pdev, &qhca_vfio_stage2_ops, vf);
+	if (IS_ERR(vf->s2)) {
+		err = PTR_ERR(vf->s2);
+		dev_err(&pdev->dev, "no stage 2: %d\n", err);
+		goto exit;
+	}
+	dev_set_drvdata(&pdev->dev, &vf->core);
+	err = vfio_register_emulated_iommu_dev(&vf->core.vdev);
+	if (err)
+		goto detach;
+	return 0;
+
+detach:
+	qhca_stage2_detach(vf->s2);
+exit:
+	qhca_s2_faults_exit(vf);
+put:
+	vfio_put_device(&vf->core.vdev);
+	return err;
+}
+
+static void qhca_vfio_remove(struct pci_dev *pdev)
+{
+	struct vfio_pci_core_device *core = dev_get_drvdata(&pdev->dev);
+	struct qhca_vfio *vf = container_of(core, struct qhca_vfio, core);
+
+	/* This waits until the user has closed the device. */
+	vfio_unregister_group_dev(&vf->core.vdev);
+	qhca_stage2_detach(vf->s2);
+	qhca_s2_faults_exit(vf);
+	vfio_put_device(&vf->core.vdev);
+}
+
+/* The function was reset, by its user or by the administrator. */
+static void qhca_vfio_reset_done(struct pci_dev *pdev)
+{
+	struct vfio_pci_core_device *core = dev_get_drvdata(&pdev->dev);
+
+	qhca_s2_reset(container_of(core, struct qhca_vfio, core));
+}
+
+static const struct pci_error_handlers qhca_vfio_err_handlers = {
+	.reset_done = qhca_vfio_reset_done,
+	.error_detected = vfio_pci_core_aer_err_detected,
+};
+
+static const struct pci_device_id qhca_vfio_ids[] = {
+	{ PCI_DRIVER_OVERRIDE_DEVICE_VFIO(QHCA_PCI_VENDOR_ID,
+					  QHCA_PCI_VF_DEVICE_ID) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, qhca_vfio_ids);
+
+static struct pci_driver qhca_vfio_driver = {
+	.name = "qhca-vfio",
+	.id_table = qhca_vfio_ids,
+	.probe = qhca_vfio_probe,
+	.remove = qhca_vfio_remove,
+	.err_handler = &qhca_vfio_err_handlers,
+	.dev_groups = qhca_vfio_groups,
+};
+module_pci_driver(qhca_vfio_driver);
+
+MODULE_DESCRIPTION("qhca virtual functions for virtual machines");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The life of a function: which tree the device uses.
+ *
+ * Each life begins with an empty tree: when a user opens the device, when the
+ * function is reset at the level of PCI, and when the physical function has been
+ * reset and has lost the row.  The tree of before is dead then, and what it had
+ * pinned is given up; a user who closes the device, or dies, leaves nothing.
+ *
+ * A reset by the function's own registers is not seen here.  What was pinned
+ * for the device stays pinned, and serves the next life of the function.
+ *
+ * To give memory up takes the acknowledgement of the physical function.  While
+ * that one is dead or being reset it gives none, but the virtual function may
+ * still be running.  Then its bus mastering is switched off, which ends its DMA,
+ * and the user cannot switch it on again before there is a new tree: the
+ * function is "broken".
+ */
+#include "qhca_vfio.h"
+
+struct qhca_s2_tree *qhca_s2_live(struct qhca_vfio *vf)
+{
+	struct qhca_s2_tree *tree;
+
+	lockdep_assert_held(&vf->lock);
+	spin_lock(&vf->tree_lock);
+	tree = vf->live;
+	spin_unlock(&vf->tree_lock);
+	return tree;
+}
+
+/* Returns the tree of before, which the device may still use. */
+static struct qhca_s2_tree *qhca_s2_replace(struct qhca_vfio *vf,
+					    struct qhca_s2_tree *tree)
+{
+	struct qhca_s2_tree *old;
+
+	lockdep_assert_held(&vf->row_lock);
+	spin_lock(&vf->tree_lock);
+	old = vf->live;
+	if (old)
+		list_add_tail(&old->entry, &vf->dead);
+	vf->live = tree;
+	spin_unlock(&vf->tree_lock);
+	return old;
+}
+
+static void qhca_s2_break(struct qhca_vfio *vf)
+{
+	WRITE_ONCE(vf->broken, true);
+	pci_clear_master(vf->core.pdev);
+}
+
+/**
+ * qhca_s2_silence - end the function's DMA without the physical function
+ * @vf: function
+ *
+ * When this returns there is none, until the function has got a new tree.
+ * Must not be called in a write to the configuration space.
+ */
+void qhca_s2_silence(struct qhca_vfio *vf)
+{
+	qhca_s2_break(vf);
+	/* Writes under way that have not seen it, and may undo it. */
+	synchronize_srcu(&vf->srcu);
+	pci_clear_master(vf->core.pdev);
+}
+
+/*
+ * The device has got another tree than @old, or @err.  In the latter case the
+ * function is broken, and qhca_s2_reap() waits for its silence.
+ */
+static void qhca_s2_replaced(struct qhca_vfio *vf, struct qhca_s2_tree *old,
+			     int err)
+{
+	if (err)
+		qhca_s2_break(vf);
+	else
+		WRITE_ONCE(vf->broken, false);
+	/* All this before; whoever sees the tree quiet may free it. */
+	if (old)
+		smp_store_release(&old->quiet, true);
+	wake_up_all(&vf->wait);
+	queue_work(vf->wq, &vf->work);
+}
+
+/*
+ * Begin a new life.  If there is no memory for a tree the function gets one
+ * that is always empty; all its accesses fail until it is reset again.
+ */
+static int qhca_s2_renew(struct qhca_vfio *vf)
+{
+	struct qhca_s2_tree *tree = qhca_s2_tree_alloc(vf);
+	struct qhca_s2_node *root = tree ? tree->root : vf->empty;
+	struct qhca_s2_tree *old;
+	int err;
+
+	lockdep_assert_held(&vf->row_lock);
+	old = qhca_s2_replace(vf, tree);
+	err = qhca_stage2_set(vf->s2, root->dma, QHCA_S2_PAGE_SHIFT,
+			      QHCA_S2_LEVELS);
+	qhca_s2_replaced(vf, old, err);
+	atomic_long_inc(&vf->stats.tables);
+	return err;
+}
+
+/* The function is silent and has been reset; its user is about to get it. */
+int qhca_s2_open(struct qhca_vfio *vf)
+{
+	int err = -ENOMEM;
+
+	vf->master = false;
+	vf->empty = qhca_s2_node_alloc(vf, 1);
+	if (!vf->empty)
+		return err;
+	mutex_lock(&vf->row_lock);
+	vf->open = true;
+	err = qhca_s2_renew(vf);
+	mutex_unlock(&vf->row_lock);
+	if (err)
+		qhca_s2_close(vf);
+	return err;
+}
+
+/* The user is gone, and bus mastering is off. */
+void qhca_s2_close(struct qhca_vfio *vf)
+{
+	struct qhca_s2_tree *old;
+
+	mutex_lock(&vf->row_lock);
+	vf->open = false;
+	old = qhca_s2_replace(vf, NULL);
+	qhca_s2_replaced(vf, old, qhca_stage2_unset(vf->s2));
+	mutex_unlock(&vf->row_lock);
+
+	/* Faults under way; those that follow find no tree. */
+	flush_work(&vf->work);
+	mutex_lock(&vf->lock);
+	qhca_s2_reap(vf, true);
+	mutex_unlock(&vf->lock);
+	qhca_s2_node_free(vf, vf->empty);
+	vf->empty = NULL;
+}
+
+/*
+ * The function was reset, or has to die.  Called with the semaphore of the BARs
+ * held, or in the work item; see qhca_vfio.h.
+ */
+void qhca_s2_reset(struct qhca_vfio *vf)
+{
+	mutex_lock(&vf->row_lock);
+	if (vf->open)
+		qhca_s2_renew(vf);
+	mutex_unlock(&vf->row_lock);
+}
+
+/*
+ * The physical function is up again, and has lost the row: the function is
+ * dead, and can be brought back by its own software once it has a tree.  A reset
+ * of the physical function that was more than a device reset has reset the
+ * configuration space of its virtual functions, too.
+ */
+void qhca_s2_restart(void *priv)
+{
+	struct qhca_vfio *vf = priv;
+
+	mutex_lock(&vf->row_lock);
+	if (vf->open && !qhca_s2_renew(vf)) {
+		pci_restore_msi_state(vf->core.pdev);
+		if (READ_ONCE(vf->master))
+			pci_set_master(vf->core.pdev);
+	}
+	mutex_unlock(&vf->row_lock);
+}
