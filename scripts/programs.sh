@@ -22,12 +22,14 @@ build()
 	sync_tree "$source/" "$work/src"
 	sync_tree "$TOP/drivers/include/" "$work/include"
 	sync_tree "$BUILD/provider/" "$work/provider"
+	sync_tree "$TOP/tests/host/" "$work/host"
+	sync_tree "$TOP/qemu-hca/core/" "$work/core" --include=qhca.h --include=bytes.h --exclude='*'
 	mkdir -p "$work/bin"
 	say "building the guest's test programs"
 	logged "$BUILD/log/programs.log" "the guest's test programs do not build; see above" \
 		in_tree "/build/$name/src" make -j "$JOBS" all \
 		"BUILD=/build/$name/bin" "ABI=/build/$name/include" \
-		"PROVIDER=/build/$name/provider"
+		"PROVIDER=/build/$name/provider" "HOST=/build/$name/host" "CORE=/build/$name/core"
 	sync_tree "$work/bin/" "$out" --exclude=/obj
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The cases of qhca-vfio: each opens the function, closes it, and prints points. */
+#ifndef QHCA_TEST_VFIO_CASES_H
+#define QHCA_TEST_VFIO_CASES_H
+
+#include "guest.h"
+
+#define PAGE	HOST_PAGE
+
+/* What the driver's attributes say. */
+struct pinned {
+	unsigned long fault, device, faults, refused;
+};
+struct pinned pinned(const struct guest *g);
+
+/* A pattern by address and seed, so that bytes of another page do not match. */
+void fill(struct guest *g, const struct md_mr *mr, unsigned int seed);
+bool matches(struct guest *g, const struct md_mr *mr, unsigned int seed);
+/* Copies all of a region to another; the status of the last request. */
+int copy(struct guest *g, const struct md_mr *from, const struct md_mr *to);
+
+/* memory.c: what is pinned, and when */
+void case_copy(const char *address);
+void case_interrupt(const char *address);
+void case_reset(const char *address);
+void case_read_only(const char *address);
+void case_bus_addresses(const char *address);
+void case_large(const char *address);
+/* changes.c: memory that comes and goes */
+void case_replace(const char *address);
+void case_traffic(const char *address);
+void case_limit(const char *address);
+void case_death(const char *address);
+/* hostile.c: software that breaks the rules */
+void case_commands(const char *address);
+void case_outside(const char *address);
+void case_promises(const char *address);
+
+#endif

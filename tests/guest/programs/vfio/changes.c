@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Memory that comes and goes, and processes that do. */
+#include "vfio/cases.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/tap.h"
+
+#define CANARY	0xc5
+
+/* Other pages take the place of a range, as after a balloon has been blown up. */
+static void replace(struct guest *g, uint64_t addr, uint64_t len)
+{
+	void *p = guest_ptr(g, addr);
+
+	if (mmap(p, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) != p)
+		host_die("no memory");
+}
+
+void case_replace(const char *address)
+{
+	struct md_mr from, to;
+	struct pinned before;
+	struct guest g;
+	uint64_t at;
+
+	guest_open_unmapped(&g, address);
+	/* The last part of the memory is a mapping of its own. */
+	at = GUEST_MEMORY - 8 * PAGE;
+	CHECK(!guest_map(&g, HOST_PAGE, at - HOST_PAGE, true));
+	CHECK(!guest_map(&g, at, 8 * PAGE, true));
+	guest_start(&g);
+	guest_region(&g, &from, 8 * PAGE);
+	g.md->host.next = at;
+	guest_region(&g, &to, 8 * PAGE);
+	for (unsigned int round = 0; round < 50; round++) {
+		before = pinned(&g);
+		fill(&g, &from, round);
+		CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+		CHECK(matches(&g, &to, round));
+		CHECK(pinned(&g).faults > before.faults);
+		CHECK(!guest_unmap(&g, at, 8 * PAGE));
+		CHECK(pinned(&g).fault == 8);
+		replace(&g, at, 8 * PAGE);
+		CHECK(!guest_map(&g, at, 8 * PAGE, true));
+	}
+	CHECK(vfio_stat(g.vfio, "invalidations") >= 50);
+	guest_close(&g);
+	tap_checked("a page that is replaced is found again");
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* How long such cases last. */
+static double duration(void)
+{
+	const char *text = getenv("SECONDS_EACH");
+
+	return text ? atof(text) : 3;
+}
+
+static bool is_canary(const uint8_t *p, uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++)
+		if (p[i] != CANARY)
+			return false;
+	return true;
+}
+
+/*
+ * Requests of 64 KiB are under way to a range that is taken away.  From then on the
+ * process uses the memory for itself, and nobody else may write there.
+ */
+static bool take_under_traffic(struct guest *g, const struct md_mr *from,
+			       const struct md_mr *to)
+{
+	uint8_t *p = guest_ptr(g, to->buf.root);
+	unsigned int posted = 8, failed = 0;
+	bool clean;
+	int status;
+
+	for (unsigned int i = 0; i < posted; i++)
+		guest_post(g, QHCA_WQE_WRITE, from->iova, from->key, to->iova, to->key,
+			   (uint32_t)from->len);
+	usleep((unsigned int)rand() % 2000);
+	if (guest_unmap(g, to->buf.root, to->len))
+		return false;
+	memset(p, CANARY, to->len);
+	while (posted--) {
+		status = guest_poll(g, 20000);
+		if (status < 0)
+			return false;
+		failed += status != QHCA_WC_SUCCESS;
+	}
+	clean = is_canary(p, to->len);
+	if (guest_map(g, to->buf.root, to->len, true))
+		return false;
+	if (failed) {
+		/* Work that was under way at QP 1 ends with it. */
+		md_qp_destroy(g->md, &g->qp[0]);
+		md_qp_destroy(g->md, &g->qp[1]);
+		g->md->next_qpn = 2;
+		guest_connect(g);
+	}
+	return clean;
+}
+
+void case_traffic(const char *address)
+{
+	const uint64_t len = 16 * PAGE, at = GUEST_MEMORY - len;
+	double end = seconds() + duration();
+	unsigned int rounds = 0;
+	struct md_mr from, to;
+	uint64_t mark;
+	struct guest g;
+
+	guest_open_unmapped(&g, address);
+	CHECK(!guest_map(&g, HOST_PAGE, at - HOST_PAGE, true));
+	CHECK(!guest_map(&g, at, len, true));
+	guest_start(&g);
+	guest_region(&g, &from, len);
+	fill(&g, &from, 8);
+	mark = g.md->host.next;
+	g.md->host.next = at;
+	guest_region(&g, &to, len);
+	do {
+		g.md->host.next = mark;
+		CHECK(take_under_traffic(&g, &from, &to));
+		rounds++;
+	} while (seconds() < end && !tap_check_has_failed());
+	printf("# taken away under traffic %u times\n", rounds);
+	CHECK(guest_fatal(&g, 0, NULL) == 0);
+	CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+	CHECK(matches(&g, &to, 8));
+	guest_close(&g);
+	tap_checked("nothing is written to memory that was taken away");
+}
+
+/* A process without privileges may pin as much as its limit says. */
+void case_limit(const char *address)
+{
+	const uint64_t allowed = 4 << 20, len = 8 << 20;
+	struct rlimit old, limit;
+	struct md_mr from, to;
+	struct pinned now;
+	struct guest g;
+
+	getrlimit(RLIMIT_MEMLOCK, &old);
+	limit = old;
+	limit.rlim_cur = allowed;
+	guest_open_unmapped(&g, address);
+	/* VFIO asks for privileges when memory is mapped. */
+	CHECK(!seteuid(65534) && !setrlimit(RLIMIT_MEMLOCK, &limit));
+	CHECK(!guest_map(&g, HOST_PAGE, GUEST_MEMORY - HOST_PAGE, true));
+	CHECK(!seteuid(0));
+	guest_start(&g);
+	guest_region(&g, &from, len);
+	guest_region(&g, &to, len);
+	fill(&g, &from, 9);
+	CHECK(copy(&g, &from, &to) != QHCA_WC_SUCCESS);
+	now = pinned(&g);
+	printf("# pinned under a limit of %llu pages: %lu\n", (unsigned long long)allowed / PAGE,
+	       now.fault + now.device);
+	CHECK((now.fault + now.device) * PAGE <= allowed);
+	CHECK(now.refused > 0);
+	CHECK(guest_fatal(&g, 0, NULL) == 0);
+	guest_close(&g);
+	setrlimit(RLIMIT_MEMLOCK, &old);
+	tap_checked("RLIMIT_MEMLOCK bounds what is pinned");
+}
+
+static void endless(const char *address)
+{
+	struct md_mr from, to;
+	struct guest g;
+
+	guest_open(&g, address);
+	guest_start(&g);
+	guest_region(&g, &from, 1 << 20);
+	guest_region(&g, &to, 1 << 20);
+	for (;;)
+		copy(&g, &from, &to);
+}
+
+/* The VMM is killed while its guest is at work. */
+void case_death(const char *address)
+{
+	struct md_mr from, to;
+	struct guest g;
+	pid_t child;
+
+	for (int i = 0; i < 5; i++) {
+		fflush(stdout);
+		child = fork();
+		if (!child)
+			endless(address);
+		usleep(500000 + (unsigned int)rand() % 500000);
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+
+		guest_open(&g, address);
+		CHECK(pinned(&g).fault == 0 && pinned(&g).device == 0);
+		guest_start(&g);
+		guest_region(&g, &from, PAGE);
+		guest_region(&g, &to, PAGE);
+		fill(&g, &from, 10);
+		CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+		CHECK(matches(&g, &to, 10));
+		guest_close(&g);
+	}
+	tap_checked("nothing is left of a process that was killed");
+}

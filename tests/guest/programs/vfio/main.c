@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * qhca-vfio ADDRESS [CASE...]: plays the guest of a virtual function that is bound to
+ * qhca-vfio. Prints TAP; without names, all cases.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/tap.h"
+#include "vfio/cases.h"
+
+static const struct {
+	const char *name;
+	void (*run)(const char *address);
+} cases[] = {
+	{ "copy", case_copy },
+	{ "interrupt", case_interrupt },
+	{ "reset", case_reset },
+	{ "read-only", case_read_only },
+	{ "bus-addresses", case_bus_addresses },
+	{ "large", case_large },
+	{ "replace", case_replace },
+	{ "traffic", case_traffic },
+	{ "limit", case_limit },
+	{ "death", case_death },
+	{ "commands", case_commands },
+	{ "outside", case_outside },
+	{ "promises", case_promises },
+};
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc == 2;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fprintf(stderr, "usage: qhca-vfio ADDRESS [CASE...]\n");
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (wanted(cases[i].name, argc, argv))
+			cases[i].run(argv[1]);
+	return tap_end();
+}
