@@ -75,7 +75,7 @@ def qemu():
 
 def modules(release):
     """The .ko files built for a kernel, in the order to load them."""
-    found = [BUILD / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib")]
+    found = [BUILD / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib", "qhca_vfio")]
     return [p for p in found if p.exists()]
 
 

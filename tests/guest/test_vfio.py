@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Virtual functions passed on by qhca_vfio.ko, with programs/vfio in the place of a
+virtual machine: what is pinned, memory that comes and goes, hostile software; and what
+the host does to functions that are in use.
+
+The kernel fills pages and objects that are freed, and looks at them when they are used
+again.
+"""
+
+import os
+
+import pytest
+
+from lab import content, script
+from lab.functions import Functions
+from lab.guest import wait_for
+from lab.pair import Node
+
+FULL = os.environ.get("FULL", "") not in ("", "0")
+FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
+NUMBER = 2
+CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
+         "traffic", "limit", "death", "commands", "outside", "promises")
+
+
+@pytest.fixture(scope="module")
+def guest():
+    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=FINDS, memory=1024, cpus=2,
+                props={"sriov-vfs": NUMBER}).boot()
+    yield node
+    node.close()
+
+
+class Passed:
+    """A virtual function that is bound to qhca-vfio."""
+
+    def __init__(self, node, folder):
+        self.node = node
+        self.address = node.out(script("guest/scripts/bind-vfio.sh", folder)).split()[-1]
+
+    def stat(self, name):
+        return int(self.node.out(f"cat /sys/bus/pci/devices/{self.address}/stage2/{name}"))
+
+    def run(self, *cases, seconds=3, timeout=300):
+        return self.node.exec(f"SECONDS_EACH={seconds} qhca-vfio {self.address} {' '.join(cases)} 2>&1",
+                              timeout=timeout, check=False)
+
+    def spawn(self, *cases, seconds):
+        return self.node.spawn(f"SECONDS_EACH={seconds} exec qhca-vfio {self.address} {' '.join(cases)}")
+
+    def wait_busy(self):
+        wait_for(lambda: self.stat("pages_fault") > 0, 60 * self.node.patience, "faults")
+
+
+@pytest.fixture
+def functions(guest):
+    """All functions, bound; gone after the test, with nothing pinned."""
+    made = Functions(guest)
+    guest.exec(f"echo 0 > {made.folder}/sriov_drivers_autoprobe")
+    made.write(NUMBER)
+    with content(guest):
+        yield [Passed(guest, f"{made.folder}/virtfn{n}") for n in range(NUMBER)]
+        made.write(0)
+    guest.exec(f"echo 1 > {made.folder}/sriov_drivers_autoprobe")
+
+
+@pytest.fixture
+def function(functions):
+    return functions[0]
+
+
+def idle(function):
+    return function.stat("pages_fault") == 0 and function.stat("pages_device") == 0 and \
+        function.stat("nodes") == 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(function, case, tap_points):
+    done = function.run(case, seconds=60 if FULL else 3)
+    print(done.out)
+    assert idle(function)
+    tap_points(done.out, done.code)
+
+
+def test_two_at_once(functions, tap_points):
+    """One takes memory away under traffic, the other breaks all rules."""
+    busy = functions[0].spawn("traffic", seconds=20)
+    functions[0].wait_busy()
+    hostile = functions[1].run("commands", "outside", "promises")
+    print(hostile.out)
+    tap_points(hostile.out, hostile.code)
+    done = busy.wait(120, check=False)
+    print(done.out)
+    tap_points(done.out, done.code)
+
+
+def test_reset_by_the_administrator(function):
+    """The function's user loses its work, and nothing stays pinned for it."""
+    busy = function.spawn("traffic", seconds=20)
+    function.wait_busy()
+    before = function.stat("tables")
+    function.node.exec(f"echo 1 > /sys/bus/pci/devices/{function.address}/reset")
+    assert function.stat("tables") > before
+    busy.kill()
+    busy.wait(60, check=False)
+    wait_for(lambda: idle(function), 30 * function.node.patience, "nothing pinned")
+    again = function.run("copy")
+    assert again.ok, again
+
+
+def test_recovery_of_the_physical_function(guest, function):
+    """It dies and is reset: its user's function dies with it, and can be started again
+    by its own software."""
+    busy = function.spawn("traffic", seconds=20)
+    function.wait_busy()
+    before = function.stat("tables")
+    guest.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+    wait_for(lambda: function.stat("tables") > before, 60 * guest.patience, "new tables")
+    assert function.stat("broken") == 0
+    busy.kill()
+    busy.wait(60, check=False)
+    again = function.run("copy", "reset")
+    assert again.ok, again
+
+
+def test_disabled_in_use(guest, functions):
+    """The kernel asks the user to give the device up, and waits for it."""
+    busy = functions[0].spawn("traffic", seconds=600)
+    functions[0].wait_busy()
+    folder = Functions(guest).folder
+    disable = guest.spawn(f"echo 0 > {folder}/sriov_numvfs")
+    busy.kill()
+    busy.wait(60, check=False)
+    assert disable.wait(120).ok
