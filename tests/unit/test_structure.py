@@ -213,8 +213,9 @@ def test_lengths_of_tests():
 
 
 def test_unit_tests_name_what_they_test():
-    """test_x.c and test_x_concept.c test x.c or x.h of the engine."""
+    """test_x.c and test_x_concept.c test x.c or x.h of the engine, or module qhca_x."""
     stems = {file.stem for file in ENGINE.rglob("*.[ch]")}
+    stems |= {file.stem.removeprefix("qhca_") for file in PRODUCT["drivers"].rglob("qhca_*.h")}
     tests = sorted((TESTS / "unit").glob("test_*.c"))
     assert len(tests) > 30
     lost = [f"{file.name} names no file of the engine" for file in tests

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What drivers/vfio/pci/qhca uses of the kernel, for a program that has one thread: a
+ * lock knows whether it is held, work runs when the test says so, and what would wait
+ * must not have to. The headers in linux/ lead here.
+ *
+ * The test provides memory of the virtual machine (vfio_pin_pages() and its like) and
+ * the physical function (qhca_stage2_*).
+ */
+#ifndef QHCA_TEST_KERNEL_H
+#define QHCA_TEST_KERNEL_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QHCA_HW_PLAIN_TYPES
+#include "qhca/qhca_hw.h"
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef uint8_t u8;
+typedef u64 dma_addr_t;
+
+#define BIT(n)		(1ul << (n))
+#define BIT_ULL(n)	(1ull << (n))
+#define SZ_4K		4096
+#define PAGE_SIZE	4096ul
+#define min(a, b)	((a) < (b) ? (a) : (b))
+#define max(a, b)	((a) > (b) ? (a) : (b))
+#define check_add_overflow(a, b, sum)	__builtin_add_overflow(a, b, sum)
+#define container_of(p, type, member) \
+	((type *)((char *)(p) - offsetof(type, member)))
+#define struct_size(p, member, n) (sizeof(*(p)) + sizeof((p)->member[0]) * (n))
+
+/* The machine is little-endian, and the compiler does not reorder what it tests. */
+#define cpu_to_le64(x)	((__le64)(x))
+#define le64_to_cpu(x)	((u64)(x))
+#define le32_to_cpu(x)	((u32)(x))
+#define READ_ONCE(x)	(x)
+#define WRITE_ONCE(x, value)		((x) = (value))
+#define smp_store_release(p, value)	(*(p) = (value))
+#define smp_load_acquire(p)		(*(p))
+#define dma_wmb()	((void)0)
+#define xchg(p, value) \
+	({ __typeof__(*(p)) old_ = *(p); *(p) = (value); old_; })
+
+/* ---- locks, and what waits */
+
+struct mutex {
+	bool held;
+};
+
+typedef struct mutex spinlock_t;
+
+static inline void mutex_lock(struct mutex *lock)
+{
+	assert(!lock->held);
+	lock->held = true;
+}
+
+static inline void mutex_unlock(struct mutex *lock)
+{
+	assert(lock->held);
+	lock->held = false;
+}
+
+#define spin_lock(lock)			mutex_lock(lock)
+#define spin_unlock(lock)		mutex_unlock(lock)
+#define lockdep_assert_held(lock)	assert((lock)->held)
+
+struct srcu_struct {
+	int unused;
+};
+
+typedef struct srcu_struct wait_queue_head_t;
+
+#define synchronize_srcu(srcu)		((void)(srcu))
+#define wait_event(queue, condition)	assert(condition)
+#define wake_up_all(queue)		((void)(queue))
+
+typedef struct {
+	long value;
+} atomic_long_t;
+
+#define atomic_long_inc(a)	((void)(a)->value++)
+#define atomic_long_dec(a)	((void)(a)->value--)
+
+/* ---- lists */
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list->prev = list;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	entry->prev = list->prev;
+	entry->next = list;
+	list->prev->next = entry;
+	list->prev = entry;
+}
+
+static inline void list_del(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+}
+
+#define list_first_entry_or_null(list, type, member) \
+	((list)->next == (list) ? NULL : container_of((list)->next, type, member))
+
+struct llist_node {
+	struct llist_node *next;
+};
+
+struct llist_head {
+	struct llist_node *first;
+};
+
+static inline void init_llist_head(struct llist_head *list)
+{
+	list->first = NULL;
+}
+
+static inline void llist_add(struct llist_node *node, struct llist_head *list)
+{
+	node->next = list->first;
+	list->first = node;
+}
+
+static inline struct llist_node *llist_del_all(struct llist_head *list)
+{
+	struct llist_node *first = list->first;
+
+	list->first = NULL;
+	return first;
+}
+
+static inline struct llist_node *llist_reverse_order(struct llist_node *node)
+{
+	struct llist_node *reversed = NULL, *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		node->next = reversed;
+		reversed = node;
+	}
+	return reversed;
+}
+
+#define llist_entry_or_null_(node, type, member) \
+	((node) ? container_of(node, type, member) : NULL)
+#define llist_for_each_entry_safe(pos, n, node, member)			\
+	for (pos = llist_entry_or_null_(node, __typeof__(*pos), member);	\
+	     pos && (n = llist_entry_or_null_(pos->member.next,		\
+					      __typeof__(*pos), member), true); \
+	     pos = n)
+
+/* ---- memory */
+
+#define GFP_KERNEL		0
+#define GFP_KERNEL_ACCOUNT	0
+#define GFP_ATOMIC		0
+#define kzalloc(size, gfp)	calloc(1, size)
+#define kvzalloc(size, gfp)	calloc(1, size)
+#define kfree(p)		free(p)
+#define kvfree(p)		free(p)
+
+typedef struct {
+	size_t size;
+	bool empty;			/* the test has it fail */
+} mempool_t;
+
+static inline mempool_t *mempool_create_kmalloc_pool(int least, size_t size)
+{
+	mempool_t *pool = calloc(1, sizeof(*pool));
+
+	(void)least;
+	pool->size = size;
+	return pool;
+}
+
+static inline void *mempool_alloc(mempool_t *pool, int gfp)
+{
+	(void)gfp;
+	return pool->empty ? NULL : malloc(pool->size);
+}
+
+#define mempool_free(p, pool)	free(p)
+#define mempool_destroy(pool)	free(pool)
+
+/* ---- work: the test calls work->function */
+
+struct work_struct {
+	void (*function)(struct work_struct *work);
+};
+
+struct workqueue_struct {
+	int unused;
+};
+
+#define WQ_UNBOUND		0
+#define INIT_WORK(work, f)	((work)->function = (f))
+#define queue_work(queue, work)	((void)(queue), (void)(work))
+#define flush_work(work)	((work)->function(work))
+#define destroy_workqueue(queue)	free(queue)
+#define alloc_workqueue(name, flags, most, arg) \
+	((void)(arg), (struct workqueue_struct *)malloc(sizeof(struct workqueue_struct)))
+
+/* ---- devices */
+
+struct device {
+	int unused;
+};
+
+struct pci_dev {
+	struct device dev;
+	bool master;
+};
+
+#define pci_name(pdev)			((void)(pdev), "0000:00:00.0")
+#define pci_clear_master(pdev)		((void)((pdev)->master = false))
+#define pci_set_master(pdev)		((void)((pdev)->master = true))
+#define pci_restore_msi_state(pdev)	((void)(pdev))
+#define dev_dbg(dev, ...)		((void)(dev))
+#define dev_err(dev, ...)		((void)(dev))
+
+struct vfio_device {
+	int unused;
+};
+
+struct vfio_pci_core_device {
+	struct vfio_device vdev;
+	struct pci_dev *pdev;
+};
+
+struct attribute_group;
+struct page;
+
+#define IOMMU_READ	1
+#define IOMMU_WRITE	2
+
+int vfio_pin_pages(struct vfio_device *vdev, u64 iova, int num, int prot, struct page **pages);
+void vfio_unpin_pages(struct vfio_device *vdev, u64 iova, int num);
+
+enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE };
+
+#define dma_mapping_error(dev, addr)	((void)(dev), (void)(addr), false)
+#define dma_need_sync(dev, addr)	((void)(dev), (void)(addr), false)
+dma_addr_t dma_map_page(struct device *dev, struct page *page, size_t offset, size_t size,
+			enum dma_data_direction dir);
+void dma_unmap_page(struct device *dev, dma_addr_t addr, size_t size,
+		    enum dma_data_direction dir);
+void *dma_alloc_coherent(struct device *dev, size_t size, dma_addr_t *addr, int gfp);
+void dma_free_coherent(struct device *dev, size_t size, void *p, dma_addr_t addr);
+
+struct qhca_stage2;
+
+struct device *qhca_stage2_table_device(struct qhca_stage2 *s2);
+int qhca_stage2_set(struct qhca_stage2 *s2, dma_addr_t root, u8 page_shift, u8 levels);
+int qhca_stage2_unset(struct qhca_stage2 *s2);
+int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length);
+int qhca_stage2_resume(struct qhca_stage2 *s2, u32 token, bool ok);
+
+#endif /* QHCA_TEST_KERNEL_H */
