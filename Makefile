@@ -41,7 +41,7 @@ help:
 	@echo '  make setup     install the Debian packages this needs'
 	@echo '  make qemu      QEMU with the qhca device'
 	@echo '  make guest     the guest: Debian tree, kernels, boot image'
-	@echo '  make modules   qhca.ko and qhca_ib.ko for the guest'"'"'s kernel'
+	@echo '  make modules   qhca.ko, qhca_ib.ko, qhca_vfio.ko for the guest'"'"'s kernel'
 	@echo '  make modules-backports   the same for its newer kernel'
 	@echo '  make debug-kernel  a kernel with KASAN, lockdep and kmemleak, and modules for it'
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'

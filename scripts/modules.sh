@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Builds qhca.ko and qhca_ib.ko, and the tests that are modules, against each
-# kernel the guest has, in the guest tree with the guest's compiler, and leaves
-# them in build/modules/RELEASE/.
+# Builds qhca.ko, qhca_ib.ko and, for a kernel with VFIO, qhca_vfio.ko, and the
+# tests that are modules, against each kernel the guest has, in the guest tree
+# with the guest's compiler, and leaves them in build/modules/RELEASE/.
 #
 #   scripts/modules.sh [RELEASE...]   default: the suite's own kernel;
 #                                     "all": every kernel of the guest;
