@@ -29,6 +29,7 @@ void case_large(const char *address);
 /* changes.c: memory that comes and goes */
 void case_replace(const char *address);
 void case_traffic(const char *address);
+void case_both(const char *address);
 void case_limit(const char *address);
 void case_death(const char *address);
 /* hostile.c: software that breaks the rules */

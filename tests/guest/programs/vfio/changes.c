@@ -14,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "lib/tap.h"
+#include "odp.h"
 
 #define CANARY	0xc5
 
@@ -151,6 +153,72 @@ void case_traffic(const char *address)
 	CHECK(matches(&g, &to, 8));
 	guest_close(&g);
 	tap_checked("nothing is written to memory that was taken away");
+}
+
+/* Serves page faults of stage 1 until the request completes; counts them. */
+static int serve(struct guest *g, struct md_odp *odp, unsigned int *faults)
+{
+	double end = seconds() + 20;
+	struct qhca_fault_info info;
+	uint32_t qpn, flags;
+	int status;
+
+	while ((status = guest_poll(g, 0)) < 0 && seconds() < end) {
+		if (!md_fault(g->md, &qpn, &info)) {
+			qhca_run(g->md->host.hca, 0, 0);
+			continue;
+		}
+		/* Those of stage 2 are the host's affair. */
+		flags = get_le32(&info.flags);
+		CHECK(!(flags & QHCA_FAULT_STAGE2));
+		CHECK(md_odp_map(odp, md_odp_page(odp, get_le64(&info.addr)),
+				 flags & QHCA_FAULT_WRITE));
+		CHECK(!md_resume(g->md, get_le32(&info.token), true));
+		++*faults;
+	}
+	return status;
+}
+
+/*
+ * A region on demand, with fewer frames than pages: a page is absent for the guest's
+ * driver first, and then its frame for the host's.
+ */
+void case_both(const char *address)
+{
+	const unsigned int pages = 8;
+	unsigned int faults = 0;
+	struct md_frames *frames;
+	struct pinned before;
+	struct md_odp *odp;
+	struct md_mr from;
+	struct guest g;
+	uint8_t *data;
+
+	guest_open(&g, address);
+	guest_start(&g);
+	guest_region(&g, &from, pages * PAGE);
+	frames = md_frames_new(g.md, 3);
+	odp = md_odp_reg(g.md, frames, GUEST_PD, 0x40000000, pages * PAGE, GUEST_ALL);
+	guest_own(&g, odp->mr.key);
+	data = malloc(from.len);
+	before = pinned(&g);
+	for (unsigned int round = 0; round < 20; round++) {
+		fill(&g, &from, round);
+		guest_post(&g, QHCA_WQE_WRITE, from.iova, from.key, odp->mr.iova, odp->mr.key,
+			   (uint32_t)from.len);
+		CHECK(serve(&g, odp, &faults) == QHCA_WC_SUCCESS);
+		md_buf_read(g.md, &odp->mr.buf, 0, data, from.len);
+		CHECK(!memcmp(data, guest_ptr(&g, from.buf.root), from.len));
+	}
+	printf("# %u faults of stage 1, %lu of stage 2\n", faults,
+	       pinned(&g).faults - before.faults);
+	CHECK(faults >= pages);
+	CHECK(pinned(&g).faults > before.faults);
+	CHECK(md_frames_check(g.md, frames) == 0);
+	CHECK(guest_fatal(&g, 0, NULL) == 0);
+	free(data);
+	guest_close(&g);
+	tap_checked("one access takes the faults of both stages");
 }
 
 /* A process without privileges may pin as much as its limit says. */

@@ -93,13 +93,17 @@ void guest_pte(struct guest *g, uint32_t index, const struct qhca_pte *pte)
 	memcpy(guest_ptr(g, g->md->pt + sizeof(*pte) * index), pte, sizeof(*pte));
 }
 
+void guest_own(struct guest *g, uint32_t key)
+{
+	struct qhca_pte *pte = guest_ptr(g, g->md->pt + sizeof(*pte) * QHCA_KEY_INDEX(key));
+
+	put_le32(&pte->gvmi, g->md->host.gvmi);
+}
+
 void guest_region(struct guest *g, struct md_mr *mr, uint64_t len)
 {
-	struct qhca_pte *pte;
-
 	md_reg_mr(g->md, mr, GUEST_PD, 0x10000000ull * (g->md->next_key + 1), len, GUEST_ALL);
-	pte = guest_ptr(g, g->md->pt + sizeof(*pte) * QHCA_KEY_INDEX(mr->key));
-	put_le32(&pte->gvmi, g->md->host.gvmi);
+	guest_own(g, mr->key);
 }
 
 void guest_post(struct guest *g, uint8_t opcode, uint64_t local, uint32_t lkey,

@@ -60,6 +60,8 @@ int guest_poll(struct guest *g, unsigned int ms);
 
 /* Writes a protection entry, whatever it says. */
 void guest_pte(struct guest *g, uint32_t index, const struct qhca_pte *pte);
+/* Makes an entry that the small driver has written this function's. */
+void guest_own(struct guest *g, uint32_t key);
 /* A region of @len new bytes, pages aligned; @access GUEST_ALL. */
 void guest_region(struct guest *g, struct md_mr *mr, uint64_t len);
 

@@ -21,6 +21,7 @@ static const struct {
 	{ "large", case_large },
 	{ "replace", case_replace },
 	{ "traffic", case_traffic },
+	{ "both", case_both },
 	{ "limit", case_limit },
 	{ "death", case_death },
 	{ "commands", case_commands },
