@@ -165,7 +165,7 @@ static int serve(struct guest *g, struct md_odp *odp, unsigned int *faults)
 
 	while ((status = guest_poll(g, 0)) < 0 && seconds() < end) {
 		if (!md_fault(g->md, &qpn, &info)) {
-			qhca_run(g->md->host.hca, 0, 0);
+			guest_wait(g);
 			continue;
 		}
 		/* Those of stage 2 are the host's affair. */

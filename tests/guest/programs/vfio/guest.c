@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bytes.h"
 
-#define POLL_US	50
+/* The device works by itself for so long in each round of a loop that waits. */
+#define POLL_US		50
+#define POLL_BUDGET	4
 
 void guest_open_unmapped(struct guest *g, const char *address)
 {
@@ -20,11 +21,11 @@ void guest_open_unmapped(struct guest *g, const char *address)
 	g->vfio = (struct vfio *)g->md->host.hca;
 	vfio_set_master(g->vfio, true);
 	/* The driver's addresses are those that the function may use. */
-	mac[0] = qhca_reg_read(g->md->host.hca, 0, QHCA_REG_MAC_LO, 0);
-	mac[1] = qhca_reg_read(g->md->host.hca, 0, QHCA_REG_MAC_HI, 0);
+	mac[0] = qhca_reg_read(g->md->host.hca, g->md->host.gvmi, QHCA_REG_MAC_LO, 0);
+	mac[1] = qhca_reg_read(g->md->host.hca, g->md->host.gvmi, QHCA_REG_MAC_HI, 0);
 	put_le32(g->md->mac, mac[0]);
 	put_le16(g->md->mac + 4, (uint16_t)mac[1]);
-	g->md->host.gvmi = (uint16_t)qhca_reg_read(g->md->host.hca, 0, QHCA_REG_GVMI, 0);
+	g->md->host.gvmi = (uint16_t)qhca_reg_read(g->md->host.hca, g->md->host.gvmi, QHCA_REG_GVMI, 0);
 }
 
 void guest_open(struct guest *g, const char *address)
@@ -120,6 +121,11 @@ void guest_post(struct guest *g, uint8_t opcode, uint64_t local, uint32_t lkey,
 	md_ring(g->md, &g->qp[0]);
 }
 
+void guest_wait(struct guest *g)
+{
+	qhca_run(g->md->host.hca, g->md->host.now, POLL_BUDGET);
+}
+
 /* Has the device written the next CQE?  Its phase is written last. */
 static bool completed(struct guest *g)
 {
@@ -139,7 +145,7 @@ int guest_poll(struct guest *g, unsigned int ms)
 	for (uint64_t us = 0; !completed(g); us += POLL_US) {
 		if (us >= 1000ull * ms)
 			return -1;
-		usleep(POLL_US);
+		guest_wait(g);
 	}
 	md_poll(&g->cq, &cqe);
 	return cqe.status;
@@ -162,12 +168,12 @@ uint32_t guest_fatal(struct guest *g, unsigned int ms, uint32_t *info)
 	uint32_t status;
 
 	for (uint64_t us = 0;; us += POLL_US) {
-		status = qhca_reg_read(g->md->host.hca, 0, QHCA_REG_STATUS, 0);
+		status = qhca_reg_read(g->md->host.hca, g->md->host.gvmi, QHCA_REG_STATUS, 0);
 		if (status & QHCA_STATUS_FATAL || us >= 1000ull * ms)
 			break;
-		usleep(POLL_US);
+		guest_wait(g);
 	}
 	if (info)
-		*info = qhca_reg_read(g->md->host.hca, 0, QHCA_REG_FATAL_INFO, 0);
+		*info = qhca_reg_read(g->md->host.hca, g->md->host.gvmi, QHCA_REG_FATAL_INFO, 0);
 	return status & QHCA_STATUS_FATAL ? QHCA_GET(QHCA_STATUS_FATAL_CAUSE, status) : 0;
 }

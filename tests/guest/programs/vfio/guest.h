@@ -62,6 +62,9 @@ int guest_poll(struct guest *g, unsigned int ms);
 void guest_pte(struct guest *g, uint32_t index, const struct qhca_pte *pte);
 /* Makes an entry that the small driver has written this function's. */
 void guest_own(struct guest *g, uint32_t key);
+/* A round of a loop that waits for the device. */
+void guest_wait(struct guest *g);
+
 /* A region of @len new bytes, pages aligned; @access GUEST_ALL. */
 void guest_region(struct guest *g, struct md_mr *mr, uint64_t len);
 

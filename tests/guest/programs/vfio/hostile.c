@@ -108,13 +108,14 @@ void case_outside(const char *address)
 static void enable_at(struct guest *g, uint64_t slots)
 {
 	struct qhca_hca *hca = g->md->host.hca;
+	uint16_t gvmi = g->md->host.gvmi;
 
-	qhca_reg_write(hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, 0);
-	qhca_reg_write(hca, 0, QHCA_REG_CMDQ_LOG_SLOTS, 0, 0);
-	qhca_reg_write(hca, 0, QHCA_REG_CMDQ_BASE_LO, (uint32_t)slots, 0);
-	qhca_reg_write(hca, 0, QHCA_REG_CMDQ_BASE_HI, (uint32_t)(slots >> 32), 0);
-	qhca_reg_write(hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE, 0);
-	qhca_reg_write(hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_RESET, 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CMDQ_LOG_SLOTS, 0, 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CMDQ_BASE_LO, (uint32_t)slots, 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CMDQ_BASE_HI, (uint32_t)(slots >> 32), 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_ENABLE, 0);
+	qhca_reg_write(hca, gvmi, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 }
 
 /* Memory that the device itself needs is never there, or goes. */
@@ -133,7 +134,7 @@ void case_promises(const char *address)
 	guest_start(&g);
 	CHECK(!guest_unmap(&g, HOST_PAGE, GUEST_MEMORY - HOST_PAGE));
 	CHECK(pinned(&g).device == 0 && pinned(&g).fault == 0);
-	qhca_reg_write(g.md->host.hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, 0);
+	qhca_reg_write(g.md->host.hca, g.md->host.gvmi, QHCA_REG_CMDQ_DOORBELL, 1, 0);
 	CHECK(guest_fatal(&g, 10000, &info) == QHCA_FATAL_STAGE2);
 	CHECK(info == QHCA_STAGE2_NOT_PINNED);
 

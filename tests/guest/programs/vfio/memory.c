@@ -87,7 +87,7 @@ void case_copy(const char *address)
 
 static void arm_eq(struct guest *g)
 {
-	qhca_doorbell(g->md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
+	qhca_doorbell(g->md->host.hca, g->md->host.gvmi, 0, QHCA_DB_EQ_ARM,
 		      QHCA_EQN_ASYNC | (uint64_t)g->md->eq_ci << 32, 0);
 }
 
@@ -132,7 +132,7 @@ static bool reset_releases(struct guest *g, int (*reset)(struct vfio *v))
 	vfio_set_master(g->vfio, true);
 	/* The old tables are emptied after the reset. */
 	for (int i = 0; i < 1000 && (now.fault || now.device); i++) {
-		qhca_run(g->md->host.hca, 0, 0);
+		guest_wait(g);
 		now = pinned(g);
 	}
 	return worked && !now.fault && !now.device;
