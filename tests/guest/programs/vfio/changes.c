@@ -101,7 +101,8 @@ static bool take_under_traffic(struct guest *g, const struct md_mr *from,
 	for (unsigned int i = 0; i < posted; i++)
 		guest_post(g, QHCA_WQE_WRITE, from->iova, from->key, to->iova, to->key,
 			   (uint32_t)from->len);
-	usleep((unsigned int)rand() % 2000);
+	for (int rounds = rand() % 64; rounds; rounds--)
+		guest_wait(g);
 	if (guest_unmap(g, to->buf.root, to->len))
 		return false;
 	memset(p, CANARY, to->len);
