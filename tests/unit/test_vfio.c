@@ -41,6 +41,7 @@ static bool pf_dead;
 static u64 root;			/* 0: stage 2 is off */
 static unsigned int resumes;
 static bool resumed_ok;
+static long acknowledged = -1;		/* pins at the last invalidation */
 static unsigned int scarce;		/* one of so many nodes cannot be had */
 
 static u64 number = 1;
@@ -185,6 +186,7 @@ int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length)
 {
 	(void)s2;
 	assert_true(length && start + length - 1 >= start);
+	acknowledged = pins;
 	return pf_dead ? -EIO : 0;
 }
 
@@ -413,6 +415,9 @@ static void test_large(void **state)
 	assert_int_equal(vf.stats.large, 1);
 	assert_int_equal(vf.stats.pages_device, 512);
 	qhca_s2_unmap(&vf.core.vdev, 9 * PAGE_SIZE, PAGE_SIZE);
+	/* Nothing is given up before the device knows. */
+	assert_int_equal(acknowledged, 512);
+	assert_int_equal(pins, 511);
 	assert_int_equal(vf.stats.large, 0);
 	assert_int_equal(device_finds(9 * PAGE_SIZE), 0);
 	entry = device_finds(10 * PAGE_SIZE);
