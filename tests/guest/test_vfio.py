@@ -20,7 +20,8 @@ FULL = os.environ.get("FULL", "") not in ("", "0")
 FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
 NUMBER = 2
 CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
-         "traffic", "both", "limit", "death", "commands", "outside", "promises")
+         "traffic", "both", "limit", "death", "commands", "outside", "promises",
+         "vectors")
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,19 @@ static void qhca_vfio_release_dev(struct vfio_device *vdev)
 	cleanup_srcu_struct(&vf->srcu);
 }
 
+/*
+ * An interrupt is a write of the device to where an entry of the MSI-X table says.  The
+ * library offers that table to user space because an IOMMU of the host confines those
+ * writes, and there is none.  So user space reaches the registers, which are in the
+ * same BAR, by read() and write() only, and the library keeps these from the table.
+ * The doorbells are in another BAR.
+ */
+static void qhca_vfio_hide_vectors(struct vfio_pci_core_device *core)
+{
+	if (core->msix_bar < PCI_STD_NUM_BARS)
+		core->bar_mmap_supported[core->msix_bar] = false;
+}
+
 static int qhca_vfio_open_device(struct vfio_device *vdev)
 {
 	struct qhca_vfio *vf = qhca_vfio_of(vdev);
@@ -64,6 +77,7 @@ static int qhca_vfio_open_device(struct vfio_device *vdev)
 		return err;
 	}
 	vfio_pci_core_finish_enable(&vf->core);
+	qhca_vfio_hide_vectors(&vf->core);
 	return 0;
 }
 

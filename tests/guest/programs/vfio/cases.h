@@ -19,6 +19,9 @@ bool matches(struct guest *g, const struct md_mr *mr, unsigned int seed);
 /* Copies all of a region to another; the status of the last request. */
 int copy(struct guest *g, const struct md_mr *from, const struct md_mr *to);
 
+/* hostile.c: the function lives and copies. */
+void check_alive(struct guest *g);
+
 /* memory.c: what is pinned, and when */
 void case_copy(const char *address);
 void case_interrupt(const char *address);
@@ -36,5 +39,6 @@ void case_death(const char *address);
 void case_commands(const char *address);
 void case_outside(const char *address);
 void case_promises(const char *address);
+void case_vectors(const char *address);
 
 #endif

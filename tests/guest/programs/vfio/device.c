@@ -40,7 +40,7 @@ uint32_t qhca_reg_read(struct qhca_hca *hca, uint16_t gvmi, uint32_t offset, uin
 {
 	(void)gvmi;
 	(void)now;
-	return *(volatile uint32_t *)(hca->vfio.regs + offset);
+	return vfio_reg_read(&hca->vfio, offset);
 }
 
 static void wait_ready(struct qhca_hca *hca)
@@ -61,8 +61,7 @@ void qhca_reg_write(struct qhca_hca *hca, uint16_t gvmi, uint32_t offset, uint32
 {
 	(void)gvmi;
 	(void)now;
-	__sync_synchronize();
-	*(volatile uint32_t *)(hca->vfio.regs + offset) = value;
+	vfio_reg_write(&hca->vfio, offset, value);
 	if (offset == QHCA_REG_CONTROL && value & QHCA_CONTROL_RESET)
 		wait_ready(hca);
 }

@@ -149,3 +149,42 @@ void case_promises(const char *address)
 	guest_close(&g);
 	tap_checked("a function without its own memory dies, and comes back");
 }
+
+void check_alive(struct guest *g)
+{
+	struct md_mr from, to;
+
+	CHECK(guest_fatal(g, 0, NULL) == 0);
+	guest_region(g, &from, PAGE);
+	guest_region(g, &to, PAGE);
+	fill(g, &from, 21);
+	CHECK(copy(g, &from, &to) == QHCA_WC_SUCCESS);
+	CHECK(matches(g, &to, 21));
+}
+
+/*
+ * An interrupt is a write to where the MSI-X table says, so the guest must not reach
+ * that table.
+ */
+void case_vectors(const char *address)
+{
+	struct md_mr from, to;
+	struct guest g;
+
+	guest_open(&g, address);
+	CHECK(!vfio_mappable(g.vfio, 0));
+	guest_start(&g);
+	for (unsigned int i = 0; i < 16 * VFIO_VECTORS; i += 4)
+		vfio_reg_write(g.vfio, QHCA_MSIX_TABLE_OFFSET + i, 0x1000);
+	guest_region(&g, &from, PAGE);
+	guest_region(&g, &to, PAGE);
+	vfio_interrupts(g.vfio, 0, 0);
+	qhca_doorbell(g.md->host.hca, g.md->host.gvmi, 0, QHCA_DB_EQ_ARM,
+		      QHCA_EQN_ASYNC | (uint64_t)g.md->eq_ci << 32, 0);
+	md_arm(&g.cq, false);
+	CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+	CHECK(vfio_interrupts(g.vfio, 0, 5000) == 1);
+	check_alive(&g);
+	guest_close(&g);
+	tap_checked("the MSI-X table is out of reach");
+}

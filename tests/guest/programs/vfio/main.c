@@ -27,6 +27,7 @@ static const struct {
 	{ "commands", case_commands },
 	{ "outside", case_outside },
 	{ "promises", case_promises },
+	{ "vectors", case_vectors },
 };
 
 static bool wanted(const char *name, int argc, char **argv)

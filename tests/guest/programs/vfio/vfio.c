@@ -113,7 +113,7 @@ void vfio_open(struct vfio *v, const char *address)
 	if (v->device < 0)
 		die("VFIO_GROUP_GET_DEVICE_FD");
 	v->config = region_info(v, VFIO_PCI_CONFIG_REGION_INDEX).offset;
-	v->regs = map_region(v, VFIO_PCI_BAR0_REGION_INDEX, &v->regs_len);
+	v->regs = region_info(v, VFIO_PCI_BAR0_REGION_INDEX).offset;
 	v->doorbells = map_region(v, VFIO_PCI_BAR2_REGION_INDEX, &v->doorbells_len);
 	vfio_config_write(v, PCI_COMMAND, PCI_COMMAND_MEMORY);
 	set_vectors(v);
@@ -121,7 +121,6 @@ void vfio_open(struct vfio *v, const char *address)
 
 void vfio_close(struct vfio *v)
 {
-	munmap((void *)v->regs, v->regs_len);
 	munmap((void *)v->doorbells, v->doorbells_len);
 	for (int i = 0; i < VFIO_VECTORS; i++)
 		close(v->vector[i]);
@@ -151,6 +150,33 @@ int vfio_unmap(struct vfio *v, uint64_t iova, uint64_t len)
 	int err = call(v->container, VFIO_IOMMU_UNMAP_DMA, &unmap);
 
 	return err ? err : unmap.size == len ? 0 : -ENOENT;
+}
+
+uint32_t vfio_reg_read(struct vfio *v, unsigned int offset)
+{
+	uint32_t value;
+
+	if (pread(v->device, &value, 4, (off_t)(v->regs + offset)) != 4)
+		return UINT32_MAX;
+	return value;
+}
+
+void vfio_reg_write(struct vfio *v, unsigned int offset, uint32_t value)
+{
+	/* A write to a function that does not answer is lost. */
+	if (pwrite(v->device, &value, 4, (off_t)(v->regs + offset)) != 4 && errno != EIO)
+		die("write to a register");
+}
+
+bool vfio_mappable(struct vfio *v, unsigned int index)
+{
+	struct vfio_region_info info = region_info(v, index);
+	void *p = mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
+		       (off_t)info.offset);
+
+	if (p != MAP_FAILED)
+		munmap(p, info.size);
+	return p != MAP_FAILED || info.flags & VFIO_REGION_INFO_FLAG_MMAP;
 }
 
 uint16_t vfio_config_read(struct vfio *v, unsigned int offset)

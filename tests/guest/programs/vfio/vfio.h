@@ -18,9 +18,9 @@ struct vfio {
 	char address[32];		/* PCI */
 	int container, group, device;
 	uint64_t config;		/* offset of the configuration space */
-	volatile uint8_t *regs;		/* BAR 0 */
+	uint64_t regs;			/* of BAR 0, which cannot be mapped */
 	volatile uint8_t *doorbells;	/* BAR 2 */
-	size_t regs_len, doorbells_len;
+	size_t doorbells_len;
 	int vector[VFIO_VECTORS];	/* eventfds */
 };
 
@@ -31,6 +31,12 @@ void vfio_close(struct vfio *v);
 int vfio_map(struct vfio *v, uint64_t iova, void *memory, uint64_t len,
 	     bool writable);
 int vfio_unmap(struct vfio *v, uint64_t iova, uint64_t len);
+
+/* Registers of BAR 0; all ones if the function does not answer. */
+uint32_t vfio_reg_read(struct vfio *v, unsigned int offset);
+void vfio_reg_write(struct vfio *v, unsigned int offset, uint32_t value);
+/* Can the process reach BAR @index without a system call? */
+bool vfio_mappable(struct vfio *v, unsigned int index);
 
 uint16_t vfio_config_read(struct vfio *v, unsigned int offset);
 int vfio_config_write(struct vfio *v, unsigned int offset, uint16_t value);
