@@ -21,7 +21,7 @@ FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
 NUMBER = 2
 CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
          "traffic", "both", "limit", "death", "commands", "outside", "promises",
-         "vectors")
+         "vectors", "nodes", "pool", "queues", "changed")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,17 @@ def idle(function):
 @pytest.mark.parametrize("case", CASES)
 def test_case(function, case, tap_points):
     done = function.run(case, seconds=60 if FULL else 3)
+    print(done.out)
+    assert idle(function)
+    tap_points(done.out, done.code)
+
+
+def test_frames(guest, function, tap_points):
+    """Descriptors of Ethernet queues; the physical function sends what the function is to
+    receive."""
+    asking = guest.spawn(f"ping -i 0.5 -w 60 -I {guest.netif} 10.77.0.99")
+    done = function.run("frames")
+    asking.kill()
     print(done.out)
     assert idle(function)
     tap_points(done.out, done.code)

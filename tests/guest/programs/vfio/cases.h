@@ -21,6 +21,13 @@ int copy(struct guest *g, const struct md_mr *from, const struct md_mr *to);
 
 /* hostile.c: the function lives and copies. */
 void check_alive(struct guest *g);
+/* Addresses that no table of the guest leads to. */
+#define NUM_OUTSIDE	8
+extern const uint64_t outside[NUM_OUTSIDE];
+/*
+ * A region of one page, which begins with the byte at @at, or whose root node is there.
+ */
+uint32_t key_at(struct guest *g, uint64_t at, unsigned int levels, uint32_t gvmi);
 
 /* memory.c: what is pinned, and when */
 void case_copy(const char *address);
@@ -40,5 +47,11 @@ void case_commands(const char *address);
 void case_outside(const char *address);
 void case_promises(const char *address);
 void case_vectors(const char *address);
+/* ways.c: each way in which software can name memory */
+void case_nodes(const char *address);
+void case_pool(const char *address);
+void case_queues(const char *address);
+void case_changed(const char *address);
+void case_frames(const char *address);
 
 #endif

@@ -115,13 +115,9 @@ static bool take_under_traffic(struct guest *g, const struct md_mr *from,
 	clean = is_canary(p, to->len);
 	if (guest_map(g, to->buf.root, to->len, true))
 		return false;
-	if (failed) {
-		/* Work that was under way at QP 1 ends with it. */
-		md_qp_destroy(g->md, &g->qp[0]);
-		md_qp_destroy(g->md, &g->qp[1]);
-		g->md->next_qpn = 2;
-		guest_connect(g);
-	}
+	/* Work that was under way at QP 1 ends with it. */
+	if (failed)
+		guest_reconnect(g);
 	return clean;
 }
 

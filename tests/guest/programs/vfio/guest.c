@@ -40,13 +40,25 @@ void guest_close(struct guest *g)
 	md_destroy(g->md);
 }
 
-void guest_start(struct guest *g)
+static void start(struct guest *g, bool scatter)
 {
-	struct md_init init = { .log_qp = 6, .log_cq = 6, .log_srq = 4, .log_pt = 8 };
+	struct md_init init = {
+		.log_qp = 6, .log_cq = 6, .log_srq = 4, .log_pt = 8, .scatter = scatter,
+	};
 
 	md_start(g->md, &init);
 	md_cq_create(g->md, &g->cq, 6);
 	guest_connect(g);
+}
+
+void guest_start(struct guest *g)
+{
+	start(g, false);
+}
+
+void guest_start_scattered(struct guest *g)
+{
+	start(g, true);
 }
 
 void guest_connect(struct guest *g)
@@ -72,6 +84,18 @@ void guest_connect(struct guest *g)
 		conn.dest_qpn = g->qp[!i].qpn;
 		md_qp_connect(g->md, &g->qp[i], &conn);
 	}
+}
+
+void guest_reconnect(struct guest *g)
+{
+	struct qhca_cqe cqe;
+
+	md_qp_destroy(g->md, &g->qp[0]);
+	md_qp_destroy(g->md, &g->qp[1]);
+	while (md_poll(&g->cq, &cqe))
+		;
+	g->md->next_qpn = 2;
+	guest_connect(g);
 }
 
 void *guest_ptr(struct guest *g, uint64_t addr)

@@ -41,8 +41,11 @@ void guest_open_unmapped(struct guest *g, const char *address);
 
 /* Everything from reset to two connected queue pairs. */
 void guest_start(struct guest *g);
-/* Two new queue pairs in place of those that failed. */
+/* The same with queues and regions in pages that nodes lead to. */
+void guest_start_scattered(struct guest *g);
+/* Two queue pairs; and two in place of those that failed. */
 void guest_connect(struct guest *g);
+void guest_reconnect(struct guest *g);
 
 void *guest_ptr(struct guest *g, uint64_t addr);
 /* Part of the guest's memory appears, goes, or is replaced by other pages. */

@@ -7,12 +7,10 @@
 #include "bytes.h"
 #include "lib/tap.h"
 
-/* Addresses that no table of this function leads to. */
-static const uint64_t outside[] = {
+const uint64_t outside[NUM_OUTSIDE] = {
 	0, 64, GUEST_MEMORY, 1ull << 32, (1ull << 48) - PAGE, 1ull << 48, 1ull << 57,
 	UINT64_MAX - PAGE + 1,
 };
-#define NUM_OUTSIDE (sizeof(outside) / sizeof(outside[0]))
 
 /* The commands of the host domain. */
 void case_commands(const char *address)
@@ -38,13 +36,15 @@ void case_commands(const char *address)
 	tap_checked("the host domain's commands are refused");
 }
 
-/* A region of 0 levels at a bus address of the attacker's choice. */
-static uint32_t key_at(struct guest *g, uint64_t at, uint32_t gvmi)
+uint32_t key_at(struct guest *g, uint64_t at, unsigned int levels, uint32_t gvmi)
 {
 	uint32_t index = g->md->next_key++;
 	struct qhca_pte pte = { 0 };
 
-	put_le32(&pte.ctrl, QHCA_PTE_VALID | QHCA_PTE_MR << 4 | 12u << 16);
+	put_le32(&pte.ctrl, QHCA_PUT(QHCA_PTE_STATE, QHCA_PTE_VALID) |
+			    QHCA_PUT(QHCA_PTE_TYPE, QHCA_PTE_MR) |
+			    QHCA_PUT(QHCA_PTE_PAGE_SHIFT, 12u) |
+			    QHCA_PUT(QHCA_PTE_LEVELS, levels));
 	put_le32(&pte.access, GUEST_ALL);
 	put_le32(&pte.pd, GUEST_PD);
 	put_le32(&pte.at_key, index);
@@ -53,13 +53,6 @@ static uint32_t key_at(struct guest *g, uint64_t at, uint32_t gvmi)
 	put_le32(&pte.gvmi, gvmi);
 	guest_pte(g, index, &pte);
 	return index << 8;
-}
-
-static void reconnect(struct guest *g)
-{
-	md_qp_destroy(g->md, &g->qp[0]);
-	md_qp_destroy(g->md, &g->qp[1]);
-	guest_connect(g);
 }
 
 static enum qhca_wc_status write_to(struct guest *g, const struct md_mr *from, uint32_t key)
@@ -80,9 +73,9 @@ void case_outside(const char *address)
 	gvmi = g.md->host.gvmi;
 	guest_region(&g, &from, PAGE);
 	for (size_t i = 0; i < NUM_OUTSIDE; i++) {
-		CHECK(write_to(&g, &from, key_at(&g, outside[i], gvmi)) ==
+		CHECK(write_to(&g, &from, key_at(&g, outside[i], 0, gvmi)) ==
 		      QHCA_WC_REM_ACCESS_ERR);
-		reconnect(&g);
+		guest_reconnect(&g);
 		memset(&slot, 0, sizeof(slot));
 		put_le16(&slot.opcode, QHCA_CMD_QUERY_PORT);
 		put_le64(&slot.out_addr, outside[i]);
@@ -95,9 +88,9 @@ void case_outside(const char *address)
 	foreign[1] = gvmi + 1;
 	foreign[2] = UINT32_MAX;
 	for (int i = 0; i < 3; i++) {
-		CHECK(write_to(&g, &from, key_at(&g, from.buf.root, foreign[i])) ==
+		CHECK(write_to(&g, &from, key_at(&g, from.buf.root, 0, foreign[i])) ==
 		      QHCA_WC_REM_ACCESS_ERR);
-		reconnect(&g);
+		guest_reconnect(&g);
 	}
 	CHECK(guest_fatal(&g, 0, NULL) == 0);
 	guest_close(&g);

@@ -28,6 +28,11 @@ static const struct {
 	{ "outside", case_outside },
 	{ "promises", case_promises },
 	{ "vectors", case_vectors },
+	{ "nodes", case_nodes },
+	{ "pool", case_pool },
+	{ "queues", case_queues },
+	{ "changed", case_changed },
+	{ "frames", case_frames },
 };
 
 static bool wanted(const char *name, int argc, char **argv)
