@@ -3,8 +3,7 @@
 virtual machine: what is pinned, memory that comes and goes, hostile software; and what
 the host does to functions that are in use.
 
-The kernel fills pages and objects that are freed, and looks at them when they are used
-again.
+The kernel looks for writes to memory that is free.
 """
 
 import os
@@ -13,20 +12,19 @@ import pytest
 
 from lab import content, script
 from lab.functions import Functions
-from lab.guest import wait_for
+from lab.guest import WATCHFUL, wait_for
 from lab.pair import Node
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
-FINDS = "slub_debug=FZPU page_poison=1 init_on_free=1"
 NUMBER = 2
 CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
-         "traffic", "both", "limit", "death", "commands", "outside", "promises",
+         "traffic", "both", "limit", "death", "discard", "commands", "outside", "promises",
          "vectors", "nodes", "pool", "queues", "changed")
 
 
 @pytest.fixture(scope="module")
 def guest():
-    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=FINDS, memory=1024, cpus=2,
+    node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=WATCHFUL, memory=1024, cpus=2,
                 props={"sriov-vfs": NUMBER}).boot()
     yield node
     node.close()
@@ -35,8 +33,9 @@ def guest():
 class Passed:
     """A virtual function that is bound to qhca-vfio."""
 
-    def __init__(self, node, folder):
+    def __init__(self, node, folder, number):
         self.node = node
+        self.gvmi = number + 1
         self.address = node.out(script("guest/scripts/bind-vfio.sh", folder)).split()[-1]
 
     def stat(self, name):
@@ -49,6 +48,12 @@ class Passed:
     def spawn(self, *cases, seconds):
         return self.node.spawn(f"SECONDS_EACH={seconds} exec qhca-vfio {self.address} {' '.join(cases)}")
 
+    def counters(self):
+        """What the device counts for the function."""
+        (info,) = self.node.qmp("query-qhca")
+        (row,) = (vf for vf in info["vfs"] if vf["gvmi"] == self.gvmi)
+        return {counter["name"]: counter["value"] for counter in row["counters"]}
+
     def wait_busy(self):
         wait_for(lambda: self.stat("pages_fault") > 0, 60 * self.node.patience, "faults")
 
@@ -60,7 +65,7 @@ def functions(guest):
     guest.exec(f"echo 0 > {made.folder}/sriov_drivers_autoprobe")
     made.write(NUMBER)
     with content(guest):
-        yield [Passed(guest, f"{made.folder}/virtfn{n}") for n in range(NUMBER)]
+        yield [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
         made.write(0)
     guest.exec(f"echo 1 > {made.folder}/sriov_drivers_autoprobe")
 
@@ -92,6 +97,30 @@ def test_frames(guest, function, tap_points):
     print(done.out)
     assert idle(function)
     tap_points(done.out, done.code)
+
+
+def test_swapped(guest, function, tap_points):
+    guest.exec(script("guest/scripts/swap-file.sh"))
+    done = function.run("swapped")
+    guest.exec("swapoff /swapfile")
+    print(done.out)
+    assert idle(function)
+    tap_points(done.out, done.code)
+
+
+def test_counters(function):
+    """The device uses the cache of stage 2, and counts what it asks the driver for."""
+    busy = function.spawn("traffic", seconds=20)
+    function.wait_busy()
+    wanted = ("s2_hits", "s2_misses", "s2_node_reads", "s2_invalidations", "page_faults2",
+              "tx_rnr_fault2", "pin_requests", "fault_resumes")
+    wait_for(lambda: all(function.counters()[name] for name in wanted),
+             20 * function.node.patience, "counters")
+    now = function.counters()
+    print({name: now[name] for name in wanted})
+    assert now["s2_hits"] > now["s2_misses"] and now["page_faults1"] == 0
+    busy.kill()
+    busy.wait(60, check=False)
 
 
 def test_two_at_once(functions, tap_points):

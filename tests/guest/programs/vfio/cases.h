@@ -42,6 +42,8 @@ void case_traffic(const char *address);
 void case_both(const char *address);
 void case_limit(const char *address);
 void case_death(const char *address);
+void case_discard(const char *address);
+void case_swapped(const char *address);
 /* hostile.c: software that breaks the rules */
 void case_commands(const char *address);
 void case_outside(const char *address);

@@ -152,6 +152,97 @@ void case_traffic(const char *address)
 	tap_checked("nothing is written to memory that was taken away");
 }
 
+/*
+ * The process gives pages up and does not unmap them, as a balloon does in a VMM that
+ * does not know of the device.  What the device has stays pinned until it is unmapped,
+ * and is nobody else's memory.
+ */
+void case_discard(const char *address)
+{
+	const uint64_t len = 16 * PAGE, at = GUEST_MEMORY - len, others_len = 32 << 20;
+	struct md_mr from, to;
+	unsigned long before;
+	struct guest g;
+	uint8_t *others;
+
+	guest_open_unmapped(&g, address);
+	CHECK(!guest_map(&g, HOST_PAGE, at - HOST_PAGE, true));
+	guest_start(&g);
+	guest_region(&g, &from, len);
+	g.md->host.next = at;
+	guest_region(&g, &to, len);
+	for (unsigned int round = 0; round < 10; round++) {
+		CHECK(!guest_map(&g, at, len, true));
+		fill(&g, &from, round);
+		CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+		CHECK(matches(&g, &to, round));
+		before = pinned(&g).fault;
+		for (int i = 0; i < 8; i++)
+			guest_post(&g, QHCA_WQE_WRITE, from.iova, from.key, to.iova, to.key,
+				   (uint32_t)len);
+		CHECK(!madvise(guest_ptr(&g, at), len, MADV_DONTNEED));
+		/* Pages that had been freed would be among these. */
+		others = mmap(NULL, others_len, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(others, CANARY, others_len);
+		for (int i = 0; i < 8; i++)
+			CHECK(guest_poll(&g, 20000) == QHCA_WC_SUCCESS);
+		CHECK(is_canary(others, others_len));
+		CHECK(pinned(&g).fault == before);
+		munmap(others, others_len);
+		CHECK(!guest_unmap(&g, at, len));
+		CHECK(pinned(&g).fault == before - len / PAGE);
+	}
+	guest_close(&g);
+	tap_checked("what the process discards stays pinned until it is unmapped");
+}
+
+static unsigned long swapped_kib(void)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	unsigned long kib = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmSwap: %lu", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+/* Memory that the system has to read from storage first. */
+void case_swapped(const char *address)
+{
+	const uint64_t len = 64 * PAGE;
+	struct md_mr from, to;
+	unsigned long before;
+	struct pinned now;
+	struct guest g;
+
+	guest_open_unmapped(&g, address);
+	/* A huge page of which a part is pinned is not swapped. */
+	madvise(g.md->host.ram, GUEST_MEMORY, MADV_NOHUGEPAGE);
+	CHECK(!guest_map(&g, HOST_PAGE, GUEST_MEMORY - HOST_PAGE, true));
+	guest_start(&g);
+	guest_region(&g, &from, len);
+	guest_region(&g, &to, len);
+	fill(&g, &from, 12);
+	fill(&g, &to, 13);
+	CHECK(!madvise(guest_ptr(&g, from.buf.root), len, MADV_PAGEOUT));
+	CHECK(!madvise(guest_ptr(&g, to.buf.root), len, MADV_PAGEOUT));
+	before = swapped_kib();
+	CHECK(before >= len >> 10);
+	CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
+	CHECK(swapped_kib() < before);
+	CHECK(matches(&g, &to, 12));
+	now = pinned(&g);
+	printf("# %lu KiB were in swap; %lu faults\n", before, now.faults);
+	CHECK(now.fault == 2 * len / PAGE);
+	guest_close(&g);
+	tap_checked("memory is read from swap when the device needs it");
+}
+
 /* Serves page faults of stage 1 until the request completes; counts them. */
 static int serve(struct guest *g, struct md_odp *odp, unsigned int *faults)
 {

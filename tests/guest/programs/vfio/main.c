@@ -24,6 +24,8 @@ static const struct {
 	{ "both", case_both },
 	{ "limit", case_limit },
 	{ "death", case_death },
+	{ "discard", case_discard },
+	{ "swapped", case_swapped },
 	{ "commands", case_commands },
 	{ "outside", case_outside },
 	{ "promises", case_promises },
