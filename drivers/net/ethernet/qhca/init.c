@@ -329,6 +329,10 @@ static int qhca_hw_start(struct qhca_core *core)
 	err = qhca_query_caps(core);
 	if (err)
 		goto stop_cmdq;
+	/* INIT_HCA lets virtual functions on to the network again. */
+	err = qhca_vfs_start(core);
+	if (err)
+		goto stop_cmdq;
 	err = qhca_init_hca(core);
 	if (err)
 		goto stop_cmdq;
@@ -338,9 +342,6 @@ static int qhca_hw_start(struct qhca_core *core)
 	err = qhca_events_start(core);
 	if (err)
 		goto stop_numbers;
-	err = qhca_vfs_start(core);
-	if (err)
-		goto stop_events;
 	err = qhca_change_state(core, QHCA_DEV_DOWN, QHCA_DEV_UP);
 	if (err)
 		goto stop_events;
