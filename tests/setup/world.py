@@ -93,6 +93,8 @@ class World:
                 "drivers/include/uapi/rdma/qhca-abi.h": "uapi\n",
                 "tests/guest/kernel/Kbuild": "\n",
                 "tests/guest/programs/Makefile": "all:\n",
+                "tests/host/host.h": "host\n",
+                "qemu-hca/core/hca.h": "engine\n",
                 "userspace-provider/providers/qhca/qhcadv.h": "dv\n"}.items():
             path = self.checkout / name
             path.parent.mkdir(parents=True, exist_ok=True)
