@@ -74,6 +74,25 @@ static void test_evictions(void **state)
 	domain_free(d);
 }
 
+/* An invalidation refuses the fill that began before it. */
+static void test_stale_fill(void **state)
+{
+	struct domain *d = domain_ready();
+	struct hca_cache *s2 =
+		(void *)hca_cache_of(d->vf->fn->hca, QHCA_CACHE_S2);
+	const struct hca_cache_user *user = &d->vf->fn->cache[QHCA_CACHE_S2];
+	struct hca_tag tag = { .index = 9, .gvmi = GVMI };
+	uint64_t epoch = hca_cache_fill_begin(s2);
+
+	(void)state;
+	assert_non_null(hca_cache_install(s2, user, tag, epoch));
+	hca_cache_invalidate_index(s2, user, tag.index);
+	assert_int_equal(COUNT(d->vf, s2_stale_fills), 0);
+	assert_null(hca_cache_install(s2, user, tag, epoch));
+	assert_int_equal(COUNT(d->vf, s2_stale_fills), 1);
+	domain_free(d);
+}
+
 /* ---- Ethernet */
 
 #define TX	(4096ull * 1600)	/* rings and buffers, a page each */
@@ -216,6 +235,7 @@ static void test_ethernet_rx(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_hits),
 	cmocka_unit_test(test_evictions),
+	cmocka_unit_test(test_stale_fill),
 	cmocka_unit_test(test_ethernet_tx),
 	cmocka_unit_test(test_ethernet_rx),
 };
