@@ -199,10 +199,7 @@ static void test_bars(void)
                         i + 1);
     }
 
-    /*
-     * With fewer functions the others are gone, and the memory of all is
-     * cleared.
-     */
+    /* With fewer functions the others are gone, and all memory is cleared. */
     hca_bring_up(v.h);
     sriov_disable(&v.sriov);
     for (int i = 0; i < NUM_VFS; i++) {
