@@ -137,7 +137,7 @@ static void bad_binds(struct pair *p)
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_INVALIDATE_KEY, p->b.mr.key >> 8,
 			QHCA_INVAL_PT, NULL, 0, NULL, 0, NULL), 0);
 	bind_refused(__LINE__, p, mw, mw ^ 0x100, 8, RIGHTS);
-	bind_refused(__LINE__, p, mw ^ 1, mw ^ 2, 8, RIGHTS);
+	bind_refused(__LINE__, p, one ^ 1, one ^ 2, 8, RIGHTS);
 	bind_refused(__LINE__, p, mw, mw ^ 1, 0, RIGHTS);
 	bind_refused(__LINE__, p, mw, mw ^ 1, PAIR_LEN, RIGHTS);
 	bind_refused(__LINE__, p, mw, mw ^ 1, 8, QHCA_ACCESS_LOCAL_WRITE);
