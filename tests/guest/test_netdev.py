@@ -147,12 +147,12 @@ def test_under_full_load(ends):
         assert client.poll() is None and server.poll() is None
         assert a.counters()["tx_packets"] > before + 1000
         more = {name: value - worked[name] for name, value in adapter(a).items()}
-        for name in ("slices", "thread_slices", "frames_sent", "frames_received",
-                     "frames_deferred", "yields", "thread_polls"):
-            assert more[name] > 0, more
+        assert [name for name in ("slices", "thread_slices", "frames_sent", "frames_received",
+                                  "frames_deferred", "yields") if not more[name]] == []
         assert more["thread_slices"] <= more["slices"], more
         assert more["long_yields"] <= more["yields"], more
-        assert more["thread_poll_hits"] <= more["thread_polls"], more
+        # Without poll-max-us the device's thread goes to sleep at once.
+        assert more["thread_polls"] == more["thread_poll_hits"] == 0
         assert adapter(a)["thread_sleeps"] > 0
     finally:
         for process in (client, server):
