@@ -30,6 +30,7 @@ void hca_requester_rewind(struct hca_fn *fn, struct hca_qp *qp)
 	qp->s_psn = qp->s_una;
 	qp->s_asked = qp->s_una;
 	qp->s_reads = 0;
+	qp->s_flags &= ~HCA_SF_EXCUSED;
 	hca_qp_dirty(fn, qp);
 }
 
@@ -226,7 +227,7 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 	if (qp->s_una != old_una) {
 		qp->s_retry = qp->sw.retry_cnt;
 		qp->s_rnr = qp->sw.rnr_retry;
-		qp->s_flags &= ~HCA_SF_WENT_BACK;
+		qp->s_flags &= ~(HCA_SF_WENT_BACK | HCA_SF_EXCUSED);
 	}
 }
 
@@ -258,8 +259,13 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 		return;
 	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
 	qp->s_flags &= ~HCA_SF_WENT_BACK;
-	/* The peer cannot have answered what the device could not send. */
-	if (link_was_blocked(fn, qp)) {
+	/*
+	 * The peer cannot have answered what the device could not send.  This counts
+	 * once for what has been sent: a link that others fill is blocked again and
+	 * again for moments, and what is lost meanwhile must be sent again as well.
+	 */
+	if (link_was_blocked(fn, qp) && !(qp->s_flags & HCA_SF_EXCUSED)) {
+		qp->s_flags |= HCA_SF_EXCUSED;
 		hca_requester_rearm(fn, qp);
 		return;
 	}

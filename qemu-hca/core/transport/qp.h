@@ -147,6 +147,9 @@ QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 #define HCA_SF_ACTIVE		0x01u	/* record.sq_active is set */
 #define HCA_SF_WENT_BACK	0x02u	/* for a NAK; once until progress */
 #define HCA_SF_DRAINING		0x04u	/* SQD, not drained yet */
+#define HCA_SF_EXCUSED		0x08u	/* the ACK timer has started again for nothing
+					   but a blocked link; once until progress or
+					   a going back */
 
 /* r_flags: responder */
 #define HCA_RF_ACK		0x01u	/* an ACK is due */
