@@ -47,6 +47,16 @@ def listening(port):
     return f"grep -qiE ':{port:04x} [0-9a-f:]+ 0A ' /proc/net/tcp /proc/net/tcp6"
 
 
+def losses(node):
+    """Where a frame may have been lost, or was sent again: for the text of an error."""
+    try:
+        counters = {name: value for name, value in node.counters().items() if value}
+        links = node.exec("ip -s -s link; tc -s qdisc; ip -s neigh", check=False).out
+    except (AttributeError, GuestError, ValueError) as error:
+        return f"\n-- {node.name}: no counters: {error} --"
+    return f"\n-- {node.name}: RDMA counters, links, queues, neighbours --\n{counters}\n{links}"
+
+
 def client_server(server, client, server_command, client_command, *, ready=None,
                   timeout=120, check=True):
     """Runs a server on one node and its client on the other, to their ends.
@@ -64,6 +74,7 @@ def client_server(server, client, server_command, client_command, *, ready=None,
             raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {error}") from None
         if check and not (c.ok and s.ok):
             raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {s}"
+                             f"{losses(client)}{losses(server)}"
                              f"{client.trouble()}{server.trouble()}")
     finally:
         if background.poll() is None:
