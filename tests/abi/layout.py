@@ -198,8 +198,8 @@ def kernel_own(names, kdir):
         return names.answers(pathlib.Path(folder) / "qhca_abi.o")
 
 
-def kernel_guest(names, tree, release):
-    """Answers of a kernel whose headers, and compiler, are in the guest tree."""
+def kernel_guest(names, tree, build):
+    """Answers of the kernel built in folder @build of the guest tree, with its compiler."""
     tree = pathlib.Path(tree)
     with tempfile.TemporaryDirectory(prefix="abi-", dir=tree / "build") as folder:
         kbuild_folder(pathlib.Path(folder), names)
@@ -207,7 +207,7 @@ def kernel_guest(names, tree, release):
         script = (f". {shlex.quote(str(TOP))}/scripts/common.sh; "
                   f". {shlex.quote(str(TOP))}/scripts/guest-paths.sh; "
                   f"GUEST_TREE={shlex.quote(str(tree))}; "
-                  f"in_tree {inside} make -C /usr/src/linux-headers-{shlex.quote(release)} "
+                  f"in_tree {inside} make -C {shlex.quote(build)} "
                   f"M={inside} qhca_abi.o")
         run(["bash", "-c", script], stdin=subprocess.DEVNULL)
         return names.answers(pathlib.Path(folder) / "qhca_abi.o")

@@ -30,12 +30,18 @@ def reference():
 
 
 def guest():
-    """(tree, releases) of the guest that was built; empty when there is none."""
+    """(tree, {release: folder}) of the guest that was built; empty when there is none.
+
+    The folder, in the tree, is where modules for the release are built.
+    """
     path = BUILD / "guest" / "env"
     if not path.exists():
-        return None, []
+        return None, {}
     env = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-    return env["tree"], [k[len("kernel-"):] for k in env if k.startswith("kernel-")]
+    releases = [name.removeprefix("kernel-") for name in env if name.startswith("kernel-")]
+    # The kernel of `make debug-kernel` has no package of headers.
+    return env["tree"], {release: env.get(f"build-{release}", f"/usr/src/linux-headers-{release}")
+                         for release in releases}
 
 
 GUEST_TREE, RELEASES = guest()
@@ -95,11 +101,11 @@ def test_kernel_of_ones_own(reference, abi):
 
 
 @pytest.mark.parametrize("abi", NAMES)
-@pytest.mark.parametrize("release", RELEASES or [None])
+@pytest.mark.parametrize("release", list(RELEASES) or [None])
 def test_kernel_of_the_guest(reference, release, abi):
     if release is None:
         pytest.skip("there is no guest yet: run `make guest`")
-    answers = layout.kernel_guest(NAMES[abi], GUEST_TREE, release)
+    answers = layout.kernel_guest(NAMES[abi], GUEST_TREE, RELEASES[release])
     assert not differences(answers, reference[abi])
 
 
