@@ -140,9 +140,11 @@ class Functions:
         return int(self.node.out("ls -d /sys/bus/pci/drivers/qhca/0* 2> /dev/null | wc -l"))
 
     def wait_up(self, timeout=60):
-        """Waits until all have recovered, as their interfaces' carriers tell."""
+        """Waits until all have recovered, as their interfaces' carriers tell.
+
+        The RDMA device is looked up by its interface: while a function recovers it may have no
+        GID yet, or be registered anew."""
+        up = "ip link show {0} up | grep -q LOWER_UP && rdma link show | grep -qE 'ACTIVE .*netdev {0}( |$)'"
         for vf in self:
-            wait_for(lambda vf=vf: vf.exec(f"ip link show {vf.netif} up | grep -q LOWER_UP && "
-                                           f"rdma link show {vf.ibdev}/1 | grep -q ACTIVE",
-                                           check=False).ok,
+            wait_for(lambda vf=vf: vf.exec(up.format(vf.netif), check=False).ok,
                      timeout * self.node.patience, f"{vf.name} up", interval=0.2)
