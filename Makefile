@@ -57,6 +57,7 @@ help:
 	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'
 	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
+	@echo '  VFS=4 for bench: with so many virtual functions, up and idle'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
 
 setup:
@@ -93,7 +94,7 @@ shell: all
 	@$(LAB) shell --guests $(or $(N),1) $(if $(KERNEL),--kernel $(KERNEL))
 
 bench: all
-	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL))
+	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS))
 
 study: all
 	@scripts/setup.sh study

@@ -15,6 +15,7 @@ from bench import odp
 
 from . import accel, paths, verbs
 from .ending import ERRORS, ended
+from .functions import Functions
 from .pair import Node, Pair
 
 START = time.monotonic()
@@ -102,11 +103,22 @@ def run_steps(a, b):
     yield "ib_send_lat", "8 B", latency("ib_send_lat", 8)
 
 
+def boot_bench(functions, kernel):
+    """Two guests with qhca and rxe, and so many virtual functions, which are up and idle."""
+    kinds = ("qhca+rxe", "qhca+rxe")
+    if not functions:
+        return boot(kinds, kernel)
+    pair = boot(kinds, kernel, props=({"sriov-vfs": functions},) * 2, memory=1536)
+    for node in pair:
+        Functions(node).enable(functions)
+    return pair
+
+
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
     values = {(case, link): [] for case in bench.CASES for link in (0, 1)}
     failed = 0
-    pair = boot(("qhca+rxe", "qhca+rxe"), options.kernel)
+    pair = boot_bench(options.functions, options.kernel)
     try:
         for n in range(options.rounds):
             say(f"round {n + 1} of {options.rounds}")
@@ -128,7 +140,7 @@ def run_bench(options):
     finally:
         pair.close()
     if pair.a.release != paths.kernel_release(odp.KERNEL):
-        pair = boot(("qhca+rxe", "qhca+rxe"), odp.KERNEL)
+        pair = boot_bench(options.functions, odp.KERNEL)
         try:
             on_demand = run_bench_odp(pair)
         finally:
@@ -139,7 +151,8 @@ def run_bench(options):
     (paths.BUILD / "bench.json").write_text(json.dumps(results + on_demand, indent=1) + "\n")
     show = lambda v: "FAILED" if v is None else f"{v:.4g}"  # noqa: E731
     print()
-    print(f"qhca beside Soft-RoCE in the same two guests, medians of {options.rounds} rounds, "
+    idle = f" with {options.functions} idle virtual functions" if options.functions else ""
+    print(f"qhca{idle} beside Soft-RoCE in the same two guests, medians of {options.rounds} rounds, "
           f"kernel {paths.kernel_release(options.kernel)}, {how()}")
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe", "bar"],
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
@@ -241,6 +254,7 @@ def main():
         sub.add_argument("--kinds", default="qhca,qhca")
         sub.add_argument("--seconds", type=int, default=3)
         sub.add_argument("--rounds", type=int, default=3)
+        sub.add_argument("--functions", type=int, default=0)
         sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
         sub.set_defaults(function=function)
     options = parser.parse_args()
