@@ -21,6 +21,7 @@ from .guest import GuestError
 from .script import script
 
 FLUSHED = 5             # IBV_WC_WR_FLUSH_ERR
+REMOTE_ACCESS = 10      # IBV_WC_REM_ACCESS_ERR
 RETRY_EXCEEDED = 12     # IBV_WC_RETRY_EXC_ERR
 
 # How many messages show that traffic goes on.
