@@ -527,6 +527,40 @@ static void test_atomic(void **state)
 	host_free(h);
 }
 
+/*
+ * The address of an atomic is aligned, but software may lay a region out so that its
+ * memory is not.  A word in two pages is stored to both, and to nothing beside them.
+ */
+static void test_atomic_two_pages(void **state)
+{
+	struct host *h = host_new_ready();
+	struct region r = make_region(h);
+	struct hca_mem_req q = req(0, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
+	uint64_t beside = r.page[0] + 4096, orig, value = 0;
+	uint8_t before[8], *first, *second;
+
+	(void)state;
+	assert_int_not_equal(r.page[1], beside);
+	memset(host_ptr(h, beside), 0x5a, sizeof(before));
+	memcpy(before, host_ptr(h, beside), sizeof(before));
+	put_le64(&r.pte->start, 0);
+	put_le64(&r.pte->at_offset, 4096 - 3);
+	inval_both(h, INDEX);
+	first = host_ptr(h, r.page[0] + 4096 - 3);
+	second = host_ptr(h, r.page[1]);
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_WRITE, 0,
+					0x0807060504030201, NULL), HCA_MEM_OK);
+	assert_memory_equal(first, "\1\2\3", 3);
+	assert_memory_equal(second, "\4\5\6\7\10", 5);
+	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_FETCH_ADD, 0,
+					1ull << 56, &orig), HCA_MEM_OK);
+	assert_int_equal(orig, 0x0807060504030201);
+	assert_int_equal(hca_mem_read(h->fn, &q, &value), HCA_MEM_OK);
+	assert_int_equal(get_le64(&value), 0x0907060504030201);
+	assert_memory_equal(host_ptr(h, beside), before, sizeof(before));
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_data),
 	cmocka_unit_test(test_two_caches),
@@ -547,5 +581,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_dma_type),
 	cmocka_unit_test(test_devmem),
 	cmocka_unit_test(test_atomic),
+	cmocka_unit_test(test_atomic_two_pages),
 };
 TEST_MAIN(tests)

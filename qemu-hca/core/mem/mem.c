@@ -494,12 +494,15 @@ static enum hca_mem_status copy_out(struct hca_fn *fn,
 	return HCA_MEM_OK;
 }
 
-/* The 8 bytes are aligned, so they are in one run. */
+/*
+ * The 8 bytes are one word of memory, unless software has laid the region out so that
+ * its memory is not aligned as its addresses are.  Then they can be in two pages.
+ */
 static enum hca_mem_status store_atomic(struct hca_fn *fn,
 					const struct access *a,
 					const uint8_t *raw)
 {
-	if (a->devmem)
+	if (a->devmem || a->num_runs > 1)
 		return copy_out(fn, a, raw);
 	return hca_machine_write_release(fn, a->run[0].addr, raw, 8) ?
 	       HCA_MEM_DMA : HCA_MEM_OK;
