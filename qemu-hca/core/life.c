@@ -25,12 +25,12 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 	return hca_pool_create(fn) &&
 	       hca_eqs_create(fn, hca_fault_info, hca_stage2_next) &&
 	       hca_cqs_create(fn) && hca_ports_create(fn) &&
-	       hca_flows_create(fn);
+	       hca_flows_create(fn) && hca_qps_create(fn);
 }
 
 static void fn_destroy(struct hca_fn *fn)
 {
-	hca_qps_fini(fn);
+	hca_qps_destroy(fn);
 	hca_srqs_fini(fn);
 	hca_cqs_destroy(fn);
 	hca_eqs_destroy(fn);

@@ -371,6 +371,35 @@ static void test_qp_waits(void **state)
 	domain_free(d);
 }
 
+/* An answer to a fault of the function's last life is none to a fault of this one. */
+static void test_answer_after_reset(void **state)
+{
+	struct domain *d = domain_ready();
+	struct qhca_qpc_sw sw;
+	uint32_t token;
+
+	(void)state;
+	open_qp(d, &sw);
+	d->absent = true;
+	post_send(d->vf, &sw, 4096 * 1500);
+	host_run(d->vf);
+	token = get_le32(&d->last.fault.token);
+
+	qhca_reset(d->vf->hca, GVMI, 0);
+	d->absent = false;
+	host_enable(d->vf);
+	initialise(d->vf);
+	open_qp(d, &sw);
+	d->absent = true;
+	post_send(d->vf, &sw, 4096 * 1500);
+	host_run(d->vf);
+	assert_int_equal(d->faults, 2);
+	assert_int_equal(answer(d, token, QHCA_RESUME_FAIL), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(answer(d, get_le32(&d->last.fault.token),
+				QHCA_RESUME_FAIL), QHCA_CMD_OK);
+	domain_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pins),
 	cmocka_unit_test(test_pin_refused),
@@ -382,6 +411,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pool_row),
 	cmocka_unit_test(test_nodes),
 	cmocka_unit_test(test_qp_waits),
+	cmocka_unit_test(test_answer_after_reset),
 };
 
 TEST_MAIN(tests)

@@ -282,6 +282,13 @@ static const struct hca_ctx_ops qp_ctx_ops = {
 
 /* ---- the table of QPs */
 
+bool hca_qps_create(struct hca_fn *fn)
+{
+	fn->qps.fault_gen = calloc(1u << fn->cfg.log_max_qp,
+				   sizeof(*fn->qps.fault_gen));
+	return fn->qps.fault_gen;
+}
+
 bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry)
 {
 	struct hca_qps *qps = &fn->qps;
@@ -291,6 +298,9 @@ bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry)
 	qps->slot = calloc(qps->num_slots, sizeof(*qps->slot));
 	if (fn->cfg.gvmi)
 		qps->s2_link = calloc(qps->num_slots, sizeof(*qps->s2_link));
+	else
+		/* Its own software answers its faults, and has forgotten them. */
+		memset(qps->fault_gen, 0, qps->num_slots);
 	if (!qps->slot || (fn->cfg.gvmi && !qps->s2_link) ||
 	    !hca_sched_init(fn, qps->num_slots) ||
 	    !hca_ctxcache_join(fn, &fn->hca->cache.qd, QHCA_CACHE_QD,
@@ -313,6 +323,13 @@ void hca_qps_fini(struct hca_fn *fn)
 	qps->slot = NULL;
 	qps->s2_link = NULL;
 	qps->num_slots = 0;
+}
+
+void hca_qps_destroy(struct hca_fn *fn)
+{
+	hca_qps_fini(fn);
+	free(fn->qps.fault_gen);
+	fn->qps.fault_gen = NULL;
 }
 
 struct hca_qp *hca_qp_get(struct hca_fn *fn, uint32_t qpn)

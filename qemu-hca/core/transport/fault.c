@@ -27,7 +27,7 @@ static const struct {
 static uint32_t new_token(struct hca_fn *fn, uint32_t qpn,
 			  enum hca_fault_dir dir)
 {
-	uint8_t *gen = &fn->qps.slot[qpn].fault_gen;
+	uint8_t *gen = &fn->qps.fault_gen[qpn];
 
 	if (!++*gen)
 		++*gen;

@@ -27,8 +27,8 @@
  *    from the context when there is room.  If the fault is no longer outstanding
  *    by then, there is no event.
  *  - A token names one fault only.  It consists of the direction, the QPN and a
- *    generation, which continues when the QPN is used again.  A resume that comes
- *    too late finds no such fault.
+ *    generation, which continues when the QPN is used again, and in a virtual function
+ *    after a reset, too.  A resume that comes too late finds no such fault.
  *  - The oldest request of a requester is served first.  If its response meets an
  *    absent page while the gather of a later request waits, the new fault replaces
  *    that of the gather, which is tried again after the resume.

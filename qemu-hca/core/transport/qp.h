@@ -238,7 +238,6 @@ struct hca_qpslot {
 	uint8_t state;			/* enum qhca_qp_state */
 	uint8_t work;			/* HCA_WORK_* */
 	uint8_t has_sq;
-	uint8_t fault_gen;		/* of the QPN's last fault, for its token */
 	struct hca_linger_qp linger;
 };
 QHCA_ASSERT_SIZE(struct hca_qpslot, 64);
@@ -252,6 +251,12 @@ struct hca_s2_link {
 struct hca_qps {
 	struct hca_qpslot *slot;	/* [num_slots] */
 	struct hca_s2_link *s2_link;	/* [num_slots]; NULL in the physical function */
+	/*
+	 * [2^cfg.log_max_qp] of the QPN's last fault, for its token.  In a virtual
+	 * function it survives resets: the host domain may still be at work on a fault
+	 * of stage 2 from before.
+	 */
+	uint8_t *fault_gen;
 	uint32_t num_slots;
 	uint32_t num_timers;		/* for which hca_sched has room */
 	struct hca_qp scratch;		/* of one command */
@@ -264,6 +269,9 @@ struct hca_qps {
  */
 bool hca_qps_init(struct hca_fn *fn, struct qhca_geometry geometry);
 void hca_qps_fini(struct hca_fn *fn);
+/* What survives resets, from the function's creation to its end.  false: no memory. */
+bool hca_qps_create(struct hca_fn *fn);
+void hca_qps_destroy(struct hca_fn *fn);
 
 enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 				       struct hca_cmd_ctx *cmd);

@@ -148,7 +148,6 @@ enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 	*slot = (struct hca_qpslot){
 		.next = slot->next,
 		.work = slot->work & HCA_WORK_PLACES,
-		.fault_gen = slot->fault_gen,
 		.live = 1,
 		.type = qp->type,
 		.has_sq = !!(qp->flags & QHCA_QP_HAS_SQ),
