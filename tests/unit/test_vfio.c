@@ -466,6 +466,33 @@ static void test_reset(void **state)
 	qhca_s2_faults_exit(&vf);
 }
 
+/*
+ * Software that resets its QPs faults as fast as it likes, and nobody has to answer. What
+ * the driver notes of that is bounded, and the function ends.
+ */
+static void test_flood(void **state)
+{
+	long i;
+
+	(void)state;
+	start();
+	new_memory(true);
+	assert_int_equal(qhca_s2_open(&vf), 0);
+	pdev.master = true;
+	for (i = 0; i < 2 * QHCA_S2_MAX_FAULTS; i++)
+		fault(0, 1, true, false);
+	assert_true(vf.pool->taken <= QHCA_S2_MAX_FAULTS);
+	work();
+	assert_int_equal(vf.pool->taken, 0);
+	assert_int_equal(device_finds(0), 0);
+	work();
+	fault(0, 1, true, false);
+	work();
+	assert_true(device_finds(0) & QHCA_ATE_PRESENT);
+	qhca_s2_close(&vf);
+	qhca_s2_faults_exit(&vf);
+}
+
 /* Without the physical function memory is given up by ending the function's DMA. */
 static void test_broken(void **state)
 {
@@ -495,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_broken),
 	};
 

@@ -87,6 +87,7 @@ typedef struct {
 	long value;
 } atomic_long_t;
 
+#define atomic_long_read(a)	((a)->value)
 #define atomic_long_inc(a)	((void)(a)->value++)
 #define atomic_long_dec(a)	((void)(a)->value--)
 
@@ -177,6 +178,7 @@ static inline struct llist_node *llist_reverse_order(struct llist_node *node)
 
 typedef struct {
 	size_t size;
+	long taken;
 	bool empty;			/* the test has it fail */
 } mempool_t;
 
@@ -192,10 +194,18 @@ static inline mempool_t *mempool_create_kmalloc_pool(int least, size_t size)
 static inline void *mempool_alloc(mempool_t *pool, int gfp)
 {
 	(void)gfp;
-	return pool->empty ? NULL : malloc(pool->size);
+	if (pool->empty)
+		return NULL;
+	pool->taken++;
+	return malloc(pool->size);
 }
 
-#define mempool_free(p, pool)	free(p)
+static inline void mempool_free(void *p, mempool_t *pool)
+{
+	pool->taken--;
+	free(p);
+}
+
 #define mempool_destroy(pool)	free(pool)
 
 /* ---- work: the test calls work->function */
@@ -232,7 +242,7 @@ struct pci_dev {
 #define pci_set_master(pdev)		((void)((pdev)->master = true))
 #define pci_restore_msi_state(pdev)	((void)(pdev))
 #define dev_dbg(dev, ...)		((void)(dev))
-#define dev_err(dev, ...)		((void)(dev))
+#define dev_err_ratelimited(dev, ...)	((void)(dev))
 
 struct vfio_device {
 	int unused;

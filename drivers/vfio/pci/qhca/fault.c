@@ -4,12 +4,16 @@
  * memory that a command of the function gives to the device.
  *
  * Faults come in interrupts.  A work item serves them one after the other, as
- * VFIO pins one page at a time for a container anyway.  The number of faults is
- * that of the directions of the function's queue pairs at most.
+ * VFIO pins one page at a time for a container anyway.
  *
- * If there is no memory to note a fault, the function gets new tables, and dies
- * of that: its software learns of it and recovers, while it would wait forever
- * for a fault that is not answered.
+ * A direction of a queue pair has one fault that waits.  But the function's software
+ * can reset the queue pair, or the function, and let it fault again, faster than
+ * memory is read from storage.  The device has forgotten the older fault then, and
+ * the driver cannot know.  So the number of faults that are noted has a limit.
+ *
+ * If a fault cannot be noted, the function gets new tables, and dies of that: its
+ * software learns of it and recovers, while it would wait forever for a fault that
+ * is not answered.
  */
 #include <linux/slab.h>
 
@@ -33,11 +37,24 @@ struct qhca_s2_fault {
 	bool device;
 };
 
+/* Events come one after the other, so that the limit is kept. */
+static struct qhca_s2_fault *qhca_s2_new_fault(struct qhca_vfio *vf)
+{
+	struct qhca_s2_fault *fault;
+
+	if (atomic_long_read(&vf->noted) >= QHCA_S2_MAX_FAULTS)
+		return NULL;
+	fault = mempool_alloc(vf->pool, GFP_ATOMIC);
+	if (fault)
+		atomic_long_inc(&vf->noted);
+	return fault;
+}
+
 /* An event of the physical function.  Hard interrupts. */
 void qhca_s2_fault(void *priv, const struct qhca_eqe *eqe)
 {
 	struct qhca_vfio *vf = priv;
-	struct qhca_s2_fault *fault = mempool_alloc(vf->pool, GFP_ATOMIC);
+	struct qhca_s2_fault *fault = qhca_s2_new_fault(vf);
 
 	if (fault) {
 		fault->addr = le64_to_cpu(eqe->fault.addr);
@@ -120,10 +137,11 @@ static void qhca_s2_work(struct work_struct *work)
 	llist_for_each_entry_safe(fault, next, list, entry) {
 		qhca_s2_serve(vf, fault);
 		mempool_free(fault, vf->pool);
+		atomic_long_dec(&vf->noted);
 	}
 	if (xchg(&vf->lost, false)) {
-		dev_err(&vf->core.pdev->dev,
-			"no memory to serve a fault; the function is stopped\n");
+		dev_err_ratelimited(&vf->core.pdev->dev,
+				    "a fault could not be noted; the function is stopped\n");
 		qhca_s2_reset(vf);
 	}
 }

@@ -54,6 +54,9 @@
 /* Pages brought in for one fault; the device asks for what is missing. */
 #define QHCA_S2_FAULT_PAGES	512
 
+/* Faults noted at a time: more than a function has that waits for the answers. */
+#define QHCA_S2_MAX_FAULTS	131072
+
 /* Faults that can be taken when the system has no memory for interrupts. */
 #define QHCA_S2_SPARE_FAULTS	64
 
@@ -121,7 +124,8 @@ struct qhca_s2_stats {
  * @stats:    statistics
  * @pool:     memory for @faults
  * @faults:   faults to serve
- * @lost:     a fault found no memory
+ * @noted:    number of @faults and of those being served
+ * @lost:     a fault found no memory, or too many before it
  * @wq:       where @work runs
  * @work:     serves faults, and empties dead trees
  */
@@ -142,6 +146,7 @@ struct qhca_vfio {
 	struct qhca_s2_stats stats;
 	mempool_t *pool;
 	struct llist_head faults;
+	atomic_long_t noted;
 	bool lost;
 	struct workqueue_struct *wq;
 	struct work_struct work;
