@@ -38,6 +38,7 @@ static struct pci_dev pdev;
 
 /* The physical function. */
 static bool pf_dead;
+static bool pf_restarts;		/* while it is asked to invalidate */
 static u64 root;			/* 0: stage 2 is off */
 static unsigned int resumes;
 static bool resumed_ok;
@@ -187,6 +188,14 @@ int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length)
 	(void)s2;
 	assert_true(length && start + length - 1 >= start);
 	acknowledged = pins;
+	if (pf_restarts) {
+		pf_restarts = pf_dead = false;
+		root = 0;
+		vf.lock.held = false;	/* by that thread */
+		qhca_s2_restart(&vf);
+		vf.lock.held = true;
+		return -EIO;
+	}
 	return pf_dead ? -EIO : 0;
 }
 
@@ -511,6 +520,14 @@ static void test_broken(void **state)
 	qhca_s2_restart(&vf);
 	assert_true(!vf.broken && pdev.master);
 	work();
+	assert_int_equal(pins, 0);
+
+	/* A new life may begin before the failure is noticed. */
+	fault(0, 4 * PAGE_SIZE, true, false);
+	work();
+	pf_dead = pf_restarts = true;
+	qhca_s2_unmap(&vf.core.vdev, PAGE_SIZE, PAGE_SIZE);
+	assert_true(!vf.broken && pdev.master);
 	assert_int_equal(pins, 0);
 	qhca_s2_close(&vf);
 	qhca_s2_faults_exit(&vf);

@@ -20,8 +20,8 @@
  *
  * Locks, in this order:
  *
- *	row_lock	which tree the device uses
  *	lock		the contents of trees
+ *	row_lock	which tree the device uses
  *	tree_lock	the pointers to trees
  *
  * A reset of the function that its user asks for comes while VFIO holds the
@@ -188,6 +188,7 @@ void qhca_s2_close(struct qhca_vfio *vf);
 void qhca_s2_reset(struct qhca_vfio *vf);
 void qhca_s2_restart(void *priv);
 void qhca_s2_silence(struct qhca_vfio *vf);
+void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree);
 struct qhca_s2_tree *qhca_s2_live(struct qhca_vfio *vf);
 
 /* stats.c */

@@ -66,6 +66,27 @@ void qhca_s2_silence(struct qhca_vfio *vf)
 	pci_clear_master(vf->core.pdev);
 }
 
+/**
+ * qhca_s2_unacknowledged - the physical function has failed to invalidate
+ * @vf:   function
+ * @tree: tree that was the live one when entries of it were cleared
+ *
+ * When this returns the device does not use these entries.  The physical function
+ * may be up again, and then the device has got another tree: a function that has
+ * been given a new life is left alone.
+ */
+void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree)
+{
+	lockdep_assert_held(&vf->lock);
+	mutex_lock(&vf->row_lock);
+	if (qhca_s2_live(vf) == tree)
+		qhca_s2_break(vf);
+	mutex_unlock(&vf->row_lock);
+	/* Also if it was broken because it could not get another tree. */
+	if (READ_ONCE(vf->broken))
+		qhca_s2_silence(vf);
+}
+
 /*
  * The device has got another tree than @old, or @err.  In the latter case the
  * function is broken, and qhca_s2_reap() waits for its silence.
