@@ -273,7 +273,9 @@ void dma_unmap_page(struct device *dev, dma_addr_t addr, size_t size,
 void *dma_alloc_coherent(struct device *dev, size_t size, dma_addr_t *addr, int gfp);
 void dma_free_coherent(struct device *dev, size_t size, void *p, dma_addr_t addr);
 
-struct qhca_stage2;
+struct qhca_stage2 {
+	int unused;
+};
 
 struct device *qhca_stage2_table_device(struct qhca_stage2 *s2);
 int qhca_stage2_set(struct qhca_stage2 *s2, dma_addr_t root, u8 page_shift, u8 levels);

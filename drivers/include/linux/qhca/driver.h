@@ -221,7 +221,6 @@ int qhca_read_clock(struct qhca_dev *qdev, u64 *clock);
  * may go on meanwhile, other than with qhca_cmd_exec(): its user must end the
  * function's DMA by other means before it gives memory up.
  */
-struct qhca_stage2;
 
 /**
  * struct qhca_stage2_ops - what the user of a virtual function is told
@@ -235,14 +234,33 @@ struct qhca_stage2_ops {
 	void (*restart)(void *priv);
 };
 
+struct qhca_core;
+
+/**
+ * struct qhca_stage2 - a virtual function with a user, which embeds this
+ * @core: the physical function
+ * @gvmi: which virtual function
+ * @ops:  what the user wants to know
+ * @priv: argument of @ops
+ */
+struct qhca_stage2 {
+	struct qhca_core *core;
+	u32 gvmi;
+	const struct qhca_stage2_ops *ops;
+	void *priv;
+};
+
 /*
  * Called with the device lock of @vf held, by the driver that is being bound to
- * it.  -EOPNOTSUPP: the device has no stage 2.
+ * it.  Callbacks may run before this returns.  -EOPNOTSUPP: the device has no
+ * stage 2.
  */
-struct qhca_stage2 *qhca_stage2_attach(struct pci_dev *vf,
-				       const struct qhca_stage2_ops *ops,
-				       void *priv);
-/* No callback runs any more when this returns. */
+int qhca_stage2_attach(struct qhca_stage2 *s2, struct pci_dev *vf,
+		       const struct qhca_stage2_ops *ops, void *priv);
+/*
+ * No callback runs any more when this returns.  The functions below may be called
+ * until the driver is unbound from @vf.
+ */
 void qhca_stage2_detach(struct qhca_stage2 *s2);
 /* The device for which the nodes of the tables are mapped. */
 struct device *qhca_stage2_table_device(struct qhca_stage2 *s2);

@@ -11,23 +11,7 @@
  * one is bound, because qhca_vfs_remove() disables the virtual functions
  * first.  So the users of this file are gone before the struct qhca_core is.
  */
-#include <linux/slab.h>
-
 #include "core.h"
-
-/**
- * struct qhca_stage2 - a virtual function with a user
- * @core: the physical function
- * @gvmi: which virtual function
- * @ops:  what the user wants to know
- * @priv: argument of @ops
- */
-struct qhca_stage2 {
-	struct qhca_core *core;
-	u32 gvmi;
-	const struct qhca_stage2_ops *ops;
-	void *priv;
-};
 
 static int qhca_stage2_write(struct qhca_core *core, u32 gvmi,
 			     const struct qhca_gvm_entry *row)
@@ -106,28 +90,25 @@ void qhca_stage2_init(struct qhca_core *core)
 	mutex_init(&core->stage2_mutex);
 }
 
-struct qhca_stage2 *qhca_stage2_attach(struct pci_dev *vf,
-				       const struct qhca_stage2_ops *ops,
-				       void *priv)
+int qhca_stage2_attach(struct qhca_stage2 *s2, struct pci_dev *vf,
+		       const struct qhca_stage2_ops *ops, void *priv)
 {
 	struct qhca_core *core = qhca_core_of_vf(vf);
 	int id = pci_iov_vf_id(vf);
-	struct qhca_stage2 *s2;
 	int err = 0;
 
 	if (IS_ERR(core))
-		return ERR_CAST(core);
+		return PTR_ERR(core);
 	if (id < 0 || id >= QHCA_MAX_VFS)
-		return ERR_PTR(-ENODEV);
+		return -ENODEV;
 	if (!(core->qdev.caps.features & QHCA_FEAT_STAGE2))
-		return ERR_PTR(-EOPNOTSUPP);
-	s2 = kzalloc(sizeof(*s2), GFP_KERNEL);
-	if (!s2)
-		return ERR_PTR(-ENOMEM);
-	s2->core = core;
-	s2->gvmi = id + 1;
-	s2->ops = ops;
-	s2->priv = priv;
+		return -EOPNOTSUPP;
+	*s2 = (struct qhca_stage2) {
+		.core = core,
+		.gvmi = id + 1,
+		.ops = ops,
+		.priv = priv,
+	};
 	mutex_lock(&core->stage2_mutex);
 	spin_lock_irq(&core->stage2_lock);
 	if (core->stage2[id])
@@ -136,11 +117,7 @@ struct qhca_stage2 *qhca_stage2_attach(struct pci_dev *vf,
 		core->stage2[id] = s2;
 	spin_unlock_irq(&core->stage2_lock);
 	mutex_unlock(&core->stage2_mutex);
-	if (err) {
-		kfree(s2);
-		return ERR_PTR(err);
-	}
-	return s2;
+	return err;
 }
 EXPORT_SYMBOL_GPL(qhca_stage2_attach);
 
@@ -153,7 +130,6 @@ void qhca_stage2_detach(struct qhca_stage2 *s2)
 	core->stage2[s2->gvmi - 1] = NULL;
 	spin_unlock_irq(&core->stage2_lock);
 	mutex_unlock(&core->stage2_mutex);
-	kfree(s2);
 }
 EXPORT_SYMBOL_GPL(qhca_stage2_detach);
 

@@ -120,7 +120,7 @@ static void qhca_s2_serve(struct qhca_vfio *vf,
 	 * If the function was reset meanwhile the device does not know the
 	 * token, and there is nothing to resume.
 	 */
-	qhca_stage2_resume(vf->s2, fault->token, !err);
+	qhca_stage2_resume(&vf->s2, fault->token, !err);
 }
 
 static void qhca_s2_work(struct work_struct *work)

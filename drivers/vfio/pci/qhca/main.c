@@ -185,9 +185,8 @@ static int qhca_vfio_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = qhca_s2_faults_init(vf);
 	if (err)
 		goto put;
-	vf->s2 = qhca_stage2_attach(pdev, &qhca_vfio_stage2_ops, vf);
-	if (IS_ERR(vf->s2)) {
-		err = PTR_ERR(vf->s2);
+	err = qhca_stage2_attach(&vf->s2, pdev, &qhca_vfio_stage2_ops, vf);
+	if (err) {
 		dev_err(&pdev->dev, "no stage 2: %d\n", err);
 		goto exit;
 	}
@@ -198,7 +197,7 @@ static int qhca_vfio_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 detach:
-	qhca_stage2_detach(vf->s2);
+	qhca_stage2_detach(&vf->s2);
 exit:
 	qhca_s2_faults_exit(vf);
 put:
@@ -213,7 +212,7 @@ static void qhca_vfio_remove(struct pci_dev *pdev)
 
 	/* This waits until the user has closed the device. */
 	vfio_unregister_group_dev(&vf->core.vdev);
-	qhca_stage2_detach(vf->s2);
+	qhca_stage2_detach(&vf->s2);
 	qhca_s2_faults_exit(vf);
 	vfio_put_device(&vf->core.vdev);
 }

@@ -198,7 +198,7 @@ void qhca_s2_unmap(struct vfio_device *vdev, u64 iova, u64 length)
 	tree = qhca_s2_live(vf);
 	if (tree && qhca_s2_tree_clear(vf, tree, iova, last)) {
 		vf->stats.invalidations++;
-		if (qhca_stage2_invalidate(vf->s2, iova, last - iova + 1))
+		if (qhca_stage2_invalidate(&vf->s2, iova, last - iova + 1))
 			qhca_s2_unacknowledged(vf, tree);
 		qhca_s2_tree_release(vf, tree, iova, last);
 	}

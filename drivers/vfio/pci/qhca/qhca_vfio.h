@@ -131,7 +131,7 @@ struct qhca_s2_stats {
  */
 struct qhca_vfio {
 	struct vfio_pci_core_device core;
-	struct qhca_stage2 *s2;
+	struct qhca_stage2 s2;
 	struct mutex row_lock;	/* open, and which tree the device uses */
 	bool open;
 	bool master;

@@ -118,7 +118,7 @@ static int qhca_s2_renew(struct qhca_vfio *vf)
 
 	lockdep_assert_held(&vf->row_lock);
 	old = qhca_s2_replace(vf, tree);
-	err = qhca_stage2_set(vf->s2, root->dma, QHCA_S2_PAGE_SHIFT,
+	err = qhca_stage2_set(&vf->s2, root->dma, QHCA_S2_PAGE_SHIFT,
 			      QHCA_S2_LEVELS);
 	qhca_s2_replaced(vf, old, err);
 	atomic_long_inc(&vf->stats.tables);
@@ -151,7 +151,7 @@ void qhca_s2_close(struct qhca_vfio *vf)
 	mutex_lock(&vf->row_lock);
 	vf->open = false;
 	old = qhca_s2_replace(vf, NULL);
-	qhca_s2_replaced(vf, old, qhca_stage2_unset(vf->s2));
+	qhca_s2_replaced(vf, old, qhca_stage2_unset(&vf->s2));
 	mutex_unlock(&vf->row_lock);
 
 	/* Faults under way; those that follow find no tree. */

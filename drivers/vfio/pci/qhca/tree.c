@@ -58,7 +58,7 @@ struct qhca_s2_node *qhca_s2_node_alloc(struct qhca_vfio *vf, int level)
 			GFP_KERNEL_ACCOUNT);
 	if (!node)
 		return NULL;
-	node->entry = dma_alloc_coherent(qhca_stage2_table_device(vf->s2),
+	node->entry = dma_alloc_coherent(qhca_stage2_table_device(&vf->s2),
 					 SZ_4K, &node->dma, GFP_KERNEL);
 	if (!node->entry) {
 		kvfree(node);
@@ -70,7 +70,7 @@ struct qhca_s2_node *qhca_s2_node_alloc(struct qhca_vfio *vf, int level)
 
 void qhca_s2_node_free(struct qhca_vfio *vf, struct qhca_s2_node *node)
 {
-	dma_free_coherent(qhca_stage2_table_device(vf->s2), SZ_4K, node->entry,
+	dma_free_coherent(qhca_stage2_table_device(&vf->s2), SZ_4K, node->entry,
 			  node->dma);
 	kvfree(node);
 	atomic_long_dec(&vf->stats.nodes);
