@@ -39,7 +39,8 @@ static struct pci_dev pdev;
 /* The physical function. */
 static bool pf_dead;
 static bool pf_restarts;		/* while it is asked to invalidate */
-static u64 root;			/* 0: stage 2 is off */
+static u64 root;			/* 0: stage 2 is off, or the row is lost */
+static bool lost;
 static unsigned int resumes;
 static bool resumed_ok;
 static long acknowledged = -1;		/* pins at the last invalidation */
@@ -170,6 +171,7 @@ int qhca_stage2_set(struct qhca_stage2 *s2, dma_addr_t at, u8 page_shift, u8 lev
 	assert_false(vf.lock.held);
 	if (pf_dead)
 		return -EIO;
+	lost = false;
 	root = at;
 	return 0;
 }
@@ -179,6 +181,7 @@ int qhca_stage2_unset(struct qhca_stage2 *s2)
 	(void)s2;
 	if (pf_dead)
 		return -EIO;
+	lost = false;
 	root = 0;
 	return 0;
 }
@@ -475,6 +478,33 @@ static void test_reset(void **state)
 	qhca_s2_faults_exit(&vf);
 }
 
+/* Who leaves while the physical function is away leaves nothing behind. */
+static void test_leave(void **state)
+{
+	(void)state;
+	start();
+	new_memory(true);
+	assert_int_equal(qhca_s2_open(&vf), 0);
+	pdev.master = vf.master = true;
+	pf_dead = true;
+	/* VFIO disables the device, and the physical function comes back */
+	qhca_s2_leave(&vf);
+	pdev.master = false;
+	pf_dead = false;
+	qhca_s2_restart(&vf);
+	assert_false(pdev.master);
+	/* or it comes back later */
+	pf_dead = lost = true;
+	root = 0;
+	qhca_s2_close(&vf);
+	assert_true(lost);
+	pf_dead = false;
+	qhca_s2_restart(&vf);
+	assert_true(!lost && !root && !pdev.master);
+	assert_true(!pins && !nodes);
+	qhca_s2_faults_exit(&vf);
+}
+
 /*
  * Software that resets its QPs faults as fast as it likes, and nobody has to answer. What
  * the driver notes of that is bounded, and the function ends.
@@ -539,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_broken),
 	};

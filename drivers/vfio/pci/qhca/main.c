@@ -83,9 +83,12 @@ static int qhca_vfio_open_device(struct vfio_device *vdev)
 
 static void qhca_vfio_close_device(struct vfio_device *vdev)
 {
+	struct qhca_vfio *vf = qhca_vfio_of(vdev);
+
+	qhca_s2_leave(vf);
 	/* This switches bus mastering off and resets the function. */
 	vfio_pci_core_close_device(vdev);
-	qhca_s2_close(qhca_vfio_of(vdev));
+	qhca_s2_close(vf);
 }
 
 static void qhca_vfio_note_master(struct qhca_vfio *vf)

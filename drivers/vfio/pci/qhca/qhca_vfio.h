@@ -184,6 +184,7 @@ void qhca_s2_fault(void *priv, const struct qhca_eqe *eqe);
 
 /* row.c */
 int qhca_s2_open(struct qhca_vfio *vf);
+void qhca_s2_leave(struct qhca_vfio *vf);
 void qhca_s2_close(struct qhca_vfio *vf);
 void qhca_s2_reset(struct qhca_vfio *vf);
 void qhca_s2_restart(void *priv);

@@ -143,7 +143,15 @@ int qhca_s2_open(struct qhca_vfio *vf)
 	return err;
 }
 
-/* The user is gone, and bus mastering is off. */
+/* The user is gone: from now on nobody switches bus mastering on. */
+void qhca_s2_leave(struct qhca_vfio *vf)
+{
+	mutex_lock(&vf->row_lock);
+	vf->master = false;
+	mutex_unlock(&vf->row_lock);
+}
+
+/* The function has been reset, and bus mastering is off. */
 void qhca_s2_close(struct qhca_vfio *vf)
 {
 	struct qhca_s2_tree *old;
@@ -180,13 +188,18 @@ void qhca_s2_reset(struct qhca_vfio *vf)
  * dead, and can be brought back by its own software once it has a tree.  A reset
  * of the physical function that was more than a device reset has reset the
  * configuration space of its virtual functions, too.
+ *
+ * If the user left meanwhile, stage 2 is still to be switched off, for the driver
+ * that the function is bound to next.
  */
 void qhca_s2_restart(void *priv)
 {
 	struct qhca_vfio *vf = priv;
 
 	mutex_lock(&vf->row_lock);
-	if (vf->open && !qhca_s2_renew(vf)) {
+	if (!vf->open) {
+		qhca_stage2_unset(&vf->s2);
+	} else if (!qhca_s2_renew(vf)) {
 		pci_restore_msi_state(vf->core.pdev);
 		if (READ_ONCE(vf->master))
 			pci_set_master(vf->core.pdev);
