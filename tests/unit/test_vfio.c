@@ -85,6 +85,40 @@ static u64 device_finds(u64 addr)
 	return entry;
 }
 
+/* ---- threads that take memory away */
+
+static struct task_struct thread;
+struct task_struct *current = &thread;
+static struct callback_head *thread_work;
+static struct model_page *going;	/* 8 pages that VFIO is about to forget, or NULL */
+
+int task_work_add(struct task_struct *task, struct callback_head *work, int notify)
+{
+	(void)notify;
+	assert_true(task == &thread && !thread_work);
+	thread_work = work;
+	return 0;
+}
+
+/* The system call ends: VFIO has forgotten the pages by then. */
+static void return_to_user(void)
+{
+	struct callback_head *work = thread_work;
+
+	for (int i = 0; going && i < 8; i++)
+		going[i].mapped = false;
+	going = NULL;
+	thread_work = NULL;
+	if (work)
+		work->func(work);
+}
+
+void others_run(void)
+{
+	assert_false(vf.lock.held);
+	return_to_user();
+}
+
 /* ---- what the driver calls */
 
 int vfio_pin_pages(struct vfio_device *vdev, u64 iova, int num, int prot, struct page **pages)
@@ -95,6 +129,7 @@ int vfio_pin_pages(struct vfio_device *vdev, u64 iova, int num, int prot, struct
 	assert_int_equal(num, 1);
 	if (!p || !p->mapped)
 		return -EINVAL;
+	assert_true(!going || p < going || p >= going + 8);
 	if (prot & IOMMU_WRITE && p->read_only)
 		return -EPERM;
 	p->pins++;
@@ -303,6 +338,7 @@ static void do_unmap(int w, unsigned int first)
 	}
 	num = min(num, PAGES - first);
 	qhca_s2_unmap(&vf.core.vdev, window[w] + first * PAGE_SIZE, num * PAGE_SIZE);
+	return_to_user();
 	for (unsigned int i = first; i < first + num; i++) {
 		assert_int_equal(page[w][i].pins, 0);
 		assert_int_equal(device_finds(window[w] + i * PAGE_SIZE), 0);
@@ -348,6 +384,7 @@ static void do_something(void)
 	case 5:
 		if (!any(30)) {
 			qhca_s2_unmap(&vf.core.vdev, 0, UINT64_MAX);
+			return_to_user();
 			assert_int_equal(pins, 0);
 		}
 		break;
@@ -382,6 +419,7 @@ static void start(void)
 	memset(&vf, 0, sizeof(vf));
 	vf.core.pdev = &pdev;
 	INIT_LIST_HEAD(&vf.dead);
+	INIT_LIST_HEAD(&vf.holds);
 	assert_int_equal(qhca_s2_faults_init(&vf), 0);
 }
 
@@ -532,6 +570,47 @@ static void test_flood(void **state)
 	qhca_s2_faults_exit(&vf);
 }
 
+/* A page that VFIO is taking away is not pinned again. */
+static void test_taken_away(void **state)
+{
+	(void)state;
+	start();
+	new_memory(true);
+	assert_int_equal(qhca_s2_open(&vf), 0);
+	pdev.master = true;
+	fault(0, 16 * PAGE_SIZE, true, false);
+	work();
+	assert_int_equal(pins, 16);
+	/* the function faults while VFIO waits for the driver */
+	going = &page[0][0];
+	fault(3 * PAGE_SIZE, PAGE_SIZE, true, false);
+	qhca_s2_unmap(&vf.core.vdev, 0, 8 * PAGE_SIZE);
+	work();
+	assert_null(going);
+	assert_false(resumed_ok);
+	assert_int_equal(pins, 8);
+
+	/* faults elsewhere do not wait, and stop short of the range */
+	going = &page[0][8];
+	qhca_s2_unmap(&vf.core.vdev, 0, 8 * PAGE_SIZE);
+	qhca_s2_unmap(&vf.core.vdev, 8 * PAGE_SIZE, 8 * PAGE_SIZE);
+	page[0][7].mapped = true;
+	fault(7 * PAGE_SIZE, 4 * PAGE_SIZE, true, false);
+	work();
+	assert_true(resumed_ok && going);
+	assert_int_equal(pins, 1);
+	return_to_user();
+
+	/* who closes the device does not wait for the thread */
+	fault(20 * PAGE_SIZE, PAGE_SIZE, true, false);
+	qhca_s2_unmap(&vf.core.vdev, 20 * PAGE_SIZE, PAGE_SIZE);
+	qhca_s2_close(&vf);
+	assert_non_null(thread_work);
+	return_to_user();
+	qhca_s2_holds_end(&vf);
+	qhca_s2_faults_exit(&vf);
+}
+
 /* Without the physical function memory is given up by ending the function's DMA. */
 static void test_broken(void **state)
 {
@@ -553,6 +632,7 @@ static void test_broken(void **state)
 	assert_int_equal(pins, 0);
 
 	/* A new life may begin before the failure is noticed. */
+	return_to_user();
 	fault(0, 4 * PAGE_SIZE, true, false);
 	work();
 	pf_dead = pf_restarts = true;
@@ -569,6 +649,7 @@ int main(void)
 		cmocka_unit_test(test_lives),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_taken_away),
 		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_broken),

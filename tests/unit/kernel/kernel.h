@@ -2,7 +2,7 @@
 /*
  * What drivers/vfio/pci/qhca uses of the kernel, for a program that has one thread: a
  * lock knows whether it is held, work runs when the test says so, and what would wait
- * must not have to. The headers in linux/ lead here.
+ * lets a function of the test run in the place of other threads. The headers in linux/ lead here.
  *
  * The test provides memory of the virtual machine (vfio_pin_pages() and its like) and
  * the physical function (qhca_stage2_*).
@@ -80,7 +80,10 @@ struct srcu_struct {
 typedef struct srcu_struct wait_queue_head_t;
 
 #define synchronize_srcu(srcu)		((void)(srcu))
-#define wait_event(queue, condition)	assert(condition)
+/* Other threads run once, in the test's function. */
+#define wait_event(queue, condition) \
+	({ if (!(condition)) others_run(); assert(condition); })
+void others_run(void);
 #define wake_up_all(queue)		((void)(queue))
 
 typedef struct {
@@ -116,6 +119,15 @@ static inline void list_del(struct list_head *entry)
 	entry->next->prev = entry->prev;
 }
 
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+#define list_for_each_entry(pos, list, member)				\
+	for (pos = container_of((list)->next, __typeof__(*pos), member);	\
+	     &pos->member != (list);					\
+	     pos = container_of(pos->member.next, __typeof__(*pos), member))
 #define list_first_entry_or_null(list, type, member) \
 	((list)->next == (list) ? NULL : container_of((list)->next, type, member))
 
@@ -225,6 +237,22 @@ struct workqueue_struct {
 #define destroy_workqueue(queue)	free(queue)
 #define alloc_workqueue(name, flags, most, arg) \
 	((void)(arg), (struct workqueue_struct *)malloc(sizeof(struct workqueue_struct)))
+
+/* ---- the thread: the test runs its work when it returns to user space */
+
+struct task_struct {
+	unsigned int flags;
+};
+
+struct callback_head {
+	void (*func)(struct callback_head *work);
+};
+
+#define PF_KTHREAD	1
+#define TWA_RESUME	0
+#define init_task_work(work, f)	((work)->func = (f))
+extern struct task_struct *current;
+int task_work_add(struct task_struct *task, struct callback_head *work, int notify);
 
 /* ---- devices */
 

@@ -87,6 +87,8 @@ static int qhca_s2_fill_range(struct qhca_vfio *vf, struct qhca_s2_tree *tree,
 		last = QHCA_S2_MAX_ADDR;
 	last = min(last, QHCA_S2_MAX_ADDR);
 	for (n = 0; n < QHCA_S2_FAULT_PAGES && addr <= last; n++) {
+		if (n && qhca_s2_held(vf, addr))
+			return 0;
 		err = qhca_s2_fill(vf, tree, addr, fault->write, fault->device);
 		if (err)
 			return n ? 0 : err;
@@ -95,14 +97,28 @@ static int qhca_s2_fill_range(struct qhca_vfio *vf, struct qhca_s2_tree *tree,
 	return 0;
 }
 
+/* Take the lock when the page may be brought in.  Returns the live tree. */
+static struct qhca_s2_tree *qhca_s2_lock_for(struct qhca_vfio *vf, u64 addr)
+{
+	struct qhca_s2_tree *tree;
+
+	for (;;) {
+		mutex_lock(&vf->lock);
+		tree = qhca_s2_live(vf);
+		if (!tree || !qhca_s2_held(vf, addr))
+			return tree;
+		mutex_unlock(&vf->lock);
+		wait_event(vf->wait, !qhca_s2_held(vf, addr) ||
+			   READ_ONCE(vf->live) != tree);
+	}
+}
+
 static void qhca_s2_serve(struct qhca_vfio *vf,
 			  const struct qhca_s2_fault *fault)
 {
-	struct qhca_s2_tree *tree;
+	struct qhca_s2_tree *tree = qhca_s2_lock_for(vf, fault->addr);
 	int err = -ENODEV;
 
-	mutex_lock(&vf->lock);
-	tree = qhca_s2_live(vf);
 	if (tree)
 		err = qhca_s2_fill_range(vf, tree, fault);
 	if (fault->device)

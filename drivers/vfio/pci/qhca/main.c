@@ -35,6 +35,7 @@ static int qhca_vfio_init_dev(struct vfio_device *vdev)
 	mutex_init(&vf->lock);
 	spin_lock_init(&vf->tree_lock);
 	INIT_LIST_HEAD(&vf->dead);
+	INIT_LIST_HEAD(&vf->holds);
 	init_waitqueue_head(&vf->wait);
 	return 0;
 }
@@ -217,6 +218,7 @@ static void qhca_vfio_remove(struct pci_dev *pdev)
 	vfio_unregister_group_dev(&vf->core.vdev);
 	qhca_stage2_detach(&vf->s2);
 	qhca_s2_faults_exit(vf);
+	qhca_s2_holds_end(vf);
 	vfio_put_device(&vf->core.vdev);
 }
 

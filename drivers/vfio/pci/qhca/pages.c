@@ -195,6 +195,7 @@ void qhca_s2_unmap(struct vfio_device *vdev, u64 iova, u64 length)
 	if (!length || iova > last)
 		return;
 	mutex_lock(&vf->lock);
+	qhca_s2_hold(vf, iova, last);
 	tree = qhca_s2_live(vf);
 	if (tree && qhca_s2_tree_clear(vf, tree, iova, last)) {
 		vf->stats.invalidations++;

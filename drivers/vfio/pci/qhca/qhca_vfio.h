@@ -13,6 +13,7 @@
  *
  *	tree.c	 the tables: nodes, entries, large entries
  *	pages.c	 pages into a tree, and out of it
+ *	hold.c	 where no page may come in for the moment
  *	fault.c	 what the device asks for
  *	row.c	 which tree the device uses: the life of the function
  *	main.c	 VFIO and PCI
@@ -22,7 +23,7 @@
  *
  *	lock		the contents of trees
  *	row_lock	which tree the device uses
- *	tree_lock	the pointers to trees
+ *	tree_lock	the pointers to trees, and the list of holds
  *
  * A reset of the function that its user asks for comes while VFIO holds the
  * semaphore of its BARs, for which a page fault may be waiting with mmap_lock
@@ -118,7 +119,8 @@ struct qhca_s2_stats {
  * @tree_lock: see above
  * @live:     the tree that the device uses, or NULL
  * @dead:     trees that have been replaced
- * @wait:     for a tree to become quiet
+ * @holds:    ranges that VFIO is taking away
+ * @wait:     for a tree to become quiet, or a hold to end
  * @empty:    a root without entries, for want of memory for another
  * @lock:     see above
  * @stats:    statistics
@@ -137,9 +139,10 @@ struct qhca_vfio {
 	bool master;
 	bool broken;
 	struct srcu_struct srcu;
-	spinlock_t tree_lock;	/* live, dead */
+	spinlock_t tree_lock;	/* live, dead, holds */
 	struct qhca_s2_tree *live;
 	struct list_head dead;
+	struct list_head holds;
 	wait_queue_head_t wait;
 	struct qhca_s2_node *empty;
 	struct mutex lock;	/* contents of trees, stats */
@@ -176,6 +179,11 @@ int qhca_s2_fill(struct qhca_vfio *vf, struct qhca_s2_tree *tree, u64 addr,
 void qhca_s2_drop(struct qhca_vfio *vf, u64 addr, u64 entry);
 void qhca_s2_unmap(struct vfio_device *vdev, u64 iova, u64 length);
 void qhca_s2_reap(struct qhca_vfio *vf, bool wait);
+
+/* hold.c */
+void qhca_s2_hold(struct qhca_vfio *vf, u64 first, u64 last);
+bool qhca_s2_held(struct qhca_vfio *vf, u64 addr);
+void qhca_s2_holds_end(struct qhca_vfio *vf);
 
 /* fault.c */
 int qhca_s2_faults_init(struct qhca_vfio *vf);
