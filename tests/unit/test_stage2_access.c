@@ -175,6 +175,12 @@ static void test_ethernet_tx(void **state)
 	assert_int_equal(d->pf->num_sent, sent + 1);
 	assert_int_equal(get_le32(host_ptr(d->vf, REC + offsetof(
 				  struct qhca_eth_record, tx_ci))), 2);
+	send_frame(d, 3);
+	check_eth_fault(d, 3, QHCA_FAULT_ETH_TX, FRAME);
+	host_s2_map(d->pf, d->vf, FRAME, 0);
+	assert_int_equal(answer_last(d, QHCA_RESUME_OK), QHCA_CMD_OK);
+	host_run(d->vf);
+	assert_int_equal(d->pf->num_sent, sent + 2);
 	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
 	domain_free(d);
 }
@@ -228,6 +234,9 @@ static void test_ethernet_rx(void **state)
 	assert_int_equal(answer_last(d, QHCA_RESUME_FAIL), QHCA_CMD_OK);
 	receive(d);
 	assert_int_equal(COUNT(d->vf, eth_rx_no_buffer), 1);
+	receive(d);
+	assert_int_equal(COUNT(d->vf, eth_rx_no_buffer), 1);
+	check_eth_fault(d, 3, QHCA_FAULT_ETH_RX, FRAME);
 	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
 	domain_free(d);
 }

@@ -141,7 +141,8 @@ static int gather(struct hca_fn *fn, const struct frame *f, uint8_t *p)
 
 /*
  * Ask the host domain for what fn->mem.fault describes.  false: it has answered that
- * there is no such page.
+ * there is no such page.  That is for this frame or descriptor alone: the page may be
+ * there when the next one needs it.
  */
 static bool ask(struct hca_fn *fn, enum qhca_fault_cause cause)
 {
@@ -149,8 +150,10 @@ static bool ask(struct hca_fn *fn, enum qhca_fault_cause cause)
 
 	if (eth->waits)
 		return true;		/* in its turn */
-	if (eth->failed && eth->addr == fn->mem.fault.bus)
+	if (eth->failed && eth->addr == fn->mem.fault.bus) {
+		eth->failed = false;
 		return false;
+	}
 	hca_count(fn, QHCA_CNT_page_faults2);
 	hca_count(fn, cause == QHCA_FAULT_ETH_TX ? QHCA_CNT_fault_eth_tx :
 						   QHCA_CNT_fault_eth_rx);
