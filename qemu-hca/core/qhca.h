@@ -136,6 +136,8 @@ struct qhca_config {
 	size_t devmem_size;
 	uint64_t seed;			/* of the fault injector */
 	bool rxe_flush;			/* ICRC of FLUSH as Soft-RoCE has it */
+	/* Mask of the blocks that it may fill, unless SET_VF names others; 0: all. */
+	uint16_t vf_blocks;
 };
 
 void qhca_config_default(struct qhca_config *cfg);

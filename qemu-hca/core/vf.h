@@ -22,7 +22,7 @@ struct hca_vf {
 	uint8_t link;			/* enum qhca_vf_link */
 	uint16_t flags;			/* QHCA_VF_* */
 	uint32_t max_rate, min_rate;	/* Mb/s; 0: none */
-	uint16_t blocks[QHCA_NUM_CACHE_IDS];	/* that it may fill; 0: all */
+	uint16_t blocks[QHCA_NUM_CACHE_IDS];	/* 0: those of cfg.vf_blocks */
 };
 
 /* At creation, and when the VF ends: settings, and what it has counted. */

@@ -171,6 +171,8 @@ struct QhcaState {
     uint16_t sriov_vfs;
     struct qhca_config vf_cfg;  /* limits of each virtual function */
     uint64_t vf_devmem_size;
+    char *vf_block_masks;       /* the property */
+    uint16_t vf_blocks[QHCA_MAX_VFS];   /* its masks; 0: all blocks */
     uint32_t inline_budget;
     uint32_t thread_budget;
     uint32_t poll_max_us;

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 #include "qemu/osdep.h"
+#include "qemu/cutils.h"
 #include "qemu/host-utils.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
@@ -78,6 +79,7 @@ static const Property qhca_properties[] = {
     VF_PROP_U8("vf-log-max-srq", log_max_srq),
     VF_PROP_U16("vf-gids", num_gids),
     DEFINE_PROP_SIZE("vf-devmem-size", QhcaState, vf_devmem_size, 0),
+    DEFINE_PROP_STRING("vf-block-masks", QhcaState, vf_block_masks),
     DEFINE_PROP_UINT32("inline-budget", QhcaState, inline_budget, 16),
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
@@ -129,6 +131,28 @@ static bool qhca_props_check_pages(const char *name, uint32_t pages,
     return true;
 }
 
+/* Masks of cache blocks, one for each virtual function: "0x3:0xc". */
+static bool qhca_props_parse_masks(QhcaState *s, Error **errp)
+{
+    g_auto(GStrv) mask = g_strsplit(s->vf_block_masks ?: "", ":", -1);
+    uint64_t value;
+
+    if (g_strv_length(mask) > s->sriov_vfs) {
+        error_setg(errp, "vf-block-masks=%s has more masks than the %u of "
+                   "sriov-vfs", s->vf_block_masks, s->sriov_vfs);
+        return false;
+    }
+    for (int i = 0; mask[i]; i++) {
+        if (qemu_strtou64(mask[i], NULL, 0, &value) || value > UINT16_MAX) {
+            error_setg(errp, "vf-block-masks=%s: '%s' is not a mask of 16 bits",
+                       s->vf_block_masks, mask[i]);
+            return false;
+        }
+        s->vf_blocks[i] = value;
+    }
+    return true;
+}
+
 static bool qhca_props_check_vfs(QhcaState *s, Error **errp)
 {
     if (!s->sriov_vfs) {
@@ -153,7 +177,8 @@ static bool qhca_props_check_vfs(QhcaState *s, Error **errp)
     }
     return qhca_props_check_pages("vf-doorbell-pages", s->vf_cfg.num_db_pages,
                                   errp) &&
-           qhca_props_check_devmem("vf-devmem-size", s->vf_devmem_size, errp);
+           qhca_props_check_devmem("vf-devmem-size", s->vf_devmem_size, errp) &&
+           qhca_props_parse_masks(s, errp);
 }
 
 /* Check what the engine cannot; qhca_create() checks the rest. */

@@ -46,6 +46,7 @@ static bool qhca_vf_create_function(QhcaFunction *f, Error **errp)
     char err[160] = "";
 
     qhca_vf_mac(s, f->gvmi - 1, cfg.mac);
+    cfg.vf_blocks = s->vf_blocks[f->gvmi - 1];
     cfg.devmem_size = f->devmem_size;
     cfg.devmem = f->devmem_size ? memory_region_get_ram_ptr(&f->devmem) : NULL;
     if (!qhca_vf_create(s->hca, f->gvmi, &cfg, err, sizeof(err))) {

@@ -139,6 +139,31 @@ static void test_many_blocks(void **state)
 	}
 }
 
+/* What the host of the device has chosen holds until SET_VF names blocks. */
+static void test_own_blocks(void **state)
+{
+	struct pair p = { .pf = host_new_ready() };
+	struct qhca_vf_config in = { .blocks = { [QHCA_CACHE_AT] = 3 } };
+	struct qhca_config cfg;
+
+	(void)state;
+	host_config(&cfg);
+	cfg.vf_blocks = 0x4;
+	p.vf = host_new_vf(p.pf, 2, &cfg);
+	assert_int_equal(p.vf->fn->cache[QHCA_CACHE_AT].blocks, 0x4);
+	assert_int_equal(set_vf(&p, QHCA_VF_SET_BLOCKS, in), QHCA_CMD_OK);
+	assert_int_equal(p.vf->fn->cache[QHCA_CACHE_AT].blocks, 0x3);
+	assert_int_equal(p.vf->fn->cache[QHCA_CACHE_PT].blocks, 0x4);
+	/* The host domain's driver lays down 0 with all that it sets. */
+	in.blocks[QHCA_CACHE_AT] = 0;
+	assert_int_equal(set_vf(&p, QHCA_VF_SET_BLOCKS, in), QHCA_CMD_OK);
+	assert_int_equal(p.vf->fn->cache[QHCA_CACHE_AT].blocks, 0x4);
+	qhca_vf_enable(p.pf->hca, 2, false, 0);
+	assert_int_equal(p.vf->fn->cache[QHCA_CACHE_AT].blocks, 0x4);
+	assert_int_equal(p.pf->fn->cache[QHCA_CACHE_AT].blocks, 0);
+	host_free(p.pf);
+}
+
 static void test_set_query(void **state)
 {
 	struct pair p = pair_new();
@@ -505,6 +530,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_caps),
 	cmocka_unit_test(test_refused),
 	cmocka_unit_test(test_many_blocks),
+	cmocka_unit_test(test_own_blocks),
 	cmocka_unit_test(test_set_query),
 	cmocka_unit_test(test_forgotten),
 	cmocka_unit_test(test_forgotten_while_disabled),

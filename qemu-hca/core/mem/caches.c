@@ -72,7 +72,7 @@ void hca_caches_create(struct hca_fn *fn)
 void hca_caches_limit(struct hca_fn *fn, const uint16_t *blocks)
 {
 	for (unsigned int i = 0; i < QHCA_NUM_CACHE_IDS; i++)
-		fn->cache[i].blocks = blocks[i];
+		fn->cache[i].blocks = blocks[i] ? blocks[i] : fn->cfg.vf_blocks;
 }
 
 /* All caches have the same users; this one is joined first. */

@@ -25,7 +25,7 @@ struct hca_caches {			/* tagged with the function's GVMI */
 void hca_caches_create(struct hca_fn *fn);
 /*
  * The blocks of each cache that the function may fill from now on, by enum qhca_cache_id,
- * as SET_VF has them.
+ * as SET_VF has them.  0: those of the function's configuration.
  */
 void hca_caches_limit(struct hca_fn *fn, const uint16_t *blocks);
 /*
