@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What the study measures, and how it compares runs; without a guest."""
 
+import itertools
+import json
+
 import pytest
 
 import study
-from study import Geometry, Message, Trace, oracle
+from study import Geometry, Message, Trace, neighbour, oracle
 from study.page import page
+from study.rows import simulated_us
 
 
 def test_cases():
@@ -163,7 +167,30 @@ def page_rows():
         rows += measured("cost", "small", ns)
         rows += measured("queues", "small", ns, keys=(1,), queues=32, qp_sets=16, qp_blocks=4,
                          qp_hit_rate=0.5)
-    return rows
+    return rows + neighbour.parse(neighbour_text())[0]
+
+
+def neighbour_text(bad=None):
+    """What the simulator's program prints for two caches."""
+    lines = []
+    for number, (cache, situation) in enumerate(itertools.product(
+            ("pt", "qp"), ("alone", "beside", "masked")), 1):
+        counts = {"sweep": "neighbour", "cache": cache, "situation": situation, "accesses": 100,
+                  "lines": 2 if cache == "qp" else 1, "misses": 50 * (situation == "beside"),
+                  "simulated_ns": 200000}
+        lines += [f"# {json.dumps(counts)}",
+                  f"{'not ' * (number == bad)}ok {number} - {cache}, {situation}"]
+    return "\n".join([*lines, f"1..{number}", ""])
+
+
+def test_neighbour():
+    rows, found = neighbour.parse(neighbour_text())
+    assert len(rows) == 6 and not found
+    assert [row["hit_rate"] for row in rows] == [1, 0.5, 1, 1, 0.75, 1]
+    assert {simulated_us(row) for row in rows} == {2}
+    assert study.differences(rows, rows[::-1]) == ([], 6)
+    _, found = neighbour.parse(neighbour_text(bad=5))
+    assert found == ["the simulator has not ok 5 - qp, beside"]
 
 
 def test_page():
@@ -176,4 +203,4 @@ def test_page():
         "Keys against the protection cache": 0, "Pages against the translation cache": 0,
         "Messages of several packets, and atomic operations": 1 + 2 + 1 + 2,
         "Huge pages": 1 + 4, "Memory pool": 2 + 4 + 4, "What a miss costs": 1 + 2,
-        "Many QPs": 1 + 1}
+        "Many QPs": 1 + 1, "A function and its neighbour": 1 + 2}

@@ -327,14 +327,14 @@ def measure(bench, say):
 TIMES = {"ns", "fetch_stall_ns", "qpc_misses", "cqc_misses", "qp_misses", "qp_hit_rate"}
 ASKED = ("sweep", "memory", "cost_ns", "pattern", "keys", "pages", "pt_sets", "pt_blocks",
          "at_sets", "at_blocks")
-SOMETIMES = ("mib", "queues", "qp_sets", "qp_blocks", "operation", "offset", "bytes")
+SOMETIMES = ("mib", "queues", "qp_sets", "qp_blocks", "operation", "offset", "bytes",
+             "cache", "situation")
 
 
 def differences(rows, others):
     """Where two runs counted differently; the same where both measured."""
     def by_question(all_rows):
-        return {tuple(r[name] for name in ASKED) + tuple(r.get(name) for name in SOMETIMES): r
-                for r in all_rows}
+        return {tuple(r.get(name) for name in ASKED + SOMETIMES): r for r in all_rows}
 
     mine, theirs = by_question(rows), by_question(others)
     found = []

@@ -13,7 +13,7 @@ from lab.__main__ import how, say
 from lab.ending import ended
 from lab.pair import Node
 
-from . import PROPS, Bench, differences, measure, oracle, report
+from . import PROPS, Bench, differences, measure, neighbour, oracle, report
 
 
 def boot(kernel):
@@ -44,6 +44,16 @@ def ask_oracle(rows, out):
     return bool(found)
 
 
+def beside_neighbours(rows, out):
+    """Adds the simulator's measurements; whether their counts differ from the model's."""
+    say("a function beside one that thrashes the caches")
+    measured, found = neighbour.measure(out / "sim")
+    for sentence in found:
+        print(f"  {sentence}", file=sys.stderr)
+    rows += measured
+    return bool(found)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="study", description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, default=paths.BUILD / "study")
@@ -68,9 +78,10 @@ def main():
         raise GuestError(f"the guest's kernel complains: {complaints}")
     where = (f"in a guest with kernel {paths.kernel_release(options.kernel)} under {how()}, "
              f"in {time.monotonic() - began:.0f} seconds")
+    wrong = beside_neighbours(rows, options.out)
     different = options.compare is not None and compare(rows, options.compare)
     report.write(rows, options.out, where)
-    wrong = ask_oracle(rows, options.out)
+    wrong = ask_oracle(rows, options.out) or wrong
     say(f"{len(rows)} measurements; the page is {os.path.relpath(options.out)}/study.md")
     return 1 if different or wrong else 0
 

@@ -2,7 +2,8 @@
 """The page that explains the study's results, in Markdown: a function for each section."""
 
 from . import (COST_GEOMETRY, COST_NS, PAGE_GEOMETRY, POOL_GEOMETRY, translation_ns)
-from .rows import CONNECTX6_READS, percent, rate, select, spared
+from .neighbour import SITUATIONS
+from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared
 
 
 def geometry(size):
@@ -207,7 +208,34 @@ itself takes for a fetch.
 """
 
 
-SECTIONS = [keys, pages, messages, page_sizes, pool, cost, queues]
+def neighbours(rows):
+    mine = select(rows, sweep="neighbour")
+    lines = []
+    for cache in dict.fromkeys(r["cache"] for r in mine):
+        three = [select(mine, cache=cache, situation=situation)[0] for situation in SITUATIONS]
+        lines.append([cache, *(show(100 * r["hit_rate"]) for r in three),
+                      *(show(simulated_us(r)) for r in three)])
+    titles = ["cache", *(f"{s}: hits, %" for s in SITUATIONS), *(f"{s}: us" for s in SITUATIONS)]
+    return f"""## A function and its neighbour
+
+![](neighbour-hits.svg)
+
+Two virtual functions share the caches. One uses 32 keys, pages, QPs, CQs or SRQs, which fill
+half of the cache; its neighbour uses 256 of them in random order, and sends 15 messages for
+each message of the first. The neighbour takes the lines of the first function, although that
+function would fit. With masks (`vf-block-masks`) the first function may fill three of the
+four blocks, and the neighbour the fourth: then the function has its lines for itself.
+
+![](neighbour-times.svg)
+
+The time of a message is that of the simulator, in which the emulation itself takes no time,
+and the read of a table, a node or a context takes 20 us: it shows what the misses cost.
+
+{table(titles, lines)}
+"""
+
+
+SECTIONS = [keys, pages, messages, page_sizes, pool, cost, queues, neighbours]
 
 
 def page(rows, where):

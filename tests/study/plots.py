@@ -10,7 +10,8 @@ matplotlib.rcParams["svg.hashsalt"] = "qhca"
 from matplotlib import pyplot  # noqa: E402
 
 from . import COST_GEOMETRY, COST_NS, QUEUE_GEOMETRIES  # noqa: E402
-from .rows import CONNECTX6_READS, percent, rate, select, spared  # noqa: E402
+from .neighbour import SITUATIONS  # noqa: E402
+from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared  # noqa: E402
 
 METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
 
@@ -34,6 +35,24 @@ class Plots:
         axes.set_ylim(0, 105 if hits else None)
         axes.grid(True, alpha=0.3)
         axes.legend(fontsize="small")
+        self._save(name, figure)
+
+    def draw_bars(self, name, title, ylabel, groups, bars, *, hits=False):
+        """Bars in groups: bars has (label, a value for each group)."""
+        figure, axes = pyplot.subplots(figsize=(7, 4.2))
+        width = 0.8 / len(bars)
+        for index, (label, values) in enumerate(bars):
+            axes.bar([n + (index - (len(bars) - 1) / 2) * width for n in range(len(groups))],
+                     values, width, label=label)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set(title=title, ylabel=ylabel)
+        # There is room for the legend above bars that are all of one height.
+        axes.set_ylim(0, 135 if hits else None)
+        axes.grid(True, axis="y", alpha=0.3)
+        axes.legend(fontsize="small")
+        self._save(name, figure)
+
+    def _save(self, name, figure):
         figure.tight_layout()
         for kind in ("svg", "png"):
             figure.savefig(self.out / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])
@@ -94,7 +113,20 @@ def draw_all(rows, out):
     plots.draw("queues-hits", "QPs in random order", "QPs that read, each with its peer",
                "queue descriptor cache: hits, %",
                by_geometry(queues, "qp", "queues"), hits=True)
+    draw_neighbours(plots, select(rows, sweep="neighbour"))
     return plots.drawn
+
+
+def draw_neighbours(plots, rows):
+    caches = list(dict.fromkeys(r["cache"] for r in rows))
+    plots.draw_bars("neighbour-hits", "A function, and one that thrashes each cache in turn",
+                    "hits of the function, %", caches,
+                    [(label, [100 * r["hit_rate"] for r in select(rows, situation=situation)])
+                     for situation, label in SITUATIONS.items()], hits=True)
+    plots.draw_bars("neighbour-times", "A function, and one that thrashes each cache in turn",
+                    "time of a message, simulated us", caches,
+                    [(label, [simulated_us(r) for r in select(rows, situation=situation)])
+                     for situation, label in SITUATIONS.items()])
 
 
 def queue_curves(rows, ns):

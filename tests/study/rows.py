@@ -21,3 +21,8 @@ def rate(rows):
 def spared(row):
     """The share of accesses for which no table was read."""
     return 1 - row["pt_misses"] / row["accesses"]
+
+
+def simulated_us(row):
+    """Microseconds of the simulator's clock, a message."""
+    return row["simulated_ns"] / row["accesses"] / 1000
