@@ -3,14 +3,18 @@
 the inner machine's modules and programs are those of any guest, and what is pinned of its
 memory is what the device needs, and what it has touched."""
 
+import ipaddress
+
 import pytest
 
-from lab import content, script, verbs
+from lab import capture, content, script, verbs
 from lab.functions import Functions
 from lab.nested import Nested, Shell
 from lab.pair import Pair
 
 MAC = "52:54:00:77:00:10"
+# Of 2 MiB, which the inner kernel reserves as it boots: no device has accessed them.
+HUGE_PAGES = 12
 
 
 class Machines:
@@ -24,13 +28,23 @@ class Machines:
         self.a.exec(f"ip link set {self.a.netif} vf 0 mac {MAC}")
         self.address = self.a.out(script("guest/scripts/bind-vfio.sh",
                                          f"{functions.folder}/virtfn0")).split()[-1]
-        self.inner = Nested(self.a, shell, self.address, MAC)
+        self.inner = Nested(self.a, shell, self.address, MAC, append=f"hugepages={HUGE_PAGES}")
 
     def stat(self, name):
         return int(self.a.out(f"cat /sys/bus/pci/devices/{self.address}/stage2/{name}"))
 
     def pinned(self):
         return self.stat("pages_fault"), self.stat("pages_device")
+
+    def locked(self):
+        """Pages that the outer kernel charges to the VMM."""
+        status = self.a.out(f"grep VmLck: /proc/{self.inner.machine.pid}/status")
+        return int(status.split()[1]) // 4
+
+    def counters(self):
+        """What the device counts for the function; node.counters() is what its driver reads."""
+        (info,) = self.a.qmp("query-qhca")
+        return {counter["name"]: counter["value"] for counter in info["vfs"][0]["counters"]}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +71,9 @@ def inner(machines):
 
 
 def report(machines, what):
+    """Prints and returns what is pinned, on which the driver and the kernel agree."""
     fault, device = machines.pinned()
+    assert machines.locked() == fault + device
     names = ("faults", "pin_requests", "refused", "invalidations", "large_pages", "nodes")
     print(f"{what}: {fault} pages pinned because of faults, {device} for the device;",
           ", ".join(f"{name} {machines.stat(name)}" for name in names))
@@ -70,6 +86,61 @@ def test_start(machines, inner):
     assert device > 0
     assert (fault + device) * 4096 < inner.memory << 18, "a quarter of its memory"
     assert machines.stat("broken") == 0
+
+
+def change(before, now):
+    return {name: value - before[name] for name, value in now.items()}
+
+
+def test_touched(machines, inner):
+    """Of pages that were never accessed some are registered, and fewer are written: only these
+    are pinned.  Frames that are sent or received meanwhile may take a page or two each."""
+    keys = 0, 3, 4, 7, 10
+    before, counted = machines.pinned()[0], machines.counters()
+    writes = " ".join(f"write {key} 0" for key in keys + keys)
+    inner.exec(f"qhca-touch -d {inner.ibdev} -g {inner.gid_index()} "
+               f"regions {HUGE_PAGES} 1 huge {writes}")
+    counted = change(counted, machines.counters())
+    fault, _ = report(machines, "pages written")
+    frames = counted["fault_eth_tx"] + counted["fault_eth_rx"]
+    print(f"{len(keys)} pages were written, {frames} faults of frames, {fault - before} pages pinned")
+    assert counted["fault_rdma_write"] == len(keys)
+    assert len(keys) + frames <= fault - before <= len(keys) + 2 * frames
+
+
+def test_capture(machines, inner, tmp_path):
+    """Each page of a message is absent: an RNR NAK with the PSN that met it and the timer of a
+    stage-2 fault, silence until that timer or an unsolicited ACK, and again from that PSN."""
+    before = machines.counters()
+    with machines.b.capture(tmp_path / "b.pcap"):
+        verbs.pingpong(inner, machines.b, "rc", "-n 3 -s 65536 -c")
+    counted = change(before, machines.counters())
+    found = list(capture.frames(tmp_path / "b.pcap"))
+    waits = list(capture.rnr_waits(found, ipaddress.ip_address(machines.b.ip4).packed))
+    early = [wait for wait in waits if wait.until - wait.since < wait.timer]
+    print(f"{len(waits)} waits, {len(early)} ended by an unsolicited ACK")
+    assert counted["page_faults1"] == 0 < len(waits) == counted["tx_rnr_fault2"]
+    for wait in waits:
+        assert wait.code in (20, 24) and wait.again == wait.psn, wait
+    assert early and all(wait.acked and wait.acked <= wait.until for wait in early)
+    report(machines, "64 KiB messages")
+
+
+def test_both_faults(machines, inner):
+    """A page that is absent in both stages: one event for each driver, and two waits."""
+    for node in inner, machines.b:
+        node.exec("modprobe fuse")
+    before, physical = machines.counters(), machines.a.counters()
+    for op in "write", "send", "atomic":
+        verbs.program(inner, machines.b, "qhca-fault", *[f"-c wire -o {op} -H 100 -t 24"] * 2)
+    counted = change(before, machines.counters())
+    assert counted["page_faults1"] == 3 and counted["tx_rnr_fault1"] >= 3
+    # A page that the device has accessed before it was freed is still there in stage 2.
+    assert counted["tx_rnr_fault2"] > 0
+    assert counted["tx_unsolicited_acks"] >= 4
+    counted = change(physical, machines.a.counters())
+    assert not counted["page_faults1"] and not counted["page_faults2"]
+    report(machines, "both faults")
 
 
 @pytest.mark.parametrize("inside", ["server", "client"])

@@ -120,6 +120,50 @@ def raw(path):
         yield data
 
 
+# Milliseconds of the RNR timer's codes (table 45 of the specification).
+RNR_TIMER = (655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96,
+             1.28, 1.92, 2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92,
+             122.88, 163.84, 245.76, 327.68, 491.52)
+ACK, REQUESTS = 0x11, frozenset([*range(0x00, 0x0D), 0x13, 0x14])
+
+
+@dataclass
+class Wait:
+    """A requester received an RNR NAK, and sends nothing but what it had begun to send."""
+    psn: int                # of the NAK
+    code: int               # of its timer
+    since: float
+    acked: float = None     # when an ACK of the PSN before came
+    until: float = None     # when the requester went on; None: it did not
+    again: int = None       # with this PSN
+
+    @property
+    def timer(self):
+        return RNR_TIMER[self.code] / 1000
+
+
+def rnr_waits(found, requester):
+    """Each Wait of the one QP of a requester (an IP address), among frames of it and its peer."""
+    wait, sent = None, None
+    for f in found:
+        if f.source != requester:
+            if f.opcode != ACK:
+                continue
+            kind, value = f.bth[12] >> 5, f.bth[12] & 31
+            if kind == 1 and wait is None:
+                wait = Wait(f.psn, value, f.time)
+            elif kind == 0 and wait and f.psn == (wait.psn - 1) & 0xFFFFFF:
+                wait.acked = f.time
+        elif f.opcode in REQUESTS:
+            if wait and f.psn != (sent + 1) & 0xFFFFFF:
+                wait.until, wait.again = f.time, f.psn
+                yield wait
+                wait = None
+            sent = f.psn
+    if wait:
+        yield wait
+
+
 def tshark(path, display_filter, *fields):
     """Rows of fields (strings) of the frames that a filter of tshark's selects."""
     tool = shutil.which("tshark")
