@@ -113,15 +113,6 @@ static int qhca_receive(struct qhca_eth *eth, bool on)
 	return err;
 }
 
-static void qhca_eth_arm(struct qhca_eth *eth)
-{
-	u32 seen = QHCA_PUT(QHCA_DB_ETH_ARM_RX, eth->rx.ci) |
-		   QHCA_PUT(QHCA_DB_ETH_ARM_TX, eth->tx.ci);
-
-	qhca_ring(&eth->core->qdev, QHCA_DB_ETH_ARM,
-		  QHCA_ETHQ | (u64)seen << 32);
-}
-
 static int qhca_poll(struct napi_struct *napi, int budget)
 {
 	struct qhca_eth *eth = container_of(napi, struct qhca_eth, napi);

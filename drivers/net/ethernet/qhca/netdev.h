@@ -190,6 +190,9 @@ int qhca_rx_alloc(struct qhca_eth *eth);
 void qhca_rx_free(struct qhca_eth *eth);
 int qhca_rx_poll(struct qhca_eth *eth, int budget);
 
+/* coalesce.c */
+void qhca_eth_arm(struct qhca_eth *eth);
+
 /* sriov.c */
 int qhca_set_vf_mac(struct net_device *netdev, int vf, u8 *mac);
 int qhca_set_vf_vlan(struct net_device *netdev, int vf, u16 vlan, u8 qos,
