@@ -3,21 +3,27 @@
 
 Regions without bytes and without memory, keys of windows, the clock and address
 handles (programs/uverbs/offers.c); the port's counters in sysfs; what ibstat shows;
-the queues of the interface as the kernel's netlink family "netdev" has them.
+the queues of the interface as the kernel's netlink family "netdev" has them;
+coalescing of the interface's interrupts.
 """
 
 import re
+import time
 
 import pytest
 
-from lab import content
+from lab import content, script
 from lab.pair import Node
 from lab.script import TESTS
+
+PEER = "10.77.0.9"          # nobody has this address
 
 
 @pytest.fixture(scope="module")
 def node():
-    guest = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], memory=512).boot()
+    # A port of a hub takes frames only if the hub has another one.
+    guest = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], memory=512,
+                 args=["-netdev", "hubport,hubid=0,id=sink"]).boot()
     with content(guest):
         yield guest
     guest.close()
@@ -102,3 +108,82 @@ def test_queues_of_a_stopped_interface(node):
     finally:
         node.exec(f"ip link set {node.netif} up")
         node.configure()
+
+
+@pytest.fixture
+def flood(node):
+    """Frames that are sent as fast as the guest can, to the hub's other port."""
+    node.exec(f"ip neigh replace {PEER} lladdr 52:54:00:77:00:09 dev {node.netif} nud permanent")
+    sender = node.spawn(script("guest/scripts/flood.sh", PEER))
+    yield sender
+    sender.kill()
+    sender.wait(60, check=False)
+    node.exec(f"ethtool -C {node.netif} rx-usecs 0; ethtool -G {node.netif} rx 512 tx 512; "
+              f"ip link set {node.netif} mtu {node.mtu}", check=False)
+    node.configure()
+
+
+def interrupts(node, irq):
+    """(seconds, interrupts) since the guest has been started, read at once."""
+    text = node.out("cat /proc/uptime /proc/interrupts")
+    row = re.search(rf"^ *{irq}:((?: +\d+)+)", text, re.M).group(1)
+    return float(text.split()[0]), sum(int(word) for word in row.split())
+
+
+def interrupt_rate(node, irq, seconds=2):
+    began, before = interrupts(node, irq)
+    time.sleep(seconds)
+    ended, after = interrupts(node, irq)
+    return (after - before) / (ended - began)
+
+
+def coalescing(node):
+    shown = node.out(f"ethtool -c {node.netif}")
+    return {name: int(value) for name, value in re.findall(r"^(.x-usecs):\s+(\d+)$", shown, re.M)}
+
+
+def test_coalescing(node, flood):
+    """An interrupt in so many microseconds at most; by default the driver holds none back."""
+    assert coalescing(node) == {"rx-usecs": 0, "tx-usecs": 0}
+    napis, irqs, _ = queues(node)
+    irq = irqs[napis["rx 0"]]
+    prompt = interrupt_rate(node, irq)
+    node.exec(f"ethtool -C {node.netif} rx-usecs 1000")
+    held = interrupt_rate(node, irq)
+    assert coalescing(node) == {"rx-usecs": 1000, "tx-usecs": 1000}
+    print(f"{prompt:.0f} interrupts/s, {held:.0f} with 1000 us")
+    assert 0 < held <= 1050 and held < prompt
+
+
+def test_coalescing_under_load(node, flood):
+    """Whatever stops and starts the queue, frames go on, and no transmission times out."""
+    def goes_on(what):
+        path = f"/sys/class/net/{node.netif}/statistics/tx_packets"
+        node.wait_until(f"[ $(cat {path}) -gt {int(node.out('cat ' + path)) + 200} ]",
+                        what=f"frames after {what}")
+
+    node.exec(f"dmesg -C; ethtool -C {node.netif} rx-usecs 1000")
+    goes_on("coalescing")
+    again = (f"ip addr replace {node.ip4}/24 dev {node.netif}; "
+             f"ip neigh replace {PEER} lladdr 52:54:00:77:00:09 dev {node.netif} nud permanent")
+    for operation in (f"ip link set {node.netif} mtu 1500", f"ethtool -G {node.netif} rx 64 tx 64",
+                      f"ip link set {node.netif} down && ip link set {node.netif} up && {again}",
+                      f"ip link set {node.netif} mtu 4200", f"ethtool -G {node.netif} rx 512 tx 512",
+                      f"ethtool -C {node.netif} rx-usecs 1", f"ethtool -C {node.netif} rx-usecs 0",
+                      f"ethtool -C {node.netif} rx-usecs 1000 tx-usecs 1000"):
+        node.exec(operation)
+        goes_on(operation)
+    for _ in range(3):
+        node.qmp("set_link", name="nic0", up=False)
+        time.sleep(0.2)
+        node.qmp("set_link", name="nic0", up=True)
+        goes_on("the link's return")
+    assert flood.poll() is None
+    assert "transmit timeout" not in node.out("dmesg")
+
+
+def test_coalescing_refused(node):
+    before = coalescing(node)
+    for options in ("rx-usecs 1001", "tx-usecs 10", "rx-usecs 10 tx-usecs 20", "rx-frames 2"):
+        assert node.exec(f"ethtool -C {node.netif} {options}", check=False).code, options
+    assert coalescing(node) == before

@@ -17,6 +17,24 @@
 #endif
 
 /* ------------------------------------------------------------------------
+ * Timers, for qhca.ko
+ */
+#ifdef QHCA_COMPAT_HRTIMER
+#include <linux/hrtimer.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+#endif /* QHCA_COMPAT_HRTIMER */
+
+/* ------------------------------------------------------------------------
  * devlink parameters, for qhca.ko
  */
 #ifdef QHCA_COMPAT_DEVLINK

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * ethtool: link, ring sizes, and the counters of rings, driver and device.
+ * Coalescing is in coalesce.c.
  */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
@@ -161,12 +162,15 @@ static int qhca_set_ringparam(struct net_device *netdev,
 }
 
 const struct ethtool_ops qhca_ethtool_ops = {
+	.supported_coalesce_params = ETHTOOL_COALESCE_USECS,
 	.get_drvinfo = qhca_get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = qhca_get_link_ksettings,
 	.get_sset_count = qhca_get_sset_count,
 	.get_strings = qhca_get_strings,
 	.get_ethtool_stats = qhca_get_ethtool_stats,
+	.get_coalesce = qhca_get_coalesce,
+	.set_coalesce = qhca_set_coalesce,
 	.get_ringparam = qhca_get_ringparam,
 	.set_ringparam = qhca_set_ringparam,
 	.get_ts_info = ethtool_op_get_ts_info,

@@ -120,9 +120,8 @@ static int qhca_poll(struct napi_struct *napi, int budget)
 
 	qhca_tx_reclaim(eth, budget);
 	done = qhca_rx_poll(eth, budget);
-	/* Arming passes the indices, so later frames interrupt at once. */
 	if (done < budget && napi_complete_done(napi, done))
-		qhca_eth_arm(eth);
+		qhca_eth_arm_later(eth);
 	return done;
 }
 
@@ -251,6 +250,7 @@ free_irq:
 	free_irq(irq, eth);
 free_rings:
 	napi_disable(&eth->napi);
+	qhca_coalesce_stop(eth);
 	qhca_rings_free(eth);
 	return err;
 }
@@ -274,6 +274,7 @@ static void qhca_eth_stop(struct qhca_eth *eth)
 	qhca_ethq_destroy(eth);
 	free_irq(qhca_eth_irq_number(eth), eth);
 	napi_disable(&eth->napi);
+	qhca_coalesce_stop(eth);
 	/* Reclaim may have woken the queue while it was being closed. */
 	netif_tx_disable(eth->netdev);
 	qhca_rings_free(eth);
@@ -524,6 +525,7 @@ static void qhca_eth_init(struct qhca_eth *eth, struct qhca_core *core)
 	eth->core = core;
 	eth->log_tx = min_t(u32, QHCA_ETH_LOG_TX, log_max);
 	eth->log_rx = min_t(u32, QHCA_ETH_LOG_RX, log_max);
+	qhca_coalesce_init(eth);
 	mutex_init(&eth->filter_lock);
 	INIT_WORK(&eth->filter_work, qhca_filter_work);
 	INIT_WORK(&eth->link_work, qhca_link_work);

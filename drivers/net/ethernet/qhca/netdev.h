@@ -7,6 +7,8 @@
 #define QHCA_NETDEV_H
 
 #include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/hrtimer.h>
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/u64_stats_sync.h>
@@ -18,6 +20,7 @@
 #define QHCA_ETH_MIN_LOG_RING	6	/* two frames of the most fragments */
 #define QHCA_ETH_LOG_TX		9
 #define QHCA_ETH_LOG_RX		9
+#define QHCA_ETH_MAX_USECS	1000	/* between two interrupts */
 
 /**
  * struct qhca_ring_stats - counters of a ring
@@ -116,6 +119,9 @@ struct qhca_rx_ring {
  * @core:       the function
  * @netdev:     back pointer
  * @napi:       for both rings
+ * @arm_timer:  arms the queue @usecs after NAPI has consumed everything
+ * @usecs:      that time, in microseconds; 0: NAPI arms at once.  Changed
+ *              under RTNL.
  * @tx:         transmit ring
  * @rx:         receive ring
  * @rec:        record of the Ethernet queue
@@ -141,6 +147,8 @@ struct qhca_eth {
 	struct qhca_core *core;
 	struct net_device *netdev;
 	struct napi_struct napi;
+	struct hrtimer arm_timer;
+	u32 usecs;
 	struct qhca_tx_ring tx;
 	struct qhca_rx_ring rx;
 	struct qhca_eth_record *rec;
@@ -191,7 +199,18 @@ void qhca_rx_free(struct qhca_eth *eth);
 int qhca_rx_poll(struct qhca_eth *eth, int budget);
 
 /* coalesce.c */
+void qhca_coalesce_init(struct qhca_eth *eth);
+void qhca_coalesce_stop(struct qhca_eth *eth);
 void qhca_eth_arm(struct qhca_eth *eth);
+void qhca_eth_arm_later(struct qhca_eth *eth);
+int qhca_get_coalesce(struct net_device *netdev,
+		      struct ethtool_coalesce *coalesce,
+		      struct kernel_ethtool_coalesce *kernel_coalesce,
+		      struct netlink_ext_ack *extack);
+int qhca_set_coalesce(struct net_device *netdev,
+		      struct ethtool_coalesce *coalesce,
+		      struct kernel_ethtool_coalesce *kernel_coalesce,
+		      struct netlink_ext_ack *extack);
 
 /* sriov.c */
 int qhca_set_vf_mac(struct net_device *netdev, int vf, u8 *mac);
