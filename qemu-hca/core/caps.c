@@ -71,6 +71,8 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 	caps_caches(fn, caps);
 	if (!fn->cfg.gvmi)
 		put_le16(&caps->total_vfs, fn->hca->num_vfs);
+	if (fn->features & QHCA_FEAT_QP_COUNTERS)
+		put_le16(&caps->num_counter_sets, HCA_NUM_COUNTER_SETS);
 	if (fn->features & QHCA_FEAT_STAGE2) {
 		caps_geometry(&caps->s2_max, &fn->cfg.s2_max);
 		caps_geometry(&caps->s2_default, &fn->cfg.s2_default);

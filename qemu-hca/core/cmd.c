@@ -14,7 +14,8 @@
 enum index_kind {
 	INDEX_NONE,			/* ignored, or the handler's to check */
 	INDEX_PT, INDEX_QP, INDEX_CQ, INDEX_SRQ, INDEX_EQ,
-	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_FLOW, INDEX_COUNTER, INDEX_VF,
+	INDEX_GID, INDEX_ETHQ, INDEX_POOL, INDEX_FLOW, INDEX_COUNTER,
+	INDEX_COUNTER_SET, INDEX_VF,
 };
 
 #define VARIABLE	0xffffu		/* mailbox length: the handler's to check */
@@ -245,6 +246,10 @@ static const struct command commands[] = {
 	    SIZE(qhca_flow), 0, INDEX_FLOW),
 	CMD(DESTROY_FLOW, hca_cmd_destroy_flow, QHCA_FEAT_RAW_PACKET, 0, 0,
 	    INDEX_FLOW),
+	CMD(SET_QP_COUNTERS, hca_cmd_set_qp_counters, QHCA_FEAT_QP_COUNTERS, 0,
+	    0, INDEX_QP),
+	CMD(QUERY_COUNTER_SET, hca_cmd_query_counter_set,
+	    QHCA_FEAT_QP_COUNTERS, 0, VARIABLE, INDEX_COUNTER_SET),
 	CMD(CREATE_QP, hca_cmd_create_qp, 0, SIZE(qhca_qpc_sw), 0, INDEX_QP),
 	CMD(DESTROY_QP, hca_cmd_destroy_qp, 0, 0, 0, INDEX_QP),
 	CMD(QUERY_QP, hca_cmd_query_qp, 0, 0, SIZE(qhca_query_qp), INDEX_QP),
@@ -321,6 +326,8 @@ static bool index_valid(const struct hca_fn *fn, uint8_t kind,
 		return index < fn->cfg.max_flows;
 	case INDEX_COUNTER:
 		return index < QHCA_NUM_COUNTERS;
+	case INDEX_COUNTER_SET:
+		return index < HCA_NUM_COUNTER_SETS;
 	case INDEX_VF:
 		return index && index < HCA_MAX_FNS && fn->hca->fn[index];
 	case INDEX_NONE:

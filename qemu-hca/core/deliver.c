@@ -76,6 +76,13 @@ static void comm_est(struct hca_fn *fn, struct hca_qp *qp)
 	hca_event(fn, QHCA_EVENT_QP_COMM_EST, qp->qpn, 0);
 }
 
+static void count_packet(struct hca_fn *fn, const struct hca_qp *qp,
+			 const struct hca_rx_info *info)
+{
+	hca_qp_count_too(fn, qp, QHCA_CNT_rx_packets, 1);
+	hca_qp_count_too(fn, qp, QHCA_CNT_rx_bytes, info->len);
+}
+
 static void deliver_connected(struct hca_fn *fn, uint32_t qpn,
 			      const struct hca_pkt *pkt,
 			      const struct hca_rx_info *info)
@@ -88,6 +95,7 @@ static void deliver_connected(struct hca_fn *fn, uint32_t qpn,
 		drop(fn, qpn, QHCA_CNT_rx_dropped);
 		return;
 	}
+	count_packet(fn, qp, info);
 	if (pkt->what & HCA_OPF_RESPONSE) {
 		hca_response_rx(fn, qp, pkt);
 		return;
@@ -139,8 +147,10 @@ static void deliver_datagram(struct hca_fn *fn, uint32_t qpn,
 {
 	struct hca_qp *qp = hca_qp_get(fn, qpn);
 
-	if (qp)
-		hca_datagram_rx(fn, qp, pkt, info);
+	if (!qp)
+		return;
+	count_packet(fn, qp, info);
+	hca_datagram_rx(fn, qp, pkt, info);
 }
 
 struct multicast {

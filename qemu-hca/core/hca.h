@@ -44,6 +44,7 @@ struct hca_fn;
 #include "queue/srq.h"
 #include "transport/sched.h"
 #include "transport/linger.h"
+#include "transport/counter_set.h"
 #include "mem/cost.h"
 
 #define HCA_MAX_FNS	(QHCA_MAX_VFS + 1)
@@ -97,6 +98,7 @@ struct hca_fn {
 	uint64_t features;		/* QHCA_FEAT_* */
 	uint64_t counter[QHCA_NUM_COUNTERS];
 	uint64_t past[QHCA_NUM_COUNTERS]; /* of a VF, before its last reset */
+	struct hca_counter_sets sets;
 	uint64_t reset_time;
 
 	uint32_t status;		/* QHCA_REG_STATUS */

@@ -118,6 +118,7 @@ static void reset_now(struct hca_fn *fn)
 	reset_registers(fn);
 	hca_vf_count_on(fn);
 	memset(fn->counter, 0, sizeof(fn->counter));
+	memset(&fn->sets, 0, sizeof(fn->sets));
 	hca_trace(fn, QHCA_TRACE_RESET, 0, 0, 0, 0);
 }
 

@@ -281,6 +281,8 @@ static const struct template templates[] = {
 	{ QHCA_CMD_FAULT_RESUME, 1, NULL, 0 },
 	{ QHCA_CMD_SET_CLOCK, 1, NULL, 0 },
 	{ QHCA_CMD_SET_GVM, 1, NULL, 0 },
+	{ QHCA_CMD_SET_QP_COUNTERS, 3, NULL, 0 },
+	{ QHCA_CMD_QUERY_COUNTER_SET, 1, NULL, 800 },
 };
 #define NUM_TEMPLATES	(sizeof(templates) / sizeof(*templates))
 

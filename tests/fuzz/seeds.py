@@ -152,7 +152,8 @@ TEMPLATES = [
     ("CREATE_QP", 12), ("DESTROY_QP", 4), ("QUERY_QP", 3), ("MODIFY_QP", 30),
     ("ATTACH_MCAST", 3), ("DETACH_MCAST", 2), ("INVALIDATE_KEY", 3), ("INVALIDATE_RANGE", 3),
     ("INVALIDATE_ALL", 2), ("MAP_POOL_BLOCK", 3), ("UNMAP_POOL_BLOCK", 2), ("MAP_POOL_KEY", 3),
-    ("FAULT_RESUME", 1), ("SET_CLOCK", 1), ("SET_GVM", 1),
+    ("FAULT_RESUME", 1), ("SET_CLOCK", 1), ("SET_GVM", 1), ("SET_QP_COUNTERS", 3),
+    ("QUERY_COUNTER_SET", 1),
 ]
 PT, QP, CQ, SRQ, EQ = range(5)                  # tables
 RESET, STARTED, ENABLED = 0, 3, 4               # begin(): started with small caches

@@ -197,6 +197,9 @@ enum qhca_opcode {
 	QHCA_CMD_RESIZE_SRQ		= 0x32,	/* index: SRQN, in: qhca_srqc_sw */
 	QHCA_CMD_CREATE_FLOW		= 0x33,	/* index: rule, in: qhca_flow */
 	QHCA_CMD_DESTROY_FLOW		= 0x34,	/* index: rule */
+	QHCA_CMD_SET_QP_COUNTERS	= 0x35,	/* index: QPN, param: counter set */
+	/* index: counter set, param: first counter, out: __le64[] */
+	QHCA_CMD_QUERY_COUNTER_SET	= 0x36,
 
 	QHCA_CMD_INVALIDATE_KEY		= 0x40,	/* index: key index, param: QHCA_INVAL_* */
 	QHCA_CMD_INVALIDATE_RANGE	= 0x41,	/* index: key index, in: qhca_range */
@@ -319,6 +322,7 @@ enum qhca_table {
 #define QHCA_FEAT_VF			0x0000000002000000ull	/* host domain */
 #define QHCA_FEAT_STAGE2		0x0000000004000000ull	/* host domain */
 #define QHCA_FEAT_NULL_LKEY		0x0000000008000000ull
+#define QHCA_FEAT_QP_COUNTERS		0x0000000010000000ull
 
 struct qhca_caps {
 	__le64	features;
@@ -358,7 +362,7 @@ struct qhca_caps {
 	__le16	max_pool_keys;		/* keys in the pool bank */
 	__le16	max_flows;		/* flow rules */
 	__le16	total_vfs;		/* GVMIs 1 to total_vfs exist */
-	__le16	rsvd0;
+	__le16	num_counter_sets;	/* set 0 included */
 	struct qhca_cache_geometry s2_max;	/* of QHCA_CACHE_S2 */
 	struct qhca_cache_geometry s2_default;
 	__le32	rsvd[20];

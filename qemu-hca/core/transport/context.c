@@ -252,6 +252,7 @@ static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 	/* Memory may not contradict what the slot says of the QP. */
 	return qp->state == fn->qps.slot[index].state &&
 	       qp->type == fn->qps.slot[index].type &&
+	       qp->counter_set < HCA_NUM_COUNTER_SETS &&
 	       hca_qp_parts_sane(qp) &&
 	       requester_sane(qp) && responder_sane(qp);
 }

@@ -91,7 +91,7 @@ bool hca_datagram_take(struct hca_fn *fn, struct hca_qp *qp, uint32_t len,
 		return false;
 	}
 	if (take == HCA_TAKE_EMPTY || len > qp->rwqe.sgl.length) {
-		hca_count(fn, dropped);
+		hca_qp_count(fn, qp, dropped);
 		return false;
 	}
 	return true;
@@ -127,7 +127,7 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 
 	if (!qkey_right(qp, pkt)) {
 		hca_port_violation(&fn->port.qkey_violations);
-		hca_count(fn, QHCA_CNT_rx_bad_qkey);
+		hca_qp_count(fn, qp, QHCA_CNT_rx_bad_qkey);
 		return;
 	}
 	if (!hca_datagram_take(fn, qp, GRH_LEN + pkt->payload_len,

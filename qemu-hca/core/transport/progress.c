@@ -269,7 +269,7 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 		hca_requester_rearm(fn, qp);
 		return;
 	}
-	hca_count(fn, QHCA_CNT_ack_timeouts);
+	hca_qp_count(fn, qp, QHCA_CNT_ack_timeouts);
 	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
 	hca_requester_retry(fn, qp);
 }
@@ -277,7 +277,7 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (!qp->s_retry) {
-		hca_count(fn, QHCA_CNT_retry_exceeded);
+		hca_qp_count(fn, qp, QHCA_CNT_retry_exceeded);
 		hca_requester_fail(fn, qp, QHCA_WC_RETRY_EXC_ERR, 0);
 		return;
 	}

@@ -120,7 +120,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(8, r_unacked)		/* packets since the last acknowledgement */ \
 	X(8, res_head)		/* slot the next resource takes */ \
 	X(8, res_pending)	/* resources with an answer to send */ \
-	X(8, rsvd8b) \
+	X(8, counter_set)	/* that counts for the QP; 0: none of its own */ \
 	X(8, f_req)		/* enum hca_requester_fault */ \
 	X(8, f_resp)		/* enum hca_responder_fault */
 

@@ -173,7 +173,7 @@ static void release_srq_wqe(struct hca_fn *fn, struct hca_qp *qp)
 	hca_complete_recv(fn, qp, &cqe);
 }
 
-/* Forget everything but the software part. */
+/* Forget everything but the software part and who counts for the QP. */
 static void reset(struct hca_fn *fn, struct hca_qp *qp)
 {
 	struct hca_qp *tmp = &fn->qps.scratch;
@@ -189,6 +189,7 @@ static void reset(struct hca_fn *fn, struct hca_qp *qp)
 	memset(tmp, 0, sizeof(*tmp));
 	tmp->qpn = qp->qpn;
 	tmp->sw = qp->sw;
+	tmp->counter_set = qp->counter_set;
 	hca_qp_load_sw(fn, tmp);	/* the device has accepted it before */
 	*qp = *tmp;
 	hca_qp_dirty(fn, qp);

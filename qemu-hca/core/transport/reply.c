@@ -47,7 +47,7 @@ static bool put(struct hca_fn *fn, const struct hca_qp *qp,
 		return true;
 	if (!hca_frame_begin(fn, &to->path, pkt, qp->qpn, &f))
 		return false;
-	hca_frame_end(fn, &f);
+	hca_qp_frame_end(fn, qp, &f);
 	return true;
 }
 
@@ -61,7 +61,7 @@ static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 	if (!put(fn, qp, to, &pkt))
 		return false;
 	qp->r_flags &= ~HCA_RF_ACK;
-	hca_count(fn, QHCA_CNT_tx_acks);
+	hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
 	return true;
 }
 
@@ -125,7 +125,7 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (put(fn, qp, to, &pkt))	/* otherwise the peer will ask again */
-		hca_count(fn, QHCA_CNT_tx_acks);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
 }
 
 void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
@@ -144,20 +144,21 @@ void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
-static void count_nak(struct hca_fn *fn, uint8_t syndrome)
+static void count_nak(struct hca_fn *fn, const struct hca_qp *qp,
+		      uint8_t syndrome)
 {
 	switch (syndrome) {
 	case HCA_NAK_SEQ:
-		hca_count(fn, QHCA_CNT_tx_nak_seq);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_nak_seq);
 		break;
 	case HCA_NAK_INVALID:
-		hca_count(fn, QHCA_CNT_tx_nak_invalid);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_nak_invalid);
 		break;
 	case HCA_NAK_ACCESS:
-		hca_count(fn, QHCA_CNT_tx_nak_access);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_nak_access);
 		break;
 	case HCA_NAK_OP:
-		hca_count(fn, QHCA_CNT_tx_nak_op);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_nak_op);
 		break;
 	default:			/* RNR NAKs are counted by cause */
 		break;
@@ -178,7 +179,7 @@ static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 	headers(qp, HCA_OP_ACK, r->next, HCA_NAK_ACCESS, &pkt);
 	if (!put(fn, qp, to, &pkt))
 		return false;
-	count_nak(fn, HCA_NAK_ACCESS);
+	count_nak(fn, qp, HCA_NAK_ACCESS);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
 	hca_resource_settle(qp, r);
 	return true;
@@ -243,7 +244,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 				       HCA_NAK_ACCESS : HCA_NAK_OP, r->next);
 			return true;
 		}
-		hca_frame_end(fn, &f);
+		hca_qp_frame_end(fn, qp, &f);
 	}
 	r->next = hca_psn_add(r->next, 1);
 	if (last)
@@ -260,7 +261,7 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 	headers(qp, HCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
 	if (!put(fn, qp, to, &pkt))
 		return false;
-	count_nak(fn, syndrome);
+	count_nak(fn, qp, syndrome);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
 	/* A NAK acknowledges everything before it. */
 	qp->r_flags &= ~HCA_RF_ACK;

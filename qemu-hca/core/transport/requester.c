@@ -284,7 +284,7 @@ static void advance_cursor(struct hca_fn *fn, struct hca_qp *qp, uint32_t psns,
 			   bool last, bool asked)
 {
 	if (hca_psn_before(qp->s_psn, qp->s_max))
-		hca_count(fn, QHCA_CNT_retransmitted_packets);
+		hca_qp_count(fn, qp, QHCA_CNT_retransmitted_packets);
 	if (qp->sq_max == qp->sq_cur) {
 		hca_requester_summarise(qp, &qp->cur);
 		qp->sq_max++;
@@ -332,7 +332,7 @@ static enum step put_packet(struct hca_fn *fn, struct hca_qp *qp,
 	if (status != HCA_MEM_OK)
 		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	fn->hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
-	hca_frame_end(fn, &f);
+	hca_qp_frame_end(fn, qp, &f);
 	return STEP_GO;
 }
 

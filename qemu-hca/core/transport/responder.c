@@ -32,14 +32,14 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 	};
 
 	if (verdict == HCA_V_RNR) {
-		hca_count(fn, QHCA_CNT_tx_rnr_no_wqe);
+		hca_qp_count(fn, qp, QHCA_CNT_tx_rnr_no_wqe);
 		owe_nak(fn, qp, HCA_AETH_RNR | qp->sw.min_rnr_timer);
 		return;
 	}
 	if (verdict == HCA_V_FAULT || verdict == HCA_V_FAULT_AGAIN) {
-		hca_count(fn, hca_fault_is_stage2(&qp->fault[HCA_FAULT_DIR_RESP]) ?
-			      QHCA_CNT_tx_rnr_fault2 :
-			      QHCA_CNT_tx_rnr_fault1);
+		hca_qp_count(fn, qp,
+			     hca_fault_is_stage2(&qp->fault[HCA_FAULT_DIR_RESP]) ?
+			     QHCA_CNT_tx_rnr_fault2 : QHCA_CNT_tx_rnr_fault1);
 		if (qp->f_resp == HCA_RESPF_READ)
 			hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
 				     HCA_RESPF_READ_NAKED);
@@ -107,7 +107,7 @@ static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 	uint8_t type = hca_request_resource(pkt);
 	struct hca_resource *r;
 
-	hca_count(fn, QHCA_CNT_duplicate_requests);
+	hca_qp_count(fn, qp, QHCA_CNT_duplicate_requests);
 	/* The peer has gone back, so a gap after this packet is a new gap. */
 	if (qp->r_state == HCA_RESP_NAK_SENT)
 		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_READY);
@@ -132,7 +132,7 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	hca_qp_dirty(fn, qp);
 	if (ahead > 0) {
-		hca_count(fn, QHCA_CNT_out_of_sequence);
+		hca_qp_count(fn, qp, QHCA_CNT_out_of_sequence);
 		if (qp->r_state == HCA_RESP_READY)
 			owe_nak(fn, qp, HCA_NAK_SEQ);
 		return;

@@ -62,7 +62,7 @@ static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 {
 	uint64_t wait = rnr_timer[pkt->syndrome & HCA_AETH_VALUE] * 10000ull;
 
-	hca_count(fn, QHCA_CNT_rx_rnr);
+	hca_qp_count(fn, qp, QHCA_CNT_rx_rnr);
 	if (!acknowledge(fn, qp, pkt->psn) ||
 	    qp->s_state == HCA_REQ_RNR_WAIT)
 		return;
@@ -70,7 +70,7 @@ static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 	qp->s_retry = qp->sw.retry_cnt;
 	if (qp->sw.rnr_retry != 7) {
 		if (!qp->s_rnr) {
-			hca_count(fn, QHCA_CNT_rnr_retry_exceeded);
+			hca_qp_count(fn, qp, QHCA_CNT_rnr_retry_exceeded);
 			hca_requester_fail(fn, qp, QHCA_WC_RNR_RETRY_EXC_ERR,
 					   pkt->syndrome);
 			return;
@@ -102,12 +102,12 @@ static void nak(struct hca_fn *fn, struct hca_qp *qp,
 	if (!acknowledge(fn, qp, pkt->psn))
 		return;
 	if (pkt->syndrome == HCA_NAK_SEQ) {
-		hca_count(fn, QHCA_CNT_rx_nak_seq);
+		hca_qp_count(fn, qp, QHCA_CNT_rx_nak_seq);
 		go_back(fn, qp);
 		return;
 	}
 	if (code < sizeof(fatal) / sizeof(*fatal) && fatal[code].status) {
-		hca_count(fn, fatal[code].counter);
+		hca_qp_count(fn, qp, fatal[code].counter);
 		status = fatal[code].status;
 	}
 	hca_requester_fail(fn, qp, status, pkt->syndrome);
@@ -123,7 +123,7 @@ static void aeth(struct hca_fn *fn, struct hca_qp *qp,
 			  0);
 	switch (syndrome & HCA_AETH_TYPE) {
 	case HCA_AETH_ACK:
-		hca_count(fn, QHCA_CNT_rx_acks);
+		hca_qp_count(fn, qp, QHCA_CNT_rx_acks);
 		acknowledge(fn, qp, hca_psn_add(pkt->psn, 1));
 		break;
 	case HCA_AETH_RNR:

@@ -23,6 +23,33 @@
 #define HCA_GSI_QKEY		0x80010000u
 #define HCA_QKEY_CONTROLLED	0x80000000u	/* use the QP's own (IBTA 10.2.5) */
 
+/* ---- what a QP counts, in its function and in its counter set */
+
+/* What the function has counted already. */
+static inline void hca_qp_count_too(struct hca_fn *fn, const struct hca_qp *qp,
+				    enum qhca_counter id, uint64_t n)
+{
+	if (qp->counter_set && id >= HCA_SET_FIRST && id <= HCA_SET_LAST)
+		fn->sets.count[qp->counter_set][id - HCA_SET_FIRST] += n;
+}
+
+static inline void hca_qp_count(struct hca_fn *fn, const struct hca_qp *qp,
+				enum qhca_counter id)
+{
+	hca_count(fn, id);
+	hca_qp_count_too(fn, qp, id, 1);
+}
+
+/* Send a frame of the QP. */
+static inline void hca_qp_frame_end(struct hca_fn *fn, const struct hca_qp *qp,
+				    struct hca_frame *f)
+{
+	size_t len = hca_frame_end(fn, f);
+
+	hca_qp_count_too(fn, qp, QHCA_CNT_tx_packets, 1);
+	hca_qp_count_too(fn, qp, QHCA_CNT_tx_bytes, len);
+}
+
 /* ---- context.c */
 
 /* Decode the software part of @qp->sw, checking all of it; false: not sane. */

@@ -9,7 +9,7 @@
 static void drop_message(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->r_state != HCA_RESP_DROPPING)
-		hca_count(fn, QHCA_CNT_uc_dropped);
+		hca_qp_count(fn, qp, QHCA_CNT_uc_dropped);
 	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_DROPPING);
 	qp->r_op = HCA_RMSG_NONE;
 }

@@ -68,7 +68,7 @@ bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
 	return true;
 }
 
-void hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
+size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 {
 	uint32_t pad = hca_pkt_pad(f->payload_len);
 	uint8_t *end = f->payload + f->payload_len + pad;
@@ -80,9 +80,10 @@ void hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 						 f->ip_len, len));
 	else
 		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
-	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn,
-		  end + HCA_ICRC_LEN - f->data);
-	hca_tx_end(fn, end + HCA_ICRC_LEN - f->data);
+	len = end + HCA_ICRC_LEN - f->data;
+	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
+	hca_tx_end(fn, len);
+	return len;
 }
 
 uint32_t hca_port_mtu(const struct hca_fn *fn)

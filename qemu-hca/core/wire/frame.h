@@ -32,8 +32,8 @@ bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
 		     const struct hca_pkt *pkt, uint32_t qpn,
 		     struct hca_frame *f);
-/* Pad, ICRC, send. */
-void hca_frame_end(struct hca_fn *fn, struct hca_frame *f);
+/* Pad, ICRC, send.  Returns the length of the frame. */
+size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f);
 
 /* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
 uint32_t hca_port_mtu(const struct hca_fn *fn);
