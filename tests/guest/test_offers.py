@@ -4,7 +4,7 @@
 Regions without bytes and without memory, keys of windows, the clock and address
 handles (programs/uverbs/offers.c); the port's counters in sysfs; what ibstat shows;
 the queues of the interface as the kernel's netlink family "netdev" has them;
-coalescing of the interface's interrupts.
+coalescing of the interface's interrupts; the counters of single QPs.
 """
 
 import re
@@ -187,3 +187,109 @@ def test_coalescing_refused(node):
     for options in ("rx-usecs 1001", "tx-usecs 10", "rx-usecs 10 tx-usecs 20", "rx-frames 2"):
         assert node.exec(f"ethtool -C {node.netif} {options}", check=False).code, options
     assert coalescing(node) == before
+
+
+@pytest.fixture
+def traffic(node):
+    """Two QPs of one guest that send to each other until the test ends."""
+    options = f"-F -d {node.ibdev} -x {node.gid_index()} -D 600 -s 4096 -p 18999"
+    ends = [node.spawn(f"ib_send_bw {options}")]
+    node.wait_until("ss -ltn | grep -q :18999", what="the server")
+    ends.append(node.spawn(f"ib_send_bw {options} {node.ip4}"))
+    moving(node)
+    yield
+    for end in ends:
+        end.kill()
+        end.wait(60, check=False)
+    node.exec(f"rdma statistic qp set link {node.ibdev}/1 auto off", check=False)
+
+
+def moving(node):
+    """Waits until RDMA packets are being sent."""
+    sent = node.counters()["tx_packets"]
+    node.wait_until(f"[ $(cat /sys/class/infiniband/{node.ibdev}/hw_counters/tx_packets) "
+                    f"-gt {sent + 100} ]", what="RDMA packets")
+
+
+def qp_counters(node):
+    """{number of the counter: ({name: value}, QPs)} of those that are bound"""
+    out = node.out(f"rdma statistic qp show link {node.ibdev}/1")
+    return {int(number): ({name: int(value) for name, value in re.findall(r"(\w+) (\d+)", text)},
+                          [int(qpn) for qpn in re.findall(r"\d+", qps)])
+            for number, text, qps in
+            re.findall(r"cntn (\d+)(.*?)LQPN: <([\d, ]*)>", out, re.S | re.I)}
+
+
+def port_statistic(node):
+    out = node.out(f"rdma statistic show link {node.ibdev}/1")
+    return {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", out)}
+
+
+def data_qps(node):
+    out = node.out(f"rdma resource show qp link {node.ibdev}/1")
+    return [int(qpn) for qpn in re.findall(r"lqpn (\d+) .*type RC", out)]
+
+
+def test_qp_counters(node, traffic):
+    """A QP that is bound counts from then on; what it has counted stays the port's."""
+    link = f"link {node.ibdev}/1"
+    assert not qp_counters(node)
+    first, second = data_qps(node)
+    node.exec(f"rdma statistic qp bind {link} lqpn {first}")
+    (number, (before, qps)), = qp_counters(node).items()
+    assert qps == [first]
+    moving(node)
+    after, _ = qp_counters(node)[number]
+    assert after["tx_packets"] > before["tx_packets"] and after["rx_packets"] > before["rx_packets"]
+    assert after["tx_bytes"] - before["tx_bytes"] >= after["tx_packets"] - before["tx_packets"]
+    assert after["retry_exceeded"] == 0 and "pt_hits" not in after
+
+    # The port has what both count, once.
+    sent = [node.counters()["tx_packets"], port_statistic(node)["tx_packets"],
+            node.counters()["tx_packets"]]
+    assert sent == sorted(sent)
+
+    node.exec(f"rdma statistic qp bind {link} lqpn {second} cntn {number}")
+    assert sorted(qp_counters(node)[number][1]) == sorted([first, second])
+    assert node.exec(f"rdma statistic qp bind {link} lqpn {second} cntn {number}", check=False).code
+    node.exec(f"rdma statistic qp unbind {link} cntn {number} lqpn {first}")
+    assert qp_counters(node)[number][1] == [second]
+    node.exec(f"rdma statistic qp unbind {link} cntn {number}")
+    assert not qp_counters(node)
+    sent = [node.counters()["tx_packets"], port_statistic(node)["tx_packets"],
+            node.counters()["tx_packets"]]
+    assert sent == sorted(sent)
+
+
+def test_qp_counters_by_type(node):
+    """QPs that are made later; the counters end with them, and what they counted remains."""
+    link = f"link {node.ibdev}/1"
+    before = node.counters()
+    node.exec(f"rdma statistic qp set {link} auto type on")
+    try:
+        for program in ("ib_send_lat", "ib_send_lat -c UD"):
+            options = f"-F -d {node.ibdev} -x {node.gid_index()} -n 1000 -p 18998"
+            server = node.spawn(f"{program} {options}")
+            node.wait_until("ss -ltn | grep -q :18998", what="the server")
+            node.exec(f"{program} {options} {node.ip4}", timeout=120)
+            server.wait(60)
+            assert not qp_counters(node)
+        after, port = node.counters(), port_statistic(node)
+        assert after["tx_packets"] - before["tx_packets"] >= 4000
+        for name in ("tx_packets", "tx_bytes", "rx_packets", "tx_acks", "ud_dropped"):
+            assert port[name] == after[name], name
+    finally:
+        node.exec(f"rdma statistic qp set {link} auto off")
+
+
+def test_qp_counters_at_a_reload(node, traffic):
+    """QPs that are bound end with the device; the next device has all its counters."""
+    link = f"link {node.ibdev}/1"
+    for qpn in data_qps(node):
+        node.exec(f"rdma statistic qp bind {link} lqpn {qpn}")
+    assert len(qp_counters(node)) == 2
+    pci = node.out(f"basename $(readlink -f /sys/class/net/{node.netif}/device)").strip()
+    node.exec(f"devlink dev reload pci/{pci}", timeout=120)
+    node.configure()
+    assert not qp_counters(node)
+    assert port_statistic(node)["tx_packets"] == node.counters()["tx_packets"]

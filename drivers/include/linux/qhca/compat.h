@@ -149,6 +149,24 @@ static inline int ib_no_udata_io(struct ib_udata *udata)
 }
 #endif /* !ib_copy_validate_udata_in */
 
+/*
+ * Newer cores bind optional counters of the port as well, and let drivers
+ * extend struct rdma_counter.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define QHCA_BOUND_QP		struct ib_qp *ibqp, u32 port
+#define QHCA_OPS_COUNTER_OBJ						\
+	.counter_init = qhca_compat_counter_init,			\
+	.size_rdma_counter = sizeof(struct rdma_counter),
+
+static inline void qhca_compat_counter_init(struct rdma_counter *counter)
+{
+}
+#else
+#define QHCA_BOUND_QP		struct ib_qp *ibqp
+#define QHCA_OPS_COUNTER_OBJ
+#endif
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
 #define QHCA_RESIZE_CQE		unsigned int
 #else

@@ -42,7 +42,7 @@ struct qhca_caps_host {
 	u32 log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
 	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
 	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
-	u32 max_mcast_members, max_flows;
+	u32 max_mcast_members, max_flows, num_counter_sets;
 	u32 num_db_pages, num_counters, num_vectors, total_vfs;
 	u32 max_pool_blocks, max_pool_keys, max_eth_mtu, first_user_qpn;
 	u32 max_msg_size_log, reserved_lkey;
@@ -202,6 +202,10 @@ void qhca_notifier_unregister(struct qhca_dev *qdev, struct notifier_block *nb);
  * Sleeps.
  */
 int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count, u64 *values);
+
+/* The same of a counter set; set 0 has what no other set has counted. */
+int qhca_query_counter_set(struct qhca_dev *qdev, u32 set, u32 first,
+			   u32 count, u64 *values);
 
 /*
  * Read the clock of completions' timestamps.  Any context.  Returns 0, or -EIO

@@ -59,30 +59,43 @@ struct rdma_hw_stats *qhca_alloc_hw_device_stats(struct ib_device *ibdev)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+/* Returns the bytes that are left; less than 0: there was no room for it. */
+static int qhca_port_add(struct qhca_port_stats *port, u32 *shown, u32 counter,
+			 int room)
+{
+	room -= qhca_stat_size(qhca_stat_descs[counter].name);
+	if (room >= 0) {
+		port->desc[*shown] = qhca_stat_descs[counter];
+		port->counter[(*shown)++] = counter;
+	}
+	return room;
+}
+
 struct rdma_hw_stats *qhca_alloc_hw_port_stats(struct ib_device *ibdev,
 					       u32 port_num)
 {
-	struct qhca_port_stats *port = &to_qhca(ibdev)->port_stats;
+	struct qhca_ib_dev *dev = to_qhca(ibdev);
+	struct qhca_port_stats *port = &dev->port_stats;
 	int room = NLMSG_DEFAULT_SIZE - QHCA_STAT_OTHERS;
 	u32 i, num = qhca_num_stats(ibdev), shown = 0;
 
-	for (i = 0; i < num; i++) {
-		if (qhca_stat_is_rare(i))
-			continue;
-		room -= qhca_stat_size(qhca_stat_descs[i].name);
-		if (room < 0)
-			break;
-		port->desc[shown] = qhca_stat_descs[i];
-		port->counter[shown++] = i;
-	}
+	/* The core expects those of QPs first, see qp_counters.c. */
+	for (i = 0; qhca_has_qp_counters(dev) && qhca_qp_counter(i) >= 0; i++)
+		room = qhca_port_add(port, &shown, qhca_qp_counter(i), room);
+	for (i = 0; i < num && room >= 0; i++)
+		if (!qhca_stat_is_rare(i) &&
+		    !(qhca_has_qp_counters(dev) && qhca_is_qp_counter(i)))
+			room = qhca_port_add(port, &shown, i, room);
 	return rdma_alloc_hw_stats_struct(port->desc, shown,
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+/* What QPs with counters of their own have counted, the core adds. */
 static int qhca_get_port_stats(struct ib_device *ibdev,
 			       struct rdma_hw_stats *stats)
 {
-	const struct qhca_port_stats *port = &to_qhca(ibdev)->port_stats;
+	struct qhca_ib_dev *dev = to_qhca(ibdev);
+	const struct qhca_port_stats *port = &dev->port_stats;
 	u32 num = qhca_num_stats(ibdev);
 	u64 *value;
 	int err, i;
@@ -90,7 +103,9 @@ static int qhca_get_port_stats(struct ib_device *ibdev,
 	value = kcalloc(num, sizeof(*value), GFP_KERNEL);
 	if (!value)
 		return -ENOMEM;
-	err = qhca_query_counters(to_qhca(ibdev)->qdev, 0, num, value);
+	err = qhca_has_qp_counters(dev) ?
+	      qhca_query_counter_set(dev->qdev, 0, 0, num, value) :
+	      qhca_query_counters(dev->qdev, 0, num, value);
 	for (i = 0; !err && i < stats->num_counters; i++)
 		stats->value[i] = value[port->counter[i]];
 	kfree(value);

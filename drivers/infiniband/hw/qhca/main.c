@@ -158,6 +158,8 @@ static void qhca_set_ops(struct qhca_ib_dev *dev)
 		ib_set_device_ops(ibdev, &qhca_mcast_ops);
 	if (qhca_has(dev, QHCA_FEAT_RAW_PACKET))
 		ib_set_device_ops(ibdev, &qhca_flow_ops);
+	if (qhca_has_qp_counters(dev))
+		ib_set_device_ops(ibdev, &qhca_qp_counter_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_MODERATION))
 		ib_set_device_ops(ibdev, &qhca_cq_moderation_ops);
 	if (qhca_has(dev, QHCA_FEAT_CQ_RESIZE))
@@ -237,6 +239,7 @@ static int qhca_ib_probe(struct auxiliary_device *adev,
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->counter_sets, XA_FLAGS_ALLOC1);
 	ida_init(&dev->pdns);
 	ida_init(&dev->xrcdns);
 	ida_init(&dev->flows);
@@ -322,6 +325,7 @@ static void qhca_ib_remove(struct auxiliary_device *adev)
 	WARN_ON(!xa_empty(&dev->cqs));
 	WARN_ON(!xa_empty(&dev->qps));
 	WARN_ON(!xa_empty(&dev->srqs));
+	WARN_ON(!xa_empty(&dev->counter_sets));
 	ida_destroy(&dev->pdns);
 	ida_destroy(&dev->xrcdns);
 	ida_destroy(&dev->flows);

@@ -91,6 +91,8 @@ struct qhca_port_stats {
  *              in error
  * @flush_mutex: held while @flush_work calls handlers
  * @port_stats: the port's counters and their order, constant
+ * @counter_sets: struct qhca_counter_set by number, of "rdma statistic qp"
+ * @next_counter_set: number at which the next search for one starts
  */
 struct qhca_ib_dev {
 	struct ib_device ibdev;
@@ -120,6 +122,8 @@ struct qhca_ib_dev {
 	struct gen_pool *dms;
 	void __iomem *dm_io;
 	struct qhca_port_stats port_stats;
+	struct xarray counter_sets;
+	u32 next_counter_set;
 };
 
 /*
@@ -321,6 +325,12 @@ struct rdma_hw_stats *qhca_alloc_hw_port_stats(struct ib_device *ibdev,
 					       u32 port_num);
 int qhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);
+
+/* qp_counters.c */
+bool qhca_has_qp_counters(struct qhca_ib_dev *dev);
+int qhca_qp_counter(unsigned int i);
+bool qhca_is_qp_counter(u32 counter);
+extern const struct ib_device_ops qhca_qp_counter_ops;
 
 /* pma.c */
 int qhca_process_mad(struct ib_device *ibdev, int flags, u32 port,

@@ -458,31 +458,54 @@ void qhca_cmdq_free(struct qhca_core *core)
 	cmdq->slot = NULL;
 }
 
-int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count,
-			u64 *values)
+/* @first: the field of @cmd that says which counter is the first. */
+static int qhca_query_values(struct qhca_dev *qdev, struct qhca_cmd *cmd,
+			     u32 *first, u32 count, u64 *values)
 {
 	const u32 most = QHCA_MAILBOX_SIZE / sizeof(__le64);
-	struct qhca_cmd cmd = { .opcode = QHCA_CMD_QUERY_COUNTERS };
 	u32 i, n;
 	int err;
 
 	while (count) {
 		n = min(count, most);
-		cmd.index = first;
-		cmd.out = values;
-		cmd.out_len = n * sizeof(__le64);
-		err = qhca_cmd_exec(qdev, &cmd);
+		cmd->out = values;
+		cmd->out_len = n * sizeof(__le64);
+		err = qhca_cmd_exec(qdev, cmd);
 		if (err)
 			return err;
 		for (i = 0; i < n; i++)
 			le64_to_cpus(&values[i]);
-		first += n;
+		*first += n;
 		values += n;
 		count -= n;
 	}
 	return 0;
 }
+
+int qhca_query_counters(struct qhca_dev *qdev, u32 first, u32 count,
+			u64 *values)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_COUNTERS,
+		.index = first,
+	};
+
+	return qhca_query_values(qdev, &cmd, &cmd.index, count, values);
+}
 EXPORT_SYMBOL_GPL(qhca_query_counters);
+
+int qhca_query_counter_set(struct qhca_dev *qdev, u32 set, u32 first,
+			   u32 count, u64 *values)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_COUNTER_SET,
+		.index = set,
+		.param = first,
+	};
+
+	return qhca_query_values(qdev, &cmd, &cmd.param, count, values);
+}
+EXPORT_SYMBOL_GPL(qhca_query_counter_set);
 
 int qhca_read_clock(struct qhca_dev *qdev, u64 *clock)
 {

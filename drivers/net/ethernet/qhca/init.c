@@ -113,6 +113,8 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 	caps->max_gids = le16_to_cpu(in->max_gids);
 	caps->max_mcast_members = le16_to_cpu(in->max_mcast_members);
 	caps->max_flows = le16_to_cpu(in->max_flows);
+	caps->num_counter_sets = caps->features & QHCA_FEAT_QP_COUNTERS ?
+				 le16_to_cpu(in->num_counter_sets) : 0;
 	caps->num_db_pages = min(le32_to_cpu(in->num_db_pages), bar_pages);
 	caps->num_counters = min_t(u32, le32_to_cpu(in->num_counters),
 				   QHCA_NUM_COUNTERS);
