@@ -4,7 +4,8 @@
 Regions without bytes and without memory, keys of windows, the clock and address
 handles (programs/uverbs/offers.c); the port's counters in sysfs; what ibstat shows;
 the queues of the interface as the kernel's netlink family "netdev" has them;
-coalescing of the interface's interrupts; the counters of single QPs.
+coalescing of the interface's interrupts; the counters of single QPs; a function
+without RDMA.
 """
 
 import re
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from lab import content, script
+from lab import content, devlink, script
 from lab.pair import Node
 from lab.script import TESTS
 
@@ -293,3 +294,35 @@ def test_qp_counters_at_a_reload(node, traffic):
     node.configure()
     assert not qp_counters(node)
     assert port_statistic(node)["tx_packets"] == node.counters()["tx_packets"]
+
+
+def test_enable_rdma(node):
+    """A reload takes RDMA away and brings it back; a recovery does neither."""
+    def rdma_devices():
+        return node.out("ls /sys/class/infiniband").split()
+
+    def sent():
+        return int(node.out(f"cat /sys/class/net/{node.netif}/statistics/tx_packets"))
+
+    def sends():
+        before = sent()
+        node.exec(f"ping -c 1 -W 1 -I {node.netif} 192.0.2.99", check=False)
+        node.wait_until(f"[ $(cat /sys/class/net/{node.netif}/statistics/tx_packets) -gt {before} ]",
+                        what="a frame")
+
+    assert devlink.parameter(node, "enable_rdma") is True
+    devlink.set_parameter(node, "enable_rdma", "false")
+    assert rdma_devices()
+    try:
+        node.exec(f"devlink dev reload {devlink.device(node)}", timeout=60)
+        assert not rdma_devices()
+        sends()
+        node.exec("dmesg -C")
+        node.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+        node.wait_until("dmesg | grep -q 'qhca .*: recovered'", what="the recovery")
+        assert not rdma_devices() and devlink.parameter(node, "enable_rdma") is False
+        sends()
+    finally:
+        devlink.set_parameter(node, "enable_rdma", "true")
+        devlink.reload(node)
+    assert rdma_devices()

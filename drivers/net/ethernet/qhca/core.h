@@ -188,6 +188,8 @@ enum qhca_core_flag {
  * @db_pages:   doorbell pages allocated to user contexts
  * @async_eq:   event queue 0
  * @notifier:   listeners to asynchronous events
+ * @rdma_enabled: the function offers RDMA from its next start on; changed as
+ *              @cache
  * @rdma:       auxiliary device, or NULL
  */
 struct qhca_core {
@@ -218,6 +220,7 @@ struct qhca_core {
 	struct qhca_bitmap db_pages;
 	struct qhca_eq *async_eq;
 	struct atomic_notifier_head notifier;
+	bool rdma_enabled;
 	struct qhca_aux_dev *rdma;
 };
 

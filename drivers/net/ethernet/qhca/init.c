@@ -410,7 +410,7 @@ int qhca_start(struct qhca_core *core)
 		err = qhca_netdev_create(core);
 	if (err)
 		goto stop_hw;
-	err = qhca_aux_add(core);
+	err = core->rdma_enabled ? qhca_aux_add(core) : 0;
 	if (err)
 		goto detach;
 	set_bit(QHCA_CORE_STARTED, &core->flags);
@@ -434,7 +434,8 @@ void qhca_stop(struct qhca_core *core)
 	devl_assert_locked(priv_to_devlink(core));
 	if (!test_and_clear_bit(QHCA_CORE_STARTED, &core->flags))
 		return;
-	qhca_aux_remove(core);
+	if (core->rdma)
+		qhca_aux_remove(core);
 	qhca_netdev_detach(core);
 	qhca_hw_stop(core);
 }

@@ -144,6 +144,7 @@ static int qhca_core_init(struct qhca_core *core, struct pci_dev *pdev)
 	core->qdev.pool_blocks = QHCA_POOL_BLOCKS;
 	core->qdev.pool_block_size = QHCA_POOL_BLOCK_SIZE;
 	core->unsolicited_acks = true;
+	core->rdma_enabled = true;
 	core->qdev.threshold_percent[QHCA_THRESHOLD_CQ] = QHCA_CQ_THRESHOLD;
 	core->qdev.threshold_percent[QHCA_THRESHOLD_RQ] = QHCA_RQ_THRESHOLD;
 	core->qdev.threshold_percent[QHCA_THRESHOLD_SRQ] = QHCA_RQ_THRESHOLD;

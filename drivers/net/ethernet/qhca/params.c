@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * devlink parameters: the geometry of the device's caches, the memory pool,
- * unsolicited ACKs, the thresholds of queues, the reserved L_Key.
+ * unsolicited ACKs, the thresholds of queues, the reserved L_Key, whether there
+ * is RDMA at all.
  *
  * The device takes a geometry with INIT_HCA and keeps it until the next reset,
  * so these are driverinit parameters: a value that is set takes effect with the
@@ -177,6 +178,8 @@ static const struct devlink_param qhca_params[] = {
 			     DEVLINK_PARAM_TYPE_BOOL,
 			     BIT(DEVLINK_PARAM_CMODE_DRIVERINIT), NULL, NULL,
 			     qhca_strict_lkey_validate),
+	DEVLINK_PARAM_GENERIC(ENABLE_RDMA, BIT(DEVLINK_PARAM_CMODE_DRIVERINIT),
+			      NULL, NULL, NULL),
 };
 
 static void qhca_param_init(struct devlink *devlink, u32 id, u16 number)
@@ -248,6 +251,10 @@ int qhca_params_register(struct qhca_core *core)
 					QHCA_PARAM_PASS(value));
 	value.vbool = core->qdev.strict_lkey;
 	devl_param_driverinit_value_set(devlink, QHCA_PARAM_STRICT_LKEY,
+					QHCA_PARAM_PASS(value));
+	value.vbool = core->rdma_enabled;
+	devl_param_driverinit_value_set(devlink,
+					DEVLINK_PARAM_GENERIC_ID_ENABLE_RDMA,
 					QHCA_PARAM_PASS(value));
 	for (i = 0; i < QHCA_NUM_THRESHOLDS; i++)
 		qhca_param_init(devlink, QHCA_PARAM_THRESHOLD(i),
@@ -333,7 +340,7 @@ int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack)
 	struct devlink *devlink = priv_to_devlink(core);
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
 	u16 percent[QHCA_NUM_THRESHOLDS];
-	bool acks, strict;
+	bool acks, strict, rdma;
 	u32 blocks, kib;
 	int i, err;
 
@@ -352,7 +359,9 @@ int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack)
 	err = qhca_param_u32(devlink, QHCA_PARAM_POOL_BLOCKS, &blocks) ?:
 	      qhca_param_u32(devlink, QHCA_PARAM_POOL_KIB, &kib) ?:
 	      qhca_param_bool(devlink, QHCA_PARAM_UNSOL_ACKS, &acks) ?:
-	      qhca_param_bool(devlink, QHCA_PARAM_STRICT_LKEY, &strict);
+	      qhca_param_bool(devlink, QHCA_PARAM_STRICT_LKEY, &strict) ?:
+	      qhca_param_bool(devlink, DEVLINK_PARAM_GENERIC_ID_ENABLE_RDMA,
+			      &rdma);
 	if (err)
 		return err;
 
@@ -362,5 +371,6 @@ int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack)
 	core->qdev.pool_block_size = (u64)kib << 10;
 	core->qdev.strict_lkey = strict;
 	core->unsolicited_acks = acks;
+	core->rdma_enabled = rdma;
 	return 0;
 }
