@@ -20,6 +20,8 @@ SCRIPT_NAME=modules
 . "$(dirname "$0")/common.sh"
 # shellcheck source=scripts/guest-paths.sh
 . "$TOP/scripts/guest-paths.sh"
+# shellcheck source=scripts/own-kernel.sh
+. "$TOP/scripts/own-kernel.sh"
 
 extra=()
 for v in W C CF KCFLAGS; do
@@ -77,29 +79,6 @@ in_guest_tree()
 		make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
-}
-
-# has_compiler TREE: was the tree configured with this machine's gcc? "gcc-14 (Debian
-# 14.2.0-19) 14.2.0" is the same as "gcc (Debian 14.2.0-19) 14.2.0".
-has_compiler()
-{
-	local theirs ours
-	theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config" 2> /dev/null || true)
-	ours=$(gcc --version | first_line)
-	[ -z "$theirs" ] || [ "${theirs#* }" = "${ours#* }" ]
-}
-
-# The folders of this machine that a kernel build tree refers to.
-folders_of()
-{
-	local f
-	for f in "$(realpath "$1")" "$(realpath -q "$1/source" || true)" /usr/lib/linux-kbuild-*; do
-		[ ! -d "$f" ] || printf '%s\n' "$f"
-	done
-	# Trees of headers include each other by these paths.
-	case $(realpath "$1") in
-	/usr/src/*) echo /usr/src ;;
-	esac
 }
 
 own_kernel()

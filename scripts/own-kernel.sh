@@ -1,0 +1,27 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What a kernel tree of the user's was made with, and refers to.
+
+# has_compiler TREE: was the tree configured with this machine's gcc? "gcc-14 (Debian
+# 14.2.0-19) 14.2.0" is the same as "gcc (Debian 14.2.0-19) 14.2.0".
+has_compiler()
+{
+	local theirs ours
+	theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config" 2> /dev/null || true)
+	ours=$(gcc --version | first_line)
+	[ -z "$theirs" ] || [ "${theirs#* }" = "${ours#* }" ]
+}
+
+# The folders of this machine that a kernel build tree refers to.
+folders_of()
+{
+	local f
+	for f in "$(realpath "$1")" "$(realpath -q "$1/source" || true)" /usr/lib/linux-kbuild-*; do
+		[ ! -d "$f" ] || printf '%s\n' "$f"
+	done
+	# Trees of headers include each other by these paths.
+	case $(realpath "$1") in
+	/usr/src/*) echo /usr/src ;;
+	esac
+}
