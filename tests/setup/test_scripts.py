@@ -9,7 +9,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -263,38 +262,9 @@ def test_compiler_of_make(world):
     assert "CC=" not in (world.folder / "made").read_text()
 
 
-def sample(calls):
-    """A few of the commands, other ones each day; all of them with FULL=1."""
-    if FULL:
-        return range(1, calls + 1)
-    first = 1 + time.localtime().tm_yday % 12
-    return range(first, calls + 1, max(12, calls // 3))
-
-
 def test_each_step_fails_once(world):
-    """One command after the other fails: a script then ends with an error, or what
-    it leaves is right; and the next try is always right."""
-    calls, failed = world.folder / "calls", world.folder / "failed"
     for stage in STAGES:
-        before = world.save()
-        calls.write_text("")
-        code, out = world.script(*stage, FAIL_AT="never")
-        assert code == 0, out
-        right, count = world.made(), calls.stat().st_size
-        assert count > 5
-        for n in sample(count):
-            world.restore(before)
-            calls.write_text("")
-            failed.unlink(missing_ok=True)
-            code, out = world.script(*stage, FAIL_AT=str(n))
-            which = failed.read_text() if failed.exists() else "nothing"
-            if code == 0:
-                assert world.made() == right, f"{which} failed, and nobody said so:\n{out}"
-            else:
-                assert "error: " in out, f"{which} failed, and nobody said why:\n{out}"
-                code, out = world.script(*stage)
-                assert code == 0, f"after {which} had failed:\n{out}"
-                assert world.made() == right, f"after {which} had failed:\n{out}"
+        world.fails_once(*stage)
 
 
 def mounting():

@@ -15,8 +15,10 @@ import shutil
 import stat
 import subprocess
 import tarfile
+import time
 
 from lab import paths
+from lab.link import FULL
 
 KERNELS = ("6.12.1-amd64", "7.2.1-amd64")
 QEMU_BYTES = 3 << 20
@@ -44,6 +46,14 @@ TOOLS = pathlib.Path(__file__).resolve().parent / "tools"
 FAILING = ("apt-get apt-cache apt-helper mmdebstrap depmod mke2fs chroot unshare make cmake ninja "
            "modprobe cp mv mkdir rm rsync tar patch install touch truncate mktemp find cat sed awk "
            "sort cpio chmod ln dpkg cmp chown sha256sum du").split()
+
+
+def sample(calls):
+    """A few of the commands, other ones each day; all of them with FULL=1."""
+    if FULL:
+        return range(1, calls + 1)
+    first = 1 + time.localtime().tm_yday % 12
+    return range(first, calls + 1, max(12, calls // 3))
 
 
 def executable(path, text):
@@ -192,6 +202,30 @@ class World:
         self.forget()
         for part in copy.iterdir():
             subprocess.run(["cp", "-a", part, self.folder], check=True)
+
+    def fails_once(self, name, *args, **more):
+        """One command of a script after the other fails: the script then ends with an
+        error, or what it leaves is right; and the next try is always right."""
+        calls, failed = self.folder / "calls", self.folder / "failed"
+        before = self.save()
+        calls.write_text("")
+        code, out = self.script(name, *args, FAIL_AT="never", **more)
+        assert code == 0, out
+        right, count = self.made(), calls.stat().st_size
+        assert count > 5
+        for n in sample(count):
+            self.restore(before)
+            calls.write_text("")
+            failed.unlink(missing_ok=True)
+            code, out = self.script(name, *args, FAIL_AT=str(n), **more)
+            which = failed.read_text() if failed.exists() else "nothing"
+            if code == 0:
+                assert self.made() == right, f"{which} failed, and nobody said so:\n{out}"
+            else:
+                assert "error: " in out, f"{which} failed, and nobody said why:\n{out}"
+                code, out = self.script(name, *args, **more)
+                assert code == 0, f"after {which} had failed:\n{out}"
+                assert self.made() == right, f"after {which} had failed:\n{out}"
 
     def forget(self):
         """Removes all that has been built or fetched."""
