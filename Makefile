@@ -9,7 +9,7 @@ export BUILD ?= $(CURDIR)/build
 
 # One's own trees, in place of Debian's. A variable that is not given stays unset, so
 # that the scripts take what was given before; an empty one takes that back.
-TREES := QEMU_SRC KDIR RDMA_CORE_SRC
+TREES := QEMU_SRC KDIR LINUX RDMA_CORE_SRC
 # CC is make's own if it is not given.
 export BUILD $(foreach v,$(TREES) CC,$(if $(filter-out undefined default,$(origin $(v))),$(v)))
 # More choices, see `make help`.
@@ -21,10 +21,10 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
-.PHONY: all ready help setup qemu guest modules modules-backports modules-all provider \
+.PHONY: all ready help setup linux qemu guest modules modules-backports modules-all provider \
 	debug-kernel programs run shell bench study check $(AREAS:%=check-%) clean
 
-all: ready qemu modules-all provider programs
+all: ready linux qemu modules-all provider programs
 
 # What cannot be had is said before minutes of compiling.
 ready:
@@ -40,6 +40,7 @@ help:
 	@echo 'Parts:'
 	@echo '  make setup     install the Debian packages this needs'
 	@echo '  make qemu      QEMU with the qhca device'
+	@echo '  make linux     with LINUX=DIR: your kernel and its modules for the guest, and ours'
 	@echo '  make guest     the guest: Debian tree, kernels, boot image'
 	@echo '  make modules   qhca.ko, qhca_ib.ko, qhca_vfio.ko for the guest'"'"'s kernel'
 	@echo '  make modules-backports   the same for its newer kernel'
@@ -50,8 +51,9 @@ help:
 	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'
 	@echo '  make clean     remove build/ (the cache folder stays)'
 	@echo 'Choices:'
-	@echo '  QEMU_SRC=DIR KDIR=DIR RDMA_CORE_SRC=DIR   trees of your own, in this and later'
-	@echo '                   runs of make; QEMU_SRC= goes back to Debian'"'"'s, as make clean does'
+	@echo '  LINUX=DIR QEMU_SRC=DIR RDMA_CORE_SRC=DIR KDIR=DIR   trees of your own, in this and'
+	@echo '                   later runs of make; LINUX= goes back to Debian'"'"'s, as make clean does;'
+	@echo '                   guests boot the kernel of LINUX, which you have built'
 	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
 	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
 	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'
@@ -62,6 +64,9 @@ help:
 
 setup:
 	@scripts/setup.sh
+
+linux:
+	@scripts/linux.sh
 
 qemu:
 	@scripts/qemu.sh

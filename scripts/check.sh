@@ -81,6 +81,7 @@ if wants qtest guest interop; then
 	part qemu "$TOP/scripts/qemu.sh" "${targets[@]}"
 fi
 if wants abi guest interop; then
+	part linux "$TOP/scripts/linux.sh"
 	part guest "$TOP/scripts/guest.sh"
 	part modules "$TOP/scripts/modules.sh" all
 	[ "${QHCA_KERNEL:-}" != debug ] || part debug-kernel "$TOP/scripts/kernel.sh"

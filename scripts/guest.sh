@@ -175,5 +175,7 @@ backports=$(the_kernel "$BACKPORTS_KERNEL_SERIES")
 	echo "backports=$backports"
 	# scripts/kernel.sh's, if it was made
 	[ ! -e "$out/debug" ] || cat "$out/debug"
+	# scripts/linux.sh's, if there is a tree of the user's
+	[ ! -e "$out/linux" ] || cat "$out/linux"
 } | write_if_changed "$out/env"
 say "done: ${GUEST_DIR##*/}"

@@ -7,12 +7,13 @@
 #
 #   scripts/modules.sh [RELEASE...]   default: the suite's own kernel;
 #                                     "all": every kernel of the guest;
-#                                     "debug": the one of scripts/kernel.sh
+#                                     "debug": the one of scripts/kernel.sh;
+#                                     "linux": the tree LINUX of scripts/linux.sh
 #
 # KDIR=DIR   a kernel build tree of one's own, now and in later runs; KDIR= goes back
-# CC=        the compiler for KDIR. Otherwise it is this machine's gcc if KDIR was
-#            configured with that version, and else the guest's: Debian's trees of
-#            headers want the compiler and the tools of their own suite.
+# CC=        the compiler for KDIR and LINUX. Otherwise it is this machine's gcc if the
+#            tree was configured with that version, and else the guest's: Debian's trees
+#            of headers want the compiler and the tools of their own suite.
 # W=1 C=1    passed on to kbuild
 
 SCRIPT_NAME=modules
@@ -81,45 +82,47 @@ in_guest_tree()
 	collect "$work" "$release"
 }
 
+# own_kernel VARIABLE: for the kernel tree that it names
 own_kernel()
 {
-	local release work name seen kdir compiler=host
-	if [ -e "$KDIR/include/config/kernel.release" ]; then
-		release=$(cat "$KDIR/include/config/kernel.release")
+	local tree=${!1} release work name compiler=host
+	if [ -e "$tree/include/config/kernel.release" ]; then
+		release=$(cat "$tree/include/config/kernel.release")
 	else
-		release=$(make -s -C "$KDIR" kernelrelease)
+		release=$(make -s -C "$tree" kernelrelease)
 	fi
-	[ -n "$release" ] || die "KDIR=$KDIR does not tell its release: build it, or run make modules_prepare there"
-	[ -n "${CC:-}" ] || has_compiler "$KDIR" || compiler=guest
+	[ -n "$release" ] || die "$1=$tree does not tell its release: build it, or run make modules_prepare there"
+	[ -n "${CC:-}" ] || has_compiler "$tree" || compiler=guest
 	if [ "$compiler" = host ]; then
 		work=$BUILD/modules/$release/src
 		stage "$work"
-		say "building for $release in $KDIR${CC:+ with $CC}"
+		say "building for $release in $tree${CC:+ with $CC}"
 		logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
-			make -C "$KDIR" "M=$work" -j "$JOBS" "${extra[@]}" ${CC:+"CC=$CC"} modules
+			make -C "$tree" "M=$work" -j "$JOBS" "${extra[@]}" ${CC:+"CC=$CC"} modules
 	else
 		need_root "build with the guest's compiler"
 		run_script guest.sh
 		name=modules-$(hash_of "$TOP")/own-$release
 		work=$GUEST_TREE/build/$name
 		stage "$work"
-		case $KDIR in
-		"$GUEST_TREE"/*) kdir=${KDIR#"$GUEST_TREE"} seen= ;;
-		*) kdir=$(realpath "$KDIR") seen=$(folders_of "$KDIR" | sort -u) ;;
-		esac
-		say "building for $release in $KDIR with the guest's compiler, since this machine has another one"
+		say "building for $release in $tree with the guest's compiler, since this machine has another one"
 		logged "$BUILD/log/modules-$release.log" "the modules do not build for $release; see above" \
-			in_tree_seeing "$seen" "/build/$name" \
-			make -C "$kdir" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules
+			guest_make "$tree" "" "/build/$name" "M=/build/$name" -j "$JOBS" "${extra[@]}" modules
 	fi
 	warnings "$BUILD/log/modules-$release.log"
 	collect "$work" "$release"
 }
 
 [ -f "$TOP/Kbuild" ] || { say "no drivers yet: nothing to build"; exit 0; }
+if [ "$*" = linux ]; then
+	own_tree LINUX Makefile "Linux tree"
+	[ -n "$LINUX" ] || die "there is no Linux tree of yours: give one by LINUX=DIR"
+	own_kernel LINUX
+	exit 0
+fi
 own_tree KDIR Makefile "kernel build tree"
 if [ -n "$KDIR" ]; then
-	own_kernel
+	own_kernel KDIR
 	# The guests boot Debian's kernels all the same.
 	[ "$*" = all ] || exit 0
 fi

@@ -25,3 +25,19 @@ folders_of()
 	/usr/src/*) echo /usr/src ;;
 	esac
 }
+
+# guest_make TREE FOLDERS DIRECTORY ARG...: make in a kernel tree with the guest's compiler
+# and tools, which see more folders of this machine, a line each; DIRECTORY is of the guest
+guest_make()
+{
+	local tree=$1 seen=$2 dir=$3
+	shift 3
+	case $tree in
+	"$GUEST_TREE"/*) tree=${tree#"$GUEST_TREE"} ;;
+	*)
+		seen=$({ printf '%s\n' "$seen" && folders_of "$tree"; } | sed '/^$/d' | sort -u)
+		tree=$(realpath "$tree")
+		;;
+	esac
+	in_tree_seeing "$seen" "$dir" make -C "$tree" "$@"
+}

@@ -159,7 +159,7 @@ class Guest:
 
     args      more QEMU arguments
     append    more kernel arguments
-    kernel    'default', 'backports', 'debug' or a release
+    kernel    'default', 'backports', 'debug', 'linux' or a release
     files     {name: host path} to find under /run/qhca/ in the guest
     env       environment of QEMU
     """
@@ -169,7 +169,7 @@ class Guest:
                  log_dir=None, env=None, payload=True):
         self.name = name
         self.release = paths.kernel_release(kernel)
-        slow = paths.finds_faults(self.release)
+        slow = paths.is_slow(self.release)
         self.patience = PATIENCE if slow else 1
         self.memory = memory + BOOKS if slow else memory
         self.cpus = cpus
@@ -226,11 +226,16 @@ class Guest:
         shutil.rmtree(stage)
         return image
 
+    def _modules_disk(self):
+        image = paths.modules_disk(self.release)
+        return ["-drive", f"if=none,id=modules,file={image},format=raw,readonly=on",
+                "-device", "virtio-blk-pci,drive=modules,serial=qhca-modules"] if image else []
+
     def command_line(self, agent_fd, qmp_fd):
         env = paths.guest_env()
         append = self.append
         # Two regions of the same page, which are allowed, are a fault to it.
-        if paths.finds_faults(self.release) and "dma_debug" not in append:
+        if paths.is_slow(self.release) and "dma_debug" not in append:
             append += " dma_debug=off"
         # no_timer_check: the kernel gives the timer a few ticks of a busy host
         # to show that it works, and panics.
@@ -257,7 +262,8 @@ class Guest:
         else:
             argv += ["-chardev", f"file,id=console,path={self.console_log}",
                      "-serial", "chardev:console"]
-        return argv + self.args
+        # Last, so that PCI addresses are the same with any kernel.
+        return argv + self.args + self._modules_disk()
 
     def start(self):
         """Starts QEMU; returns without waiting for the guest."""

@@ -88,6 +88,7 @@ class Nested(Node):
                 'port() { for p in /sys/class/virtio-ports/*; do [ "$(cat $p/name)" != $1 ] || '
                 'echo /dev/${p##*/}; done; }\n'
                 "modprobe kvm_amd || exit 1\n"
+                "modules=$(disk qhca-modules)\n"
                 f"exec {folder}/lib/ld-linux-x86-64.so.2 --library-path {folder}/lib {folder}/qemu "
                 f"-L {folder}/share -nodefaults -no-user-config -machine q35 -accel kvm -cpu host "
                 f"-m {self.memory} -display none -kernel {folder}/vmlinuz "
@@ -96,6 +97,8 @@ class Nested(Node):
                 "-device virtio-blk-pci,drive=root,serial=qhca-root "
                 "-drive if=none,id=payload,file=$(disk qhca-payload),format=raw,readonly=on "
                 "-device virtio-blk-pci,drive=payload,serial=qhca-payload "
+                "${modules:+-drive if=none,id=modules,file=$modules,format=raw,readonly=on "
+                "-device virtio-blk-pci,drive=modules,serial=qhca-modules} "
                 "-device virtio-serial-pci,max_ports=2 -chardev pipe,id=agent,path=$(port inner) "
                 "-device virtserialport,chardev=agent,name=org.qemu.guest_agent.0 "
                 "-chardev file,id=console,path=/tmp/inner.console -serial chardev:console "

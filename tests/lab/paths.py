@@ -24,16 +24,17 @@ def guest_env():
 
 
 def kernel_release(which="default"):
-    """'default', 'backports', 'debug' or a release, as a release the guest has.
+    """'default', 'backports', 'debug', 'linux' or a release, as a release the guest has.
 
-    QHCA_KERNEL says what the default is, if it is not the suite's own kernel.
+    QHCA_KERNEL says what the default is; otherwise it is the kernel of the user's own
+    Linux tree, if there is one, and else the suite's.
     """
     env = guest_env()
     if which == "default":
-        which = os.environ.get("QHCA_KERNEL") or which
+        which = os.environ.get("QHCA_KERNEL") or ("linux" if "linux" in env else which)
     release = env.get(which, which)
     if f"kernel-{release}" not in env:
-        hint = ": run `make debug-kernel`" if which == "debug" else ""
+        hint = {"debug": ": run `make debug-kernel`", "linux": ": run `make linux`"}.get(which, "")
         raise Missing(f"the guest has no kernel {release}{hint}")
     return release
 
@@ -45,6 +46,16 @@ def kernel(release):
 def finds_faults(release):
     """Is it the kernel of `make debug-kernel`?"""
     return guest_env().get("debug") == release
+
+
+def is_slow(release):
+    """Is it that kernel, or a kernel of the user's that looks for such faults?"""
+    return finds_faults(release) or f"slow-{release}" in guest_env()
+
+
+def modules_disk(release):
+    """The image of the modules of a user's own kernel, or None."""
+    return guest_env().get(f"disk-{release}")
 
 
 def kernel_lists(release):

@@ -58,7 +58,7 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
     files      {name: host path} to find under /run/qhca/ in the guest
     """
     release = paths.kernel_release(kernel)
-    if paths.finds_faults(release):
+    if paths.is_slow(release):
         timeout *= PATIENCE
     env = paths.guest_env()
     qemu = str(qemu or paths.qemu())
@@ -80,6 +80,8 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
                 "--force-9p", "--qemu", qemu, "--memory", memory, "--cpus", str(cpus),
                 f"--rodir=/mnt={folder}", f"--rodir=/etc/udev/rules.d={folder}/rules.d",
                 "--exec", "/bin/bash /mnt/command"]
+        if paths.modules_disk(release):
+            argv.append(f"--rodir=/media={pathlib.Path(paths.kernel(release)).parents[1]}/lib/modules")
         if accel.options(qemu) != accel.KVM:
             argv.append("--disable-kvm")
         for option in f"{append} {accel.kernel_arguments(qemu)}".split():

@@ -186,7 +186,7 @@ def test_relative_path_of_a_tree(world):
 
 @pytest.mark.parametrize("name, part, what", [
     ("QEMU_SRC", "qemu", "QEMU source tree"), ("RDMA_CORE_SRC", "provider", "rdma-core source tree"),
-    ("KDIR", "modules", "kernel build tree")])
+    ("KDIR", "modules", "kernel build tree"), ("LINUX", "linux", "Linux tree")])
 def test_folder_that_is_no_tree(world, name, part, what):
     """It is refused, and not remembered."""
     code, out = make(world, part, f"{name}={world.folder}")

@@ -151,7 +151,7 @@ class World:
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items()
-               if not k.startswith(("QHCA_", "QEMU_", "MAKE", "MFLAGS", "RDMA_", "KDIR", "CC"))}
+               if not k.startswith(("QHCA_", "QEMU_", "MAKE", "MFLAGS", "RDMA_", "KDIR", "LINUX", "CC"))}
         env.update(PATH=f"{self.bin}:/usr/bin:/bin", BUILD=str(self.build), WORLD=str(self.folder),
                    QHCA_CACHE=str(self.cache), JOBS="1", HOME=str(self.folder))
         env.update(more)
