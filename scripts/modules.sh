@@ -92,6 +92,8 @@ own_kernel()
 		release=$(make -s -C "$tree" kernelrelease)
 	fi
 	[ -n "$release" ] || die "$1=$tree does not tell its release: build it, or run make modules_prepare there"
+	[ -e "$tree/scripts/basic/fixdep" ] ||
+		die "$1=$tree has no scripts/basic/fixdep: run make modules_prepare there; a copy of Debian's headers needs linux-kbuild, to which they link, beside it"
 	[ -n "${CC:-}" ] || has_compiler "$tree" || compiler=guest
 	if [ "$compiler" = host ]; then
 		work=$BUILD/modules/$release/src

@@ -17,8 +17,9 @@ has_compiler()
 folders_of()
 {
 	local f
-	for f in "$(realpath "$1")" "$(realpath -q "$1/source" || true)" /usr/lib/linux-kbuild-*; do
-		[ ! -d "$f" ] || printf '%s\n' "$f"
+	# Trees of headers have links to scripts and tools.
+	for f in "$1" "$1/source" "$1/scripts" "$1/tools" /usr/lib/linux-kbuild-*; do
+		[ ! -d "$f" ] || realpath "$f"
 	done
 	# Trees of headers include each other by these paths.
 	case $(realpath "$1") in

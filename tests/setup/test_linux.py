@@ -29,6 +29,7 @@ class Linux:
         self.folder = folder
         gcc = subprocess.run(["gcc", "--version"], stdout=subprocess.PIPE, text=True, check=True)
         self.write("Makefile", "")
+        self.write("scripts/basic/fixdep", "")
         self.write(".config", f'CONFIG_CC_VERSION_TEXT="{gcc.stdout.splitlines()[0]}"\n')
         self.write("include/config/kernel.release", RELEASE)
         self.write("include/config/auto.conf", "\n".join(options()))

@@ -230,6 +230,8 @@ def own_kernel(world, compiler):
     """A kernel build tree, which was configured with a compiler."""
     own = world.folder / "linux"
     (own / "include/config").mkdir(parents=True)
+    (own / "scripts/basic").mkdir(parents=True)
+    (own / "scripts/basic/fixdep").write_text("")
     (own / "Makefile").write_text("")
     (own / ".config").write_text(f'CONFIG_CC_VERSION_TEXT="{compiler}"\n')
     (own / "include/config/kernel.release").write_text("6.99.1-own\n")
@@ -253,6 +255,27 @@ def test_compiler_for_own_kernel(world, how, by_guest, given):
     assert f"-C {own} " in made
     if by_guest:
         assert str(own) in (world.folder / "seen").read_text().splitlines()
+
+
+def test_kernel_that_is_not_prepared(world):
+    """A copy of Debian's headers alone has a link to scripts in place of scripts."""
+    own = own_kernel(world, "gcc (another) 99.1")
+    (own / "scripts/basic/fixdep").unlink()
+    code, out = make(world, "modules", f"KDIR={own}")
+    assert code and f"error: KDIR={own} has no scripts/basic/fixdep: run make modules_prepare" in out, out
+
+
+@pytest.mark.parametrize("name", ["scripts", "tools", "source"])
+def test_links_of_a_kernel(world, name):
+    """The guest's make sees the folders to which a tree has links."""
+    own = own_kernel(world, "gcc (another) 99.1")
+    elsewhere = world.folder / "elsewhere"
+    (own / name).mkdir(exist_ok=True)
+    (own / name).rename(elsewhere)
+    (own / name).symlink_to("../elsewhere")
+    code, out = make(world, "modules", f"KDIR={own}")
+    assert code == 0, out
+    assert str(elsewhere) in (world.folder / "seen").read_text().splitlines()
 
 
 def test_compiler_of_make(world):
