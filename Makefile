@@ -22,7 +22,7 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all ready help setup linux qemu guest modules modules-backports modules-all provider \
-	debug-kernel programs run shell bench study check $(AREAS:%=check-%) clean
+	debug-kernel programs deb run shell bench study check $(AREAS:%=check-%) clean
 
 all: ready linux qemu modules-all provider programs
 
@@ -47,6 +47,7 @@ help:
 	@echo '  make debug-kernel  a kernel with KASAN, lockdep and kmemleak, and modules for it'
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
 	@echo '  make programs  the test programs that run in guests'
+	@echo '  make deb       Debian packages: modules by DKMS, provider, QEMU; build/deb'
 	@echo '  make $(AREAS:%=check-%)'
 	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'
 	@echo '  make clean     remove build/ (the cache folder stays)'
@@ -91,6 +92,9 @@ provider:
 
 programs:
 	@scripts/programs.sh
+
+deb: ready
+	@scripts/deb.sh
 
 run: all
 	@$(LAB) run $(if $(KERNEL),--kernel $(KERNEL))

@@ -22,6 +22,9 @@ PERFTEST_SERIES=25.01
 QEMU_SPACE=4000
 GUEST_SPACE=9000
 
+# The version of packages (make deb); of a git checkout it has date and commit, too.
+PACKAGE_VERSION=0.1
+
 # Bumped by hand when a recipe changes what it leaves in the cache.
 QEMU_RECIPE=1
 GUEST_RECIPE=3

@@ -4,6 +4,9 @@
 # Builds the provider in rdma-core's source tree, in the guest tree, of the
 # version whose libibverbs the guest has; leaves it in build/provider/.
 #
+#   scripts/provider.sh [package]     "package": for scripts/deb.sh, installed as
+#                                     rdma-core installs it, in build/package/provider/
+#
 # RDMA_CORE_SRC=DIR   one's own rdma-core tree, now and in later runs; all of its
 #                     libraries then go to the guest with the provider, since
 #                     libraries of two releases do not fit together;
@@ -142,7 +145,39 @@ build()
 	say "built ${out#"$TOP/"}/${so##*/}"
 }
 
+# The provider as rdma-core installs it, without paths of the build in it, and the
+# packages whose libraries it needs.
+package()
+{
+	local dir=$work/build-package dest=$BUILD/package/provider
+	[ -z "$RDMA_CORE_SRC" ] || die "packages are for Debian's libibverbs: RDMA_CORE_SRC= goes back to it"
+	stage
+	say "building the provider's package"
+	mkdir -p "$dir/debian"
+	printf 'Source: qhca\n\nPackage: libqhca1\nArchitecture: amd64\n' > "$dir/debian/control"
+	rm -rf "$dir/installed" "$dest"
+	# shellcheck disable=SC2016 # for the shell in the tree
+	logged "$BUILD/log/provider-package.log" "the provider's package does not build; see above" \
+		in_tree "/build/$name/build-package" sh -ec '
+		eval "$(dpkg-buildflags --export=sh)"
+		[ -e build.ninja ] || cmake -G Ninja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DENABLE_STATIC=0 \
+			-DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc \
+			-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu ../src
+		ninja build.ninja
+		ninja -j "$1" qhca
+		DESTDIR=$PWD/installed cmake -P providers/qhca/cmake_install.cmake
+		dpkg-shlibdeps -O installed/usr/lib/x86_64-linux-gnu/libqhca.so.1.* > depends' sh "$JOBS"
+	mkdir -p "$dest"
+	cp -a "$dir/installed/." "$dest/"
+	sed -n 's/^shlibs:Depends=//p' "$dir/depends" > "$dest/depends"
+	[ -s "$dest/depends" ] || die "the provider's package needs no library: see $dir/depends"
+}
+
 [ -d "$source" ] || { say "no provider yet: nothing to build"; exit 0; }
 need_root "build in the guest tree"
 run_script guest.sh
-locked "$name" build
+if [ "${1:-}" = package ]; then
+	locked "$name" package
+else
+	locked "$name" build
+fi

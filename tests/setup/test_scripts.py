@@ -226,6 +226,16 @@ def test_own_rdma_core(world):
     assert not (world.build / "provider/providers").exists()
 
 
+def test_packages_are_for_debian(world):
+    """A provider that was built with another libibverbs does not fit Debian's."""
+    own = world.folder / "rdma"
+    own.mkdir()
+    (own / "CMakeLists.txt").write_text(worlds.CMAKE_LISTS)
+    code, out = make(world, "deb", f"RDMA_CORE_SRC={own}", "DEBEMAIL=me@example.org")
+    assert code and "error: packages are for Debian's libibverbs: RDMA_CORE_SRC= goes back" in out, out
+    assert not (world.build / "deb").exists()
+
+
 def own_kernel(world, compiler):
     """A kernel build tree, which was configured with a compiler."""
     own = world.folder / "linux"
