@@ -1,63 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The study's plots."""
 
-import matplotlib
+from lab.figure import Plots
 
-matplotlib.use("Agg")
-# SVGs of the same numbers are the same file.
-matplotlib.rcParams["svg.hashsalt"] = "qhca"
-
-from matplotlib import pyplot  # noqa: E402
-
-from . import COST_GEOMETRY, COST_NS, QUEUE_GEOMETRIES  # noqa: E402
-from .neighbour import SITUATIONS  # noqa: E402
-from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared  # noqa: E402
-
-METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
-
-
-class Plots:
-    """Figures, each saved as SVG and PNG; notes which were drawn."""
-
-    def __init__(self, out):
-        self.out = out
-        self.drawn = []
-
-    def draw(self, name, title, xlabel, ylabel, curves, *, hits=False, note=None, at=None):
-        figure, axes = pyplot.subplots(figsize=(7, 4.2))
-        for index, (label, xs, ys) in enumerate(curves):
-            axes.plot(xs, ys, marker="osD^vPX"[index % 7], label=label)
-        if at:
-            axes.axvline(at, color="grey", linestyle=":", label=note)
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        axes.set_ylim(0, 105 if hits else None)
-        axes.grid(True, alpha=0.3)
-        axes.legend(fontsize="small")
-        self._save(name, figure)
-
-    def draw_bars(self, name, title, ylabel, groups, bars, *, hits=False):
-        """Bars in groups: bars has (label, a value for each group)."""
-        figure, axes = pyplot.subplots(figsize=(7, 4.2))
-        width = 0.8 / len(bars)
-        for index, (label, values) in enumerate(bars):
-            axes.bar([n + (index - (len(bars) - 1) / 2) * width for n in range(len(groups))],
-                     values, width, label=label)
-        axes.set_xticks(range(len(groups)), groups)
-        axes.set(title=title, ylabel=ylabel)
-        # There is room for the legend above bars that are all of one height.
-        axes.set_ylim(0, 135 if hits else None)
-        axes.grid(True, axis="y", alpha=0.3)
-        axes.legend(fontsize="small")
-        self._save(name, figure)
-
-    def _save(self, name, figure):
-        figure.tight_layout()
-        for kind in ("svg", "png"):
-            figure.savefig(self.out / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])
-        pyplot.close(figure)
-        self.drawn.append(name)
+from . import COST_GEOMETRY, COST_NS, QUEUE_GEOMETRIES
+from .neighbour import SITUATIONS
+from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared
 
 
 def by_geometry(rows, cache, x):
