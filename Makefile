@@ -35,7 +35,7 @@ help:
 	@echo '  make run       build all, boot two guests on one RoCEv2 link, run pingpong and perftest'
 	@echo '  make check     build all and pass every test'
 	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
-	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.json'
+	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.{json,svg}'
 	@echo '  make study     what the caches do: working sets against geometries, costs; build/study'
 	@echo 'Parts:'
 	@echo '  make setup     install the Debian packages this needs'
@@ -103,10 +103,11 @@ shell: all
 	@$(LAB) shell --guests $(or $(N),1) $(if $(KERNEL),--kernel $(KERNEL))
 
 bench: all
+	@scripts/setup.sh plots
 	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS))
 
 study: all
-	@scripts/setup.sh study
+	@scripts/setup.sh plots
 	@$(RUN) study --out $(BUILD)/study $(if $(KERNEL),--kernel $(KERNEL)) \
 		$(if $(COMPARE),--compare $(COMPARE))
 

@@ -4,10 +4,10 @@
 # Installs what this Debian machine lacks. Asks nothing, does nothing when
 # nothing is missing.
 #
-#   scripts/setup.sh [all|study]
+#   scripts/setup.sh [all|plots]
 #
 #   all      says at once if root or the disk space for all parts cannot be had
-#   study    installs what only `make study` needs, too
+#   plots    installs what draws the plots of `make bench` and `make study`, too
 
 SCRIPT_NAME=setup
 # shellcheck source=scripts/common.sh
@@ -29,7 +29,7 @@ packages=(
 	# virtme-ng
 	file python3-argcomplete python3-pkg-resources python3-requests
 )
-[ "${1:-}" != study ] || packages+=(python3-matplotlib)
+[ "${1:-}" != plots ] || packages+=(python3-matplotlib)
 # QEMU wants newer ones of these than Debian 12 has.
 meson_packages=(meson python3-pycotap)
 meson_wanted=1.5.0

@@ -6,7 +6,7 @@ import types
 import pytest
 
 import bench
-from bench import odp
+from bench import odp, sizes
 from lab import GuestError, Result, verbs
 
 BANDWIDTH = """
@@ -61,6 +61,32 @@ def test_summary():
     assert latency.verdict(0.2) == "<= 0.2 met"
     assert latency.verdict(0.21) == "<= 0.2 MISSED"
     assert bench.summary(write, [], [1.0])["ratio"] is None
+
+
+def test_by_size():
+    """The picture has a curve for each kind of device, without the sizes that failed."""
+    rows = [bench.summary(c, [2.0 * c.size], [] if c.size == 64 else [1.0 * c.size])
+            for c in reversed(sizes.CASES)]
+    ours, theirs = sizes.curves(rows, "write bandwidth by size")
+    assert ours[0] == "qhca" and theirs[0] == "Soft-RoCE"
+    assert ours[1] == sorted(ours[1]) and ours[1][0] == 64 and ours[2][0] == 128.0
+    assert theirs[1] == ours[1][1:] and theirs[2] == [float(size) for size in theirs[1]]
+    assert sizes.curves([], "write bandwidth by size") == [("qhca", [], []), ("Soft-RoCE", [], [])]
+    # bench.json names each measurement once.
+    names = [(c.test, c.size) for c in bench.CASES + sizes.CASES]
+    assert len(set(names)) == len(names)
+    assert {test for test, _, _ in sizes.PANELS} == {c.test for c in sizes.CASES}
+
+
+def test_by_size_is_drawn(tmp_path):
+    """SVG and PNG, and the same SVG for the same numbers."""
+    pytest.importorskip("matplotlib", reason="make bench installs python3-matplotlib")
+    rows = [bench.summary(c, [2.0 * c.size], [1.0 * c.size]) for c in sizes.CASES]
+    sizes.draw(rows, tmp_path)
+    first = (tmp_path / "bench.svg").read_text()
+    assert "<svg" in first and (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
+    sizes.draw(rows, tmp_path)
+    assert (tmp_path / "bench.svg").read_text() == first
 
 
 def test_on_demand():

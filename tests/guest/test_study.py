@@ -8,6 +8,7 @@ import pytest
 
 import study
 from study import Geometry, Message, Trace, neighbour, oracle
+from study import rows as study_rows
 from study.page import page
 from study.rows import simulated_us
 
@@ -191,6 +192,19 @@ def test_neighbour():
     assert study.differences(rows, rows[::-1]) == ([], 6)
     _, found = neighbour.parse(neighbour_text(bad=5))
     assert found == ["the simulator has not ok 5 - qp, beside"]
+
+
+def test_three_geometries(predicted):
+    """The small picture has three curves: hits in hundredths, as many as lines over keys."""
+    rows = [dict(row, pt_hit_rate=study.hit_rate(row, "pt"))
+            for row in measured(predicted) if row["sweep"] == "keys"]
+    curves = list(study_rows.three_geometries(rows))
+    assert [label for label, _, _ in curves] == ["64 lines (1 x 64)", "256 lines (64 x 4)",
+                                                 "1024 lines (128 x 8)"]
+    for (label, keys, hits), lines in zip(curves, (64, 256, 1024)):
+        assert len(keys) == 8 and keys == sorted(keys)
+        for n, percent in zip(keys, hits):
+            assert abs(percent - 100 * min(1, lines / n)) < 5, (label, n)
 
 
 def test_page():

@@ -11,7 +11,7 @@ import threading
 import time
 
 import bench
-from bench import odp
+from bench import odp, sizes
 
 from . import accel, paths, verbs
 from .ending import ERRORS, ended
@@ -116,6 +116,9 @@ def boot_bench(functions, kernel):
 
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
+    if options.draw_only:
+        sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
+        return 0
     values = {(case, link): [] for case in bench.CASES for link in (0, 1)}
     failed = 0
     pair = boot_bench(options.functions, options.kernel)
@@ -135,6 +138,7 @@ def run_bench(options):
                         print(error, file=sys.stderr, flush=True)
                         shown.append(f"{a.kind} FAILED")
                 say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}")
+        by_size = run_bench_sizes(pair, options.seconds)
         if pair.a.release == paths.kernel_release(odp.KERNEL):
             on_demand = run_bench_odp(pair)
     finally:
@@ -146,9 +150,18 @@ def run_bench(options):
         finally:
             pair.close()
     failed += sum(odp.failed(r) for r in on_demand)
+    failed += sum(r["qhca"] is None or r["rxe"] is None for r in by_size)
     results = [bench.summary(c, values[c, 0], values[c, 1]) for c in bench.CASES]
     paths.BUILD.mkdir(parents=True, exist_ok=True)
-    (paths.BUILD / "bench.json").write_text(json.dumps(results + on_demand, indent=1) + "\n")
+    (paths.BUILD / "bench.json").write_text(
+        json.dumps(results + by_size + on_demand, indent=1) + "\n")
+    sizes.draw(by_size, paths.BUILD)
+    print_bench(options, results, by_size, on_demand)
+    return 1 if failed else 0
+
+
+def print_bench(options, results, by_size, on_demand):
+    """The tables of bench.json."""
     show = lambda v: "FAILED" if v is None else f"{v:.4g}"  # noqa: E731
     print()
     idle = f" with {options.functions} idle virtual functions" if options.functions else ""
@@ -159,6 +172,11 @@ def run_bench(options):
                   show(r["ratio"]), c.verdict(r["ratio"])]
                  for c, r in zip(bench.CASES, results)])
     print()
+    print("by the size of the messages, one run each")
+    print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
+                [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
+                  show(r["ratio"])] for r in by_size])
+    print()
     print(f"memory on demand: WRITEs as large as a page, kernel {paths.kernel_release(odp.KERNEL)}")
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]),
@@ -166,8 +184,26 @@ def run_bench(options):
                     (show(r["rxe"]), show(r["ratio"])))] for r in on_demand])
     for refusal in sorted({r["refusal"] for r in on_demand if "refusal" in r}):
         print(f"(not by rxe: it refuses to prefetch: {refusal})")
-    print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json)")
-    return 1 if failed else 0
+    print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json, "
+          "with the picture bench.svg)")
+
+
+def run_bench_sizes(pair, seconds, cases=sizes.CASES):
+    """Entries of bench.json: bandwidth and latency by size, a run each."""
+    say("messages of several sizes")
+    rows = []
+    for case in cases:
+        values = []
+        for link in (0, 1):
+            a, b = (node.ports[link] for node in pair)
+            try:
+                values.append([bench.measure(a, b, case, seconds)])
+            except ERRORS as error:
+                print(error, file=sys.stderr, flush=True)
+                values.append([])
+        rows.append(bench.summary(case, *values))
+        say(f"  {case.program} {case.size} B: qhca {values[0]}, rxe {values[1]} {case.unit}")
+    return rows
 
 
 def run_bench_odp(pair):
@@ -256,6 +292,8 @@ def main():
         sub.add_argument("--rounds", type=int, default=3)
         sub.add_argument("--functions", type=int, default=0)
         sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
+        sub.add_argument("--draw-only", action="store_true",
+                         help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)
     options = parser.parse_args()
     return options.function(options)

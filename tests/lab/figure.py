@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Plots, by Debian's python3-matplotlib, which `make study` installs."""
+"""Plots, by Debian's python3-matplotlib, which `make bench` and `make study` install."""
 
 import matplotlib
 
@@ -19,17 +19,14 @@ class Plots:
         self.out = out
         self.drawn = []
 
-    def draw(self, name, title, xlabel, ylabel, curves, *, hits=False, note=None, at=None):
-        figure, axes = pyplot.subplots(figsize=(7, 4.2))
-        for index, (label, xs, ys) in enumerate(curves):
-            axes.plot(xs, ys, marker="osD^vPX"[index % 7], label=label)
+    def draw(self, name, title, xlabel, ylabel, curves, *, hits=False, note=None, at=None,
+             size=(7, 4.2)):
+        figure, axes = pyplot.subplots(figsize=size)
+        self._curves(axes, curves)
         if at:
             axes.axvline(at, color="grey", linestyle=":", label=note)
-        axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
         axes.set_ylim(0, 105 if hits else None)
-        axes.grid(True, alpha=0.3)
         axes.legend(fontsize="small")
         self._save(name, figure)
 
@@ -48,9 +45,40 @@ class Plots:
         axes.legend(fontsize="small")
         self._save(name, figure)
 
+    def draw_beside(self, name, panels, *, size=(8, 3)):
+        """Panels in a row, each (title, xlabel, ylabel, curves), with logarithmic axes and
+        sizes in bytes."""
+        figure, row = pyplot.subplots(1, len(panels), figsize=size)
+        for axes, (title, xlabel, ylabel, curves) in zip(row, panels):
+            self._curves(axes, curves)
+            axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+            axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(octets))
+            axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.legend(fontsize="small")
+        self._save(name, figure)
+
+    @staticmethod
+    def _curves(axes, curves):
+        for index, (label, xs, ys) in enumerate(curves):
+            axes.plot(xs, ys, marker="osD^vPX"[index % 7], label=label)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
+        axes.grid(True, alpha=0.3)
+
     def _save(self, name, figure):
         figure.tight_layout()
         for kind in ("svg", "png"):
             figure.savefig(self.out / f"{name}.{kind}", dpi=120, metadata=METADATA[kind])
         pyplot.close(figure)
         self.drawn.append(name)
+
+
+def octets(value, _position=None):
+    """8, 4K, 1M: a power of two as a label"""
+    for scale, unit in ((1 << 20, "M"), (1 << 10, "K")):
+        if value >= scale:
+            return f"{value / scale:g}{unit}"
+    return f"{value:g}"

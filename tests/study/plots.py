@@ -5,7 +5,7 @@ from lab.figure import Plots
 
 from . import COST_GEOMETRY, COST_NS, QUEUE_GEOMETRIES
 from .neighbour import SITUATIONS
-from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared
+from .rows import CONNECTX6_READS, percent, rate, select, simulated_us, spared, three_geometries
 
 
 def by_geometry(rows, cache, x):
@@ -20,6 +20,8 @@ def by_geometry(rows, cache, x):
 def draw_all(rows, out):
     plots = Plots(out)
     keys, pages = select(rows, sweep="keys"), select(rows, sweep="pages")
+    plots.draw("hits", "Keys in random order", "keys, one page each",
+               "protection cache: hits, %", three_geometries(rows), hits=True, size=(5, 3))
     plots.draw("keys-random", "Keys in random order", "keys, one page each",
                "protection cache: hits, %",
                by_geometry(select(keys, pattern="random"), "pt", "keys"), hits=True)

@@ -26,3 +26,16 @@ def spared(row):
 def simulated_us(row):
     """Microseconds of the simulator's clock, a message."""
     return row["simulated_ns"] / row["accesses"] / 1000
+
+
+# Sets and blocks of caches with 64, 256 and 1024 lines.
+THREE = ((1, 64), (64, 4), (128, 8))
+
+
+def three_geometries(rows):
+    """The curves of the small picture: hits of the protection cache by keys."""
+    for sets, blocks in THREE:
+        mine = sorted(select(rows, sweep="keys", pattern="random", pt_sets=sets, pt_blocks=blocks),
+                      key=lambda row: row["keys"])
+        yield (f"{sets * blocks} lines ({sets} x {blocks})", [row["keys"] for row in mine],
+               percent(mine, "pt"))
