@@ -89,7 +89,7 @@ plugin()
 
 build()
 {
-	local so pabi
+	local so pabi other
 	local -a targets
 	[ -z "$RDMA_CORE_SRC" ] || own_source
 	stage
@@ -133,10 +133,10 @@ build()
 		find "$work/build/lib" -maxdepth 1 -name 'lib*.so*' ! -name '*-rdmav*' ! -name 'libqhca.*' \
 			-exec cp -a -t "$out.new/lib" {} +
 		mkdir "$out.new/providers"
-		for so in "$work"/build/lib/*-rdmav"$pabi".so; do
-			case ${so##*/} in
+		for other in "$work"/build/lib/*-rdmav"$pabi".so; do
+			case ${other##*/} in
 			libqhca-*) ;;
-			*) plugin "$so" "$out.new/providers/${so##*/}" ;;
+			*) plugin "$other" "$out.new/providers/${other##*/}" ;;
 			esac
 		done
 	fi
