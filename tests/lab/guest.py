@@ -162,11 +162,12 @@ class Guest:
     kernel    'default', 'backports', 'debug', 'linux' or a release
     files     {name: host path} to find under /run/qhca/ in the guest
     env       environment of QEMU
+    prefix    words before QEMU's command line, of a program that executes it (nsenter)
     """
 
     def __init__(self, name="a", *, kernel="default", memory=1024, cpus=1, args=(),
                  append="", files=None, qemu=None, accel_kind=None, console=None,
-                 log_dir=None, env=None, payload=True):
+                 log_dir=None, env=None, prefix=(), payload=True):
         self.name = name
         self.release = paths.kernel_release(kernel)
         slow = paths.is_slow(self.release)
@@ -182,6 +183,7 @@ class Guest:
         self.console = console
         self.payload = payload
         self.env = dict(os.environ, **(env or {}))
+        self.prefix = list(prefix)
         self.log_dir = pathlib.Path(log_dir or paths.LOGS / "guest" / f"{os.getpid()}-{next(_serial)}")
         self.log_dir.mkdir(parents=True, exist_ok=True)
         self.console_log = self.log_dir / f"{name}.console"
@@ -273,7 +275,7 @@ class Guest:
             self._payload_image()
             agent, agent_far = socket.socketpair()
             qmp, qmp_far = socket.socketpair()
-            argv = self.command_line(agent_far.fileno(), qmp_far.fileno())
+            argv = self.prefix + self.command_line(agent_far.fileno(), qmp_far.fileno())
             (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
             with open(self.qemu_log, "wb") as log:
                 # In a group of its own it does not end by the terminal's Ctrl-C before
