@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """How `make bench` reads perftest and sums up; without a guest."""
 
+import re
 import types
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import bench
 from bench import odp, sizes
 from lab import GuestError, Result, verbs
+from lab import __main__ as commands
 
 BANDWIDTH = """
  #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]
@@ -76,6 +78,31 @@ def test_by_size():
     names = [(c.test, c.size) for c in bench.CASES + sizes.CASES]
     assert len(set(names)) == len(names)
     assert {test for test, _, _ in sizes.PANELS} == {c.test for c in sizes.CASES}
+
+
+def test_by_size_is_measured(monkeypatch, capsys):
+    """make bench measures each size on both links; one that fails is in the table, and the
+    others are measured all the same."""
+    def measured(server, client, which, seconds):
+        assert server is not client and server.kind == client.kind and seconds == 3
+        if (server.kind, which.size) == ("rxe", 64):
+            raise GuestError("64 bytes")
+        return {"qhca": 4.0, "rxe": 2.0}[server.kind]
+
+    monkeypatch.setattr(bench, "measure", measured)
+    monkeypatch.setattr(commands.paths, "kernel_release", lambda which=None: "6.12")
+    monkeypatch.setattr(commands, "how", lambda: "TCG")
+    pair = [types.SimpleNamespace(ports=[types.SimpleNamespace(kind=kind)
+                                         for kind in ("qhca", "rxe")]) for _ in range(2)]
+    rows = commands.run_bench_sizes(pair, 3)
+    assert [(r["test"], r["size"]) for r in rows] == [(c.test, c.size) for c in sizes.CASES]
+    assert [r["ratio"] for r in rows if r["size"] != 64] == [2.0] * (len(rows) - 2)
+    assert [r["rxe"] for r in rows if r["size"] == 64] == [None, None]
+    assert "64 bytes" in capsys.readouterr().err
+    results = [bench.summary(c, [4.0], [2.0]) for c in bench.CASES]
+    commands.print_bench(types.SimpleNamespace(rounds=3, kernel="default"), results, rows, [])
+    printed = capsys.readouterr().out
+    assert re.search(r"write bandwidth by size +\| +64 \| MiB/s \| +4 \| FAILED", printed)
 
 
 def test_by_size_is_drawn(tmp_path):
