@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The commands of Documentation/outside.rst, in guests that are set up by nothing else.
+
+The guests have the project's disk and kernel. Neither modules nor provider are installed in
+them, and the interfaces are down, until commands of the page change that.
+"""
+
+import contextlib
+import re
+
+import pytest
+
+from lab import GuestError, accel, content, paths, recipe, verbs
+from lab.guest import Guest
+from lab.netns import Network
+
+RECIPES = recipe.recipes("outside.rst")
+# In which the guests have what the page has users copy.
+FOLDER = "/run/qhca/outside"
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2"}
+
+
+class Documented(Guest):
+    """A guest that a QEMU command of the page boots: machine and device are the command's,
+    the netdev is another of the page's, and disk, kernel and console are the lab's."""
+
+    def __init__(self, name, netdev, **kwargs):
+        command = recipe.words(RECIPES[f"qemu-{name}"])
+        assert command[0].startswith("build/qemu/bin/")
+        self.documented = [(option, value) for option, value in recipe.options(command[1:])
+                           if option not in ("-drive", "-nographic")]
+        self.documented = [(netdev if option == "-netdev" else (option, value))
+                           for option, value in self.documented]
+        given = dict(self.documented)
+        assert ["-accel", given["-accel"], "-cpu", given["-cpu"]] == accel.KVM
+        files = {f"outside/{module.name}": module
+                 for module in paths.modules(paths.kernel_release())}
+        files["outside/provider"] = paths.provider()
+        # Software emulation has its processors take turns.
+        cpus = int(given["-smp"]) if accel.options(paths.qemu()) == accel.KVM else 1
+        super().__init__(name, memory=int(given["-m"]), cpus=cpus, files=files, payload=False,
+                         **kwargs)
+
+    def command_line(self, agent_fd, qmp_fd):
+        """The page's options replace those that the lab has of the same name."""
+        lab = super().command_line(agent_fd, qmp_fd)
+        theirs = [pair for pair in self.documented if pair[0] not in ("-accel", "-cpu", "-smp")]
+        kept = [pair for pair in recipe.options(lab[1:]) if pair[0] not in ("-machine", "-m")]
+        return lab[:1] + [word for pair in kept + theirs for word in pair if word is not None]
+
+    def commands(self, *names):
+        """Blocks of the page as one command; those of guest a are with the address of this
+        guest."""
+        text = "".join(RECIPES[name] for name in names)
+        if self.name != "a":
+            for own in "address", "gid":
+                changed = RECIPES[own].replace("10.0.0.1", "10.0.0.2").replace(
+                    r"10\.0\.0\.1", r"10\.0\.0\.2")
+                assert changed != RECIPES[own]
+                text = text.replace(RECIPES[own], changed)
+        return ["/bin/bash", "-ec", f"cd {FOLDER}\n{text}"]
+
+    def follow(self, *names):
+        """Runs blocks of the page; returns what they print."""
+        return self.out(self.commands(*names), timeout=120)
+
+
+def netdev(name, tap):
+    """The pair of option and value by which the page connects a tap"""
+    ((option, value),) = recipe.options(recipe.words(RECIPES[name]))
+    return option, value.replace("tap0", tap)
+
+
+@contextlib.contextmanager
+def booted(*guests):
+    """The guests, which boot at once; no kernel may complain."""
+    try:
+        for guest in guests:
+            guest.start()
+        for guest in guests:
+            guest.wait_ready()
+        with content(*guests):
+            yield guests
+    finally:
+        for guest in guests:
+            guest.close()
+
+
+def first_connection(a, b):
+    """The steps of the page, from the modules, which guest a has, to ibv_rc_pingpong."""
+    b.follow("load")
+    # As the table of symptoms has it: without the provider there is no device for programs.
+    assert "qhca0" in b.out("rdma link")
+    assert "qhca0" not in b.exec("ibv_devices", check=False).out
+    b.follow("provider")
+    assert "qhca0" in b.out("ibv_devices")
+    a.follow("provider")
+    a.follow("address")
+    # ... and without an address there is no GID.
+    assert "::ffff:" not in b.out("ibv_devinfo -v -d qhca0")
+    b.follow("address")
+    a.wait_until("ping -c 1 -W 1 10.0.0.2")
+    for guest in a, b:
+        guest.wait_until(f"ibv_devinfo -v -d qhca0 | grep -F ::ffff:{ADDRESSES[guest.name]},")
+    a.follow("check")
+    done = pingpong(a, b)
+    assert "8192000 bytes in" in done.out
+
+
+def pingpong(a, b):
+    server = a.spawn(a.commands("gid", "server"))
+    a.wait_until(verbs.listening(18515))
+    try:
+        client = b.exec(b.commands("gid", "client"), check=False)
+        if not client.ok:
+            raise GuestError(f"{client}\n{server.poll()}{verbs.losses(a)}{verbs.losses(b)}")
+        server.wait()
+    finally:
+        if server.poll() is None:
+            server.kill()
+    return client
+
+
+def large_writes(a, b):
+    """perftest's WRITEs of 64 KiB, in packets of the path MTU 4096"""
+    gid = r"$(ibv_devinfo -v -d qhca0 | sed -n 's/.*GID\[ *\([0-9]*\)\].*::ffff:.*/\1/p')"
+    command = f"ib_write_bw -d qhca0 -x {gid} -F -s 65536 -n 500 -u {verbs.ACK_TIMEOUT}"
+    done = verbs.client_server(a, b, command, f"{command} {ADDRESSES['a']}",
+                               ready=verbs.listening(18515))
+    assert re.search(r"Mtu\s+: 4096\[B\]", done.client.out), done.client.out
+    (row,) = verbs.table(done.client.out)
+    assert row["iterations"] == 500
+    print(f"ib_write_bw: {row['bw']} MiB/s")
+
+
+def test_bridge():
+    """Two taps on a bridge, and all of the first connection; then symptoms of the table."""
+    with Network() as network:
+        network.run(RECIPES["bridge"])
+        a, b = (Documented(name, netdev("tap", tap), prefix=network.prefix())
+                for name, tap in (("a", "tap0"), ("b", "tap1")))
+        with booted(a, b):
+            a.follow("load")
+            first_connection(a, b)
+            large_writes(a, b)
+            little_memory(a)
+            network.run("ip link set tap0 mtu 1500")
+            small_mtu(a, b)
+
+
+def little_memory(a):
+    """What an ordinary user sees whose limit of pinned memory is small."""
+    done = a.exec("ulimit -l 64; exec setpriv --reuid=nobody --clear-groups --inh-caps=-all "
+                  "ibv_rc_pingpong -d qhca0 -g 1 -s 1000000", check=False)
+    assert done.code and "Couldn't register MR" in done.err, done
+
+
+def small_mtu(a, b):
+    """The path drops what is larger than its MTU: ping works, large messages do not."""
+    a.exec("ping -c 1 -W 10 10.0.0.2")
+    before = counters(b)
+    with pytest.raises(GuestError, match="transport retry counter exceeded"):
+        pingpong(a, b)
+    after = counters(b)
+    for name in ("ack_timeouts", "retransmitted_packets", "retry_exceeded"):
+        assert after[name] > before[name], name
+
+
+def counters(guest):
+    """The counters, as the page has users read them"""
+    text = guest.out("ethtool -S $(ls /sys/bus/pci/drivers/qhca/0*/net)")
+    return {name: int(value) for name, value in re.findall(r"^\s*(\w+): (\d+)$", text, re.M)}
+
+
+def test_vxlan():
+    """Two network namespaces in place of the hosts, and VXLAN between them."""
+    with Network() as network:
+        network.run("""ip netns add one
+            ip netns add two
+            ip link add eth0 netns one type veth peer name eth0 netns two
+            ip -n one addr add 192.0.2.1/24 dev eth0
+            ip -n two addr add 192.0.2.2/24 dev eth0
+            ip -n one link set eth0 mtu 4250 up
+            ip -n two link set eth0 mtu 4250 up""")
+        network.run(RECIPES["vxlan"], "one")
+        swapped = RECIPES["vxlan"].replace("192.0.2.1", "X").replace("192.0.2.2", "192.0.2.1")
+        network.run(swapped.replace("X", "192.0.2.2"), "two")
+        a, b = (Documented(name, netdev("tap", "tap0"), prefix=network.prefix(namespace))
+                for name, namespace in (("a", "one"), ("b", "two")))
+        with booted(a, b):
+            a.follow("load")
+            first_connection(a, b)
+            large_writes(a, b)
