@@ -126,6 +126,14 @@ def test_file_names(page, sources):
 
 
 @every_page
+def test_pictures(page):
+    """Each picture that a page shows is in the tree."""
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)|^\.\. (?:image|figure):: (\S+)", page.read_text(), re.M)
+    assert [name for pair in shown for name in pair
+            if name and not (page.parent / name).is_file()] == []
+
+
+@every_page
 def test_links(page):
     """Each page and each section that a page links exists."""
     links = re.findall(r"(?:<|^__ |\]\()(?:Documentation/)?([\w-]+\.rst)?(?:#([\w-]+))?(?:>`__|\)|$)",

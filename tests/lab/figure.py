@@ -20,14 +20,16 @@ class Plots:
         self.drawn = []
 
     def draw(self, name, title, xlabel, ylabel, curves, *, hits=False, note=None, at=None,
-             size=(7, 4.2)):
-        figure, axes = pyplot.subplots(figsize=size)
+             small=False):
+        """A small plot has its legend beside it, where it hides no curve."""
+        figure, axes = pyplot.subplots(figsize=(6.4, 3) if small else (7, 4.2))
         self._curves(axes, curves)
         if at:
             axes.axvline(at, color="grey", linestyle=":", label=note)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
         axes.set_ylim(0, 105 if hits else None)
-        axes.legend(fontsize="small")
+        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if small else {}
+        axes.legend(fontsize="small", **beside)
         self._save(name, figure)
 
     def draw_bars(self, name, title, ylabel, groups, bars, *, hits=False):

@@ -21,7 +21,7 @@ def draw_all(rows, out):
     plots = Plots(out)
     keys, pages = select(rows, sweep="keys"), select(rows, sweep="pages")
     plots.draw("hits", "Keys in random order", "keys, one page each",
-               "protection cache: hits, %", three_geometries(rows), hits=True, size=(5, 3))
+               "protection cache: hits, %", three_geometries(rows), hits=True, small=True)
     plots.draw("keys-random", "Keys in random order", "keys, one page each",
                "protection cache: hits, %",
                by_geometry(select(keys, pattern="random"), "pt", "keys"), hits=True)
