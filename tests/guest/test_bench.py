@@ -100,7 +100,7 @@ def test_by_size_is_measured(monkeypatch, capsys):
     assert [r["rxe"] for r in rows if r["size"] == 64] == [None, None]
     assert "64 bytes" in capsys.readouterr().err
     results = [bench.summary(c, [4.0], [2.0]) for c in bench.CASES]
-    commands.print_bench(types.SimpleNamespace(rounds=3, kernel="default"), results, rows, [])
+    commands.print_bench(types.SimpleNamespace(rounds=3, kernel="default", functions=0), results, rows, [])
     printed = capsys.readouterr().out
     assert re.search(r"write bandwidth by size +\| +64 \| MiB/s \| +4 \| FAILED", printed)
 
