@@ -6,6 +6,7 @@ allocate memory that the device is to use. kernel/qhca_test_slot.c resets the sl
 the PCI core does after an error.
 """
 
+import json
 import os
 import re
 
@@ -85,6 +86,71 @@ def victim(pair):
             yield found
     finally:
         found.let(nth=0, die=0)
+
+
+class Reporter:
+    """A health reporter of the victim's driver."""
+
+    def __init__(self, victim, name):
+        self.node = victim.node
+        self.args = f"pci/{victim.pci} reporter {name}"
+
+    def show(self):
+        shown = json.loads(self.node.out(f"devlink -j health show {self.args}"))
+        ((entry,),) = shown["health"].values()
+        return entry
+
+    def do(self, command, *options):
+        return self.node.exec(" ".join(("devlink health", command, self.args, *options)), timeout=120)
+
+
+def test_reporters(victim):
+    """devlink counts a death and its recovery, and keeps a dump of the first one."""
+    fatal = Reporter(victim, "fatal")
+    fatal.do("dump clear")
+    before = fatal.show()
+    assert before["state"] == "healthy" and before["auto_recover"] is True
+    assert "dead" not in fatal.do("diagnose").out.split("last_death")[0]
+    victim.die()
+    victim.wait_log("qhca .*: recovered")
+    victim.node.configure()
+    after = fatal.show()
+    assert after["state"] == "healthy"
+    assert (after["error"], after["recover"]) == (before["error"] + 1, before["recover"] + 1)
+    dump = fatal.do("dump show").out
+    assert "fatal" in dump and "injected" in dump
+    fatal.do("dump clear")
+    assert "state: up" in fatal.do("diagnose").out
+    tx = Reporter(victim, "tx")
+    assert tx.show()["state"] == "healthy"
+    assert re.search("started: true.*posted", tx.do("diagnose").out, re.S)
+
+
+def test_no_auto_recovery(victim):
+    """A dead device stays dead until it is asked for."""
+    fatal = Reporter(victim, "fatal")
+    fatal.do("set", "auto_recover false")
+    try:
+        for recover in (lambda: fatal.do("recover"),
+                        lambda: victim.node.exec(f"devlink dev reload pci/{victim.pci}", timeout=120)):
+            victim.mark()
+            victim.die()
+            victim.wait_log("qhca .*: dead")
+            victim.node.wait_until(f"devlink health show {fatal.args} | grep -q 'state error'")
+            assert not victim.logged("qhca .*: recovered")
+            recover()
+            assert fatal.show()["state"] == "healthy"
+            victim.node.configure()
+    finally:
+        fatal.do("set", "auto_recover true")
+
+
+def test_reporter_test(victim):
+    """The reporter's own test is a death, too."""
+    Reporter(victim, "fatal").do("test")
+    victim.wait_log("dead: test of the reporter")
+    victim.wait_log("qhca .*: recovered")
+    victim.node.configure()
 
 
 def test_start_fails(victim):

@@ -54,6 +54,12 @@ hrtimer_setup(struct hrtimer *timer,
 #define QHCA_PARAM_BOOL(_value)	((_value).vbool)
 #define QHCA_PARAM_PASS(_value)	(_value)
 #endif
+
+/* The grace period, which no reporter of ours has, became one of the ops. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define devl_health_reporter_create(_devlink, _ops, _priv) \
+	devl_health_reporter_create(_devlink, _ops, 0, _priv)
+#endif
 #endif /* QHCA_COMPAT_DEVLINK */
 
 /* ------------------------------------------------------------------------

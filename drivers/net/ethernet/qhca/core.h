@@ -144,18 +144,36 @@ struct qhca_cache_size {
 	u16 blocks;
 };
 
+/**
+ * struct qhca_death - what is known of the function's last death
+ * @why:     reason, as in the log; empty: it has not died yet
+ * @status:  register STATUS then
+ * @info:    register FATAL_INFO then
+ * @answers: there was a device to read these from
+ * @fresh:   devlink does not know of it yet
+ */
+struct qhca_death {
+	char why[48];
+	u32 status;
+	u32 info;
+	bool answers;
+	bool fresh;
+};
+
 /* Whether the function may run; protected by the devlink instance lock. */
 enum qhca_core_flag {
 	QHCA_CORE_STARTED,	/* qhca_start() succeeded, qhca_stop() to come */
 	QHCA_CORE_FROZEN,	/* a PCI reset or suspend is under way */
 	QHCA_CORE_REMOVING,	/* the driver is being unbound: no more starts */
+	QHCA_CORE_REPORTING,	/* devlink is registered and has the reporters */
 };
 
 /**
  * struct qhca_core - private part of a function
  * @qdev:       the part other drivers see
  * @regs:       BAR 0
- * @flags:      enum qhca_core_flag; changed under the devlink instance lock
+ * @flags:      enum qhca_core_flag; changed under the devlink instance lock,
+ *              except QHCA_CORE_REPORTING
  * @state_lock: serialises changes of @qdev.state; taken in hard interrupts
  * @clock_lock: orders readers of the clock, because a read of its low half
  *              latches the high half
@@ -167,6 +185,9 @@ enum qhca_core_flag {
  * @recoveries: number of attempts that followed each other closely; under the
  *              devlink instance lock
  * @total_recoveries: number of attempts since probe
+ * @death:      the last one; under @state_lock
+ * @fatal_reporter: devlink's view of deaths
+ * @tx_reporter: devlink's view of the transmit queue
  * @num_vectors: number of MSI-X vectors allocated
  * @cmdq:       command queue
  * @table:      device tables, indexed by enum qhca_table
@@ -205,6 +226,9 @@ struct qhca_core {
 	unsigned long last_recovery;
 	unsigned int recoveries;
 	atomic_t total_recoveries;
+	struct qhca_death death;
+	struct devlink_health_reporter *fatal_reporter;
+	struct devlink_health_reporter *tx_reporter;
 	int num_vectors;
 	struct qhca_cmdq cmdq;
 	struct qhca_ctx_table table[QHCA_NUM_TABLES];
@@ -322,6 +346,10 @@ void qhca_health_start(struct qhca_core *core);
 void qhca_health_stop(struct qhca_core *core);
 void qhca_recover_work(struct work_struct *work);
 void qhca_recover_later(struct qhca_core *core);
+int qhca_recover_now(struct qhca_core *core, bool by_user,
+		     struct netlink_ext_ack *extack);
+const char *qhca_fatal_name(u32 status);
+void qhca_last_death(struct qhca_core *core, struct qhca_death *death);
 void qhca_health_work(struct work_struct *work);
 
 /* sriov.c */
@@ -348,6 +376,12 @@ void qhca_aux_remove(struct qhca_core *core);
 int qhca_params_register(struct qhca_core *core);
 void qhca_params_unregister(struct qhca_core *core);
 int qhca_params_load(struct qhca_core *core, struct netlink_ext_ack *extack);
+
+/* reporter.c */
+int qhca_reporters_create(struct qhca_core *core);
+void qhca_reporters_destroy(struct qhca_core *core);
+int qhca_report_death(struct qhca_core *core, struct qhca_death *death);
+void qhca_report_healthy(struct qhca_core *core);
 
 /* devlink.c */
 extern const struct devlink_ops qhca_devlink_ops;

@@ -7,14 +7,17 @@
  * were, as after an unplug.  This may happen in any context and takes no
  * time: the driver switches bus mastering off, so that memory may be freed
  * although the device takes no command, fails waiting commands, and notifies
- * the listeners.  A work item does the rest: it removes the auxiliary device,
- * resets the function, and starts it again.
+ * the listeners.  A work item does the rest: it reports the death to devlink,
+ * which calls back to recover unless the administrator has set auto_recover to
+ * false.  Recovery removes the auxiliary device, resets the function, and
+ * starts it again.
  *
- * The same work item tries again when a start has failed, in a recovery, in a
- * reload, or at the end of a PCI reset or of suspend.  It tries at once after a
- * death, and after growing delays when a start has failed.  It leaves the
- * function down when five attempts have followed each other closely.  It does
- * not repeat a probe that fails; whoever binds the driver may do that.
+ * The same work item tries again, without a further report, when a start has
+ * failed, in a recovery, in a reload, or at the end of a PCI reset or of
+ * suspend.  It tries at once after a death, and after growing delays when a
+ * start has failed.  It leaves the function down when five attempts have
+ * followed each other closely.  It does not repeat a probe that fails; whoever
+ * binds the driver may do that.
  *
  * qhca_dev.state and the devlink instance lock order these operations.  Only
  * the holder of that lock starts and stops the function, and only a start
@@ -74,22 +77,59 @@ enum qhca_dev_state qhca_mark_dead(struct qhca_core *core)
 	return old;
 }
 
-static void qhca_report_death(struct qhca_core *core, const char *why)
+/* Why the device has stopped, by its status. */
+const char *qhca_fatal_name(u32 status)
 {
-	u32 status = qhca_read(core, QHCA_REG_STATUS);
 	u32 cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, status);
 
-	if (!qhca_answers(core))
+	return cause < ARRAY_SIZE(qhca_fatal_names) ? qhca_fatal_names[cause] :
+						      "unknown";
+}
+
+static void qhca_note_death(struct qhca_core *core, const char *why)
+{
+	struct qhca_death death = {
+		.status = qhca_read(core, QHCA_REG_STATUS),
+		.info = qhca_read(core, QHCA_REG_FATAL_INFO),
+		.answers = qhca_answers(core),
+		.fresh = true,
+	};
+	unsigned long irqflags;
+
+	strscpy(death.why, why);
+	spin_lock_irqsave(&core->state_lock, irqflags);
+	core->death = death;
+	spin_unlock_irqrestore(&core->state_lock, irqflags);
+	if (!death.answers)
 		dev_err(qhca_device(core), "dead: %s, device gone\n", why);
-	else if (status & QHCA_STATUS_FATAL)
+	else if (death.status & QHCA_STATUS_FATAL)
 		dev_err(qhca_device(core), "dead: %s, cause %u (%s), info %#x\n",
-			why, cause,
-			cause < ARRAY_SIZE(qhca_fatal_names) ?
-			qhca_fatal_names[cause] : "unknown",
-			qhca_read(core, QHCA_REG_FATAL_INFO));
+			why, QHCA_GET(QHCA_STATUS_FATAL_CAUSE, death.status),
+			qhca_fatal_name(death.status), death.info);
 	else
 		dev_err(qhca_device(core), "dead: %s, status %#x\n", why,
-			status);
+			death.status);
+}
+
+/* Copies what is known; whoever gets it fresh has to report it. */
+static bool qhca_take_death(struct qhca_core *core, struct qhca_death *death)
+{
+	unsigned long irqflags;
+
+	spin_lock_irqsave(&core->state_lock, irqflags);
+	*death = core->death;
+	core->death.fresh = false;
+	spin_unlock_irqrestore(&core->state_lock, irqflags);
+	return death->fresh;
+}
+
+void qhca_last_death(struct qhca_core *core, struct qhca_death *death)
+{
+	unsigned long irqflags;
+
+	spin_lock_irqsave(&core->state_lock, irqflags);
+	*death = core->death;
+	spin_unlock_irqrestore(&core->state_lock, irqflags);
 }
 
 /**
@@ -106,7 +146,7 @@ void qhca_die(struct qhca_core *core, const char *why)
 
 	if (old == QHCA_DEV_DEAD)
 		return;
-	qhca_report_death(core, why);
+	qhca_note_death(core, why);
 	/* A function that is being started or stopped has no listeners. */
 	if (old == QHCA_DEV_UP) {
 		atomic_notifier_call_chain(&core->notifier, eqe.type, &eqe);
@@ -280,7 +320,7 @@ static int qhca_restore_config(struct qhca_core *core)
 	return 0;
 }
 
-static void qhca_recover(struct qhca_core *core)
+static int qhca_recover(struct qhca_core *core)
 {
 	int err = qhca_restore_config(core);
 
@@ -289,10 +329,10 @@ static void qhca_recover(struct qhca_core *core)
 	 * The handlers of PCI errors start it, or the driver is being unbound.
 	 */
 	if (pci_channel_offline(core->qdev.pdev))
-		return;
+		return -EBUSY;
 	if (!qhca_may_recover(core)) {
 		qhca_give_up(core);
-		return;
+		return -EIO;
 	}
 	if (!err)
 		err = qhca_is_present(core) ? qhca_start(core) : -ENODEV;
@@ -300,9 +340,35 @@ static void qhca_recover(struct qhca_core *core)
 	if (err) {
 		dev_err(qhca_device(core), "recovery failed: %d\n", err);
 		qhca_recover_later(core);
-		return;
+		return err;
 	}
 	dev_info(qhca_device(core), "recovered\n");
+	return 0;
+}
+
+/**
+ * qhca_recover_now - recover the function, if nobody else is responsible
+ * @core:    function
+ * @by_user: the administrator asks for it, so earlier deaths do not count
+ * @extack:  for the reason of an error, or NULL
+ *
+ * Context: process, devlink instance lock held.
+ * Return: 0 if the function runs, or a negative errno.
+ */
+int qhca_recover_now(struct qhca_core *core, bool by_user,
+		     struct netlink_ext_ack *extack)
+{
+	devl_assert_locked(priv_to_devlink(core));
+	if (!qhca_needs_recovery(core)) {
+		if (test_bit(QHCA_CORE_STARTED, &core->flags))
+			return 0;
+		NL_SET_ERR_MSG(extack,
+			       "a PCI reset, suspend or removal is under way");
+		return -EBUSY;
+	}
+	if (by_user)
+		core->recoveries = 0;
+	return qhca_recover(core);
 }
 
 void qhca_recover_work(struct work_struct *work)
@@ -310,9 +376,16 @@ void qhca_recover_work(struct work_struct *work)
 	struct qhca_core *core = container_of(to_delayed_work(work),
 					      struct qhca_core, recover_work);
 	struct devlink *devlink = priv_to_devlink(core);
+	struct qhca_death death;
 
+	/* devlink does what is left to do, or the administrator will. */
+	if (qhca_take_death(core, &death) &&
+	    test_bit(QHCA_CORE_REPORTING, &core->flags) &&
+	    qhca_report_death(core, &death) != -ECANCELED)
+		return;
 	devl_lock(devlink);
-	if (qhca_needs_recovery(core))
-		qhca_recover(core);
+	if (qhca_needs_recovery(core) && !qhca_recover(core) &&
+	    core->fatal_reporter)
+		devlink_health_reporter_recovery_done(core->fatal_reporter);
 	devl_unlock(devlink);
 }

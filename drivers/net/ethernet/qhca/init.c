@@ -414,6 +414,7 @@ int qhca_start(struct qhca_core *core)
 	if (err)
 		goto detach;
 	set_bit(QHCA_CORE_STARTED, &core->flags);
+	qhca_report_healthy(core);
 	return 0;
 
 detach:

@@ -191,6 +191,11 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = qhca_start(core);
 	if (!err) {
 		err = qhca_params_register(core);
+		if (!err) {
+			err = qhca_reporters_create(core);
+			if (err)
+				qhca_params_unregister(core);
+		}
 		if (err)
 			qhca_stop(core);
 	}
@@ -201,6 +206,7 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto free_netdev;
 	devlink_register(devlink);
+	set_bit(QHCA_CORE_REPORTING, &core->flags);
 	return 0;
 
 free_netdev:
@@ -223,11 +229,14 @@ static void qhca_remove(struct pci_dev *pdev)
 	struct devlink *devlink = priv_to_devlink(core);
 
 	qhca_vfs_remove(core);
-	devlink_unregister(devlink);
 	devl_lock(devlink);
 	set_bit(QHCA_CORE_REMOVING, &core->flags);
 	devl_unlock(devlink);
+	/* These report to devlink, and take its lock. */
 	disable_delayed_work_sync(&core->recover_work);
+	qhca_netdev_disable_reports(core);
+	clear_bit(QHCA_CORE_REPORTING, &core->flags);
+	devlink_unregister(devlink);
 	/* If the device is unplugged, nobody should wait for its answers. */
 	if (!qhca_is_present(core))
 		qhca_die(core, "removed");
@@ -235,6 +244,7 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_stop(core);
 	qhca_params_unregister(core);
 	qhca_netdev_destroy(core);
+	qhca_reporters_destroy(core);
 	devl_unlock(devlink);
 	qhca_cmdq_free(core);
 	qhca_pci_teardown(core);

@@ -239,6 +239,7 @@ static int qhca_eth_start(struct qhca_eth *eth)
 	qhca_eth_show_napi(eth, irq);
 	eth->started = true;
 	eth->restart_delay = QHCA_RESTART_MIN;
+	qhca_report_sends(eth);
 	qhca_tx_open(eth);
 	queue_work(eth->core->wq, &eth->link_work);
 	return 0;
@@ -424,18 +425,25 @@ void qhca_netdev_link_event(struct qhca_core *core)
 	}
 }
 
-static void qhca_timeout_work(struct work_struct *work)
+/* Start a queue anew that does not send. */
+int qhca_eth_restart(struct qhca_eth *eth)
 {
-	struct qhca_eth *eth = container_of(work, struct qhca_eth,
-					      timeout_work);
+	int err = 0;
 
 	rtnl_lock();
 	if (qhca_eth_wanted(eth)) {
 		qhca_eth_stop(eth);
 		qhca_eth_restore(eth);
 		netif_trans_update(eth->netdev);
+		err = eth->started ? 0 : -EIO;
 	}
 	rtnl_unlock();
+	return err;
+}
+
+static void qhca_timeout_work(struct work_struct *work)
+{
+	qhca_report_timeout(container_of(work, struct qhca_eth, timeout_work));
 }
 
 static void qhca_tx_timeout(struct net_device *netdev, unsigned int queue)
@@ -606,6 +614,14 @@ free:
 	netif_napi_del(&eth->napi);
 	free_netdev(netdev);
 	return err;
+}
+
+/* Before devlink goes.  A report takes its lock, so the caller must not. */
+void qhca_netdev_disable_reports(struct qhca_core *core)
+{
+	struct qhca_eth *eth = netdev_priv(core->qdev.netdev);
+
+	disable_work_sync(&eth->timeout_work);
 }
 
 /* Called when the function is stopped, or was never started. */

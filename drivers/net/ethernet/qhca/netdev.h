@@ -183,6 +183,8 @@ void qhca_netdev_destroy(struct qhca_core *core);
 int qhca_netdev_attach(struct qhca_core *core);
 void qhca_netdev_detach(struct qhca_core *core);
 void qhca_netdev_link_event(struct qhca_core *core);
+void qhca_netdev_disable_reports(struct qhca_core *core);
+int qhca_eth_restart(struct qhca_eth *eth);
 int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx);
 
 /* tx.c */
@@ -225,6 +227,10 @@ int qhca_get_vf_config(struct net_device *netdev, int vf,
 		       struct ifla_vf_info *info);
 int qhca_get_vf_stats(struct net_device *netdev, int vf,
 		      struct ifla_vf_stats *stats);
+
+/* reporter.c */
+void qhca_report_timeout(struct qhca_eth *eth);
+void qhca_report_sends(struct qhca_eth *eth);
 
 /* queue_stats.c */
 extern const struct netdev_stat_ops qhca_stat_ops;
