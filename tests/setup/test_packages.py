@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The packages of `make deb` in a clean Debian: they install with what they depend on, DKMS
-builds the modules, QEMU has the device, and they can be removed."""
+builds the modules, a machine that has them boots in their QEMU and runs a pingpong, and
+they can be removed."""
 
 import os
 import pathlib
@@ -61,6 +62,11 @@ def test_clean(system):
     debs = [f"/mnt/debs/{name}" for name in os.listdir(system / "mnt/debs")]
     assert len(debs) == 4
     assert inside(system, "lintian", "--allow-root", "--fail-on=error,warning", *debs) == ""
+
+
+def test_boots(system):
+    console = run(*ROOT, SCRIPTS / "boot.sh", system, timeout=1200)
+    assert "pingpong passed" in console, console
 
 
 def test_removal(system):
