@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from lab import content, script
+from lab import content, devlink, script
 from lab.functions import Functions
 from lab.guest import WATCHFUL, wait_for
 from lab.pair import Node
@@ -162,6 +162,29 @@ def test_recovery_of_the_physical_function(guest, function):
     busy.wait(60, check=False)
     again = function.run("copy", "reset")
     assert again.ok, again
+
+
+def test_left_while_the_physical_function_is_dead(guest, function):
+    """The user leaves, and so does qhca-vfio. Stage 2 of the function is off when the
+    device is up again: the driver that has the function next needs it off."""
+    health = f"devlink health {{}} {devlink.device(guest)} reporter fatal"
+    busy = function.spawn("traffic", seconds=600)
+    function.wait_busy()
+    device = f"/sys/bus/pci/devices/{function.address}"
+    guest.exec(health.format("set") + " auto_recover false")
+    try:
+        guest.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+        guest.wait_until(health.format("show") + " | grep -q 'state error'")
+        busy.kill()
+        busy.wait(60, check=False)
+        guest.exec(f"echo {function.address} > {device}/driver/unbind")
+        guest.exec(health.format("recover"), timeout=120)
+    finally:
+        guest.exec(health.format("set") + " auto_recover true")
+    guest.exec(f"echo qhca > {device}/driver_override")
+    guest.exec(f"echo {function.address} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
+    assert guest.out(f"ls {device}/net") and guest.out(f"ls {device}/infiniband")
+    guest.exec(f"echo {function.address} > {device}/driver/unbind")
 
 
 def test_disabled_in_use(guest, functions):

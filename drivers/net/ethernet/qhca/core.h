@@ -202,6 +202,7 @@ enum qhca_core_flag {
  * @vf_lock:    protects @vf and orders the commands that change it; taken
  *              under the devlink instance lock or RTNL
  * @stage2:     users of stage 2, indexed by virtual function
+ * @stage2_owed: virtual functions whose stage 2 is still to be switched off
  * @stage2_lock: protects @stage2, and is held while a user gets a fault
  * @stage2_mutex: held while @stage2 changes, and while users are told that the
  *              device has been started again
@@ -238,6 +239,7 @@ struct qhca_core {
 	int num_vf;
 	struct mutex vf_lock;	/* vf */
 	struct qhca_stage2 *stage2[QHCA_MAX_VFS];
+	DECLARE_BITMAP(stage2_owed, QHCA_MAX_VFS);
 	spinlock_t stage2_lock;	/* stage2 */
 	struct mutex stage2_mutex;	/* stage2, order of restarts */
 	bool unsolicited_acks;

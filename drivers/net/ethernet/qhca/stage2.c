@@ -13,6 +13,10 @@
  */
 #include "core.h"
 
+/*
+ * A row that could not be switched off is owed: the user may be gone by the time
+ * that the device answers again, and the function may have another driver.
+ */
 static int qhca_stage2_write(struct qhca_core *core, u32 gvmi,
 			     const struct qhca_gvm_entry *row)
 {
@@ -22,8 +26,14 @@ static int qhca_stage2_write(struct qhca_core *core, u32 gvmi,
 		.in = row,
 		.in_len = sizeof(*row),
 	};
+	int err;
 
-	return qhca_cmd_exec(&core->qdev, &cmd);
+	if (!row->flags)
+		set_bit(gvmi - 1, core->stage2_owed);
+	err = qhca_cmd_exec(&core->qdev, &cmd);
+	if (!err)
+		clear_bit(gvmi - 1, core->stage2_owed);
+	return err;
 }
 
 /**
@@ -75,12 +85,15 @@ void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
  */
 void qhca_stage2_restart(struct qhca_core *core)
 {
+	const struct qhca_gvm_entry off = {};
 	int i;
 
 	mutex_lock(&core->stage2_mutex);
 	for (i = 0; i < QHCA_MAX_VFS; i++)
 		if (core->stage2[i])
 			core->stage2[i]->ops->restart(core->stage2[i]->priv);
+		else if (test_bit(i, core->stage2_owed))
+			qhca_stage2_write(core, i + 1, &off);
 	mutex_unlock(&core->stage2_mutex);
 }
 
