@@ -17,7 +17,7 @@ from lab import paths
 
 ENGINE = paths.TOP / "qemu-hca" / "core"
 OBJECTS = paths.BUILD / "tests" / "unit" / "core"
-FOLDERS = ["wire", "mem", "queue", "transport", ""]     # from the bottom; "" is core/ itself
+FOLDERS = ["image", "wire", "mem", "queue", "transport", ""]    # from the bottom; "" is core/
 
 # At most five. (file, file): why the first may call the second although that lies higher.
 EXCEPTIONS = {}
