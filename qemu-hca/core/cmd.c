@@ -624,6 +624,14 @@ void hca_cmdq_disable(struct hca_fn *fn)
 	disable_when_idle(fn);
 }
 
+/* A handler that continues needs nothing but its turn, and comes to its end. */
+void hca_cmdq_finish(struct hca_fn *fn)
+{
+	while (fn->cmdq.running && fn->cmdq.phase == HCA_CMD_EXECUTES &&
+	       !hca_is_dead(fn))
+		run_slice(fn);
+}
+
 unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget)
 {
 	struct hca_cmdq *q = &fn->cmdq;

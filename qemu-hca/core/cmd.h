@@ -107,6 +107,9 @@ bool hca_cmdq_pending(const struct hca_fn *fn);
 /* Execute at most @budget commands or slices of one; returns how many. */
 unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget);
 
+/* Execute all slices that are left of a command that is between two of them. */
+void hca_cmdq_finish(struct hca_fn *fn);
+
 /* Name of an opcode for humans, or NULL. */
 const char *hca_cmd_name(uint16_t opcode);
 

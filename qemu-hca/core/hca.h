@@ -62,10 +62,12 @@ struct hca_fn;
 struct hca {
 	struct qhca_host_ops ops;
 	void *host;
-	uint64_t now;			/* of the call being served */
+	uint64_t now;			/* of the call being served: the engine's time */
+	uint64_t clock_offset;		/* added to the host's time: freeze.c */
 	uint64_t trace_mask;
 	bool link_up;
 	bool entered;			/* a call of the host's is being served */
+	bool frozen;			/* ... and it is the time up to qhca_thaw() */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
 	uint16_t num_vfs;		/* the highest GVMI that exists */
 	uint64_t late_fns;
@@ -196,8 +198,14 @@ static inline bool hca_enter(struct hca *hca, uint64_t now)
 	if (hca->entered)
 		return false;
 	hca->entered = true;
-	hca->now = now;
+	hca->now = now + hca->clock_offset;
 	return true;
+}
+
+/* The same at the time of the last call. */
+static inline bool hca_enter_again(struct hca *hca)
+{
+	return hca_enter(hca, hca->now - hca->clock_offset);
 }
 
 static inline void hca_count(struct hca_fn *fn, enum qhca_counter id)

@@ -265,7 +265,7 @@ static void finish_fn(struct hca_fn *fn)
 }
 
 /* The effects of these may call the host, which may call the engine again. */
-void hca_leave(struct hca *hca)
+void hca_settle(struct hca *hca)
 {
 	while (hca->late || hca->late_fns || hca->s2_unposted) {
 		uint8_t late = hca->late;
@@ -283,6 +283,11 @@ void hca_leave(struct hca *hca)
 		if (hca->s2_unposted)
 			post_stage2(hca);
 	}
+}
+
+void hca_leave(struct hca *hca)
+{
+	hca_settle(hca);
 	hca->entered = false;
 }
 
@@ -300,7 +305,7 @@ void qhca_inject_fatal(struct qhca_hca *dev, uint16_t gvmi)
 
 	if (!fn)
 		return;
-	if (!hca_enter(hca, hca->now)) {
+	if (!hca_enter_again(hca)) {
 		hca_fn_later(fn, HCA_LATE_FATAL);
 		return;
 	}

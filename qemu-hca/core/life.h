@@ -7,7 +7,9 @@
 
 struct hca;
 
-/* The end of a call: what came meanwhile takes effect. */
+/* What came during this call takes effect. */
+void hca_settle(struct hca *hca);
+/* The end of a call: the same, and the next one may come. */
 void hca_leave(struct hca *hca);
 
 #endif /* HCA_CORE_LIFE_H */

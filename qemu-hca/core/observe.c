@@ -58,14 +58,15 @@ void qhca_for_each_qp(struct qhca_hca *dev, uint16_t gvmi,
 
 	/*
 	 * The engine reads contexts by DMA, and no call may change them
-	 * meanwhile.
+	 * meanwhile.  While it is frozen it knows those that are cached.
 	 */
-	if (!fn || !hca_enter(hca, hca->now))
+	if (!fn || (!hca->frozen && !hca_enter_again(hca)))
 		return;
 	for (qpn = 0; qpn < fn->qps.num_slots; qpn++)
 		if (fn->qps.slot[qpn].live && hca_qp_info(fn, qpn, &info))
 			each(arg, &info);
-	hca_leave(hca);
+	if (!hca->frozen)
+		hca_leave(hca);
 }
 
 void qhca_query_cache(const struct qhca_hca *dev, enum qhca_cache_id id,

@@ -10,7 +10,8 @@
  * that ends as a write to a register of this one.  The engine survives: see
  * qhca_is_entered().
  *
- * Times are nanoseconds of a clock that does not go backwards.
+ * Times are nanoseconds of a clock that does not go backwards, except while the engine is
+ * frozen: see qhca_thaw().
  */
 #ifndef QHCA_H
 #define QHCA_H
@@ -218,6 +219,24 @@ struct qhca_run_result {
  */
 struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
 				unsigned int budget);
+
+/*
+ * The machine has been stopped: what the device keeps of memory is written there, and no
+ * callback is called any more until qhca_thaw().  A command between two slices is
+ * finished.  Meanwhile the engine behaves as in qhca_is_entered(): a reset, a change of
+ * the link and qhca_inject_fatal() take effect with qhca_thaw(); other writes of
+ * registers and doorbells are lost, which a stopped machine does not make; frames
+ * are lost, and qhca_can_receive() says so.  qhca_run() does nothing, and has nothing to
+ * do.  false, with a sentence in @err: the engine is frozen, or inside a call.
+ */
+bool qhca_freeze(struct qhca_hca *hca, uint64_t now, char *err, size_t err_len);
+/*
+ * The machine goes on.  The engine's clock has stood still: timers have as much left as
+ * they had, whatever @now is, and times continue from it.  Nothing happens to an
+ * engine that is not frozen.
+ */
+void qhca_thaw(struct qhca_hca *hca, uint64_t now);
+bool qhca_is_frozen(const struct qhca_hca *hca);
 
 /* Declare a function dead with QHCA_FATAL_INJECTED (tests of recovery). */
 void qhca_inject_fatal(struct qhca_hca *hca, uint16_t gvmi);

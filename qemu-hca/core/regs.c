@@ -64,7 +64,7 @@ uint32_t qhca_reg_read(struct qhca_hca *dev, uint16_t gvmi, uint32_t offset,
 	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 
 	if (!hca->entered)
-		hca->now = now;
+		hca->now = now + hca->clock_offset;
 	return fn ? read_register(fn, offset) : ~0u;
 }
 

@@ -173,6 +173,14 @@ static void run_events(struct hca *hca)
 	}
 }
 
+/* An engine's time that is not in the past, as the host's; @now: the host's. */
+static uint64_t host_time(const struct hca *hca, uint64_t now, uint64_t at)
+{
+	if (at == QHCA_NEVER || !hca->clock_offset)
+		return at;
+	return at > hca->now ? now + (at - hca->now) : now;
+}
+
 struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 				unsigned int budget)
 {
@@ -180,6 +188,8 @@ struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 	struct qhca_run_result result = { .more = true, .deadline = now };
 	unsigned int spent = 0, did;
 
+	if (hca->frozen)
+		return (struct qhca_run_result){ .deadline = QHCA_NEVER };
 	if (!hca_enter(hca, now))
 		return result;
 	for (;;) {
@@ -193,6 +203,6 @@ struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 	}
 	hca_leave(hca);
 	result.more = work_left(hca);
-	result.deadline = next_deadline(hca);
+	result.deadline = host_time(hca, now, next_deadline(hca));
 	return result;
 }

@@ -105,7 +105,26 @@ static void test_abandoned(void **state)
 	}
 }
 
+/* A device that is frozen finishes it first: an image holds no command in its middle. */
+static void test_frozen(void **state)
+{
+	struct qhca_cmd_slot *slot;
+	struct host *h = in_a_command(&slot);
+	char err[100];
+
+	(void)state;
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	assert_false(h->fn->cmdq.running);
+	assert_int_equal(get_le32(&slot[0].status), QHCA_CMD_OK);
+	assert_true(get_le32(&slot[1].status) & QHCA_CMD_OWN);
+	qhca_thaw(h->hca, h->now);
+	run_in_slices(h);
+	assert_int_equal(get_le32(&slot[1].status), QHCA_CMD_OK);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_frozen),
 	cmocka_unit_test(test_finished_later),
 	cmocka_unit_test(test_enabled_again),
 	cmocka_unit_test(test_abandoned),

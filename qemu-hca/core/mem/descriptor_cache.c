@@ -208,6 +208,29 @@ int hca_ctx_flush(struct hca_fn *fn, struct hca_ctxcache *cc,
 	return 0;
 }
 
+static bool clean_line(void *arg, uint32_t set, uint32_t block,
+		       const struct hca_cache_tagline *line,
+		       const void *payload)
+{
+	struct hca_ctxcache *cc = arg;
+	struct hca_fn *fn = hca_fn_of(cc->hca, line->tag.gvmi);
+
+	(void)set;
+	(void)block;
+	if (line->dirty && !hca_is_dead(fn) &&
+	    !ctx_write(fn, cc, line->tag.index, payload)) {
+		(*user_of(fn, cc)->count.writebacks)++;
+		hca_cache_set_dirty(&cc->cache, payload, false);
+	}
+	return true;
+}
+
+void hca_ctxcache_clean(struct hca_ctxcache *cc)
+{
+	if (cc->hca)
+		hca_cache_for_each(&cc->cache, 0, clean_line, cc);
+}
+
 const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,
 			 uint32_t index)
 {
@@ -225,7 +248,7 @@ bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
 		memcpy(ctx, cached, cc->ops->size);
 		return true;
 	}
-	if (!cc->hca || hca_is_dead(fn) ||
+	if (!cc->hca || hca_is_dead(fn) || fn->hca->frozen ||
 	    !hca_table_entry(fn, cc->table, index, &addr) ||
 	    hca_dma_read(fn, addr, image, cc->image_size))
 		return false;

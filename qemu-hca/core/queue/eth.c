@@ -582,7 +582,8 @@ bool qhca_can_receive(const struct qhca_hca *dev)
 {
 	const struct hca *hca = &dev->hca;
 
-	return hca->link_up && (!hca_is_dead(hca_pf(hca)) ||
+	return hca->link_up && !hca->frozen &&
+	       (!hca_is_dead(hca_pf(hca)) ||
 				!hca_switch_idle(&hca->sw));
 }
 

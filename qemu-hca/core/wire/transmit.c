@@ -349,6 +349,6 @@ void qhca_tx_ready(struct qhca_hca *dev, uint64_t now)
 	struct hca *hca = &dev->hca;
 
 	if (!hca->entered)
-		hca->now = now;
+		hca->now = now + hca->clock_offset;
 	hca->wire.tx_blocked = false;
 }
