@@ -20,6 +20,12 @@ packages=(
 	# tools
 	busybox-static iproute2 ethtool kmod tcpdump qemu-guest-agent fio nvme-cli
 	iperf3 iputils-ping strace procps psmisc nfs-common nfs-kernel-server
+	# what people run over RDMA; openssh-server is how mpirun reaches the other guest
+	ucx-utils openmpi-bin netpipe-openmpi libfabric-bin qperf open-iscsi
+	openssh-server
+	# building those that Debian does not build, or not for RDMA
+	autoconf automake libtool libfabric-dev libopenmpi-dev libcap-dev
+	liblua5.1-0-dev libncurses-dev
 	# building modules, the provider and test programs
 	build-essential bc flex bison cmake ninja-build pkg-config python3
 	libelf-dev libnl-3-dev libnl-route-3-dev libudev-dev libibverbs-dev
