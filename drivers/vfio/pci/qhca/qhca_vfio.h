@@ -16,6 +16,7 @@
  *	hold.c	 where no page may come in for the moment
  *	fault.c	 what the device asks for
  *	row.c	 which tree the device uses: the life of the function
+ *	config.c the configuration space
  *	main.c	 VFIO and PCI
  *	stats.c	 what is pinned, and why
  *
@@ -199,6 +200,10 @@ void qhca_s2_restart(void *priv);
 void qhca_s2_silence(struct qhca_vfio *vf);
 void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree);
 struct qhca_s2_tree *qhca_s2_live(struct qhca_vfio *vf);
+
+/* config.c */
+ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
+			       size_t count, loff_t *ppos);
 
 /* stats.c */
 extern const struct attribute_group *qhca_vfio_groups[];
