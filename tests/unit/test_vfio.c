@@ -192,6 +192,23 @@ void dma_free_coherent(struct device *dev, size_t size, void *p, dma_addr_t addr
 	nodes--;
 }
 
+/* VFIO's library: it writes the register, and others run before it returns. */
+static void (*meanwhile)(void);
+
+ssize_t vfio_pci_core_write(struct vfio_device *vdev, const char *buf, size_t count, loff_t *ppos)
+{
+	loff_t first = *ppos;
+
+	(void)vdev;
+	if (first <= PCI_COMMAND && first + (loff_t)count > PCI_COMMAND)
+		pdev.master = buf[PCI_COMMAND - first] & PCI_COMMAND_MASTER;
+	*ppos += (loff_t)count;
+	if (meanwhile)
+		meanwhile();
+	meanwhile = NULL;
+	return (ssize_t)count;
+}
+
 struct device *qhca_stage2_table_device(struct qhca_stage2 *s2)
 {
 	(void)s2;
@@ -449,7 +466,7 @@ static void test_large(void **state)
 	start();
 	new_memory(true);
 	assert_int_equal(qhca_s2_open(&vf), 0);
-	pdev.master = true;
+	pdev.master = vf.master = true;
 	fault(0, 512 * PAGE_SIZE, true, false);
 	work();
 	assert_int_equal(vf.stats.large, 1);
@@ -493,7 +510,7 @@ static void test_reset(void **state)
 	start();
 	new_memory(true);
 	assert_int_equal(qhca_s2_open(&vf), 0);
-	pdev.master = true;
+	pdev.master = vf.master = true;
 	fault(0, 4 * PAGE_SIZE, true, true);
 	work();
 	qhca_s2_reset(&vf);
@@ -555,7 +572,7 @@ static void test_flood(void **state)
 	start();
 	new_memory(true);
 	assert_int_equal(qhca_s2_open(&vf), 0);
-	pdev.master = true;
+	pdev.master = vf.master = true;
 	for (i = 0; i < 2 * QHCA_S2_MAX_FAULTS; i++)
 		fault(0, 1, true, false);
 	assert_true(vf.pool->taken <= QHCA_S2_MAX_FAULTS);
@@ -577,7 +594,7 @@ static void test_taken_away(void **state)
 	start();
 	new_memory(true);
 	assert_int_equal(qhca_s2_open(&vf), 0);
-	pdev.master = true;
+	pdev.master = vf.master = true;
 	fault(0, 16 * PAGE_SIZE, true, false);
 	work();
 	assert_int_equal(pins, 16);
@@ -639,6 +656,78 @@ static void test_broken(void **state)
 	qhca_s2_unmap(&vf.core.vdev, PAGE_SIZE, PAGE_SIZE);
 	assert_true(!vf.broken && pdev.master);
 	assert_int_equal(pins, 0);
+	return_to_user();
+	qhca_s2_close(&vf);
+	qhca_s2_faults_exit(&vf);
+}
+
+/* ---- the command register, which its user and the driver write */
+
+static ssize_t write_command(u16 value)
+{
+	const char bytes[2] = { (char)(value & 0xff), (char)(value >> 8) };
+	loff_t pos = PCI_COMMAND;
+
+	return qhca_vfio_write_config(&vf, bytes, sizeof(bytes), &pos);
+}
+
+static void pf_dies(void)
+{
+	fault(0, PAGE_SIZE, true, false);
+	work();
+	pf_dead = true;
+	qhca_s2_unmap(&vf.core.vdev, 0, PAGE_SIZE);
+	assert_true(vf.broken && !pdev.master);
+	return_to_user();
+}
+
+static void pf_is_back(void)
+{
+	pf_dead = false;
+	root = 0;
+	qhca_s2_restart(&vf);
+	assert_false(vf.broken);
+}
+
+/* What the user writes while the driver does is in force when both are done. */
+static void test_command(void **state)
+{
+	const char header[8] = { 0 };
+	loff_t pos = PCI_STATUS;
+
+	(void)state;
+	start();
+	new_memory(true);
+	assert_int_equal(qhca_s2_open(&vf), 0);
+	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
+	assert_true(pdev.master);
+
+	/* bus mastering is switched on as the function breaks, and waits for its end */
+	assert_int_equal(write_command(0), 2);
+	meanwhile = pf_dies;
+	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
+	assert_true(vf.broken && !pdev.master);
+	assert_int_equal(write_command(PCI_COMMAND_MASTER), -EIO);
+	pf_is_back();
+	assert_true(pdev.master);
+
+	/* it is switched off as the driver switches it on again */
+	meanwhile = pf_is_back;
+	assert_int_equal(write_command(0), 2);
+	assert_false(pdev.master);
+	pf_is_back();
+	assert_false(pdev.master);
+
+	/* a write beside the register, and one that is longer */
+	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
+	assert_int_equal(qhca_vfio_write_config(&vf, header, 2, &pos), 2);
+	assert_true(pdev.master);
+	pos = 0;
+	assert_int_equal(qhca_vfio_write_config(&vf, header, sizeof(header), &pos),
+			 sizeof(header));
+	assert_false(pdev.master);
+	pf_is_back();
+	assert_false(pdev.master);
 	qhca_s2_close(&vf);
 	qhca_s2_faults_exit(&vf);
 }
@@ -653,6 +742,7 @@ int main(void)
 		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_flood),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_command),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

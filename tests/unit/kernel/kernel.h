@@ -17,12 +17,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define QHCA_HW_PLAIN_TYPES
 #include "qhca/qhca_hw.h"
 
 typedef uint64_t u64;
 typedef uint32_t u32;
+typedef uint16_t u16;
 typedef uint8_t u8;
 typedef u64 dma_addr_t;
 
@@ -79,6 +81,8 @@ struct srcu_struct {
 
 typedef struct srcu_struct wait_queue_head_t;
 
+#define srcu_read_lock(srcu)		((void)(srcu), 0)
+#define srcu_read_unlock(srcu, idx)	((void)(srcu), (void)(idx))
 #define synchronize_srcu(srcu)		((void)(srcu))
 /* Other threads run once, in the test's function. */
 #define wait_event(queue, condition) \
@@ -269,6 +273,12 @@ struct pci_dev {
 #define pci_clear_master(pdev)		((void)((pdev)->master = false))
 #define pci_set_master(pdev)		((void)((pdev)->master = true))
 #define pci_restore_msi_state(pdev)	((void)(pdev))
+#define PCI_COMMAND		4
+#define PCI_COMMAND_MASTER	4
+#define PCI_STATUS		6
+#define U16_MAX			UINT16_MAX
+#define pci_read_config_word(pdev, where, value) \
+	((void)(where), (void)(*(value) = (pdev)->master ? PCI_COMMAND_MASTER : 0))
 #define dev_dbg(dev, ...)		((void)(dev))
 #define dev_err_ratelimited(dev, ...)	((void)(dev))
 
@@ -283,6 +293,12 @@ struct vfio_pci_core_device {
 
 struct attribute_group;
 struct page;
+
+#define __user
+#define VFIO_PCI_OFFSET_MASK	((1ull << 40) - 1)
+#define get_user(x, p)		((x) = *(p), 0)
+
+ssize_t vfio_pci_core_write(struct vfio_device *vdev, const char *buf, size_t count, loff_t *ppos);
 
 #define IOMMU_READ	1
 #define IOMMU_WRITE	2

@@ -34,6 +34,7 @@ static int qhca_vfio_init_dev(struct vfio_device *vdev)
 	mutex_init(&vf->row_lock);
 	mutex_init(&vf->lock);
 	spin_lock_init(&vf->tree_lock);
+	spin_lock_init(&vf->master_lock);
 	INIT_LIST_HEAD(&vf->dead);
 	INIT_LIST_HEAD(&vf->holds);
 	init_waitqueue_head(&vf->wait);

@@ -16,7 +16,7 @@
  *	hold.c	 where no page may come in for the moment
  *	fault.c	 what the device asks for
  *	row.c	 which tree the device uses: the life of the function
- *	config.c the configuration space
+ *	config.c the configuration space, bus mastering
  *	main.c	 VFIO and PCI
  *	stats.c	 what is pinned, and why
  *
@@ -25,6 +25,7 @@
  *	lock		the contents of trees
  *	row_lock	which tree the device uses
  *	tree_lock	the pointers to trees, and the list of holds
+ *	master_lock	bus mastering
  *
  * A reset of the function that its user asks for comes while VFIO holds the
  * semaphore of its BARs, for which a page fault may be waiting with mmap_lock
@@ -113,6 +114,7 @@ struct qhca_s2_stats {
  * @s2:       stage 2 of the physical function
  * @row_lock: see above
  * @open:     a user has the device; under @row_lock
+ * @master_lock: see above
  * @master:   bus mastering as the user has set it
  * @broken:   bus mastering is off, and stays off, because the physical
  *            function could not be asked to end the function's DMA
@@ -137,6 +139,7 @@ struct qhca_vfio {
 	struct qhca_stage2 s2;
 	struct mutex row_lock;	/* open, and which tree the device uses */
 	bool open;
+	spinlock_t master_lock;	/* master, broken */
 	bool master;
 	bool broken;
 	struct srcu_struct srcu;
@@ -202,6 +205,8 @@ void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree);
 struct qhca_s2_tree *qhca_s2_live(struct qhca_vfio *vf);
 
 /* config.c */
+void qhca_vfio_want_master(struct qhca_vfio *vf, bool want);
+void qhca_vfio_set_broken(struct qhca_vfio *vf, bool broken);
 ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
 			       size_t count, loff_t *ppos);
 

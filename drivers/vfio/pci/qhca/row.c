@@ -45,12 +45,6 @@ static struct qhca_s2_tree *qhca_s2_replace(struct qhca_vfio *vf,
 	return old;
 }
 
-static void qhca_s2_break(struct qhca_vfio *vf)
-{
-	WRITE_ONCE(vf->broken, true);
-	pci_clear_master(vf->core.pdev);
-}
-
 /**
  * qhca_s2_silence - end the function's DMA without the physical function
  * @vf: function
@@ -60,10 +54,9 @@ static void qhca_s2_break(struct qhca_vfio *vf)
  */
 void qhca_s2_silence(struct qhca_vfio *vf)
 {
-	qhca_s2_break(vf);
-	/* Writes under way that have not seen it, and may undo it. */
+	qhca_vfio_set_broken(vf, true);
+	/* Writes under way that have not seen it, and undo it for a moment. */
 	synchronize_srcu(&vf->srcu);
-	pci_clear_master(vf->core.pdev);
 }
 
 /**
@@ -80,7 +73,7 @@ void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree)
 	lockdep_assert_held(&vf->lock);
 	mutex_lock(&vf->row_lock);
 	if (qhca_s2_live(vf) == tree)
-		qhca_s2_break(vf);
+		qhca_vfio_set_broken(vf, true);
 	mutex_unlock(&vf->row_lock);
 	/* Also if it was broken because it could not get another tree. */
 	if (READ_ONCE(vf->broken))
@@ -94,10 +87,7 @@ void qhca_s2_unacknowledged(struct qhca_vfio *vf, struct qhca_s2_tree *tree)
 static void qhca_s2_replaced(struct qhca_vfio *vf, struct qhca_s2_tree *old,
 			     int err)
 {
-	if (err)
-		qhca_s2_break(vf);
-	else
-		WRITE_ONCE(vf->broken, false);
+	qhca_vfio_set_broken(vf, err);
 	/* All this before; whoever sees the tree quiet may free it. */
 	if (old)
 		smp_store_release(&old->quiet, true);
@@ -130,7 +120,7 @@ int qhca_s2_open(struct qhca_vfio *vf)
 {
 	int err = -ENOMEM;
 
-	vf->master = false;
+	qhca_vfio_want_master(vf, false);
 	vf->empty = qhca_s2_node_alloc(vf, 1);
 	if (!vf->empty)
 		return err;
@@ -146,9 +136,7 @@ int qhca_s2_open(struct qhca_vfio *vf)
 /* The user is gone: from now on nobody switches bus mastering on. */
 void qhca_s2_leave(struct qhca_vfio *vf)
 {
-	mutex_lock(&vf->row_lock);
-	vf->master = false;
-	mutex_unlock(&vf->row_lock);
+	qhca_vfio_want_master(vf, false);
 }
 
 /* The function has been reset, and bus mastering is off. */
@@ -199,10 +187,9 @@ void qhca_s2_restart(void *priv)
 	mutex_lock(&vf->row_lock);
 	if (!vf->open) {
 		qhca_stage2_unset(&vf->s2);
-	} else if (!qhca_s2_renew(vf)) {
+	} else {
 		pci_restore_msi_state(vf->core.pdev);
-		if (READ_ONCE(vf->master))
-			pci_set_master(vf->core.pdev);
+		qhca_s2_renew(vf);
 	}
 	mutex_unlock(&vf->row_lock);
 }
