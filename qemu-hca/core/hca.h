@@ -300,6 +300,14 @@ static inline int hca_dma_read(struct hca_fn *fn, uint64_t addr, void *buf,
 			     hca_machine_read(fn, addr, buf, len);
 }
 
+/* The same for the monitor, which must change nothing. */
+static inline int hca_dma_peek(struct hca_fn *fn, uint64_t addr, void *buf,
+			       size_t len)
+{
+	return fn->s2.mode ? hca_s2_peek(fn, addr, buf, len) :
+			     hca_machine_read(fn, addr, buf, len);
+}
+
 static inline int hca_dma_write(struct hca_fn *fn, uint64_t addr,
 				const void *buf, size_t len)
 {

@@ -74,6 +74,72 @@ static void test_evictions(void **state)
 	domain_free(d);
 }
 
+static void on_qp(void *arg, const struct qhca_qp_info *info)
+{
+	*(struct qhca_qp_info *)arg = *info;
+}
+
+/* What a query of the monitor may not change. */
+struct untouched {
+	uint64_t hits, misses, node_reads;
+	struct qhca_cache_info s2;
+};
+
+static void note(struct domain *d, struct untouched *u)
+{
+	u->hits = COUNT(d->vf, s2_hits);
+	u->misses = COUNT(d->vf, s2_misses);
+	u->node_reads = COUNT(d->vf, s2_node_reads);
+	qhca_query_cache(d->vf->hca, QHCA_CACHE_S2, &u->s2);
+}
+
+static void check_untouched(struct domain *d, const struct untouched *u)
+{
+	struct untouched now;
+
+	note(d, &now);
+	assert_int_equal(now.hits, u->hits);
+	assert_int_equal(now.misses, u->misses);
+	assert_int_equal(now.node_reads, u->node_reads);
+	assert_int_equal(now.s2.valid, u->s2.valid);
+}
+
+/* The monitor reads a context that is in the function's memory alone. */
+static void test_observed(void **state)
+{
+	struct domain *d = domain_ready();
+	struct hca_ctxcache *qd = &d->vf->fn->hca->cache.qd;
+	struct qhca_qp_info seen = { 0 };
+	struct untouched before;
+	struct qhca_qpc_sw sw;
+	uint64_t at;
+
+	(void)state;
+	open_qp(d, &sw);
+	assert_int_equal(hca_ctx_flush(d->vf->fn, qd, QPN, true), 0);
+	for (int cached = 1; cached >= 0; cached--) {
+		if (!cached)
+			host_s2_invalidate(d->pf, d->vf, 0, d->vf->ram_len);
+		note(d, &before);
+		assert_int_equal(before.s2.valid > 0, cached);
+		seen = (struct qhca_qp_info){ 0 };
+		qhca_for_each_qp(d->vf->hca, GVMI, on_qp, &seen);
+		assert_int_equal(seen.qpn, QPN);
+		assert_false(seen.cached);
+		assert_int_equal(seen.dest_qpn, 77);
+		check_untouched(d, &before);
+	}
+	/* the host domain has taken the context away: whoever asks is not to blame */
+	assert_true(hca_table_entry(d->vf->fn, QHCA_TABLE_QP, QPN, &at));
+	host_s2_bits(d->pf, d->vf, at & ~4095ull, QHCA_ATE_WRITE);
+	note(d, &before);
+	qhca_for_each_qp(d->vf->hca, GVMI, on_qp, &seen);
+	assert_int_equal(seen.dest_qpn, 0);
+	check_untouched(d, &before);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
 /* An invalidation refuses the fill that began before it. */
 static void test_stale_fill(void **state)
 {
@@ -245,6 +311,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_hits),
 	cmocka_unit_test(test_evictions),
 	cmocka_unit_test(test_stale_fill),
+	cmocka_unit_test(test_observed),
 	cmocka_unit_test(test_ethernet_tx),
 	cmocka_unit_test(test_ethernet_rx),
 };

@@ -237,8 +237,10 @@ const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,
 	return cc->hca ? hca_cache_peek(&cc->cache, ctx_tag(fn, index)) : NULL;
 }
 
-bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
-		  uint32_t index, void *ctx)
+static bool ctx_copy(struct hca_fn *fn, const struct hca_ctxcache *cc,
+		     uint32_t index, void *ctx,
+		     int (*read)(struct hca_fn *fn, uint64_t addr, void *buf,
+				 size_t len))
 {
 	const void *cached = hca_ctx_peek(fn, cc, index);
 	uint8_t image[HCA_CTX_MAX_IMAGE];
@@ -250,7 +252,19 @@ bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
 	}
 	if (!cc->hca || hca_is_dead(fn) || fn->hca->frozen ||
 	    !hca_table_entry(fn, cc->table, index, &addr) ||
-	    hca_dma_read(fn, addr, image, cc->image_size))
+	    read(fn, addr, image, cc->image_size))
 		return false;
 	return cc->ops->decode(fn, index, image, ctx);
+}
+
+bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
+		  uint32_t index, void *ctx)
+{
+	return ctx_copy(fn, cc, index, ctx, hca_dma_read);
+}
+
+bool hca_ctx_observe(struct hca_fn *fn, const struct hca_ctxcache *cc,
+		     uint32_t index, void *ctx)
+{
+	return ctx_copy(fn, cc, index, ctx, hca_dma_peek);
 }

@@ -68,11 +68,14 @@ void hca_ctxcache_clean(struct hca_ctxcache *cc);
 const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,
 			 uint32_t index);
 /*
- * For observation: copy the context to @ctx (ops->size bytes) from the cache or
- * else from memory, changing nothing.  false: not mapped, DMA error, corrupt, or it
- * would have to be read from memory while the engine is frozen.
+ * Copy the context to @ctx (ops->size bytes) from the cache or else from memory; the
+ * cache stays as it is.  false: not mapped, DMA error, corrupt, or it would have to be
+ * read from memory while the engine is frozen.
  */
 bool hca_ctx_read(struct hca_fn *fn, const struct hca_ctxcache *cc,
 		  uint32_t index, void *ctx);
+/* The same for the monitor: nothing is changed or counted by it. */
+bool hca_ctx_observe(struct hca_fn *fn, const struct hca_ctxcache *cc,
+		     uint32_t index, void *ctx);
 
 #endif /* HCA_CORE_DESCRIPTOR_CACHE_H */

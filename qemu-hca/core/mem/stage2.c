@@ -276,6 +276,52 @@ int hca_s2_write(struct hca_fn *fn, uint64_t addr, const void *buf, size_t len,
 	return 0;
 }
 
+/* As hca_s2_page() for an own read, but nothing is changed by it. */
+static bool peek_page(struct hca_fn *fn, uint64_t addr, uint64_t *machine,
+		      uint64_t *room)
+{
+	struct hca *hca = fn->hca;
+	const struct hca_gvm *row = &hca->gvm[fn->cfg.gvmi];
+	uint64_t in_page = addr & ((1ull << row->page_shift) - 1);
+	struct hca_at_root root = {
+		.base = row->base, .page_shift = row->page_shift,
+		.levels = row->levels,
+	};
+	struct hca_tag tag = {
+		.page = addr >> row->page_shift, .index = row->generation,
+		.gvmi = fn->cfg.gvmi,
+	};
+	const uint64_t *line = hca_cache_peek(&hca->cache.s2, tag);
+	uint64_t entry;
+
+	if (line && serves_pinned(line))
+		entry = *line;
+	else if (hca_walk(hca_pf(hca), &root, addr, read_node, &entry, NULL) !=
+		 HCA_WALK_OK || !(entry & QHCA_ATE_PINNED))
+		return false;
+	*machine = (entry & QHCA_ATE_ADDR) + in_page;
+	*room = (1ull << row->page_shift) - in_page;
+	return true;
+}
+
+int hca_s2_peek(struct hca_fn *fn, uint64_t addr, void *buf, size_t len)
+{
+	uint8_t *to = buf;
+	uint64_t machine, room;
+	size_t n;
+
+	if (fn->s2.mode != HCA_S2_ON)
+		return -1;
+	for (; len; addr += n, to += n, len -= n) {
+		if (wraps(addr, len) || !peek_page(fn, addr, &machine, &room))
+			return -1;
+		n = len < room ? len : (size_t)room;
+		if (hca_machine_read(fn, machine, to, n))
+			return -1;
+	}
+	return 0;
+}
+
 /* ------------------------------------------------------------------------
  * Payload
  */

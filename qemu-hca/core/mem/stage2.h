@@ -131,6 +131,11 @@ enum hca_s2_result hca_s2_page(struct hca_fn *fn, uint64_t addr, uint64_t need,
 
 /* The device's own accesses; hca.h calls these.  -1 also when the function dies. */
 int hca_s2_read(struct hca_fn *fn, uint64_t addr, void *buf, size_t len);
+/*
+ * What hca_s2_read() would read, for the monitor: it counts no look-up, fills no line,
+ * and does not kill the function.  -1: the device cannot read it.
+ */
+int hca_s2_peek(struct hca_fn *fn, uint64_t addr, void *buf, size_t len);
 int hca_s2_write(struct hca_fn *fn, uint64_t addr, const void *buf, size_t len,
 		 bool release);
 

@@ -369,7 +369,7 @@ bool hca_qp_info(struct hca_fn *fn, uint32_t qpn,
 	info->type = fn->qps.slot[qpn].type;
 	info->state = fn->qps.slot[qpn].state;
 	info->cached = hca_ctx_peek(fn, &fn->hca->cache.qd, qpn);
-	if (!hca_ctx_read(fn, &fn->hca->cache.qd, qpn, &qp))
+	if (!hca_ctx_observe(fn, &fn->hca->cache.qd, qpn, &qp))
 		return true;
 	info->dest_qpn = qp.dest_qpn;
 	info->sq_pi = qp.sq_pi;
