@@ -21,7 +21,7 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
-.PHONY: all ready help setup linux qemu guest modules modules-backports modules-all provider \
+.PHONY: all ready help setup linux qemu switch guest modules modules-backports modules-all provider \
 	debug-kernel programs deb run shell bench study check $(AREAS:%=check-%) clean
 
 all: ready linux qemu modules-all provider programs
@@ -40,6 +40,7 @@ help:
 	@echo 'Parts:'
 	@echo '  make setup     install the Debian packages this needs'
 	@echo '  make qemu      QEMU with the qhca device'
+	@echo '  make switch    the switch that joins guests, qhca-switch'
 	@echo '  make linux     with LINUX=DIR: your kernel and its modules for the guest, and ours'
 	@echo '  make guest     the guest: Debian tree, kernels, boot image'
 	@echo '  make modules   qhca.ko, qhca_ib.ko, qhca_vfio.ko for the guest'"'"'s kernel'
@@ -71,6 +72,9 @@ linux:
 
 qemu:
 	@scripts/qemu.sh
+
+switch:
+	@scripts/switch.sh
 
 guest:
 	@scripts/guest.sh

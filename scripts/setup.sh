@@ -18,7 +18,7 @@ SCRIPT_NAME=setup
 packages=(
 	# building
 	bison build-essential ca-certificates cpio device-tree-compiler flex
-	libdeflate-dev libfdt-dev libglib2.0-dev libpixman-1-dev libslirp-dev
+	libdeflate-dev libfdt-dev libglib2.0-dev libjansson-dev libpixman-1-dev libslirp-dev
 	libcmocka-dev ninja-build pkg-config python3-venv rsync xz-utils zstd
 	# guest image
 	debian-archive-keyring e2fsprogs fdisk kmod mmdebstrap

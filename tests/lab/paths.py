@@ -84,6 +84,14 @@ def qemu():
     return str(path)
 
 
+def switch():
+    """The switch program; $QHCA_SWITCH overrides the one that was built."""
+    path = os.environ.get("QHCA_SWITCH", BUILD / "switch" / "qhca-switch")
+    if not shutil.which(str(path)):
+        raise Missing(f"there is no {path}: run `make switch`")
+    return str(path)
+
+
 def modules(release):
     """The .ko files built for a kernel, in the order to load them."""
     found = [BUILD / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib", "qhca_vfio")]
