@@ -22,7 +22,7 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all ready help setup linux qemu switch guest modules modules-backports modules-all provider \
-	debug-kernel programs deb run shell bench study check $(AREAS:%=check-%) clean
+	debug-kernel programs deb run shell bench instructions study check $(AREAS:%=check-%) clean
 
 all: ready linux qemu modules-all provider programs
 
@@ -36,6 +36,7 @@ help:
 	@echo '  make check     build all and pass every test'
 	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
 	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.{json,svg}'
+	@echo '  make instructions   those of the engine for a packet, beside recorded ones'
 	@echo '  make study     what the caches do: working sets against geometries, costs; build/study'
 	@echo 'Parts:'
 	@echo '  make setup     install the Debian packages this needs'
@@ -61,6 +62,7 @@ help:
 	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'
 	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
+	@echo '  RECORD=1 for instructions: record them in tests/bench/packets.json'
 	@echo '  VFS=4 for bench: with so many virtual functions, up and idle'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
 
@@ -109,6 +111,9 @@ shell: all
 bench: all
 	@scripts/setup.sh plots
 	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS))
+
+instructions: setup
+	@$(RUN) bench $(if $(RECORD),--record)
 
 study: all
 	@scripts/setup.sh plots

@@ -11,7 +11,7 @@ import threading
 import time
 
 import bench
-from bench import odp, sizes
+from bench import odp, packets, sizes
 
 from . import accel, paths, verbs
 from .ending import ERRORS, ended
@@ -121,6 +121,12 @@ def run_bench(options):
         return 0
     values = {(case, link): [] for case in bench.CASES for link in (0, 1)}
     failed = 0
+    say("instructions for a packet, in the simulator")
+    try:
+        instructions = packets.measure(packets.build())
+    except ERRORS as error:
+        failed, instructions = 1, None
+        print(error, file=sys.stderr, flush=True)
     pair = boot_bench(options.functions, options.kernel)
     try:
         for n in range(options.rounds):
@@ -157,7 +163,20 @@ def run_bench(options):
         json.dumps(results + by_size + on_demand, indent=1) + "\n")
     sizes.draw(by_size, paths.BUILD)
     print_bench(options, results, by_size, on_demand)
+    print()
+    print_instructions(instructions)
     return 1 if failed else 0
+
+
+def print_instructions(rows):
+    """The table of bench.packets, beside the recorded values. None: they are not known."""
+    by, before = packets.recorded()
+    if rows is None:
+        print("instructions for a packet: FAILED")
+        return
+    print_table(packets.HEAD, packets.table(rows, before))
+    print("(of the engine alone, in the simulator; less is better; recorded with "
+          + (by if by == packets.compiler() else f"another compiler, {by}") + ")")
 
 
 def print_bench(options, results, by_size, on_demand):
