@@ -108,14 +108,26 @@ static bool reaches(const struct md *md, const uint8_t *mac)
 	return !memcmp(mac, md->mac, 5) && (mac[5] & 15) == md->mac[5];
 }
 
+/* FNV-1a */
+static void digest(struct world *w, const void *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		w->digest = (w->digest ^ ((const uint8_t *)data)[i]) *
+			    0x100000001b3ull;
+}
+
 static void on_tx(void *arg, const uint8_t *frame, size_t len)
 {
-	struct { struct world *w; unsigned int host; } *port = arg;
+	struct world_port *port = arg;
 	struct world *w = port->w;
 	uint8_t copy[QHCA_MAX_FRAME];
 
 	w->frames++;
 	memcpy(copy, frame, len);
+	if (w->verbose) {
+		digest(w, (uint64_t[]){ w->now, port->host, len }, 24);
+		digest(w, frame, len);
+	}
 	if (w->filter && !w->filter(w, port->host, copy, len))
 		return;
 	for (unsigned int i = 0; i < w->num_hosts; i++) {
@@ -128,7 +140,7 @@ static void on_tx(void *arg, const uint8_t *frame, size_t len)
 
 static bool on_room(void *arg)
 {
-	struct { struct world *w; unsigned int host; } *port = arg;
+	struct world_port *port = arg;
 	struct world *w = port->w;
 
 	if (world_chance(w, w->link.block))
@@ -148,8 +160,12 @@ static const char *const trace_name[QHCA_NUM_TRACE_IDS] = {
 static void on_trace(struct host *h, enum qhca_trace_id id, uint64_t a,
 		     uint64_t b, uint64_t c, uint64_t d)
 {
+	const struct world_port *port = h->of_fn[0]->tx_arg;
 	const struct md *md = md_of(h);
 
+	digest(port->w, (uint64_t[]){ md->host.now, md->mac[5], id, a, b, c, d }, 56);
+	if (id == QHCA_TRACE_CACHE_MISS)
+		return;		/* too many to print */
 	printf("# %10llu host %u %-10s %llx %llx %llx %llx\n",
 	       (unsigned long long)md->host.now, md->mac[5], trace_name[id],
 	       (unsigned long long)a, (unsigned long long)b,
@@ -163,6 +179,7 @@ void world_init(struct world *w, uint64_t seed, unsigned int hosts,
 
 	memset(w, 0, sizeof(*w));
 	w->verbose = verbose;
+	w->digest = 0xcbf29ce484222325ull;
 	w->rng = seed;
 	w->now = 1000;
 	w->num_hosts = hosts;
@@ -180,13 +197,31 @@ void world_init(struct world *w, uint64_t seed, unsigned int hosts,
 		md->rng ^= world_rand(w) | 1;
 		md->host.trace = on_trace;
 		if (w->verbose)
-			qhca_trace_mask(md->host.hca,
-					~(1ull << QHCA_TRACE_CACHE_MISS));
+			qhca_trace_mask(md->host.hca, ~0ull);
 	}
+}
+
+static void print_counters(const struct world *w)
+{
+	for (unsigned int i = 0; i < w->num_hosts; i++)
+		for (uint16_t gvmi = 0; gvmi <= QHCA_MAX_VFS; gvmi++)
+			for (int id = 0; id < QHCA_NUM_COUNTERS; id++) {
+				uint64_t n = qhca_counter(w->host[i]->host.hca,
+							  gvmi, id);
+
+				if (n)
+					printf("# counter host %u function %u %s %llu\n",
+					       i + 1, gvmi, qhca_counter_name(id),
+					       (unsigned long long)n);
+			}
+	printf("# digest %016llx of trace and frames\n",
+	       (unsigned long long)w->digest);
 }
 
 void world_fini(struct world *w)
 {
+	if (w->verbose)
+		print_counters(w);
 	while (w->num_flight)
 		free(heap_pop(w).data);
 	free(w->flight);

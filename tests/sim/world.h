@@ -24,6 +24,11 @@ struct world_frame {
 	uint8_t *data;
 };
 
+struct world_port {
+	struct world *w;
+	unsigned int host;
+};
+
 struct world {
 	uint64_t now;
 	uint64_t rng;
@@ -36,8 +41,13 @@ struct world {
 	uint64_t frames, lost;
 	bool blocked[WORLD_HOSTS];
 	uint32_t late;			/* steps with a deadline gone by */
+	/*
+	 * Prints each trace event; and at the end all counters, and a digest of the trace
+	 * and of the frames, which are the same if a change of the engine changes nothing.
+	 */
 	bool verbose;
-	struct { struct world *w; unsigned int host; } port[WORLD_HOSTS];
+	uint64_t digest;
+	struct world_port port[WORLD_HOSTS];
 	/* NULL, or: is the frame let through? (error scenarios) */
 	bool (*filter)(struct world *w, unsigned int from, uint8_t *frame,
 		       size_t len);
