@@ -243,11 +243,11 @@ static enum hca_intro_result receive_message(struct hca_intro *i,
 	*memfd = -1;
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
 		return HCA_INTRO_AGAIN;
-	if (len > 0)
+	if (len >= 0)		/* an empty message may bring descriptors, too */
 		*memfd = take_memfd(&msg);
 	if (len <= 0)
-		return fail(i, "the peer ended during the introduction");
-	if (len != sizeof(*m) || msg.msg_flags & MSG_TRUNC || m->magic != MAGIC)
+		fail(i, "the peer ended during the introduction");
+	else if (len != sizeof(*m) || msg.msg_flags & MSG_TRUNC || m->magic != MAGIC)
 		fail(i, "the peer does not speak the protocol of this link");
 	else if (m->version != HCA_INTRO_VERSION)
 		fail(i, "the peer speaks version %u of the protocol, and not %u",

@@ -364,6 +364,33 @@ static void connecter_fails(struct raw m, int num, const int *fds,
 		close(fds[i]);
 }
 
+/* A message without a byte, but with a descriptor. */
+static void empty_fails(int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct msghdr msg = {
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	struct world *w;
+	void *state;
+	int before;
+
+	setup(&state);
+	w = state;
+	begin_connecter(w);
+	before = num_fds();
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	assert_int_equal(sendmsg(w->fd[0], &msg, 0), 0);
+	fails(&w->connecter, "ended");
+	assert_int_equal(num_fds(), before);
+	teardown(&state);
+	close(fd);
+}
+
 static void test_bad_memory(void **state)
 {
 	struct raw m = offer();
@@ -384,6 +411,8 @@ static void test_bad_memory(void **state)
 	for (int i = 0; i < 3; i++)
 		fds[i] = memfd(m.size, BOTH);
 	connecter_fails(m, 3, fds, "without a descriptor");
+	fds[0] = memfd(m.size, BOTH);
+	empty_fails(fds[0]);
 	/* Cannot be written, so it cannot be mapped. */
 	fds[0] = memfd(m.size, BOTH | F_SEAL_WRITE);
 	connecter_fails(m, 1, fds, "cannot map");
