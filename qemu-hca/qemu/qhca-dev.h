@@ -9,6 +9,8 @@
  *   qhca-thread.c    who runs the engine, and when
  *   qhca-dma.c       the engine's access to the guest's memory
  *   qhca-net.c       frames from and to the netdev
+ *   qhca-link.c      frames from and to another process, by shared memory
+ *   qhca-dump.c      capture of those
  *   qhca-monitor.c   QMP and HMP
  *   qhca-trace.c     the engine's trace points as QEMU's
  *
@@ -30,8 +32,8 @@
  *                  than one slice of work; the BQL is never taken inside it.
  *   doorbell_lock  the deferred doorbells.
  *
- * The output of the engine (frames, vectors) is therefore queued under
- * engine_lock, and delivered under the BQL after that lock was dropped.  The
+ * The output of the engine (frames for a netdev, vectors) is therefore queued
+ * under engine_lock, and delivered under the BQL after that lock was dropped.  The
  * device's thread never takes the BQL, so that the holder of the BQL can stop
  * the thread; a bottom half delivers the thread's output.
  *
@@ -53,6 +55,7 @@
 
 #include "hw/pci/pci_device.h"
 #include "net/net.h"
+#include "qemu/event_notifier.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
@@ -144,13 +147,19 @@ typedef struct QhcaStats {
     uint64_t dma_refused;
     /* doorbell_lock */
     uint64_t doorbells_deferred;
-    /* BQL */
-    uint64_t mmio_refused;
+    uint64_t link_bad_slots;
+    uint64_t link_wakes_sent;
+    uint64_t link_wakes_received;
+    /* BQL; of a link over shared memory: engine_lock */
     uint64_t frames_sent;
     uint64_t send_stalls;
     uint64_t frames_received;
+    /* BQL */
+    uint64_t mmio_refused;
     uint64_t receive_stalls;
     uint64_t interrupts;
+    uint64_t link_connects;
+    uint64_t link_losses;
     /* vCPUs */
     uint64_t yields;
     uint64_t long_yields;
@@ -159,6 +168,40 @@ typedef struct QhcaStats {
     uint64_t thread_polls;
     uint64_t thread_poll_hits;
 } QhcaStats;
+
+typedef struct QhcaPeer QhcaPeer;
+struct hca_intro;
+
+/* The link over shared memory, in place of a netdev. */
+typedef struct QhcaLink {
+    /* Set at realize, then constant. */
+    char *path;                 /* of the socket; NULL: there is a netdev */
+    bool server;                /* it listens there */
+    uint32_t slots;             /* in each queue, if it listens */
+    int epoll_fd;
+    EventNotifier call;         /* from other threads to the device's */
+
+    /* BQL */
+    bool open;                  /* it looks for a peer, or has one */
+    bool down;                  /* the user has pulled out the cable */
+    int listen_fd;
+    struct hca_intro *intro;    /* under way */
+    QEMUTimer *timer;           /* QEMU_CLOCK_REALTIME: to connect, or give up */
+    char *warned;               /* the last warning */
+
+    /* engine_lock; the device's thread reads peer with RCU */
+    QhcaPeer *peer;             /* written with the BQL as well */
+    uint8_t *frame;             /* the one being received */
+    bool sent;                  /* frames since the peer was woken */
+    bool freed;                 /* slots, likewise */
+    int dump_fd;                /* of a capture, or -1 */
+    char *dump;                 /* its path */
+
+    /* Between threads, without a lock */
+    bool asleep;                /* the device's thread is */
+    bool readable;              /* the peer has sent messages */
+    bool lost;                  /* the peer has ended */
+} QhcaLink;
 
 /* The adapter, which is the physical function to QEMU. */
 struct QhcaState {
@@ -227,6 +270,8 @@ struct QhcaState {
     bool quit;
     uint32_t yields_to_skip;    /* qhca_yield() alone knows these two */
     uint32_t yield_penalty;
+
+    QhcaLink link;
 
     QemuMutex doorbell_lock;
     /* Callers fill one array while the engine works on the other. */
@@ -334,6 +379,41 @@ void qhca_net_flush(QhcaState *s);
 void *qhca_host_tx_reserve(void *host, size_t len);
 void qhca_host_tx_commit(void *host, size_t len);
 void qhca_net_receive_pending(QhcaState *s, unsigned int frames);
+
+/* qhca-link.c: BQL */
+void qhca_link_class_init(ObjectClass *klass);
+bool qhca_link_init(QhcaState *s, Error **errp);
+void qhca_link_exit(QhcaState *s);          /* before the thread ends */
+void qhca_link_free(QhcaState *s);          /* after it */
+void qhca_link_vm_change(QhcaState *s, bool running, RunState state);
+void qhca_link_check(QhcaState *s);         /* end the link if it is lost */
+/* engine_lock */
+void *qhca_link_reserve(QhcaState *s);
+void qhca_link_commit(QhcaState *s, size_t len);
+bool qhca_link_has_room(QhcaState *s);      /* for half a queue of frames */
+bool qhca_link_pending(QhcaState *s);
+void qhca_link_receive(QhcaState *s, unsigned int frames);
+void qhca_link_wake_peer(QhcaState *s);
+void qhca_link_events(QhcaState *s);
+/* The device's thread, without a lock */
+bool qhca_link_called(QhcaState *s);
+bool qhca_link_sleep(QhcaState *s);
+/* Any thread */
+void qhca_link_call(QhcaState *s);
+
+/* qhca-dump.c */
+void qhca_dump_class_init(ObjectClass *klass);
+void qhca_dump_init(QhcaState *s);
+void qhca_dump_finalize(QhcaState *s);
+/* engine_lock */
+void qhca_dump_frame(QhcaState *s, const void *frame, size_t len);
+
+static inline void qhca_dump(QhcaState *s, const void *frame, size_t len)
+{
+    if (unlikely(s->link.dump_fd >= 0)) {
+        qhca_dump_frame(s, frame, len);
+    }
+}
 
 /* qhca-trace.c: engine_lock */
 void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,

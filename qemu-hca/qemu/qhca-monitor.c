@@ -246,7 +246,9 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(frames_received), STAT(receive_stalls), STAT(interrupts),
         STAT(dma_windows_filled), STAT(dma_refused), STAT(thread_sleeps),
         STAT(thread_polls), STAT(thread_poll_hits), STAT(yields),
-        STAT(long_yields), STAT(mmio_refused),
+        STAT(long_yields), STAT(mmio_refused), STAT(link_connects),
+        STAT(link_losses), STAT(link_bad_slots), STAT(link_wakes_sent),
+        STAT(link_wakes_received),
 #undef STAT
     };
     QhcaCounterList *list = NULL, **tail = &list;

@@ -20,8 +20,12 @@
 void *qhca_host_tx_reserve(void *host, size_t len)
 {
     QhcaState *s = host;
-    void *frame = qhca_ring_reserve(&s->tx, len);
+    void *frame;
 
+    if (s->link.path) {
+        return qhca_link_reserve(s);
+    }
+    frame = qhca_ring_reserve(&s->tx, len);
     if (unlikely(!frame)) {
         qatomic_set(&s->tx_starved, true);
         smp_mb();       /* pairs with qhca_net_flush() */
@@ -37,7 +41,11 @@ void qhca_host_tx_commit(void *host, size_t len)
 {
     QhcaState *s = host;
 
-    qhca_ring_commit(&s->tx, len);
+    if (s->link.path) {
+        qhca_link_commit(s, len);
+    } else {
+        qhca_ring_commit(&s->tx, len);
+    }
 }
 
 static void qhca_net_sent(NetClientState *nc, ssize_t ret)
@@ -101,6 +109,9 @@ void qhca_net_flush(QhcaState *s)
     unsigned int sent = 0;
     struct iovec iov;
 
+    if (s->link.path) {
+        return;
+    }
     while (s->nic && !s->tx_stalled && runstate_is_running() &&
            sent < QHCA_FLUSH_FRAMES &&
            (iov.iov_base = qhca_ring_peek(&s->tx, &iov.iov_len))) {

@@ -121,12 +121,19 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
     if (!qhca_vfs_init(s, errp)) {
         goto no_vfs;
     }
+    if (!qhca_link_init(s, errp)) {
+        goto no_link;
+    }
     qhca_dma_init(&s->pf);
     qhca_thread_start(s);
-    qhca_net_init(s);
+    if (!s->link.path) {
+        qhca_net_init(s);
+    }
     qhca_monitor_add(s);
     return;
 
+no_link:
+    qhca_vfs_exit(s);
 no_vfs:
     qhca_exit_bars(&s->pf);
 no_bars:
@@ -146,8 +153,13 @@ static void qhca_pci_exit(PCIDevice *dev)
     qhca_lock(s);
     s->hca = NULL;
     qhca_leave_undone(s);
-    qhca_net_exit(s);
+    if (s->link.path) {
+        qhca_link_exit(s);
+    } else {
+        qhca_net_exit(s);
+    }
     qhca_thread_stop(s);
+    qhca_link_free(s);
     qhca_vfs_exit(s);
     qhca_dma_exit(&s->pf);
     qhca_destroy(hca);
@@ -168,6 +180,7 @@ static void qhca_instance_init(Object *obj)
 
 static void qhca_instance_finalize(Object *obj)
 {
+    qhca_dump_finalize(QHCA(obj));
     qhca_thread_finalize(QHCA(obj));
 }
 

@@ -87,6 +87,9 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("yield-max-us", QhcaState, yield_max_us, 1000),
     DEFINE_PROP_SIZE32("tx-ring-size", QhcaState, tx_ring_size, 256 * KiB),
     DEFINE_PROP_SIZE32("rx-ring-size", QhcaState, rx_ring_size, 256 * KiB),
+    DEFINE_PROP_STRING("shm", QhcaState, link.path),
+    DEFINE_PROP_BOOL("shm-server", QhcaState, link.server, false),
+    DEFINE_PROP_UINT32("shm-slots", QhcaState, link.slots, 256),
 };
 
 static bool qhca_props_check_ring(const char *name, uint32_t size, Error **errp)
@@ -181,6 +184,29 @@ static bool qhca_props_check_vfs(QhcaState *s, Error **errp)
            qhca_props_parse_masks(s, errp);
 }
 
+static bool qhca_props_check_link(QhcaState *s, Error **errp)
+{
+    if (s->link.path && !*s->link.path) {
+        g_clear_pointer(&s->link.path, g_free);     /* as if it were not set */
+    }
+    if (!s->link.path && s->link.server) {
+        error_setg(errp, "shm-server=on needs shm, the path of a socket");
+        return false;
+    }
+    if (s->link.path && s->conf.peers.ncs[0]) {
+        error_setg(errp, "shm=%s and netdev=%s exclude each other",
+                   s->link.path, s->conf.peers.ncs[0]->name);
+        return false;
+    }
+    if (!is_power_of_2(s->link.slots) || s->link.slots < 4 ||
+        s->link.slots > 4096) {
+        error_setg(errp, "shm-slots=%u is not a power of two from 4 to 4096",
+                   s->link.slots);
+        return false;
+    }
+    return true;
+}
+
 /* Check what the engine cannot; qhca_create() checks the rest. */
 bool qhca_props_check(QhcaState *s, Error **errp)
 {
@@ -213,6 +239,7 @@ bool qhca_props_check(QhcaState *s, Error **errp)
                                   errp) &&
            qhca_props_check_devmem("devmem-size", s->pf.devmem_size, errp) &&
            qhca_props_check_vfs(s, errp) &&
+           qhca_props_check_link(s, errp) &&
            qhca_props_check_budget("inline-budget", s->inline_budget, errp) &&
            qhca_props_check_budget("thread-budget", s->thread_budget, errp) &&
            qhca_props_check_ring("tx-ring-size", s->tx_ring_size, errp) &&
@@ -511,6 +538,8 @@ void qhca_props_class_init(ObjectClass *klass)
     device_class_set_props(DEVICE_CLASS(klass), qhca_properties);
     qhca_inject_class_init(klass);
     qhca_cost_class_init(klass);
+    qhca_link_class_init(klass);
+    qhca_dump_class_init(klass);
 }
 
 void qhca_props_instance_init(QhcaState *s)
@@ -527,6 +556,7 @@ void qhca_props_instance_init(QhcaState *s)
     s->vf_cfg.log_max_cq = 12;
     s->vf_cfg.log_max_srq = 10;
     s->vf_cfg.num_gids = 32;
+    qhca_dump_init(s);
     s->inject.on_rx = true;
     s->inject.on_tx = true;
     s->inject.seed = 1;

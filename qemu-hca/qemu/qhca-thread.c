@@ -49,13 +49,22 @@ void qhca_schedule(QhcaState *s)
     }
 }
 
+static void qhca_wake_thread(QhcaState *s)
+{
+    if (s->link.path) {
+        qhca_link_call(s);
+    } else {
+        qemu_event_set(&s->wake);
+    }
+}
+
 void qhca_kick(QhcaState *s)
 {
     if (!qatomic_xchg(&s->kicked, true)) {
         if (qatomic_read(&s->dma_iommu)) {
             qhca_schedule(s);
         } else {
-            qemu_event_set(&s->wake);
+            qhca_wake_thread(s);
         }
     }
 }
@@ -85,6 +94,9 @@ static void qhca_locked(QhcaState *s)
 /* This thread drops engine_lock, and the engine has left its stack. */
 static void qhca_release(QhcaState *s)
 {
+    if (s->link.sent || s->link.freed) {
+        qhca_link_wake_peer(s);
+    }
     if (bql_locked()) {
         while (s->resets_pending) {
             unsigned int gvmi = ctz64(s->resets_pending);
@@ -298,6 +310,11 @@ static void qhca_arm(QhcaState *s, uint64_t now, uint64_t deadline)
     }
 }
 
+static bool qhca_tx_has_room(QhcaState *s)
+{
+    return s->link.path ? qhca_link_has_room(s) : qhca_ring_half_free(&s->tx);
+}
+
 void qhca_slice(QhcaState *s, unsigned int budget)
 {
     struct qhca_run_result result;
@@ -311,14 +328,18 @@ void qhca_slice(QhcaState *s, unsigned int budget)
         qhca_trace_refresh(s);
     }
     qhca_take_doorbells(s, now);
-    qhca_net_receive_pending(s, budget);
-    if (s->tx_starved && qhca_ring_half_free(&s->tx)) {
+    if (s->link.path) {
+        qhca_link_receive(s, budget);
+    } else {
+        qhca_net_receive_pending(s, budget);
+    }
+    if (s->tx_starved && qhca_tx_has_room(s)) {
         qatomic_set(&s->tx_starved, false);
         qhca_tx_ready(s->hca, now);
     }
     result = qhca_run(s->hca, now, budget);
     s->stats.slices++;
-    s->more = result.more;
+    s->more = result.more || qhca_link_pending(s);
     qhca_arm(s, now, result.deadline);
     trace_qhca_slice(s, budget, result.more, result.deadline);
 }
@@ -363,6 +384,7 @@ static bool qhca_turn(QhcaState *s)
     if (!qhca_enter(s)) {
         return false;
     }
+    qhca_link_events(s);
     if (s->dma_iommu && !bql_locked()) {
         qhca_release(s);
         qhca_kick(s);       /* the bottom half */
@@ -397,8 +419,30 @@ static void qhca_bh(void *opaque)
     if (more) {
         qhca_kick(s);
     }
+    qhca_link_check(s);
     qhca_resume_receive(s);
     qhca_put(s);
+}
+
+/* Is there a reason not to sleep? */
+static bool qhca_thread_called(QhcaState *s)
+{
+    return qatomic_read(&s->kicked) || qatomic_read(&s->quit) ||
+           (s->link.path && qhca_link_called(s));
+}
+
+/* Sleep until there is one.  Returns whether the thread slept. */
+static bool qhca_thread_sleep(QhcaState *s)
+{
+    if (s->link.path) {
+        return qhca_link_sleep(s);
+    }
+    qemu_event_reset(&s->wake);
+    if (qhca_thread_called(s)) {
+        return false;
+    }
+    qemu_event_wait(&s->wake);
+    return true;
 }
 
 /* Poll before sleeping, as long as recent waits have been short. */
@@ -411,7 +455,7 @@ static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
     if (*poll_ns) {
         s->stats.thread_polls++;
         do {
-            if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+            if (qhca_thread_called(s)) {
                 s->stats.thread_poll_hits++;
                 return;
             }
@@ -419,12 +463,10 @@ static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
         } while (get_clock() - start < *poll_ns);
     }
     trace_qhca_thread_sleep(s, *poll_ns);
-    qemu_event_reset(&s->wake);
-    if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+    if (!qhca_thread_sleep(s)) {
         return;
     }
     s->stats.thread_sleeps++;
-    qemu_event_wait(&s->wake);
     waited = get_clock() - start;
     if (waited > max) {
         *poll_ns = *poll_ns / 2 < QHCA_POLL_START_NS ? 0 : *poll_ns / 2;
@@ -504,6 +546,7 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     } else {
         qatomic_set(&s->running, running);  /* nested in the engine, or none */
     }
+    qhca_link_vm_change(s, running, state);
     if (running) {
         qhca_schedule(s);
         qhca_kick(s);
@@ -572,7 +615,7 @@ void qhca_thread_start(QhcaState *s)
 void qhca_thread_stop(QhcaState *s)
 {
     qatomic_set(&s->quit, true);
-    qemu_event_set(&s->wake);
+    qhca_wake_thread(s);
     qemu_thread_join(&s->thread);
     notifier_remove(&s->wakeup);
     qemu_del_vm_change_state_handler(s->vm_change);

@@ -1,0 +1,588 @@
+/*
+ * qhca adapter: a link over memory that another process shares
+ *
+ * With the property shm the device has no netdev: the engine builds frames in
+ * slots of memory that the process at the other end has mapped as well, and
+ * takes its frames from there.  ../link has the queues and the introduction,
+ * which do not know QEMU; this file says who uses them, and when.
+ *
+ * The main loop introduces the two ends, with the BQL, and ends a link.  Frames
+ * are engine_lock's: whoever has it sends and receives.  When no one does, the
+ * device's thread waits for the peer, so frames pass without the BQL.  It waits
+ * in one epoll set for the peer's messages and for calls of this process.  The
+ * peer cannot drain those calls, since they come through an eventfd of our own.
+ *
+ * The thread looks at the queue without engine_lock before it sleeps.  So the
+ * main loop frees the memory of a link with RCU.
+ *
+ * While the VM is stopped nobody touches the slots.  When a migration stops it,
+ * the link ends, because the device is to connect from its new place.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "qemu/rcu.h"
+#include "qapi/error.h"
+#include "system/runstate.h"
+#include <sys/epoll.h>
+#include "qhca-dev.h"
+#include "../link/intro.h"
+#include "trace.h"
+
+#define QHCA_LINK_RETRY_MS  200     /* between attempts to connect */
+#define QHCA_LINK_INTRO_MS  5000    /* a peer that does not speak is dropped */
+
+struct QhcaPeer {
+    struct rcu_head rcu;
+    int fd;                         /* wakes the peer; its end is the link's */
+    struct hca_pair_memory mem;
+};
+
+static bool qhca_link_open(QhcaState *s, Error **errp);
+
+/*
+ * ------------------------------------------------------------------------
+ * Frames: engine_lock
+ */
+void *qhca_link_reserve(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+    uint8_t *room = peer ? hca_slots_reserve(&peer->mem.tx) : NULL;
+
+    if (room) {
+        return room;
+    }
+    if (peer && hca_slots_wait_room(&peer->mem.tx)) {
+        return hca_slots_reserve(&peer->mem.tx);
+    }
+    if (!s->tx_starved) {
+        qatomic_set(&s->tx_starved, true);
+        s->stats.send_stalls++;
+        trace_qhca_net_stalled(s, true);
+    }
+    return NULL;
+}
+
+void qhca_link_commit(QhcaState *s, size_t len)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    qhca_dump(s, hca_slots_reserve(&peer->mem.tx), len);
+    hca_slots_commit(&peer->mem.tx, len);
+    s->link.sent = true;
+    s->stats.frames_sent++;
+}
+
+bool qhca_link_has_room(QhcaState *s)
+{
+    return s->link.peer && hca_slots_half_free(&s->link.peer->mem.tx);
+}
+
+bool qhca_link_pending(QhcaState *s)
+{
+    return s->link.peer && hca_slots_pending(&s->link.peer->mem.rx);
+}
+
+/*
+ * The peer may change a frame at any time, and the engine reads headers more
+ * than once.  So the frame is copied, which brings it into the cache for the
+ * check sum that follows, and its slot is free at once.
+ */
+void qhca_link_receive(QhcaState *s, unsigned int frames)
+{
+    QhcaPeer *peer = s->link.peer;
+    uint64_t now = qhca_now(s);
+    enum hca_slots_found found;
+    const uint8_t *frame;
+    size_t len;
+
+    while (peer && frames-- &&
+           (found = hca_slots_peek(&peer->mem.rx, &frame, &len))) {
+        if (found == HCA_SLOTS_FRAME && len <= QHCA_MAX_FRAME) {
+            memcpy(s->link.frame, frame, len);
+        } else {
+            found = HCA_SLOTS_BAD;
+        }
+        hca_slots_pop(&peer->mem.rx);
+        s->link.freed = true;
+        if (found == HCA_SLOTS_BAD) {
+            s->stats.link_bad_slots++;
+            continue;
+        }
+        if (s->link.down) {
+            continue;
+        }
+        s->stats.frames_received++;
+        qhca_dump(s, s->link.frame, len);
+        qhca_rx_frame(s->hca, s->link.frame, len, now);
+    }
+}
+
+/* Wake the peer, once for all that was sent and received with the lock. */
+void qhca_link_wake_peer(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+    bool frames = s->link.sent && peer &&
+                  hca_slots_wakes_consumer(&peer->mem.tx);
+    bool room = s->link.freed && peer &&
+                hca_slots_wakes_producer(&peer->mem.rx);
+
+    s->link.sent = false;
+    s->link.freed = false;
+    if (frames || room) {
+        s->stats.link_wakes_sent++;
+        hca_intro_wake(peer->fd);
+    }
+}
+
+/* The peer has sent messages, or ended; the main loop ends the link then. */
+void qhca_link_events(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    if (!qatomic_xchg(&s->link.readable, false) || !peer) {
+        return;
+    }
+    s->stats.link_wakes_received++;
+    if (!hca_intro_woken(peer->fd)) {
+        epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+        qatomic_set(&s->link.lost, true);
+        qhca_schedule(s);
+    }
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * The thread: no lock
+ */
+bool qhca_link_called(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    return peer && qatomic_read(&s->running) &&
+           hca_slots_pending(&peer->mem.rx);
+}
+
+/* Ask the peer for a wake-up.  Returns whether there are frames already. */
+static bool qhca_link_fall_asleep(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (!peer || !qatomic_read(&s->running)) {
+        return false;
+    }
+    hca_slots_sleep(&peer->mem.rx);
+    return hca_slots_pending(&peer->mem.rx);
+}
+
+static void qhca_link_wake_up(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    qatomic_set(&s->link.asleep, false);
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (peer) {
+        hca_slots_wake(&peer->mem.rx);
+    }
+}
+
+/* Sleep until the peer or another thread calls; false: there was a call. */
+bool qhca_link_sleep(QhcaState *s)
+{
+    struct epoll_event events[2];
+    bool slept = false;
+    int num = 0;
+
+    qatomic_set(&s->link.asleep, true);
+    smp_mb();           /* pairs with qhca_link_call() */
+    if (!qatomic_read(&s->kicked) && !qatomic_read(&s->quit)) {
+        /* With a vIOMMU the bottom half takes the frames. */
+        if (!qhca_link_fall_asleep(s)) {
+            slept = true;
+        } else if (qatomic_read(&s->dma_iommu)) {
+            slept = true;
+            qhca_schedule(s);
+            qatomic_set(&s->kicked, true);
+        }
+    }
+    if (slept) {
+        do {
+            num = epoll_wait(s->link.epoll_fd, events, ARRAY_SIZE(events), -1);
+        } while (num < 0 && errno == EINTR);
+    }
+    qhca_link_wake_up(s);
+    for (int i = 0; i < num; i++) {
+        if (events[i].data.ptr == &s->link.call) {
+            event_notifier_test_and_clear(&s->link.call);
+        } else {
+            qatomic_set(&s->link.readable, true);
+        }
+    }
+    return slept;
+}
+
+/* Another thread has work for the device's, and has said so in a flag. */
+void qhca_link_call(QhcaState *s)
+{
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (qatomic_read(&s->link.asleep)) {
+        event_notifier_set(&s->link.call);
+    }
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * Up and down: BQL
+ */
+static void qhca_peer_free(QhcaPeer *peer)
+{
+    hca_pair_free(&peer->mem);
+    close(peer->fd);
+    g_free(peer);
+}
+
+static void qhca_link_retry(QhcaState *s)
+{
+    timer_mod(s->link.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+              QHCA_LINK_RETRY_MS);
+}
+
+/* Say why there is no link, but not again and again. */
+static void qhca_link_warn(QhcaState *s, const char *why)
+{
+    if (g_strcmp0(s->link.warned, why)) {
+        g_free(s->link.warned);
+        s->link.warned = g_strdup(why);
+        warn_report("qhca: shm=%s: %s", s->link.path, why);
+    }
+}
+
+static void qhca_link_accept(void *opaque);
+
+/* Wait for the next peer. */
+static void qhca_link_wait_peer(QhcaState *s)
+{
+    if (s->link.server) {
+        qemu_set_fd_handler(s->link.listen_fd, qhca_link_accept, NULL, s);
+        timer_del(s->link.timer);
+    } else {
+        qhca_link_retry(s);
+    }
+}
+
+static void qhca_link_end_intro(QhcaState *s)
+{
+    if (s->link.intro) {
+        qemu_set_fd_handler(s->link.intro->fd, NULL, NULL, NULL);
+        hca_intro_end(s->link.intro);
+        close(s->link.intro->fd);
+        g_clear_pointer(&s->link.intro, g_free);
+    }
+}
+
+static void qhca_link_up(QhcaState *s)
+{
+    struct hca_intro *intro = s->link.intro;
+    struct epoll_event event = { .events = EPOLLIN };
+    QhcaPeer *peer;
+
+    if (!qhca_enter(s)) {
+        qhca_link_end_intro(s);
+        qhca_link_wait_peer(s);
+        return;
+    }
+    peer = g_new0(QhcaPeer, 1);
+    peer->fd = intro->fd;
+    hca_intro_take(intro, &peer->mem);
+    qemu_set_fd_handler(peer->fd, NULL, NULL, NULL);
+    g_clear_pointer(&s->link.intro, g_free);
+    timer_del(s->link.timer);
+    g_clear_pointer(&s->link.warned, g_free);
+    event.data.ptr = peer;
+    epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, peer->fd, &event);
+    qatomic_rcu_set(&s->link.peer, peer);
+    s->stats.link_connects++;
+    trace_qhca_link(s, true);
+    qhca_set_link(s->hca, !s->link.down, qhca_now(s));
+    qhca_slice(s, s->inline_budget);
+    qhca_leave(s);
+    qhca_kick(s);       /* frames may wait, and the peer knows no sleeper */
+}
+
+/* Leave the peer; engine_lock as well. */
+static void qhca_link_leave_peer(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    qatomic_set(&s->link.lost, false);
+    if (peer) {
+        qatomic_rcu_set(&s->link.peer, NULL);
+        epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+        s->stats.link_losses++;
+        call_rcu(peer, qhca_peer_free, rcu);
+    }
+}
+
+/* The engine sends into nothing then, and waits for no room. */
+static void qhca_link_tell_down(QhcaState *s)
+{
+    trace_qhca_link(s, false);
+    qatomic_set(&s->tx_starved, false);
+    qhca_set_link(s->hca, false, qhca_now(s));
+    qhca_tx_ready(s->hca, qhca_now(s));
+}
+
+void qhca_link_check(QhcaState *s)
+{
+    if (!qatomic_read(&s->link.lost)) {
+        return;
+    }
+    if (!qhca_enter(s)) {
+        qhca_link_retry(s);
+        return;
+    }
+    qhca_link_leave_peer(s);
+    qhca_link_tell_down(s);
+    qhca_slice(s, s->inline_budget);
+    qhca_leave(s);
+    qhca_link_wait_peer(s);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * Introduction: BQL
+ */
+static void qhca_link_step(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    switch (hca_intro_step(s->link.intro)) {
+    case HCA_INTRO_AGAIN:
+        break;
+    case HCA_INTRO_DONE:
+        qhca_link_up(s);
+        break;
+    case HCA_INTRO_FAILED:
+        qhca_link_warn(s, s->link.intro->err);
+        qhca_link_end_intro(s);
+        qhca_link_wait_peer(s);
+        break;
+    }
+}
+
+static void qhca_link_introduce(QhcaState *s, int fd)
+{
+    const struct hca_intro_wish wish = {
+        .slots = s->link.slots,
+        .room = QHCA_MAX_FRAME,
+    };
+
+    s->link.intro = g_new0(struct hca_intro, 1);
+    if (hca_intro_begin(s->link.intro, fd, s->link.server, &wish) ==
+        HCA_INTRO_FAILED) {
+        qhca_link_end_intro(s);
+        qhca_link_wait_peer(s);
+        return;
+    }
+    qemu_set_fd_handler(fd, qhca_link_step, NULL, s);
+    timer_mod(s->link.timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+              QHCA_LINK_INTRO_MS);
+}
+
+static void qhca_link_accept(void *opaque)
+{
+    QhcaState *s = opaque;
+    int fd = hca_intro_accept(s->link.listen_fd);
+
+    if (fd >= 0) {
+        /* Others wait in the socket's queue while there is a peer. */
+        qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
+        qhca_link_introduce(s, fd);
+    }
+}
+
+/* Time to connect; or the peer takes too long; or the link could not end. */
+static void qhca_link_timer(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    if (s->link.intro) {
+        qhca_link_warn(s, "the peer did not complete the introduction in time");
+        qhca_link_end_intro(s);
+        qhca_link_wait_peer(s);
+    } else if (s->link.peer) {
+        qhca_link_check(s);
+    } else {
+        qhca_link_open(s, NULL);
+    }
+}
+
+/*
+ * Begin to look for a peer.  false: what is wrong will not pass.  A path that
+ * another process listens at is an error at the start; later it is that of a
+ * VM which has been migrated here and does not run there any more.
+ */
+static bool qhca_link_open(QhcaState *s, Error **errp)
+{
+    char err[HCA_INTRO_TEXT];
+    bool busy;
+    int fd;
+
+    if (!s->link.server) {
+        fd = hca_intro_connect(s->link.path, &busy, err, sizeof(err));
+    } else if (s->link.listen_fd >= 0) {
+        return true;
+    } else {
+        fd = hca_intro_listen(s->link.path, &busy, err, sizeof(err));
+        busy = busy && !errp;
+    }
+    if (fd < 0 && !busy && errp) {
+        error_setg(errp, "shm=%s: %s", s->link.path, err);
+        return false;
+    }
+    s->link.open = true;
+    if (fd < 0) {
+        if (!busy || s->link.server) {
+            qhca_link_warn(s, err);
+        }
+        qhca_link_retry(s);
+    } else if (s->link.server) {
+        s->link.listen_fd = fd;
+        qhca_link_wait_peer(s);
+    } else {
+        qhca_link_introduce(s, fd);
+    }
+    return true;
+}
+
+static void qhca_link_close(QhcaState *s)
+{
+    s->link.open = false;
+    timer_del(s->link.timer);
+    qhca_link_end_intro(s);
+    if (s->link.listen_fd >= 0) {
+        qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
+        close(s->link.listen_fd);
+        unlink(s->link.path);
+        s->link.listen_fd = -1;
+    }
+}
+
+/*
+ * The device is frozen when a migration stops the VM: its link ends, and it
+ * does not know yet, so that its state does not change.  If the VM goes on in
+ * this place after all, the device sees its link go down and come up again.
+ */
+void qhca_link_vm_change(QhcaState *s, bool running, RunState state)
+{
+    if (!s->link.path) {
+        return;
+    }
+    if (!running && state == RUN_STATE_FINISH_MIGRATE) {
+        qhca_link_close(s);
+        qhca_lock(s);
+        qhca_link_leave_peer(s);
+        qhca_leave_undone(s);
+    } else if (running && !s->link.open) {
+        if (qhca_enter(s)) {
+            qhca_link_tell_down(s);
+            qhca_leave_undone(s);
+        }
+        qhca_link_open(s, NULL);
+    }
+}
+
+/* The property shm-link, for what set_link is to a netdev. */
+static bool qhca_link_get(Object *obj, Error **errp)
+{
+    return !QHCA(obj)->link.down;
+}
+
+static void qhca_link_set(Object *obj, bool on, Error **errp)
+{
+    QhcaState *s = QHCA(obj);
+
+    if (!qhca_enter(s)) {
+        s->link.down = !on;         /* it is not realized */
+        return;
+    }
+    s->link.down = !on;
+    if (s->link.path && s->link.peer) {
+        trace_qhca_link(s, on);
+        qhca_set_link(s->hca, on, qhca_now(s));
+        qhca_slice(s, s->inline_budget);
+    }
+    qhca_leave(s);
+}
+
+void qhca_link_class_init(ObjectClass *klass)
+{
+    object_class_property_add_bool(klass, "shm-link", qhca_link_get,
+                                   qhca_link_set);
+    object_class_property_set_description(klass, "shm-link",
+        "whether the link of the property shm is up when it has a peer");
+}
+
+bool qhca_link_init(QhcaState *s, Error **errp)
+{
+    struct epoll_event event = { .events = EPOLLIN };
+
+    s->link.listen_fd = -1;
+    if (!s->link.path) {
+        return true;
+    }
+    s->link.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (s->link.epoll_fd < 0 || event_notifier_init(&s->link.call, 0)) {
+        error_setg_errno(errp, errno, "shm=%s: no descriptors for the link",
+                         s->link.path);
+        if (s->link.epoll_fd >= 0) {
+            close(s->link.epoll_fd);
+        }
+        return false;
+    }
+    event.data.ptr = &s->link.call;
+    epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD,
+              event_notifier_get_fd(&s->link.call), &event);
+    s->link.frame = g_malloc(QHCA_MAX_FRAME);
+    s->link.timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_link_timer, s);
+    /* The VM that migrates to this place still has the link elsewhere. */
+    if (!runstate_check(RUN_STATE_INMIGRATE) && !qhca_link_open(s, errp)) {
+        qhca_link_exit(s);
+        qhca_link_free(s);
+        return false;
+    }
+    return true;
+}
+
+/* The thread may still run, but the device has no engine any more. */
+void qhca_link_exit(QhcaState *s)
+{
+    if (!s->link.path) {
+        return;
+    }
+    qhca_link_close(s);
+    qhca_lock(s);
+    qhca_link_leave_peer(s);
+    qhca_leave_undone(s);
+}
+
+/* The thread has ended. */
+void qhca_link_free(QhcaState *s)
+{
+    if (!s->link.path) {
+        return;
+    }
+    timer_free(s->link.timer);
+    s->link.timer = NULL;
+    event_notifier_cleanup(&s->link.call);
+    close(s->link.epoll_fd);
+    g_clear_pointer(&s->link.frame, g_free);
+    g_clear_pointer(&s->link.warned, g_free);
+}

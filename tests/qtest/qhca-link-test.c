@@ -1,0 +1,587 @@
+/*
+ * QTest testcase for the qhca RDMA adapter: its link over shared memory
+ *
+ * The other end of the link is this program.  It sends and receives, sleeps,
+ * lies, goes away and comes back.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qhca-eth.h"
+#include "hw/rdma/qhca/link/intro.h"
+#include <poll.h>
+
+#define SLOTS   16
+
+static const uint8_t other_mac[6] = { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0d };
+static const struct hca_intro_wish wish = { .slots = SLOTS, .room = 9216 };
+
+typedef struct Peer {
+    char *folder, *path;
+    int listener;               /* or -1: the device listens */
+    int fd;
+    struct hca_pair_memory mem;
+} Peer;
+
+/*
+ * ------------------------------------------------------------------------
+ * The peer
+ */
+static void peer_wait_message(int fd)
+{
+    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+    g_assert_cmpint(poll(&poll_fd, 1, ANSWER_S * 1000), ==, 1);
+}
+
+static void peer_introduce(Peer *p)
+{
+    struct hca_intro intro;
+    enum hca_intro_result result = hca_intro_begin(&intro, p->fd,
+                                                   p->listener >= 0, &wish);
+
+    while (result == HCA_INTRO_AGAIN) {
+        peer_wait_message(p->fd);
+        result = hca_intro_step(&intro);
+    }
+    g_assert_cmpint(result, ==, HCA_INTRO_DONE);
+    hca_intro_take(&intro, &p->mem);
+}
+
+static void peer_connect(Peer *p)
+{
+    char err[HCA_INTRO_TEXT] = "";
+
+    if (p->listener >= 0) {
+        peer_wait_message(p->listener);
+        p->fd = hca_intro_accept(p->listener);
+    } else {
+        p->fd = hca_intro_connect(p->path, NULL, err, sizeof(err));
+    }
+    g_assert_cmpstr(err, ==, "");
+    g_assert_cmpint(p->fd, >=, 0);
+    peer_introduce(p);
+}
+
+static void peer_leave(Peer *p)
+{
+    close(p->fd);
+    hca_pair_free(&p->mem);
+}
+
+static void peer_listen(Peer *p)
+{
+    char err[HCA_INTRO_TEXT] = "";
+
+    p->listener = hca_intro_listen(p->path, NULL, err, sizeof(err));
+    g_assert_cmpstr(err, ==, "");
+}
+
+static void wait_link(Hca *h, uint32_t up)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+
+    while ((hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP) != up) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+}
+
+/* A device with a link, and the peer that is connected to it. */
+static Hca *start(Peer *p, const char *machine, bool device_listens)
+{
+    g_autofree char *options = NULL;
+    Hca *h;
+
+    p->folder = g_dir_make_tmp("qhca-link-XXXXXX", NULL);
+    p->path = g_strdup_printf("%s/link", p->folder);
+    p->listener = -1;
+    options = g_strdup_printf("-device qhca,id=h0,addr=04.0,mac=" MAC ","
+                              "shm=%s,shm-server=%s,shm-slots=%u", p->path,
+                              device_listens ? "on" : "off", SLOTS);
+    h = hca_new(machine, options);
+    hca_map(h);
+    g_assert_cmphex(hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP, ==, 0);
+    if (!device_listens) {
+        peer_listen(p);
+    }
+    peer_connect(p);
+    wait_link(h, QHCA_LINK_UP);
+    return h;
+}
+
+static void stop(Hca *h, Peer *p)
+{
+    peer_leave(p);
+    if (p->listener >= 0) {
+        close(p->listener);
+    }
+    hca_stop(h);
+    unlink(p->path);
+    g_assert_cmpint(rmdir(p->folder), ==, 0);
+    g_free(p->path);
+    g_free(p->folder);
+}
+
+/* Wake the device if it waits for frames. */
+static void peer_wake(Peer *p)
+{
+    if (hca_slots_wakes_consumer(&p->mem.tx)) {
+        hca_intro_wake(p->fd);
+    }
+}
+
+/* Send without a wake-up; returns the slot. */
+static struct hca_slot *peer_put(Peer *p, uint32_t tag)
+{
+    uint8_t *frame = hca_slots_reserve(&p->mem.tx);
+
+    g_assert_nonnull(frame);
+    memset(frame, 0, 64);
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, other_mac, 6);
+    stw_be_p(frame + 12, 0x88b5);
+    stl_be_p(frame + 60, tag);
+    hca_slots_commit(&p->mem.tx, 64);
+    return (struct hca_slot *)frame - 1;
+}
+
+static void link_send(Peer *p, uint32_t tag)
+{
+    peer_put(p, tag);
+    peer_wake(p);
+}
+
+/* The last four bytes of the next frame, or 0: there is none. */
+static uint32_t peer_take(Peer *p)
+{
+    const uint8_t *frame;
+    uint32_t tag;
+    size_t len;
+
+    if (!hca_slots_pending(&p->mem.rx)) {
+        return 0;
+    }
+    g_assert_cmpint(hca_slots_peek(&p->mem.rx, &frame, &len), ==,
+                    HCA_SLOTS_FRAME);
+    g_assert_cmpuint(len, >=, 14);
+    g_assert_cmphex(lduw_be_p(frame + 12), ==, 0x88b5);
+    tag = ldl_be_p(frame + len - 4);
+    hca_slots_pop(&p->mem.rx);
+    if (hca_slots_wakes_producer(&p->mem.rx)) {
+        hca_intro_wake(p->fd);
+    }
+    return tag;
+}
+
+/* Sleep until there is a frame, as the device does. */
+static uint32_t link_receive(Peer *p)
+{
+    while (!hca_slots_pending(&p->mem.rx)) {
+        hca_slots_sleep(&p->mem.rx);
+        if (!hca_slots_pending(&p->mem.rx)) {
+            peer_wait_message(p->fd);
+            g_assert_true(hca_intro_woken(p->fd));
+        }
+        hca_slots_wake(&p->mem.rx);
+    }
+    return peer_take(p);
+}
+
+static void guest_receives(Hca *h, Eth *e, uint32_t tag)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint32_t got;
+
+    while (!eth_received(h, e, &got)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+    g_assert_cmpuint(got, ==, tag);
+}
+
+static void both_ways(Hca *h, Eth *e, Peer *p, uint32_t tag)
+{
+    eth_post_receives(h, e);
+    link_send(p, tag);
+    guest_receives(h, e, tag);
+    eth_send(h, e, 1, 100, tag + 1);
+    g_assert_cmpuint(link_receive(p), ==, tag + 1);
+    eth_wait_sent(h, e);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * A peer that does what it should
+ */
+static void frames_of(bool device_listens)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", device_listens);
+
+    eth_bring_up(h, &e);
+    for (uint32_t tag = 1; tag < 200; tag += 2) {
+        both_ways(h, &e, &p, tag);
+    }
+    g_assert_cmpuint(hca_adapter(h, "frames_sent"), ==, 100);
+    g_assert_cmpuint(hca_adapter(h, "frames_received"), ==, 100);
+    g_assert_cmpuint(hca_adapter(h, "link_connects"), ==, 1);
+    g_assert_cmpuint(hca_adapter(h, "link_losses"), ==, 0);
+    g_assert_cmpuint(hca_adapter(h, "link_wakes_sent"), <=, 200);
+    g_assert_cmpuint(hca_adapter(h, "link_wakes_received"), <=, 200);
+    stop(h, &p);
+}
+
+static void test_listens(void)
+{
+    frames_of(true);
+}
+
+static void test_connects(void)
+{
+    frames_of(false);
+}
+
+/* The peer takes nothing for a while: nothing is lost, and nothing overtakes. */
+static void test_full(void)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    eth_bring_up(h, &e);
+    for (uint32_t tag = 1; tag <= 3 * SLOTS; tag++) {
+        eth_send(h, &e, 1, 100, tag);
+    }
+    wait_adapter(h, "send_stalls", 1);
+    g_assert_cmpuint(hca_adapter(h, "frames_sent"), ==, SLOTS);
+    for (uint32_t tag = 1; tag <= 3 * SLOTS; tag++) {
+        g_assert_cmpuint(link_receive(&p), ==, tag);
+    }
+    eth_wait_sent(h, &e);
+    both_ways(h, &e, &p, 1000);
+    stop(h, &p);
+}
+
+/* More frames at once than one slice of the engine takes. */
+static void test_burst(void)
+{
+    uint32_t sent = 0, received = 0, tag;
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    eth_bring_up(h, &e);
+    while (received < 500) {
+        eth_post_receives(h, &e);
+        while (sent < 500 && sent - received < RX_DEPTH / 2 &&
+               hca_slots_reserve(&p.mem.tx)) {
+            peer_put(&p, sent++);
+        }
+        peer_wake(&p);
+        while (eth_received(h, &e, &tag)) {
+            g_assert_cmpuint(tag, ==, received++);
+        }
+    }
+    stop(h, &p);
+}
+
+static void set_link_of(Hca *h, bool on)
+{
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                             "'path': '/machine/peripheral/h0', 'property': "
+                             "'shm-link', 'value': %i } }", on);
+}
+
+/* The cable is pulled out and plugged in again; the peer is not disturbed. */
+static void test_set_link(void)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    set_link_of(h, false);
+    wait_link(h, 0);
+    eth_post_receives(h, &e);
+    for (uint32_t tag = 10; tag < 10 + SLOTS; tag++) {
+        link_send(&p, tag);
+    }
+    eth_send(h, &e, 3, 100, 30);
+    eth_wait_sent(h, &e);
+    wait_adapter(h, "link_wakes_received", 1);
+    while (!hca_slots_half_free(&p.mem.tx)) {
+        g_usleep(1000);
+    }
+    set_link_of(h, true);
+    wait_link(h, QHCA_LINK_UP);
+    both_ways(h, &e, &p, 40);
+    stop(h, &p);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * A peer that goes away
+ */
+static void back_again(bool device_listens)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", device_listens);
+
+    eth_bring_up(h, &e);
+    for (uint32_t n = 1; n <= 4; n++) {
+        for (uint32_t tag = 0; n & 1 && tag < 3 * SLOTS; tag++) {
+            eth_send(h, &e, 1, 100, tag);
+        }
+        peer_leave(&p);
+        wait_link(h, 0);
+        eth_wait_sent(h, &e);           /* into nothing */
+        peer_connect(&p);
+        wait_link(h, QHCA_LINK_UP);
+        both_ways(h, &e, &p, 10 * n);
+        g_assert_cmpuint(hca_adapter(h, "link_losses"), ==, n);
+        if (n == 2) {
+            hca_reset(h);
+            eth_bring_up(h, &e);
+        }
+    }
+    stop(h, &p);
+}
+
+static void test_back_to_listener(void)
+{
+    back_again(true);
+}
+
+static void test_back_to_connecter(void)
+{
+    back_again(false);
+}
+
+/* Peers that say nothing, nonsense, or leave in the middle, keep nobody away. */
+static void test_rude_introductions(void)
+{
+    static const char nonsense[] = "nonsense";
+    char err[HCA_INTRO_TEXT];
+    struct hca_intro intro;
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    eth_bring_up(h, &e);
+    peer_leave(&p);
+    for (int n = 0; n < 6; n++) {
+        int fd = hca_intro_connect(p.path, NULL, err, sizeof(err));
+
+        g_assert_cmpint(fd, >=, 0);
+        switch (n % 3) {
+        case 0:
+            break;
+        case 1:
+            g_assert_cmpint(send(fd, nonsense, sizeof(nonsense), MSG_NOSIGNAL),
+                            ==, sizeof(nonsense));
+            break;
+        case 2:
+            hca_intro_begin(&intro, fd, false, &wish);
+            peer_wait_message(fd);      /* there is memory, and no answer */
+            break;
+        }
+        close(fd);
+    }
+    peer_connect(&p);
+    wait_link(h, QHCA_LINK_UP);
+    both_ways(h, &e, &p, 1);
+    stop(h, &p);
+}
+
+/* The device is unplugged while frames pass, and a new one connects. */
+static void test_unplug(void)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "pc", true);
+    g_autofree char *properties = g_strdup_printf(
+        "{ 'addr': '04', 'mac': '" MAC "', 'shm': '%s', 'shm-server': true, "
+        "'shm-slots': %u }", p.path, SLOTS);
+
+    eth_bring_up(h, &e);
+    for (uint32_t tag = 1; tag <= 3 * SLOTS; tag++) {
+        eth_send(h, &e, 1, 100, tag);
+    }
+    qtest_qmp_device_del_send(h->qts, "h0");
+    qtest_outl(h->qts, 0xae08, 1 << 4);     /* ACPI eject of slot 4 */
+    wait_deleted(h);
+    g_free(h->dev);
+    g_assert_cmpint(access(p.path, F_OK), !=, 0);
+    peer_leave(&p);
+    qtest_qmp_device_add(h->qts, "qhca", "h0", properties);
+    hca_map(h);
+    peer_connect(&p);
+    wait_link(h, QHCA_LINK_UP);
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    stop(h, &p);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * A peer that lies
+ */
+static void test_bad_slots(void)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+    uint64_t bad = 0;
+
+    eth_bring_up(h, &e);
+    eth_post_receives(h, &e);
+    for (int n = 0; n < 200; n++) {
+        struct hca_slot *slot;
+
+        while (!hca_slots_reserve(&p.mem.tx)) {
+            g_usleep(100);
+        }
+        slot = peer_put(&p, 1);
+        /* The device sleeps, or is about to: it may have taken it already. */
+        if (n % 2) {
+            qatomic_set(&slot->len, 9217 + n * 100);
+        } else {
+            qatomic_set(&slot->own_type, HCA_SLOT_FULL | n % 0x40);
+        }
+        peer_wake(&p);
+        while (!hca_slots_reserve(&p.mem.tx)) {
+            g_usleep(100);
+        }
+    }
+    bad = hca_adapter(h, "link_bad_slots");
+    g_assert_cmpuint(bad, >, 0);
+    hca_reset(h);
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1000);
+    stop(h, &p);
+}
+
+/* Whatever is in the memory, wake-ups without end included. */
+static void test_garbage(void)
+{
+    GRand *rand = g_rand_new_with_seed(1);
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    eth_bring_up(h, &e);
+    for (int n = 0; n < 200; n++) {
+        uint8_t *bytes = p.mem.mem;
+
+        eth_post_receives(h, &e);
+        for (int i = 0; i < 2000; i++) {
+            uint32_t at = g_rand_int_range(rand, 0, p.mem.size);
+            uint32_t slot = (at / 9280 * 9280 + 128 + 63) % p.mem.size;
+
+            qatomic_set(&bytes[at], g_rand_int(rand));
+            qatomic_set(&bytes[slot], HCA_SLOT_FULL | HCA_SLOT_PACKET);
+        }
+        if (n < TX_DEPTH / 2) {         /* they may all wait for room */
+            eth_send(h, &e, 1, 100, n);
+        }
+        hca_intro_wake(p.fd);
+        hca_assert_alive(h);
+    }
+    peer_leave(&p);
+    wait_link(h, 0);
+    eth_wait_sent(h, &e);
+    peer_connect(&p);
+    wait_link(h, QHCA_LINK_UP);
+    hca_reset(h);
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    g_rand_free(rand);
+    stop(h, &p);
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * The VM stops; captures
+ */
+static void test_stopped(void)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+    struct hca_slot *slot;
+
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    eth_post_receives(h, &e);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    slot = peer_put(&p, 10);
+    for (int n = 0; n < 20; n++) {
+        hca_intro_wake(p.fd);
+        hca_adapter(h, "slices");       /* the main loop has run meanwhile */
+    }
+    g_assert_cmphex(qatomic_read(&slot->own_type), ==,
+                    HCA_SLOT_FULL | HCA_SLOT_PACKET);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    guest_receives(h, &e, 10);
+    g_assert_cmpuint(hca_adapter(h, "link_losses"), ==, 0);
+    both_ways(h, &e, &p, 20);
+    stop(h, &p);
+}
+
+static void set_dump(Hca *h, const char *file)
+{
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'qom-set', 'arguments': { "
+                             "'path': '/machine/peripheral/h0', 'property': "
+                             "'shm-dump', 'value': %s } }", file);
+}
+
+static void test_dump(void)
+{
+    g_autofree char *file = NULL;
+    g_autofree char *pcap = NULL;
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+    gsize len;
+
+    file = g_strdup_printf("%s/pcap", p.folder);
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    set_dump(h, file);
+    both_ways(h, &e, &p, 3);
+    set_dump(h, "");
+    both_ways(h, &e, &p, 5);
+    g_assert_true(g_file_get_contents(file, &pcap, &len, NULL));
+    g_assert_cmpuint(len, ==, 24 + 16 + 64 + 16 + 100);
+    g_assert_cmphex((uint32_t)ldl_he_p(pcap), ==, 0xa1b2c3d4);
+    g_assert_cmpuint(ldl_he_p(pcap + 24 + 8), ==, 64);
+    g_assert_cmpuint(ldl_be_p(pcap + 24 + 16 + 60), ==, 3);
+    g_assert_cmpuint(ldl_he_p(pcap + 104 + 12), ==, 100);
+    g_assert_cmpuint(ldl_be_p(pcap + 104 + 16 + 96), ==, 4);
+    unlink(file);
+    stop(h, &p);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    qtest_add_func("/qhca-link/listens", test_listens);
+    qtest_add_func("/qhca-link/connects", test_connects);
+    qtest_add_func("/qhca-link/full", test_full);
+    qtest_add_func("/qhca-link/burst", test_burst);
+    qtest_add_func("/qhca-link/set-link", test_set_link);
+    qtest_add_func("/qhca-link/back-to-listener", test_back_to_listener);
+    qtest_add_func("/qhca-link/back-to-connecter", test_back_to_connecter);
+    qtest_add_func("/qhca-link/rude-introductions", test_rude_introductions);
+    qtest_add_func("/qhca-link/unplug", test_unplug);
+    qtest_add_func("/qhca-link/bad-slots", test_bad_slots);
+    qtest_add_func("/qhca-link/garbage", test_garbage);
+    qtest_add_func("/qhca-link/stopped", test_stopped);
+    qtest_add_func("/qhca-link/dump", test_dump);
+    return g_test_run();
+}
