@@ -64,6 +64,8 @@ help:
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
 	@echo '  RECORD=1 for instructions: record them in tests/bench/packets.json'
 	@echo '  VFS=4 for bench: with so many virtual functions, up and idle'
+	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
+	@echo '                   for bench: over a socket and in shared memory, beside each other'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
 
 setup:

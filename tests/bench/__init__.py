@@ -56,9 +56,12 @@ def measure(server, client, case, seconds):
                          case.column, case.size)
 
 
-def summary(case, qhca, rxe):
-    """The entry of build/bench.json for the rounds' numbers of both."""
-    q = statistics.median(qhca) if qhca else None
-    r = statistics.median(rxe) if rxe else None
-    return {"test": case.test, "size": case.size, "unit": case.unit, "qhca": q, "rxe": r,
-            "ratio": q / r if q is not None and r else None}
+def summary(case, qhca, rxe, shm=None):
+    """The entry of build/bench.json for the rounds' numbers of both, and of qhca in shared
+    memory if that was measured, too."""
+    q, r, s = (statistics.median(v) if v else None for v in (qhca, rxe, shm))
+    entry = {"test": case.test, "size": case.size, "unit": case.unit, "qhca": q, "rxe": r,
+             "ratio": q / r if q is not None and r else None}
+    if shm is not None:
+        entry.update({"shm": s, "shm ratio": s / r if s is not None and r else None})
+    return entry

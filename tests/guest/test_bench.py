@@ -63,6 +63,9 @@ def test_summary():
     assert latency.verdict(0.2) == "<= 0.2 met"
     assert latency.verdict(0.21) == "<= 0.2 MISSED"
     assert bench.summary(write, [], [1.0])["ratio"] is None
+    both = bench.summary(write, [800.0], [40.0], [1600.0, 1200.0, 2000.0])
+    assert both["ratio"] == 20.0 and both["shm"] == 1600.0 and both["shm ratio"] == 40.0
+    assert bench.summary(write, [800.0], [40.0], [])["shm ratio"] is None
 
 
 def test_by_size():

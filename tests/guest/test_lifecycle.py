@@ -111,12 +111,12 @@ def sees_end_of_device(b):
 def test_link_down_and_up(ends, traffic, watch):
     b = ends[1]
     try:
-        b.qmp("set_link", name="nic0", up=False)
+        b.set_link(False)
         b.wait_until(f"rdma link show {b.ibdev}/1 | grep -q 'state DOWN'")
         b.wait_until("grep -q IBV_EVENT_PORT_ERR /tmp/events")
         assert traffic.client_error() == RETRY_EXCEEDED
     finally:
-        b.qmp("set_link", name="nic0", up=True)
+        b.set_link(True)
         b.wait_until(f"rdma link show {b.ibdev}/1 | grep -q 'state ACTIVE'")
     b.wait_until("grep -q IBV_EVENT_PORT_ACTIVE /tmp/events")
     assert watch.poll() is None

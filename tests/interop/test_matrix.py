@@ -80,7 +80,7 @@ def netdev(pair, traffic):
 def link(pair, traffic):
     b = pair.b
     for up in (False, True):
-        b.qmp("set_link", name=b.first_device["id"], up=up)
+        b.set_link(up)
         b.wait_until(f"[ $(cat /sys/class/net/{b.netif}/carrier) = {int(up)} ]")
 
 

@@ -250,12 +250,12 @@ def test_state(pair, vfs, peer):
         vf.wait_carrier(True)
         vf.set("state enable")
         other.set("state enable")
-        pair.a.qmp("set_link", name="nic0", up=False)
+        pair.a.set_link(False)
         vfs[2].wait_carrier(False)
         # Functions do not need the port's link among themselves.
         verbs.pingpong(other, vf, "rc", "-n 100 -c")
     finally:
-        pair.a.qmp("set_link", name="nic0", up=True)
+        pair.a.set_link(True)
         for each in (vf, other):
             each.set("state auto")
     for each in vfs:

@@ -13,7 +13,7 @@ import time
 import bench
 from bench import odp, packets, sizes
 
-from . import accel, paths, verbs
+from . import accel, pair as joined, paths, verbs
 from .ending import ERRORS, ended
 from .functions import Functions
 from .pair import Node, Pair
@@ -56,7 +56,7 @@ def boot(kinds, kernel, **options):
 def run(options):
     kinds = tuple(options.kinds.split(","))
     rows, failed = [], 0
-    with_pair = boot(kinds, options.kernel)
+    with_pair = boot(kinds, options.kernel, wire=options.wire)
     try:
         a, b = with_pair
         for name, label, step in run_steps(a, b):
@@ -70,7 +70,8 @@ def run(options):
     finally:
         with_pair.close()
     print()
-    print(f"{kinds[0]} to {kinds[1]}, RoCEv2 over a unix socket, kernel "
+    wire = "in shared memory" if with_pair.shm[0] else "over a unix socket"
+    print(f"{kinds[0]} to {kinds[1]}, RoCEv2 {wire}, kernel "
           f"{paths.kernel_release(options.kernel)}, {how()}")
     print_table(["test", "result", "unit"], rows)
     return 1 if failed else 0
@@ -103,12 +104,17 @@ def run_steps(a, b):
     yield "ib_send_lat", "8 B", latency("ib_send_lat", 8)
 
 
-def boot_bench(functions, kernel):
-    """Two guests with qhca and rxe, and so many virtual functions, which are up and idle."""
-    kinds = ("qhca+rxe", "qhca+rxe")
+def boot_bench(functions, kernel, wire):
+    """Two guests with qhca and rxe, and so many virtual functions, which are up and idle.
+
+    With both kinds of link, a second qhca of each guest has the one in shared memory.
+    """
+    both = wire == "both"
+    kinds = ("qhca+rxe+qhca" if both else "qhca+rxe",) * 2
+    wires = ["stream", "stream", "shm"] if both else wire
     if not functions:
-        return boot(kinds, kernel)
-    pair = boot(kinds, kernel, props=({"sriov-vfs": functions},) * 2, memory=1536)
+        return boot(kinds, kernel, wire=wires)
+    pair = boot(kinds, kernel, props=({"sriov-vfs": functions},) * 2, memory=1536, wire=wires)
     for node in pair:
         Functions(node).enable(functions)
     return pair
@@ -119,7 +125,8 @@ def run_bench(options):
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
-    values = {(case, link): [] for case in bench.CASES for link in (0, 1)}
+    links = (0, 1, 2) if options.wire == "both" else (0, 1)
+    values = {(case, link): [] for case in bench.CASES for link in links}
     failed = 0
     say("instructions for a packet, in the simulator")
     try:
@@ -127,13 +134,13 @@ def run_bench(options):
     except ERRORS as error:
         failed, instructions = 1, None
         print(error, file=sys.stderr, flush=True)
-    pair = boot_bench(options.functions, options.kernel)
+    pair = boot_bench(options.functions, options.kernel, options.wire)
     try:
         for n in range(options.rounds):
             say(f"round {n + 1} of {options.rounds}")
             for case in bench.CASES:
                 shown = []
-                for link in (0, 1):
+                for link in links:
                     a, b = (node.ports[link] for node in pair)
                     try:
                         got = bench.measure(a, b, case, options.seconds)
@@ -150,14 +157,14 @@ def run_bench(options):
     finally:
         pair.close()
     if pair.a.release != paths.kernel_release(odp.KERNEL):
-        pair = boot_bench(options.functions, odp.KERNEL)
+        pair = boot_bench(options.functions, odp.KERNEL, options.wire)
         try:
             on_demand = run_bench_odp(pair)
         finally:
             pair.close()
     failed += sum(odp.failed(r) for r in on_demand)
     failed += sum(r["qhca"] is None or r["rxe"] is None for r in by_size)
-    results = [bench.summary(c, values[c, 0], values[c, 1]) for c in bench.CASES]
+    results = [bench.summary(c, *(values[c, link] for link in links)) for c in bench.CASES]
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     (paths.BUILD / "bench.json").write_text(
         json.dumps(results + by_size + on_demand, indent=1) + "\n")
@@ -191,6 +198,12 @@ def print_bench(options, results, by_size, on_demand):
                   show(r["ratio"]), c.verdict(r["ratio"])]
                  for c, r in zip(bench.CASES, results)])
     print()
+    if options.wire == "both":
+        print("qhca over a unix socket and in shared memory, in the same rounds")
+        print_table(["test", "size", "unit", "socket", "memory", "memory / rxe"],
+                    [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["shm"]),
+                      show(r["shm ratio"])] for r in results])
+        print()
     print("by the size of the messages, one run each")
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
@@ -261,7 +274,7 @@ def shell(options):
         nodes = [node]
     else:
         pair = Pair(tuple(options.kinds.split(",")), kernel=options.kernel, setup=False,
-                    append=append, a_args={"console": "stdio"})
+                    wire=options.wire, append=append, a_args={"console": "stdio"})
         nodes = list(pair)
     print("booting; leave with `exit`, or Ctrl-A X; Ctrl-A C is QEMU's monitor", flush=True)
     if len(nodes) == 2:
@@ -310,6 +323,9 @@ def main():
         sub.add_argument("--seconds", type=int, default=3)
         sub.add_argument("--rounds", type=int, default=3)
         sub.add_argument("--functions", type=int, default=0)
+        sub.add_argument("--wire", default=joined.WIRE,
+                         choices=[*joined.WIRES, "both"] if name == "bench" else joined.WIRES,
+                         help="how devices qhca are joined")
         sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")

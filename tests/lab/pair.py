@@ -15,6 +15,10 @@ from .script import script
 
 _serial = itertools.count(1)
 
+# How two devices qhca are joined: the user's choice for all that says nothing else.
+WIRES = ("stream", "shm")
+WIRE = os.environ.get("LINK") or "stream"
+
 
 def gid_text(address):
     """An IP address as the kernel writes its GID.
@@ -30,17 +34,19 @@ def gid_text(address):
 class Port:
     """One end of a link: a network device of a guest, and its RDMA device.
 
-    kind is 'qhca', 'rxe' (virtio-net and rdma_rxe) or 'none' (virtio-net).
+    kind is 'qhca', 'rxe' (virtio-net and rdma_rxe) or 'none' (virtio-net). netdev is what
+    -netdev takes, or a dict: properties by which the device has a link without one.
     What is not a port's own is its guest's, so that a port can stand for a
     guest wherever commands are run.
     """
 
-    def __init__(self, kind, link, index, mtu):
+    def __init__(self, kind, link, index, mtu, netdev=None):
         if kind not in ("qhca", "rxe", "none"):
             raise ValueError(f"no such kind of end: {kind}")
         self.guest = None
         self.kind = kind
         self.link = link
+        self.netdev = netdev
         self.mtu = mtu
         self.mac = f"52:54:00:77:{link:02x}:{index:02x}"
         self.ip4 = f"10.{77 + link}.0.{index}"
@@ -58,7 +64,9 @@ class Port:
     def device(self, props):
         """The device's model and properties, as device_add takes them."""
         properties = {"driver": "qhca" if self.kind == "qhca" else "virtio-net-pci",
-                      "netdev": f"n{self.link}", "mac": self.mac, "id": f"nic{self.link}"}
+                      "mac": self.mac, "id": f"nic{self.link}"}
+        properties.update(self.netdev if isinstance(self.netdev, dict) else
+                          {"netdev": f"n{self.link}"})
         if self.kind != "qhca":
             properties["romfile"] = ""
         properties.update(props or {})
@@ -131,12 +139,15 @@ class Node(Guest):
                  setup=True, **kwargs):
         self.kind = kind
         self.setup = setup
-        self.ports = [Port(k, link, index, mtu) for link, k in enumerate(kind.split("+"))]
+        kinds = kind.split("+")
+        self.ports = [Port(k, link, index, mtu, netdev) for link, (k, netdev) in
+                      enumerate(itertools.zip_longest(kinds, netdevs[:len(kinds)]))]
         args = ["-device", "pcie-root-port,id=hotslot,chassis=1,slot=1"]
         self.first_device = self.ports[0].device(dict(props or {}, bus="hotslot"))
         for port, netdev in zip(self.ports, netdevs):
             port.guest = self
-            args += ["-netdev", f"{netdev},id=n{port.link}"]
+            if not isinstance(netdev, dict):
+                args += ["-netdev", f"{netdev},id=n{port.link}"]
             device = dict(self.first_device if port.link == 0 else port.device(None))
             args += ["-device", ",".join([device.pop("driver")] +
                                          [f"{k}={v}" for k, v in device.items()])]
@@ -172,6 +183,14 @@ class Node(Guest):
     @contextlib.contextmanager
     def capture(self, file):
         """Within this context, records every frame of the first port's link."""
+        if isinstance(self.ports[0].netdev, dict):
+            self._set("shm-dump", str(file))
+            try:
+                yield
+            finally:
+                if self.running:
+                    self._set("shm-dump", "")
+            return
         self.qmp("object-add", qom_type="filter-dump", id="dump", netdev="n0",
                  file=str(file), maxlen=65536)
         try:
@@ -179,6 +198,17 @@ class Node(Guest):
         finally:
             if self.running:
                 self.qmp("object-del", id="dump")
+
+    def _set(self, name, value):
+        self.qmp("qom-set", path=f"/machine/peripheral/{self.first_device['id']}", property=name,
+                 value=value)
+
+    def set_link(self, up):
+        """Takes the first port's link down or up."""
+        if isinstance(self.ports[0].netdev, dict):
+            self._set("shm-link", up)
+        else:
+            self.qmp("set_link", name=self.first_device["id"], up=up)
 
     def plug(self):
         """Plugs the device in again; the guest probes it by itself."""
@@ -190,33 +220,48 @@ PORT_NAMES = {"mac", "ip4", "ip6", "link_local", "netif", "mtu", "peer", "ibdev"
 
 
 class Pair:
-    """Two guests, 'a' and 'b', joined by a link over a unix socket.
+    """Two guests, 'a' and 'b', joined by a link over a unix socket, or in shared memory.
 
     kinds      what each end is, see Node; ("qhca+rxe", "qhca+rxe") has two links
+    wire       'stream' or 'shm', which joins two devices qhca while others have 'stream';
+               or a list of these, one for each link
     mtu        of both interfaces: 4200 gives RoCE's 4096, 9000 is jumbo
     props      (properties for a's device, for b's), or one dict for both
     Other keyword arguments go to both guests; a_args and b_args are dicts of
     those for one.
     """
 
-    def __init__(self, kinds=("qhca", "qhca"), *, mtu=4200, props=None,
+    def __init__(self, kinds=("qhca", "qhca"), *, wire=None, mtu=4200, props=None,
                  a_args=None, b_args=None, setup=True, **kwargs):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qhca-link-"))
         if props is None or isinstance(props, dict):
             props = (props, props)
         kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
+        ends = list(zip(*(kind.split("+") for kind in kinds)))
+        wires = [wire or WIRE] * len(ends) if isinstance(wire or WIRE, str) else wire
+        for unknown in set(wires) - set(WIRES):
+            raise ValueError(f"LINK={unknown}: the kinds of link are {' and '.join(WIRES)}")
+        # Does a link go through shared memory?
+        self.shm = [w == "shm" and set(e) == {"qhca"} for w, e in zip(wires, ends)]
         nodes = []
         for i, (kind, extra) in enumerate(zip(kinds, (a_args, b_args))):
             name = "ab"[i]
-            links = range(kind.count("+") + 1)
             options = {"mtu": mtu, "setup": setup, "props": props[i],
-                       "netdevs": [self._netdev(i, link) for link in links]}
+                       "netdevs": [self._shm(i, link) if shm else self._netdev(i, link)
+                                   for link, shm in enumerate(self.shm)]}
             options.update(kwargs)
             options.update(extra or {})
             nodes.append(Node(name, kind, i + 1, **options))
         self.a, self.b = nodes
         for mine, other in zip(self.a.ports, self.b.ports):
             mine.peer, other.peer = other, mine
+
+    def _shm(self, side, link):
+        """Properties of a device whose link is in shared memory: a listens, b connects."""
+        properties = {"shm": str(self.dir / f"link{link}")}
+        if side == 0:
+            properties["shm-server"] = "on"
+        return properties
 
     def _netdev(self, side, link):
         """A stream over a unix socket: a listens, b connects and reconnects."""
