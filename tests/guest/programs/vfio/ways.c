@@ -40,9 +40,13 @@ static bool receive_ends(struct guest *g, const struct md_mr *own, uint32_t key)
 	       (second == QHCA_WC_LOC_PROT_ERR && first == QHCA_WC_REM_OP_ERR);
 }
 
-/* Every access by @key at address 0 fails, on either side of a connection. */
+/*
+ * Every access by @key at address 0 fails, on either side of a connection.  Stage 2 has
+ * refused each: what is beyond the guest's memory may look like an entry that is absent.
+ */
 static bool refused(struct guest *g, const struct md_mr *own, uint32_t key)
 {
+	unsigned long before = pinned(g).refused, num;
 	uint64_t at = own->iova;
 	bool ok = true;
 
@@ -52,7 +56,10 @@ static bool refused(struct guest *g, const struct md_mr *own, uint32_t key)
 	ok &= ends(g, QHCA_WQE_WRITE, key, own->key, 0, at, 64, QHCA_WC_LOC_PROT_ERR);
 	ok &= ends(g, QHCA_WQE_READ, key, own->key, 0, at, 64, QHCA_WC_LOC_PROT_ERR);
 	ok &= receive_ends(g, own, key);
-	return ok;
+	num = pinned(g).refused - before;
+	if (num != 6)
+		printf("# key %#x: stage 2 has refused %lu accesses\n", key, num);
+	return ok && num == 6;
 }
 
 /* Nodes of a region: the root, an entry that leads to a node, and one to a page. */
