@@ -5,6 +5,7 @@
 #ifndef HCA_CORE_ETHER_H
 #define HCA_CORE_ETHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,5 +21,11 @@
 /* One's complement sum (not inverted) of @len bytes, carried on from @sum. */
 uint32_t hca_csum_add(uint32_t sum, const uint8_t *p, size_t len);
 uint16_t hca_csum_fold(uint32_t sum);	/* folded and inverted */
+/*
+ * Is the checksum of UDP or TCP right in the packet at @ip, which is not a fragment?
+ * There are @room bytes.  false also if there is no such checksum.
+ */
+bool hca_ipv4_csum_ok(const uint8_t *ip, size_t room);
+bool hca_ipv6_csum_ok(const uint8_t *ip, size_t room);
 
 #endif /* HCA_CORE_ETHER_H */
