@@ -581,6 +581,34 @@ static void run_slice(struct hca_fn *fn)
 	disable_when_idle(fn);
 }
 
+static void take_slot(struct hca_cmdq *q)
+{
+	const struct qhca_cmd_slot *slot = &q->slot;
+
+	q->ctx = (struct hca_cmd_ctx){
+		.opcode = get_le16(&slot->opcode),
+		.index = get_le32(&slot->index),
+		.param = get_le32(&slot->param),
+		.in = q->in, .in_len = get_le32(&slot->in_len),
+		.out = q->out, .out_len = get_le32(&slot->out_len),
+	};
+}
+
+bool hca_cmdq_hold(struct hca_fn *fn)
+{
+	struct hca_cmdq *q = &fn->cmdq;
+
+	take_slot(q);
+	return !check_slot(fn, &q->slot, &q->ctx);
+}
+
+uint32_t hca_cmdq_in_len(const struct hca_fn *fn)
+{
+	const struct hca_cmd_ctx *ctx = &fn->cmdq.ctx;
+
+	return find_command(ctx->opcode)->in ? ctx->in_len : 0;
+}
+
 static void run_slot(struct hca_fn *fn, uint32_t index)
 {
 	struct hca_cmdq *q = &fn->cmdq;
@@ -597,13 +625,7 @@ static void run_slot(struct hca_fn *fn, uint32_t index)
 		return;
 	}
 	q->current = index;
-	q->ctx = (struct hca_cmd_ctx){
-		.opcode = get_le16(&slot->opcode),
-		.index = get_le32(&slot->index),
-		.param = get_le32(&slot->param),
-		.in = q->in, .in_len = get_le32(&slot->in_len),
-		.out = q->out, .out_len = get_le32(&slot->out_len),
-	};
+	take_slot(q);
 	q->phase = HCA_CMD_MAILBOXES;
 	status = check_slot(fn, slot, &q->ctx);
 	if (status)

@@ -110,6 +110,14 @@ unsigned int hca_cmdq_run(struct hca_fn *fn, unsigned int budget);
 /* Execute all slices that are left of a command that is between two of them. */
 void hca_cmdq_finish(struct hca_fn *fn);
 
+/*
+ * Loading: the command in hca_cmdq.slot is held again.  false: no command that would have
+ * been held.
+ */
+bool hca_cmdq_hold(struct hca_fn *fn);
+/* Bytes of the input mailbox of the command that is held. */
+uint32_t hca_cmdq_in_len(const struct hca_fn *fn);
+
 /* Name of an opcode for humans, or NULL. */
 const char *hca_cmd_name(uint16_t opcode);
 

@@ -16,6 +16,8 @@
 
 #include "hca.h"
 #include "life.h"
+#include "migrate.h"
+#include "transport/qp_image.h"
 
 static void finish_commands(struct hca *hca)
 {
@@ -27,6 +29,9 @@ static void finish_commands(struct hca *hca)
 /* Write what is newer here than in memory.  A failure is fatal for a function. */
 static void write_back(struct hca *hca)
 {
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++)
+		if (hca->fn[gvmi])
+			hca_qps_keep(hca->fn[gvmi]);
 	hca_ctxcache_clean(&hca->cache.qd);
 	hca_ctxcache_clean(&hca->cache.srq);
 	hca_ctxcache_clean(&hca->cache.cq);
@@ -58,6 +63,7 @@ void qhca_thaw(struct qhca_hca *dev, uint64_t now)
 		return;
 	hca->clock_offset = hca->now - now;
 	hca->frozen = false;
+	hca_restore(hca);
 	hca_leave(hca);
 }
 

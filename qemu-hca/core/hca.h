@@ -68,6 +68,7 @@ struct hca {
 	bool link_up;
 	bool entered;			/* a call of the host's is being served */
 	bool frozen;			/* ... and it is the time up to qhca_thaw() */
+	bool restore;			/* qhca_thaw() has to: see hca_restore() */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
 	uint16_t num_vfs;		/* the highest GVMI that exists */
 	uint64_t late_fns;

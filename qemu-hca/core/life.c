@@ -122,6 +122,18 @@ static void reset_now(struct hca_fn *fn)
 	hca_trace(fn, QHCA_TRACE_RESET, 0, 0, 0, 0);
 }
 
+void hca_fn_blank(struct hca_fn *fn)
+{
+	fn->enabled = !fn->cfg.gvmi;
+	reset_now(fn);
+	hca_vf_forget(fn);
+	fn->generation = 0;
+	fn->late = 0;
+	memset(fn->qps.fault_gen, 0, (size_t)1 << fn->cfg.log_max_qp);
+	fn->s2.pin.gen = 0;
+	fn->s2.eth.gen = 0;
+}
+
 void qhca_reset(struct qhca_hca *dev, uint16_t gvmi, uint64_t now)
 {
 	struct hca *hca = &dev->hca;

@@ -238,6 +238,23 @@ bool qhca_freeze(struct qhca_hca *hca, uint64_t now, char *err, size_t err_len);
 void qhca_thaw(struct qhca_hca *hca, uint64_t now);
 bool qhca_is_frozen(const struct qhca_hca *hca);
 
+/*
+ * The state of a frozen engine, but for what is in the guest's memory and the host's
+ * (device memory, traces, cost of misses): bytes on the heap, which the caller frees, and
+ * which are the same on any host.  Their number is bounded by the configuration.  It may be called
+ * any number of times.  NULL, with a sentence in @err: not frozen, or memory is short.
+ */
+void *qhca_save(struct qhca_hca *hca, size_t *len, char *err, size_t err_len);
+/*
+ * Take over such a state, instead of the present one.  The adapter has the same
+ * functions and limits, and is frozen afterwards.  qhca_thaw() reads contexts from the guest's memory,
+ * which is there by then, and the host reports the link as it is here (qhca_set_link()).
+ * false, with a sentence in @err: the image is refused, and nothing has changed.  If
+ * memory gets short in the middle, the adapter is as after its creation, and frozen.
+ */
+bool qhca_load(struct qhca_hca *hca, const void *image, size_t len, char *err,
+	       size_t err_len);
+
 /* Declare a function dead with QHCA_FATAL_INJECTED (tests of recovery). */
 void qhca_inject_fatal(struct qhca_hca *hca, uint16_t gvmi);
 

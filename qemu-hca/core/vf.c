@@ -21,6 +21,22 @@ static bool frames_differ(const struct hca_vf *a, const struct hca_vf *b)
 	       memcmp(a->mac, b->mac, sizeof(a->mac));
 }
 
+bool hca_vf_valid(const struct hca_vf *vf)
+{
+	return !(vf->mac[0] & 1) && vf->vlan <= MAX_VLAN && vf->qos <= MAX_QOS &&
+	       vf->link <= QHCA_VF_LINK_DOWN &&
+	       !(vf->flags & ~(QHCA_VF_SPOOFCHK | QHCA_VF_TRUST)) &&
+	       (!vf->max_rate || vf->min_rate <= vf->max_rate);
+}
+
+void hca_vf_load(struct hca_fn *fn, const struct hca_vf *vf)
+{
+	fn->vf = *vf;
+	hca_ports_assign(fn);
+	hca_caches_limit(fn, vf->blocks);
+	hca_rate_set(fn, vf->max_rate, vf->min_rate);
+}
+
 /* Other settings apply from now on: the switch and software hear of them. */
 static void change(struct hca_fn *fn, const struct hca_vf *vf)
 {
@@ -28,10 +44,7 @@ static void change(struct hca_fn *fn, const struct hca_vf *vf)
 
 	if (frames_differ(&fn->vf, vf))
 		hca_inject_forget(fn);
-	fn->vf = *vf;
-	hca_ports_assign(fn);
-	hca_caches_limit(fn, vf->blocks);
-	hca_rate_set(fn, vf->max_rate, vf->min_rate);
+	hca_vf_load(fn, vf);
 	if (hca_link_word(fn) != link)
 		hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(fn));
 }

@@ -34,6 +34,11 @@ void hca_vfs_admit(struct hca *hca);
 /* The function's counters are about to be zeroed: the host domain's go on. */
 void hca_vf_count_on(struct hca_fn *fn);
 
+/* Can SET_VF have made these settings? */
+bool hca_vf_valid(const struct hca_vf *vf);
+/* Loading: other settings apply, of which nobody is told. */
+void hca_vf_load(struct hca_fn *fn, const struct hca_vf *vf);
+
 enum qhca_cmd_status hca_cmd_set_vf(struct hca_fn *fn, struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_query_vf(struct hca_fn *fn,
 				      struct hca_cmd_ctx *ctx);

@@ -10,14 +10,14 @@ void host_enable_slots(struct host *h, unsigned int log_slots)
 {
 	h->slots = host_alloc(h, 64ull << log_slots, HOST_PAGE);
 	qhca_reg_write(h->hca, h->gvmi, QHCA_REG_CMDQ_LOG_SLOTS, log_slots,
-		       h->now);
+		       host_clock(h));
 	qhca_reg_write(h->hca, h->gvmi, QHCA_REG_CMDQ_BASE_LO,
-		       (uint32_t)h->slots, h->now);
+		       (uint32_t)h->slots, host_clock(h));
 	qhca_reg_write(h->hca, h->gvmi, QHCA_REG_CMDQ_BASE_HI,
-		       (uint32_t)(h->slots >> 32), h->now);
+		       (uint32_t)(h->slots >> 32), host_clock(h));
 	qhca_reg_write(h->hca, h->gvmi, QHCA_REG_CONTROL,
-		       QHCA_CONTROL_ENABLE, h->now);
-	if (!(qhca_reg_read(h->hca, h->gvmi, QHCA_REG_STATUS, h->now) &
+		       QHCA_CONTROL_ENABLE, host_clock(h));
+	if (!(qhca_reg_read(h->hca, h->gvmi, QHCA_REG_STATUS, host_clock(h)) &
 	      QHCA_STATUS_ENABLED))
 		host_die("the device does not enable its command queue");
 }
@@ -36,7 +36,7 @@ struct qhca_cmd_slot *host_cmd_begin(struct host *h,
 	*to = *slot;
 	put_le32(&to->status, QHCA_CMD_OWN);
 	qhca_reg_write(h->hca, h->gvmi, QHCA_REG_CMDQ_DOORBELL, 1u << number,
-		       h->now);
+		       host_clock(h));
 	return to;
 }
 

@@ -54,7 +54,7 @@ void md_arm(struct md_cq *cq, bool solicited)
 {
 	qhca_doorbell(cq->md->host.hca, cq->md->host.gvmi, 0, QHCA_DB_CQ_ARM,
 		      (uint64_t)cq->ci << 32 | cq->cqn |
-		      (solicited ? QHCA_DB_CQ_SOLICITED : 0), cq->md->host.now);
+		      (solicited ? QHCA_DB_CQ_SOLICITED : 0), host_clock(&cq->md->host));
 }
 
 bool md_poll(struct md_cq *cq, struct qhca_cqe *cqe)

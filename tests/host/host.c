@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory, DMA, interrupts and frames of the fake host, and the engine on it */
 #include "host.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -211,7 +212,7 @@ static void open_memory(struct host *h, uint64_t ram_len, uint16_t gvmi)
 	h->next = HOST_PAGE;
 }
 
-void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
+void host_create(struct host *h)
 {
 	static const struct qhca_host_ops ops = {
 		.dma_read = dma_read, .dma_write = dma_write,
@@ -221,17 +222,36 @@ void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
 	};
 	char err[200];
 
-	open_memory(h, ram_len, 0);
-	h->of_fn[0] = h;
-	h->hca = qhca_create(cfg, &ops, h, err, sizeof(err));
+	h->hca = qhca_create(h->made[0], &ops, h, err, sizeof(err));
 	if (!h->hca)
 		host_die("qhca_create() fails: %s", err);
-	qhca_set_link(h->hca, true, h->now);
+	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++)
+		if (h->made[gvmi] && !qhca_vf_create(h->hca, gvmi, h->made[gvmi],
+						     err, sizeof(err)))
+			host_die("qhca_vf_create() fails: %s", err);
+}
+
+static void make(struct host *pf, uint16_t gvmi, const struct qhca_config *cfg)
+{
+	free(pf->made[gvmi]);
+	pf->made[gvmi] = malloc(sizeof(*cfg));
+	*pf->made[gvmi] = *cfg;
+}
+
+void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
+{
+	open_memory(h, ram_len, 0);
+	h->of_fn[0] = h;
+	make(h, 0, cfg);
+	host_create(h);
+	qhca_set_link(h->hca, true, host_clock(h));
 }
 
 void host_close(struct host *h)
 {
 	qhca_destroy(h->hca);
+	for (unsigned int gvmi = 0; gvmi <= QHCA_MAX_VFS; gvmi++)
+		free(h->made[gvmi]);
 	free(h->sent);
 	free(h->frames);
 	free(h->ram);
@@ -243,18 +263,19 @@ void host_open_vf(struct host *h, uint64_t ram_len, struct host *pf,
 	char err[200];
 
 	open_memory(h, ram_len, gvmi);
+	make(pf, gvmi, cfg);
 	h->now = pf->now;
 	h->hca = pf->hca;
 	h->of_fn[0] = pf;
 	pf->of_fn[gvmi] = h;
 	if (!qhca_vf_create(h->hca, gvmi, cfg, err, sizeof(err)))
 		host_die("qhca_vf_create() fails: %s", err);
-	qhca_vf_enable(h->hca, gvmi, true, h->now);
+	qhca_vf_enable(h->hca, gvmi, true, host_clock(h));
 }
 
 void host_close_vf(struct host *h)
 {
-	qhca_vf_enable(h->hca, h->gvmi, false, h->now);
+	qhca_vf_enable(h->hca, h->gvmi, false, host_clock(h));
 	h->of_fn[0]->of_fn[h->gvmi] = NULL;
 	free(h->ram);
 }
@@ -293,7 +314,7 @@ void host_watch(struct host *h, struct host_watch *w, uint64_t addr,
 void host_run(struct host *h)
 {
 	for (int i = 0; i < HOST_RUN_LIMIT; i++)
-		if (!qhca_run(h->hca, h->now, 64).more &&
+		if (!qhca_run(h->hca, host_clock(h), 64).more &&
 		    (!h->idle || !h->idle(h)))
 			return;
 	host_die("the engine does not become idle");

@@ -58,7 +58,9 @@ struct host {
 	 * uses it.
 	 */
 	struct hca_fn *fn;
-	uint64_t now;			/* ns, given to the engine */
+	uint64_t now;			/* ns; the engine is given host_clock() */
+	uint64_t skew;			/* of the PF's host: its clock is so far ahead */
+	struct qhca_config *made[QHCA_MAX_VFS + 1]; /* ... and what functions it has */
 	/* Of the function: each function of an adapter has a host of its own. */
 	uint16_t gvmi;
 	struct host *of_fn[QHCA_MAX_VFS + 1];	/* of the PF's host; others: the PF's */
@@ -109,6 +111,12 @@ struct host {
 	struct qhca_init_hca init;	/* of the last INIT_HCA */
 };
 
+/* The time on the machine of @h, of which each has its own. */
+static inline uint64_t host_clock(const struct host *h)
+{
+	return h->now + h->of_fn[0]->skew;
+}
+
 /* Gives @h memory and an HCA whose link is up and which is not enabled. */
 void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg);
 void host_close(struct host *h);
@@ -131,6 +139,14 @@ void host_watch(struct host *h, struct host_watch *w, uint64_t addr,
 /* Lets the engine work until it has nothing to do now, or at @now. */
 void host_run(struct host *h);
 void host_run_at(struct host *h, uint64_t now);
+
+/*
+ * The machine moves: the HCA of @pf, with all its functions, is frozen, saved and
+ * destroyed, and another one, on a machine whose clock is ahead by @skew, loads that and
+ * goes on.  An access of the frozen HCA, or a state that is another one when it is
+ * saved again, ends the program.  Returns the size of the image.
+ */
+size_t host_migrate(struct host *pf, uint64_t skew);
 
 /* ---- commands (command.c) */
 

@@ -6,6 +6,9 @@
 #include "minidrv.h"
 #include "odp.h"
 
+/* An HCA with all functions that @h has had. */
+void host_create(struct host *h);
+
 uint32_t md_rand(struct md *md);
 /* Ends the program if a command has failed. */
 void md_must(int status, const char *what);

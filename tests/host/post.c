@@ -90,7 +90,7 @@ void md_ring(struct md *md, struct md_qp *qp)
 {
 	if (!md_buf_get32(md, &qp->buf, qp->rec_offset + 64))
 		qhca_doorbell(md->host.hca, md->host.gvmi, qp->init.db_page, QHCA_DB_SQ,
-			      (uint64_t)qp->sq_pi << 32 | qp->qpn, md->host.now);
+			      (uint64_t)qp->sq_pi << 32 | qp->qpn, host_clock(&md->host));
 }
 
 void md_post_recv(struct md *md, struct md_qp *qp, uint64_t wr_id,

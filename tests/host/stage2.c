@@ -29,7 +29,7 @@ static void command(struct host *pf, enum qhca_opcode opcode, uint16_t gvmi,
 		if (i == HOST_RUN_LIMIT)
 			host_die("the device does not answer command %#x",
 				 opcode);
-		qhca_run(pf->hca, pf->now, 4);
+		qhca_run(pf->hca, host_clock(pf), 4);
 	}
 	if (get_le32(&done->status))
 		host_die("the device refuses command %#x for function %u",

@@ -82,7 +82,7 @@ uint32_t md_rand(struct md *md)
 
 bool md_dead(struct md *md)
 {
-	return qhca_reg_read(md->host.hca, md->host.gvmi, QHCA_REG_STATUS, md->host.now) &
+	return qhca_reg_read(md->host.hca, md->host.gvmi, QHCA_REG_STATUS, host_clock(&md->host)) &
 	       QHCA_STATUS_FATAL;
 }
 
@@ -112,7 +112,7 @@ int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 		if (i == HOST_RUN_LIMIT)
 			host_die("the device does not answer command %#x",
 				 opcode);
-		if (!qhca_run(md->host.hca, md->host.now, 4).more &&
+		if (!qhca_run(md->host.hca, host_clock(&md->host), 4).more &&
 		    md->host.idle)
 			md->host.idle(&md->host);
 	}
@@ -204,7 +204,7 @@ void md_start(struct md *md, const struct md_init *init)
 	md->host.next = HOST_PAGE;
 
 	qhca_reg_write(md->host.hca, md->host.gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-		       md->host.now);
+		       host_clock(&md->host));
 	host_enable_slots(&md->host, 0);
 	md->in_mbox = md_alloc(md, MD_PAGE, MD_PAGE);
 	md->out_mbox = md_alloc(md, MD_PAGE, MD_PAGE);

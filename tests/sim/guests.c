@@ -195,7 +195,7 @@ void guest_reset(struct guests *g, uint16_t gvmi)
 	struct host *vf = &g->guest[gvmi].md->host;
 
 	qhca_reg_write(vf->hca, gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-		       vf->now);
+		       host_clock(vf));
 	forget(g, gvmi);
 }
 
@@ -210,7 +210,7 @@ static bool on_idle(struct host *h)
 
 	guests_work(g);
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_EQ_ARM,
-		      (uint64_t)g->pf->eq_ci << 32, h->now);
+		      (uint64_t)g->pf->eq_ci << 32, host_clock(h));
 	return g->events + g->served != before;
 }
 

@@ -116,7 +116,7 @@ static bool visitor_died(struct load *l, enum qhca_fatal_stage2 why)
 {
 	struct host *h = &l->visitor->md->host;
 	uint32_t info = qhca_reg_read(h->hca, VISITOR, QHCA_REG_FATAL_INFO,
-				      h->now);
+				      host_clock(h));
 
 	if (!md_dead(l->visitor->md) || info != why)
 		return FAIL(l, "visitor: it should have died of %u, not of %u",
@@ -147,9 +147,9 @@ static bool upset_visitor(struct load *l)
 		v->new_row = true;
 		return visitor_died(l, QHCA_STAGE2_REPLACED);
 	case 3:
-		qhca_vf_enable(h->hca, VISITOR, false, h->now);
+		qhca_vf_enable(h->hca, VISITOR, false, host_clock(h));
 		guest_take_all(l->guests, VISITOR);
-		qhca_vf_enable(h->hca, VISITOR, true, h->now);
+		qhca_vf_enable(h->hca, VISITOR, true, host_clock(h));
 		guest_reset(l->guests, VISITOR);
 		return true;
 	case 4:		/* the host domain breaks its promise */

@@ -193,7 +193,7 @@ static void driver_gone(struct upset *u, unsigned int host)
 	n->up = false;
 	hurt_all(u);
 	qhca_reg_write(n->md->host.hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-		       n->md->host.now);
+		       host_clock(&n->md->host));
 	memset(md_ptr(n->md, MD_PAGE), CANARY, n->md->host.next - MD_PAGE);
 	n->num_given = 0;
 	n->eth.live = false;
@@ -342,10 +342,10 @@ static bool op_link(struct upset *u, struct conn *c, unsigned int host)
 
 	(void)c;
 	hurt_all(u);		/* it may be down for longer than retries last */
-	qhca_set_link(md->host.hca, false, md->host.now);
+	qhca_set_link(md->host.hca, false, host_clock(&md->host));
 	ok = run_for(u, world_pick(&u->w, world_pick(&u->w, 3) ? QUIET :
 							       50000000));
-	qhca_set_link(md->host.hca, true, md->host.now);
+	qhca_set_link(md->host.hca, true, host_clock(&md->host));
 	return ok;
 }
 
@@ -364,7 +364,7 @@ static void reset_inside(struct host *h, enum host_call call)
 
 	if (call == HOST_DMA && *left && !--*left)
 		qhca_reg_write(h->hca, 0, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
-			       h->now);
+			       host_clock(h));
 }
 
 static bool op_reset_inside(struct upset *u, struct conn *c, unsigned int host)
@@ -379,7 +379,8 @@ static bool op_reset_inside(struct upset *u, struct conn *c, unsigned int host)
 	md->host.meanwhile = reset_inside;
 	ok = run_for(u, QUIET);
 	md->host.meanwhile = NULL;
-	if (ok && !left && qhca_reg_read(md->host.hca, 0, QHCA_REG_STATUS, md->host.now) !=
+	if (ok && !left && qhca_reg_read(md->host.hca, 0, QHCA_REG_STATUS,
+				       host_clock(&md->host)) !=
 			   QHCA_STATUS_READY)
 		return UPSET_FAIL(u, "host %u: a reset from within is lost",
 				  host);
@@ -489,7 +490,8 @@ static bool upset_round(struct upset *u, uint64_t number)
 	if (kind != ETHERNET && kind != DATAGRAM)
 		world_run(&u->w, u->w.now + world_pick(&u->w, 3000));
 	else if (world_pick(&u->w, 2))
-		qhca_run(u->node[host].md->host.hca, u->w.now,
+		qhca_run(u->node[host].md->host.hca,
+			 host_clock(&u->node[host].md->host),
 			 world_pick(&u->w, 8));
 	if (u->w.verbose)
 		printf("# round: %s, %s of host %u\n", ops[op].name,

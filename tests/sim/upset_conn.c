@@ -191,7 +191,7 @@ static bool poll_eq(struct upset *u, struct conn *c, unsigned int host)
 		return true;
 	put_le32(md_ptr(md, h->eq.page[0] + EQ_REC), h->eq_ci);
 	qhca_doorbell(md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
-		      (uint64_t)h->eq_ci << 32 | (1 + c->kind), md->host.now);
+		      (uint64_t)h->eq_ci << 32 | (1 + c->kind), host_clock(&md->host));
 	return true;
 }
 

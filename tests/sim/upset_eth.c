@@ -122,7 +122,7 @@ void eth_post(struct upset *u, unsigned int host)
 	}
 	if (e->live)
 		qhca_doorbell(n->md->host.hca, 0, 0, QHCA_DB_ETH_TX,
-			      (uint64_t)e->tx_pi << 32, n->md->host.now);
+			      (uint64_t)e->tx_pi << 32, host_clock(&n->md->host));
 }
 
 static bool check_frame(struct upset *u, unsigned int host, const uint8_t *frame,

@@ -85,11 +85,14 @@ static uint8_t *append(struct hca_image *im, size_t len)
 	while (cap - im->len < len)
 		cap *= 2;
 	if (cap != im->cap) {
-		p = realloc(im->out, cap);
+		p = malloc(cap);
 		if (!p) {
 			hca_image_refuse(im, "out of memory");
 			return NULL;
 		}
+		if (im->len)
+			memcpy(p, im->out, im->len);
+		free(im->out);
 		im->out = p;
 		im->cap = cap;
 	}
@@ -169,7 +172,7 @@ void hca_image_section(struct hca_image *im, const char *name, uint32_t version,
 bool hca_image_next(struct hca_image *im, char *name, uint32_t *version,
 		    uint32_t *gvmi)
 {
-	uint64_t v, of, len;
+	uint64_t v = 0, of = 0, len = 0;
 
 	im->section = NULL;
 	im->end = im->len;

@@ -192,24 +192,43 @@ bool hca_pool_refresh(struct hca_fn *fn, uint32_t *next)
 	return *next >= fn->cfg.max_pool_keys || !pool->num_keys;
 }
 
+uint32_t hca_pool_next_key(const struct hca_fn *fn, uint32_t *place)
+{
+	while (!fn->pool.key[*place].index)
+		(*place)++;
+	return fn->pool.key[(*place)++].index;
+}
+
 /* ------------------------------------------------------------------------
  * Commands
  */
+static bool length_valid(const struct hca_pool_block *block)
+{
+	return block->length && !(block->length & 4095) &&
+	       block->addr + (block->length - 1) >= block->addr;
+}
+
+bool hca_pool_block_valid(const struct hca_pool_block *block)
+{
+	return !(block->addr & 4095) && length_valid(block);
+}
+
 enum qhca_cmd_status hca_cmd_map_pool_block(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx)
 {
 	const struct qhca_pool_row *row = (const void *)ctx->in;
-	uint64_t addr = get_le64(&row->addr), length = get_le64(&row->length);
 	struct hca_pool_block *block = &fn->pool.block[ctx->index];
+	struct hca_pool_block in = {
+		.addr = get_le64(&row->addr), .length = get_le64(&row->length),
+	};
 
-	if (addr & 4095)
+	if (in.addr & 4095)
 		return hca_cmd_bad(ctx, offsetof(struct qhca_pool_row, addr));
-	if (length == 0 || length & 4095 || addr + (length - 1) < addr)
+	if (!length_valid(&in))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_pool_row, length));
 	if (block->length)
 		return QHCA_CMD_IN_USE;
-	block->addr = addr;
-	block->length = length;
+	*block = in;
 	return QHCA_CMD_OK;
 }
 

@@ -70,6 +70,11 @@ void hca_pool_key_drop(struct hca_fn *fn, uint32_t first, uint32_t last);
  */
 bool hca_pool_refresh(struct hca_fn *fn, uint32_t *next);
 
+/* May a row that is not empty be like this? */
+bool hca_pool_block_valid(const struct hca_pool_block *block);
+/* The index of the next key in the bank, from place *@place on; there is one. */
+uint32_t hca_pool_next_key(const struct hca_fn *fn, uint32_t *place);
+
 enum qhca_cmd_status hca_cmd_map_pool_block(struct hca_fn *fn,
 					    struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_unmap_pool_block(struct hca_fn *fn,

@@ -25,6 +25,16 @@ void hca_s2_fini(struct hca *hca)
 	hca_cache_leave(&hca->cache.s2, s2_user(hca_pf(hca)));
 }
 
+bool hca_gvm_valid(const struct hca_gvm *row)
+{
+	if (!row->on)
+		return !(row->base | row->page_shift | row->levels);
+	return !(row->base & 63) && row->levels &&
+	       row->levels <= QHCA_MAX_AT_LEVELS &&
+	       (row->page_shift == 12 || row->page_shift == 21 ||
+		row->page_shift == 30);
+}
+
 static uint8_t mode_of(const struct hca_gvm *row)
 {
 	if (!row->on)

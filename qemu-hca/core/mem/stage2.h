@@ -54,6 +54,9 @@ struct hca_gvm {
 	bool lost;			/* the host domain has gone: on, and of no use */
 };
 
+/* May the row of a function be like this? */
+bool hca_gvm_valid(const struct hca_gvm *row);
+
 enum hca_s2_mode {
 	HCA_S2_OFF,			/* bus addresses are machine addresses */
 	HCA_S2_ON,

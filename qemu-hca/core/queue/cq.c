@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "queue/queue_image.h"
 
 #define CQE_SIZE	((uint32_t)sizeof(struct qhca_cqe))
 
@@ -176,6 +177,22 @@ static struct hca_cq *cq_get(struct hca_fn *fn, uint32_t cqn)
 static void dirty(struct hca_fn *fn, struct hca_cq *cq)
 {
 	hca_ctx_dirty(&fn->hca->cache.cq, cq);
+}
+
+void hca_cqs_restore(struct hca_fn *fn)
+{
+	struct hca_cq cq;
+
+	for (uint32_t cqn = 0; cqn < fn->cqs.num && !hca_is_dead(fn); cqn++) {
+		if (!fn->cqs.slot[cqn].live)
+			continue;
+		if (hca_ctx_read(fn, &fn->hca->cache.cq, cqn, &cq) &&
+		    hca_eq_live(fn, cq.eqn))
+			hca_eq_ref(fn, cq.eqn);
+		else
+			hca_fatal(fn, QHCA_FATAL_CONTEXT,
+				  (uint32_t)QHCA_TABLE_CQ << 24 | cqn);
+	}
 }
 
 /* ------------------------------------------------------------------------

@@ -26,11 +26,6 @@ static uint32_t num_objects(const struct hca_fn *fn,
 	}
 }
 
-static uint32_t num_nodes(const struct hca_eqs *eqs)
-{
-	return eqs->base[HCA_NUM_EVENT_SOURCES];
-}
-
 bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info,
 		    hca_stage2_next_fn stage2_next)
 {
@@ -41,7 +36,7 @@ bool hca_eqs_create(struct hca_fn *fn, hca_fault_info_fn fault_info,
 	for (unsigned int i = 0; i < HCA_NUM_EVENT_SOURCES; i++)
 		eqs->base[i + 1] = eqs->base[i] + num_objects(fn, i);
 	eqs->eq = calloc((size_t)1 << fn->cfg.log_max_eq, sizeof(*eqs->eq));
-	eqs->held = calloc(num_nodes(eqs), sizeof(*eqs->held));
+	eqs->held = calloc(eqs->base[HCA_NUM_EVENT_SOURCES], sizeof(*eqs->held));
 	return eqs->eq && eqs->held;
 }
 
@@ -59,7 +54,7 @@ void hca_eqs_reset(struct hca_fn *fn)
 	       sizeof(*fn->eqs.eq) << fn->cfg.log_max_eq);
 	if (fn->eqs.num_linked)		/* else all nodes are zero already */
 		memset(fn->eqs.held, 0,
-		       num_nodes(&fn->eqs) * sizeof(*fn->eqs.held));
+		       fn->eqs.base[HCA_NUM_EVENT_SOURCES] * sizeof(*fn->eqs.held));
 	fn->eqs.cmd_held = 0;
 	fn->eqs.num_linked = 0;
 	fn->eqs.num_waiting = 0;

@@ -56,24 +56,21 @@ static void eqc_write(struct hca_fn *fn, uint32_t eqn)
 			  (uint32_t)QHCA_TABLE_EQ << 24 | eqn);
 }
 
-static enum qhca_cmd_status eq_check(const struct hca_fn *fn,
-				     struct hca_cmd_ctx *ctx,
-				     const struct hca_eq *eq)
+int hca_eq_fault(const struct hca_fn *fn, const struct hca_eq *eq)
 {
 	if (eq->log_depth > fn->cfg.log_max_eq_depth)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, log_depth));
+		return offsetof(struct qhca_eqc_sw, log_depth);
 	if (eq->vector >= fn->cfg.num_vectors)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, vector));
+		return offsetof(struct qhca_eqc_sw, vector);
 	if (!hca_qbuf_valid(&eq->buf) ||
 	    !hca_qbuf_holds(&eq->buf, 0,
 			    (uint64_t)HCA_EQE_SIZE << eq->log_depth))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_eqc_sw, buf));
+		return offsetof(struct qhca_eqc_sw, buf);
 	if (eq->rec_offset % sizeof(struct qhca_eq_record) ||
 	    !hca_qbuf_holds(&eq->buf, eq->rec_offset,
 			    sizeof(struct qhca_eq_record)))
-		return hca_cmd_bad(ctx,
-				   offsetof(struct qhca_eqc_sw, rec_offset));
-	return QHCA_CMD_OK;
+		return offsetof(struct qhca_eqc_sw, rec_offset);
+	return -1;
 }
 
 enum qhca_cmd_status hca_cmd_create_eq(struct hca_fn *fn,
@@ -86,13 +83,13 @@ enum qhca_cmd_status hca_cmd_create_eq(struct hca_fn *fn,
 		.held_head = HCA_HELD_NONE, .held_tail = HCA_HELD_NONE,
 		.live = true,
 	};
-	enum qhca_cmd_status status;
 	uint64_t addr;
+	int bad;
 
 	hca_qbuf_decode(&eq.buf, &sw->buf);
-	status = eq_check(fn, ctx, &eq);
-	if (status)
-		return status;
+	bad = hca_eq_fault(fn, &eq);
+	if (bad >= 0)
+		return hca_cmd_bad(ctx, (size_t)bad);
 	if (!hca_table_entry(fn, QHCA_TABLE_EQ, ctx->index, &addr))
 		return QHCA_CMD_NOT_MAPPED;
 	if (fn->eqs.eq[ctx->index].live)

@@ -610,6 +610,25 @@ enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 	return QHCA_CMD_OK;
 }
 
+int hca_ethq_fault(const struct hca_fn *fn, const struct hca_ethq *q)
+{
+	if (q->tx_base & 63)
+		return offsetof(struct qhca_ethq_config, tx_base);
+	if (q->rx_base & 63)
+		return offsetof(struct qhca_ethq_config, rx_base);
+	if (q->rxc_base & 63)
+		return offsetof(struct qhca_ethq_config, rxc_base);
+	if (q->rec_base & 63)
+		return offsetof(struct qhca_ethq_config, rec_base);
+	if (q->log_tx > HCA_LIMIT_LOG_ETH_RING)
+		return offsetof(struct qhca_ethq_config, log_tx);
+	if (q->log_rx > HCA_LIMIT_LOG_ETH_RING)
+		return offsetof(struct qhca_ethq_config, log_rx);
+	if (q->vector >= fn->cfg.num_vectors)
+		return offsetof(struct qhca_ethq_config, vector);
+	return -1;
+}
+
 enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx)
 {
@@ -622,23 +641,11 @@ enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 		.rxc_base = get_le64(&in->rxc_base),
 		.rec_base = get_le64(&in->rec_base),
 	};
+	int bad;
 
-	if (q.tx_base & 63)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, tx_base));
-	if (q.rx_base & 63)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, rx_base));
-	if (q.rxc_base & 63)
-		return hca_cmd_bad(ctx,
-				   offsetof(struct qhca_ethq_config, rxc_base));
-	if (q.rec_base & 63)
-		return hca_cmd_bad(ctx,
-				   offsetof(struct qhca_ethq_config, rec_base));
-	if (q.log_tx > HCA_LIMIT_LOG_ETH_RING)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_tx));
-	if (q.log_rx > HCA_LIMIT_LOG_ETH_RING)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, log_rx));
-	if (q.vector >= fn->cfg.num_vectors)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_ethq_config, vector));
+	bad = hca_ethq_fault(fn, &q);
+	if (bad >= 0)
+		return hca_cmd_bad(ctx, (size_t)bad);
 	if (fn->eth.queue[ctx->index].live)
 		return QHCA_CMD_IN_USE;
 	fn->eth.queue[ctx->index] = q;

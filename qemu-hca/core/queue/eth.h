@@ -59,6 +59,9 @@ void hca_eth_resume(struct hca_fn *fn);
 void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value);
 void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value);
 
+/* The field of struct qhca_ethq_config that is not as it must be, or -1: none. */
+int hca_ethq_fault(const struct hca_fn *fn, const struct hca_ethq *q);
+
 enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,

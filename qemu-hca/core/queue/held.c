@@ -49,16 +49,24 @@ bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
 	return false;
 }
 
-/* The reverse: type and number of @kind at @node. */
-static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
-			   uint8_t kind, uint32_t *number)
+/* Whose node it is. */
+static enum hca_event_source source_of(const struct hca_eqs *eqs, uint32_t node)
 {
 	unsigned int i = HCA_NUM_EVENT_SOURCES - 1;
 
 	while (node < eqs->base[i])
 		i--;
-	*number = node - eqs->base[i];
-	return (uint8_t)(event_types[i].first + kind);
+	return (enum hca_event_source)i;
+}
+
+/* The reverse: type and number of @kind at @node. */
+static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
+			   uint8_t kind, uint32_t *number)
+{
+	enum hca_event_source source = source_of(eqs, node);
+
+	*number = node - eqs->base[source];
+	return (uint8_t)(event_types[source].first + kind);
 }
 
 /* ------------------------------------------------------------------------
@@ -139,6 +147,50 @@ void hca_held_add(struct hca_fn *fn, struct hca_eq *eq,
 	h->order |= (uint32_t)o->kind << 4 * h->count++;
 	if (!h->linked)
 		link_node(fn, eq, o->node);
+}
+
+uint32_t hca_num_nodes(const struct hca_fn *fn)
+{
+	return fn->eqs.base[HCA_NUM_EVENT_SOURCES];
+}
+
+static bool kind_possible(enum hca_event_source source, uint8_t kind)
+{
+	if (source == HCA_SOURCE_QP && kind >= HCA_KIND_FAULT)
+		return kind < HCA_KIND_FAULT + 2;	/* directions */
+	return kind <= event_types[source].last - event_types[source].first;
+}
+
+bool hca_held_possible(const struct hca_fn *fn, uint32_t node,
+		       const struct hca_held *h)
+{
+	const struct hca_eqs *eqs = &fn->eqs;
+	enum hca_event_source source;
+	uint32_t kinds = 0;
+
+	if (node >= hca_num_nodes(fn))
+		return false;
+	source = source_of(eqs, node);
+	for (unsigned int i = 0; i < h->count; i++) {
+		uint8_t kind = h->order >> 4 * i & 15;
+
+		if (kinds >> kind & 1 || !kind_possible(source, kind))
+			return false;
+		kinds |= 1u << kind;
+	}
+	/* The function is asked when there is room for the event. */
+	return source != HCA_SOURCE_STAGE2 ||
+	       (node > eqs->base[source] &&
+		fn->hca->fn[node - eqs->base[source]]);
+}
+
+void hca_held_load(struct hca_fn *fn, struct hca_eq *eq, uint32_t node,
+		   const struct hca_held *h)
+{
+	fn->eqs.held[node].detail = h->detail;
+	fn->eqs.held[node].order = h->order;
+	fn->eqs.held[node].count = h->count;
+	link_node(fn, eq, node);
 }
 
 bool hca_event_fill_stage2(struct hca_fn *pf, uint32_t gvmi,

@@ -37,7 +37,21 @@ int hca_eq_put(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
 /* The same, with the interrupt.  A DMA error is fatal for the function. */
 void hca_eq_write(struct hca_fn *fn, struct hca_eq *eq, struct qhca_eqe *eqe);
 
+/* ---- eq_cmd.c */
+
+/* The field of struct qhca_eqc_sw that is not as it must be, or -1: none. */
+int hca_eq_fault(const struct hca_fn *fn, const struct hca_eq *eq);
+
 /* ---- held.c: events that wait for room */
+
+/* Nodes that there are. */
+uint32_t hca_num_nodes(const struct hca_fn *fn);
+/* Can the kinds of @h wait at @node? */
+bool hca_held_possible(const struct hca_fn *fn, uint32_t node,
+		       const struct hca_held *h);
+/* The events of @h wait at @node, which holds none. */
+void hca_held_load(struct hca_fn *fn, struct hca_eq *eq, uint32_t node,
+		   const struct hca_held *h);
 
 /* false: the device does not hold this event. */
 bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,

@@ -7,6 +7,7 @@
  * there.  A broken list puts the SRQ in error and is reported by an event.
  */
 #include "hca.h"
+#include "queue/queue_image.h"
 
 #include <stdlib.h>
 
@@ -136,6 +137,23 @@ void hca_srq_unref(struct hca_fn *fn, uint32_t srqn)
 {
 	if (live(fn, srqn) && fn->srqs.slot[srqn].users)
 		fn->srqs.slot[srqn].users--;
+}
+
+void hca_srqs_restore(struct hca_fn *fn)
+{
+	struct hca_srq srq;
+
+	for (uint32_t srqn = 0; srqn < fn->srqs.num_slots && !hca_is_dead(fn);
+	     srqn++) {
+		if (!live(fn, srqn))
+			continue;
+		if (hca_ctx_read(fn, &fn->hca->cache.srq, srqn, &srq) &&
+		    (!(srq.flags & QHCA_SRQ_XRC) || hca_cq_ref(fn, srq.cqn)))
+			fn->srqs.slot[srqn].xrc = srq.flags & QHCA_SRQ_XRC;
+		else
+			hca_fatal(fn, QHCA_FATAL_CONTEXT,
+				  (uint32_t)QHCA_TABLE_SRQ << 24 | srqn);
+	}
 }
 
 /* ---- taking entries */

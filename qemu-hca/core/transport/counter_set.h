@@ -23,6 +23,16 @@ struct hca_counter_sets {
 	uint64_t count[HCA_NUM_COUNTER_SETS][HCA_SET_COUNTERS];
 };
 
+/* Has the set counted nothing? */
+static inline bool hca_counter_set_empty(const struct hca_counter_sets *s,
+					 uint32_t set)
+{
+	for (uint32_t i = 0; i < HCA_SET_COUNTERS; i++)
+		if (s->count[set][i])
+			return false;
+	return true;
+}
+
 enum qhca_cmd_status hca_cmd_set_qp_counters(struct hca_fn *fn,
 					     struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_query_counter_set(struct hca_fn *fn,

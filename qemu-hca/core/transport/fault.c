@@ -105,8 +105,7 @@ static void add_stage2(const struct hca_fn *fn, struct hca_fault *f)
 	f->bus_len = (uint32_t)fn->mem.fault.bus_len;
 }
 
-/* The event of a fault of stage 2 is to be written: see stage2_event.c. */
-static void post_stage2(struct hca_fn *fn, uint32_t qpn, enum hca_fault_dir dir)
+void hca_stage2_post(struct hca_fn *fn, uint32_t qpn, enum hca_fault_dir dir)
 {
 	struct hca_s2_link *link = &fn->qps.s2_link[qpn];
 	bool linked = link->dirs;
@@ -135,7 +134,7 @@ static void report(struct hca_fn *fn, const struct hca_qp *qp,
 		hca_count(fn, QHCA_CNT_page_faults2);
 		hca_trace(fn, QHCA_TRACE_FAULT, qp->qpn, f->token, f->bus,
 			  f->flags);
-		post_stage2(fn, qp->qpn, dir);
+		hca_stage2_post(fn, qp->qpn, dir);
 		return;
 	}
 	hca_count(fn, QHCA_CNT_page_faults1);

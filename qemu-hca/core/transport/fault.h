@@ -132,6 +132,9 @@ bool hca_fault_resume_stage2(struct hca_fn *fn, uint32_t token, bool ok);
 /* Count the answer to a fault that was raised at @time; ns since. */
 uint64_t hca_fault_answered(struct hca_fn *fn, uint64_t time, bool ok);
 
+/* The event of a fault of stage 2 of the QP is to be written: see stage2_event.c. */
+void hca_stage2_post(struct hca_fn *fn, uint32_t qpn, enum hca_fault_dir dir);
+
 /* ---- events of stage 2 (stage2_event.c), which the host domain receives */
 
 /* The next event of @fn that is to be written; false: there is none. */

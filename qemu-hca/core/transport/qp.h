@@ -81,7 +81,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
  */
 #define HCA_QPC_HW_FIELDS(X) \
 	X(64, r_addr)		/* WRITE in progress: next address */ \
-	X(64, rsvd64a) \
+	X(64, kept_deadline)	/* while frozen: the timer, and other things on */ \
 	X(64, rsvd64b) \
 	X(32, sq_pi)		/* requester: producer index last seen */ \
 	X(32, sq_ci)		/* oldest send WQE not completed */ \
@@ -104,8 +104,8 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(32, r_rkey)		/* WRITE in progress */ \
 	X(32, r_slot)		/* receive WQE in progress: number or slot */ \
 	X(32, r_srq)		/* XRC: SRQ of the message (hca_xsrq.token) */ \
-	X(32, rsvd32a) \
-	X(32, rsvd32b) \
+	X(32, kept_work)	/* ... the chip (qp_image.h) */ \
+	X(32, kept_db_pi) \
 	X(32, rsvd32c) \
 	X(8, s_flags)		/* HCA_SF_* */ \
 	X(8, s_state)		/* enum hca_requester */ \
@@ -281,6 +281,9 @@ enum qhca_cmd_status hca_cmd_query_qp(struct hca_fn *fn,
 				      struct hca_cmd_ctx *cmd);
 enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 					struct hca_cmd_ctx *cmd);
+
+/* Refer to the CQs and the SRQ of a QP that comes to be.  false: one does not exist. */
+bool hca_qp_ref(struct hca_fn *fn, const struct hca_qp *qp);
 
 /* May the QP join multicast groups: does it exist, and is it UD? */
 bool hca_qp_is_ud(const struct hca_fn *fn, uint32_t qpn);

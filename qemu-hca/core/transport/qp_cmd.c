@@ -86,7 +86,7 @@ static void unref(struct hca_fn *fn, const struct hca_qp *qp)
 		hca_srq_unref(fn, qp->srqn);
 }
 
-static bool ref(struct hca_fn *fn, const struct hca_qp *qp)
+bool hca_qp_ref(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	bool send = qp->flags & QHCA_QP_HAS_SQ;
 	bool recv = !hca_qp_is_xrc(qp);
@@ -135,7 +135,7 @@ enum qhca_cmd_status hca_cmd_create_qp(struct hca_fn *fn,
 		return status;
 	if (live)
 		return QHCA_CMD_IN_USE;
-	if (!ref(fn, tmp))
+	if (!hca_qp_ref(fn, tmp))
 		return QHCA_CMD_BAD_STATE;
 
 	qp = hca_ctx_new(fn, &fn->hca->cache.qd, cmd->index);

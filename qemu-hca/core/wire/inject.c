@@ -55,11 +55,10 @@ static uint64_t random_below(struct hca_inject *inj, uint64_t n)
 	return next_random(inj) % n;
 }
 
-bool qhca_inject_set(struct qhca_hca *dev, const struct qhca_inject_config *cfg,
-		     char *err, size_t err_len)
+bool hca_inject_rules(struct hca_inject *inj,
+		      const struct qhca_inject_config *cfg, char *err,
+		      size_t err_len)
 {
-	struct hca *hca = &dev->hca;
-	struct hca_inject *inj = &hca->inject;
 	unsigned int k;
 
 	for (k = 0; k < QHCA_NUM_INJECT_KINDS; k++)
@@ -82,6 +81,14 @@ bool qhca_inject_set(struct qhca_hca *dev, const struct qhca_inject_config *cfg,
 		if (cfg->rule[k].ppm || cfg->rule[k].nth)
 			inj->any = true;
 	return true;
+}
+
+bool qhca_inject_set(struct qhca_hca *dev, const struct qhca_inject_config *cfg,
+		     char *err, size_t err_len)
+{
+	struct hca *hca = &dev->hca;
+
+	return hca_inject_rules(&hca->inject, cfg, err, err_len);
 }
 
 void qhca_inject_get(const struct qhca_hca *dev, struct qhca_inject_config *cfg)

@@ -45,6 +45,10 @@ static inline bool hca_inject_active(const struct hca_inject *inj, bool rx)
 	return inj->any && (rx ? inj->cfg.on_rx : inj->cfg.on_tx);
 }
 
+/* Take over rules; false, with a sentence in @err: a field is out of range. */
+bool hca_inject_rules(struct hca_inject *inj,
+		      const struct qhca_inject_config *cfg, char *err,
+		      size_t err_len);
 /*
  * The faults of this frame, bit k for QHCA_INJECT_* k.  Advances the sequence.
  */

@@ -10,13 +10,12 @@
 #include "hca.h"
 
 #define DEFAULT_ETH_MTU	1500
-#define MIN_ETH_MTU	68
 
 static const uint8_t mapped_prefix[12] = {
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 };
 
-static bool mac_usable(const uint8_t mac[6])
+bool hca_mac_usable(const uint8_t mac[6])
 {
 	static const uint8_t zero[6];
 
@@ -59,7 +58,7 @@ void hca_ports_reset(struct hca_fn *fn)
 {
 	struct hca_ports *port = &fn->port;
 
-	memcpy(port->permanent, mac_usable(fn->vf.mac) ? fn->vf.mac :
+	memcpy(port->permanent, hca_mac_usable(fn->vf.mac) ? fn->vf.mac :
 							 fn->cfg.mac, 6);
 	memcpy(port->mac, port->permanent, sizeof(port->mac));
 	port->mac_set = false;
@@ -105,7 +104,7 @@ static uint8_t claim_of(const struct hca_fn *fn)
 {
 	const struct hca_ports *port = &fn->port;
 
-	if (!fn->cfg.gvmi || (mac_usable(fn->vf.mac) &&
+	if (!fn->cfg.gvmi || (hca_mac_usable(fn->vf.mac) &&
 			      !memcmp(port->mac, fn->vf.mac, sizeof(port->mac))))
 		return HCA_MAC_ASSIGNED;
 	return memcmp(port->mac, port->permanent, sizeof(port->mac)) ?
@@ -172,7 +171,7 @@ int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan)
 }
 
 /* The lowest of equal entries is the one that is found. */
-static void gids_changed(struct hca_fn *fn)
+void hca_gids_changed(struct hca_fn *fn)
 {
 	struct hca_ports *port = &fn->port;
 	unsigned int i;
@@ -192,7 +191,7 @@ static void gids_changed(struct hca_fn *fn)
 
 void hca_ports_assign(struct hca_fn *fn)
 {
-	if (mac_usable(fn->vf.mac)) {
+	if (hca_mac_usable(fn->vf.mac)) {
 		/* A choice of software's is for one that is trusted. */
 		if (!(fn->vf.flags & QHCA_VF_TRUST))
 			fn->port.mac_set = false;
@@ -200,7 +199,7 @@ void hca_ports_assign(struct hca_fn *fn)
 			memcpy(fn->port.mac, fn->vf.mac, sizeof(fn->port.mac));
 	}
 	if (fn->port.gid)
-		gids_changed(fn);
+		hca_gids_changed(fn);
 }
 
 bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6])
@@ -217,33 +216,50 @@ bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6])
 	return false;
 }
 
+enum hca_gid_wrong hca_gid_valid(const struct hca_gid *entry)
+{
+	static const uint8_t zero[16];
+
+	if (!memcmp(entry->gid, zero, sizeof(zero)) ||
+	    hca_gid_is_multicast(entry->gid))
+		return HCA_GID_BAD_GID;
+	if (!(entry->flags & QHCA_GID_VALID) ||
+	    entry->flags & ~(QHCA_GID_VALID | QHCA_GID_IPV4) ||
+	    is_mapped(entry->gid) != !!(entry->flags & QHCA_GID_IPV4))
+		return HCA_GID_BAD_FLAGS;
+	if (!hca_mac_usable(entry->smac))
+		return HCA_GID_BAD_SMAC;
+	return entry->vlan > 4094 && entry->vlan != QHCA_GID_NO_VLAN ?
+	       HCA_GID_BAD_VLAN : HCA_GID_OK;
+}
+
 enum qhca_cmd_status hca_cmd_set_gid(struct hca_fn *fn,
 				     struct hca_cmd_ctx *ctx)
 {
+	static const size_t field[] = {
+		[HCA_GID_BAD_GID] = offsetof(struct qhca_gid_entry, gid),
+		[HCA_GID_BAD_FLAGS] = offsetof(struct qhca_gid_entry, flags),
+		[HCA_GID_BAD_SMAC] = offsetof(struct qhca_gid_entry, smac),
+		[HCA_GID_BAD_VLAN] = offsetof(struct qhca_gid_entry, vlan),
+	};
 	const struct qhca_gid_entry *in = (const void *)ctx->in;
 	struct hca_gid entry = {
 		.vlan = get_le16(&in->vlan), .flags = get_le32(&in->flags),
 	};
-	static const uint8_t zero[16];
+	enum hca_gid_wrong wrong;
 
 	if (!(entry.flags & QHCA_GID_VALID)) {
 		memset(&fn->port.gid[ctx->index], 0, sizeof(entry));
-		gids_changed(fn);
+		hca_gids_changed(fn);
 		return QHCA_CMD_OK;
 	}
 	memcpy(entry.gid, in->gid, sizeof(entry.gid));
 	memcpy(entry.smac, in->smac, sizeof(entry.smac));
-	if (!memcmp(entry.gid, zero, sizeof(zero)) || hca_gid_is_multicast(entry.gid))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, gid));
-	if (entry.flags & ~(QHCA_GID_VALID | QHCA_GID_IPV4) ||
-	    is_mapped(entry.gid) != !!(entry.flags & QHCA_GID_IPV4))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, flags));
-	if (!mac_usable(entry.smac))
-		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, smac));
-	if (entry.vlan > 4094 && entry.vlan != QHCA_GID_NO_VLAN)
-		return hca_cmd_bad(ctx, offsetof(struct qhca_gid_entry, vlan));
+	wrong = hca_gid_valid(&entry);
+	if (wrong)
+		return hca_cmd_bad(ctx, field[wrong]);
 	fn->port.gid[ctx->index] = entry;
-	gids_changed(fn);
+	hca_gids_changed(fn);
 	return QHCA_CMD_OK;
 }
 
@@ -358,7 +374,7 @@ enum qhca_cmd_status hca_cmd_query_port(struct hca_fn *fn,
 /* The host domain may have given an untrusted VF its address. */
 static bool may_have_mac(const struct hca_fn *fn, const uint8_t mac[6])
 {
-	return fn->vf.flags & QHCA_VF_TRUST || !mac_usable(fn->vf.mac) ||
+	return fn->vf.flags & QHCA_VF_TRUST || !hca_mac_usable(fn->vf.mac) ||
 	       !memcmp(mac, fn->vf.mac, 6);
 }
 
@@ -374,13 +390,13 @@ enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 		return hca_cmd_bad(ctx,
 				   offsetof(struct qhca_port_config, fields));
 	if (fields & QHCA_PORT_SET_MTU &&
-	    (mtu < MIN_ETH_MTU || mtu > HCA_LIMIT_ETH_MTU))
+	    (mtu < HCA_MIN_ETH_MTU || mtu > HCA_LIMIT_ETH_MTU))
 		return hca_cmd_bad(ctx,
 				   offsetof(struct qhca_port_config, eth_mtu));
-	if (fields & QHCA_PORT_SET_MAC && !mac_usable(in->mac))
+	if (fields & QHCA_PORT_SET_MAC && !hca_mac_usable(in->mac))
 		return hca_cmd_bad(ctx, offsetof(struct qhca_port_config, mac));
 	if (fields & QHCA_PORT_SET_RX &&
-	    rx_flags & ~(QHCA_RX_PROMISC | QHCA_RX_ALLMULTI | QHCA_RX_ENABLE))
+	    rx_flags & ~HCA_RX_FLAGS)
 		return hca_cmd_bad(ctx,
 				   offsetof(struct qhca_port_config, rx_flags));
 	if (fields & QHCA_PORT_SET_MAC && !may_have_mac(fn, in->mac))
@@ -393,6 +409,6 @@ enum qhca_cmd_status hca_cmd_set_port(struct hca_fn *fn,
 	}
 	if (fields & QHCA_PORT_SET_RX)
 		fn->port.rx_flags = rx_flags;
-	gids_changed(fn);
+	hca_gids_changed(fn);
 	return QHCA_CMD_OK;
 }

@@ -10,6 +10,9 @@
 
 #define HCA_MAX_GIDS		256	/* qhca_av.sgid_index is an octet */
 #define HCA_VLAN_NONE		0xffffu
+#define HCA_MIN_ETH_MTU		68	/* bytes of payload */
+#define HCA_RX_FLAGS		(QHCA_RX_PROMISC | QHCA_RX_ALLMULTI | \
+				 QHCA_RX_ENABLE)
 
 struct hca_gid {
 	uint8_t gid[16];
@@ -64,6 +67,17 @@ const struct hca_gid *hca_gid_get(const struct hca_fn *fn,
 				  unsigned int index);
 /* Index of a valid GID on a VLAN (id, or HCA_VLAN_NONE); -1: none. */
 int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan);
+
+/* Can the address be that of a function? */
+bool hca_mac_usable(const uint8_t mac[6]);
+/* May a valid entry be like this?  If not, what is wrong with it. */
+enum hca_gid_wrong {
+	HCA_GID_OK, HCA_GID_BAD_GID, HCA_GID_BAD_FLAGS, HCA_GID_BAD_SMAC,
+	HCA_GID_BAD_VLAN,
+};
+enum hca_gid_wrong hca_gid_valid(const struct hca_gid *entry);
+/* Entries of the table have changed, or the MAC address has. */
+void hca_gids_changed(struct hca_fn *fn);
 
 /* Is @gid that of a multicast group? */
 bool hca_gid_is_multicast(const uint8_t gid[16]);

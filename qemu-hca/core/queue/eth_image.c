@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The Ethernet queue in the image.
+ */
+#include "queue/queue_image.h"
+
+#include "hca.h"
+
+HCA_IMAGE_COVERS(struct hca_ethq, 72);
+HCA_IMAGE_COVERS(struct hca_eth, 464);
+
+static void flags(struct hca_image *im, const struct hca_fn *fn,
+		  struct hca_ethq *q)
+{
+	hca_image_bool(im, "armed", &q->armed);
+	hca_image_bool(im, "stopped", &q->stopped);
+	hca_image_bool(im, "partial", &q->partial);
+	hca_image_bool(im, "skip", &q->skip);
+	hca_image_bool(im, "waits", &q->waits);
+	hca_image_check(im, "waits", !q->waits || fn->s2.eth.waits ||
+			hca_is_dead(fn));
+}
+
+static void queue(struct hca_image *im, const struct hca_fn *fn,
+		  struct hca_ethq *q)
+{
+	flags(im, fn, q);
+	hca_image_u8(im, "log_tx", &q->log_tx);
+	hca_image_u8(im, "log_rx", &q->log_rx);
+	hca_image_u16(im, "vector", &q->vector);
+	hca_image_u64(im, "tx_base", &q->tx_base);
+	hca_image_u64(im, "rx_base", &q->rx_base);
+	hca_image_u64(im, "rxc_base", &q->rxc_base);
+	hca_image_u64(im, "rec_base", &q->rec_base);
+	hca_image_check(im, "ring", hca_ethq_fault(fn, q) < 0);
+	hca_image_u32(im, "tx_pi", &q->tx_pi);
+	hca_image_u32(im, "tx_ci", &q->tx_ci);
+	hca_image_u32(im, "tx_ci_told", &q->tx_ci_told);
+	hca_image_u32(im, "rx_pi", &q->rx_pi);
+	hca_image_u32(im, "rx_ci", &q->rx_ci);
+	hca_image_u32(im, "rx_looked", &q->rx_looked);
+	if (hca_image_failed(im))
+		return;
+	hca_image_check(im, "tx_pi", q->tx_pi - q->tx_ci <= 1u << q->log_tx);
+	hca_image_check(im, "rx_pi", q->rx_pi - q->rx_ci <= 1u << q->log_rx);
+}
+
+void hca_eth_image(struct hca_image *im, struct hca_fn *fn)
+{
+	struct hca_eth *eth = &fn->eth;
+
+	for (unsigned int i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
+		hca_image_bool(im, "live", &eth->queue[i].live);
+		if (eth->queue[i].live)
+			queue(im, fn, &eth->queue[i]);
+	}
+	hca_image_count(im, "number of addresses", &eth->num_mcast,
+			QHCA_MAX_ETH_MCAST);
+	for (uint32_t i = 0; i < eth->num_mcast; i++) {
+		hca_image_bytes(im, "address", eth->mcast[i],
+				sizeof(eth->mcast[i]));
+		hca_image_check(im, "address", eth->mcast[i][0] & 1);
+	}
+}

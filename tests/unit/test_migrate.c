@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Images of an adapter: what is refused, and with which sentence; what is not in the
+ * simulator's worlds.  The simulator moves hosts in the middle of traffic (--migrate).
+ */
+#include "image/image.h"
+#include "qp_setup.h"
+
+static char err[300];
+static const struct qhca_geometry geometry = { 4, 2 };
+
+struct image {
+	uint8_t *bytes;
+	size_t len;
+};
+
+static struct image save(struct host *h)
+{
+	struct image im;
+
+	if (!qhca_is_frozen(h->hca))
+		assert_true(qhca_freeze(h->hca, host_clock(h), err, sizeof(err)));
+	im.bytes = qhca_save(h->hca, &im.len, err, sizeof(err));
+	assert_non_null(im.bytes);
+	return im;
+}
+
+static bool load(struct host *h, struct image im)
+{
+	err[0] = 0;
+	return qhca_load(h->hca, im.bytes, im.len, err, sizeof(err));
+}
+
+/* Moves @h and its functions; the pointers of unit tests follow. */
+static size_t move(struct host *h, uint64_t skew)
+{
+	size_t len = host_migrate(h, skew);
+
+	h->fn = &h->hca->pf;
+	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++)
+		if (h->of_fn[gvmi])
+			h->of_fn[gvmi]->fn = hca_fn_of(&h->hca->hca, gvmi);
+	return len;
+}
+
+/* Where the fields of section @name of a function begin; 0: there is none. */
+static size_t section(struct image im, const char *name, uint32_t gvmi)
+{
+	size_t at = HCA_IMAGE_MAGIC_LEN;
+
+	while (at < im.len) {
+		const uint8_t *head = im.bytes + at;
+
+		at += HCA_IMAGE_HEADER;
+		if (!strcmp((const char *)head, name) &&
+		    get_le32(head + HCA_IMAGE_NAME_LEN + 4) == gvmi)
+			return at;
+		at += get_le32(head + HCA_IMAGE_HEADER - 4);
+	}
+	return 0;
+}
+
+/* @h, which is something else, refuses the image with this sentence and goes on. */
+static void refuses(struct host *h, struct image im, const char *why)
+{
+	uint64_t counted = COUNT(h, commands);
+	struct image before, after;
+
+	before = save(h);
+	assert_false(load(h, im));
+	assert_string_equal(err, why);
+	after = save(h);
+	assert_int_equal(before.len, after.len);
+	assert_memory_equal(before.bytes, after.bytes, after.len);
+	free(before.bytes);
+	free(after.bytes);
+	qhca_thaw(h->hca, host_clock(h));
+	assert_int_equal(COUNT(h, commands), counted);
+}
+
+static void test_not_frozen(void **state)
+{
+	struct host *h = host_new(NULL);
+	size_t len;
+
+	(void)state;
+	assert_null(qhca_save(h->hca, &len, err, sizeof(err)));
+	assert_string_equal(err, "the adapter is not frozen");
+	h->fn->hca->entered = true;
+	assert_false(qhca_load(h->hca, "", 0, err, sizeof(err)));
+	assert_string_equal(err, "the adapter is in the middle of a call");
+	h->fn->hca->entered = false;
+	host_free(h);
+}
+
+static void test_other_configuration(void **state)
+{
+	struct host *h = ready(geometry), *vf, *other;
+	struct image im = save(h);
+	struct qhca_config cfg;
+
+	(void)state;
+	host_config(&cfg);
+	cfg.num_gids--;
+	other = host_new(&cfg);
+	refuses(other, im, "section config: gids is 0x8 (8) there and 0x7 (7) here");
+	host_free(other);
+	host_config(&cfg);
+	cfg.mac[5] ^= 1;
+	other = host_new(&cfg);
+	assert_false(load(other, im));
+	assert_non_null(strstr(err, "section config: mac is "));
+	host_free(other);
+	other = host_new(NULL);
+	vf = host_new_vf(other, 3, NULL);
+	assert_false(load(other, im));
+	assert_string_equal(err, "section config: the set of functions (sriov-vfs) is 0x1 (1) there and 0x9 (9) here");
+	(void)vf;
+	host_free(other);
+	free(im.bytes);
+	qhca_thaw(h->hca, h->now);
+	host_free(h);
+}
+
+/* Each byte of the header of a section, and sections in another order. */
+static void test_other_versions(void **state)
+{
+	struct host *h = ready(geometry), *other = host_new(NULL);
+	struct image im = save(h);
+	uint8_t *qp = im.bytes + section(im, "qp", 0) - HCA_IMAGE_HEADER;
+
+	(void)state;
+	qp[HCA_IMAGE_NAME_LEN] = 2;
+	refuses(other, im, "section qp has version 2, and up to 1 can be read here");
+	qp[HCA_IMAGE_NAME_LEN] = 0;
+	refuses(other, im, "section qp has version 0, and up to 1 can be read here");
+	qp[HCA_IMAGE_NAME_LEN] = 1;
+	qp[0] = 'x';
+	refuses(other, im, "section xp is unknown here: a newer version of the adapter has saved it");
+	memcpy(qp, "cq", 2);
+	refuses(other, im, "section cq of function 0 comes where section qp of function 0 should be");
+	memcpy(qp, "qp", 2);
+	qp[HCA_IMAGE_NAME_LEN + 4] = 1;
+	refuses(other, im, "section qp of function 1 comes where section qp of function 0 should be");
+	qp[HCA_IMAGE_NAME_LEN + 4] = 0;
+	assert_true(load(other, im));
+	free(im.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* No part of an image is an image. */
+static void test_truncated(void **state)
+{
+	struct host *h = ready(geometry), *other = host_new(NULL);
+	struct image im = save(h), part = im;
+
+	(void)state;
+	for (part.len = 0; part.len < im.len;
+	     part.len += part.len % 16 ? 13 : 97)
+		assert_false(load(other, part));
+	part.len = im.len - 1;
+	refuses(other, part, "it ends in section injector");
+	assert_true(load(other, im));
+	free(im.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* A loaded adapter forgets what it was, and counts on from what the other had. */
+static void test_instead(void **state)
+{
+	struct host *h = ready(geometry), *other = ready(geometry);
+	struct qhca_qpc_sw sw = good(other);
+	struct image im = save(h), again;
+	uint64_t commands = COUNT(h, commands);
+
+	(void)state;
+	assert_int_equal(create(other, QPN, &sw), QHCA_CMD_OK);
+	to_rts(other, QPN);
+	assert_true(other->fn->qps.slot[QPN].live);
+	assert_true(load(other, im));
+	assert_false(other->fn->qps.slot[QPN].live);
+	assert_int_equal(COUNT(other, commands), commands);
+	again = save(other);
+	assert_int_equal(im.len, again.len);
+	assert_memory_equal(im.bytes, again.bytes, im.len);
+	free(im.bytes);
+	free(again.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* The image does not grow with what there is. */
+static void test_size(void **state)
+{
+	static const uint8_t log[QHCA_NUM_TABLES] = {
+		[QHCA_TABLE_PT] = 20, [QHCA_TABLE_QP] = 16, [QHCA_TABLE_CQ] = 16,
+		[QHCA_TABLE_SRQ] = 14, [QHCA_TABLE_EQ] = 6,
+	};
+	struct qhca_config cfg;
+	struct qhca_init_hca in;
+	struct host *h = ready(geometry), *whole;
+	struct qhca_qpc_sw sw = good(h);
+	size_t len = move(h, 0);
+
+	(void)state;
+	for (uint32_t qpn = 2; qpn < 20; qpn++) {
+		assert_int_equal(create(h, qpn, &sw), QHCA_CMD_OK);
+		to_rts(h, qpn);
+	}
+	assert_int_equal(move(h, 0), len);
+	host_free(h);
+
+	qhca_config_default(&cfg);
+	whole = host_new(&cfg);
+	host_enable(whole);
+	host_init_default(whole, &in);
+	for (unsigned int i = 0; i < QHCA_NUM_TABLES; i++) {
+		in.table[i].log_entries = log[i];
+		in.table[i].log_chunk = 18;
+	}
+	assert_int_equal(host_init_hca(whole, &in), QHCA_CMD_OK);
+	len = move(whole, 0);
+	print_message("# %zu bytes for the default configuration\n", len);
+	assert_true(len < 2u << 20);
+	host_free(whole);
+}
+
+/* A context that is another one by then is fatal, and for nothing but its function. */
+static void test_context_changed(void **state)
+{
+	struct host *h = ready(geometry);
+	struct qhca_qpc_sw sw = good(h);
+	struct image im;
+	uint64_t addr;
+
+	(void)state;
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	to_rts(h, QPN);
+	im = save(h);
+	assert_true(load(h, im));
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_QP, QPN, &addr));
+	memset(host_ptr(h, addr), 0, 1024);
+	qhca_thaw(h->hca, h->now);
+	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
+			 QHCA_FATAL_CONTEXT);
+	/* and a dead function moves as well */
+	move(h, 77);
+	assert_true(hca_is_dead(h->fn));
+	qhca_reset(h->hca, 0, host_clock(h));
+	assert_false(hca_is_dead(h->fn));
+	free(im.bytes);
+	host_free(h);
+}
+
+/* A reset that waits for the end of the freeze travels, and takes effect there. */
+static void test_reset_waits(void **state)
+{
+	struct host *h = ready(geometry);
+	struct image im;
+
+	(void)state;
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	qhca_pci_reset(h->hca, 0, h->now);
+	qhca_set_link(h->hca, false, h->now);
+	im = save(h);
+	assert_true(load(h, im));
+	assert_true(h->fn->initialised);
+	qhca_thaw(h->hca, 123456);
+	assert_false(h->fn->initialised);
+	assert_false(h->fn->hca->link_up);
+	assert_int_equal(qhca_reg_read(h->hca, 0, QHCA_REG_CLOCK_LO, 123457), 1);
+	free(im.bytes);
+	host_free(h);
+}
+
+/* DESTROY_EQ of the queue that has held events, which takes more than one slice. */
+static void test_destroy_eq(void **state)
+{
+	struct host *h = ready(geometry);
+	uint32_t number = h->fn->eqs.base[HCA_SOURCE_SRQ], i;
+	struct qhca_cmd_slot slot = { 0 };
+	struct ring eq;
+
+	(void)state;
+	eq = host_ring(h, 1);
+	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
+	for (i = 0; i < number; i++)
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, i);
+	move(h, 5);
+	put_le16(&slot.opcode, QHCA_CMD_DESTROY_EQ);
+	host_cmd_begin(h, &slot, 0);
+	move(h, 6);		/* IN_USE, since the CQ refers to it */
+	assert_true(hca_eq_live(h->fn, 0));
+	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, CQN, 0, NULL, 0, NULL,
+				  0), QHCA_CMD_OK);
+	slot.index = 0;
+	host_cmd_begin(h, &slot, 0);
+	move(h, 7);
+	host_run(h);
+	assert_false(hca_eq_live(h->fn, 0));
+	host_free(h);
+}
+
+/* A QP whose ACK timeout is 0 sends again what was on its way. */
+static void check_no_timeout(uint8_t timeout, bool sends)
+{
+	struct host *h = ready(geometry);
+	struct qhca_qpc_sw sw = good(h), attr = attributes();
+	struct hca_qp *qp;
+	uint64_t sent;
+
+	attr.timeout = timeout;
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	assert_int_equal(modify(h, QPN, QHCA_QPS_INIT, TO_INIT, &attr), 0);
+	assert_int_equal(modify(h, QPN, QHCA_QPS_RTR, TO_RTR, &attr), 0);
+	assert_int_equal(modify(h, QPN, QHCA_QPS_RTS, TO_RTS, &attr), 0);
+	/* a SEND without data */
+	((uint8_t *)host_ptr(h, get_le64(&sw.buf.base)))[0] = QHCA_WQE_SEND;
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, h->now);
+	host_run(h);
+	qp = hca_qp_get(h->fn, QPN);
+	assert_int_equal(qp->s_max - qp->s_una, 1);
+	sent = COUNT(h, tx_packets);
+	move(h, 99);
+	host_run(h);
+	assert_int_equal(COUNT(h, tx_packets), sent + sends);
+	host_free(h);
+}
+
+static void test_no_timeout(void **state)
+{
+	(void)state;
+	check_no_timeout(0, true);
+	check_no_timeout(14, false);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_not_frozen),
+	cmocka_unit_test(test_other_configuration),
+	cmocka_unit_test(test_other_versions),
+	cmocka_unit_test(test_truncated),
+	cmocka_unit_test(test_instead),
+	cmocka_unit_test(test_size),
+	cmocka_unit_test(test_context_changed),
+	cmocka_unit_test(test_reset_waits),
+	cmocka_unit_test(test_destroy_eq),
+	cmocka_unit_test(test_no_timeout),
+};
+TEST_MAIN(tests)
