@@ -23,6 +23,9 @@ static struct qhca_geometry small_cache(struct world *w)
 	return g[world_pick(w, sizeof(g) / sizeof(*g))];
 }
 
+/* --migrate: hosts move. */
+static bool migrate;
+
 void seeds_link(struct world *w, struct world_link *link)
 {
 	link->delay = ONE_OF(w, 100, 1000, 5000, 50000);
@@ -34,6 +37,8 @@ void seeds_link(struct world *w, struct world_link *link)
 		link->jitter = ONE_OF(w, 0, 0, 0, 500, 3000);
 	}
 	link->block = ONE_OF(w, 0, 0, 0, 1000, 50000);
+	if (migrate)
+		link->migrate = ONE_OF(w, 300, 2000, 10000);
 }
 
 void seeds_init(struct world *w, struct md_init *init)
@@ -52,8 +57,8 @@ static struct {
 static void on_abort(int sig)
 {
 	(void)sig;
-	printf("# again with: %s --seed %llu -v\n", now.s->name,
-	       (unsigned long long)now.seed);
+	printf("# again with: %s%s --seed %llu -v\n", now.s->name,
+	       migrate ? " --migrate" : "", (unsigned long long)now.seed);
 	fflush(stdout);
 }
 
@@ -80,7 +85,8 @@ static int run_range(const struct seeds *s, uint64_t first, uint64_t last)
 			if (run_one(s, seed, false))
 				continue;
 			bad++;
-			printf("# again with: %s --seed %llu -v\n", s->name,
+			printf("# again with: %s%s --seed %llu -v\n", s->name,
+			       migrate ? " --migrate" : "",
 			       (unsigned long long)seed);
 		}
 		if (s->sum_up && !s->sum_up())
@@ -102,6 +108,8 @@ int seeds_main(const struct seeds *s, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-v")) {
 			verbose = true;
+		} else if (!strcmp(argv[i], "--migrate")) {
+			migrate = true;
 		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
 			first = strtoull(argv[++i], NULL, 0);
 			one = true;
@@ -110,7 +118,7 @@ int seeds_main(const struct seeds *s, int argc, char **argv)
 			   first <= last) {
 			i++;
 		} else {
-			fprintf(stderr, "usage: %s [--seeds A..B | --seed N [-v]]\n",
+			fprintf(stderr, "usage: %s [--migrate] [--seeds A..B | --seed N [-v]]\n",
 				s->name);
 			return 2;
 		}

@@ -27,7 +27,7 @@ struct seeds {
 };
 
 /*
- * main(): --seeds A..B prints a TAP point for each hundred seeds, --seed N [-v]
+ * main(): with --migrate hosts move in the middle of everything; --seeds A..B prints a TAP point for each hundred seeds, --seed N [-v]
  * one for that seed.
  */
 int seeds_main(const struct seeds *s, int argc, char **argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The simulator: sim [--storm | --guests] --seeds A..B, or --seed N [-v] to repeat one.
+ * The simulator: sim [--storm | --guests] [--migrate] --seeds A..B, or --seed N [-v] to
+ * repeat one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -136,10 +137,11 @@ static bool run_seed(uint64_t seed, bool verbose)
 	if (error)
 		printf("# seed %llu: %s\n", (unsigned long long)seed, error);
 	if (verbose)
-		printf("# seed %llu: %llu ns, %llu frames, %llu lost\n",
+		printf("# seed %llu: %llu ns, %llu frames, %llu lost, %llu moves\n",
 		       (unsigned long long)seed, (unsigned long long)w.now,
 		       (unsigned long long)w.frames,
-		       (unsigned long long)w.lost);
+		       (unsigned long long)w.lost,
+		       (unsigned long long)w.moved);
 	world_fini(&w);
 	return !error;
 }

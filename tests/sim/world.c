@@ -245,27 +245,70 @@ static bool deliver(struct world *w)
 	while (w->num_flight && w->flight[1].time <= w->now) {
 		struct world_frame f = heap_pop(w);
 
-		qhca_rx_frame(w->host[f.to]->host.hca, f.data, f.len, w->now);
+		qhca_rx_frame(w->host[f.to]->host.hca, f.data, f.len,
+			      host_clock(&w->host[f.to]->host));
 		free(f.data);
 		any = true;
 	}
 	return any;
 }
 
+/* What is on its way to the host finds nobody, where frames get lost at all. */
+static void lose_flight(struct world *w, unsigned int host)
+{
+	struct world_frame *flight = w->flight;
+	uint32_t num = w->num_flight;
+
+	if (!w->link.loss || world_chance(w, MILLION / 2))
+		return;
+	w->flight = NULL;
+	w->num_flight = w->cap_flight = 0;
+	for (uint32_t i = 1; i <= num; i++)
+		if (flight[i].to == host)
+			free(flight[i].data);
+		else
+			heap_push(w, flight[i]);
+	free(flight);
+}
+
+/* A host moves to a machine whose clock may be ahead or behind. */
+static void move_some(struct world *w)
+{
+	for (unsigned int i = 0; i < w->num_hosts; i++) {
+		struct host *h = &w->host[i]->host;
+
+		if (!world_chance(w, w->link.migrate))
+			continue;
+		lose_flight(w, i);
+		w->blocked[i] = false;
+		host_migrate(h, world_chance(w, MILLION / 2) ?
+				world_rand(w) : 0);
+		w->moved++;
+		if (w->verbose)
+			qhca_trace_mask(h->hca, ~(1ull << QHCA_TRACE_CACHE_MISS));
+	}
+}
+
 bool world_step(struct world *w, uint64_t until)
 {
 	uint64_t next = QHCA_NEVER;
-	bool busy = deliver(w);
+	bool busy;
 
+	move_some(w);
+	busy = deliver(w);
 	for (unsigned int i = 0; i < w->num_hosts; i++) {
+		const struct host *h = &w->host[i]->host;
 		struct qhca_run_result r;
 
 		if (w->blocked[i] && world_chance(w, UNBLOCK_PPM)) {
 			w->blocked[i] = false;
-			qhca_tx_ready(w->host[i]->host.hca, w->now);
+			qhca_tx_ready(w->host[i]->host.hca, host_clock(&w->host[i]->host));
 		}
-		r = qhca_run(w->host[i]->host.hca, w->now, 1 + world_pick(w, 40));
+		r = qhca_run(h->hca, host_clock(h), 1 + world_pick(w, 40));
 		busy |= r.more || w->blocked[i];
+		if (r.deadline != QHCA_NEVER)
+			r.deadline = r.deadline > h->skew ?
+				     r.deadline - h->skew : 0;
 		if (r.deadline < next)
 			next = r.deadline;
 	}

@@ -12,6 +12,7 @@
 
 struct world_link {		/* probabilities in parts in a million */
 	uint32_t loss, duplicate, corrupt, reorder;
+	uint32_t migrate;	/* a host moves, with its software */
 	uint32_t block;		/* the link refuses a frame, for a while */
 	uint32_t delay;		/* ns, least */
 	uint32_t jitter;	/* ns, added at random: reorders too */
@@ -38,7 +39,7 @@ struct world {
 	struct world_frame *flight;	/* heap by time, then order; 1-based */
 	uint32_t num_flight, cap_flight;
 	uint64_t order;
-	uint64_t frames, lost;
+	uint64_t frames, lost, moved;
 	bool blocked[WORLD_HOSTS];
 	uint32_t late;			/* steps with a deadline gone by */
 	/*
