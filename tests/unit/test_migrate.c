@@ -3,6 +3,8 @@
  * Images of an adapter: what is refused, and with which sentence; what is not in the
  * simulator's worlds.  The simulator moves hosts in the middle of traffic (--migrate).
  */
+#include <stdio.h>
+
 #include "image/image.h"
 #include "qp_setup.h"
 
@@ -336,6 +338,121 @@ static void test_no_timeout(void **state)
 	check_no_timeout(14, false);
 }
 
+/* ------------------------------------------------------------------------
+ * Images of versions that were released
+ */
+
+/* What the host of each golden image had done: it must stay as it is. */
+static struct host *golden_host(void)
+{
+	struct host *h = ready(geometry), *vf = host_new_vf(h, 1, NULL);
+	struct qhca_vf_config set = { .qos = 3 };
+	struct qhca_inject_config inject = {
+		.rule[QHCA_INJECT_DELAY].nth = 1, .delay_ns = 7000000,
+		.on_tx = true, .seed = 42,
+	};
+	struct qhca_qpc_sw sw = good(h);
+
+	(void)vf;
+	host_run_at(h, 1000000);
+	assert_true(qhca_inject_set(h->hca, &inject, err, sizeof(err)));
+	put_le32(&set.fields, QHCA_VF_SET_VLAN | QHCA_VF_SET_RATE);
+	put_le16(&set.vlan, 77);
+	put_le32(&set.max_rate, 1000);
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_VF, 1, 0, &set, sizeof(set),
+				  NULL, 0), QHCA_CMD_OK);
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	to_rts(h, QPN);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, h->now);
+	host_run(h);
+	for (uint32_t i = 0; i < 70; i++)	/* of 64 entries */
+		hca_event(h->fn, QHCA_EVENT_QP_SQ_DRAINED, 6 + i % 58, i);
+	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 9, 123);
+	host_run_at(h, 1050000);
+	return h;
+}
+
+static void check_golden(struct host *h)
+{
+	const struct hca_inject *inject = &h->hca->hca.inject;
+	const struct hca_fn *vf = h->hca->hca.fn[1];
+	struct hca_held *held = h->fn->eqs.held;
+	const struct hca_qpslot *slot;
+
+	assert_int_equal(h->hca->hca.now, 1050000);
+	assert_int_equal(inject->cfg.seed, 42);
+	assert_int_equal(inject->held, 1);
+	assert_int_equal(inject->slot[0].due, 8000000);
+	assert_int_equal(vf->vf.vlan, 77);
+	assert_int_equal(vf->vf.qos, 3);
+	assert_int_equal(vf->rate.max.rate, 1000);
+	assert_int_equal(COUNT(h, tx_packets), 1);
+	assert_int_equal(h->fn->port.num_gids_valid, 1);
+	assert_int_equal(h->fn->port.eth_mtu, 4200);
+	assert_true(hca_eq_live(h->fn, 0));
+	assert_int_equal(h->fn->eqs.eq[0].pi, 64);
+	held += h->fn->eqs.base[HCA_SOURCE_CQ] + 9;
+	assert_true(held->linked);
+	assert_int_equal(held->detail, 123);
+
+	qhca_thaw(h->hca, 1050000);
+	slot = &h->fn->qps.slot[QPN];
+	assert_true(slot->live && slot->state == QHCA_QPS_RTS && slot->has_sq);
+	assert_int_not_equal(slot->heap_pos, 0);
+	assert_int_equal(h->fn->cqs.slot[CQN].refs, 2);
+	assert_int_equal(h->fn->eqs.eq[0].refs, 1);
+	/* the timer of 4.096 us * 2^14 fires when it would have, and is excused once */
+	assert_in_range(slot->deadline, 1050000, 1000000 + 4 * (4096ull << 14));
+	host_run_at(h, slot->deadline);
+	assert_int_equal(COUNT(h, tx_packets), 1);
+	host_run_at(h, slot->deadline);
+	assert_int_equal(COUNT(h, tx_packets), 2);
+}
+
+static void write_golden(const char *file)
+{
+	struct host *h = golden_host();
+	struct image im = save(h);
+	FILE *f = fopen(file, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(im.bytes, 1, im.len, f), im.len);
+	assert_int_equal(fclose(f), 0);
+	free(im.bytes);
+	host_free(h);
+}
+
+/*
+ * An image that an engine of version @file has saved.  GOLDEN_WRITE=1 writes the file if it
+ * is not there: for a new version, never again for a released one.
+ */
+static void check_version(const char *file)
+{
+	static uint8_t bytes[1u << 20];
+	struct image im = { .bytes = bytes };
+	struct host *h = golden_host();
+	FILE *f = fopen(file, "r");
+
+	if (!f && getenv("GOLDEN_WRITE")) {
+		write_golden(file);
+		f = fopen(file, "r");
+	}
+	assert_non_null(f);
+	im.len = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	if (!load(h, im))
+		fail_msg("%s: %s", file, err);
+	check_golden(h);
+	host_free(h);
+}
+
+static void test_golden(void **state)
+{
+	(void)state;
+	check_version(GOLDEN "/golden-1.image");
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_not_frozen),
 	cmocka_unit_test(test_other_configuration),
@@ -347,5 +464,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_reset_waits),
 	cmocka_unit_test(test_destroy_eq),
 	cmocka_unit_test(test_no_timeout),
+	cmocka_unit_test(test_golden),
 };
 TEST_MAIN(tests)
