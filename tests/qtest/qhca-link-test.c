@@ -175,14 +175,20 @@ static uint32_t peer_take(Peer *p)
     return tag;
 }
 
-/* Sleep until there is a frame, as the device does. */
+/* Sleep until the device sends the wake-up that was asked for. */
+static void peer_is_woken(Peer *p)
+{
+    peer_wait_message(p->fd);
+    g_assert_true(hca_intro_woken(p->fd));
+}
+
+/* The next frame, which is there or wakes the sleeper, as in the device. */
 static uint32_t link_receive(Peer *p)
 {
     while (!hca_slots_pending(&p->mem.rx)) {
         hca_slots_sleep(&p->mem.rx);
         if (!hca_slots_pending(&p->mem.rx)) {
-            peer_wait_message(p->fd);
-            g_assert_true(hca_intro_woken(p->fd));
+            peer_is_woken(p);
         }
         hca_slots_wake(&p->mem.rx);
     }
@@ -205,7 +211,9 @@ static void both_ways(Hca *h, Eth *e, Peer *p, uint32_t tag)
     eth_post_receives(h, e);
     link_send(p, tag);
     guest_receives(h, e, tag);
+    hca_slots_sleep(&p->mem.rx);
     eth_send(h, e, 1, 100, tag + 1);
+    peer_is_woken(p);
     g_assert_cmpuint(link_receive(p), ==, tag + 1);
     eth_wait_sent(h, e);
 }
