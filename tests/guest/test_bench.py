@@ -103,9 +103,22 @@ def test_by_size_is_measured(monkeypatch, capsys):
     assert [r["rxe"] for r in rows if r["size"] == 64] == [None, None]
     assert "64 bytes" in capsys.readouterr().err
     results = [bench.summary(c, [4.0], [2.0]) for c in bench.CASES]
-    commands.print_bench(types.SimpleNamespace(rounds=3, kernel="default", functions=0), results, rows, [])
+    options = types.SimpleNamespace(rounds=3, kernel="default", functions=0, wire="stream")
+    commands.print_bench(options, results, rows, [])
     printed = capsys.readouterr().out
     assert re.search(r"write bandwidth by size +\| +64 \| MiB/s \| +4 \| FAILED", printed)
+    assert "shared memory" not in printed
+
+
+def test_both_links_are_shown(monkeypatch, capsys):
+    """LINK=both: a table has the medians of qhca over a socket and in shared memory."""
+    monkeypatch.setattr(commands.paths, "kernel_release", lambda which=None: "6.12")
+    monkeypatch.setattr(commands, "how", lambda: "TCG")
+    results = [bench.summary(c, [4.0], [2.0], [9.0, 5.0, 7.0]) for c in bench.CASES]
+    options = types.SimpleNamespace(rounds=3, kernel="default", functions=0, wire="both")
+    commands.print_bench(options, results, [], [])
+    printed = capsys.readouterr().out
+    assert re.search(r"write bandwidth +\| +65536 \| MiB/s \| +4 \| +7 \| +3.5 \|", printed)
 
 
 def test_by_size_is_drawn(tmp_path):

@@ -29,13 +29,13 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [i for i in items if i not in left_out]
-    order = {link.kinds: n for n, link in reversed(list(enumerate(links())))}
+    order = {(link.kinds, link.wire): n for n, link in reversed(list(enumerate(links())))}
 
     def key(item):
         link = getattr(item, "callspec", None) and item.callspec.params.get("link")
         # Tests of other areas come first, those with guests of their own last.
         if isinstance(link, Link):
-            return order[link.kinds]
+            return order[link.kinds, link.wire]
         return len(order) if "interop" in item.path.parts else -1
     items.sort(key=key)
 

@@ -44,7 +44,7 @@ MOST_MIB = 16
 @pytest.fixture
 def roomy_ends(link, pairs):
     """(server, client) with memory for QUEUES queues."""
-    pair = pairs.get(*link.kinds, **({"memory": 2048} if FULL else {}))
+    pair = pairs.get(*link.kinds, **link.options, **({"memory": 2048} if FULL else {}))
     with content(*pair):
         yield pair.nodes[link.server], pair.nodes[link.client]
 

@@ -4,6 +4,8 @@
 import os
 from dataclasses import dataclass
 
+from .pair import WIRE
+
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
 
@@ -12,6 +14,7 @@ class Link:
     """The kinds of the two ends of a pair, and the guest that is the server."""
     kinds: tuple
     server: int = 0
+    wire: str = WIRE        # how two devices qhca are joined
 
     @property
     def client(self):
@@ -19,7 +22,8 @@ class Link:
 
     @property
     def id(self):
-        return f"{self.kinds[self.client]}_to_{self.kinds[self.server]}"
+        wire = "" if self.wire == "stream" or self.has_rxe else f"_{self.wire}"
+        return f"{self.kinds[self.client]}_to_{self.kinds[self.server]}{wire}"
 
     @property
     def has_rxe(self):
@@ -30,19 +34,23 @@ class Link:
         """The arguments of Pair beside the kinds."""
         # Soft-RoCE has an ICRC of its own for FLUSH.
         own = {"rxe-flush": "on"}
-        return {"props": tuple(own if kind == "qhca" else None for kind in self.kinds)} \
-            if self.has_rxe else {}
+        if self.has_rxe:
+            return {"props": tuple(own if kind == "qhca" else None for kind in self.kinds)}
+        return {"wire": self.wire} if self.wire != WIRE else {}
 
 
 def links():
-    """qhca to itself, and to Soft-RoCE in both directions.
+    """qhca to itself, and to Soft-RoCE in both directions; with FULL=1, to itself in shared
+    memory as well.
 
-    QHCA_KINDS=rxe,rxe runs the same tests over something else.
+    QHCA_KINDS=rxe,rxe runs the same tests over something else; with LINK=shm, qhca meets
+    itself in shared memory in all tests.
     """
     own = os.environ.get("QHCA_KINDS")
     if own:
         return [Link(tuple(own.split(",")))]
-    return [Link(("qhca", "qhca")), Link(("qhca", "rxe"), 0), Link(("qhca", "rxe"), 1)]
+    more = [Link(("qhca", "qhca"), wire="shm")] if FULL and WIRE == "stream" else []
+    return [Link(("qhca", "qhca")), *more, Link(("qhca", "rxe"), 0), Link(("qhca", "rxe"), 1)]
 
 
 def qhca_links():
