@@ -22,7 +22,7 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all ready help setup linux qemu switch guest modules modules-backports modules-all provider \
-	debug-kernel programs deb run shell bench instructions study check $(AREAS:%=check-%) clean
+	debug-kernel programs suites programs-table deb run shell bench instructions study check $(AREAS:%=check-%) clean
 
 all: ready linux qemu modules-all provider programs
 
@@ -49,9 +49,12 @@ help:
 	@echo '  make debug-kernel  a kernel with KASAN, lockdep and kmemleak, and modules for it'
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
 	@echo '  make programs  the test programs that run in guests'
+	@echo '  make suites    fabtests, for the tests of other people'"'"'s programs'
 	@echo '  make deb       Debian packages: modules by DKMS, provider, QEMU; build/deb'
 	@echo '  make $(AREAS:%=check-%)'
 	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'
+	@echo '  make programs-table   the table of Documentation/programs.rst, from the results'
+	@echo '                   of FULL=1 T=test_programs make check-interop'
 	@echo '  make clean     remove build/ (the cache folder stays)'
 	@echo 'Choices:'
 	@echo '  LINUX=DIR QEMU_SRC=DIR RDMA_CORE_SRC=DIR KDIR=DIR   trees of your own, in this and'
@@ -100,6 +103,13 @@ provider:
 
 programs:
 	@scripts/programs.sh
+
+suites:
+	@scripts/suites.sh
+
+# What FULL=1 T=test_programs make check-interop found, into Documentation.
+programs-table:
+	@$(RUN) suites
 
 deb: ready
 	@scripts/deb.sh

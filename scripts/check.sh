@@ -88,6 +88,9 @@ if wants abi guest interop; then
 	part provider "$TOP/scripts/provider.sh"
 	part programs "$TOP/scripts/programs.sh"
 fi
+if wants interop; then
+	part suites "$TOP/scripts/suites.sh"
+fi
 [ ${#tests[@]} -gt 0 ] || { say "no tests in: ${areas[*]}"; finish; }
 
 args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider)

@@ -107,3 +107,11 @@ def programs():
     """The test programs built for guests (scripts/programs.sh)."""
     path = BUILD / "programs"
     return path if path.is_dir() else None
+
+
+def suites():
+    """What scripts/suites.sh has built for guests."""
+    path = pathlib.Path(guest_env()["tree"]).parent / "suites"
+    if not path.is_dir():
+        raise Missing("there is no fabtests yet: run `make suites`")
+    return path

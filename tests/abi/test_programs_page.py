@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The table of Documentation/programs.rst is what Documentation/programs.json says, and
+that says nothing that it must not."""
+
+import json
+
+import pytest
+
+from lab.guest import GuestError
+from suites import Case, Program, Skipped, must_use, page, reason_of, run_cases, wrong
+
+
+def record(qhca, rxe):
+    return {"kernel": "6.12", "programs": {"one": {"version": "1", "qhca": qhca, "rxe": rxe}}}
+
+
+PASSED, SKIPPED = ["passed", ""], ["skipped", "no such device"]
+
+
+def test_page():
+    kept = json.loads(page.RECORD.read_text())
+    text = page.PAGE.read_text()
+    assert text == page.placed(text, page.table(kept))
+
+
+def test_record():
+    kept = json.loads(page.RECORD.read_text())
+    assert page.faults(kept) == []
+
+
+@pytest.mark.parametrize("qhca, rxe, fault", [
+    (PASSED, ["failed", "why"], None),
+    (["failed", "why"], ["failed", "why"], None),
+    (SKIPPED, SKIPPED, None),
+    (["failed", "why"], PASSED, "fails on qhca alone"),
+    (["failed", ""], ["failed", "why"], "failed without a reason"),
+    (["skipped", ""], PASSED, "skipped without a reason")])
+def test_faults(qhca, rxe, fault):
+    """A failure that Soft-RoCE does not have, and what has no reason, are not recorded."""
+    found = page.faults(record({"a": qhca}, {"a": rxe}))
+    assert ([line.partition("a: ")[2] for line in found] == [fault]) if fault else not found
+
+
+def test_other_cases():
+    assert page.faults(record({"a": PASSED}, {"b": PASSED})) == ["one: not the same cases on both"]
+
+
+def test_table():
+    text = page.table(record({"a": PASSED, "b": SKIPPED}, {"a": ["failed", "its fault"], "b": PASSED}))
+    assert "one     1       1           0           1            1                1                0\n" in text
+    assert "On qhca, skipped:\n\n- one, ``b``: ``no such device``\n" in text
+    assert "On Soft-RoCE, failed:\n\n- one, ``a``: ``its fault``\n" in text
+
+
+def test_empty_table():
+    assert page.table({"kernel": "", "programs": {}}) == "No results have been recorded yet.\n"
+
+
+def result_file(folder, kind, version="1", results=None):
+    path = folder / f"one.{kind}.json"
+    path.write_text(json.dumps({"program": "one", "version": version, "kernel": "6.12", "kind": kind,
+                                "results": results or {"a": PASSED}}))
+    return path
+
+
+def test_merge(tmp_path):
+    """A program that has run on one device only keeps its old results."""
+    old = record({"old": PASSED}, {"old": PASSED})
+    files = [result_file(tmp_path, "qhca")]
+    assert page.merge(old, files) == old
+    files.append(result_file(tmp_path, "rxe"))
+    assert page.merge(old, files) == record({"a": PASSED}, {"a": PASSED})
+    files[1] = result_file(tmp_path, "rxe", version="2")
+    with pytest.raises(page.BadRecord, match="not of one guest"):
+        page.merge(old, files)
+
+
+def test_update(tmp_path, monkeypatch):
+    """A record that is not allowed leaves the page and the record as they are."""
+    for name, file in (("RECORD", "programs.json"), ("PAGE", "programs.rst"), ("RESULTS", "results")):
+        monkeypatch.setattr(page, name, tmp_path / file)
+    page.RESULTS.mkdir()
+    page.PAGE.write_text(f"Above\n\n{page.BEGIN}{page.END}\nBelow\n")
+    result_file(page.RESULTS, "qhca", results={"a": ["failed", "why"]})
+    result_file(page.RESULTS, "rxe")
+    before = page.PAGE.read_text()
+    with pytest.raises(page.BadRecord, match="on qhca alone"):
+        page.update()
+    assert page.PAGE.read_text() == before and not page.RECORD.exists()
+    result_file(page.RESULTS, "qhca")
+    page.update()
+    text = page.PAGE.read_text()
+    assert text.startswith("Above\n") and text.endswith("\nBelow\n") and "one" in text
+    assert page.placed(text, page.table(json.loads(page.RECORD.read_text()))) == text
+
+
+def test_no_place():
+    with pytest.raises(page.BadRecord, match="no place"):
+        page.placed("A page without the marks\n", "table")
+
+
+class Port:
+    kind = "qhca"
+
+
+def test_wrong():
+    """A failure is an error unless it is known, and so is a known one that passes."""
+    def fails(_server, _client):
+        raise GuestError("it said\nerror: no such QP\n")
+
+    def skips(_server, _client):
+        raise Skipped("no such device")
+    cases = (Case("new", fails), Case("known", fails, known={"qhca": "its own fault"}),
+             Case("mended", lambda *_: None, known={"qhca": "its own fault"}),
+             Case("race", fails, race="a race of its own"), Case("good", lambda *_: None), Case("skipped", skips))
+    program = Program("one", "one", cases)
+    results, texts = run_cases(program, Port, Port, cases)
+    assert results == {"new": ["failed", "error: no such QP"], "known": ["failed", "its own fault"],
+                       "mended": PASSED, "race": ["failed", "a race of its own"], "good": PASSED, "skipped": SKIPPED}
+    found = wrong(program, "qhca", results, texts)
+    assert [line.split(": ")[1].split(" passes")[0] for line in found] == ["new", "mended"]
+
+
+@pytest.mark.parametrize("kind, counter", [("qhca", "tx_packets"), ("rxe", "sent_pkts")])
+def test_must_use(kind, counter):
+    """A program whose RDMA device has sent nothing meanwhile has failed, on either end."""
+    class Counting:
+        def __init__(self, step):
+            self.kind, self.ibdev, self.guest, self.step, self.sent = kind, kind, self, step, 1000
+            self.name = "a"
+
+        def counters(self):
+            self.sent += self.step
+            return {counter: self.sent}
+    assert must_use(Counting(60), Counting(60), lambda: "result") == "result"
+    for steps in (60, 0), (0, 60):
+        with pytest.raises(GuestError, match="has sent 0 packets, not 50"):
+            must_use(*map(Counting, steps), lambda: None)
+
+
+def test_reason():
+    assert reason_of("server on a\n[log] fi_enable failed: -22\nmore\n") == "[log] fi_enable failed: -22"
+    assert reason_of("just\nlines\n") == "just"

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Other people's programs (tests/suites), each with the faults that it is known for.
+
+Without FULL=1 the short cases run between two guests that have qhca only, so that no
+variable names a device. With it all cases run on qhca, and then on Soft-RoCE in the same
+guests; `make programs-table` writes what they found into Documentation/programs.rst.
+"""
+
+import pytest
+
+from lab import content, paths
+from lab.link import FULL
+from suites import fabric, kernel, mpi, record, run_cases, sockets, ucx, version, wrong
+
+PROGRAMS = (ucx.UCX, mpi.OPENMPI, fabric.LIBFABRIC, fabric.FABTESTS, sockets.PERFTEST,
+            sockets.RSOCKETS, sockets.QPERF, *kernel.KERNEL)
+SHORT = [program for program in PROGRAMS if any(case.short for case in program.cases)]
+
+
+def guests(pairs, kind):
+    files = {"files": {"suites": paths.suites()}}
+    return pairs.get(kind, kind, memory=1536, a_args=files, b_args=files)
+
+
+@pytest.mark.parametrize("program", SHORT, ids=lambda program: program.name)
+def test_short(pairs, program):
+    pair = guests(pairs, "qhca")
+    cases = [case for case in program.cases if case.short]
+    with content(*pair):
+        results, texts = run_cases(program, pair.a.ports[0], pair.b.ports[0], cases)
+    assert not wrong(program, "qhca", results, texts)
+    assert set(results) == {case.name for case in cases}
+
+
+if FULL:
+    del test_short      # test_all has these cases
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_all(pairs, program):
+    """What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
+    pair = guests(pairs, "qhca+rxe")
+    found = {}
+    for kind, a, b in zip(("qhca", "rxe"), pair.a.ports, pair.b.ports):
+        assert (a.kind, b.kind) == (kind, kind)
+        results, texts = run_cases(program, a, b, program.cases)
+        found[kind] = wrong(program, kind, results, texts)
+        complaints = [line for node in pair for line in node.new_complaints()]
+        assert kind == "rxe" or not complaints, complaints
+        record(program, version(pair.a, program.package), pair.a.release, kind, results)
+    assert not found["qhca"]

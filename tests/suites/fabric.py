@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""libfabric: its own pingpong, and fabtests, which scripts/suites.sh builds."""
+
+from lab import verbs
+
+from . import Case, Program, both, must_use
+
+MSG, RDM, DGRAM = "-p verbs -e msg", "-p 'verbs;ofi_rxm' -e rdm", "-p verbs -e dgram"
+BIN = "/run/qhca/suites/bin"
+
+# Runs of what hangs now and then.
+REPEATED = 5
+
+
+def pingpong(endpoint, options="-I 20"):
+    def run(server, client):
+        port = next(verbs._ports)
+        program = f"FI_VERBS_DEVICE_NAME={server.ibdev} fi_pingpong {endpoint} {options} -c"
+        must_use(server, client, lambda: both(
+            server, client, f"{program} -B {port}", f"{program} -P {port} {server.ip4}",
+            ready=verbs.listening(port), timeout=90), 20)
+    return run
+
+
+def repeated(run):
+    def runs(server, client):
+        for _ in range(REPEATED):
+            run(server, client)
+    return runs
+
+
+def fabtest(command, tests=("",)):
+    """A case's function: one of fabtests, with each of several additions to its options."""
+    def run(server, client):
+        for more in tests:
+            port = next(verbs._ports)
+            line = f"FI_VERBS_DEVICE_NAME={server.ibdev} {BIN}/{command} {more} -B {port} -P {port}"
+            must_use(server, client, lambda: both(
+                server, client, f"{line} -s {server.ip4}", f"{line} -s {client.ip4} {server.ip4}",
+                ready=verbs.cm_listening(port), timeout=150), 4)
+    return run
+
+
+# When the peer ends, ofi_rxm's thread for connections destroys the QP and polls the CQ only
+# then, while the program's thread has yet to poll what completed before. The specification
+# says that completions of a destroyed QP may be lost, and qhca removes them, as mlx5 does.
+# The program then waits for ever, or takes its last message for one that was flushed.
+RACE = "libfabric destroys a QP before it has polled the completions of that QP"
+
+# ofi_rxm asks for a CQ for all receives that its SRQ and its endpoints may have.
+RXE_RDM = {"rxe": "Soft-RoCE has CQs of at most 32767 entries, and libfabric asks for more"}
+
+LIBFABRIC = Program("libfabric", "libfabric-bin", (
+    Case("fi_pingpong verbs msg", pingpong(MSG), True),
+    Case("fi_pingpong verbs dgram", pingpong(DGRAM, "-I 20 -S 1024"), True),
+    Case("fi_pingpong verbs;ofi_rxm rdm", pingpong(RDM), known=RXE_RDM, race=RACE),
+))
+
+VERBS, RXM = "-p verbs", "-p 'verbs;ofi_rxm'"
+
+FABTESTS = Program("fabtests", "libfabric1", (
+    Case("fi_msg_pingpong -I 5 -v, verbs", fabtest(f"fi_msg_pingpong -I 5 -v {VERBS}"), True),
+    *(Case(f"{test}, verbs", fabtest(f"{test} {VERBS}")) for test in (
+        "fi_msg_bw -I 5 -v", "fi_rma_bw -e msg -o write -I 5",
+        "fi_rma_bw -e msg -o read -I 5", "fi_rma_bw -e msg -o writedata -I 5", "fi_cm_data",
+        "fi_cq_data -e msg -o senddata", "fi_cq_data -e msg -o writedata", "fi_msg",
+        "fi_msg_epoll", "fi_msg_sockets", "fi_multi_ep -e msg -v -A", "fi_flood -e msg -v -T 1")),
+    Case("fi_inject_test -A inject, ofi_rxm, repeated",
+         repeated(fabtest(f"fi_inject_test -A inject -I 20 {RXM}")), known=RXE_RDM, race=RACE),
+    *(Case(f"{test}, ofi_rxm", fabtest(f"{test} {RXM}"), known=RXE_RDM, race=RACE) for test in (
+        "fi_rdm_pingpong -I 5 -v", "fi_rdm_tagged_pingpong -I 5 -v", "fi_rdm_tagged_bw -I 5 -v",
+        "fi_rma_bw -e rdm -o write -I 5", "fi_rma_bw -e rdm -o read -I 5",
+        "fi_rdm_atomic -I 5 -o all -S 64", "fi_rdm", "fi_rdm_cntr_pingpong -I 5",
+        "fi_unexpected_msg -e rdm -I 10 -v", "fi_multi_mr -e rdm -V", "fi_recv_cancel -e rdm -V",
+        "fi_rdm_tagged_peek", "fi_rdm_multi_client -C 10 -I 5")),
+))

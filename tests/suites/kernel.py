@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the kernel has over RDMA: RDS, NFS, iSER."""
+
+import contextlib
+
+from lab import verbs
+from lab.script import TESTS, script
+
+from . import Case, Program, both, must_use
+
+# Each end of a socket; both check all bytes.
+STREAM = "interop/scripts/stream.py"
+# Write, drop the cache, read and compare.
+FILES = ("dd if=/dev/urandom of=/tmp/data bs=64k count={count} status=none && "
+         "cp /tmp/data {mount}/data && sync && umount {mount} && {again} && "
+         "cmp /tmp/data {mount}/data && rm {mount}/data")
+
+
+def rds(size):
+    def run(server, client):
+        port = next(verbs._ports)
+        for node in server, client:
+            node.exec("modprobe -a rds rds_rdma")
+        words = ["python3", "-c", (TESTS / STREAM).read_text()]
+        must_use(server, client, lambda: both(
+            server, client, [*words, "server", server.ip4, port, size],
+            [*words, "client", server.ip4, port, size, client.ip4],
+            ready="[ -e /tmp/stream.listens ]", timeout=120, expect="all data right"))
+    return run
+
+
+def mounted(export, close, mount, module):
+    """A case's function: a file goes to the server and comes back unchanged."""
+    def run(server, client):
+        with contextlib.ExitStack() as stack:
+            server.exec(script(f"interop/scripts/{export}", server.ip4), timeout=120)
+            stack.callback(server.exec, script(f"interop/scripts/{close}"), check=False, timeout=120)
+            line = mount.format(ip=server.ip4)
+            client.exec(f"mkdir -p /mnt && modprobe {module} && {line}", timeout=120)
+            stack.callback(client.exec, "umount -f /mnt", check=False, timeout=60)
+            must_use(server, client, lambda: client.exec(
+                FILES.format(count=40, mount="/mnt", again=line), timeout=240))
+    return run
+
+
+def iser(server, client):
+    name = "iqn.2003-01.org.linux-iscsi.qhca:test"
+    server.exec(script("interop/scripts/iser-target.sh", name, server.ip4), timeout=120)
+    try:
+        must_use(server, client, lambda: client.exec(
+            script("interop/scripts/iser-initiator.sh", name, server.ip4), timeout=240))
+    finally:
+        client.exec(script("interop/scripts/iser-logout.sh", name), check=False, timeout=60)
+        server.exec(script("interop/scripts/iser-end.sh", name), check=False, timeout=60)
+
+
+NFS_MOUNT = "mount -t nfs -o rdma,port=20049,vers=4.2 {ip}:/ /mnt"
+
+KERNEL = (
+    Program("RDS", "linux-image-amd64", (
+        Case("1 MiB each way", rds(1 << 20)),
+    )),
+    Program("NFS", "nfs-kernel-server", (
+        Case("write and read", mounted("nfs-export.sh", "nfs-end.sh", NFS_MOUNT, "rpcrdma")),
+    )),
+    Program("iSER", "open-iscsi", (Case("write, verify", iser),)),
+)
