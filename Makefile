@@ -24,7 +24,7 @@ AREAS := setup abi unit sim fuzz qtest guest interop
 .PHONY: all ready help setup linux qemu switch guest modules modules-backports modules-all provider \
 	debug-kernel programs suites programs-table deb run shell bench instructions study check $(AREAS:%=check-%) clean
 
-all: ready linux qemu modules-all provider programs
+all: ready linux qemu switch modules-all provider programs
 
 # What cannot be had is said before minutes of compiling.
 ready:
@@ -35,6 +35,7 @@ help:
 	@echo '  make run       build all, boot two guests on one RoCEv2 link, run pingpong and perftest'
 	@echo '  make check     build all and pass every test'
 	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
+	@echo '                 N=3 to N=16, of run and shell: so many guests at a switch'
 	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.{json,svg}'
 	@echo '  make instructions   those of the engine for a packet, beside recorded ones'
 	@echo '  make study     what the caches do: working sets against geometries, costs; build/study'
@@ -115,7 +116,7 @@ deb: ready
 	@scripts/deb.sh
 
 run: all
-	@$(LAB) run $(if $(KERNEL),--kernel $(KERNEL))
+	@$(LAB) run $(if $(N),--guests $(N)) $(if $(KERNEL),--kernel $(KERNEL))
 
 shell: all
 	@$(LAB) shell --guests $(or $(N),1) $(if $(KERNEL),--kernel $(KERNEL))

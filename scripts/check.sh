@@ -80,6 +80,9 @@ if wants qtest guest interop; then
 	fi
 	part qemu "$TOP/scripts/qemu.sh" "${targets[@]}"
 fi
+if wants interop; then
+	part switch "$TOP/scripts/switch.sh"
+fi
 if wants abi guest interop; then
 	part linux "$TOP/scripts/linux.sh"
 	part guest "$TOP/scripts/guest.sh"

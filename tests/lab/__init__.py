@@ -6,9 +6,10 @@
         print(a.out("ibv_devinfo"))
 """
 
+from .group import Group
 from .guest import Guest, GuestError, Result, content, note_leaks, unheard, wait_for
 from .pair import Pair
 from .script import script
 
-__all__ = ["Guest", "GuestError", "Pair", "Result", "content", "note_leaks",
+__all__ = ["Group", "Guest", "GuestError", "Pair", "Result", "content", "note_leaks",
            "script", "unheard", "wait_for"]

@@ -13,9 +13,10 @@ import time
 import bench
 from bench import odp, packets, sizes
 
-from . import accel, pair as joined, paths, verbs
+from . import accel, many, pair as joined, paths, verbs
 from .ending import ERRORS, ended
 from .functions import Functions
+from .group import NAMES, Group
 from .pair import Node, Pair
 
 START = time.monotonic()
@@ -53,20 +54,51 @@ def boot(kinds, kernel, **options):
     return pair
 
 
-def run(options):
-    kinds = tuple(options.kinds.split(","))
+def take_steps(steps):
+    """(rows of the table of results, number of steps that failed)"""
     rows, failed = [], 0
+    for name, label, step in steps:
+        say(f"{name} {label}")
+        try:
+            rows.append([f"{name} {label}", *step()])
+        except ERRORS as error:
+            failed += 1
+            print(error, file=sys.stderr, flush=True)
+            rows.append([f"{name} {label}", "FAILED", ""])
+    return rows, failed
+
+
+def check_wire(options):
+    if options.guests > 2 and options.wire != "stream":
+        raise ValueError(f"LINK={options.wire} joins two guests; the switch joins {options.guests} "
+                         "by sockets")
+
+
+def run_group(options):
+    check_wire(options)
+    release = paths.kernel_release(options.kernel)
+    kind = options.kinds.split(",")[0]
+    say(f"booting {options.guests} guests with kernel {release} under {how()}, at a switch")
+    with Group(options.guests, kind, kernel=options.kernel) as group:
+        say(f"  {', '.join(f'{node.name} {node.ip4}' for node in group)}")
+        rows, failed = take_steps(many.run_steps(group))
+        ports = many.port_rows(group.switch)
+    print()
+    print(f"{options.guests} guests with {kind}, RoCEv2 through qhca-switch, kernel {release}, {how()}")
+    print_table(["test", "result", "unit"], rows)
+    print()
+    print("the ports of the switch")
+    print_table(*ports)
+    return 1 if failed else 0
+
+
+def run(options):
+    if options.guests > 2:
+        return run_group(options)
+    kinds = tuple(options.kinds.split(","))
     with_pair = boot(kinds, options.kernel, wire=options.wire)
     try:
-        a, b = with_pair
-        for name, label, step in run_steps(a, b):
-            say(f"{name} {label}")
-            try:
-                rows.append([f"{name} {label}", *step()])
-            except ERRORS as error:
-                failed += 1
-                print(error, file=sys.stderr, flush=True)
-                rows.append([f"{name} {label}", "FAILED", ""])
+        rows, failed = take_steps(run_steps(*with_pair))
     finally:
         with_pair.close()
     print()
@@ -259,6 +291,21 @@ def run_bench_odp(pair):
     return rows
 
 
+def shell_guests(options, append):
+    """(guests, of which the first has the terminal; their Group, if they have one)"""
+    kinds = tuple(options.kinds.split(","))
+    common = {"kernel": options.kernel, "setup": False, "append": append}
+    if options.guests == 1:
+        node = Node("a", kinds[0], 1, netdevs=["user"], console="stdio", **common)
+        node.peer_of = None
+        return [node], None
+    if options.guests == 2:
+        return list(Pair(kinds, wire=options.wire, a_args={"console": "stdio"}, **common)), None
+    check_wire(options)
+    group = Group(options.guests, kinds[0], a_args={"console": "stdio"}, **common)
+    return list(group), group
+
+
 def shell(options):
     if not sys.stdin.isatty():
         print("make shell wants a terminal", file=sys.stderr)
@@ -266,22 +313,19 @@ def shell(options):
     # The terminal is where commands come from; what is shown may go through a pipe.
     size = os.get_terminal_size(sys.stdin.fileno())
     append = "qhca.size={},{}".format(size.lines, size.columns)
-    if options.guests == 1:
-        kind = options.kinds.split(",")[0]
-        node = Node("a", kind, 1, netdevs=["user"], kernel=options.kernel, setup=False,
-                    console="stdio", append=append)
-        node.peer_of = None
-        nodes = [node]
-    else:
-        pair = Pair(tuple(options.kinds.split(",")), kernel=options.kernel, setup=False,
-                    wire=options.wire, append=append, a_args={"console": "stdio"})
-        nodes = list(pair)
+    nodes, group = shell_guests(options, append)
     print("booting; leave with `exit`, or Ctrl-A X; Ctrl-A C is QEMU's monitor", flush=True)
     if len(nodes) == 2:
         print("this is guest a (10.77.0.1); guest b (10.77.0.2) runs a shell on TCP port 2222: "
               "`b COMMAND` runs one there", flush=True)
+    elif len(nodes) > 2:
+        print(f"this is guest a (10.77.0.1); guests b to {nodes[-1].name} (10.77.0.2 to "
+              f"10.77.0.{len(nodes)}) run a shell on TCP port 2222: `b COMMAND` runs one in b\n"
+              f"the switch is controlled at {group.switch.path('control')}", flush=True)
     tty = subprocess.run(["stty", "-g"], stdin=sys.stdin, stdout=subprocess.PIPE, check=False)
     try:
+        if group:
+            group.switch.start()
         for node in reversed(nodes):
             node.start()
 
@@ -290,10 +334,11 @@ def shell(options):
                 for node in reversed(nodes):
                     Node.wait_ready(node)
                     node.configure()
-                if len(nodes) == 2:
-                    nodes[1].spawn("nc -lk -p 2222 -e /bin/bash || "
-                                   "while busybox nc -l -p 2222 -e /bin/bash; do :; done")
-                    nodes[0].write("/usr/local/bin/b", "#!/bin/sh\necho \"$*\" | busybox nc 10.77.0.2 2222\n", 0o755)
+                for node in nodes[1:]:
+                    node.spawn("nc -lk -p 2222 -e /bin/bash || "
+                               "while busybox nc -l -p 2222 -e /bin/bash; do :; done")
+                    nodes[0].write(f"/usr/local/bin/{node.name}", "#!/bin/sh\necho \"$*\" | "
+                                   f"busybox nc {node.ip4} 2222\n", 0o755)
             except Exception as error:  # noqa: BLE001 shown, the shell goes on
                 try:
                     child.wait(2)
@@ -308,9 +353,20 @@ def shell(options):
     finally:
         for node in nodes:
             node.close()
+        if group:
+            group.close()
         if tty.returncode == 0:
             subprocess.run(["stty", tty.stdout.decode().strip()], stdin=sys.stdin, check=False)
     return 0
+
+
+def guests(least):
+    """How many guests `make run N=` and `make shell N=` may be asked for"""
+    def number(text):
+        if not text.isdecimal() or not least <= int(text) <= len(NAMES):
+            raise argparse.ArgumentTypeError(f"N={text}: {least} to {len(NAMES)} guests are possible")
+        return int(text)
+    return number
 
 
 def main():
@@ -326,7 +382,8 @@ def main():
         sub.add_argument("--wire", default=joined.WIRE,
                          choices=[*joined.WIRES, "both"] if name == "bench" else joined.WIRES,
                          help="how devices qhca are joined")
-        sub.add_argument("--guests", type=int, choices=(1, 2), default=1)
+        sub.add_argument("--guests", type=guests(2 if name == "run" else 1), metavar="N",
+                         default=2 if name == "run" else 1)
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)

@@ -8,11 +8,12 @@ import sys
 
 from . import paths, process
 from .agent import AgentError
+from .fabric import SwitchError
 from .guest import GuestError
 from .qmp import Closed, QMPError
 
 # What guests, QEMU, and this machine may do to a program that is in order.
-ERRORS = (GuestError, AgentError, Closed, QMPError, paths.Missing, OSError, ValueError,
+ERRORS = (GuestError, AgentError, SwitchError, Closed, QMPError, paths.Missing, OSError, ValueError,
           subprocess.SubprocessError)
 
 

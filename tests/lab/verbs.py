@@ -82,6 +82,37 @@ def client_server(server, client, server_command, client_command, *, ready=None,
     return Run(s, c)
 
 
+def together(pairs, commands, *, timeout=180):
+    """Runs a server and a client for each of the pairs (server, client), all at once.
+
+    commands(server, client) gives the commands of both sides, and the server's TCP port.
+    All of them must succeed; returns the Runs.
+    """
+    jobs, spawned = [], []
+
+    def spawn(node, command):
+        spawned.append(node.spawn(command))
+        return spawned[-1]
+    try:
+        for server, client in pairs:
+            server_command, client_command, port = commands(server, client)
+            jobs.append((server, client, spawn(server, server_command), client_command, port))
+        for server, _, background, _, port in jobs:
+            _await_ready(server, background, listening(port), timeout)
+        clients = [spawn(client, command) for _, client, _, command, _ in jobs]
+        runs = [Run(server.wait(timeout, check=False), client.wait(timeout, check=False))
+                for (_, _, server, _, _), client in zip(jobs, clients)]
+    finally:
+        for background in spawned:
+            if background.poll() is None:
+                background.kill()
+    for run, (server, client, *_) in zip(runs, jobs):
+        if not (run.client.ok and run.server.ok):
+            raise GuestError(f"client on {client.name}: {run.client}\nserver on {server.name}: "
+                             f"{run.server}{losses(client)}{losses(server)}")
+    return runs
+
+
 def measured(run, column, size=None):
     """The number in a column of perftest's table, which has one row, for messages of a
     size. One that is missing, or 0, is an error, with its reason if it is known, and with
@@ -167,16 +198,44 @@ def gid_options(server, client, ip=4, flag="-g"):
                  for node, address in zip((server, client), addresses))
 
 
+def _commands(name, options, gid_flag, ip=4, server_options=None):
+    """For together(): the commands of a program that is client and server, which connect
+    by TCP and have the same options unless the server has its own."""
+    if server_options is None:
+        server_options = options
+
+    def commands(server, client):
+        port = next(_ports)
+        gs, gc = gid_options(server, client, ip, gid_flag)
+        return (f"{name} -d {server.ibdev} {gs} -p {port} {server_options}",
+                f"{name} -d {client.ibdev} {gc} -p {port} {options} {server.ip4}", port)
+    return commands
+
+
+def pingpong_commands(kind="rc", options="", ip=4):
+    """For together(): ibv_rc_pingpong and its relatives."""
+    return _commands(f"ibv_{kind}_pingpong", options, "-g", ip)
+
+
+def perftest_commands(test, options=""):
+    """For together(): one of perftest's programs."""
+    return _commands(test, f"-F -u {ACK_TIMEOUT} {options}", "-x")
+
+
+def program_commands(name, options="", server_options="", ip=4):
+    """For together(): a program of tests/guest/programs."""
+    return _commands(name, options, "-g", ip, server_options)
+
+
+def _one(server, client, commands, timeout, check):
+    server_command, client_command, port = commands(server, client)
+    return client_server(server, client, server_command, client_command,
+                         ready=listening(port), timeout=timeout, check=check)
+
+
 def pingpong(server, client, kind="rc", options="", *, ip=4, timeout=120, check=True):
     """ibv_rc_pingpong and its relatives."""
-    port = next(_ports)
-    gs, gc = gid_options(server, client, ip)
-    program = f"ibv_{kind}_pingpong"
-    return client_server(
-        server, client,
-        f"{program} -d {server.ibdev} {gs} -p {port} {options}",
-        f"{program} -d {client.ibdev} {gc} -p {port} {options} {server.ip4}",
-        ready=listening(port), timeout=timeout, check=check)
+    return _one(server, client, pingpong_commands(kind, options, ip), timeout, check)
 
 
 def rping(server, client, count=20):
@@ -227,13 +286,8 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
 def program(server, client, name, server_options="", client_options="", *, ip=4, timeout=180,
             check=True):
     """A program of tests/guest/programs that runs in both guests."""
-    port = next(_ports)
-    gs, gc = gid_options(server, client, ip)
-    return client_server(
-        server, client,
-        f"{name} -d {server.ibdev} {gs} -p {port} {server_options}",
-        f"{name} -d {client.ibdev} {gc} -p {port} {client_options} {server.ip4}",
-        ready=listening(port), timeout=timeout, check=check)
+    return _one(server, client, program_commands(name, client_options, server_options, ip),
+                timeout, check)
 
 
 def verify(server, client, options="", server_options="", **kwargs):

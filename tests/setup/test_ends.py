@@ -172,13 +172,14 @@ def test_run_shows_small_results(monkeypatch, found, shown):
 def test_run_with_zero_fails(monkeypatch, capsys):
     """It fails, with what both sides printed, and goes on to the next test."""
     zero = ran(TABLE.format(0, "0.00", "0.000000"))
-    monkeypatch.setattr(lab_main, "boot", lambda *_: Two())
+    monkeypatch.setattr(lab_main, "boot", lambda *_, **__: Two())
     monkeypatch.setattr(paths, "kernel_release", lambda *_: "6.12")
     monkeypatch.setattr(lab_main, "how", lambda: "TCG")
     monkeypatch.setattr(verbs, "perftest", lambda *_: zero)
     monkeypatch.setattr(verbs, "pingpong", lambda *_: verbs.Run(
         None, Result("pingpong", 0, "1000 iters in 0.28 seconds = 279.53 usec/iter\n", "")))
-    assert lab_main.run(types.SimpleNamespace(kinds="qhca,qhca", kernel="default")) == 1
+    assert lab_main.run(types.SimpleNamespace(kinds="qhca,qhca", kernel="default",
+                                              guests=2, wire="stream")) == 1
     out, err = capsys.readouterr()
     assert "279.53" in out and out.count("FAILED") == 6
     assert err.count("said by the server") == 6
@@ -187,6 +188,8 @@ def test_run_with_zero_fails(monkeypatch, capsys):
 
 
 class Two:
+    shm = (False,)
+
     def __iter__(self):
         return iter([types.SimpleNamespace(counters=lambda: {})] * 2)
 
