@@ -7,6 +7,7 @@
 #   libqhca1           the provider, beside Debian's libibverbs
 #   libqhca-dev        its header
 #   qemu-system-qhca   QEMU with the device, beside Debian's QEMU
+#   qhca-switch        the switch that joins guests
 #
 # They install on the suite of versions.mk. DEBFULLNAME and DEBEMAIL name the
 # maintainer, as for Debian's tools; otherwise it is the author of the last commit.
@@ -185,13 +186,36 @@ Priority: optional" <<-EOF
 	EOF
 }
 
+switch()
+{
+	local depends binary
+	begin qhca-switch
+	binary=$root/usr/bin/qhca-switch
+	mkdir -p "${binary%/*}" "$root/usr/share/man/man1"
+	cp "$BUILD/switch/qhca-switch" "$binary"
+	strip --remove-section=.comment "$binary"
+	depends=$(libraries_of "$binary")
+	gzip -9n < "$files/qhca-switch.1" > "$root/usr/share/man/man1/qhca-switch.1.gz"
+	finish amd64 "Depends: $depends
+Suggests: qemu-system-qhca
+Section: net
+Priority: optional" <<-EOF
+	Description: RDMA adapter qhca: switch that joins guests
+	 The command qhca-switch is an Ethernet switch whose ports are unix sockets. It
+	 joins guests of QEMU without privileges, and has rates, latencies, queues and
+	 counters for each port.
+	EOF
+}
+
 describe
 run_script provider.sh package
 run_script qemu.sh
+run_script switch.sh
 scratch=$(mktemp -d)
 rm -rf "$out"
 mkdir -p "$out"
 modules
 provider
 qemu
+switch
 say "done: version $version"

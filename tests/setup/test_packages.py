@@ -57,10 +57,15 @@ def test_device(system):
     assert "sriov-vfs=" in properties, properties
 
 
+def test_switch(system):
+    assert inside(system, "qhca-switch", "--version").startswith("qhca-switch ")
+    assert "unix socket" in inside(system, "qhca-switch", "--help")
+
+
 def test_clean(system):
     """Debian's checker of packages finds nothing."""
     debs = [f"/mnt/debs/{name}" for name in os.listdir(system / "mnt/debs")]
-    assert len(debs) == 4
+    assert len(debs) == 5
     assert inside(system, "lintian", "--allow-root", "--fail-on=error,warning", *debs) == ""
 
 
@@ -71,7 +76,8 @@ def test_boots(system):
 
 def test_removal(system):
     """Nothing is left, and another version can be installed."""
-    inside(system, "apt-get", "-q", "-y", "purge", "qhca-dkms", "libqhca1", "libqhca-dev", "qemu-system-qhca")
+    inside(system, "apt-get", "-q", "-y", "purge", "qhca-dkms", "libqhca1", "libqhca-dev", "qemu-system-qhca",
+           "qhca-switch")
     left = subprocess.run(["find", system / "etc", system / "usr", system / "lib/modules", "-name", "*qhca*"],
                           stdout=subprocess.PIPE, text=True, check=True).stdout
     assert left == "", left

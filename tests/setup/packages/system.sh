@@ -21,7 +21,7 @@ apt-config dump --no-empty Acquire | grep -E '^Acquire::(http|https|Check-)' > "
 as_root mmdebstrap --variant=apt --mode=root --aptopt="$scratch/aptopt" \
 	--aptopt='Acquire::Languages "none"' --aptopt='APT::Install-Recommends "false"' \
 	--include=linux-image-amd64,linux-headers-amd64,initramfs-tools,kmod,iproute2,ibverbs-utils,lintian \
-	--include=qhca-dkms,libqhca1,libqhca-dev,qemu-system-qhca \
+	--include=qhca-dkms,libqhca1,libqhca-dev,qemu-system-qhca,qhca-switch \
 	"$GUEST_SUITE" "$root" "$scratch/sources.list"
 as_root mkdir -p "$root/mnt/debs"
 as_root cp "$scratch"/*.deb "$root/mnt/debs/"
