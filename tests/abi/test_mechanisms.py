@@ -111,7 +111,7 @@ OTHERS = {"x.c", "test_x.c", "infiniband/qhcadv.h", "drivers/infiniband/core/rdm
 
 @pytest.fixture(scope="module")
 def sources():
-    folders = ("Documentation", "drivers", "qemu-hca", "scripts", "tests", "userspace-provider")
+    folders = ("Documentation", "drivers", "fabric", "qemu-hca", "scripts", "tests", "userspace-provider")
     files = [file for folder in folders for file in (layout.TOP / folder).rglob("*.*")]
     return [str(file.relative_to(layout.TOP)) for file in [*files, *layout.TOP.glob("*.*")]]
 
