@@ -427,7 +427,7 @@ LINES = [
     ('{"command":"halt"}', "the commands are ports, set, clear, addresses and status"),
     ('{"command":"ports","x":1}', 'ports has no member "x"'),
     ('{"command":"status","port":"a"}', 'status has no member "port"'),
-    ('{"command":"ports","' + "\u00fc" * 40 + '":1}', 'ports has no member "'),
+    ('{"command":"ports","x' + "\u00fc" * 40 + '":1}', 'ports has no member "x'),
     ('{"command":"ports","port":"z"}', "there is no such port"),
     ('{"command":"clear","port":7}', "there is no such port"),
     ('{"command":"set","settings":{}}', 'the member "port" is missing'),
