@@ -232,7 +232,6 @@ struct QhcaState {
     bool delivering;            /* qhca_deliver() is on the stack */
     bool in_engine;             /* the holder of the BQL is in the engine */
     uint64_t resets_pending;    /* functions reset while that was so */
-    bool own_mac_warned;
     bool tx_stalled;            /* the back end will call us when it can */
     bool rx_stalled;            /* we refused a frame and owe a flush */
     QEMUBH *bh;                 /* scheduled by any thread */
@@ -249,6 +248,7 @@ struct QhcaState {
     bool running;               /* the VM is */
     bool more;                  /* result of the last slice */
     bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */
+    bool own_mac_warned;
     /* Functions by GVMI.  Written with the BQL as well, so either will do. */
     QhcaFunction *fn[QHCA_MAX_FUNCTIONS];
     /*
@@ -379,6 +379,8 @@ void qhca_net_flush(QhcaState *s);
 void *qhca_host_tx_reserve(void *host, size_t len);
 void qhca_host_tx_commit(void *host, size_t len);
 void qhca_net_receive_pending(QhcaState *s, unsigned int frames);
+/* Warn, once, of another device with this one's address. */
+void qhca_net_check_own_mac(QhcaState *s);
 
 /* qhca-link.c: BQL */
 void qhca_link_class_init(ObjectClass *klass);

@@ -118,6 +118,9 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         qhca_dump(s, s->link.frame, len);
         qhca_rx_frame(s->hca, s->link.frame, len, now);
     }
+    if (s->link.freed) {
+        qhca_net_check_own_mac(s);
+    }
 }
 
 /* Wake the peer, once for all that was sent and received with the lock. */

@@ -212,6 +212,17 @@ static void qhca_net_warn_own_mac(const uint8_t *mac)
                 text);
 }
 
+void qhca_net_check_own_mac(QhcaState *s)
+{
+    struct qhca_port_info port;
+
+    if (!s->own_mac_warned && qhca_counter(s->hca, 0, QHCA_CNT_rx_own_mac)) {
+        s->own_mac_warned = true;
+        qhca_query_port(s->hca, 0, &port);
+        qhca_net_warn_own_mac(port.mac);
+    }
+}
+
 /*
  * Do the work that a batch of frames has caused, once for all of them: a netdev
  * hands over many frames from one read of its socket, and one acknowledgement
@@ -220,18 +231,13 @@ static void qhca_net_warn_own_mac(const uint8_t *mac)
 static void qhca_net_received(void *opaque)
 {
     QhcaState *s = opaque;
-    struct qhca_port_info port;
 
     s->rx_batch = false;
     if (!qhca_enter_soon(s)) {
         qhca_kick(s);
         return;
     }
-    if (!s->own_mac_warned && qhca_counter(s->hca, 0, QHCA_CNT_rx_own_mac)) {
-        s->own_mac_warned = true;
-        qhca_query_port(s->hca, 0, &port);
-        qhca_net_warn_own_mac(port.mac);
-    }
+    qhca_net_check_own_mac(s);
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
 }

@@ -91,6 +91,9 @@ static void test_bad_properties(void)
         "'x-pt-fetch-ns': 1000001",
         "'inject-drop-ppm': 1000001", "'inject-direction': 'up'",
         "'poll-max-us': 100000", "'yield-max-us': 1000001",
+        "'shm-slots': 3", "'shm-slots': 8192", "'shm-server': true",
+        "'shm': '/nowhere/link', 'shm-server': true",
+        "'shm': '/dev/null', 'shm-server': true",
     };
     QTestState *qts = qtest_init("-machine pc -nodefaults");
 
