@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Prints a line for each entry of the GID tables of a guest that is in use: the RDMA
-# device, the index, the GID, the network interface, and the type.
+# device, the index, the GID, the network interface, and the type. Nothing if there is
+# no RDMA device.
 
+shopt -s nullglob
 for d in /sys/class/infiniband/*; do
 	for f in $d/ports/1/gids/*; do
 		i=${f##*/}
