@@ -15,8 +15,10 @@
 
 void hca_image_write(struct hca_image *im, char *err, size_t err_len)
 {
+	char magic[] = HCA_IMAGE_MAGIC;
+
 	*im = (struct hca_image){ .err = err, .err_len = err_len };
-	hca_image_bytes(im, "magic", HCA_IMAGE_MAGIC, HCA_IMAGE_MAGIC_LEN);
+	hca_image_bytes(im, "magic", magic, HCA_IMAGE_MAGIC_LEN);
 }
 
 void hca_image_read(struct hca_image *im, const void *in, size_t len, char *err,
