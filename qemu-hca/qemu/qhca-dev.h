@@ -9,6 +9,7 @@
  *   qhca-thread.c    who runs the engine, and when
  *   qhca-dma.c       the engine's access to the guest's memory
  *   qhca-net.c       frames from and to the netdev
+ *   qhca-migrate.c   migration and snapshots
  *   qhca-link.c      frames from and to another process, by shared memory
  *   qhca-dump.c      capture of those
  *   qhca-monitor.c   QMP and HMP
@@ -237,6 +238,9 @@ struct QhcaState {
     QEMUBH *bh;                 /* scheduled by any thread */
     QEMUBH *rx_bh;              /* after a batch of frames */
     bool rx_batch;              /* it is scheduled */
+    bool loading;               /* migration: the state is on its way */
+    uint8_t *image;             /* while it is saved or loaded */
+    uint32_t image_len;
     QEMUTimer *stall_timer;     /* QEMU_CLOCK_REALTIME, while tx_stalled */
 
     /* engine_lock */
@@ -355,10 +359,20 @@ bool qhca_in_d0(PCIDevice *dev);
 /* BQL and engine_lock */
 void qhca_reset_function(QhcaFunction *f, QhcaReset kind);
 
+/* qhca-migrate.c */
+extern const VMStateDescription qhca_vmstate;
+extern const VMStateDescription qhca_vf_vmstate;
+void qhca_announce(NetClientState *nc);     /* BQL */
+/* The VM stops, or runs: BQL and engine_lock */
+void qhca_migrate_freeze(QhcaState *s);
+void qhca_migrate_thaw(QhcaState *s);
+
 /* qhca-vf.c: BQL */
 bool qhca_vfs_init(QhcaState *s, Error **errp);
 void qhca_vfs_exit(QhcaState *s);
 void qhca_vf_register(void);
+/* The engine follows VF Enable.  BQL and engine_lock. */
+void qhca_vf_follow(QhcaFunction *f);
 
 /* qhca-dma.c: engine_lock */
 int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,

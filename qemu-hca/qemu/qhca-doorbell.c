@@ -87,6 +87,11 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
         qhca_doorbell_take(s, db);
         return;
     }
+    if (!qatomic_read(&s->running)) {
+        /* A debugger's: the engine is frozen.  It is served when the VM runs. */
+        qhca_doorbell_put_off(s, db);
+        return;
+    }
     if (qhca_nested(s)) {
         if (!qhca_doorbell_put_off(s, db)) {
             s->stats.mmio_refused++;

@@ -102,7 +102,7 @@ void qhca_reset_function(QhcaFunction *f, QhcaReset kind)
 {
     QhcaState *s = f->s;
 
-    if (!s->hca) {
+    if (!s->hca || s->loading) {
         return;
     }
     qhca_drop_pending(f);
@@ -110,7 +110,7 @@ void qhca_reset_function(QhcaFunction *f, QhcaReset kind)
     qhca_dma_reset(f);
     qhca_trace_refresh(s);
     if (f->gvmi) {
-        qhca_vf_enable(s->hca, f->gvmi, f->dev->enabled, qhca_now(s));
+        qhca_vf_follow(f);
     }
     if (kind == QHCA_RESET_DEVICE) {
         qhca_reset(s->hca, f->gvmi, qhca_now(s));
@@ -228,9 +228,8 @@ bool qhca_init_devmem(QhcaFunction *f, Error **errp)
     if (!f->devmem_size) {
         return true;
     }
-    if (!memory_region_init_ram_nomigrate(&f->devmem, OBJECT(f->dev),
-                                          "qhca-devmem", f->devmem_size,
-                                          errp)) {
+    if (!memory_region_init_ram(&f->devmem, OBJECT(f->dev), "qhca-devmem",
+                                f->devmem_size, errp)) {
         return false;
     }
     pci_register_bar(f->dev, QHCA_BAR_DEVMEM,

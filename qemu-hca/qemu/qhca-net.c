@@ -284,6 +284,7 @@ static NetClientInfo qhca_net_info = {
     .can_receive = qhca_net_can_receive,
     .receive = qhca_net_receive,
     .link_status_changed = qhca_net_link_changed,
+    .announce = qhca_announce,
     .cleanup = qhca_net_cleanup,
 };
 

@@ -184,11 +184,6 @@ static void qhca_instance_finalize(Object *obj)
     qhca_thread_finalize(QHCA(obj));
 }
 
-static const VMStateDescription qhca_vmstate = {
-    .name = TYPE_QHCA,
-    .unmigratable = 1,
-};
-
 static void qhca_class_init(ObjectClass *klass, QhcaClassData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);

@@ -542,7 +542,12 @@ static void qhca_vm_change(void *opaque, bool running, RunState state)
     trace_qhca_vm_state(s, running);
     if (qhca_enter(s)) {
         qatomic_set(&s->running, running);
-        qhca_leave_undone(s);
+        if (running) {
+            qhca_migrate_thaw(s);
+        } else {
+            qhca_migrate_freeze(s);
+        }
+        qhca_leave(s);          /* interrupts are part of the guest's state */
     } else {
         qatomic_set(&s->running, running);  /* nested in the engine, or none */
     }

@@ -174,10 +174,12 @@ void qhca_vfs_exit(QhcaState *s)
     }
 }
 
-static const VMStateDescription qhca_vf_vmstate = {
-    .name = TYPE_QHCA_VF,
-    .unmigratable = 1,
-};
+void qhca_vf_follow(QhcaFunction *f)
+{
+    QhcaState *s = f->s;
+
+    qhca_vf_enable(s->hca, f->gvmi, f->dev->enabled, qhca_now(s));
+}
 
 static void qhca_vf_class_init(ObjectClass *klass, QhcaClassData *data)
 {

@@ -1,0 +1,243 @@
+/*
+ * qhca adapter: migration and snapshots
+ *
+ * When the VM stops, the engine writes what the guest's memory must have, and
+ * then leaves that memory alone (qhca_vm_change()).  QEMU sends the last of
+ * the memory after that, and then the device's state: an image that the engine
+ * has made.  On the other side the engine reads memory again only when the VM
+ * runs, so the order in which memory and state arrive does not matter.
+ *
+ * The physical function's state is the state of the adapter, virtual functions
+ * included.  What is a virtual function's own is its configuration space and
+ * its MSI-X table.  QEMU resets a virtual function when it finds VF Enable in
+ * the physical function's configuration space, so that one is loaded first.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/error-report.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pci.h"
+#include "migration/vmstate.h"
+#include "net/eth.h"
+#include "qhca-dev.h"
+#include "trace.h"
+
+/* No configuration has an image of more than a few MiB. */
+#define QHCA_MAX_IMAGE      (64 * MiB)
+
+/*
+ * ------------------------------------------------------------------------
+ * The VM stops, and goes on
+ */
+void qhca_migrate_freeze(QhcaState *s)
+{
+    char err[300] = "";
+    uint64_t now = qhca_now(s);
+
+    /* What the guest has rung for, and what has come, is not on the way. */
+    qhca_take_doorbells(s, now);
+    if (!s->link.path) {
+        qhca_net_receive_pending(s, UINT_MAX);
+    }
+    if (!qhca_freeze(s->hca, now, err, sizeof(err)) &&
+        !qhca_is_frozen(s->hca)) {
+        warn_report("qhca: %s while the VM stops", err);
+    }
+    /* The engine writes device memory without telling. */
+    for (unsigned int i = 0; i < QHCA_MAX_FUNCTIONS; i++) {
+        QhcaFunction *f = s->fn[i];
+
+        if (f && f->devmem_size) {
+            memory_region_set_dirty(&f->devmem, 0, f->devmem_size);
+        }
+    }
+    s->more = false;
+}
+
+void qhca_migrate_thaw(QhcaState *s)
+{
+    s->loading = false;         /* also of a load that was refused elsewhere */
+    if (s->nic) {
+        qhca_set_link(s->hca, !qemu_get_queue(s->nic)->link_down, qhca_now(s));
+    }
+    qhca_thaw(s->hca, qhca_now(s));
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * The state
+ */
+static int qhca_pre_save(void *opaque)
+{
+    QhcaState *s = opaque;
+    void *image = NULL;
+    char err[300] = "it is in the middle of a call";
+    size_t len = 0;
+
+    if (qhca_enter(s)) {
+        image = qhca_save(s->hca, &len, err, sizeof(err));
+        qhca_leave_undone(s);
+    }
+    if (!image) {
+        error_report("qhca: the state cannot be saved: %s", err);
+        return -EBUSY;
+    }
+    s->image = g_memdup2(image, len);
+    s->image_len = len;
+    free(image);
+    trace_qhca_saved(s, len);
+    return 0;
+}
+
+static void qhca_forget_image(QhcaState *s)
+{
+    g_clear_pointer(&s->image, g_free);
+    s->image_len = 0;
+}
+
+static int qhca_post_save(void *opaque)
+{
+    qhca_forget_image(opaque);
+    return 0;
+}
+
+/* Until the image has been loaded, a reset has nothing to reset. */
+static int qhca_pre_load(void *opaque)
+{
+    QhcaState *s = opaque;
+
+    qhca_forget_image(s);
+    s->loading = true;
+    return 0;
+}
+
+static bool qhca_load_image(QhcaState *s)
+{
+    char err[300] = "the device is in the middle of a call";
+    bool ok = false;
+
+    if (qhca_enter(s)) {
+        ok = qhca_load(s->hca, s->image, s->image_len, err, sizeof(err));
+        for (unsigned int i = 0; ok && i < QHCA_MAX_FUNCTIONS; i++) {
+            QhcaFunction *f = s->fn[i];
+
+            if (!f) {
+                continue;
+            }
+            qhca_drop_pending(f);
+            if (i) {
+                /* They differ if VF Enable has changed in a stopped VM. */
+                qhca_vf_follow(f);
+            }
+        }
+        qhca_leave_undone(s);
+    }
+    if (!ok) {
+        error_report("qhca: the state is refused: %s", err);
+    }
+    return ok;
+}
+
+static int qhca_post_load(void *opaque, int version_id)
+{
+    QhcaState *s = opaque;
+    bool ok = qhca_load_image(s);
+
+    s->loading = false;
+    trace_qhca_loaded(s, s->image_len);
+    qhca_forget_image(s);
+    return ok ? 0 : -EINVAL;
+}
+
+static bool qhca_image_len_ok(void *opaque, int version_id)
+{
+    QhcaState *s = opaque;
+
+    return s->image_len <= QHCA_MAX_IMAGE;
+}
+
+const VMStateDescription qhca_vmstate = {
+    .name = TYPE_QHCA,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    /* Before its virtual functions, which are realized first. */
+    .priority = MIG_PRI_IOMMU,
+    .pre_save = qhca_pre_save,
+    .post_save = qhca_post_save,
+    .pre_load = qhca_pre_load,
+    .post_load = qhca_post_load,
+    .fields = (const VMStateField[]) {
+        /* In front of the configuration space, which has it as well. */
+        VMSTATE_UINT16_EQUAL(sriov_vfs, QhcaState,
+                             "the property sriov-vfs must be the same"),
+        VMSTATE_PCI_DEVICE(parent_obj, QhcaState),
+        VMSTATE_MSIX(parent_obj, QhcaState),
+        VMSTATE_UINT32(image_len, QhcaState),
+        VMSTATE_VALIDATE("the image is too large", qhca_image_len_ok),
+        VMSTATE_VBUFFER_ALLOC_UINT32(image, QhcaState, 1, NULL, image_len),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+const VMStateDescription qhca_vf_vmstate = {
+    .name = TYPE_QHCA_VF,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_PCI_DEVICE(parent_obj, QhcaVfState),
+        VMSTATE_MSIX(parent_obj, QhcaVfState),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+/*
+ * ------------------------------------------------------------------------
+ * Arrival
+ */
+
+/* RARP, as QEMU sends it for the address of the property. */
+static void qhca_announce_mac(NetClientState *nc, const uint8_t *mac)
+{
+    uint8_t frame[60] = { 0 };
+
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, mac, 6);
+    stw_be_p(frame + 12, 0x8035);           /* RARP */
+    stw_be_p(frame + 14, 1);                /* Ethernet */
+    stw_be_p(frame + 16, 0x0800);           /* IPv4 */
+    frame[18] = 6;
+    frame[19] = 4;
+    stw_be_p(frame + 20, 3);                /* request reverse */
+    memcpy(frame + 22, mac, 6);
+    memcpy(frame + 32, mac, 6);
+    qemu_send_packet_raw(nc, frame, sizeof(frame));
+}
+
+/*
+ * Switches learn where the functions are now.  The guest may have chosen other
+ * addresses than that of the property, which QEMU announces itself.
+ */
+void qhca_announce(NetClientState *nc)
+{
+    QhcaState *s = qemu_get_nic_opaque(nc);
+    uint8_t mac[QHCA_MAX_FUNCTIONS][6];
+    unsigned int num = 0;
+
+    if (!qhca_enter(s)) {
+        return;
+    }
+    for (unsigned int i = 0; i < QHCA_MAX_FUNCTIONS; i++) {
+        struct qhca_port_info port;
+
+        if (s->fn[i] && s->fn[i]->dev->enabled) {
+            qhca_query_port(s->hca, i, &port);
+            memcpy(mac[num++], port.mac, 6);
+        }
+    }
+    qhca_leave_undone(s);
+    for (unsigned int i = 0; i < num; i++) {
+        qhca_announce_mac(nc, mac[i]);
+    }
+}

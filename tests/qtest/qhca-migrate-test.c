@@ -1,0 +1,248 @@
+/*
+ * QTest testcase for the qhca RDMA adapter: migration
+ *
+ * A guest moves to another QEMU by way of a file.  Its memory and the device's
+ * state go there, so that what has been set up here works there.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qobject/qstring.h"
+#include "qhca-sriov.h"
+
+#define DEVICE  "-device qhca,id=h0,addr=04.0,mac=52:54:00:0a:0b:0c"
+#define NUM_VFS 2
+
+/* Files of one move. */
+typedef struct Move {
+    char *dir, *state, *errors;
+} Move;
+
+static void move_begin(Move *m)
+{
+    m->dir = g_dir_make_tmp("qhca-migrate-XXXXXX", NULL);
+    g_assert_nonnull(m->dir);
+    m->state = g_build_filename(m->dir, "state", NULL);
+    m->errors = g_build_filename(m->dir, "errors", NULL);
+}
+
+static void move_end(Move *m)
+{
+    g_unlink(m->state);
+    g_unlink(m->errors);
+    g_rmdir(m->dir);
+    g_free(m->state);
+    g_free(m->errors);
+    g_free(m->dir);
+}
+
+static void want_events(QTestState *qts)
+{
+    qtest_qmp_assert_success(qts,
+        "{ 'execute': 'migrate-set-capabilities', 'arguments': {"
+        "  'capabilities': [ { 'capability': 'events', 'state': true } ] } }");
+}
+
+/* Wait until the migration has ended; true: it is complete. */
+static bool wait_end(QTestState *qts)
+{
+    for (;;) {
+        QDict *event = qtest_qmp_eventwait_ref(qts, "MIGRATION");
+        g_autofree char *status =
+            g_strdup(qdict_get_str(qdict_get_qdict(event, "data"), "status"));
+
+        qobject_unref(event);
+        if (g_str_equal(status, "completed")) {
+            return true;
+        }
+        if (g_str_equal(status, "failed")) {
+            return false;
+        }
+    }
+}
+
+static void save(QTestState *qts, const Move *m)
+{
+    want_events(qts);
+    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate', 'arguments': {"
+                             "  'uri': %p } }",
+                             qstring_from_str(g_strdup_printf("file:%s",
+                                                              m->state)));
+    g_assert_true(wait_end(qts));
+}
+
+/* Another QEMU; its messages go to the file of @m. */
+static QTestState *load(const Move *m, const char *device, bool *ok)
+{
+    QTestState *qts = qtest_initf("-machine q35 -nodefaults %s -incoming defer"
+                                  " 2>%s", device, m->errors);
+
+    want_events(qts);
+    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate-incoming',"
+                             "  'arguments': { 'exit-on-error': false,"
+                             "  'uri': %p } }",
+                             qstring_from_str(g_strdup_printf("file:%s",
+                                                              m->state)));
+    *ok = wait_end(qts);
+    if (*ok) {
+        /* A guest that was stopped there is stopped here. */
+        qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
+    }
+    return qts;
+}
+
+/* Move the guest of @h, with what has been found in it. */
+static void move(Hca *h, const char *device)
+{
+    QTestState *from = h->qts;
+    Move m;
+    bool ok;
+
+    move_begin(&m);
+    save(from, &m);
+    h->qts = load(&m, device, &ok);
+    h->bus->qts = h->qts;
+    if (!ok) {
+        g_autofree char *errors = NULL;
+
+        g_file_get_contents(m.errors, &errors, NULL, NULL);
+        g_test_message("%s", errors);
+    }
+    g_assert_true(ok);
+    qtest_quit(from);
+    move_end(&m);
+}
+
+static void test_moves(void)
+{
+    Hca *h = hca_start();
+    uint64_t commands, target = hca_page(h);
+
+    hca_bring_up(h);
+    hca_enable_msix(h);
+    msix_target(h, 1, target, 0x1234);
+    qpci_io_writel(h->dev, h->devmem, 64, 0xfeed);
+    commands = hca_counter(h, QHCA_CNT_commands);
+    for (int i = 0; i < 3; i++) {
+        move(h, DEVICE);
+        hca_assert_alive(h);
+        g_assert_cmpint(hca_counter(h, QHCA_CNT_commands), >, commands);
+        commands = hca_counter(h, QHCA_CNT_commands);
+        g_assert_cmphex(qpci_io_readl(h->dev, h->devmem, 64), ==, 0xfeed);
+        /* EQ 0 goes on, with its interrupt. */
+        qtest_writel(h->qts, target, 0);
+        hca_ring(h, 0, QHCA_DB_EQ_ARM, (uint64_t)i << 32 | QHCA_EQN_ASYNC);
+        nop_with_event(h, 7 + i);
+        wait_for_word(h, target, 0x1234);
+    }
+    hca_stop(h);
+}
+
+static void test_idle(void)
+{
+    Hca *h = hca_start();
+
+    move(h, DEVICE);
+    hca_bring_up(h);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    hca_stop(h);
+}
+
+/* A stopped VM: its device keeps still, and a reset waits for the VM. */
+static void test_stop(void)
+{
+    Hca *h = hca_start();
+    uint32_t before;
+
+    hca_bring_up(h);
+    before = hca_read(h, QHCA_REG_CLOCK_LO);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    g_assert_cmpuint(hca_read(h, QHCA_REG_CLOCK_LO), >=, before);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'system_reset' }");
+    qtest_qmp_eventwait(h->qts, "RESET");
+    move(h, DEVICE);
+    g_free(h->dev);
+    hca_map(h);
+    g_assert_cmphex(hca_status(h) & QHCA_STATUS_ENABLED, ==, 0);
+    hca_bring_up(h);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    hca_stop(h);
+}
+
+static void test_vfs(void)
+{
+    Hca *h = hca_start_with_vfs(NUM_VFS, ",vf-devmem-size=65536");
+    Hca *vf[NUM_VFS];
+    Sriov sriov;
+
+    sriov_open(h, &sriov);
+    sriov_enable(&sriov, NUM_VFS);
+    hca_bring_up(h);
+    for (int i = 0; i < NUM_VFS; i++) {
+        vf[i] = vf_new(&sriov, i);
+        hca_bring_up(vf[i]);
+        qpci_io_writel(vf[i]->dev, vf[i]->devmem, 4, 0xbee0 + i);
+    }
+    move(h, DEVICE ",sriov-vfs=2,vf-devmem-size=65536");
+    for (int i = 0; i < NUM_VFS; i++) {
+        vf[i]->qts = h->qts;
+        g_assert_cmphex(sriov_status(&sriov, i) & QHCA_STATUS_ENABLED, !=, 0);
+        g_assert_cmpint(hca_nop(vf[i]), ==, QHCA_CMD_OK);
+        g_assert_cmphex(qpci_io_readl(vf[i]->dev, vf[i]->devmem, 4), ==,
+                        0xbee0 + i);
+        vf_free(vf[i]);
+    }
+    sriov_disable(&sriov);
+    hca_assert_alive(h);
+    hca_stop(h);
+}
+
+/* The other device refuses the state with a sentence. */
+static void refuses(Hca *h, const char *device, const char *why)
+{
+    g_autofree char *errors = NULL;
+    QTestState *to;
+    Move m;
+    bool ok;
+
+    move_begin(&m);
+    save(h->qts, &m);
+    to = load(&m, device, &ok);
+    qtest_quit(to);
+    g_assert_false(ok);
+    g_assert_true(g_file_get_contents(m.errors, &errors, NULL, NULL));
+    g_test_message("%s", errors);
+    g_assert_nonnull(strstr(errors, why));
+    move_end(&m);
+}
+
+static void test_refused(void)
+{
+    Hca *h = hca_start();
+
+    hca_bring_up(h);
+    refuses(h, DEVICE ",gids=16",
+            "qhca: the state is refused: section config: gids is 0x80 (128) there and 0x10 (16) here");
+    /* The VM goes on where it was. */
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    refuses(h, DEVICE ",sriov-vfs=2",
+            "the property sriov-vfs must be the same");
+    hca_stop(h);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("/qhca/migrate/moves", test_moves);
+    qtest_add_func("/qhca/migrate/idle", test_idle);
+    qtest_add_func("/qhca/migrate/stop", test_stop);
+    qtest_add_func("/qhca/migrate/vfs", test_vfs);
+    qtest_add_func("/qhca/migrate/refused", test_refused);
+    return g_test_run();
+}
