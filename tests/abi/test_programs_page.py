@@ -141,3 +141,4 @@ def test_must_use(kind, counter):
 def test_reason():
     assert reason_of("server on a\n[log] fi_enable failed: -22\nmore\n") == "[log] fi_enable failed: -22"
     assert reason_of("just\nlines\n") == "just"
+    assert reason_of("a: `cat x\n# error\n` took longer than 120 s and was killed") == "took longer than 120 s"

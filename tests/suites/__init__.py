@@ -90,6 +90,9 @@ def version(node, package):
 
 def reason_of(error):
     """The line of an error that says most: the last but those of logs."""
+    late = re.search(r"took longer than [\d.]+ s", str(error))
+    if late:
+        return late[0]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if re.search(r"error|fail|timed out|took longer", line, re.I)),
                 lines[0] if lines else "no message")[:200]

@@ -15,6 +15,9 @@ RXE_SL = {"rxe": "Soft-RoCE does not set the sl of a completion, from which UCX 
 # Seconds for a device on which UCX waits for datagrams in vain; it would for half a minute.
 HOPELESS = 25
 
+# Packets of 200 messages, at the end that only acknowledges some of them.
+ACKNOWLEDGED = 20
+
 
 def environment(port, transports=""):
     """What has UCX use a port: nothing, in a guest that has one."""
@@ -34,7 +37,7 @@ def perftest(test, size=1024, transports="", device_options=""):
             f"{environment(client, transports)} ucx_perftest {server.ip4} {options} "
             f"-t {test} -s {size} -n 200 -w 10",
             ready=verbs.listening(port), expect=r"Final: +200 ",
-            timeout=120 if server.kind == "qhca" else HOPELESS))
+            timeout=120 if server.kind == "qhca" else HOPELESS), ACKNOWLEDGED)
     return run
 
 
@@ -62,7 +65,6 @@ UCX = Program("UCX", "ucx-utils", (
     case("ucp_fadd rc", perftest("ucp_fadd", 8, "rc")),
     case("stream_bw ud", perftest("stream_bw", transports="ud")),
     Case("am_lat rc_verbs", perftest("am_lat", 64, device_options="-d {dev}:1 -x rc_verbs")),
-    Case("put_bw rc_verbs", perftest("put_bw", 2048, device_options="-d {dev}:1 -x rc_verbs")),
     Case("get rc_verbs", perftest("get", 2048, device_options="-d {dev}:1 -x rc_verbs -D zcopy")),
     case("am_bw ud_verbs", perftest("am_bw", 64, device_options="-d {dev}:1 -x ud_verbs")),
 ))
