@@ -181,7 +181,7 @@ static void deliver_multicast(struct hca_fn *fn, const struct hca_pkt *pkt,
 
 void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 {
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 	uint32_t qpn;
 
 	if (!hca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {

@@ -16,6 +16,7 @@ struct hca;
 struct hca_fn;
 
 #include "bytes.h"
+#include "compiler.h"
 
 /* Parts own their state; they are embedded so that nothing is global. */
 #include "mem/caches.h"

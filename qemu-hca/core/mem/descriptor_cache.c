@@ -27,7 +27,7 @@ static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
 static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
 		     uint32_t index, const void *ctx)
 {
-	uint8_t image[HCA_CTX_MAX_IMAGE];
+	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
 	if (!hca_table_entry(fn, cc->table, index, &addr)) {
@@ -135,7 +135,7 @@ void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index)
 {
 	struct hca_tag tag;
-	uint8_t image[HCA_CTX_MAX_IMAGE];
+	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t epoch;
 	void *ctx;
 
@@ -243,7 +243,7 @@ static bool ctx_copy(struct hca_fn *fn, const struct hca_ctxcache *cc,
 				 size_t len))
 {
 	const void *cached = hca_ctx_peek(fn, cc, index);
-	uint8_t image[HCA_CTX_MAX_IMAGE];
+	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
 	if (cached) {

@@ -212,7 +212,7 @@ int hca_swqe_fetch(struct hca_fn *fn, struct hca_qp *qp, uint32_t num,
 			  ((num & (qp->sq_depth - 1)) << qp->sw.sq_log_stride);
 	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
 	const struct hca_wqe_info *info;
-	uint8_t raw[HEADER + HCA_MAX_SGE * SEG];
+	HCA_UNINITIALIZED uint8_t raw[HEADER + HCA_MAX_SGE * SEG];
 	uint32_t tail;
 
 	w->valid = false;
@@ -299,7 +299,7 @@ static int rwqe_fetch(struct hca_fn *fn, struct hca_qbuf *qb,
 {
 	uint32_t stride = 1u << log_stride, num_sge, need;
 	uint32_t have = stride < FIRST_READ ? stride : FIRST_READ;
-	uint8_t raw[RHEADER + HCA_MAX_SGE * SEG];
+	HCA_UNINITIALIZED uint8_t raw[RHEADER + HCA_MAX_SGE * SEG];
 
 	w->valid = false;
 	if (hca_qbuf_read(fn, qb, offset, raw, have))

@@ -54,7 +54,7 @@ static bool put(struct hca_fn *fn, const struct hca_qp *qp,
 static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct reply *to)
 {
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_ack_psn,
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
@@ -69,7 +69,7 @@ static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct reply *to)
 {
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, hca_psn_add(qp->r_psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
@@ -86,7 +86,7 @@ static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
 {
 	uint8_t op = r->type == HCA_RES_ATOMIC ? HCA_OP_ATOMIC_ACK :
 						 HCA_OP_READ_RESP_ONLY;
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, op, r->psn, HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	pkt.orig = r->value;
@@ -112,7 +112,7 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 		       const struct reply *to, const struct hca_resource *r,
 		       uint64_t offset)
 {
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	hca_fault_raise(fn, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
 			r->value - offset);
@@ -174,7 +174,7 @@ static void count_nak(struct hca_fn *fn, const struct hca_qp *qp,
 static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
 			const struct reply *to, struct hca_resource *r)
 {
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, r->next, HCA_NAK_ACCESS, &pkt);
 	if (!put(fn, qp, to, &pkt))
@@ -213,7 +213,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	};
 	enum hca_mem_status status;
 	struct hca_frame f;
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	if (r->flags & HCA_RES_F_BAD)
 		return put_refusal(fn, qp, to, r);
@@ -256,7 +256,7 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct reply *to)
 {
 	uint8_t syndrome = qp->r_syndrome;
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
 	if (!put(fn, qp, to, &pkt))
@@ -289,7 +289,7 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 {
 	bool ok = true, idle = false, held = false;
 	unsigned int sent = 0;
-	struct reply to;
+	HCA_UNINITIALIZED struct reply to;
 
 	to.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
 				    &to.path);

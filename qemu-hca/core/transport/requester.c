@@ -369,7 +369,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	bool last = response || index + 1 == w->packets;
 	uint64_t offset = (uint64_t)index * qp->mtu;
 	uint32_t old_cur = qp->sq_cur;
-	struct hca_pkt pkt;
+	HCA_UNINITIALIZED struct hca_pkt pkt;
 	enum step step;
 
 	if (index >= w->packets) {	/* software has changed the ring */
@@ -466,9 +466,11 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 		[STEP_WAIT] = HCA_SEND_WAIT,
 		[STEP_BLOCKED] = HCA_SEND_BLOCKED, [STEP_RATE] = HCA_SEND_RATE,
 	};
-	struct sender s = { .spent = 0 };
+	HCA_UNINITIALIZED struct sender s;
 	enum step step = STEP_GO;
 
+	s.spent = 0;
+	s.path_ok = false;
 	if (!hca_qp_is_framed(qp))
 		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
 					   qp->dest_qpn, &s.path);

@@ -11,6 +11,8 @@
 
 #include <libdeflate.h>
 
+#include "compiler.h"
+
 #define UDP_LEN		8
 #define BTH_LEN		12
 #define IP_MAX		60
@@ -22,7 +24,7 @@
  */
 uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 {
-	uint8_t head[LRH_LEN + IP_MAX + UDP_LEN + BTH_LEN];
+	HCA_UNINITIALIZED uint8_t head[LRH_LEN + IP_MAX + UDP_LEN + BTH_LEN];
 	uint8_t *h = head + LRH_LEN;
 	size_t head_len = LRH_LEN + ip_len + UDP_LEN + BTH_LEN;
 	const uint8_t *rest = ip + ip_len + UDP_LEN + BTH_LEN;
