@@ -13,7 +13,7 @@ HCA_IMAGE_COVERS(struct hca_vf, 32);
 HCA_IMAGE_COVERS(struct hca_regs, 4);
 HCA_IMAGE_COVERS(struct hca_counter_sets,
 		 8 * HCA_NUM_COUNTER_SETS * HCA_SET_COUNTERS);
-HCA_IMAGE_COVERS(struct hca, 40200);
+HCA_IMAGE_COVERS(struct hca, 46440);
 HCA_IMAGE_COVERS(struct hca_fn, 77592);
 
 /* ---- limits */

@@ -52,6 +52,34 @@ static bool touch(struct counted *p, uint32_t index)
 	return false;
 }
 
+/* The line of a payload is found for payloads of any size. */
+static void test_sizes(void **state)
+{
+	const struct qhca_geometry g = { 8, 2 };
+	struct hca_cache_user user;
+
+	(void)state;
+	hca_cache_user_init(&user, 0, NULL);
+	for (size_t size = 1; size < 3000; size += size < 300 ? 1 : 91) {
+		struct hca_cache c = { 0 };
+
+		assert_true(hca_cache_join(&c, &user, g, size));
+		for (uint32_t i = 0; i < 16; i++)
+			assert_non_null(hca_cache_install(
+				&c, &user, (struct hca_tag){ .index = i },
+				hca_cache_fill_begin(&c)));
+		for (uint32_t i = 0; i < 16; i++) {
+			struct hca_tag tag = { .index = i };
+
+			hca_cache_set_dirty(&c, hca_cache_peek(&c, tag), true);
+			for (uint32_t k = 0; k < 16; k++)
+				assert_int_equal(c.line[k].dirty,
+						 c.line[k].tag.index <= i);
+		}
+		hca_cache_leave(&c, &user);
+	}
+}
+
 /* Seed 000, row 5: keys a set-count apart conflict; blocks + 1 thrash. */
 static void test_conflict(void **state)
 {
@@ -304,6 +332,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_epoch),
 	cmocka_unit_test(test_install_again),
 	cmocka_unit_test(test_peek),
+	cmocka_unit_test(test_sizes),
 	cmocka_unit_test(test_two_functions),
 	cmocka_unit_test(test_mask),
 	cmocka_unit_test(test_for_each),

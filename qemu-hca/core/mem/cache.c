@@ -58,6 +58,41 @@ void hca_cache_user_init(struct hca_cache_user *user, uint16_t gvmi,
 	or_sink(user, &user->count.writebacks);
 }
 
+/* The way from the root of the pseudo-LRU tree to each block: see plru_touch(). */
+static void make_paths(struct hca_cache *c)
+{
+	for (uint32_t block = 0; block < c->geometry.blocks; block++) {
+		struct hca_cache_path *path = &c->path[block];
+		uint32_t node = 1;
+
+		for (uint32_t level = c->log_blocks; level > 0; level--) {
+			uint32_t side = block >> (level - 1) & 1;
+
+			path->nodes |= 1ull << node;
+			if (!side)
+				path->lower |= 1ull << node;
+			node = node * 2 + side;
+		}
+	}
+}
+
+/*
+ * A multiple of the size is divided by it without a division: a shift removes the
+ * factors of two, and the inverse of the odd rest modulo 2^64 is multiplied with.  Each
+ * step of Newton's method doubles the bits of the inverse that are right, from three.
+ */
+static void make_inverse(struct hca_cache *c)
+{
+	uint64_t odd = c->size, inverse;
+
+	for (c->size_shift = 0; odd && !(odd & 1); odd >>= 1)
+		c->size_shift++;
+	inverse = odd;
+	for (int bits = 3; bits < 64; bits *= 2)
+		inverse *= 2 - odd * inverse;
+	c->size_inverse = inverse;
+}
+
 static void destroy(struct hca_cache *c)
 {
 	free(c->line);
@@ -76,6 +111,8 @@ static bool create(struct hca_cache *c, struct qhca_geometry geometry,
 	c->set_mask = geometry.sets - 1u;
 	c->log_blocks = log2_of(geometry.blocks);
 	c->size = (size + 7) & ~(size_t)7;
+	make_paths(c);
+	make_inverse(c);
 	c->line = calloc(num_lines(c), sizeof(*c->line));
 	c->payload = calloc(num_lines(c), c->size);
 	c->plru = calloc(geometry.sets, sizeof(*c->plru));
@@ -119,8 +156,9 @@ static void *payload_of(const struct hca_cache *c, uint32_t slot)
 
 static uint32_t line_of(const struct hca_cache *c, const void *payload)
 {
-	return (uint32_t)((size_t)((const uint8_t *)payload - c->payload) /
-			  c->size);
+	uint64_t offset = (uint64_t)((const uint8_t *)payload - c->payload);
+
+	return (uint32_t)((offset >> c->size_shift) * c->size_inverse);
 }
 
 /* Slot of @tag, or -1. */
@@ -146,19 +184,9 @@ static int64_t find(const struct hca_cache *c, const struct hca_tag *tag)
  */
 static void plru_touch(struct hca_cache *c, uint32_t set, uint32_t block)
 {
-	uint64_t bits = c->plru[set];
-	uint32_t node = 1, level;
+	const struct hca_cache_path *path = &c->path[block];
 
-	for (level = c->log_blocks; level > 0; level--) {
-		uint32_t side = block >> (level - 1) & 1;
-
-		if (side)
-			bits &= ~(1ull << node);
-		else
-			bits |= 1ull << node;
-		node = node * 2 + side;
-	}
-	c->plru[set] = bits;
+	c->plru[set] = (c->plru[set] & ~path->nodes) | path->lower;
 }
 
 /* The blocks, by bit, that are leaves below @node, which is @level above them. */

@@ -65,12 +65,21 @@ struct hca_cache_inval {		/* one entry of the invalidation log */
 	bool all;			/* indices of that GVMI */
 };
 
+struct hca_cache_path {			/* to a block, in the tree of a set */
+	uint64_t nodes;			/* on the way, by bit */
+	uint64_t lower;			/* those of them left by their lower child */
+};
+
 struct hca_cache {
 	struct qhca_geometry geometry;
 	uint32_t set_mask;
 	uint32_t log_blocks;
 	uint32_t valid;			/* lines in use */
 	size_t size;			/* payload bytes a line */
+	/* Made with the cache from its geometry and size, so an image does not have them: */
+	uint64_t size_inverse;		/* of its odd factor, modulo 2^64 */
+	uint32_t size_shift;		/* and its factors of two */
+	struct hca_cache_path path[HCA_CACHE_MAX_BLOCKS];
 	struct hca_cache_tagline *line; /* [set * blocks + block] */
 	uint8_t *payload;
 	uint64_t *plru;			/* [set] */
