@@ -19,4 +19,7 @@
 #define HCA_UNINITIALIZED
 #endif
 
+/* A way seldom taken, whose variables and registers the caller need not pay for. */
+#define HCA_NOINLINE		__attribute__((noinline))
+
 #endif /* HCA_CORE_COMPILER_H */

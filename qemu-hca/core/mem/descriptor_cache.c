@@ -27,7 +27,7 @@ static uint32_t ctx_info(const struct hca_ctxcache *cc, uint32_t index)
 static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
 		     uint32_t index, const void *ctx)
 {
-	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
 	if (!hca_table_entry(fn, cc->table, index, &addr)) {
@@ -131,24 +131,13 @@ static int ctx_fetch(struct hca_fn *fn, struct hca_ctxcache *cc,
 	return 0;
 }
 
-void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
-		  uint32_t index)
+static void *ctx_fill(struct hca_fn *fn, struct hca_ctxcache *cc,
+		      uint32_t index)
 {
-	struct hca_tag tag;
-	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t epoch;
 	void *ctx;
 
-	if (cc->last && cc->last_index == index && cc->last_fn == fn) {
-		(*user_of(fn, cc)->count.hits)++;
-		return cc->last;
-	}
-	if (!cc->hca)
-		return NULL;
-	tag = ctx_tag(fn, index);
-	ctx = hca_cache_lookup(&cc->cache, user_of(fn, cc), tag);
-	if (ctx)
-		return ctx_remember(fn, cc, index, ctx);
 	hca_trace(fn, QHCA_TRACE_CACHE_MISS, cc->id, index, 0, 0);
 	cc->last = NULL;
 	epoch = hca_cache_fill_begin(&cc->cache);
@@ -163,6 +152,34 @@ void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
 		return NULL;
 	}
 	return ctx_remember(fn, cc, index, ctx);
+}
+
+static HCA_NOINLINE void *ctx_lookup(struct hca_fn *fn,
+				     struct hca_ctxcache *cc, uint32_t index)
+{
+	void *ctx;
+
+	if (!cc->hca)
+		return NULL;
+	ctx = hca_cache_lookup(&cc->cache, user_of(fn, cc),
+			       ctx_tag(fn, index));
+	if (ctx)
+		return ctx_remember(fn, cc, index, ctx);
+	return ctx_fill(fn, cc, index);
+}
+
+/*
+ * Each packet looks its QP up, and most follow one of the same QP.  This is a function
+ * of its own, so that they do not pay for the variables of a miss.
+ */
+void *hca_ctx_get(struct hca_fn *fn, struct hca_ctxcache *cc,
+		  uint32_t index)
+{
+	if (cc->last && cc->last_index == index && cc->last_fn == fn) {
+		(*user_of(fn, cc)->count.hits)++;
+		return cc->last;
+	}
+	return ctx_lookup(fn, cc, index);
 }
 
 void *hca_ctx_new(struct hca_fn *fn, struct hca_ctxcache *cc,
@@ -243,7 +260,7 @@ static bool ctx_copy(struct hca_fn *fn, const struct hca_ctxcache *cc,
 				 size_t len))
 {
 	const void *cached = hca_ctx_peek(fn, cc, index);
-	HCA_UNINITIALIZED uint8_t image[HCA_CTX_MAX_IMAGE];
+	uint8_t image[HCA_CTX_MAX_IMAGE];
 	uint64_t addr;
 
 	if (cached) {
