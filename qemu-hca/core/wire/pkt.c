@@ -32,91 +32,63 @@
 #define IMM	HCA_H_IMM
 #define IETH	HCA_H_IETH
 
-/* The operations of reliable connections (IBTA table 38). */
-static const uint32_t op_table[HCA_NUM_OPS] = {
-	[HCA_OP_SEND_FIRST]	= SEND | FIRST,
-	[HCA_OP_SEND_MIDDLE]	= SEND,
-	[HCA_OP_SEND_LAST]	= SEND | LAST,
-	[HCA_OP_SEND_LAST_IMM]	= SEND | LAST | IMM,
-	[HCA_OP_SEND_ONLY]	= SEND | ONLY,
-	[HCA_OP_SEND_ONLY_IMM]	= SEND | ONLY | IMM,
-	[HCA_OP_SEND_LAST_INV]	= SEND | LAST | IETH,
-	[HCA_OP_SEND_ONLY_INV]	= SEND | ONLY | IETH,
-	[HCA_OP_WRITE_FIRST]	= WRITE | FIRST | RETH,
-	[HCA_OP_WRITE_MIDDLE]	= WRITE,
-	[HCA_OP_WRITE_LAST]	= WRITE | LAST,
-	[HCA_OP_WRITE_LAST_IMM] = WRITE | LAST | IMM,
-	[HCA_OP_WRITE_ONLY]	= WRITE | ONLY | RETH,
-	[HCA_OP_WRITE_ONLY_IMM] = WRITE | ONLY | RETH | IMM,
-	[HCA_OP_READ_REQ]	= V | ONLY | RETH,
-	[HCA_OP_CMP_SWAP]	= V | ONLY | HCA_H_ATOMIC,
-	[HCA_OP_FETCH_ADD]	= V | ONLY | HCA_H_ATOMIC,
-	[HCA_OP_READ_RESP_FIRST] = RESP | FIRST | AETH | PAY,
-	[HCA_OP_READ_RESP_MIDDLE] = RESP | PAY,
-	[HCA_OP_READ_RESP_LAST] = RESP | LAST | AETH | PAY,
-	[HCA_OP_READ_RESP_ONLY] = RESP | ONLY | AETH | PAY,
-	[HCA_OP_ACK]		= RESP | ONLY | AETH,
-	[HCA_OP_ATOMIC_ACK]	= RESP | ONLY | AETH | HCA_H_ATOMICACK,
-	[HCA_OP_FLUSH]		= V | ONLY | HCA_H_FETH | RETH,
-	[HCA_OP_ATOMIC_WRITE]	= V | ONLY | RETH | PAY,
+/* Bytes of the headers behind the BTH. */
+#define LEN(what)	(((what) & HCA_H_XRCETH ? 4 : 0) + \
+			 ((what) & HCA_H_DETH ? 8 : 0) + \
+			 ((what) & HCA_H_FETH ? 4 : 0) + \
+			 ((what) & HCA_H_RETH ? 16 : 0) + \
+			 ((what) & HCA_H_ATOMIC ? 28 : 0) + \
+			 ((what) & HCA_H_AETH ? 4 : 0) + \
+			 ((what) & HCA_H_ATOMICACK ? 8 : 0) + \
+			 ((what) & HCA_H_IMM ? 4 : 0) + \
+			 ((what) & HCA_H_IETH ? 4 : 0))
+
+/* The operations (IBTA table 38) of all services, */
+#define UD_OPS(X) \
+	X(SEND_ONLY, SEND | ONLY) \
+	X(SEND_ONLY_IMM, SEND | ONLY | IMM)
+/* those of unreliable connections, which have no responses and no invalidation, */
+#define UC_OPS(X) \
+	UD_OPS(X) \
+	X(SEND_FIRST, SEND | FIRST) \
+	X(SEND_MIDDLE, SEND) \
+	X(SEND_LAST, SEND | LAST) \
+	X(SEND_LAST_IMM, SEND | LAST | IMM) \
+	X(WRITE_FIRST, WRITE | FIRST | RETH) \
+	X(WRITE_MIDDLE, WRITE) \
+	X(WRITE_LAST, WRITE | LAST) \
+	X(WRITE_LAST_IMM, WRITE | LAST | IMM) \
+	X(WRITE_ONLY, WRITE | ONLY | RETH) \
+	X(WRITE_ONLY_IMM, WRITE | ONLY | RETH | IMM)
+/* and those of reliable ones. */
+#define RC_OPS(X) \
+	UC_OPS(X) \
+	X(SEND_LAST_INV, SEND | LAST | IETH) \
+	X(SEND_ONLY_INV, SEND | ONLY | IETH) \
+	X(READ_REQ, V | ONLY | RETH) \
+	X(CMP_SWAP, V | ONLY | HCA_H_ATOMIC) \
+	X(FETCH_ADD, V | ONLY | HCA_H_ATOMIC) \
+	X(READ_RESP_FIRST, RESP | FIRST | AETH | PAY) \
+	X(READ_RESP_MIDDLE, RESP | PAY) \
+	X(READ_RESP_LAST, RESP | LAST | AETH | PAY) \
+	X(READ_RESP_ONLY, RESP | ONLY | AETH | PAY) \
+	X(ACK, RESP | ONLY | AETH) \
+	X(ATOMIC_ACK, RESP | ONLY | AETH | HCA_H_ATOMICACK) \
+	X(FLUSH, V | ONLY | HCA_H_FETH | RETH) \
+	X(ATOMIC_WRITE, V | ONLY | RETH | PAY)
+
+#define ENTRY(svc, op, what) \
+	[HCA_SVC_##svc | HCA_OP_##op] = { (what), LEN(what) },
+#define RC(op, what)	ENTRY(RC, op, what)
+#define UC(op, what)	ENTRY(UC, op, what)
+#define UD(op, what)	ENTRY(UD, op, (what) | HCA_H_DETH)
+/* The responses of XRC are those of RC. */
+#define XRC(op, what) \
+	ENTRY(XRC, op, (what) | ((what) & HCA_OPF_RESPONSE ? 0 : HCA_H_XRCETH))
+
+const struct hca_pkt_op hca_pkt_ops[256] = {
+	RC_OPS(RC) UC_OPS(UC) UD_OPS(UD) RC_OPS(XRC)
 };
-
-#define RC_BIT(op)	(1u << (op))
-
-/* Unreliable connections have no responses and no invalidation. */
-#define UC_OPS	(RC_BIT(HCA_OP_SEND_FIRST) | RC_BIT(HCA_OP_SEND_MIDDLE) | \
-		 RC_BIT(HCA_OP_SEND_LAST) | RC_BIT(HCA_OP_SEND_LAST_IMM) | \
-		 RC_BIT(HCA_OP_SEND_ONLY) | RC_BIT(HCA_OP_SEND_ONLY_IMM) | \
-		 RC_BIT(HCA_OP_WRITE_FIRST) | RC_BIT(HCA_OP_WRITE_MIDDLE) | \
-		 RC_BIT(HCA_OP_WRITE_LAST) | RC_BIT(HCA_OP_WRITE_LAST_IMM) | \
-		 RC_BIT(HCA_OP_WRITE_ONLY) | RC_BIT(HCA_OP_WRITE_ONLY_IMM))
-#define UD_OPS	(RC_BIT(HCA_OP_SEND_ONLY) | RC_BIT(HCA_OP_SEND_ONLY_IMM))
-
-uint32_t hca_pkt_what(uint8_t opcode)
-{
-	uint8_t op = opcode & ~HCA_SVC_MASK;
-	uint32_t what = op_table[op];
-
-	switch (opcode & HCA_SVC_MASK) {
-	case HCA_SVC_RC:
-		return what;
-	case HCA_SVC_UC:
-		return UC_OPS & RC_BIT(op) ? what : 0;
-	case HCA_SVC_UD:
-		return UD_OPS & RC_BIT(op) ? what | HCA_H_DETH : 0;
-	case HCA_SVC_XRC:
-		if (!what || what & HCA_OPF_RESPONSE)
-			return what;
-		return what | HCA_H_XRCETH;
-	default:
-		return 0;
-	}
-}
-
-static const struct {
-	uint32_t header;
-	uint8_t len;
-} header_len[] = {
-	{ HCA_H_XRCETH, 4 }, { HCA_H_DETH, 8 }, { HCA_H_FETH, 4 },
-	{ HCA_H_RETH, 16 },
-	{ HCA_H_ATOMIC, 28 }, { HCA_H_AETH, 4 }, { HCA_H_ATOMICACK, 8 },
-	{ HCA_H_IMM, 4 }, { HCA_H_IETH, 4 },
-};
-
-static size_t headers_len(uint32_t what)
-{
-	size_t len = HCA_BTH_LEN;
-
-	for (size_t i = 0; i < sizeof(header_len) / sizeof(*header_len); i++)
-		if (what & header_len[i].header)
-			len += header_len[i].len;
-	return len;
-}
-
-size_t hca_pkt_header_len(uint8_t opcode)
-{
-	return headers_len(hca_pkt_what(opcode));
-}
 
 /*
  * Read the headers in the order of the wire.  The caller has checked the
@@ -190,7 +162,7 @@ bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt)
 	if (!pkt->what || bth[1] & 0x0f)
 		return false;
 
-	need = headers_len(pkt->what) + 4;	/* ICRC */
+	need = hca_pkt_header_len(pkt->opcode) + 4;	/* ICRC */
 	if (len < need + pad)
 		return false;
 	pkt->payload = parse_extended(bth + HCA_BTH_LEN, pkt);

@@ -120,11 +120,24 @@ struct hca_pkt {
 	uint8_t pad;			/* received: octets of padding behind it */
 };
 
+/* Wire opcodes; all zero: reserved or not supported. */
+struct hca_pkt_op {
+	uint16_t what;			/* HCA_H_*, HCA_OPF_* */
+	uint8_t extended;		/* bytes of headers behind the BTH */
+};
+extern const struct hca_pkt_op hca_pkt_ops[256];
+
 /* HCA_H_* and HCA_OPF_* of a wire opcode; 0: reserved or not supported. */
-uint32_t hca_pkt_what(uint8_t opcode);
+static inline uint32_t hca_pkt_what(uint8_t opcode)
+{
+	return hca_pkt_ops[opcode].what;
+}
 
 /* Bytes of transport headers, BTH included, of a wire opcode. */
-size_t hca_pkt_header_len(uint8_t opcode);
+static inline size_t hca_pkt_header_len(uint8_t opcode)
+{
+	return HCA_BTH_LEN + (size_t)hca_pkt_ops[opcode].extended;
+}
 
 /*
  * Take apart @len bytes from BTH to ICRC (>= 16).  false: an opcode not
