@@ -176,6 +176,43 @@ static void ipv6_of_datagrams(struct pair *p)
 	CHECK(!memcmp(grh + 24, p->ud.av.dgid, 16));
 }
 
+/* Each datagram has the headers of its own path, also if one doorbell is for them all. */
+static void paths_by_turns(struct pair *p)
+{
+	static const uint8_t length[] = { 8, 8, 9, 64, 64, 8 };
+	const uint32_t num = sizeof(length);
+	struct md_sge sge = { p->a.mr.iova, 0, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_SEND, .num_sge = 1, .sge = &sge,
+	};
+	struct qhca_wqe_ud ud = p->ud;
+	struct qhca_cqe cqe;
+	uint8_t grh[40];
+
+	connect_pair(p);
+	wr.ud = &ud;
+	for (uint32_t i = 0; i < num; i++) {
+		md_av(p->a.md, &ud.av, p->b.md->mac[5], i & 1);
+		ud.av.traffic_class = (uint8_t)(4 * i);
+		sge.len = length[i];
+		md_post_send(p->a.md, &p->a.qp, &wr);
+		post_recv(&p->b, 200);
+	}
+	md_ring(p->a.md, &p->a.qp);
+	for (uint32_t i = 0; i < num; i++) {
+		while (!md_poll(&p->b.rcq, &cqe) && world_step(&p->w, UINT64_MAX))
+			;
+		CHECK_EQ(cqe.status, QHCA_WC_SUCCESS);
+		CHECK_EQ(get_le32(&cqe.byte_len), 40 + length[i]);
+		CHECK_EQ(cqe.net_type, i & 1 ? 6 : 4);
+	}
+	settle(p);
+	/* all wrote to the same buffer: the header there is the last one's, an IPv6 one */
+	get_bytes(&p->b, 16384, grh, 40);
+	CHECK_EQ(grh[0] << 8 | grh[1], 0x6000 | 4 * (num - 1) << 4);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_packets), num);
+}
+
 static void family_must_agree(struct pair *p)
 {
 	connect_pair(p);
@@ -481,7 +518,8 @@ const struct scenario wire_scenarios[] = {
 	ON(RC, loopback, .loop = true), ON(RC, loopback_to_itself),
 	ON(UD, loopback_of_datagrams, .loop = true), ON(RC, vlan),
 	ON(RC, vlan_of_others), ON(UD, vlan_of_datagrams), ON(RC, ipv6),
-	ON(UD, ipv6_of_datagrams), ON(UD, family_must_agree), ON(GSI, gsi),
+	ON(UD, ipv6_of_datagrams), ON(UD, paths_by_turns),
+	ON(UD, family_must_agree), ON(GSI, gsi),
 	ON(UD, multicast),
 	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
 	ON(RC, stranger, .hosts = 3),

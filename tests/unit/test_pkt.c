@@ -285,7 +285,6 @@ static void test_ipv4_header(void **state)
 	size_t ip_off;
 
 	(void)state;
-	assert_int_equal(hca_path_header_len(&path), sizeof(want));
 	assert_int_equal(hca_path_build(&path, out, 44, &ip_off),
 			 sizeof(want));
 	assert_int_equal(ip_off, 18);
@@ -314,6 +313,42 @@ static void test_ipv6_header(void **state)
 	assert_memory_equal(out + 54, "\xc0\x00\x12\xb7\x00\x1c\x00\x00", 8);
 }
 
+/* Headers whose lengths were changed are those that would have been built. */
+static void test_set_len(void **state)
+{
+	static const size_t lens[] = { 16, 20, 1040, 16, 4124, 0xffe3 };
+	struct hca_path path = {
+		.dmac = { 2, 0, 0, 0, 0, 2 }, .smac = { 2, 0, 0, 0, 0, 1 },
+		.traffic_class = 0x88, .hop_limit = 64, .sport = 0xc123,
+		.flow_label = 0xabcde,
+	};
+	uint8_t changed[HCA_MAX_PATH_LEN], built[HCA_MAX_PATH_LEN];
+	size_t len, ip_off;
+
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		bool v4 = kind & 1;
+
+		path.vlan = kind & 2 ? 5 : 0xffff;
+		memset(path.sgid, v4 ? 0 : 0x20, 16);
+		memset(path.sgid + 10, 0xff, 2);
+		memcpy(path.sgid + 12, (uint8_t[]){ 10, 0, 0, 1 }, 4);
+		memcpy(path.dgid, path.sgid, 16);
+		path.dgid[15] = 2;
+		assert_int_equal(hca_gid_is_ipv4(path.sgid), v4);
+		len = hca_path_build(&path, changed, 44, &ip_off);
+		for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+			size_t off;
+
+			hca_path_set_len(changed, len, ip_off, lens[i]);
+			assert_int_equal(hca_path_build(&path, built, lens[i],
+							&off), len);
+			assert_memory_equal(changed, built, len);
+		}
+	}
+	assert_int_equal(len, 14 + 4 + 20 + 8);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_parse_write),
 	cmocka_unit_test(test_build_write),
@@ -324,6 +359,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_round_trip),
 	cmocka_unit_test(test_ipv4_header),
 	cmocka_unit_test(test_ipv6_header),
+	cmocka_unit_test(test_set_len),
 };
 
 TEST_MAIN(tests)

@@ -8,7 +8,7 @@
 #include "transport/transport.h"
 
 struct reply {
-	struct hca_path path;
+	struct hca_frame_to to;
 	bool path_ok;			/* else the device drops each packet */
 };
 
@@ -39,26 +39,26 @@ static void headers(const struct hca_qp *qp, uint8_t op, uint32_t psn,
 
 /* Send a packet without payload.  false: the link is full. */
 static bool put(struct hca_fn *fn, const struct hca_qp *qp,
-		const struct reply *to, const struct hca_pkt *pkt)
+		struct reply *reply, const struct hca_pkt *pkt)
 {
 	struct hca_frame f;
 
-	if (!to->path_ok)
+	if (!reply->path_ok)
 		return true;
-	if (!hca_frame_begin(fn, &to->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(fn, &reply->to, pkt, qp->qpn, &f))
 		return false;
 	hca_qp_frame_end(fn, qp, &f);
 	return true;
 }
 
 static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
-		    const struct reply *to)
+		    struct reply *reply)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_ack_psn,
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (!put(fn, qp, to, &pkt))
+	if (!put(fn, qp, reply, &pkt))
 		return false;
 	qp->r_flags &= ~HCA_RF_ACK;
 	hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
@@ -67,13 +67,13 @@ static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 
 /* Tell the peer that the page is present, behind everything else that is owed. */
 static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
-			    const struct reply *to)
+			    struct reply *reply)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, hca_psn_add(qp->r_psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (!put(fn, qp, to, &pkt))
+	if (!put(fn, qp, reply, &pkt))
 		return false;
 	qp->r_flags &= ~HCA_RF_UNSOLICITED;
 	hca_count(fn, QHCA_CNT_tx_unsolicited_acks);
@@ -82,7 +82,7 @@ static bool put_unsolicited(struct hca_fn *fn, struct hca_qp *qp,
 
 /* Send the old value of an atomic, or that an ATOMIC WRITE or FLUSH is done. */
 static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
-		       const struct reply *to, struct hca_resource *r)
+		       struct reply *reply, struct hca_resource *r)
 {
 	uint8_t op = r->type == HCA_RES_ATOMIC ? HCA_OP_ATOMIC_ACK :
 						 HCA_OP_READ_RESP_ONLY;
@@ -90,7 +90,7 @@ static bool put_result(struct hca_fn *fn, struct hca_qp *qp,
 
 	headers(qp, op, r->psn, HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	pkt.orig = r->value;
-	if (!put(fn, qp, to, &pkt))
+	if (!put(fn, qp, reply, &pkt))
 		return false;
 	hca_resource_settle(qp, r);
 	return true;
@@ -109,7 +109,7 @@ static uint8_t read_op(bool first, bool last)
  * READ has to wait, so the device sends an ACK of the part before it.
  */
 static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
-		       const struct reply *to, const struct hca_resource *r,
+		       struct reply *reply, const struct hca_resource *r,
 		       uint64_t offset)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
@@ -124,7 +124,7 @@ static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
-	if (put(fn, qp, to, &pkt))	/* otherwise the peer will ask again */
+	if (put(fn, qp, reply, &pkt))	/* otherwise the peer will ask again */
 		hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
 }
 
@@ -172,12 +172,12 @@ static void count_nak(struct hca_fn *fn, const struct hca_qp *qp,
  * the first answer ignores the NAK as a late one.
  */
 static bool put_refusal(struct hca_fn *fn, struct hca_qp *qp,
-			const struct reply *to, struct hca_resource *r)
+			struct reply *reply, struct hca_resource *r)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, r->next, HCA_NAK_ACCESS, &pkt);
-	if (!put(fn, qp, to, &pkt))
+	if (!put(fn, qp, reply, &pkt))
 		return false;
 	count_nak(fn, qp, HCA_NAK_ACCESS);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, HCA_NAK_ACCESS, r->next, 0);
@@ -200,7 +200,7 @@ static bool read_pd(struct hca_fn *fn, const struct hca_qp *qp,
 
 /* Send one packet of a READ response.  false: the link is full. */
 static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
-		     const struct reply *to, struct hca_resource *r)
+		     struct reply *reply, struct hca_resource *r)
 {
 	uint32_t index = (r->next - r->psn) & HCA_PSN_MASK;
 	uint32_t packets = hca_packets(r->value, qp->mtu);
@@ -216,7 +216,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	if (r->flags & HCA_RES_F_BAD)
-		return put_refusal(fn, qp, to, r);
+		return put_refusal(fn, qp, reply, r);
 	headers(qp, read_op(r->next == r->start, last), r->next,
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (offset < r->value)
@@ -224,19 +224,19 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	req.len = pkt.payload_len;
 	if (!read_pd(fn, qp, r, &req.pd)) {
 		if (r->flags & HCA_RES_F_REPLAY)
-			return put_refusal(fn, qp, to, r);
+			return put_refusal(fn, qp, reply, r);
 		refuse(fn, qp, HCA_NAK_ACCESS, r->next);
 		return true;
 	}
-	if (to->path_ok) {
-		if (!hca_frame_begin(fn, &to->path, &pkt, qp->qpn, &f))
+	if (reply->path_ok) {
+		if (!hca_frame_begin(fn, &reply->to, &pkt, qp->qpn, &f))
 			return false;
 		status = hca_mem_read(fn, &req, f.payload);
 		r->flags &= ~HCA_RES_F_CHECKED;
 		if (r->flags & HCA_RES_F_REPLAY && status == HCA_MEM_PROT)
-			return put_refusal(fn, qp, to, r);
+			return put_refusal(fn, qp, reply, r);
 		if (status == HCA_MEM_FAULT) {
-			read_fault(fn, qp, to, r, offset);
+			read_fault(fn, qp, reply, r, offset);
 			return true;
 		}
 		if (status != HCA_MEM_OK) {
@@ -253,13 +253,13 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 }
 
 static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
-		    const struct reply *to)
+		    struct reply *reply)
 {
 	uint8_t syndrome = qp->r_syndrome;
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
 	headers(qp, HCA_OP_ACK, qp->r_nak_psn, syndrome, &pkt);
-	if (!put(fn, qp, to, &pkt))
+	if (!put(fn, qp, reply, &pkt))
 		return false;
 	count_nak(fn, qp, syndrome);
 	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
@@ -289,30 +289,31 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 {
 	bool ok = true, idle = false, held = false;
 	unsigned int sent = 0;
-	HCA_UNINITIALIZED struct reply to;
+	HCA_UNINITIALIZED struct reply reply;
 
-	to.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
-				    &to.path);
+	reply.to.len = 0;
+	reply.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
+				       &reply.to.path);
 	hca_qp_dirty(fn, qp);
 	while (sent < budget && ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
 
 		if (qp->r_flags & HCA_RF_ACK &&
 		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))
-			ok = put_ack(fn, qp, &to);
+			ok = put_ack(fn, qp, &reply);
 		else if (r && hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT,
 					 HCA_PS_HOLDS_READS))
 			idle = true;	/* until FAULT_RESUME */
 		else if (r && r->type == HCA_RES_READ && hca_rate_waits(fn))
 			held = true;
 		else if (r && r->type == HCA_RES_READ)
-			ok = put_read(fn, qp, &to, r);
+			ok = put_read(fn, qp, &reply, r);
 		else if (r)
-			ok = put_result(fn, qp, &to, r);
+			ok = put_result(fn, qp, &reply, r);
 		else if (hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE))
-			ok = put_nak(fn, qp, &to);
+			ok = put_nak(fn, qp, &reply);
 		else if (qp->r_flags & HCA_RF_UNSOLICITED)
-			ok = put_unsolicited(fn, qp, &to);
+			ok = put_unsolicited(fn, qp, &reply);
 		else
 			idle = true;
 		if (idle || held)

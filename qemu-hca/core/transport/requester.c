@@ -11,7 +11,7 @@
 #include "transport/transport.h"
 
 struct sender {
-	struct hca_path path;
+	struct hca_frame_to to;
 	bool path_ok;			/* else packets are lost at once */
 	unsigned int spent;
 };
@@ -323,7 +323,7 @@ static enum step put_packet(struct hca_fn *fn, struct hca_qp *qp,
 
 	if (!s->path_ok)
 		return STEP_GO;
-	if (!hca_frame_begin(fn, &s->path, pkt, qp->qpn, &f))
+	if (!hca_frame_begin(fn, &s->to, pkt, qp->qpn, &f))
 		return STEP_BLOCKED;
 	status = hca_swqe_gather(fn, qp, &qp->cur, offset, f.payload,
 				 pkt->payload_len);
@@ -388,7 +388,8 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
 	if (hca_qp_is_datagram(qp)) {
-		s->path_ok = hca_datagram_address(fn, qp, w, &s->path, &pkt);
+		s->to.len = 0;
+		s->path_ok = hca_datagram_address(fn, qp, w, &s->to.path, &pkt);
 		if (!s->path_ok)
 			return local_error(fn, qp, QHCA_WC_LOC_QP_OP_ERR);
 	}
@@ -471,9 +472,10 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 
 	s.spent = 0;
 	s.path_ok = false;
+	s.to.len = 0;
 	if (!hca_qp_is_framed(qp))
 		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
-					   qp->dest_qpn, &s.path);
+					   qp->dest_qpn, &s.to.path);
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(fn, qp, &s);
 	if (step == STEP_RATE)

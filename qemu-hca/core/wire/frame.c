@@ -47,17 +47,31 @@ bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 	return true;
 }
 
-bool hca_frame_begin(struct hca_fn *fn, const struct hca_path *path,
+static void build_headers(struct hca_frame_to *to, size_t udp_len)
+{
+	if (to->len)
+		hca_path_set_len(to->headers, to->len, to->ip_off, udp_len);
+	else
+		to->len = hca_path_build(&to->path, to->headers, udp_len,
+					 &to->ip_off);
+	to->udp_len = udp_len;
+}
+
+bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
 		     const struct hca_pkt *pkt, uint32_t qpn,
 		     struct hca_frame *f)
 {
 	size_t udp_len = hca_pkt_header_len(pkt->opcode) + pkt->payload_len +
 			 hca_pkt_pad(pkt->payload_len) + HCA_ICRC_LEN;
 
-	f->data = hca_tx_begin(fn, hca_path_header_len(path) + udp_len);
+	if (!to->len || to->udp_len != udp_len)
+		build_headers(to, udp_len);
+	f->data = hca_tx_begin(fn, to->len + udp_len);
 	if (!f->data)
 		return false;
-	f->bth_off = hca_path_build(path, f->data, udp_len, &f->ip_off);
+	memcpy(f->data, to->headers, to->len);
+	f->ip_off = to->ip_off;
+	f->bth_off = to->len;
 	f->ip_len = f->bth_off - f->ip_off - HCA_UDP_HLEN;
 	f->payload = f->data + f->bth_off +
 		     hca_pkt_build(pkt, f->data + f->bth_off);

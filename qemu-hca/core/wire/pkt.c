@@ -256,12 +256,6 @@ uint16_t hca_ipv4_checksum(const uint8_t *ip)
 	return ~sum & 0xffff;
 }
 
-size_t hca_path_header_len(const struct hca_path *path)
-{
-	return 14 + (path->vlan != NO_VLAN ? 4 : 0) +
-	       (hca_gid_is_ipv4(path->sgid) ? 20 : 40) + 8;
-}
-
 static size_t build_ipv4(const struct hca_path *path, uint8_t *ip, size_t len)
 {
 	ip[0] = 0x45;
@@ -314,4 +308,19 @@ size_t hca_path_build(const struct hca_path *path, uint8_t *to, size_t len,
 	put_be16(p + 4, len + 8);
 	put_be16(p + 6, 0);	/* no checksum: the ICRC covers it */
 	return p + 8 - to;
+}
+
+void hca_path_set_len(uint8_t *headers, size_t headers_len, size_t ip_off,
+		      size_t len)
+{
+	uint8_t *ip = headers + ip_off;
+
+	if (ip[0] >> 4 == 4) {
+		put_be16(ip + 2, 20 + 8 + len);
+		put_be16(ip + 10, 0);
+		put_be16(ip + 10, hca_ipv4_checksum(ip));
+	} else {
+		put_be16(ip + 4, 8 + len);
+	}
+	put_be16(headers + headers_len - 4, 8 + len);
 }

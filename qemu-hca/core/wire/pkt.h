@@ -160,6 +160,8 @@ static inline uint32_t hca_pkt_pad(uint32_t len)
 
 /* ---- the headers below */
 
+#define HCA_MAX_PATH_LEN	(14 + 4 + 40 + 8)	/* with a VLAN, IPv6 and UDP */
+
 struct hca_path {			/* where a packet goes */
 	uint8_t dmac[6], smac[6];
 	uint8_t sgid[16], dgid[16];	/* IPv4 as ::ffff:a.b.c.d */
@@ -170,15 +172,19 @@ struct hca_path {			/* where a packet goes */
 	uint16_t sport;
 };
 
-/* Bytes that Ethernet, IP and UDP take on @path. */
-size_t hca_path_header_len(const struct hca_path *path);
-
 /*
  * Write Ethernet, IP and UDP for @len bytes of UDP payload (BTH to ICRC).
  * Returns their length; *@ip_off is where the IP header begins.
  */
 size_t hca_path_build(const struct hca_path *path, uint8_t *to, size_t len,
 		      size_t *ip_off);
+
+/*
+ * Change headers of hca_path_build(), @headers_len bytes with the IP header at @ip_off,
+ * to those for @len bytes of UDP payload.
+ */
+void hca_path_set_len(uint8_t *headers, size_t headers_len, size_t ip_off,
+		      size_t len);
 
 /* Is @gid an IPv4-mapped address? */
 bool hca_gid_is_ipv4(const uint8_t gid[16]);
