@@ -9,7 +9,7 @@ from . import verbs
 WRITES, DEPTH = 200, 64
 
 
-def ring_of_pingpongs(group, iterations=1000):
+def ring_of_pingpongs(group, iterations=200):
     """Each guest and its successor at once; [us an iteration of each]."""
     runs = verbs.together(group.ring(), verbs.pingpong_commands("rc", f"-n {iterations}"))
     return [verbs.pingpong_us(run) for run in runs]
