@@ -108,6 +108,7 @@ void host_run_at(struct host *h, uint64_t now)
 void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
 {
 	(void)cfg;
+	h->of_fn[0] = h;
 	h->hca = calloc(1, sizeof(*h->hca));
 	vfio_open(&h->hca->vfio, guest_address);
 	h->ram = mmap(NULL, ram_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
