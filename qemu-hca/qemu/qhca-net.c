@@ -173,7 +173,12 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
     if (!s->hca) {
         return len;     /* being unplugged */
     }
-    direct = qhca_ring_empty(&s->rx) && qhca_enter_soon(s);
+    /*
+     * QEMU delivers what has waited for the VM to run before it tells the device that
+     * the VM runs.  The engine is frozen until then, and would lose the frame.
+     */
+    direct = qatomic_read(&s->running) && qhca_ring_empty(&s->rx) &&
+             qhca_enter_soon(s);
     /* The engine would drop a frame of this length, so do not queue it. */
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
