@@ -204,6 +204,7 @@ static void blank(struct hca *hca)
 	hca->late_fns = 0;
 	hca->s2_unposted = 0;
 	hca->active = 0;
+	hca->rates.held = 0;
 	memset(hca->gvm, 0, sizeof(hca->gvm));
 	hca->wire.tx_blocked = false;
 	hca->wire.loop_pi = hca->wire.loop_ci = 0;

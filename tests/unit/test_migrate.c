@@ -370,6 +370,33 @@ static void test_frames(void **state)
 	host_free(h);
 }
 
+/*
+ * A function that waited for its rate when the machine went back in time waits no
+ * more, and without a rate a bucket is never in debt: nobody divides by it.
+ */
+static void test_rate_held(void **state)
+{
+	struct host *h = ready(geometry), *vf = host_new_vf(h, 1, NULL);
+	struct image im = save(h);
+	uint8_t *level = im.bytes + section(im, "rate", 1) + 8;
+
+	(void)state;
+	qhca_thaw(h->hca, host_clock(h));
+	hca_rate_set(vf->fn, 1, 0);
+	while (!hca_rate_waits(vf->fn))
+		hca_rate_sent(vf->fn, QHCA_MAX_FRAME);
+	assert_true(qhca_freeze(h->hca, host_clock(h), err, sizeof(err)));
+	assert_true(load(h, im));
+	assert_false(hca_rate_is_held(vf->fn));
+	memset(level, 0xff, 8);			/* -1 */
+	assert_false(load(h, im));
+	assert_string_equal(err, "section rate of function 1: level has a value that it cannot have");
+	free(im.bytes);
+	qhca_thaw(h->hca, host_clock(h));
+	host_run(h);
+	host_free(h);
+}
+
 /* ------------------------------------------------------------------------
  * Images of versions that were released
  */
@@ -497,6 +524,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_destroy_eq),
 	cmocka_unit_test(test_no_timeout),
 	cmocka_unit_test(test_frames),
+	cmocka_unit_test(test_rate_held),
 	cmocka_unit_test(test_golden),
 };
 TEST_MAIN(tests)

@@ -128,9 +128,13 @@ void hca_flows_image(struct hca_image *im, struct hca_fn *fn)
 static void bucket(struct hca_image *im, const struct hca_fn *fn,
 		   struct hca_bucket *b)
 {
-	/* One frame, and its copies, may be taken from a bucket that owes a window. */
+	/*
+	 * One frame, and its copies, may be taken from a bucket that owes a window.  From
+	 * one without a rate nothing is taken.
+	 */
 	int64_t most = (int64_t)b->rate * HCA_RATE_WINDOW_NS;
-	int64_t least = -most - (int64_t)HCA_MAX_FNS * QHCA_MAX_FRAME * 8000;
+	int64_t frames = b->rate ? (int64_t)HCA_MAX_FNS * QHCA_MAX_FRAME * 8000 : 0;
+	int64_t least = -most - frames;
 
 	hca_image_u64(im, "filled", &b->filled);
 	hca_image_check(im, "filled", b->filled <= fn->hca->now);
