@@ -21,6 +21,7 @@
 #include "hw/pci/pci.h"
 #include "migration/vmstate.h"
 #include "net/eth.h"
+#include "system/runstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
 
@@ -76,6 +77,10 @@ static int qhca_pre_save(void *opaque)
     char err[300] = "it is in the middle of a call";
     size_t len = 0;
 
+    /* A VM that was stopped before the migration does not stop for it. */
+    if (runstate_check(RUN_STATE_FINISH_MIGRATE)) {
+        qhca_link_vm_change(s, false, RUN_STATE_FINISH_MIGRATE);
+    }
     if (qhca_enter(s)) {
         image = qhca_save(s->hca, &len, err, sizeof(err));
         qhca_leave_undone(s);
