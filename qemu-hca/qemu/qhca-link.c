@@ -472,8 +472,9 @@ static void qhca_link_close(QhcaState *s)
     qhca_link_end_intro(s);
     if (s->link.listen_fd >= 0) {
         qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
-        close(s->link.listen_fd);
+        /* As long as it listens nobody else takes the path, whose socket this is. */
         unlink(s->link.path);
+        close(s->link.listen_fd);
         s->link.listen_fd = -1;
     }
 }

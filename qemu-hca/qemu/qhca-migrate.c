@@ -60,7 +60,10 @@ void qhca_migrate_freeze(QhcaState *s)
 void qhca_migrate_thaw(QhcaState *s)
 {
     s->loading = false;         /* also of a load that was refused elsewhere */
-    if (s->nic) {
+    /* The link is as it is here: the state may be of another time or place. */
+    if (s->link.path) {
+        qhca_set_link(s->hca, s->link.peer && !s->link.down, qhca_now(s));
+    } else if (s->nic) {
         qhca_set_link(s->hca, !qemu_get_queue(s->nic)->link_down, qhca_now(s));
     }
     qhca_thaw(s->hca, qhca_now(s));
