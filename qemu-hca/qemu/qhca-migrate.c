@@ -88,6 +88,11 @@ static int qhca_pre_save(void *opaque)
         image = qhca_save(s->hca, &len, err, sizeof(err));
         qhca_leave_undone(s);
     }
+    if (image && len > QHCA_MAX_IMAGE) {
+        snprintf(err, sizeof(err), "it has %zu bytes, and nobody takes more than %llu",
+                 len, (unsigned long long)QHCA_MAX_IMAGE);
+        g_clear_pointer(&image, free);
+    }
     if (!image) {
         error_report("qhca: the state cannot be saved: %s", err);
         return -EBUSY;
@@ -139,6 +144,11 @@ static bool qhca_load_image(QhcaState *s)
                 /* They differ if VF Enable has changed in a stopped VM. */
                 qhca_vf_follow(f);
             }
+        }
+        if (ok && !s->link.path) {
+            /* Of all functions, which qhca_drop_pending() cannot know. */
+            qhca_ring_discard(&s->tx);
+            qhca_ring_discard(&s->rx);
         }
         qhca_leave_undone(s);
     }
