@@ -251,7 +251,9 @@ void qhca_announce(NetClientState *nc)
 
         if (s->fn[i] && s->fn[i]->dev->enabled) {
             qhca_query_port(s->hca, i, &port);
-            memcpy(mac[num++], port.mac, 6);
+            if (port.link_up) {     /* else it may not send */
+                memcpy(mac[num++], port.mac, 6);
+            }
         }
     }
     qhca_leave_undone(s);
