@@ -146,11 +146,11 @@ typedef struct QhcaStats {
     uint64_t frames_deferred;
     uint64_t dma_windows_filled;
     uint64_t dma_refused;
-    /* doorbell_lock */
-    uint64_t doorbells_deferred;
     uint64_t link_bad_slots;
     uint64_t link_wakes_sent;
     uint64_t link_wakes_received;
+    /* doorbell_lock */
+    uint64_t doorbells_deferred;
     /* BQL; of a link over shared memory: engine_lock */
     uint64_t frames_sent;
     uint64_t send_stalls;
@@ -250,6 +250,7 @@ struct QhcaState {
     struct qhca_inject_config inject;   /* before there is an engine */
     struct qhca_fetch_cost fetch_cost;  /* likewise */
     bool running;               /* the VM is */
+    bool started;               /* it has been since the device came */
     bool more;                  /* result of the last slice */
     bool tx_starved;            /* tx_reserve failed since qhca_tx_ready() */
     bool own_mac_warned;

@@ -59,6 +59,7 @@ void qhca_migrate_freeze(QhcaState *s)
 
 void qhca_migrate_thaw(QhcaState *s)
 {
+    s->started = true;
     s->loading = false;         /* also of a load that was refused elsewhere */
     /* The link is as it is here: the state may be of another time or place. */
     if (s->link.path) {
@@ -85,6 +86,10 @@ static int qhca_pre_save(void *opaque)
         qhca_link_vm_change(s, false, RUN_STATE_FINISH_MIGRATE);
     }
     if (qhca_enter(s)) {
+        /* A VM that has not run since the device came did not stop, either. */
+        if (!s->started) {
+            qhca_migrate_freeze(s);
+        }
         image = qhca_save(s->hca, &len, err, sizeof(err));
         qhca_leave_undone(s);
     }

@@ -607,6 +607,7 @@ void qhca_thread_start(QhcaState *s)
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &DEVICE(s)->mem_reentrancy_guard);
     /* A machine in S3 wakes up without a change of the VM's state. */
     s->running = runstate_is_live(runstate_get());
+    s->started = s->running;
     s->vm_change = qemu_add_vm_change_state_handler(qhca_vm_change, s);
     s->wakeup.notify = qhca_woken;
     qemu_register_wakeup_notifier(&s->wakeup);

@@ -150,6 +150,23 @@ static void test_idle(void)
     hca_stop(h);
 }
 
+/* A VM that has never run. */
+static void test_never_run(void)
+{
+    QTestState *from, *to;
+    Move m;
+    bool ok;
+
+    move_begin(&m);
+    from = qtest_initf("-machine q35 -nodefaults -S %s", DEVICE);
+    save(from, &m);
+    to = load(&m, DEVICE, &ok);
+    g_assert_true(ok);
+    qtest_quit(from);
+    qtest_quit(to);
+    move_end(&m);
+}
+
 /* A stopped VM: its device keeps still, and a reset waits for the VM. */
 static void test_stop(void)
 {
@@ -241,6 +258,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("/qhca/migrate/moves", test_moves);
     qtest_add_func("/qhca/migrate/idle", test_idle);
+    qtest_add_func("/qhca/migrate/never-run", test_never_run);
     qtest_add_func("/qhca/migrate/stop", test_stop);
     qtest_add_func("/qhca/migrate/vfs", test_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);
