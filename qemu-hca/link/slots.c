@@ -87,14 +87,25 @@ bool hca_slots_wakes_consumer(struct hca_slots *q)
 	return test_and_clear(&q->flags->consumer_sleeps);
 }
 
-bool hca_slots_wait_room(struct hca_slots *q)
+/* Ask for a wake-up, unless the slot at @pos is free by now. */
+static bool wait_for(struct hca_slots *q, uint32_t pos)
 {
 	__atomic_store_n(&q->flags->producer_waits, 1, __ATOMIC_RELAXED);
 	fence();	/* pairs with hca_slots_wakes_producer() */
-	if (is_full(q, q->pos))
+	if (is_full(q, pos))
 		return false;
 	__atomic_store_n(&q->flags->producer_waits, 0, __ATOMIC_RELAXED);
 	return true;
+}
+
+bool hca_slots_wait_room(struct hca_slots *q)
+{
+	return wait_for(q, q->pos);
+}
+
+bool hca_slots_wait_half(struct hca_slots *q)
+{
+	return wait_for(q, q->pos + q->count / 2 - 1);
 }
 
 /* The consumer hands slots back in order, so the last one of a half tells of all. */

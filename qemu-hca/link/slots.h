@@ -105,9 +105,15 @@ void hca_slots_commit(struct hca_slots *q, size_t len);
 bool hca_slots_wakes_consumer(struct hca_slots *q);
 /*
  * The queue is full: ask for a wake-up when it is half empty.  Returns true if there is
- * room now, and no wake-up comes.
+ * room now; a wake-up may come all the same, at any time later.
  */
 bool hca_slots_wait_room(struct hca_slots *q);
+/*
+ * Ask for a wake-up when the queue is half empty; returns true if it is.  A producer that
+ * waits calls this after each wake-up: the consumer may have sent that for an earlier
+ * wait, and may have taken the flag of this one with it.
+ */
+bool hca_slots_wait_half(struct hca_slots *q);
 /* Are at least half of the slots free, as far as the producer may know? */
 bool hca_slots_half_free(const struct hca_slots *q);
 

@@ -75,9 +75,13 @@ void qhca_link_commit(QhcaState *s, size_t len)
     s->stats.frames_sent++;
 }
 
+/*
+ * The engine waits for room.  Ask for the wake-up anew as long as there is none: the one
+ * that has come may be that of an earlier wait.
+ */
 bool qhca_link_has_room(QhcaState *s)
 {
-    return s->link.peer && hca_slots_half_free(&s->link.peer->mem.tx);
+    return s->link.peer && hca_slots_wait_half(&s->link.peer->mem.tx);
 }
 
 bool qhca_link_pending(QhcaState *s)

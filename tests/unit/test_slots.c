@@ -181,6 +181,33 @@ static void test_producer_waits(void **state)
 	assert_false(hca_slots_wakes_producer(&e->rx));	/* once */
 }
 
+/*
+ * The consumer has seen that the queue is half empty, and is held up before it clears the
+ * flag.  Meanwhile the producer fills the queue again, and waits.  The wake-up that comes
+ * then took the flag with it, so the producer has to ask again.
+ */
+static void test_late_wake_up(void **state)
+{
+	struct ends *e = *state;
+	struct hca_slots_flags *flags = e->mem;
+
+	for (uint32_t i = 0; i < COUNT_; i++)
+		send(e, (uint8_t)i, 10);
+	for (uint32_t i = 0; i < COUNT_ / 2; i++)
+		receive(e, (uint8_t)i, 10);
+	assert_true(hca_slots_wait_room(&e->tx));
+	for (uint32_t i = 0; i < COUNT_ / 2; i++)
+		send(e, (uint8_t)(COUNT_ + i), 10);
+	assert_false(hca_slots_wait_room(&e->tx));
+	flags->producer_waits = 0;		/* what the consumer does at last */
+	assert_false(hca_slots_wait_half(&e->tx));
+	for (uint32_t i = 0; i < COUNT_ / 2; i++)
+		receive(e, (uint8_t)(COUNT_ / 2 + i), 10);
+	assert_true(hca_slots_wakes_producer(&e->rx));
+	assert_true(hca_slots_wait_half(&e->tx));
+	assert_false(hca_slots_wakes_producer(&e->rx));
+}
+
 /* ---- a peer that lies */
 
 static void test_length_too_long(void **state)
@@ -277,6 +304,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(test_reserved_only),
 	TEST(test_consumer_sleeps),
 	TEST(test_producer_waits),
+	TEST(test_late_wake_up),
 	TEST(test_length_too_long),
 	TEST(test_length_changes),
 	TEST(test_other_types),

@@ -117,10 +117,11 @@ static void *produce(void *arg)
 		if (hca_slots_wakes_consumer(&q))
 			wake(w->to_consumer);
 		if (batch && sent < FRAMES && !hca_slots_wait_room(&q)) {
-			w->producer_sleeps++;
-			sleep_until_woken(w->to_producer, "producer");
-			if (!hca_slots_half_free(&q))
-				abort();
+			/* The wake-up may be that of an earlier wait. */
+			do {
+				w->producer_sleeps++;
+				sleep_until_woken(w->to_producer, "producer");
+			} while (!hca_slots_wait_half(&q));
 		}
 	}
 	return NULL;
