@@ -321,6 +321,7 @@ static void qhca_link_up(QhcaState *s)
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
     qhca_kick(s);       /* frames may wait, and the peer knows no sleeper */
+    qhca_link_call(s);  /* with a vIOMMU a kick leaves the thread asleep */
 }
 
 /* Leave the peer; engine_lock as well. */
@@ -492,6 +493,13 @@ void qhca_link_vm_change(QhcaState *s, bool running, RunState state)
 {
     if (!s->link.path) {
         return;
+    }
+    if (running) {
+        /*
+         * While the VM was stopped the thread has fallen asleep without asking
+         * for a wake-up.  With a vIOMMU a kick does not wake it.
+         */
+        qhca_link_call(s);
     }
     if (!running && state == RUN_STATE_FINISH_MIGRATE) {
         qhca_link_close(s);

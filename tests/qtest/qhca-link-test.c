@@ -251,6 +251,46 @@ static void test_connects(void)
     frames_of(false);
 }
 
+/* Does the device ask for a wake-up, and take the frame that comes with one? */
+static void takes_frame(Peer *p, uint32_t tag)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    struct hca_slot *slot;
+
+    while (!qatomic_read(&p->mem.tx.flags->consumer_sleeps)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+    slot = peer_put(p, tag);
+    peer_wake(p);
+    while (qatomic_read(&slot->own_type) & HCA_SLOT_FULL) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+}
+
+/* With a vIOMMU the bottom half takes the frames, but the thread is woken. */
+static void test_viommu(void)
+{
+    Peer p;
+    Hca *h = start(&p, "q35 -device intel-iommu", true);
+
+    for (uint32_t tag = 0; tag < 3; tag++) {
+        takes_frame(&p, tag);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    peer_put(&p, 3);
+    peer_wake(&p);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    for (uint32_t tag = 4; tag < 7; tag++) {
+        takes_frame(&p, tag);
+    }
+    peer_leave(&p);
+    wait_link(h, 0);
+    peer_connect(&p);
+    wait_link(h, QHCA_LINK_UP);
+    takes_frame(&p, 7);
+    stop(h, &p);
+}
+
 /* The peer takes nothing for a while: nothing is lost, and nothing overtakes. */
 static void test_full(void)
 {
@@ -580,6 +620,7 @@ int main(int argc, char **argv)
 
     qtest_add_func("/qhca-link/listens", test_listens);
     qtest_add_func("/qhca-link/connects", test_connects);
+    qtest_add_func("/qhca-link/viommu", test_viommu);
     qtest_add_func("/qhca-link/full", test_full);
     qtest_add_func("/qhca-link/burst", test_burst);
     qtest_add_func("/qhca-link/set-link", test_set_link);
