@@ -12,6 +12,9 @@
 #include "program/app.h"
 
 #define BACKLOG		SOMAXCONN
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
 /* How long a listener waits that could not take a connection, ns. */
 #define PAUSE		1000000000ull
 
@@ -74,6 +77,18 @@ static const char *bind_to(int fd, const struct sockaddr_un *address)
 	return NULL;
 }
 
+/*
+ * Have the kernel refuse descriptors that peers send, as those that it accepts inherit.
+ * To drop one may hold up the program for as long as the peer likes, if it is of a TCP
+ * socket with SO_LINGER, for example. Linux before 6.16 cannot refuse them.
+ */
+static void refuse_descriptors(int fd)
+{
+	const int no = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
 static const char *open_socket(struct sw_listener *l)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -88,6 +103,7 @@ static const char *open_socket(struct sw_listener *l)
 	l->source.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->source.fd < 0)
 		return strerror(errno);
+	refuse_descriptors(l->source.fd);
 	why = bind_to(l->source.fd, &address);
 	if (why)
 		return why;

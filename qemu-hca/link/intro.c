@@ -26,6 +26,10 @@
 /* A peer gets no more of our time with wake-ups that it does not owe. */
 #define MAX_WAKES	64
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
+
 enum kind {
 	KIND_HELLO = 1,
 	KIND_MEMORY,
@@ -60,6 +64,18 @@ static enum hca_intro_result fail(struct hca_intro *i, const char *format, ...)
 }
 
 /* ---- sockets */
+
+/*
+ * Have the kernel refuse descriptors that a peer sends.  To drop one may take as long as
+ * the peer likes: of a TCP socket with SO_LINGER, for example, and whether it was taken
+ * or not.  Linux before 6.16 cannot refuse them.
+ */
+static void refuse_descriptors(int fd)
+{
+	const int no = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
 
 static int make_socket(const char *path, struct sockaddr_un *addr, char *err,
 		       size_t err_len)
@@ -114,6 +130,7 @@ int hca_intro_listen(const char *path, bool *busy, char *err, size_t err_len)
 		*busy = false;
 	if (fd < 0)
 		return -1;
+	refuse_descriptors(fd);		/* on all that are accepted, too */
 	remove_stale(path, &addr);
 	if (bind(fd, (void *)&addr, sizeof(addr))) {
 		if (busy)
@@ -339,10 +356,14 @@ static bool check_memfd(struct hca_intro *i, int memfd, size_t size)
 	struct statfs fs;
 	struct stat st;
 
-	/* Huge pages can run out, which is SIGBUS as well. */
-	if (fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC || fstat(memfd, &st))
+	/*
+	 * What has no seals is not asked further: the file system may be a process of the
+	 * peer's, which need not answer.  Huge pages can run out, which is SIGBUS as well.
+	 */
+	if (seals < 0 || fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC ||
+	    fstat(memfd, &st))
 		fail(i, "the peer's descriptor is not of shared memory");
-	else if (seals < 0 || (seals & SEALS) != SEALS)
+	else if ((seals & SEALS) != SEALS)
 		fail(i, "the peer's memory may change its size: it lacks the seals");
 	else if (st.st_size < 0 || (size_t)st.st_size < size)
 		fail(i, "the peer's memory has %lld bytes, too few for its queues",
@@ -384,6 +405,7 @@ static enum hca_intro_result take_offer(struct hca_intro *i,
 	struct message ready = { .kind = KIND_READY };
 	enum hca_intro_result result;
 
+	refuse_descriptors(i->fd);	/* that was the only one */
 	if (memfd < 0) {
 		fail(i, "the peer's offer comes without a descriptor");
 		return refuse_peer(i);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -516,6 +517,68 @@ static void test_meeting(void **state)
 	close(listening);
 }
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
+
+static int send_descriptor(int to, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = "", .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control.buf, .msg_controllen = sizeof(control.buf),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	return sendmsg(to, &msg, MSG_NOSIGNAL) == 1 ? 0 : errno;
+}
+
+/*
+ * Nobody can send a descriptor to a listener, not even before it accepts; a connecter
+ * takes one.  To drop them may take long.
+ */
+static void test_no_descriptors(void **state)
+{
+	struct hca_intro listener, connecter;
+	int listening, there, here, no = 0;
+	char err[160];
+
+	(void)state;
+	listening = hca_intro_listen(path, NULL, err, sizeof(err));
+	assert_true(listening >= 0);
+	if (setsockopt(listening, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no))) {
+		close(listening);
+		skip();				/* Linux before 6.16 */
+	}
+	there = hca_intro_connect(path, NULL, err, sizeof(err));
+	assert_true(there >= 0);
+	assert_int_equal(send_descriptor(there, 0), EPERM);
+	here = hca_intro_accept(listening);
+	assert_true(here >= 0);
+	assert_int_equal(send_descriptor(there, 0), EPERM);
+	assert_int_equal(hca_intro_begin(&listener, here, true, &wish),
+			 HCA_INTRO_AGAIN);
+	assert_int_equal(hca_intro_begin(&connecter, there, false, &wish),
+			 HCA_INTRO_AGAIN);
+	assert_int_equal(hca_intro_step(&listener), HCA_INTRO_AGAIN);
+	assert_int_equal(hca_intro_step(&connecter), HCA_INTRO_DONE);
+	assert_int_equal(hca_intro_step(&listener), HCA_INTRO_DONE);
+	assert_int_equal(send_descriptor(here, 0), EPERM);
+	hca_intro_end(&listener);
+	hca_intro_end(&connecter);
+	close(there);
+	close(here);
+	close(listening);
+}
+
 static void test_bad_paths(void **state)
 {
 	char err[160], longer[200];
@@ -572,6 +635,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_bad_memory),
 	cmocka_unit_test(test_bad_offers),
 	cmocka_unit_test_setup_teardown(test_meeting, make_path, remove_path),
+	cmocka_unit_test_setup_teardown(test_no_descriptors, make_path, remove_path),
 	cmocka_unit_test_setup_teardown(test_bad_paths, make_path, remove_path),
 	TEST(test_wake),
 };
