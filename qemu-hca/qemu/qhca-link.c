@@ -273,15 +273,19 @@ static void qhca_link_warn(QhcaState *s, const char *why)
 
 static void qhca_link_accept(void *opaque);
 
-/* Wait for the next peer. */
+/*
+ * Look for the next peer, but not at once: one that comes and goes without end
+ * would keep the main loop and the guest busy.
+ */
 static void qhca_link_wait_peer(QhcaState *s)
 {
-    if (s->link.server) {
-        qemu_set_fd_handler(s->link.listen_fd, qhca_link_accept, NULL, s);
-        timer_del(s->link.timer);
-    } else {
-        qhca_link_retry(s);
-    }
+    qhca_link_retry(s);
+}
+
+static void qhca_link_listen(QhcaState *s)
+{
+    qemu_set_fd_handler(s->link.listen_fd, qhca_link_accept, NULL, s);
+    timer_del(s->link.timer);
 }
 
 static void qhca_link_end_intro(QhcaState *s)
@@ -413,6 +417,11 @@ static void qhca_link_accept(void *opaque)
         /* Others wait in the socket's queue while there is a peer. */
         qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
         qhca_link_introduce(s, fd);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        /* No descriptors, for example: the connection stays, and is reported. */
+        qhca_link_warn(s, strerror(errno));
+        qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
+        qhca_link_wait_peer(s);
     }
 }
 
@@ -446,6 +455,7 @@ static bool qhca_link_open(QhcaState *s, Error **errp)
     if (!s->link.server) {
         fd = hca_intro_connect(s->link.path, &busy, err, sizeof(err));
     } else if (s->link.listen_fd >= 0) {
+        qhca_link_listen(s);
         return true;
     } else {
         fd = hca_intro_listen(s->link.path, &busy, err, sizeof(err));
@@ -463,7 +473,7 @@ static bool qhca_link_open(QhcaState *s, Error **errp)
         qhca_link_retry(s);
     } else if (s->link.server) {
         s->link.listen_fd = fd;
-        qhca_link_wait_peer(s);
+        qhca_link_listen(s);
     } else {
         qhca_link_introduce(s, fd);
     }
