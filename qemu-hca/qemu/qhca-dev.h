@@ -348,6 +348,7 @@ void qhca_drop_doorbells(QhcaFunction *f);
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
                         uint16_t gvmi, const struct qhca_config *cfg);
 bool qhca_init_devmem(QhcaFunction *f, Error **errp);
+void qhca_exit_devmem(QhcaFunction *f);
 bool qhca_init_caps(QhcaFunction *f, Error **errp);
 void qhca_exit_caps(QhcaFunction *f);
 bool qhca_init_bars(QhcaFunction *f, Error **errp);

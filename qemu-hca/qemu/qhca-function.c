@@ -8,6 +8,7 @@
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
 #include "hw/pci/pcie.h"
+#include "migration/vmstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
 
@@ -236,6 +237,17 @@ bool qhca_init_devmem(QhcaFunction *f, Error **errp)
                      PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &f->devmem);
     return true;
+}
+
+/*
+ * The memory itself goes with the object, which may be a while later. Its name in
+ * a migration is to be free at once, for a device that is plugged in at this place.
+ */
+void qhca_exit_devmem(QhcaFunction *f)
+{
+    if (f->devmem_size) {
+        vmstate_unregister_ram(&f->devmem, DEVICE(f->dev));
+    }
 }
 
 bool qhca_init_caps(QhcaFunction *f, Error **errp)

@@ -110,7 +110,7 @@ static void qhca_pci_realize(PCIDevice *dev, Error **errp)
         return;
     }
     if (!qhca_create_engine(s, errp)) {
-        return;
+        goto no_engine;
     }
     if (!qhca_init_caps(&s->pf, errp)) {
         goto no_caps;
@@ -141,6 +141,8 @@ no_bars:
 no_caps:
     qhca_destroy(s->hca);
     s->hca = NULL;
+no_engine:
+    qhca_exit_devmem(&s->pf);
 }
 
 /* The BARs have left the address space, but a vCPU may still be in one. */
@@ -165,6 +167,7 @@ static void qhca_pci_exit(PCIDevice *dev)
     qhca_destroy(hca);
     qhca_exit_bars(&s->pf);
     qhca_exit_caps(&s->pf);
+    qhca_exit_devmem(&s->pf);
 }
 
 static void qhca_instance_init(Object *obj)

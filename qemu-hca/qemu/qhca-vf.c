@@ -77,16 +77,23 @@ static void qhca_vf_realize(PCIDevice *dev, Error **errp)
     qhca_function_init(f, s, dev, pcie_sriov_vf_number(dev) + 1, &s->vf_cfg);
     f->devmem_size = s->vf_devmem_size;
     dev->config_write = qhca_vf_config_write;
-    if (!qhca_init_devmem(f, errp) || !qhca_vf_create_function(f, errp) ||
-        !qhca_init_caps(f, errp)) {
+    if (!qhca_init_devmem(f, errp)) {
         return;
     }
+    if (!qhca_vf_create_function(f, errp) || !qhca_init_caps(f, errp)) {
+        goto no_caps;
+    }
     if (!qhca_init_bars(f, errp)) {
-        qhca_exit_caps(f);
-        return;
+        goto no_bars;
     }
     s->fn[f->gvmi] = f;
     qhca_dma_init(f);
+    return;
+
+no_bars:
+    qhca_exit_caps(f);
+no_caps:
+    qhca_exit_devmem(f);
 }
 
 static void qhca_vf_exit(PCIDevice *dev)
@@ -104,6 +111,7 @@ static void qhca_vf_exit(PCIDevice *dev)
     qhca_dma_exit(f);
     qhca_exit_bars(f);
     qhca_exit_caps(f);
+    qhca_exit_devmem(f);
 }
 
 static void qhca_vf_finalize(Object *obj)
