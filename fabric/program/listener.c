@@ -78,9 +78,9 @@ static const char *bind_to(int fd, const struct sockaddr_un *address)
 }
 
 /*
- * Have the kernel refuse descriptors that peers send, as those that it accepts inherit.
- * To drop one may hold up the program for as long as the peer likes, if it is of a TCP
- * socket with SO_LINGER, for example. Linux before 6.16 cannot refuse them.
+ * Have the kernel refuse descriptors that peers send.  The sockets that accept() makes
+ * inherit this.  Closing a received descriptor can take as long as the peer likes: it may
+ * be of a TCP socket with SO_LINGER, for example.  Linux before 6.16 cannot refuse them.
  */
 static void refuse_descriptors(int fd)
 {

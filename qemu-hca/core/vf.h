@@ -36,7 +36,7 @@ void hca_vf_count_on(struct hca_fn *fn);
 
 /* Can SET_VF have made these settings? */
 bool hca_vf_valid(const struct hca_vf *vf);
-/* Loading: other settings apply, of which nobody is told. */
+/* The settings that a loaded image has apply.  No event tells of the change. */
 void hca_vf_load(struct hca_fn *fn, const struct hca_vf *vf);
 
 enum qhca_cmd_status hca_cmd_set_vf(struct hca_fn *fn, struct hca_cmd_ctx *ctx);

@@ -66,9 +66,9 @@ static enum hca_intro_result fail(struct hca_intro *i, const char *format, ...)
 /* ---- sockets */
 
 /*
- * Have the kernel refuse descriptors that a peer sends.  To drop one may take as long as
- * the peer likes: of a TCP socket with SO_LINGER, for example, and whether it was taken
- * or not.  Linux before 6.16 cannot refuse them.
+ * Have the kernel refuse descriptors that a peer sends.  Closing one can take as long as
+ * the peer likes, also if we never took it: it may be of a TCP socket with SO_LINGER, for
+ * example.  Linux before 6.16 cannot refuse them.
  */
 static void refuse_descriptors(int fd)
 {

@@ -165,7 +165,7 @@ static void test_wrong(void **state)
 		      "section first: count is 5, and there can be 4");
 }
 
-/* A check names the function, and only the first thing wrong is told. */
+/* A check names the function.  Only the first fault of an image is reported. */
 static void test_refuse(void **state)
 {
 	struct hca_image im;
