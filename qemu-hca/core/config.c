@@ -140,6 +140,18 @@ bool hca_config_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 	return sizes_ok(cfg, err, err_len) && caches_ok(cfg, err, err_len);
 }
 
+uint64_t hca_features_usable(uint64_t features)
+{
+	if (!(features & QHCA_FEAT_SRQ))
+		features &= ~QHCA_FEAT_SRQ_RESIZE;
+	if (!(features & QHCA_FEAT_ODP))
+		features &= ~(QHCA_FEAT_ODP_IMPLICIT |
+			      QHCA_FEAT_UNSOLICITED_ACK);
+	if (!(features & QHCA_FEAT_RESERVED_LKEY))
+		features &= ~QHCA_FEAT_STRICT_LKEY;
+	return features;
+}
+
 uint64_t hca_config_features(const struct qhca_config *cfg)
 {
 	/* qhca_vf_create() adds FEAT_VF. */
@@ -154,12 +166,5 @@ uint64_t hca_config_features(const struct qhca_config *cfg)
 		features &= ~QHCA_FEAT_MCAST;
 	if (!cfg->max_flows)
 		features &= ~QHCA_FEAT_RAW_PACKET;
-	if (!(features & QHCA_FEAT_SRQ))
-		features &= ~QHCA_FEAT_SRQ_RESIZE;
-	if (!(features & QHCA_FEAT_ODP))
-		features &= ~(QHCA_FEAT_ODP_IMPLICIT |
-			      QHCA_FEAT_UNSOLICITED_ACK);
-	if (!(features & QHCA_FEAT_RESERVED_LKEY))
-		features &= ~QHCA_FEAT_STRICT_LKEY;
-	return features;
+	return hca_features_usable(features);
 }

@@ -5,6 +5,7 @@
  */
 #include "parts_image.h"
 
+#include "config.h"
 #include "hca.h"
 #include "mem/mem_image.h"
 
@@ -14,7 +15,7 @@ HCA_IMAGE_COVERS(struct hca_regs, 4);
 HCA_IMAGE_COVERS(struct hca_counter_sets,
 		 8 * HCA_NUM_COUNTER_SETS * HCA_SET_COUNTERS);
 HCA_IMAGE_COVERS(struct hca, 46440);
-HCA_IMAGE_COVERS(struct hca_fn, 77592);
+HCA_IMAGE_COVERS(struct hca_fn, 77600);
 
 /* ---- limits */
 
@@ -67,6 +68,28 @@ static void caches(struct hca_image *im, const struct qhca_config *cfg)
 #undef CACHE
 }
 
+/*
+ * Software has read the features once, and goes on with them until the function is
+ * reset.  Then it finds those of the properties here, which must be the same or more.
+ */
+static void features(struct hca_image *im, struct hca_fn *fn)
+{
+	uint64_t there = fn->features, lacking;
+
+	hca_image_u64(im, "features", &there);
+	if (!im->loading)
+		return;
+	lacking = there & ~fn->offers;
+	if (lacking)
+		hca_image_refuse(im, "features is %#llx there and %#llx here, which lacks %#llx",
+				 (unsigned long long)there,
+				 (unsigned long long)fn->offers,
+				 (unsigned long long)lacking);
+	hca_image_check(im, "features", hca_features_usable(there) == there);
+	if (!hca_image_failed(im))
+		fn->features = there;
+}
+
 void hca_config_image(struct hca_image *im, struct hca_fn *fn)
 {
 	const struct qhca_config *cfg = &fn->cfg;
@@ -91,7 +114,7 @@ void hca_config_image(struct hca_image *im, struct hca_fn *fn)
 	same(im, "flows", cfg->max_flows);
 	caches(im, cfg);
 	same(im, "link-speed", cfg->link_speed);
-	same(im, "features", fn->features);
+	features(im, fn);
 	same(im, "devmem-size", cfg->devmem_size);
 	same(im, "rxe-flush", cfg->rxe_flush);
 	same(im, "vf-block-masks", cfg->vf_blocks);

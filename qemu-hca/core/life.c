@@ -18,7 +18,8 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 	fn->hca = hca;
 	fn->cfg = *cfg;
 	fn->cfg.gvmi = gvmi;
-	fn->features = hca_config_features(&fn->cfg);
+	fn->offers = hca_config_features(&fn->cfg);
+	fn->features = fn->offers;
 	hca->fn[gvmi] = fn;
 	hca_caches_create(fn);
 	hca_vf_forget(fn);
@@ -106,6 +107,7 @@ static void reset_now(struct hca_fn *fn)
 	fn->late = 0;
 	fn->reset_time = hca->now;
 	fn->generation++;
+	fn->features = fn->offers;
 	if (fn == hca_pf(hca)) {
 		hca->turn = 0;
 		hca->cmd_turn = 0;
@@ -185,8 +187,9 @@ bool qhca_vf_create(struct qhca_hca *dev, uint16_t gvmi,
 	reset_now(fn);
 	if (gvmi > hca->num_vfs)
 		hca->num_vfs = gvmi;
-	hca_pf(hca)->features |= hca_pf(hca)->cfg.features &
-				 (QHCA_FEAT_VF | QHCA_FEAT_STAGE2);
+	hca_pf(hca)->offers |= hca_pf(hca)->cfg.features &
+			       (QHCA_FEAT_VF | QHCA_FEAT_STAGE2);
+	hca_pf(hca)->features = hca_pf(hca)->offers;
 	return true;
 }
 

@@ -28,11 +28,12 @@ struct section {
 	uint32_t version;
 	enum about about;
 	enum when when;
+	uint64_t feature;
 	void (*fields)(struct hca_image *im, struct hca_fn *fn);
 };
 
-#define SECTION(name, version, about, when, fields) \
-	{ name, version, about, when, fields },
+#define SECTION(name, version, about, when, feature, fields) \
+	{ name, version, about, when, feature, fields },
 
 static const struct section limits[] = { HCA_SECTIONS_LIMITS(SECTION) };
 static const struct section adapter[] = { HCA_SECTIONS_ADAPTER(SECTION) };
@@ -88,9 +89,14 @@ static void check_fn(struct hca_image *im, struct hca_fn *fn)
 /* ---- order */
 
 /* Is the section there, for the state as it is by now? */
-static bool is_there(const struct section *s, const struct hca_fn *fn)
+static bool is_there(struct hca_image *im, const struct section *s,
+		     const struct hca_fn *fn)
 {
-	return s->when == HCA_ALWAYS || fn->initialised;
+	if (s->when == HCA_IF_INITIALISED && !fn->initialised)
+		return false;
+	if (!s->feature || fn->features & s->feature)
+		return true;
+	return im->loading && hca_image_follows(im, s->name, fn->cfg.gvmi);
 }
 
 static bool known(const char *name)
@@ -130,7 +136,7 @@ static void do_section(struct hca_image *im, const struct section *s,
 {
 	uint32_t version = s->version;
 
-	if (hca_image_failed(im) || !is_there(s, fn))
+	if (hca_image_failed(im) || !is_there(im, s, fn))
 		return;
 	if (!im->loading)
 		hca_image_section(im, s->name, version, fn->cfg.gvmi);

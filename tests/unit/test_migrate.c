@@ -11,6 +11,8 @@
 static char err[300];
 static const struct qhca_geometry geometry = { 4, 2 };
 
+#define MEMORY_PIECE	64u		/* of the memory beside a golden image */
+
 struct image {
 	uint8_t *bytes;
 	size_t len;
@@ -132,11 +134,11 @@ static void test_other_versions(void **state)
 	uint8_t *qp = im.bytes + section(im, "qp", 0) - HCA_IMAGE_HEADER;
 
 	(void)state;
-	qp[HCA_IMAGE_NAME_LEN] = 2;
-	refuses(other, im, "section qp has version 2, and up to 1 can be read here");
+	qp[HCA_IMAGE_NAME_LEN] = 3;
+	refuses(other, im, "section qp has version 3, and up to 2 can be read here");
 	qp[HCA_IMAGE_NAME_LEN] = 0;
-	refuses(other, im, "section qp has version 0, and up to 1 can be read here");
-	qp[HCA_IMAGE_NAME_LEN] = 1;
+	refuses(other, im, "section qp has version 0, and up to 2 can be read here");
+	qp[HCA_IMAGE_NAME_LEN] = 2;
 	qp[0] = 'x';
 	refuses(other, im, "section xp is unknown here: a newer version of the adapter has saved it");
 	memcpy(qp, "cq", 2);
@@ -145,6 +147,117 @@ static void test_other_versions(void **state)
 	qp[HCA_IMAGE_NAME_LEN + 4] = 1;
 	refuses(other, im, "section qp of function 1 comes where section qp of function 0 should be");
 	qp[HCA_IMAGE_NAME_LEN + 4] = 0;
+	assert_true(load(other, im));
+	free(im.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* Contexts in memory have a layout, which an older adapter does not know. */
+static void test_other_layout(void **state)
+{
+	static const char * const name[] = { "qp", "cq", "srq" };
+	struct host *h = ready(geometry), *other = host_new(NULL);
+	struct image im = save(h);
+	char why[100];
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		size_t at = section(im, name[i], 0);
+		uint8_t *layout = im.bytes + at +
+				  get_le32(im.bytes + at - 4) - 4;
+
+		assert_int_equal(get_le32(layout), 1);
+		put_le32(layout, 2);
+		snprintf(why, sizeof(why), "section %s: contexts in memory have layout 2, and up to 1 can be read here",
+			 name[i]);
+		refuses(other, im, why);
+		put_le32(layout, 0);
+		assert_false(load(other, im));
+		put_le32(layout, 1);
+	}
+	assert_true(load(other, im));
+	free(im.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* The same host as that of ready(), without the features @lacks. */
+static struct host *with_fewer(uint64_t lacks)
+{
+	struct qhca_config cfg;
+	struct qhca_init_hca in;
+	struct host *h;
+
+	host_config(&cfg);
+	cfg.features &= ~lacks;
+	h = host_new(&cfg);
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	return h;
+}
+
+static uint64_t features(struct host *h)
+{
+	struct qhca_caps caps;
+
+	assert_int_equal(host_cmd(h, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &caps,
+				  sizeof(caps)), QHCA_CMD_OK);
+	return get_le64(&caps.features);
+}
+
+/*
+ * The image of an adapter with fewer features, as an older one has them, is read by one
+ * with more: software goes on with the features that it knows until the next reset.  The
+ * way back is refused.
+ */
+static void test_other_features(void **state)
+{
+	const uint64_t lacks = QHCA_FEAT_XRC | QHCA_FEAT_RAW_PACKET;
+	struct host *h = with_fewer(lacks), *other = with_fewer(0);
+	struct image im = save(h), more = save(other);
+	uint64_t all = other->fn->features;
+
+	(void)state;
+	assert_int_equal(h->fn->features, all & ~lacks);
+	assert_int_equal(section(im, "flow", 0), 0);
+	assert_int_not_equal(section(more, "flow", 0), 0);
+	assert_true(load(other, im));
+	memcpy(other->ram, h->ram, h->ram_len);
+	qhca_thaw(other->hca, host_clock(other));
+	assert_int_equal(features(other), all & ~lacks);
+	qhca_reset(other->hca, 0, host_clock(other));
+	host_enable(other);
+	assert_int_equal(features(other), all);
+
+	assert_false(load(h, more));
+	assert_non_null(strstr(err, "section config: features is 0x"));
+	assert_non_null(strstr(err, "which lacks 0x1000020"));
+	qhca_thaw(h->hca, host_clock(h));
+	assert_int_equal(features(h), all & ~lacks);
+	free(im.bytes);
+	free(more.bytes);
+	host_free(other);
+	host_free(h);
+}
+
+/* An adapter from before sections had features has saved them without the feature. */
+static void test_section_without_feature(void **state)
+{
+	struct host *h = with_fewer(0), *other = with_fewer(0);
+	struct image im = save(h);
+	uint8_t *field = im.bytes + section(im, "config", 0);
+
+	(void)state;
+	while (get_le64(field) != h->fn->features)
+		field += 8;
+	put_le64(field, h->fn->features & ~QHCA_FEAT_SRQ);
+	assert_false(load(other, im));		/* resizing what there is not */
+	assert_string_equal(err, "section config: features has a value that it cannot have");
+	put_le64(field, h->fn->features &
+		 ~(QHCA_FEAT_SRQ | QHCA_FEAT_SRQ_RESIZE | QHCA_FEAT_POOL |
+		   QHCA_FEAT_RAW_PACKET));
 	assert_true(load(other, im));
 	free(im.bytes);
 	host_free(other);
@@ -468,40 +581,77 @@ static void check_golden(struct host *h)
 	assert_int_equal(COUNT(h, tx_packets), 2);
 }
 
-static void write_golden(const char *file)
+/* Memory that is not zero: address and length, 4 octets each, and as many octets. */
+static void write_memory(FILE *f, const struct host *h)
+{
+	static const uint8_t zero[MEMORY_PIECE];
+	uint8_t head[8];
+
+	for (uint32_t at = 0; at < h->ram_len; at += MEMORY_PIECE) {
+		if (!memcmp(h->ram + at, zero, MEMORY_PIECE))
+			continue;
+		put_le32(head, at);
+		put_le32(head + 4, MEMORY_PIECE);
+		assert_int_equal(fwrite(head, 1, sizeof(head), f), sizeof(head));
+		assert_int_equal(fwrite(h->ram + at, 1, MEMORY_PIECE, f),
+				 MEMORY_PIECE);
+	}
+}
+
+static void read_memory(FILE *f, struct host *h)
+{
+	uint8_t head[8];
+
+	memset(h->ram, 0, h->ram_len);
+	while (fread(head, 1, sizeof(head), f) == sizeof(head)) {
+		uint32_t at = get_le32(head), len = get_le32(head + 4);
+
+		assert_true(at <= h->ram_len && len <= h->ram_len - at);
+		assert_int_equal(fread(h->ram + at, 1, len, f), len);
+	}
+}
+
+static void write_golden(const char *image, const char *memory)
 {
 	struct host *h = golden_host();
 	struct image im = save(h);
-	FILE *f = fopen(file, "w");
+	FILE *f = fopen(image, "w"), *m = fopen(memory, "w");
 
-	assert_non_null(f);
+	assert_true(f && m);
 	assert_int_equal(fwrite(im.bytes, 1, im.len, f), im.len);
+	write_memory(m, h);
 	assert_int_equal(fclose(f), 0);
+	assert_int_equal(fclose(m), 0);
 	free(im.bytes);
 	host_free(h);
 }
 
 /*
- * An image that an engine of version @file has saved.  GOLDEN_WRITE=1 writes the file if it
+ * An image that an older engine has saved, and the memory beside it, which has the
+ * contexts as that engine has written them.  GOLDEN_WRITE=1 writes the files if the image
  * is not there: for a new version, never again for a released one.
  */
-static void check_version(const char *file)
+static void check_version(const char *image, const char *memory)
 {
 	static uint8_t bytes[1u << 20];
 	struct image im = { .bytes = bytes };
-	struct host *h = golden_host();
-	FILE *f = fopen(file, "r");
+	struct host *h = ready(geometry), *vf = host_new_vf(h, 1, NULL);
+	FILE *f = fopen(image, "r"), *m;
 
+	(void)vf;
 	if (!f && getenv("GOLDEN_WRITE")) {
-		write_golden(file);
-		f = fopen(file, "r");
+		write_golden(image, memory);
+		f = fopen(image, "r");
 	}
-	assert_non_null(f);
+	m = fopen(memory, "r");
+	assert_true(f && m);
 	im.len = fread(bytes, 1, sizeof(bytes), f);
+	read_memory(m, h);
 	fclose(f);
-	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	fclose(m);
 	if (!load(h, im))
-		fail_msg("%s: %s", file, err);
+		fail_msg("%s: %s", image, err);
+	h->now = 1050000;
 	check_golden(h);
 	host_free(h);
 }
@@ -509,13 +659,17 @@ static void check_version(const char *file)
 static void test_golden(void **state)
 {
 	(void)state;
-	check_version(GOLDEN "/golden-1.image");
+	check_version(GOLDEN "/golden-1.image", GOLDEN "/golden-1.memory");
+	check_version(GOLDEN "/golden-2.image", GOLDEN "/golden-2.memory");
 }
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_not_frozen),
 	cmocka_unit_test(test_other_configuration),
 	cmocka_unit_test(test_other_versions),
+	cmocka_unit_test(test_other_layout),
+	cmocka_unit_test(test_other_features),
+	cmocka_unit_test(test_section_without_feature),
 	cmocka_unit_test(test_truncated),
 	cmocka_unit_test(test_instead),
 	cmocka_unit_test(test_size),

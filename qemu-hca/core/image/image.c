@@ -200,6 +200,19 @@ bool hca_image_next(struct hca_image *im, char *name, uint32_t *version,
 	return true;
 }
 
+bool hca_image_follows(const struct hca_image *im, const char *name,
+		       uint16_t gvmi)
+{
+	struct hca_image ahead = *im;
+	char err[1], next[HCA_IMAGE_NAME_LEN];
+	uint32_t version, of;
+
+	ahead.err = err;
+	ahead.err_len = sizeof(err);
+	return hca_image_next(&ahead, next, &version, &of) && of == gvmi &&
+	       !strcmp(next, name);
+}
+
 void hca_image_enter(struct hca_image *im, const char *name, uint32_t version,
 		     uint16_t gvmi)
 {
@@ -265,6 +278,20 @@ void hca_image_bool(struct hca_image *im, const char *field, bool *v)
 	hca_image_bytes(im, field, &n, 1);
 	hca_image_check(im, field, n <= 1);
 	*v = n == 1 && !im->failed;
+}
+
+uint32_t hca_image_layout(struct hca_image *im, uint32_t since, uint32_t is)
+{
+	uint32_t layout = is;
+
+	if (im->version < since)
+		return 1;
+	hca_image_u32(im, "layout of contexts", &layout);
+	hca_image_check(im, "layout of contexts", layout);
+	if (im->loading && layout > is)
+		hca_image_refuse(im, "contexts in memory have layout %u, and up to %u can be read here",
+				 layout, is);
+	return layout;
 }
 
 void hca_image_count(struct hca_image *im, const char *field, uint32_t *n,

@@ -90,6 +90,9 @@ void hca_image_section(struct hca_image *im, const char *name, uint32_t version,
 /* Read a header.  @name has HCA_IMAGE_NAME_LEN bytes.  false: the image has ended. */
 bool hca_image_next(struct hca_image *im, char *name, uint32_t *version,
 		    uint32_t *gvmi);
+/* Is the header that hca_image_next() will read that of this section? */
+bool hca_image_follows(const struct hca_image *im, const char *name,
+		       uint16_t gvmi);
 /* Enter the section whose header was read last. */
 void hca_image_enter(struct hca_image *im, const char *name, uint32_t version,
 		     uint16_t gvmi);
@@ -109,6 +112,13 @@ void hca_image_bytes(struct hca_image *im, const char *field, void *p,
 /* The number of things that follow: at most @max, or the image is refused. */
 void hca_image_count(struct hca_image *im, const char *field, uint32_t *n,
 		     uint32_t max);
+
+/*
+ * The layout of contexts in the guest's memory, which travel beside the image: the last
+ * field of a section, from version @since on.  Before that it was 1.  @is: that of this
+ * engine; it reads older ones as well, and returns which one it will find.
+ */
+uint32_t hca_image_layout(struct hca_image *im, uint32_t since, uint32_t is);
 
 /*
  * To be put beside the fields of a struct, with its size: whoever changes the struct

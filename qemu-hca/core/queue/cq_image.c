@@ -67,6 +67,7 @@ void hca_cqs_image(struct hca_image *im, struct hca_fn *fn)
 {
 	cqs_live(im, fn);
 	cq_timers(im, fn);
+	hca_image_layout(im, 2, HCA_CQ_LAYOUT);
 }
 
 void hca_srqs_image(struct hca_image *im, struct hca_fn *fn)
@@ -89,4 +90,5 @@ void hca_srqs_image(struct hca_image *im, struct hca_fn *fn)
 			hca_image_u8(im, "generation", &slot[i + k].generation);
 		}
 	}
+	hca_image_layout(im, 2, HCA_SRQ_LAYOUT);
 }

@@ -15,6 +15,13 @@
 
 struct hca_fn;
 
+/*
+ * Layouts of struct qhca_cqc and struct qhca_srqc behind the part of software: see
+ * HCA_QP_LAYOUT.
+ */
+#define HCA_CQ_LAYOUT	1u
+#define HCA_SRQ_LAYOUT	1u
+
 /* The function is initialised. */
 void hca_eqs_image(struct hca_image *im, struct hca_fn *fn);
 /* Events that wait for room.  The EQs have been loaded. */

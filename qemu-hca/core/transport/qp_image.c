@@ -105,6 +105,7 @@ void hca_qps_image(struct hca_image *im, struct hca_fn *fn)
 		if (im->loading)
 			load_octet(im, fn, qpn, v);
 	}
+	hca_image_layout(im, 2, HCA_QP_LAYOUT);
 }
 
 void hca_tokens_image(struct hca_image *im, struct hca_fn *fn)

@@ -17,6 +17,14 @@
 
 struct hca_fn;
 
+/*
+ * Layout of struct hca_qpc_hw.  Whoever gives a field another place or meaning, or takes
+ * one from the reserved space, raises it: then older engines refuse the image, and
+ * hca_qps_restore() has to convert older contexts before anything reads them, for which
+ * it needs what hca_image_layout() returned.
+ */
+#define HCA_QP_LAYOUT	1u
+
 /* Freezing: what the chip knows of QPs at work goes into their contexts. */
 void hca_qps_keep(struct hca_fn *fn);
 /* The function is initialised. */
