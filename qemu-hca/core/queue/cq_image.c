@@ -13,31 +13,22 @@ HCA_IMAGE_COVERS(struct hca_srqs, 16);
 
 #define BITS	64u			/* of a map, in one piece */
 
-/* Eight octets of a map, of the @n numbers that are left. */
-static void piece(struct hca_image *im, const char *field, uint64_t *bits,
-		  uint32_t n)
+/*
+ * Eight octets that say which of the next objects exist, of @n that are left.  @live is that
+ * of the first, and those of the others follow @stride octets apart.
+ */
+static void live_piece(struct hca_image *im, const struct hca_fn *fn, bool *live,
+		       size_t stride, uint32_t n)
 {
-	hca_image_u64(im, field, bits);
-	hca_image_check(im, field, n >= BITS || !(*bits >> n));
-}
+	uint64_t bits = 0;
 
-static void cqs_live(struct hca_image *im, struct hca_fn *fn)
-{
-	struct hca_cq_slot *slot = fn->cqs.slot;
-	uint32_t n = fn->cqs.num;
-
-	for (uint32_t i = 0; i < n; i += BITS) {
-		uint64_t bits = 0;
-		uint32_t end = n - i < BITS ? n - i : BITS;
-
-		for (uint32_t k = 0; k < end && !im->loading; k++)
-			bits |= (uint64_t)slot[i + k].live << k;
-		if (hca_is_dead(fn))
-			bits = 0;
-		piece(im, "live", &bits, end);
-		for (uint32_t k = 0; k < end && im->loading; k++)
-			slot[i + k].live = bits >> k & 1;
-	}
+	n = n < BITS ? n : BITS;
+	for (uint32_t i = 0; i < n && !im->loading && !hca_is_dead(fn); i++)
+		bits |= (uint64_t)live[i * stride] << i;
+	hca_image_u64(im, "live", &bits);
+	hca_image_check(im, "live", n == BITS || !(bits >> n));
+	for (uint32_t i = 0; i < n && im->loading; i++)
+		live[i * stride] = bits >> i & 1;
 }
 
 static void cq_timers(struct hca_image *im, struct hca_fn *fn)
@@ -65,7 +56,9 @@ static void cq_timers(struct hca_image *im, struct hca_fn *fn)
 
 void hca_cqs_image(struct hca_image *im, struct hca_fn *fn)
 {
-	cqs_live(im, fn);
+	for (uint32_t i = 0; i < fn->cqs.num; i += BITS)
+		live_piece(im, fn, &fn->cqs.slot[i].live,
+			   sizeof(fn->cqs.slot[i]), fn->cqs.num - i);
 	cq_timers(im, fn);
 	hca_image_layout(im, 2, HCA_CQ_LAYOUT);
 }
@@ -75,20 +68,10 @@ void hca_srqs_image(struct hca_image *im, struct hca_fn *fn)
 	struct hca_srqslot *slot = fn->srqs.slot;
 	uint32_t n = hca_table_size(fn, QHCA_TABLE_SRQ);
 
-	for (uint32_t i = 0; i < n; i += BITS) {
-		uint64_t bits = 0;
-		uint32_t end = n - i < BITS ? n - i : BITS;
-
-		for (uint32_t k = 0; k < end && !im->loading; k++)
-			bits |= (uint64_t)slot[i + k].live << k;
-		if (hca_is_dead(fn))
-			bits = 0;
-		piece(im, "live", &bits, end);
-		for (uint32_t k = 0; k < end; k++) {
-			if (im->loading)
-				slot[i + k].live = bits >> k & 1;
-			hca_image_u8(im, "generation", &slot[i + k].generation);
-		}
+	for (uint32_t i = 0; i < n; i++) {
+		if (i % BITS == 0)
+			live_piece(im, fn, &slot[i].live, sizeof(slot[i]), n - i);
+		hca_image_u8(im, "generation", &slot[i].generation);
 	}
 	hca_image_layout(im, 2, HCA_SRQ_LAYOUT);
 }
