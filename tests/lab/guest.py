@@ -163,11 +163,12 @@ class Guest:
     files     {name: host path} to find under /run/qhca/ in the guest
     env       environment of QEMU
     prefix    words before QEMU's command line, of a program that executes it (nsenter)
+    build     the folder with the QEMU and the payload, of another checkout than this one
     """
 
     def __init__(self, name="a", *, kernel="default", memory=1024, cpus=1, args=(),
                  append="", files=None, qemu=None, accel_kind=None, console=None,
-                 log_dir=None, env=None, prefix=(), payload=True):
+                 log_dir=None, env=None, prefix=(), payload=True, build=paths.BUILD):
         self.name = name
         self.release = paths.kernel_release(kernel)
         slow = paths.is_slow(self.release)
@@ -177,7 +178,8 @@ class Guest:
         self.args = [str(a) for a in args]
         self.append = append
         self.files = dict(files or {})
-        self.qemu = str(qemu or paths.qemu())
+        self.build = pathlib.Path(build)
+        self.qemu = str(qemu or paths.qemu(self.build))
         self.accel = accel.options(self.qemu, accel_kind, cpus)
         self.clock = accel.kernel_arguments(self.qemu, accel_kind)
         self.console = console
@@ -199,17 +201,17 @@ class Guest:
     # -- life -------------------------------------------------------------
 
     def _payload_image(self):
-        """Makes the second disk, which has what this checkout built for this guest."""
+        """Makes the second disk, which has what a checkout built for this guest."""
         stage = self.dir / "payload"
         (stage / "modules").mkdir(parents=True)
         (stage / "bin").mkdir()
         if self.payload:
-            for module in paths.modules(self.release):
+            for module in paths.modules(self.release, self.build):
                 shutil.copy(module, stage / "modules")
-            if paths.provider():
-                shutil.copytree(paths.provider(), stage / "provider", symlinks=True)
-            if paths.programs():
-                shutil.copytree(paths.programs(), stage / "bin", dirs_exist_ok=True)
+            if provider := paths.provider(self.build):
+                shutil.copytree(provider, stage / "provider", symlinks=True)
+            if programs := paths.programs(self.build):
+                shutil.copytree(programs, stage / "bin", dirs_exist_ok=True)
         if paths.kernel_lists(self.release):
             shutil.copytree(paths.kernel_lists(self.release), stage / "kernel" / self.release)
         for name, path in self.files.items():

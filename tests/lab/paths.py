@@ -71,14 +71,16 @@ def initramfs(release):
     return str(path)
 
 
-def qemu_folder():
+def qemu_folder(build=BUILD):
     """Where QEMU and its qtests are: the sanitized ones with QEMU_SANITIZE=1."""
-    return BUILD / ("qemu-sanitize" if os.environ.get("QEMU_SANITIZE") else "qemu") / "bin"
+    return build / ("qemu-sanitize" if os.environ.get("QEMU_SANITIZE") else "qemu") / "bin"
 
 
-def qemu():
-    """The QEMU binary; $QHCA_QEMU overrides the one that was built."""
-    path = os.environ.get("QHCA_QEMU", qemu_folder() / "qemu-system-x86_64")
+def qemu(build=BUILD):
+    """The QEMU binary; $QHCA_QEMU overrides the one that this checkout has built."""
+    path = qemu_folder(build) / "qemu-system-x86_64"
+    if build == BUILD:
+        path = os.environ.get("QHCA_QEMU", path)
     if not shutil.which(str(path)):
         raise Missing(f"there is no {path}: run `make qemu`")
     return str(path)
@@ -92,20 +94,20 @@ def switch():
     return str(path)
 
 
-def modules(release):
+def modules(release, build=BUILD):
     """The .ko files built for a kernel, in the order to load them."""
-    found = [BUILD / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib", "qhca_vfio")]
+    found = [build / "modules" / release / f"{n}.ko" for n in ("qhca", "qhca_ib", "qhca_vfio")]
     return [p for p in found if p.exists()]
 
 
-def provider():
-    path = BUILD / "provider"
+def provider(build=BUILD):
+    path = build / "provider"
     return path if path.is_dir() else None
 
 
-def programs():
+def programs(build=BUILD):
     """The test programs built for guests (scripts/programs.sh)."""
-    path = BUILD / "programs"
+    path = build / "programs"
     return path if path.is_dir() else None
 
 
