@@ -68,6 +68,9 @@ help:
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
 	@echo '  RECORD=1 for instructions: record them in tests/bench/packets.json'
 	@echo '  VFS=4 for bench: with so many virtual functions, up and idle'
+	@echo '  AGAINST=COMMIT for bench: that commit and this tree by turns, in one run; with VFS=4'
+	@echo '                   this tree with so many idle virtual functions as well'
+	@echo '  ROUNDS=3 for bench: how often each case is measured'
 	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
@@ -123,7 +126,9 @@ shell: all
 
 bench: all
 	@scripts/setup.sh plots
-	@$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS))
+	@against=$(if $(AGAINST),$$(scripts/against.sh $(AGAINST) $(KERNEL))) && \
+		$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS)) \
+			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS))
 
 instructions: setup
 	@$(RUN) bench $(if $(RECORD),--record)

@@ -11,7 +11,7 @@ import threading
 import time
 
 import bench
-from bench import odp, packets, sizes
+from bench import against, odp, packets, sizes
 
 from . import accel, many, pair as joined, paths, verbs
 from .ending import ERRORS, ended
@@ -136,7 +136,7 @@ def run_steps(a, b):
     yield "ib_send_lat", "8 B", latency("ib_send_lat", 8)
 
 
-def boot_bench(functions, kernel, wire):
+def boot_bench(functions, kernel, wire, **options):
     """Two guests with qhca and rxe, and so many virtual functions, which are up and idle.
 
     With both kinds of link, a second qhca of each guest has the one in shared memory.
@@ -145,15 +145,77 @@ def boot_bench(functions, kernel, wire):
     kinds = ("qhca+rxe+qhca" if both else "qhca+rxe",) * 2
     wires = ["stream", "stream", "shm"] if both else wire
     if not functions:
-        return boot(kinds, kernel, wire=wires)
-    pair = boot(kinds, kernel, props=({"sriov-vfs": functions},) * 2, memory=1536, wire=wires)
+        return boot(kinds, kernel, wire=wires, **options)
+    pair = boot(kinds, kernel, props=({"sriov-vfs": functions},) * 2, memory=1536, wire=wires,
+                **options)
     for node in pair:
         Functions(node).enable(functions)
     return pair
 
 
+def run_bench_turn(pair, case, seconds):
+    """{kind: the number, or None} of both links of a pair"""
+    got = {}
+    with against.alone(pair):
+        for link, kind in enumerate(against.KINDS):
+            a, b = (node.ports[link] for node in pair)
+            try:
+                got[kind] = bench.measure(a, b, case, seconds)
+            except ERRORS as error:
+                print(error, file=sys.stderr, flush=True)
+                got[kind] = None
+    return got
+
+
+def run_bench_against(options, cases=bench.CASES):
+    """Measures each case in rounds, by turns with each of several builds."""
+    if options.wire == "both":
+        raise ValueError("LINK=both: AGAINST= measures one kind of link at a time")
+    entrants = against.entrants(options.against, options.functions)
+    values = {case: {e.name: {kind: [] for kind in against.KINDS} for e in entrants}
+              for case in cases}
+    pairs = {}
+    try:
+        for entrant in entrants:
+            say(entrant.name)
+            pairs[entrant.name] = pair = boot_bench(entrant.functions, options.kernel,
+                                                    options.wire, **entrant.options)
+            for node in pair:
+                node.qmp("stop")
+        for n in range(options.rounds):
+            say(f"round {n + 1} of {options.rounds}")
+            for case in cases:
+                for name in against.order(n, pairs):
+                    got = run_bench_turn(pairs[name], case, options.seconds)
+                    for kind, value in got.items():
+                        values[case][name][kind].append(value)
+                    shown = ", ".join(f"{kind} FAILED" if value is None else f"{kind} {value:.4g}"
+                                      for kind, value in got.items())
+                    say(f"  {case.program} {case.size} B, {name}: {shown} {case.unit}")
+    finally:
+        for pair in pairs.values():
+            pair.close()
+    rows = [row for case in cases for row in against.summary(case, values[case])]
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    (paths.BUILD / "bench-against.json").write_text(json.dumps(rows, indent=1) + "\n")
+    print_bench_against(options, rows)
+    return 1 if any(against.failed(row) for row in rows) else 0
+
+
+def print_bench_against(options, rows):
+    """The table of bench-against.json."""
+    print()
+    print(f"by turns, medians and ranges of {options.rounds} rounds, "
+          f"kernel {paths.kernel_release(options.kernel)}, {how()}")
+    print_table(against.HEAD, [against.cells(row) for row in rows])
+    print("(of latencies, less is better; \"beside the first\" has the ratios of each round to those of "
+          f"{rows[0]['tree']}; written to {os.path.relpath(paths.BUILD)}/bench-against.json)")
+
+
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
+    if options.against:
+        return run_bench_against(options)
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
@@ -384,6 +446,8 @@ def main():
                          help="how devices qhca are joined")
         sub.add_argument("--guests", type=guests(2 if name == "run" else 1), metavar="N",
                          default=2 if name == "run" else 1)
+        sub.add_argument("--against", metavar="FOLDER",
+                         help="bench: an older tree, as scripts/against.sh has built it")
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)
