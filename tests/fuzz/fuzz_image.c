@@ -144,7 +144,7 @@ static void make_traffic(struct setup *s)
 	qhca_run(s->pf->host.hca, s->pf->host.now, 20);
 	for (uint32_t i = 0; i < 40; i++)	/* EQ 0 is full: they are held */
 		hca_event(hca_pf(&s->pf->host.hca->hca), QHCA_EVENT_QP_FATAL,
-			  2 + i % 9, i);
+			  2 + i % 9, 0);
 	post(s, 2, QHCA_WQE_WRITE);
 }
 

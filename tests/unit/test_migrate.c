@@ -306,42 +306,6 @@ static void test_instead(void **state)
 	host_free(h);
 }
 
-/* The image does not grow with what there is. */
-static void test_size(void **state)
-{
-	static const uint8_t log[QHCA_NUM_TABLES] = {
-		[QHCA_TABLE_PT] = 20, [QHCA_TABLE_QP] = 16, [QHCA_TABLE_CQ] = 16,
-		[QHCA_TABLE_SRQ] = 14, [QHCA_TABLE_EQ] = 6,
-	};
-	struct qhca_config cfg;
-	struct qhca_init_hca in;
-	struct host *h = ready(geometry), *whole;
-	struct qhca_qpc_sw sw = good(h);
-	size_t len = move(h, 0);
-
-	(void)state;
-	for (uint32_t qpn = 2; qpn < 20; qpn++) {
-		assert_int_equal(create(h, qpn, &sw), QHCA_CMD_OK);
-		to_rts(h, qpn);
-	}
-	assert_int_equal(move(h, 0), len);
-	host_free(h);
-
-	qhca_config_default(&cfg);
-	whole = host_new(&cfg);
-	host_enable(whole);
-	host_init_default(whole, &in);
-	for (unsigned int i = 0; i < QHCA_NUM_TABLES; i++) {
-		in.table[i].log_entries = log[i];
-		in.table[i].log_chunk = 18;
-	}
-	assert_int_equal(host_init_hca(whole, &in), QHCA_CMD_OK);
-	len = move(whole, 0);
-	print_message("# %zu bytes for the default configuration\n", len);
-	assert_true(len < 2u << 20);
-	host_free(whole);
-}
-
 /* A context that is another one by then is fatal, and for nothing but its function. */
 static void test_context_changed(void **state)
 {
@@ -402,7 +366,7 @@ static void test_destroy_eq(void **state)
 	eq = host_ring(h, 1);
 	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
 	for (i = 0; i < number; i++)
-		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, i);
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 0);
 	move(h, 5);
 	put_le16(&slot.opcode, QHCA_CMD_DESTROY_EQ);
 	host_cmd_begin(h, &slot, 0);
@@ -538,7 +502,7 @@ static struct host *golden_host(void)
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, h->now);
 	host_run(h);
 	for (uint32_t i = 0; i < 70; i++)	/* of 64 entries */
-		hca_event(h->fn, QHCA_EVENT_QP_SQ_DRAINED, 6 + i % 58, i);
+		hca_event(h->fn, QHCA_EVENT_QP_SQ_DRAINED, 6 + i % 58, 0);
 	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 9, 123);
 	host_run_at(h, 1050000);
 	return h;
@@ -672,7 +636,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_section_without_feature),
 	cmocka_unit_test(test_truncated),
 	cmocka_unit_test(test_instead),
-	cmocka_unit_test(test_size),
 	cmocka_unit_test(test_context_changed),
 	cmocka_unit_test(test_reset_waits),
 	cmocka_unit_test(test_destroy_eq),

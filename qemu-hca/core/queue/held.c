@@ -49,8 +49,7 @@ bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
 	return false;
 }
 
-/* Whose node it is. */
-static enum hca_event_source source_of(const struct hca_eqs *eqs, uint32_t node)
+enum hca_event_source hca_held_source(const struct hca_eqs *eqs, uint32_t node)
 {
 	unsigned int i = HCA_NUM_EVENT_SOURCES - 1;
 
@@ -63,7 +62,7 @@ static enum hca_event_source source_of(const struct hca_eqs *eqs, uint32_t node)
 static uint8_t origin_type(const struct hca_eqs *eqs, uint32_t node,
 			   uint8_t kind, uint32_t *number)
 {
-	enum hca_event_source source = source_of(eqs, node);
+	enum hca_event_source source = hca_held_source(eqs, node);
 
 	*number = node - eqs->base[source];
 	return (uint8_t)(event_types[source].first + kind);
@@ -170,7 +169,7 @@ bool hca_held_possible(const struct hca_fn *fn, uint32_t node,
 
 	if (node >= hca_num_nodes(fn))
 		return false;
-	source = source_of(eqs, node);
+	source = hca_held_source(eqs, node);
 	for (unsigned int i = 0; i < h->count; i++) {
 		uint8_t kind = h->order >> 4 * i & 15;
 

@@ -46,6 +46,8 @@ int hca_eq_fault(const struct hca_fn *fn, const struct hca_eq *eq);
 
 /* Nodes that there are. */
 uint32_t hca_num_nodes(const struct hca_fn *fn);
+/* Whose node it is: @node is one. */
+enum hca_event_source hca_held_source(const struct hca_eqs *eqs, uint32_t node);
 /* Can the kinds of @h wait at @node? */
 bool hca_held_possible(const struct hca_fn *fn, uint32_t node,
 		       const struct hca_held *h);
