@@ -111,7 +111,7 @@ static inline enum hca_mem_reason refused(struct host *h, struct hca_mem_req q)
 	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_PROT);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_PROT);
 	assert_int_equal(COUNT(h, protection_errors), errors + 3);
-	/* protection comes before translation, and nothing was touched */
+	/* Protection is checked before translation, and nothing was touched. */
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), at);
 	assert_int_equal(h->writes, writes);
 	return h->fn->mem.reason;

@@ -7,7 +7,7 @@ static void test_words(void **state)
 	uint8_t w[9] = { 0 };
 
 	(void)state;
-	/* odd addresses on purpose */
+	/* The addresses are odd on purpose. */
 	assert_int_equal(get_le16(b + 1), 0x0201);
 	assert_int_equal(get_be16(b + 1), 0x0102);
 	assert_int_equal(get_be24(b + 1), 0x010203);
@@ -36,7 +36,7 @@ static void test_range(void **state)
 	assert_false(hca_range_inside(9, 1, 10, 5));
 	assert_false(hca_range_inside(11, 5, 10, 5));
 	assert_false(hca_range_inside(16, 0, 10, 5));
-	/* where a sum would wrap */
+	/* A sum would wrap here. */
 	assert_false(hca_range_inside(UINT64_MAX, 2, 0, UINT64_MAX));
 	assert_true(hca_range_inside(UINT64_MAX - 1, 1, 0, UINT64_MAX));
 	assert_false(hca_range_inside(4, UINT64_MAX, 0, 8));

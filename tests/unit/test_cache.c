@@ -155,7 +155,7 @@ static void test_epoch(void **state)
 	hca_cache_invalidate_all(&p->c, &p->user);
 	assert_null(hca_cache_install(&p->c, &p->user, tag, epoch));
 
-	/* what the log has forgotten may have covered it */
+	/* A range that the log has forgotten may have covered the line. */
 	epoch = hca_cache_fill_begin(&p->c);
 	for (i = 0; i < HCA_CACHE_LOG_SIZE; i++)
 		hca_cache_invalidate_index(&p->c, &p->user, 1);
@@ -235,7 +235,7 @@ static void test_two_functions(void **state)
 	assert_ptr_equal(hca_cache_peek(&p->c, theirs), line);
 	assert_int_equal(p->invalidations, 2);
 
-	/* the function goes: its fills that are under way do not install */
+	/* The function goes, and its fills that are under way do not install. */
 	touch(p, 3);
 	epoch = hca_cache_fill_begin(&p->c);
 	hca_cache_leave(&p->c, &p->user);
@@ -315,7 +315,7 @@ static void test_for_each(void **state)
 	hca_cache_for_each(&p->c, 0, count_line, &w);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(w.seen[i], i != 5);
-	/* from a set on, until told to stop: 2, 6, 3 */
+	/* The walk begins at a set and stops when the callback says so: 2, 6, 3. */
 	w = (struct walked){ .stop_at = 3 };
 	hca_cache_for_each(&p->c, 2, count_line, &w);
 	for (i = 0; i < 8; i++)

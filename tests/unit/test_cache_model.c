@@ -351,7 +351,7 @@ static void test_study_in_sequence(void **state)
 static void test_by_hand(void **state)
 {
 	static const struct { unsigned long index; bool hit; } steps[] = {
-		/* one set of two blocks */
+		/* The cache has one set of two blocks. */
 		{ 1, false }, { 2, false }, { 1, true }, { 3, false },
 		{ 1, true }, { 2, false }, { 3, false }, { 2, true },
 	};
@@ -370,7 +370,7 @@ static void test_by_hand(void **state)
 	assert_int_equal(plain_in_use(p), 1);
 	plain_free(p);
 
-	/* keys a set-count apart have each other's place, though others are free */
+	/* Keys a set-count apart compete for one place, though others are free. */
 	p = plain_new(4, 1);
 	name.index = 3;
 	assert_false(plain_access(p, name));
@@ -391,25 +391,25 @@ static void test_mask_by_hand(void **state)
 	static const unsigned int block[] = { 1, 3, 1, 3, 1 };
 
 	(void)state;
-	/* guest 1 may fill blocks 1 and 3, in turn */
+	/* Guest 1 may fill blocks 1 and 3, in turn. */
 	for (b.index = 0; b.index < 5; b.index++)
 		assert_int_equal(plain_fill_in(p, b, 0xa)->block,
 				 block[b.index]);
 	assert_int_equal(plain_counts(p)->evictions, 3);
 	assert_int_equal(plain_counts(p)->conflicts, 0);	/* not in its blocks */
-	/* guest 0 takes the two that are free, then what was used longest ago */
+	/* Guest 0 takes the two that are free, then the one that was used longest ago. */
 	for (a.index = 0; a.index < 2; a.index++)
 		assert_int_equal(plain_fill(p, a)->block, a.index * 2);
 	b.index = 4;
 	assert_non_null(plain_lookup(p, b));			/* block 1 */
 	assert_int_equal(plain_fill(p, a)->block, 3);
 	assert_int_equal(plain_counts(p)->conflicts, 0);
-	/* its line is found where guest 1 fills, and stays until that one needs it */
+	/* Its line is found where guest 1 fills, and stays until guest 1 needs the place. */
 	assert_non_null(plain_lookup(p, a));
 	b.index = 7;
 	assert_int_equal(plain_fill_in(p, b, 0x8)->block, 3);
 	assert_null(plain_lookup(p, a));
-	/* a mask without a block of this cache is none */
+	/* A mask without a block of this cache restricts nothing. */
 	a.index = 9;
 	assert_int_equal(plain_fill_in(p, a, 0xf0)->block, 0);
 	plain_free(p);

@@ -180,7 +180,7 @@ static void test_geometry(void **state)
 	teardown(vf);
 	assert_int_equal(init(vf, 0, 0), QHCA_CMD_OK);
 
-	/* the PF begins anew while the VF goes on */
+	/* The PF begins anew while the VF goes on. */
 	qhca_reset(pf->hca, 0, pf->now);
 	host_enable(pf);
 	assert_reports(vf, two, two);
@@ -196,7 +196,7 @@ static void test_geometry(void **state)
 	assert_int_equal(init(pf, 4, 2), QHCA_CMD_OK);
 	teardown(pf);
 
-	/* a VF that is first has the PF's default */
+	/* A VF that is first has the PF's default. */
 	assert_int_equal(init(vf, 0, 0), QHCA_CMD_OK);
 	assert_int_equal(init(pf, none.sets, none.blocks), QHCA_CMD_OK);
 	host_free(pf);

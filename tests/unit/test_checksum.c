@@ -21,7 +21,7 @@ static void test_csum(void **state)
 			assert_int_equal(hca_csum_fold(hca_csum_add(0,
 					 data + off, len)),
 					 frame_sum(data + off, len, 0));
-	/* carried on at an even offset */
+	/* The sum is continued at an even offset. */
 	for (cut = 0; cut <= 200; cut += 2) {
 		sum = hca_csum_add(0, data, cut);
 		sum = hca_csum_add(sum, data + cut, 201 - cut);

@@ -22,7 +22,7 @@ static void test_map_errors(void **state)
 			 QHCA_CMD_BAD_LEN);
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 1 << 8, &bad, 1),
 			 QHCA_CMD_BAD_PARAM);
-	/* all or none */
+	/* The device maps all chunks or none. */
 	assert_int_equal(map(h, 1, QHCA_TABLE_PT | 1 << 8, addr, 1),
 			 QHCA_CMD_OK);
 	assert_int_equal(map(h, 0, QHCA_TABLE_PT | 2 << 8, addr, 2),

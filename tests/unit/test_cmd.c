@@ -37,7 +37,7 @@ static void test_release(void **state)
 	assert_int_equal(status_of(&done), QHCA_CMD_OK);
 	assert_int_equal(get_le64(&done.out_param), 0);
 	assert_int_equal(get_le32(&done.syndrome), 0);
-	/* software's part is as it was */
+	/* The part that software owns is unchanged. */
 	assert_int_equal(get_le16(&done.token), 0xbeef);
 	assert_int_equal(get_le32(&done.index), 77);
 	assert_int_equal(COUNT(h, commands), 1);
@@ -59,7 +59,7 @@ static void test_doorbell(void **state)
 	host_run(h);
 	assert_int_equal(COUNT(h, commands), 0);
 	assert_int_equal(COUNT(h, doorbells_ignored), 1);
-	/* rung twice, run once */
+	/* A command whose doorbell is rung twice runs once. */
 	slots = host_ptr(h, h->slots);
 	slots[2] = slot_of(QHCA_CMD_NOP);
 	put_le32(&slots[2].status, QHCA_CMD_OWN);
@@ -104,7 +104,7 @@ static void test_order(void **state)
 	}
 	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1u << 7 | 1u << 4, 0);
 	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1u << 2 | 1u << 1, 0);
-	/* one command costs one of the budget */
+	/* One command costs one unit of the budget. */
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(qhca_run(h->hca, 0, 1).more, i < 3);
 		assert_int_equal(get_le32(&host_eqe(h, &eq, i)->number),
@@ -167,7 +167,7 @@ static void test_every_opcode(void **state)
 
 	(void)state;
 	host_enable(h);
-	/* before INIT_HCA only five are taken; no input harms */
+	/* Before INIT_HCA the device accepts five commands only; no input does harm. */
 	for (op = 0; op < 0x10000; op += op < 0x100 ? 1 : 0x55) {
 		bool early = op == QHCA_CMD_NOP || op == QHCA_CMD_QUERY_CAPS ||
 			     op == QHCA_CMD_INIT_HCA ||
@@ -239,7 +239,7 @@ static void test_lengths(void **state)
 	put_le32(&slot.out_len, 4097);
 	done = host_cmd_slot(h, &slot, 0);
 	assert_int_equal(status_of(&done), QHCA_CMD_BAD_LEN);
-	/* more room is allowed, and not written to */
+	/* More room is allowed, and the device does not write to it. */
 	memset(host_ptr(h, box), 0xee, 4096);
 	put_le32(&slot.out_len, 4096);
 	done = host_cmd_slot(h, &slot, 0);
@@ -276,7 +276,7 @@ static void test_permission(void **state)
 	assert_int_equal(plain(h, QHCA_CMD_RESIZE_SRQ), QHCA_CMD_UNSUPPORTED);
 	assert_int_equal(plain(h, QHCA_CMD_FAULT_RESUME),
 			 QHCA_CMD_UNSUPPORTED);
-	/* what needs page faults goes with them */
+	/* Features that need page faults disappear with them. */
 	assert_false(h->fn->features & (QHCA_FEAT_ODP_IMPLICIT |
 					QHCA_FEAT_UNSOLICITED_ACK));
 	assert_int_equal(plain(h, QHCA_CMD_ATTACH_MCAST),
@@ -302,7 +302,7 @@ static void test_caps(void **state)
 	assert_int_equal(get_le32(&caps.num_counters), QHCA_NUM_COUNTERS);
 	assert_int_equal(get_le32(&caps.reserved_lkey), QHCA_RESERVED_LKEY);
 	assert_int_equal(get_le64(&caps.clock_hz), 1000000000);
-	/* only what works */
+	/* The device reports only features that work. */
 	assert_false(get_le64(&caps.features) &
 		     (QHCA_FEAT_ETH_TSO | QHCA_FEAT_DEVMEM));
 	assert_true(get_le64(&caps.features) & QHCA_FEAT_RC);
@@ -311,7 +311,7 @@ static void test_caps(void **state)
 	assert_true(get_le64(&caps.page_sizes) & 1ull << HCA_MAX_PAGE_SHIFT);
 	assert_true(get_le16(&caps.max_sge) >= 16);
 	assert_true(get_le16(&caps.max_inline) >= 256);
-	/* a QP's descriptor of max_sge segments fits the stride */
+	/* A QP's descriptor of max_sge segments fits the stride. */
 	assert_true(64 + 16 * get_le16(&caps.max_sge) <=
 		    1 << caps.log_max_wqe_stride);
 	host_free(h);
@@ -465,7 +465,7 @@ static void test_random(void **state)
 			put_le64(&slot.out_addr, box);
 			put_le32(&slot.in_len, (uint32_t)(host_random(&rng) %
 							  300));
-			/* mostly the right length, found by asking */
+			/* The length is mostly the right one, which the test asks for. */
 			if (host_random(&rng) % 4) {
 				static const uint16_t lengths[] = {
 					128, 32, 520, 64, 64, 64, 240, 256, 16,

@@ -19,7 +19,7 @@ static void test_limits(void **state)
 	assert_int_equal(now.pt_ns, 0);
 	cost.context_ns = HCA_MAX_FETCH_NS;
 	assert_true(qhca_fetch_cost_set(h->hca, &cost, err, sizeof(err)));
-	/* it is the host's, and outlives a reset */
+	/* The cost belongs to the host, and outlives a reset. */
 	qhca_reset(h->hca, 0, 5);
 	qhca_fetch_cost_get(h->hca, &now);
 	assert_memory_equal(&now, &cost, sizeof(now));

@@ -45,7 +45,7 @@ static void test_threshold(void **state)
 
 		for (i = 0; i < 16; i++) {
 			assert_true(post(&s, i, 0, false));
-			/* at post i + 1 the utilisation is i */
+			/* At post i + 1 the utilisation is i. */
 			assert_int_equal(COUNT(s.h, refetches),
 					 i > t ? i - t : 0);
 		}
@@ -105,8 +105,8 @@ static void test_overrun(void **state)
 	for (i = 0; i < 4; i++)
 		assert_true(post(&s, i, 0, false));
 	/*
-	 * the doorbell reports the entry as seen, but software has not consumed it:
-	 * there is no room
+	 * The doorbell reports the entry as seen, but software has not consumed it: there is no
+	 * room.
 	 */
 	arm(&s, 4, false);
 	assert_false(post(&s, 4, 0, false));

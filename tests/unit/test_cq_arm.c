@@ -21,7 +21,7 @@ static void test_arm_next(void **state)
 	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->number), CQN);
 	assert_int_equal(get_le32(&host_eqe(s.h, &s.eq, 1)->detail), 2);
 	assert_int_equal(COUNT(s.h, cq_arms), 2);
-	/* seen is not consumed */
+	/* An entry that was seen is not consumed yet. */
 	assert_int_equal(get_le32(&query(&s)->ci), 0);
 	host_free(s.h);
 }
@@ -145,7 +145,7 @@ static void test_arm_random(void **state)
 			if (pi != asked_ci) {
 				assert_int_equal(events(&s), ++seen);
 				asked = false;
-				/* the consumer takes the event */
+				/* The consumer takes the event. */
 				host_set_ci(s.h, &s.eq, seen);
 			} else {
 				assert_int_equal(events(&s), seen);

@@ -14,11 +14,11 @@ static void test_moderation_count(void **state)
 	assert_int_equal(get_le32(&query(&s)->pending), 3);
 	post(&s, 3, 0, false);
 	assert_int_equal(events(&s), 1);
-	/* its timer is gone with it */
+	/* The timer of the CQ is gone with it. */
 	arm(&s, 4, false);
 	host_run_at(s.h, s.h->now + 200000);
 	assert_int_equal(events(&s), 1);
-	/* an arm counts what is unseen */
+	/* An arm counts the entries that software has not seen. */
 	for (i = 4; i < 8; i++)
 		post(&s, i, 0, false);
 	assert_int_equal(events(&s), 2);

@@ -34,7 +34,7 @@ static void test_resize(void **state)
 		host_set_ci(s.h, &s.cq, i < 4 ? i + 1 : 4);
 	}
 	assert_int_equal(resize(&s, &bigger, &first), QHCA_CMD_OK);
-	/* four used, two unseen, then the marker */
+	/* Four entries are used, two of them unseen; then the marker follows. */
 	marker = host_cqe(s.h, &old, 6);
 	assert_true(host_cqe_valid(s.h, &old, 6));
 	assert_int_equal(marker->opcode, QHCA_CQE_RESIZED);
@@ -50,7 +50,7 @@ static void test_resize(void **state)
 				 100 + i);
 	}
 	assert_false(host_cqe_valid(s.h, &old, 7));
-	/* the new record counts from the first index of the new ring */
+	/* The new record counts from the first index of the new ring. */
 	host_set_ci(s.h, &s.cq, first + 1);
 	assert_true(post(&s, 116, 0, false));
 	assert_false(post(&s, 117, 0, false));
@@ -75,7 +75,7 @@ static void test_resize_arm(void **state)
 	assert_int_equal(events(&s), 0);
 	post(&s, 0, 0, true);
 	assert_int_equal(events(&s), 1);
-	/* the marker has not been taken: any old index reports at once */
+	/* The marker has not been consumed, so any old index reports at once. */
 	for (ci = 0; ci < 2; ci++) {
 		arm(&s, ci, false);
 		assert_int_equal(events(&s), 2 + 2 * ci);
@@ -84,7 +84,7 @@ static void test_resize_arm(void **state)
 	}
 	arm(&s, first + 1, false);
 	assert_int_equal(events(&s), 5);
-	/* the marker wakes who waits for anything */
+	/* The marker wakes a consumer that waits for any completion. */
 	next = host_ring(s.h, 2);
 	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_OK);
 	s.cq = next;
@@ -106,7 +106,7 @@ static void test_resize_errors(void **state)
 	assert_int_equal(resize(&s, &bad, &first), QHCA_CMD_BAD_PARAM);
 	for (i = 0; i < 4; i++)
 		post(&s, i, 0, false);
-	/* no room for the marker, until the record shows some */
+	/* There is no room for the marker until the record shows some. */
 	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_BAD_STATE);
 	host_set_ci(s.h, &s.cq, 1);
 	assert_int_equal(resize(&s, &next, &first), QHCA_CMD_OK);

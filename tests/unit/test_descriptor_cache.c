@@ -40,7 +40,7 @@ static void test_ctx_writeback(void **state)
 		for (i = 0; i < 4; i++)
 			assert_true(post(h, i));
 	assert_int_equal(COUNT(h, cqc_misses) - misses, 40);
-	/* the first access evicts a clean line */
+	/* The first access evicts a clean line. */
 	assert_int_equal(COUNT(h, cqc_writebacks) - wb, 39);
 	assert_int_equal(COUNT(h, cqc_hits), hits);
 	for (i = 0; i < 4; i++) {

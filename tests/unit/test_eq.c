@@ -52,7 +52,7 @@ static void test_phase(void **state)
 	}
 	assert_int_equal(COUNT(h, events), 11);
 	assert_int_equal(COUNT(h, events_held), 0);
-	/* the device reads the record only when the ring seems full */
+	/* The device reads the record only when the ring seems full. */
 	assert_int_equal(COUNT(h, refetches), 2);
 	assert_int_equal(COUNT(h, refetches_unchanged), 0);
 	host_free(h);
@@ -64,25 +64,22 @@ static void test_interrupt(void **state)
 	struct host *h = with_eq0(4, &eq);
 
 	(void)state;
-	/* created disarmed */
+	/* The EQ is created disarmed. */
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(h->irqs[VECTOR], 0);
-	/*
-	 * an entry is beyond ci: the interrupt comes at once, and the queue is not
-	 * armed
-	 */
+	/* An entry is beyond ci: the interrupt comes at once, and the queue is not armed. */
 	arm(h, 0, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 2, 0);
 	assert_int_equal(h->irqs[VECTOR], 1);
-	/* software has consumed all: one interrupt with the next entry */
+	/* Software has consumed all entries: the next one raises one interrupt. */
 	arm(h, 0, 2);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 3, 0);
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 4, 0);
 	assert_int_equal(h->irqs[VECTOR], 2);
 	assert_int_equal(COUNT(h, interrupts), 2);
-	/* an index that was never written counts as moved beyond */
+	/* An index that was never written counts as moved beyond. */
 	arm(h, 0, 77);
 	assert_int_equal(h->irqs[VECTOR], 3);
 	assert_int_equal(h->fn->eqs.eq[0].ci, 2);
@@ -119,14 +116,14 @@ static void test_hold(void **state)
 	assert_int_equal(COUNT(h, events_held), 6);
 	for (i = 0; i < 4; i++)
 		check_eqe(h, &eq, i, QHCA_EVENT_QP_FATAL, i, i);
-	/* software takes two and arms: two more, and the interrupt */
+	/* Software takes two entries and arms: two more follow, and the interrupt. */
 	arm(h, 0, 2);
 	assert_int_equal(h->irqs[VECTOR], 1);
 	assert_int_equal(written(h, 0), 6);
 	check_eqe(h, &eq, 5, QHCA_EVENT_QP_FATAL, 5, 5);
 	/*
-	 * it takes more and reports this only in memory: the device finds it at
-	 * intervals
+	 * Software takes more entries and reports this only in memory; the device finds it at
+	 * intervals.
 	 */
 	host_set_ci(h, &eq, 5);
 	host_run(h);
@@ -135,7 +132,7 @@ static void test_hold(void **state)
 		    h->now + HCA_EQ_POLL_NS);
 	host_run_at(h, h->now + HCA_EQ_POLL_NS);
 	assert_int_equal(written(h, 0), 9);
-	/* or by the next event, which queues behind those held */
+	/* The next event finds it as well, and queues behind those held. */
 	host_set_ci(h, &eq, 8);
 	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 1, 9);
 	check_eqe(h, &eq, 9, QHCA_EVENT_QP_FATAL, 9, 9);
@@ -196,7 +193,7 @@ static void test_all_kinds(void **state)
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 6, 0);
 	for (i = 0; i < n; i++)
 		hca_event(h->fn, e[i].type, e[i].number, i);
-	/* numbers out of range belong to no object */
+	/* Numbers out of range belong to no object. */
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 64, 0);
 	hca_event(h->fn, QHCA_EVENT_CQ_ERROR, 64, 0);
 	hca_event(h->fn, QHCA_EVENT_SRQ_LIMIT, 32, 0);
@@ -304,12 +301,12 @@ static void test_arm_writes_a_few(void **state)
 	assert_int_equal(written(h, 0), first + HCA_EQ_DRAIN);
 	assert_true(h->writes - writes <= HCA_EQ_DRAIN);
 	assert_int_equal(h->irqs[VECTOR], 1);
-	/* the next calls go on at once, in order, and none writes more */
+	/* The next calls continue at once, in order, and none writes more. */
 	for (uint32_t n = 2; n <= 4; n++) {
 		assert_true(qhca_run(h->hca, h->now, 1).more);
 		assert_int_equal(written(h, 0), first + n * HCA_EQ_DRAIN);
 	}
-	/* the queue is full again: nothing to do before software takes some */
+	/* The queue is full again: the device has nothing to do before software takes some. */
 	assert_false(qhca_run(h->hca, h->now, 1).more);
 	for (uint32_t i = 0; i < 1u << MANY_DEPTH; i++)
 		check_eqe(h, &eq, first + i, QHCA_EVENT_QP_FATAL, i, i);
@@ -359,7 +356,7 @@ static void test_destroy_with_many(void **state)
 	qhca_reg_write(h->hca, 0, QHCA_REG_CMDQ_DOORBELL, 1, h->now);
 	assert_true(qhca_run(h->hca, h->now, 1).more);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
-	/* between two slices the queue takes nothing any more */
+	/* Between two slices the queue stops accepting events. */
 	hca_event(h->fn, QHCA_EVENT_QP_COMM_EST, 9, 0);
 	qhca_reset(h->hca, 0, h->now);
 	for (uint32_t i = 0; i < h->fn->eqs.base[HCA_NUM_EVENT_SOURCES]; i++)
@@ -456,14 +453,14 @@ static void test_query(void **state)
 	assert_int_equal(get_le16(&out.sw.vector), VECTOR);
 	assert_int_equal(out.sw.log_depth, 1);
 	assert_int_equal(get_le64(&out.sw.buf.base), eq.base);
-	/* and so does the table */
+	/* The table has the same context. */
 	assert_true(hca_table_entry(h->fn, QHCA_TABLE_EQ, 0, &addr));
 	assert_memory_equal(host_ptr(h, addr), &out, sizeof(out));
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_EQ, 0, 0, NULL, 0, NULL,
 				  0), QHCA_CMD_OK);
 	assert_int_equal(get_le32(&((struct qhca_eqc *)host_ptr(h, addr))->state),
 			 0);
-	/* events with nowhere to go are forgotten */
+	/* Events without a destination are forgotten. */
 	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 1, 0);
 	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline, QHCA_NEVER);
 	host_free(h);

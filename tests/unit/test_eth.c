@@ -128,7 +128,7 @@ static void test_tx(void **state)
 	assert_int_equal(COUNT(n.h, eth_tx_packets), 2);
 	assert_int_equal(COUNT(n.h, eth_tx_bytes), 360);
 	assert_int_equal(COUNT(n.h, tx_packets), 0);
-	/* around the ring many times */
+	/* The indices go around the ring many times. */
 	while (n.tx_pi < 100) {
 		put_txd(&n, a, 200, QHCA_TXD_EOP);
 		kick(&n);
@@ -211,7 +211,7 @@ static void test_tx_csum(void **state)
 		assert_memory_equal(n.h->sent[tag].data + 12 + 4 * tag,
 				    expect + 12, 109);
 	}
-	/* a result of zero is sent as ones */
+	/* A result of zero is sent as ones. */
 	memset(p, 0, 121);
 	put_be16(p + 34, 0xffff);
 	txd = put_txd(&n, a, 121, QHCA_TXD_CSUM | QHCA_TXD_EOP);
@@ -258,7 +258,7 @@ static void test_tx_errors(void **state)
 	ERROR(txd = put_txd(&n, a, 100, QHCA_TXD_EOP | QHCA_TXD_CSUM);
 	      put_le16(&txd->csum_start, 0xffff);
 	      put_le16(&txd->csum_offset, 0xffff));
-	/* twenty are allowed */
+	/* A chain may have twenty segments. */
 	for (i = 0; i < 19; i++)
 		put_txd(&n, a + i * 5, 5, 0);
 	put_txd(&n, a + 95, 5, QHCA_TXD_EOP);
@@ -353,7 +353,7 @@ static void test_tx_blocked(void **state)
 	host_run(n.h);
 	assert_int_equal(n.h->num_sent, 2);
 	assert_int_equal(tx_ci(&n), 2);
-	/* link down: done, and sent nowhere */
+	/* The link is down: the frame completes, and is sent nowhere. */
 	qhca_set_link(n.h->hca, false, 0);
 	put_txd(&n, a, 102, QHCA_TXD_EOP);
 	kick(&n);
@@ -450,13 +450,13 @@ static void test_rx_no_buffer(void **state)
 	post_rx(&n, 2048);
 	rx(&n, f, len);
 	assert_int_equal(COUNT(n.h, eth_rx_packets), 1);
-	/* a record that cannot be read says nothing */
+	/* A record that cannot be read changes nothing. */
 	n.h->bad_first = n.rec;
 	n.h->bad_last = n.rec + 3;
 	rx(&n, f, len);
 	assert_int_equal(COUNT(n.h, eth_rx_no_buffer), 3);
 	n.h->bad_last = 0;
-	/* a buffer that is no memory loses the frame, not the queue */
+	/* A buffer that is no memory loses the frame, not the queue. */
 	post_rx(&n, 2048);
 	n.h->bad_first = n.buf + 2048;
 	n.h->bad_last = n.buf + 4095;
@@ -592,13 +592,13 @@ static void test_rx_csum(void **state)
 					put_be16(f + len - 33 - 8 + 4, 41);
 					set_l4(f, &s, 6);
 				}
-				/* padding does not count */
+				/* The checksum does not cover padding. */
 				f[len] = 0xaa;
 				assert_true(csum_ok(&n, f, len + 1));
 				f[len - 1] ^= 4;
 				assert_false(csum_ok(&n, f, len));
 				f[len - 1] ^= 4;
-				/* the addresses are part of it */
+				/* The checksum covers the addresses. */
 				f[(tag ? 18 : 14) + (v6 ? 8 : 12)] ^= 1;
 				if (!v6)
 					frame_ipv4_sum(f + (tag ? 18 : 14));
@@ -615,7 +615,7 @@ static void test_rx_csum(void **state)
 	put_be16(f + 20, 0x2000);	/* a fragment */
 	frame_ipv4_sum(f + 14);
 	assert_false(csum_ok(&n, f, len));
-	/* other protocols, and lengths beyond the frame */
+	/* The device reports nothing for other protocols, and for lengths beyond the frame. */
 	s.proto = 1;
 	len = frame_build(f, &s);
 	assert_false(csum_ok(&n, f, len));
@@ -687,7 +687,7 @@ static void test_arm(void **state)
 	assert_int_equal(*irq, 4);
 	arm(&n, 3, 2);
 	assert_int_equal(*irq, 4);
-	/* dropped frames are no completions */
+	/* A dropped frame has no completion. */
 	rx(&n, f, len);
 	assert_int_equal(*irq, 4);
 	host_free(n.h);

@@ -47,14 +47,14 @@ static void test_where(void **state)
 	q.len = 10;
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_FAULT);
 	check_fault(h, edge + 5, 10, 0);
-	/* the page is now present: nothing needs invalidation */
+	/* The page is now present: nothing needs invalidation. */
 	set_page(h, &r, 1, QHCA_ATE_PRESENT);
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
 	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_FAULT);
 	set_page(h, &r, 1, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
 	assert_int_equal(hca_mem_write(h->fn, &q, buf), HCA_MEM_OK);
-	/* without ODP the device refuses the access */
+	/* Without ODP the device refuses the access. */
 	set_page(h, &r, 1, 0);
 	put_le32(&r.pte->ctrl, get_le32(&r.pte->ctrl) & ~QHCA_PTE_ODP);
 	hca_cache_invalidate_all(&h->fn->hca->cache.at,
@@ -90,11 +90,11 @@ static void test_read_only_line(void **state)
 	assert_int_equal(COUNT(h, at_misses), 1);
 	assert_int_equal(write_to_page(h, HCA_MEM_FAULT), 1);
 	assert_int_equal(COUNT(h, at_misses), 2);
-	/* the line still serves reads */
+	/* The line still serves reads. */
 	assert_int_equal(hca_mem_read(h->fn, &q, buf), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, at_misses), 2);
 	assert_int_equal(COUNT(h, at_hits), 1);
-	/* once the page may be written, the fill replaces the line in its place */
+	/* Once the page may be written, the fill replaces the line in its place. */
 	set_page(h, &r, 0, QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
 	assert_int_equal(write_to_page(h, HCA_MEM_OK), 1);
 	assert_int_equal(COUNT(h, at_misses), 3);
@@ -126,7 +126,7 @@ static void test_all_or_nothing(void **state)
 	check_fault(h, edge, 100, 100);
 	assert_int_equal(*(uint8_t *)host_ptr(h, r.page[0] + 4095), 0);
 	q = req(edge - 8, 8, QHCA_ACCESS_REMOTE_ATOMIC, true);
-	/* the device may only read this page */
+	/* The device may only read this page. */
 	set_page(h, &r, 0, QHCA_ATE_PRESENT);
 	hca_cache_invalidate_all(&h->fn->hca->cache.at,
 				 &h->fn->cache[QHCA_CACHE_AT]);

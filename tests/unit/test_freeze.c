@@ -179,12 +179,12 @@ static void check_clock(uint64_t thawed)
 			 thawed + 2000);
 	assert_int_equal(qhca_reg_read(h->hca, 0, QHCA_REG_CLOCK_LO,
 				       thawed + 500), clock + 1500);
-	/* a deadline that has passed is now, and none is none */
+	/* A deadline that has passed is due now, and no deadline stays none. */
 	h->fn->eqs.next_poll = 0;
 	h->fn->hca->wire.tx_blocked = true;
 	h->fn->eqs.num_waiting = 0;
 	assert_int_equal(qhca_run(h->hca, thawed + 600, 1).deadline, QHCA_NEVER);
-	/* what is noted without a time is noted at the engine's */
+	/* A note without a time has the engine's. */
 	qhca_inject_fatal(h->hca, 0);
 	assert_int_equal(h->fn->hca->now, 101600);
 	host_free(h);

@@ -95,7 +95,7 @@ static void test_masked_ipv4(void **state)
 
 static void test_masked_ipv6(void **state)
 {
-	/* class and label; hop limit; UDP checksum; resv8a */
+	/* The ICRC ignores class and label, hop limit, UDP checksum and resv8a. */
 	static const size_t free_of[] = { 1, 2, 3, 7, 46, 47, 52 };
 	uint8_t packet[100], v;
 
@@ -105,7 +105,7 @@ static void test_masked_ipv6(void **state)
 	for (size_t i = 1; i < sizeof(packet); i++)
 		assert_int_equal(covered(packet, sizeof(packet), 40, i),
 				 !variant(free_of, 7, i));
-	/* of the first octet the version counts, the class does not */
+	/* The ICRC covers the version in the first octet, and not the class. */
 	v = packet[0];
 	packet[0] = 0x6f;
 	assert_int_equal(hca_icrc(packet, 40, 52),

@@ -182,7 +182,7 @@ static void test_refuse(void **state)
 	assert_string_equal(err, "section queues of function 2: depth has a value that it cannot have");
 	hca_image_leave(&im);
 	assert_true(hca_image_failed(&im));
-	/* too long a sentence is cut */
+	/* A sentence that is too long is cut. */
 	hca_image_read(&im, "x", 1, small, sizeof(small));
 	assert_true(hca_image_failed(&im));
 	assert_string_equal(small, "it ends bef");

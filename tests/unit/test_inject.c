@@ -124,7 +124,7 @@ static void test_flip(void **state)
 		assert_int_equal(changed, 1);
 	}
 	assert_true(seen[42] && seen[89]);
-	/* nothing to flip */
+	/* A frame without payload has no bit to flip. */
 	hca_inject_flip(&h->fn->hca->inject, frame, 5, 5);
 	host_free(h);
 }
@@ -148,7 +148,7 @@ static void test_store(void **state)
 	assert_false(hca_inject_hold(h->fn, data, 4, false, false, 0));
 	assert_int_equal(hca_inject_deadline(inj), 1000 - i + 1);
 	assert_null(hca_inject_due(inj, 1000 - i));
-	/* among those due the oldest goes first */
+	/* Among those due the oldest is sent first. */
 	f = hca_inject_due(inj, 1000 - i + 3);
 	assert_int_equal(get_le32(hca_inject_data(inj, f)), i - 3);
 	for (i = 0; i < HCA_INJECT_STORE; i++) {
@@ -176,7 +176,7 @@ static void test_swap(void **state)
 	assert_non_null(hca_inject_due(inj, 10));
 	hca_inject_forget(h->fn);
 	assert_null(hca_inject_due(inj, 10000));
-	/* alone, it goes when its time has come */
+	/* A frame without a successor is sent when its time has come. */
 	assert_true(hca_inject_hold(h->fn, data, 4, true, true, 5000));
 	assert_non_null(hca_inject_due(inj, 5000));
 	host_free(h);
@@ -252,7 +252,7 @@ static void test_inject_tx(void **state)
 	assert_int_equal(COUNT(h, inject_reordered), 1);
 	assert_int_equal(COUNT(h, inject_corrupted), 1);
 	assert_int_equal(COUNT(h, inject_delayed), 1);
-	/* what the sender did is counted, whatever became of it */
+	/* The device counts what the sender did, whatever became of the frame. */
 	assert_int_equal(COUNT(h, tx_packets), 18);
 	host_free(h);
 }
@@ -359,7 +359,7 @@ static void test_inject_rx(void **state)
 	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 3);
 	host_run_at(h, 1000);
 	assert_int_equal(COUNT(h, rx_icrc_errors) + COUNT(h, rx_malformed), 4);
-	/* reordered: behind the next one, and no later than that */
+	/* A reordered frame is sent behind the next one, and no later than that. */
 	inject(h, QHCA_INJECT_REORDER, 1, true);
 	qhca_rx_frame(h->hca, frame, len, h->now);
 	host_run(h);

@@ -19,7 +19,7 @@ static void test_invalidate(void **state)
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0);
 	put_le64(host_ptr(h, r.node + 8), other | QHCA_ATE_PRESENT);
-	/* bytes of page 0 only: page 1 stays */
+	/* The bytes are in page 0 only, so page 1 stays. */
 	put_le64(&range.start, 0);
 	put_le64(&range.length, 4096 - (START & 0xfff));
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_RANGE, INDEX, 0,
@@ -35,7 +35,7 @@ static void test_invalidate(void **state)
 	assert_int_equal(COUNT(h, at_invalidations), lines + 1);
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(out, 0x1111);
-	/* a freed key */
+	/* The key is a freed one. */
 	put_le32(&r.pte->ctrl, 0);
 	inval(h, INDEX, QHCA_INVAL_PT);
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
@@ -149,7 +149,10 @@ static void test_bind_mw1(void **state)
 	assert_int_equal(get_le32(&r.pte->windows), 1);
 	assert_int_equal(get_le32(&mw->windows), 1);
 	assert_int_equal(get_le32(&mw->at_key), INDEX);
-	/* inside, by any QP of the PD; not as an L_Key; not more than bound */
+	/*
+	 * Any QP of the PD may access the window as bound, but not by L_Key, and no more than was
+	 * bound.
+	 */
 	assert_int_equal(access_mw(h, 0x11, START + 100,
 				   QHCA_ACCESS_REMOTE_READ, QPN + 1),
 			 HCA_MEM_OK);
@@ -171,7 +174,7 @@ static void test_bind_mw1(void **state)
 		q.key = MW << 8 | 0x11;
 		assert_int_equal(refused(h, q), HCA_PROT_TYPE);
 	}
-	/* bound again elsewhere, then unbound */
+	/* The window is bound again elsewhere, then unbound. */
 	w = bind_wqe(START, 64, 0x11, 0x12, QHCA_ACCESS_REMOTE_WRITE);
 	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 1);
@@ -183,7 +186,7 @@ static void test_bind_mw1(void **state)
 	assert_int_equal(get_le32(&r.pte->windows), 0);
 	assert_int_equal(access_mw(h, 0x13, START, QHCA_ACCESS_REMOTE_WRITE,
 				   QPN), HCA_MEM_PROT);
-	/* type 1 is not for local invalidate */
+	/* A local invalidate does not accept a window of type 1. */
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x13),
 			 HCA_MEM_PROT);
 	host_free(h);
@@ -194,7 +197,7 @@ static void test_bind_mw2b(void **state)
 	struct host *h = host_new_ready();
 	struct region r = make_region(h);
 	struct qhca_pte *mw = make_window(h, QHCA_PTE_MW2B);
-	/* while it is unbound it has no key: any octet names it */
+	/* While the window is unbound it has no key: any octet names it. */
 	struct qhca_wqe_bind w = bind_wqe(START + 5000, 4096, 0x55, 0x20,
 					  QHCA_ACCESS_REMOTE_WRITE |
 					  QHCA_ACCESS_ZERO_BASED);
@@ -202,7 +205,7 @@ static void test_bind_mw2b(void **state)
 	(void)state;
 	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_OK);
 	assert_int_equal(get_le32(&mw->qpn), QPN);
-	/* zero-based: address 3 is byte 5003 of the region */
+	/* The window is zero-based: address 3 is byte 5003 of the region. */
 	*byte_at(h, &r, 5003) = 0xff;
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_OK);
@@ -210,9 +213,9 @@ static void test_bind_mw2b(void **state)
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE,
 				   QPN + 1), HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_QPN);
-	/* it must be invalidated before it is bound again */
+	/* The window must be invalidated before it is bound again. */
 	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &w), HCA_MEM_PROT);
-	/* by its QP only */
+	/* Only its QP may invalidate it. */
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN + 1,
 					   MW << 8 | 0x20), HCA_MEM_PROT);
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x21),
@@ -224,7 +227,7 @@ static void test_bind_mw2b(void **state)
 	assert_int_equal(get_le32(&mw->windows), 0);
 	assert_int_equal(access_mw(h, 0x20, 3, QHCA_ACCESS_REMOTE_WRITE, QPN),
 			 HCA_MEM_PROT);
-	/* a second invalidation changes nothing */
+	/* A second invalidation changes nothing. */
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	assert_int_equal(get_le32(&r.pte->windows), 0);
@@ -263,13 +266,13 @@ static void test_bind_refused(void **state)
 	REFUSED(put_le32(&w.access, 0x80000000));
 	assert_int_equal(hca_mem_bind(h->fn, PD + 1, QPN, &good),
 			 HCA_MEM_PROT);
-	/* the region may not be bound to, or not be written */
+	/* The region forbids binding, or writing. */
 	put_le32(&r.pte->access, RW & ~QHCA_ACCESS_MW_BIND);
 	REFUSED((void)0);
 	put_le32(&r.pte->access, RW & ~QHCA_ACCESS_LOCAL_WRITE);
 	REFUSED(put_le32(&w.access, QHCA_ACCESS_REMOTE_WRITE));
 	REFUSED(put_le32(&w.access, QHCA_ACCESS_REMOTE_ATOMIC));
-	/* type 1 has no zero-based windows */
+	/* Type 1 has no zero-based windows. */
 	make_window(h, QHCA_PTE_MW1);
 	before = *mw;
 	REFUSED(put_le32(&w.mw_rkey, MW << 8 | 0x11));
@@ -327,7 +330,7 @@ static void test_bind_pool(void **state)
 			 HCA_MEM_OK);
 	assert_int_equal(*(uint8_t *)host_ptr(h, block + 4096 + 64), 0);
 	assert_int_equal(*(uint8_t *)host_ptr(h, block + 4096 + 80), 0xff);
-	/* beyond the block though inside the region */
+	/* The access is beyond the block though inside the region. */
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_OK);
 	w = bind_wqe(START + 4096 - 32, 64, 0x20, 0x21,
@@ -423,18 +426,18 @@ static void test_fast_reg(void **state)
 	assert_int_equal(write_fr(h, 2, 0xb0f8, 0x2), HCA_MEM_OK);
 	assert_int_equal(get_le64(host_ptr(h, page[2] + 0xf8)), 2);
 	assert_int_equal(write_fr(h, 2, 0xb0f9, 0x2), HCA_MEM_PROT);
-	/* software may use the list again at once */
+	/* Software may use the list again at once. */
 	put_le64(host_ptr(h, f.list), 0);
 	inval(h, FR, QHCA_INVAL_AT);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_OK);
-	/* while valid it cannot be registered anew */
+	/* While valid it cannot be registered anew. */
 	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w),
 			 HCA_MEM_PROT);
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0x9100, 0x3), HCA_MEM_PROT);
 
-	/* other pages, another octet: nothing of the old ones is left */
+	/* With other pages and another octet nothing of the old ones is left. */
 	put_le64(host_ptr(h, f.list), page[2]);
 	w = reg_wqe(&f, 0x9000, 4096, 1, 3);
 	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
@@ -464,7 +467,7 @@ static void test_fast_reg_levels(void **state)
 		assert_int_equal(get_le64(host_ptr(h, f.leaf[i / 512] +
 						   i % 512 * 8)) &
 				 QHCA_ATE_ADDR, 0x100000000ull + i * 4096);
-	/* nothing beyond the last entry was written */
+	/* The device wrote nothing beyond the last entry. */
 	assert_int_equal(get_le64(host_ptr(h, f.leaf[1] + 88 * 8)), 0);
 	host_free(h);
 }
@@ -499,11 +502,11 @@ static void test_fast_reg_refused(void **state)
 	REFUSED(put_le32(&w.key, 0x100));
 	assert_int_equal(hca_mem_reg(h->fn, PD + 1, true, &good),
 			 HCA_MEM_PROT);
-	/* more than one node can hold, whatever the entry promises */
+	/* The request has more pages than one node can hold, whatever the entry promises. */
 	put_le32(&f.pte->pool_block, 4096);
 	before = *f.pte;
 	REFUSED(put_le32(&w.num_pages, 513));
-	/* zero levels, or a key that would invalidate another's lines */
+	/* The entry has zero levels, or a key that would invalidate another's lines. */
 	set_ctrl(f.pte, QHCA_PTE_INVALIDATED, QHCA_PTE_FAST_REG, 1, 12, 0);
 	before = *f.pte;
 	REFUSED((void)0);
@@ -525,14 +528,14 @@ static void test_remote_inv(void **state)
 	(void)state;
 	put_le64(host_ptr(h, f.list), host_alloc(h, 4096, 4096));
 	assert_int_equal(hca_mem_reg(h->fn, PD, true, &w), HCA_MEM_OK);
-	/* a window on it keeps it */
+	/* A window that is bound to it keeps the region. */
 	make_window(h, QHCA_PTE_MW2B);
 	put_le32(&b.mr_lkey, FR << 8 | 2);
 	assert_int_equal(hca_mem_bind(h->fn, PD, QPN, &b), HCA_MEM_OK);
 	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_WINDOWS);
-	/* the window was not made for remote invalidation */
+	/* The window was not made for remote invalidation. */
 	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, MW << 8 | 0x20),
 			 HCA_MEM_PROT);
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, MW << 8 | 0x20),
@@ -545,7 +548,7 @@ static void test_remote_inv(void **state)
 	assert_int_equal(hca_mem_remote_inv(h->fn, PD, QPN, FR << 8 | 2),
 			 HCA_MEM_OK);
 	assert_int_equal(write_fr(h, 2, 0, 1), HCA_MEM_PROT);
-	/* a plain region is nobody's to invalidate */
+	/* Nobody may invalidate a plain region. */
 	make_region(h);
 	assert_int_equal(hca_mem_local_inv(h->fn, PD, QPN, KEY),
 			 HCA_MEM_PROT);
@@ -677,7 +680,7 @@ static void test_fill_between_slices(void **state)
 	qhca_run(h->hca, h->now, 1);
 	assert_true(get_le32(&slot->status) & QHCA_CMD_OWN);
 	assert_non_null(hca_cache_install(at, user, tag, begun));
-	/* the cache refuses a fill of the dead key that began before */
+	/* The cache refuses a fill of the dead key that began before. */
 	tag.index = 5;
 	tag.page = 0;
 	assert_null(hca_cache_install(at, user, tag, begun));

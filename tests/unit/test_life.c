@@ -63,7 +63,7 @@ static void test_reset_again(void **state)
 		qhca_reset(h->hca, 0, i);
 		assert_false(hca_cq_exists(h->fn, 7));
 		assert_int_equal(h->fn->init_flags, 0);
-		/* the function is as a new one */
+		/* The function is as a new one. */
 		assert_int_equal(h->fn->hca->turn, 0);
 		assert_int_equal(hca_eqs_deadline(h->fn), QHCA_NEVER);
 	}

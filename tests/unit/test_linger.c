@@ -110,21 +110,21 @@ static void test_ends_not_seen(void **state)
 	uint32_t left = 0;
 
 	(void)state;
-	/* as many, and the one before them, whose end software has not seen */
+	/* As many follow, and the one before them, whose end software has not seen. */
 	for (uint32_t i = 0; i < HCA_LINGER_WINDOW + 1; i++) {
 		assert_int_equal(stays(&p), false);
 		post(&p, 1);
 		end(&p, true);
 	}
 	assert_true(stays(&p));
-	/* software sees the ends, one before each of the posts that follow */
+	/* Software sees the ends, one before each of the posts that follow. */
 	for (int i = 0; i < 1000; i++) {
 		poll(&p, 1);
 		post(&p, 1);
 		end(&p, true);
 		assert_true(stays(&p));
 	}
-	/* software sees all at once: the device forgets them, but not immediately */
+	/* Software sees all at once: the device forgets them, but not immediately. */
 	poll(&p, HCA_LINGER_WINDOW + 1);
 	while (stays(&p)) {
 		post(&p, 1);
@@ -152,7 +152,7 @@ static void test_looks_at_cq(void **state)
 
 	(void)state;
 	watch_cq(&p);
-	/* one at a time: after 8 posts, 16 more, 32 more, ... */
+	/* Requests are posted one at a time: after 8 posts, 16 more, 32 more, ... */
 	for (int i = 0; i < 249; i++) {
 		post(&p, 1);
 		assert_false(stays(&p));
@@ -161,7 +161,7 @@ static void test_looks_at_cq(void **state)
 	}
 	assert_int_equal(looks(&p), 5);
 	assert_int_equal(p.watch.reads, looks(&p));
-	/* several under way: the device stays, whatever the CQ says */
+	/* With several under way the device stays, whatever the CQ says. */
 	before = looks(&p);
 	post(&p, 4);
 	for (int i = 0; i < 100; i++) {

@@ -48,13 +48,13 @@ static void test_two_caches(void **state)
 	assert_int_equal(h->reads, reads + 1);	/* the data */
 	assert_int_equal(COUNT(h, pt_hits), 1);
 	assert_int_equal(COUNT(h, at_hits), 1);
-	/* only translation lines go: PT hit, AT miss */
+	/* Only translation lines are invalidated: PT hit, AT miss. */
 	inval(h, INDEX, QHCA_INVAL_AT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
 	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), pt);
 	assert_int_equal(COUNT(h, at_misses), at + 1);
-	/* and the other way round */
+	/* Only the protection line is invalidated: PT miss, AT hit. */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	pt = COUNT(h, pt_misses), at = COUNT(h, at_misses);
 	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
@@ -85,7 +85,7 @@ static void test_runs(void **state)
 	assert_int_equal(hca_mem_read(h->fn, &q, out), HCA_MEM_OK);
 	assert_int_equal(h->reads, reads + 1);
 	assert_memory_equal(out, expect, sizeof(out));
-	/* pages before each other are not */
+	/* Pages in descending order are not adjacent. */
 	put_le64(host_ptr(h, r.node), (base + 4096) | QHCA_ATE_PRESENT);
 	put_le64(host_ptr(h, r.node + 8), base | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);
@@ -127,13 +127,13 @@ static void test_span(void **state)
 	q.span = LENGTH;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 1);
-	/* of the bytes alone a page is needed */
+	/* The access needs a page for its bytes alone. */
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 1);
 	q.span = LENGTH + 1;
 	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
 	q.span = UINT64_MAX;
 	assert_int_equal(refused(h, q), HCA_PROT_RANGE);
-	/* a span that is shorter than the access does not matter */
+	/* A span that is shorter than the access does not matter. */
 	q.span = 4;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_OK);
 	host_free(h);
@@ -158,7 +158,7 @@ static void test_again(void **state)
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_hits), 0);
 	assert_int_equal(COUNT(h, pt_misses), 2);
-	/* it is a check like any other */
+	/* It counts as a check like any other. */
 	put_le32(&r.pte->ctrl, 0);
 	inval(h, INDEX, QHCA_INVAL_PT);
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
@@ -286,18 +286,18 @@ static void test_all_or_nothing(void **state)
 	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_NOT_PRESENT);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
-	/* protection alone does not look at presence */
+	/* The protection check alone does not look at presence. */
 	assert_int_equal(hca_mem_check(h->fn, &q), HCA_MEM_OK);
-	/* a page that may only be read */
+	/* The page may only be read. */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT);
 	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_READ_ONLY);
 	assert_int_equal(*byte_at(h, &r, 0), 0);
 	q.access = 0;
 	assert_int_equal(hca_mem_read(h->fn, &q, in), HCA_MEM_OK);
-	/* the line that this read has left does not permit the write, either */
+	/* The line that this read has left does not permit the write, either. */
 	assert_int_equal(hca_mem_write(h->fn, &q, in), HCA_MEM_PROT);
-	/* made writable: no invalidation is needed */
+	/* The page was made writable, which needs no invalidation. */
 	put_le64(host_ptr(h, r.node + 16), r.page[2] | QHCA_ATE_PRESENT |
 		 QHCA_ATE_WRITE);
 	q.access = QHCA_ACCESS_LOCAL_WRITE;
@@ -347,14 +347,14 @@ static void test_reserved(void **state)
 	assert_int_equal(COUNT(h, reserved_lkey_uses), 2);
 	assert_int_equal(COUNT(h, pt_hits) + COUNT(h, pt_misses), 0);
 	assert_int_equal(COUNT(h, at_hits) + COUNT(h, at_misses), 0);
-	/* not for a user, not as an R_Key, not with another octet */
+	/* The key is not for a user, not an R_Key, and has no other octet. */
 	q.kernel = false;
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.kernel = true, q.remote = true;
 	assert_int_equal(refused(h, q), HCA_PROT_RESERVED_KEY);
 	q.remote = false, q.key += 2;
 	assert_int_equal(refused(h, q), HCA_PROT_INDEX);
-	/* the address is not memory */
+	/* The address is not memory. */
 	q.key -= 2, q.addr = 8;
 	assert_int_equal(hca_mem_write(h->fn, &q, &in), HCA_MEM_DMA);
 	host_free(h);
@@ -518,7 +518,7 @@ static void test_atomic(void **state)
 	q.addr -= 4, q.len = 4;
 	assert_int_equal(hca_mem_atomic(h->fn, &q, HCA_ATOMIC_WRITE, 0, 1,
 					NULL), HCA_MEM_PROT);
-	/* a page that may only be read stops it before it reads */
+	/* A page that may only be read stops it before it reads. */
 	q.len = 8;
 	put_le64(host_ptr(h, r.node), r.page[0] | QHCA_ATE_PRESENT);
 	inval(h, INDEX, QHCA_INVAL_AT);

@@ -324,7 +324,7 @@ static void test_context_changed(void **state)
 	qhca_thaw(h->hca, h->now);
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
 			 QHCA_FATAL_CONTEXT);
-	/* and a dead function moves as well */
+	/* A dead function moves as well. */
 	move(h, 77);
 	assert_true(hca_is_dead(h->fn));
 	qhca_reset(h->hca, 0, host_clock(h));
@@ -395,7 +395,7 @@ static void check_no_timeout(uint8_t timeout, bool sends)
 	assert_int_equal(modify(h, QPN, QHCA_QPS_INIT, TO_INIT, &attr), 0);
 	assert_int_equal(modify(h, QPN, QHCA_QPS_RTR, TO_RTR, &attr), 0);
 	assert_int_equal(modify(h, QPN, QHCA_QPS_RTS, TO_RTS, &attr), 0);
-	/* a SEND without data */
+	/* The message is a SEND without data. */
 	((uint8_t *)host_ptr(h, get_le64(&sw.buf.base)))[0] = QHCA_WQE_SEND;
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, h->now);
 	host_run(h);
@@ -433,7 +433,7 @@ static void test_frames(void **state)
 	}
 	move(h, 3);
 	w = &h->hca->hca.wire;
-	/* thawing delivers none: that is for qhca_run() */
+	/* Thawing delivers no frames: qhca_run() does that. */
 	assert_int_equal(w->loop_pi - w->loop_ci, 3);
 	assert_int_equal(w->loop_of[0], 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -537,7 +537,7 @@ static void check_golden(struct host *h)
 	assert_int_not_equal(slot->heap_pos, 0);
 	assert_int_equal(h->fn->cqs.slot[CQN].refs, 2);
 	assert_int_equal(h->fn->eqs.eq[0].refs, 1);
-	/* the timer of 4.096 us * 2^14 fires when it would have, and is excused once */
+	/* The timer of 4.096 us * 2^14 fires when it would have, and is excused once. */
 	assert_in_range(slot->deadline, 1050000, 1000000 + 4 * (4096ull << 14));
 	host_run_at(h, slot->deadline);
 	assert_int_equal(COUNT(h, tx_packets), 1);

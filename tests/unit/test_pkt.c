@@ -129,13 +129,13 @@ static void test_xrc(void **state)
 			assert_int_equal(p.va, 0x0102030405060708);
 			assert_int_equal(p.rkey, 0x2a07);
 		}
-		/* and back, byte for byte */
+		/* Decoding what was encoded gives the same bytes. */
 		assert_int_equal(hca_pkt_build(&p, out), head);
 		assert_memory_equal(out, f[i].frame, head);
-		/* one byte less than its headers */
+		/* The packet is one byte shorter than its headers. */
 		assert_false(hca_pkt_parse(f[i].frame, head + 3, &p));
 	}
-	/* the octet before the SRQN is reserved */
+	/* The octet before the SRQN is reserved. */
 	{
 		uint8_t reserved[sizeof(xrc_send)];
 		struct hca_pkt p;
@@ -152,7 +152,7 @@ static void test_truncated(void **state)
 	struct hca_pkt p;
 
 	(void)state;
-	/* headers, ICRC and pad must fit; what is left is payload */
+	/* Headers, ICRC and pad must fit; the rest is payload. */
 	for (size_t len = 16; len < sizeof(write_imm); len++)
 		assert_int_equal(hca_pkt_parse(write_imm, len, &p),
 				 len >= 32 + 4 + 3);
@@ -169,7 +169,7 @@ static void test_refused(void **state)
 	ack[1] = 0x01;				/* transport version 1 */
 	assert_false(hca_pkt_parse(ack, 20, &p));
 	ack[1] = 0;
-	/* no payload belongs here */
+	/* This opcode has no payload. */
 	uint8_t longer[24];
 
 	memcpy(longer, ack, 20);
@@ -289,7 +289,7 @@ static void test_ipv4_header(void **state)
 			 sizeof(want));
 	assert_int_equal(ip_off, 18);
 	assert_memory_equal(out, want, sizeof(want));
-	/* with its checksum in place a header sums to zero */
+	/* With its checksum in place a header sums to zero. */
 	assert_int_equal(hca_ipv4_checksum(out + 18), 0);
 }
 

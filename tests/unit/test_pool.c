@@ -62,7 +62,7 @@ static void test_blocks(void **state)
 	struct qhca_pte *pte;
 
 	(void)state;
-	/* the region is longer than what the block has there */
+	/* The region is longer than the rest of its block. */
 	pte = make_key(h, INDEX, 2, 4096, BLOCK_LEN);
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_POOL);
@@ -94,7 +94,7 @@ static void test_blocks(void **state)
 				  NULL, 0), QHCA_CMD_BAD_STATE);
 	q.addr = START;
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
-	/* a row beyond the bank */
+	/* The row is beyond the bank. */
 	put_le32(&pte->pool_block, 4);
 	inval_both(h, INDEX);
 	assert_int_equal(hca_mem_read(h->fn, &q, &out), HCA_MEM_PROT);
@@ -199,10 +199,10 @@ static void test_pinned(void **state)
 	assert_int_equal(hca_mem_check(h->fn, &part), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pool_bank_hits), 50);
 	assert_int_equal(COUNT(h, pool_direct_uses), 50);
-	/* the device reads the data alone */
+	/* The device reads the data alone. */
 	assert_int_equal(h->reads, reads + 50);
 
-	/* two keys of a cache of one line evict each other, and not it */
+	/* Two keys evict each other from a cache of one line, and leave the bank's alone. */
 	r = make_region(h);
 	(void)r;
 	for (i = 0; i < 20; i++) {
@@ -232,10 +232,10 @@ static void test_bank_full(void **state)
 	for (i = 0; i < 3; i++)
 		assert_int_equal(map_key(h, 64 + 4 * i), QHCA_CMD_OK);
 	assert_int_equal(map_key(h, 76), QHCA_CMD_NO_RESOURCE);
-	/* the access works nevertheless, through the cache */
+	/* The access works nevertheless, through the cache. */
 	assert_int_equal(get(h, 76, &out), HCA_MEM_OK);
 	assert_int_equal(COUNT(h, pt_misses), 1);
-	/* room again, in the middle of a list */
+	/* There is room again, in the middle of a list. */
 	pte_of(h, 68)->ctrl = 0;
 	inval(h, 68, QHCA_INVAL_PT);
 	assert_int_equal(map_key(h, 76), QHCA_CMD_OK);
@@ -283,7 +283,7 @@ static void test_invalidation(void **state)
 	assert_int_equal(get(h, INDEX + 4, &out), HCA_MEM_PROT);
 	assert_int_equal(h->fn->pool.num_keys, 1);
 
-	/* the chunk of the table is unmapped */
+	/* The chunk of the table is unmapped. */
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_CHUNKS, 0,
 				  QHCA_TABLE_PT | 1 << 8, NULL, 0, NULL, 0),
 			 QHCA_CMD_OK);
@@ -368,17 +368,17 @@ static void test_window(void **state)
 	assert_int_equal(lookups(h), before);
 	assert_int_equal(COUNT(h, pool_bank_hits), 1);
 	assert_int_equal(h->fn->pool.num_keys, 2);
-	/* not by command */
+	/* A command cannot bind it. */
 	assert_int_equal(map_key(h, WINDOW), QHCA_CMD_BAD_STATE);
 
-	/* the window is bound anew: the old key and the old range are invalid */
+	/* The window is bound anew: the old key and the old range are invalid. */
 	assert_int_equal(bind(h, 2, 4), HCA_MEM_OK);
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
 	assert_int_equal(get_window(h, 3, &out), HCA_MEM_PROT);
 	assert_int_equal(bind(h, 3, 64), HCA_MEM_OK);
 	assert_int_equal(h->fn->pool.num_keys, 2);
 
-	/* the bank takes both copies anew */
+	/* The bank accepts both copies anew. */
 	assert_int_equal(host_cmd(h, QHCA_CMD_INVALIDATE_ALL, 0, QHCA_INVAL_PT,
 				  NULL, 0, NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(h->fn->pool.num_keys, 2);
@@ -390,7 +390,7 @@ static void test_window(void **state)
 	assert_int_equal(h->fn->pool.num_keys, 1);
 	assert_int_equal(get_window(h, 5, &out), HCA_MEM_PROT);
 
-	/* freed by software: INVALIDATE_KEY */
+	/* Software frees the key by INVALIDATE_KEY. */
 	assert_int_equal(bind(h, 5, 64), HCA_MEM_OK);
 	put_le32(&mw->ctrl, get_le32(&mw->ctrl) & ~QHCA_PTE_STATE);
 	inval(h, WINDOW, QHCA_INVAL_PT);
@@ -398,7 +398,7 @@ static void test_window(void **state)
 	assert_int_equal(get_window(h, 6, &out), HCA_MEM_PROT);
 	assert_int_equal(get_le32(&pte_of(h, INDEX)->windows), 0);
 
-	/* a window on other memory uses the cache */
+	/* A window on other memory uses the cache. */
 	inval(h, INDEX, QHCA_INVAL_PT);
 	r = make_region(h);
 	(void)r;
@@ -441,7 +441,7 @@ static void test_window_row(void **state)
 				  NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
 	assert_int_equal(h->fn->mem.reason, HCA_PROT_POOL);
-	/* not even 64 bytes of it */
+	/* The device reads not even 64 bytes of the entry. */
 	assert_int_equal(map_block(h, 1, block + BLOCK_LEN, 4096), QHCA_CMD_OK);
 	assert_int_equal(get_window(h, 2, &out), HCA_MEM_PROT);
 	assert_int_equal(host_cmd(h, QHCA_CMD_UNMAP_POOL_BLOCK, 1, 0, NULL, 0,

@@ -17,7 +17,7 @@ static void test_gids(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(set_gid(h, 7, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
-	/* the VLAN belongs to it; of two equal ones the lower */
+	/* The VLAN is part of a GID; of two equal GIDs the lower index counts. */
 	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), 5);
 	assert_int_equal(hca_gid_find(h->fn, frame_gid4, 100), 3);
 	assert_int_equal(hca_gid_find(h->fn, frame_gid4, 101), -1);
@@ -32,7 +32,7 @@ static void test_gids(void **state)
 	assert_null(hca_gid_get(h->fn, 4));
 	assert_null(hca_gid_get(h->fn, 8));
 	assert_null(hca_gid_get(h->fn, UINT32_MAX));
-	/* removed */
+	/* The GID is removed. */
 	assert_int_equal(host_cmd(h, QHCA_CMD_SET_GID, 1, 0, &none,
 				  sizeof(none), NULL, 0), QHCA_CMD_OK);
 	assert_int_equal(hca_gid_find(h->fn, frame_gid4, HCA_VLAN_NONE), 5);
@@ -64,7 +64,7 @@ static void test_gid_errors(void **state)
 			 QHCA_CMD_BAD_PARAM);
 	assert_int_equal(set_gid(h, 0, frame_gid4, frame_mac, 4095),
 			 QHCA_CMD_BAD_PARAM);
-	/* the IPv4 flag must say what the GID is */
+	/* The IPv4 flag must agree with the GID. */
 	memcpy(in.gid, frame_gid4, 16);
 	put_le16(&in.vlan, 0xffff);
 	put_le32(&in.flags, QHCA_GID_VALID);
@@ -94,7 +94,7 @@ static void test_own_macs(void **state)
 	assert_false(hca_mac_is_ours(h->fn, frame_mac));
 	assert_true(hca_mac_is_ours(h->fn, pc.mac));
 	assert_true(hca_mac_is_ours(h->fn, mac2));
-	/* the permanent address register does not change */
+	/* The permanent address register does not change. */
 	assert_int_equal(qhca_reg_read(h->hca, 0, QHCA_REG_MAC_LO, 0),
 			 get_le32(frame_mac));
 	host_free(h);
@@ -142,7 +142,7 @@ static void test_settings(void **state)
 	set_gid(h, 3, frame_gid6, frame_mac, 0xffff);
 	qhca_query_port(h->hca, 0, &info);
 	assert_int_equal(info.num_gids_valid, 2);
-	/* all back with a reset */
+	/* A reset sets all of them back. */
 	qhca_reset(h->hca, 0, 0);
 	qhca_query_port(h->hca, 0, &info);
 	assert_int_equal(info.eth_mtu, 1500);

@@ -22,7 +22,7 @@ static void test_add(void **state)
 	(void)state;
 	assert_int_equal(hca_psn_add(0xffffff, 1), 0);
 	assert_int_equal(hca_psn_add(0xfffffe, 0x800003), 0x800001);
-	/* adding all ones is one back */
+	/* Adding all ones goes one back. */
 	assert_int_equal(hca_psn_add(0, HCA_PSN_MASK), 0xffffff);
 }
 
@@ -35,7 +35,7 @@ static void test_in(void **state)
 	assert_true(hca_psn_in(2, 0xfffffe, 3));
 	assert_false(hca_psn_in(3, 0xfffffe, 3));
 	assert_false(hca_psn_in(0xfffffd, 0xfffffe, 3));
-	/* a READ of 2 GiB at MTU 256 is half the number space */
+	/* A READ of 2 GiB at MTU 256 covers half the number space. */
 	assert_true(hca_psn_in(0x800009, 10, 0x80000a));
 	assert_false(hca_psn_in(0x80000a, 10, 0x80000a));
 }

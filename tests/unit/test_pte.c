@@ -112,7 +112,7 @@ static void test_malformed(void **state)
 			 (get_le32(&good.ctrl) & ~mask[i]) | ctrl[i]);
 		assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	}
-	/* only regions and windows on them are ODP, and only with the feature */
+	/* Only regions and windows on them may be ODP, and only with the feature. */
 	*r.pte = good;
 	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_ODP);
 	h->fn->features &= ~QHCA_FEAT_ODP;
@@ -126,7 +126,7 @@ static void test_malformed(void **state)
 		 QHCA_PUT(QHCA_PTE_TYPE, (uint32_t)QHCA_PTE_FAST_REG) |
 		 QHCA_PTE_ODP);
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
-	/* only windows refer to a row of the bank, and then have no pages */
+	/* Only windows refer to a row of the bank, and have no pages then. */
 	put_le32(&r.pte->ctrl, get_le32(&good.ctrl) | QHCA_PTE_POOLED);
 	assert_int_equal(refused(h, q), HCA_PROT_PTE);
 	put_le32(&r.pte->ctrl, (get_le32(&good.ctrl) & ~QHCA_PTE_TYPE) |

@@ -74,7 +74,7 @@ static void test_contiguous(void **state)
 	assert_int_equal(hca_qbuf_read(h->fn, &qb, 184, out, 16), 0);
 	assert_memory_equal(in, out, 16);
 	assert_memory_equal(host_ptr(h, base + 184), in, 16);
-	/* bounds, also where a sum would wrap */
+	/* The bounds hold also where a sum would wrap. */
 	assert_int_equal(hca_qbuf_read(h->fn, &qb, 185, out, 16), -1);
 	assert_int_equal(hca_qbuf_write(h->fn, &qb, 201, in, 1), -1);
 	assert_int_equal(hca_qbuf_write(h->fn, &qb, UINT32_MAX, in, 2), -1);
@@ -128,13 +128,13 @@ static void test_pages(void **state)
 	assert_memory_equal(host_ptr(h, page[2]), in + 5192, 808);
 	assert_int_equal(hca_qbuf_read(h->fn, &qb, 3000, out, 6000), 0);
 	assert_memory_equal(in, out, 6000);
-	/* page 3 is absent, page 5 read-only */
+	/* Page 3 is absent, and page 5 is read-only. */
 	assert_int_equal(hca_qbuf_read(h->fn, &qb, 3 * 4096, out, 1), -1);
 	assert_int_equal(hca_qbuf_read(h->fn, &qb, 5 * 4096, out, 8), 0);
 	assert_int_equal(hca_qbuf_write(h->fn, &qb, 5 * 4096, in, 8), -1);
 	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 5 * 4096, in, 8),
 			 -1);
-	/* a release write is one DMA, so it stays inside a page */
+	/* A release write is one DMA, so it stays inside a page. */
 	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 4096 - 32, in,
 						64), -1);
 	assert_int_equal(hca_qbuf_write_release(h->fn, &qb, 4096 - 64, in,
@@ -157,7 +157,7 @@ static void test_remembers(void **state)
 	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 8, &v), 0);
 	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 4104, &v), 0);
 	assert_int_equal(h->reads, reads + 2);
-	/* page 4 takes page 0's place; both stay right */
+	/* Page 4 takes the place of page 0; both translate correctly. */
 	put_le32(host_ptr(h, page[0]), 0xaaaa);
 	put_le32(host_ptr(h, page[4]), 0xbbbb);
 	assert_int_equal(hca_qbuf_read32(h->fn, &qb, 4 * 4096, &v), 0);

@@ -68,7 +68,7 @@ static void test_create_refused(void **state)
 	assert_int_equal(create(h, 0, &sw), QHCA_CMD_BAD_INDEX);
 	assert_int_equal(create(h, 0xffffff, &sw), QHCA_CMD_BAD_INDEX);
 	assert_int_equal(create(h, 1, &sw), QHCA_CMD_BAD_PARAM);
-	/* no reference was left behind */
+	/* No reference was left behind. */
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, CQN, 0, NULL, 0,
 				  NULL, 0), QHCA_CMD_OK);
 	host_free(h);

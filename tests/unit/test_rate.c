@@ -76,10 +76,7 @@ static void test_rate(void **state)
 		assert_in_range(bytes, wanted + window -
 				rate * HCA_RATE_PAUSE_NS / 8000 - len,
 				wanted + window + len);
-		/*
-		 * what the function does not use allows it later no more than the
-		 * window
-		 */
+		/* Tokens that the function does not use allow it no more than the window later. */
 		r.fn->hca->now += 77 * SECOND;
 		hca_rates_release(r.fn->hca, on_release);
 		bytes = send_until(&r, r.fn->hca->now + 1, len, 0);
@@ -160,7 +157,7 @@ static void test_acknowledgements(void **state)
 		hca_rate_sent(r.fn, 100);
 	assert_int_equal(hca_rates_deadline(hca), hca->now + 11000000);
 
-	/* the same rate again changes nothing */
+	/* The same rate again changes nothing. */
 	hca_rate_set(r.fn, 8, 0);
 	assert_int_equal(hca_rates_deadline(hca), hca->now + 11000000);
 	hca_rate_set(r.fn, 80, 0);

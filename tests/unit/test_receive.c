@@ -78,7 +78,7 @@ static void test_steer_eth(void **state)
 		s.dmac[5] ^= 1;
 		assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	}
-	/* fragments, options, two tags */
+	/* Fragments, IP options and two tags make a frame plain Ethernet. */
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 14 + 6, 0x2000);
@@ -99,13 +99,13 @@ static void test_steer_eth(void **state)
 	put_be16(frame + 16, 0x8100);
 	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
-	/* another protocol with the same octets */
+	/* Another protocol has the same octets. */
 	s = frame_default(false);
 	len = frame_build(frame, &s);
 	put_be16(frame + 12, 0x0806);
 	assert_int_equal(hca_wire_steer(h->fn, frame, len, &info),
 			 HCA_STEER_ETH);
-	/* before INIT_HCA everything */
+	/* Before INIT_HCA the device passes everything on. */
 	s = frame_default(false);
 	h->fn->initialised = false;
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
@@ -167,7 +167,7 @@ static void test_steer_malformed(void **state)
 	DROPPED(put_be16(f + 38, 41));
 	DROPPED(put_be16(f + 38, 7); put_be16(f + 16, 27); RESUM);
 	DROPPED(put_be16(f + 38, 8 + 15); put_be16(f + 16, 43); RESUM);
-	/* the shortest that may be one, with padding behind it */
+	/* The frame is the shortest that may be one, with padding behind it. */
 	memcpy(f, good, len);
 	put_be16(f + 38, 8 + 16);
 	put_be16(f + 16, 44);
@@ -176,7 +176,7 @@ static void test_steer_malformed(void **state)
 			 HCA_STEER_ROCE);
 	assert_int_equal(info.bth_len, 16);
 	assert_int_equal(info.len, 14 + 20 + 8 + 16);
-	/* counted, and no more */
+	/* The frame is counted, and nothing else happens. */
 	f[24] ^= 1;
 	qhca_rx_frame(h->hca, f, len, 0);
 	assert_int_equal(COUNT(h, rx_malformed), 1);
@@ -206,7 +206,7 @@ static void test_steer_mcast(void **state)
 	assert_int_equal(info.sgid_index, -1);
 	s.tag = 55;			/* on any VLAN */
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
-	/* a group's IP address with an address of our own is neither */
+	/* A group's IP address with a MAC address of our own belongs to neither. */
 	memcpy(s.dmac, frame_mac, 6);
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
 	host_free(h);

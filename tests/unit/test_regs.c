@@ -84,12 +84,12 @@ static void test_enable(void **state)
 	assert_int_equal(rd(h, QHCA_REG_STATUS),
 			 QHCA_STATUS_READY | QHCA_STATUS_ENABLED);
 	assert_int_equal(h->fn->cmdq.base, 0x912345000);
-	/* the configuration is fixed while enabled */
+	/* The configuration is fixed while enabled. */
 	wr(h, QHCA_REG_CMDQ_LOG_SLOTS, 3);
 	wr(h, QHCA_REG_CMDQ_BASE_LO, 0);
 	assert_int_equal(rd(h, QHCA_REG_CMDQ_LOG_SLOTS), 2);
 	assert_int_equal(rd(h, QHCA_REG_CMDQ_BASE_LO), 0x12345000);
-	/* the device forgets slots that software has rung and it has not served */
+	/* The device forgets slots that software has rung and it has not served. */
 	wr(h, QHCA_REG_CMDQ_DOORBELL, 1);
 	wr(h, QHCA_REG_CONTROL, 0);
 	assert_int_equal(rd(h, QHCA_REG_STATUS), QHCA_STATUS_READY);
@@ -110,7 +110,7 @@ static void test_enable_bad(void **state)
 			 QHCA_STATUS_FATAL | QHCA_FATAL_CMDQ_CONFIG << 8);
 	assert_int_equal(rd(h, QHCA_REG_FATAL_INFO), 0);
 	assert_int_equal(h->irqs[0], 1);
-	/* in the fatal state only a reset has an effect */
+	/* In the fatal state only a reset has an effect. */
 	wr(h, QHCA_REG_CMDQ_LOG_SLOTS, 1);
 	assert_int_equal(rd(h, QHCA_REG_CMDQ_LOG_SLOTS), 6);
 	wr(h, QHCA_REG_CONTROL, QHCA_CONTROL_RESET);

@@ -109,7 +109,7 @@ static void test_one_function(void **state)
 		hca_sched_work(h->fn, qpn, HCA_WORK_SEND);
 	for (uint32_t i = 0; i < 1000; i++)
 		turn_of(h, 2 + i % 8, 1 + host_random(&seed) % 40, true);
-	/* the QP is in the list already */
+	/* The QP is in the list already. */
 	hca_sched_work(h->fn, 5, HCA_WORK_RESPOND);
 	for (uint32_t qpn = 2; qpn < 10; qpn++)
 		turn_of(h, qpn, 1, false);
@@ -201,7 +201,7 @@ static void test_held(void **state)
 	for (uint32_t qpn = 2; qpn < 5; qpn++) {
 		assert_true(hca_sched_next(hca, &turn));
 		hca_sched_wait(vf->fn, turn.qpn);
-		/* the QP waits already */
+		/* The QP waits already. */
 		hca_sched_wait(vf->fn, turn.qpn);
 		hca_sched_end(&turn, 1);
 	}
@@ -227,7 +227,7 @@ static void test_held(void **state)
 	turn_of(vf, 2, 1, false);
 	assert_int_equal(hca_sched_deadline(hca), QHCA_NEVER);
 
-	/* an Ethernet frame has used up the tokens before the ring had a turn */
+	/* An Ethernet frame has used up the tokens before the ring had a turn. */
 	hca_sched_wait(vf->fn, 2);
 	hca_sched_work(vf->fn, 3, HCA_WORK_SEND);
 	hca_rate_sent(vf->fn, 10000);
@@ -242,7 +242,7 @@ static void test_held(void **state)
 	assert_true(hca_rate_waits(vf->fn));
 	assert_false(hca_sched_next(hca, &turn));
 	assert_false(hca_sched_queued(hca));
-	/* without a rate it goes on at once */
+	/* Without a rate it continues at once. */
 	hca_rate_set(vf->fn, 0, 0);
 	hca_sched_release(hca);
 	turn_of(vf, 2, 1, false);
@@ -270,7 +270,7 @@ static void test_precedence(void **state)
 		hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
 		hca_sched_end(&turn, 7);
 	}
-	/* it has had its guarantee: equal shares */
+	/* The function has had its guarantee, so the shares are equal. */
 	for (int i = 0; i < 3; i++) {
 		turn_of(pf, 2, 32, true);
 		turn_of(vf, 3, 32, true);
@@ -285,7 +285,7 @@ static void test_precedence(void **state)
 	hca_sched_work(turn.fn, 3, HCA_WORK_SEND);
 	hca_sched_end(&turn, 1);
 	turn_of(pf, 2, 32, true);
-	/* the function keeps its place in the round */
+	/* The function keeps its place in the round. */
 	turn_of(vf, 3, 32, true);
 	assert_true(hca_sched_next(hca, &turn));
 	assert_ptr_equal(turn.fn, vf->fn);

@@ -28,7 +28,7 @@ static void test_pins(void **state)
 	assert_int_equal(COUNT(d->vf, pin_requests), pins);
 	assert_int_equal(d->faults, 0);
 
-	/* nobody answers: the command is held, others of the host domain go on */
+	/* Nobody answers: the device holds the command, and others of the host domain go on. */
 	d->absent = true;
 	put_le16(&slot.opcode, QHCA_CMD_QUERY_PORT);
 	put_le64(&slot.out_addr, 4096 * 1000);
@@ -45,7 +45,7 @@ static void test_pins(void **state)
 				QHCA_RESUME_OK), QHCA_CMD_OK);
 	host_run(d->vf);
 	assert_int_equal(get_le32(&held->status), QHCA_CMD_OK);
-	/* a page that is pinned already costs no event */
+	/* A page that is pinned already costs no event. */
 	held = host_cmd_begin(d->vf, &slot, 1);
 	host_run(d->vf);
 	assert_int_equal(get_le32(&held->status), QHCA_CMD_OK);
@@ -72,7 +72,7 @@ static void test_pin_refused(void **state)
 	d->fail = false;
 	assert_int_equal(host_create_eq(d->vf, 0, &cq, 0), QHCA_CMD_OK);
 
-	/* disabling forgets a command that is held */
+	/* Disabling the function forgets a command that is held. */
 	d->absent = true;
 	put_le16(&slot.opcode, QHCA_CMD_QUERY_PORT);
 	put_le64(&slot.out_addr, 4096 * 1000);
@@ -84,7 +84,7 @@ static void test_pin_refused(void **state)
 				QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
 	qhca_reset(d->vf->hca, GVMI, 0);
 
-	/* without slots there is no function */
+	/* Without slots no function is enabled. */
 	d->absent = false;
 	d->fail = true;
 	d->vf->next = 4096 * 1100;
@@ -104,7 +104,7 @@ static void test_not_pinned(void **state)
 
 	(void)state;
 	assert_int_equal(host_create_eq(d->vf, 0, &eq, 0), QHCA_CMD_OK);
-	/* present and not pinned is not enough */
+	/* A page that is present but not pinned is not enough. */
 	host_s2_unmap(d->pf, d->vf, eq.base);
 	host_s2_map(d->pf, d->vf, eq.base, PRESENT);
 	qhca_set_link(d->pf->hca, false, 0);
@@ -130,7 +130,7 @@ static void test_row_changes(void **state)
 	assert_int_equal(d->vf->writes, writes);	/* no event of its death */
 	assert_int_equal(d->pf->hca->hca.gvm[GVMI].generation, generation + 1);
 	assert_int_equal(d->pf->hca->hca.cache.s2.valid, 0);
-	/* a new life */
+	/* The function begins a new life. */
 	qhca_reset(d->vf->hca, GVMI, 0);
 	d->pins = 0;
 	host_enable(d->vf);
@@ -159,7 +159,7 @@ static void test_host_domain_goes(void **state)
 	host_run(d->pf);
 	check_dead(d->vf, QHCA_STAGE2_LOST);
 	assert_int_equal(d->vf->reads, reads);
-	/* the host domain gives it a row again, without stage 2 */
+	/* The host domain gives it a row again, without stage 2. */
 	qhca_reset(d->vf->hca, GVMI, 0);
 	host_enable(d->pf);
 	initialise(d->pf);
@@ -254,15 +254,18 @@ static void test_payload(void **state)
 	hits = COUNT(d->vf, s2_hits);
 	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_OK);
 	assert_int_equal(COUNT(d->vf, s2_hits), hits + 2);
-	/* taken away: a fault, and the frame that was given up is not touched */
+	/*
+	 * The page is taken away: the access faults, and the frame that was given up is not
+	 * touched.
+	 */
 	host_s2_unmap(d->pf, d->vf, at);
 	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
 	check_absent(d, at + 4000, 200, true);
-	/* the reserved L_Key skips stage 1 only */
+	/* The reserved L_Key skips stage 1 only. */
 	q.key = QHCA_RESERVED_LKEY;
 	q.kernel = true;
 	assert_int_equal(hca_mem_write(fn, &q, buf), HCA_MEM_FAULT);
-	/* no address reaches beyond the tables */
+	/* No address reaches beyond the tables. */
 	q.addr = 1ull << 45;
 	assert_int_equal(hca_mem_read(fn, &q, buf), HCA_MEM_FAULT);
 	q.addr = HOST_FRAMES;
@@ -351,13 +354,13 @@ static void test_qp_waits(void **state)
 	assert_int_equal(COUNT(d->vf, page_faults1), 0);
 	assert_int_equal(COUNT(d->vf, fault_gather), 1);
 	assert_int_equal(d->pf->num_sent, sent);
-	/* the function's own software sees nothing of it, and cannot answer */
+	/* The function's own software sees nothing of it, and cannot answer. */
 	assert_false(host_eqe_valid(d->vf, &eq, 0));
 	token = get_le32(&d->last.fault.token);
 	assert_int_equal(host_cmd(d->vf, QHCA_CMD_FAULT_RESUME, token,
 				  QHCA_RESUME_OK, NULL, 0, NULL, 0),
 			 QHCA_CMD_BAD_INDEX);
-	/* answered without a page, it faults again */
+	/* A fault that was answered without a page is raised again. */
 	assert_int_equal(answer(d, token, QHCA_RESUME_OK), QHCA_CMD_OK);
 	host_run(d->vf);
 	assert_int_equal(d->faults, 2);

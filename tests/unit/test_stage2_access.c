@@ -22,7 +22,7 @@ static void test_hits(void **state)
 		dma = d->vf->reads + d->vf->writes;
 		hits = COUNT(d->vf, s2_hits);
 		misses = COUNT(d->vf, s2_misses);
-		/* slots and mailboxes, EQs, records, WQEs, payload */
+		/* The accesses are to slots and mailboxes, EQs, records, WQEs and payload. */
 		assert_int_equal(host_cmd(d->vf, QHCA_CMD_QUERY_PORT, 0, 0, NULL,
 					  0, out, sizeof(out)), QHCA_CMD_OK);
 		qhca_set_link(d->pf->hca, false, 0);
@@ -63,7 +63,7 @@ static void test_evictions(void **state)
 	reads = COUNT(d->vf, s2_node_reads);
 	evictions = COUNT(d->vf, s2_evictions);
 	conflicts = COUNT(d->vf, s2_conflicts);
-	/* both pages belong to one set, and the other set is empty */
+	/* Both pages belong to one set, and the other set is empty. */
 	for (uint32_t i = 1; i <= 4; i++) {
 		q.addr = 4096 * 1200 + (i % 2) * 8192;
 		assert_int_equal(hca_mem_read(d->vf->fn, &q, buf), HCA_MEM_OK);
@@ -129,7 +129,7 @@ static void test_observed(void **state)
 		assert_int_equal(seen.dest_qpn, 77);
 		check_untouched(d, &before);
 	}
-	/* the host domain has taken the context away: whoever asks is not to blame */
+	/* The host domain has taken the context away, for which no caller is to blame. */
 	assert_true(hca_table_entry(d->vf->fn, QHCA_TABLE_QP, QPN, &at));
 	host_s2_bits(d->pf, d->vf, at & ~4095ull, QHCA_ATE_WRITE);
 	note(d, &before);
@@ -226,13 +226,13 @@ static void test_ethernet_tx(void **state)
 	assert_int_equal(COUNT(d->vf, fault_eth_tx), 1);
 	assert_int_equal(COUNT(d->vf, page_faults2), 1);
 	assert_int_equal(d->pf->num_sent, sent);
-	/* commands go on meanwhile */
+	/* Commands go on meanwhile. */
 	assert_int_equal(nop(d->vf), QHCA_CMD_OK);
 	host_s2_map(d->pf, d->vf, FRAME, 0);
 	assert_int_equal(answer_last(d, QHCA_RESUME_OK), QHCA_CMD_OK);
 	host_run(d->vf);
 	assert_int_equal(d->pf->num_sent, sent + 1);
-	/* refused: the frame is dropped, and the next one asks again */
+	/* The request is refused: the device drops the frame, and asks again at the next one. */
 	host_s2_unmap(d->pf, d->vf, FRAME);
 	send_frame(d, 2);
 	check_eth_fault(d, 2, QHCA_FAULT_ETH_TX, FRAME);
@@ -279,7 +279,7 @@ static void test_ethernet_rx(void **state)
 	(void)state;
 	open_ethq(d);
 	d->absent = true;
-	/* the device asks when the buffer is posted, not when a frame comes */
+	/* The device asks when the buffer is posted, not when a frame comes. */
 	post_buffer(d, 1);
 	check_eth_fault(d, 1, QHCA_FAULT_ETH_RX, FRAME);
 	assert_int_equal(COUNT(d->vf, fault_eth_rx), 1);
@@ -291,7 +291,7 @@ static void test_ethernet_rx(void **state)
 	receive(d);
 	assert_int_equal(COUNT(d->vf, eth_rx_packets), 1);
 	assert_memory_equal(host_ptr(d->vf, FRAME), d->vf->fn->port.mac, 6);
-	/* taken away after it was looked at: a frame finds it out */
+	/* The page is taken away after the device looked at it, and a frame finds this out. */
 	post_buffer(d, 2);
 	host_s2_unmap(d->pf, d->vf, FRAME);
 	receive(d);

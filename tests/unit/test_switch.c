@@ -142,7 +142,7 @@ static void test_claim(void **state)
 	assert_false(sends(&n, 3, mac_of(&n, 0), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 1u << 0);
 
-	/* two functions have the address: the frame goes to the lower GVMI */
+	/* Two functions have the address: the frame goes to the lower GVMI. */
 	memcpy(mac, stranger, 6);
 	choose_mac(&n, 2, mac);
 	choose_mac(&n, 1, mac);
@@ -190,10 +190,10 @@ static void test_wire(void **state)
 	assert_int_equal(receivers(&n), 0xf);
 	frame_fill(f, stranger, mac_of(&n, 2), -1);
 	qhca_rx_frame(n.h[0]->hca, f, LEN, 0);
-	/* the PF receives the frame */
+	/* The PF receives the frame. */
 	assert_int_equal(receivers(&n), 1);
 	assert_int_equal(COUNT(n.h[2], rx_own_mac), 1);
-	/* a frame never returns to its sender */
+	/* A frame never returns to its sender. */
 	assert_int_equal(n.h[0]->num_sent, 2 * FNS);
 	host_free(n.h[0]);
 }
@@ -345,7 +345,7 @@ static void test_vlan(void **state)
 	assert_int_equal(receivers(&n), 0);
 	assert_false(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), 0x2007));
 	assert_int_equal(receivers(&n), 2);
-	/* its frames have the tag on the wire */
+	/* Its frames have the tag on the wire. */
 	assert_true(sends(&n, 1, bcast, mac_of(&n, 1), -1));
 	assert_int_equal(receivers(&n), 0xd);
 	sent = n.h[0]->sent[n.h[0]->num_sent - 1].data;
@@ -354,7 +354,7 @@ static void test_vlan(void **state)
 	assert_int_equal(get_be16(sent + 14), 5 << 13 | 7);
 	assert_int_equal(get_be16(sent + 16), 0x88b5);
 	assert_memory_equal(sent + 6, mac_of(&n, 1), 6);
-	/* a tag of its own */
+	/* The frame has a tag of its own. */
 	assert_false(sends(&n, 1, bcast, mac_of(&n, 1), 9));
 	assert_int_equal(receivers(&n), 0);
 	assert_int_equal(COUNT(n.h[1], switch_dropped), 1);
@@ -374,7 +374,7 @@ static void test_link(void **state)
 	assert_false(sends(&n, 2, mac_of(&n, 1), mac_of(&n, 2), -1));
 	assert_int_equal(receivers(&n), 0);
 	assert_int_equal(COUNT(n.h[1], rx_dropped), 1);
-	/* between functions the port's link does not matter */
+	/* Between functions the port's link does not matter. */
 	qhca_set_link(n.h[0]->hca, false, 0);
 	set_link(&n, 1, QHCA_VF_LINK_UP);
 	assert_int_equal(qhca_reg_read(n.h[0]->hca, 1, QHCA_REG_LINK, 0) & 1, 1);
@@ -397,7 +397,7 @@ static void test_spoof(void **state)
 	set_flags(&n, 1, 0);
 	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 4);
-	/* the PF may send what it likes */
+	/* The PF may send any frame. */
 	assert_false(sends(&n, 0, mac_of(&n, 2), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 4);
 	host_free(n.h[0]);
@@ -576,7 +576,7 @@ static void test_spoof_wrapped(void **state)
 		memcpy(f, stranger, 6);
 		memcpy(f + 6, mac_of(&n, 1), 6);
 		len = wrap_up(f, way, ours ? 1 : 2);
-		/* what is behind the frame must not matter */
+		/* The octets behind the frame must not matter. */
 		put_be16(f + len + 2, 53);
 		hca_tx_raw(fn, len);
 		if (wanted != (COUNT(n.h[1], spoofed) == before))
@@ -620,7 +620,7 @@ static void test_smac(void **state)
 	assert_int_equal(receivers(&n), 4);
 	set_flags(&n, 1, 0);
 	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
-	/* the address is the permanent one of VF 2 */
+	/* The address is the permanent one of VF 2. */
 	assert_int_equal(receivers(&n), 4);
 	memcpy(vf->port.gid[0].smac, stranger, 6);
 	assert_false(sends(&n, 3, stranger, mac_of(&n, 3), -1));
@@ -645,7 +645,7 @@ static void test_trust(void **state)
 	assert_true(sends(&n, 2, stranger, mac_of(&n, 2), -1));
 	assert_int_equal(receivers(&n), 2);
 	assert_false(sends(&n, 2, mac_of(&n, 3), mac_of(&n, 2), -1));
-	/* but no frames to an address that another function owns */
+	/* No frames go to an address that another function owns. */
 	assert_int_equal(receivers(&n), 8);
 	host_free(n.h[0]);
 }

@@ -21,12 +21,12 @@ static void test_check(void **state)
 	assert_true(hca_table_check(QHCA_TABLE_PT, &row, 24));
 	row.log_entries = 16;
 	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 24));
-	/* a context of 1 KiB is 16 times an entry */
+	/* A context of 1 KiB is 16 times an entry. */
 	row.log_entries = 11;
 	assert_true(hca_table_check(QHCA_TABLE_QP, &row, 24));
 	row.log_entries = 12;
 	assert_false(hca_table_check(QHCA_TABLE_QP, &row, 24));
-	/* no shift by more than a word has */
+	/* The device shifts a word by no more bits than it has. */
 	row.log_entries = 255;
 	assert_false(hca_table_check(QHCA_TABLE_QP, &row, 255));
 }
@@ -51,7 +51,7 @@ static void test_entry(void **state)
 	assert_true(hca_table_entry(h->fn, QHCA_TABLE_PT, 128, &at));
 	assert_int_equal(at, 0x7000);
 	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 192, &at));
-	/* beyond the table, and where the shift would wrap */
+	/* The index is beyond the table, or so large that the shift would wrap. */
 	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, 1024 + 64, &at));
 	assert_false(hca_table_entry(h->fn, QHCA_TABLE_PT, UINT32_MAX, &at));
 	host_free(h);
@@ -86,7 +86,7 @@ static void test_walk_levels(void **state)
 	unsigned int level;
 
 	(void)state;
-	/* entry 3 of every node leads on: the page at index 3,3,3... */
+	/* Entry 3 of every node leads on: the page is at index 3,3,3... */
 	for (level = 0; level < 5; level++) {
 		node[level] = host_alloc(h, 512 * 8, 64);
 		put_ate(h, node[level], 3, QHCA_ATE_PRESENT |
@@ -103,10 +103,10 @@ static void test_walk_levels(void **state)
 		assert_int_equal(entry, 0x5000 | QHCA_ATE_PRESENT |
 				 QHCA_ATE_WRITE);
 		assert_int_equal(reads, level);
-		/* a neighbour at the lowest level is absent */
+		/* A neighbour at the lowest level is absent. */
 		assert_int_equal(hca_at_walk(h->fn, &root, offset + 4096,
 					     &entry, NULL), HCA_WALK_ABSENT);
-		/* the root's index is not masked */
+		/* The index of the root is not masked. */
 		assert_int_equal(hca_at_walk(h->fn, &root,
 					     1ull << (12 + 9 * level), &entry,
 					     NULL), HCA_WALK_RANGE);
@@ -122,7 +122,7 @@ static void test_walk_large_leaf(void **state)
 
 	(void)state;
 	root.base = host_alloc(h, 512 * 8, 64);
-	/* low bits of a leaf's address are ignored */
+	/* Low bits of a leaf's address are ignored. */
 	put_ate(h, root.base, 1, 0x40005000 | QHCA_ATE_PRESENT | QHCA_ATE_LEAF);
 	assert_int_equal(hca_at_walk(h->fn, &root, 0x200000 + 0x7123, &entry,
 				     NULL), HCA_WALK_OK);
@@ -150,7 +150,7 @@ static void test_walk_dma(void **state)
 	root.levels = 0;
 	assert_int_equal(hca_at_walk(h->fn, &root, 0, &entry, NULL),
 			 HCA_WALK_RANGE);
-	/* a loop of nodes ends with the levels */
+	/* The walk ends a loop of nodes after the last level. */
 	root.base = host_alloc(h, 512 * 8, 64);
 	root.levels = 5;
 	put_ate(h, root.base, 0, root.base | QHCA_ATE_PRESENT);

@@ -10,18 +10,18 @@ static void test_tx(void **state)
 	(void)state;
 	assert_true(send_to(h, peer, 32, 7));
 	hca_tx_begin(h->fn, 100);
-	/* the frame is longer than its room: the device sends nothing */
+	/* The frame is longer than its room: the device sends nothing. */
 	hca_tx_end(h->fn, 101);
 	assert_int_equal(h->num_sent, 1);
 	assert_int_equal(h->sent[0].len, 74);
 	assert_int_equal(mark_of(h, 0), 7);
 	assert_int_equal(COUNT(h, tx_packets), 1);
 	assert_int_equal(COUNT(h, tx_bytes), 74);
-	/* the device drops a frame that was begun and not ended */
+	/* The device drops a frame that was begun and not ended. */
 	assert_non_null(hca_tx_begin(h->fn, 100));
 	assert_true(send_to(h, peer, 32, 8));
 	assert_int_equal(h->num_sent, 2);
-	/* without a begin the device sends nothing */
+	/* Without a begin the device sends nothing. */
 	hca_tx_end(h->fn, 50);
 	assert_int_equal(h->num_sent, 2);
 	assert_null(hca_tx_begin(h->fn, QHCA_MAX_FRAME + 1));
@@ -40,14 +40,14 @@ static void test_tx_blocked(void **state)
 	assert_false(send_to(h, peer, 32, 1));	/* until the host says so */
 	qhca_tx_ready(h->hca, 0);
 	assert_true(send_to(h, peer, 32, 1));
-	/* a reset forgets that the link was full, the host tells again */
+	/* A reset forgets that the link was full; the host reports it again. */
 	h->tx_full = true;
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_reset(h->hca, 0, 0);
 	assert_false(h->fn->hca->wire.tx_blocked);
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_tx_ready(h->hca, 0);
-	/* a link that is down accepts everything and sends nothing */
+	/* A link that is down accepts everything and sends nothing. */
 	assert_false(send_to(h, peer, 32, 1));
 	qhca_set_link(h->hca, false, 0);
 	assert_true(send_to(h, peer, 32, 1));
@@ -62,23 +62,26 @@ static void test_loopback(void **state)
 	unsigned int i;
 
 	(void)state;
-	/* our destination GID is not ours, so the frames end as Ethernet */
+	/* The destination GID is not one of ours, so the frames end as Ethernet. */
 	assert_true(send_to(h, frame_mac, 32, 1));
 	assert_int_equal(h->num_sent, 0);
 	assert_int_equal(COUNT(h, loopback_packets), 1);
-	/* the device does not deliver it at once */
+	/* The device does not deliver it at once. */
 	assert_int_equal(COUNT(h, eth_rx_filtered), 0);
 	assert_true(hca_wire_pending(h->fn->hca));
 	host_run(h);
 	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
-	/* the smac of a GID is ours too; the link does not matter */
+	/* The smac of a GID is ours too; the link does not matter. */
 	set_gid(h, 5, frame_gid6, other, 0xffff);
 	qhca_set_link(h->hca, false, 0);
 	assert_true(send_to(h, other, 32, 1));
 	assert_int_equal(COUNT(h, loopback_packets), 2);
 	host_run(h);
 	qhca_set_link(h->hca, true, 0);
-	/* bounded: a full ring takes no more, whoever it is for */
+	/*
+	 * The queue is bounded: a full ring accepts no more frames, whatever their destination
+	 * is.
+	 */
 	for (i = 0; i < HCA_LOOP_FRAMES; i++)
 		assert_true(send_to(h, frame_mac, 32, 1));
 	assert_false(send_to(h, frame_mac, 32, 1));

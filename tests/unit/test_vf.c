@@ -186,7 +186,7 @@ static void test_set_query(void **state)
 	in.max_rate = 0;
 	in.vlan = 1;
 	assert_int_equal(set_vf(&p, QHCA_VF_SET_RATE, in), QHCA_CMD_OK);
-	/* one field applies, and the others stay as they are */
+	/* One field applies, and the others stay as they are. */
 	s = query(&p);
 	assert_int_equal(get_le16(&s.config.vlan), 9);
 	assert_int_equal(get_le32(&s.config.max_rate), 0);
@@ -311,7 +311,7 @@ static void test_mac(void **state)
 	in.flags = QHCA_VF_TRUST;
 	set_vf(&p, QHCA_VF_SET_TRUST, in);
 	assert_int_equal(set_mac(p.vf, other), QHCA_CMD_OK);
-	/* software has set an address of its own */
+	/* Software has set an address of its own. */
 	set_vf(&p, QHCA_VF_SET_MAC, in);
 	assert_memory_equal(p.vf->fn->port.mac, other, 6);
 	qhca_reset(p.pf->hca, 2, 0);

@@ -548,7 +548,7 @@ static void test_leave(void **state)
 	pf_dead = false;
 	qhca_s2_restart(&vf);
 	assert_false(pdev.master);
-	/* or it comes back later */
+	/* The physical function may also come back later. */
 	pf_dead = lost = true;
 	root = 0;
 	qhca_s2_close(&vf);
@@ -598,7 +598,7 @@ static void test_taken_away(void **state)
 	fault(0, 16 * PAGE_SIZE, true, false);
 	work();
 	assert_int_equal(pins, 16);
-	/* the function faults while VFIO waits for the driver */
+	/* The function faults while VFIO waits for the driver. */
 	going = &page[0][0];
 	fault(3 * PAGE_SIZE, PAGE_SIZE, true, false);
 	qhca_s2_unmap(&vf.core.vdev, 0, 8 * PAGE_SIZE);
@@ -607,7 +607,7 @@ static void test_taken_away(void **state)
 	assert_false(resumed_ok);
 	assert_int_equal(pins, 8);
 
-	/* faults elsewhere do not wait, and stop short of the range */
+	/* Faults elsewhere do not wait, and stop short of the range. */
 	going = &page[0][8];
 	qhca_s2_unmap(&vf.core.vdev, 0, 8 * PAGE_SIZE);
 	qhca_s2_unmap(&vf.core.vdev, 8 * PAGE_SIZE, 8 * PAGE_SIZE);
@@ -618,7 +618,7 @@ static void test_taken_away(void **state)
 	assert_int_equal(pins, 1);
 	return_to_user();
 
-	/* who closes the device does not wait for the thread */
+	/* A process that closes the device does not wait for the thread. */
 	fault(20 * PAGE_SIZE, PAGE_SIZE, true, false);
 	qhca_s2_unmap(&vf.core.vdev, 20 * PAGE_SIZE, PAGE_SIZE);
 	qhca_s2_close(&vf);
@@ -702,7 +702,7 @@ static void test_command(void **state)
 	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
 	assert_true(pdev.master);
 
-	/* bus mastering is switched on as the function breaks, and waits for its end */
+	/* Bus mastering is switched on as the function breaks, and waits for its end. */
 	assert_int_equal(write_command(0), 2);
 	meanwhile = pf_dies;
 	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
@@ -711,14 +711,14 @@ static void test_command(void **state)
 	pf_is_back();
 	assert_true(pdev.master);
 
-	/* it is switched off as the driver switches it on again */
+	/* It is switched off as the driver switches it on again. */
 	meanwhile = pf_is_back;
 	assert_int_equal(write_command(0), 2);
 	assert_false(pdev.master);
 	pf_is_back();
 	assert_false(pdev.master);
 
-	/* a write beside the register, and one that is longer */
+	/* One write is beside the register, and one is longer. */
 	assert_int_equal(write_command(PCI_COMMAND_MASTER), 2);
 	assert_int_equal(qhca_vfio_write_config(&vf, header, 2, &pos), 2);
 	assert_true(pdev.master);
