@@ -197,7 +197,7 @@ static uint32_t fill_modify(struct script *s, uint8_t *to)
 	m->ctx.max_rd_atomic = m->ctx.max_dest_rd_atomic = 1;
 	put_le32(&m->ctx.dest_qpn, 2 + (in_u8(s->in) & 3));
 	put_le32(&m->ctx.access, QHCA_ACCESS_MASK);
-	/* the QP is connected to itself */
+	/* The QP is connected to itself. */
 	md_av(s->md, &m->ctx.av, 1, false);
 	return sizeof(*m);
 }

@@ -94,7 +94,7 @@ static bool serve(struct script *s, bool ok)
 	for (int i = 0; ok && i < 64 && addr < end; i++, addr += MD_PAGE)
 		map(s, addr, bits);
 	memmove(s->ask, s->ask + 1, --s->num_asks * sizeof(s->ask[0]));
-	/* the function may have been reset meanwhile */
+	/* The function may have been reset meanwhile. */
 	md_cmd(s->pf, QHCA_CMD_STAGE2_RESUME, token,
 	       (ok ? QHCA_RESUME_OK : QHCA_RESUME_FAIL) | GUEST << 16, NULL, 0,
 	       NULL, 0, NULL);

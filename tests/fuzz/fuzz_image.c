@@ -285,7 +285,7 @@ static void restore_memory(struct setup *s, struct in *in)
 {
 	memcpy(s->pf->host.ram, s->pf_ram, PF_MEM);
 	memcpy(s->vf->host.ram, s->vf_ram, VF_MEM);
-	/* what was memory of contexts, rings or records may be something else */
+	/* What was memory of contexts, rings or records may be something else. */
 	for (unsigned int i = in_chance(in, 40) ? 1 + in_below(in, 4) : 0; i; i--)
 		s->pf->host.ram[MD_PAGE + in_below(in, PF_MEM - MD_PAGE)] =
 			in_u8(in);

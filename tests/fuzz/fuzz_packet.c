@@ -81,7 +81,7 @@ struct victim {
 	struct guard *g;
 	struct md *md;
 	struct md_cq cq;
-	/* the second XRC SRQ is of another domain */
+	/* The second XRC SRQ is of another domain. */
 	struct md_srq srq, xsrq[2];
 	struct md_qp qp[NUM_QPS];
 	struct md_mr mr[NUM_REGIONS];
@@ -130,7 +130,7 @@ static void make_memory(struct victim *v)
 	for (unsigned int i = 0; i < NUM_REGIONS; i++) {
 		const struct region *r = &region[i];
 
-		/* this page belongs to no region */
+		/* This page belongs to no region. */
 		md_alloc(v->md, MD_PAGE, MD_PAGE);
 		md_reg_mr(v->md, &v->mr[i], r->pd, r->iova, r->len, r->access);
 		v->key[i] = v->mr[i].key;
@@ -138,7 +138,7 @@ static void make_memory(struct victim *v)
 			guard_allow_buf(v->g, &v->mr[i].buf, 0,
 					v->mr[i].buf.len);
 	}
-	/* the device counts windows in the region's entry */
+	/* The device counts windows in the region's entry. */
 	pte = md_ptr(v->md, v->md->pt + 64ull * (v->key[MR_RW] >> 8));
 	put_le32(&pte->windows, 2);
 	guard_allow(v->g, v->md->pt + 64ull * (v->key[MR_RW] >> 8), 64);
@@ -618,7 +618,7 @@ static void post_send(struct victim *v, struct in *in)
 	if (plan[q].type == QHCA_QPT_UD || plan[q].type == QHCA_QPT_GSI) {
 		put_le32(&ud.dest_qpn, PEER_QPN);
 		put_le32(&ud.qkey, QKEY);
-		/* sometimes to itself */
+		/* Sometimes the frame goes to its sender. */
 		md_av(v->md, &ud.av, in_chance(in, 64) ? 2 : 1, false);
 		wr.ud = &ud;
 	}

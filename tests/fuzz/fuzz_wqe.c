@@ -38,7 +38,7 @@ static uint64_t process_byte(struct script *x, struct side *s)
 
 	if (how < 96)
 		return byte_of(x, &qp->buf, 0, qp->rec_offset);
-	/* in most cases one of the two pointers */
+	/* In most cases the input has one of the two pointers. */
 	if (how < 160)
 		return byte_of(x, &qp->buf, qp->rec_offset, how & 1 ? 8 : 128);
 	if (how < 192)
@@ -148,7 +148,7 @@ static bool exchange(struct script *x, unsigned int i)
 	struct frame f;
 	bool any = false;
 
-	/* frames that arrive meanwhile wait for the next round */
+	/* Frames that arrive meanwhile wait for the next round. */
 	for (unsigned int n = x->side[i].g->num; n > 0; n--) {
 		sent = guard_sent(x->side[i].g);
 		any = true;
@@ -230,7 +230,7 @@ static void modify(struct script *x, struct side *s)
 	guard_cmd(s->g, QHCA_CMD_MODIFY_QP, qp->qpn, 0, &in, sizeof(in));
 	if (in.ctx.state != QHCA_QPS_RESET || x->kernel)
 		return;
-	/* the driver's own part of the change; then the QP goes back to RTS */
+	/* The driver makes its own part of the change; then the QP goes back to RTS. */
 	must(md_qp_modify(s->md, qp, QHCA_QPS_RESET, 0, NULL), "to RESET");
 	connect_one(s, qp, peer->qp[q].qpn, peer->md->mac[5], 9);
 }

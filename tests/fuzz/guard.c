@@ -319,7 +319,7 @@ static void renew(struct guard *g)
 	g->first = g->num = 0;
 	g->dma_left = g->frames_left = UINT64_MAX;
 	qhca_trace_mask(g->hca, guard_mode.compared ? ~0ull : 0);
-	/* a change of the seed restarts the sequence */
+	/* A change of the seed restarts the sequence. */
 	no_faults(g->hca, 2);
 	no_faults(g->hca, 1);
 	qhca_tx_ready(g->hca, md->host.now);
@@ -405,7 +405,7 @@ void guard_allow_driver(struct guard *g)
 
 	guard_allow(g, md->host.slots, sizeof(struct qhca_cmd_slot));
 	guard_allow(g, md->out_mbox, QHCA_MAILBOX_SIZE);
-	/* of the EQ the ring alone; the record's first half is software's */
+	/* Of the EQ only the ring counts; software writes the first half of the record. */
 	guard_allow(g, md->eq_ring, md->eq_rec - md->eq_ring);
 	guard_allow(g, md->table[QHCA_TABLE_QP], 1024u << cfg->log_max_qp);
 	guard_allow(g, md->table[QHCA_TABLE_CQ], 128u << cfg->log_max_cq);
@@ -442,10 +442,7 @@ struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
 
 void guard_rx(struct guard *g, const uint8_t *frame, size_t len)
 {
-	/*
-	 * the copy is as long as the frame, so that the sanitizer reports a read beyond
-	 * it
-	 */
+	/* The copy is as long as the frame, so that the sanitizer reports a read beyond it. */
 	uint8_t *copy = malloc(len ? len : 1);
 
 	memcpy(copy, frame, len);
@@ -608,7 +605,7 @@ static void nop(struct guard *g)
 	struct qhca_cmd_slot *slot = md_ptr(g->md, LAST_PAGE);
 	uint32_t held = g->hca->pf.eqs.cmd_held, number = 0;
 
-	/* a slot whose event is held cannot be used */
+	/* A slot whose event is held cannot be used. */
 	while (held >> number & 1 && number < HCA_NUM_CMD_SLOTS - 1)
 		number++;
 	slot += number;

@@ -33,10 +33,7 @@ static void sweep(const struct create *c, uint64_t buffers)
 			return;
 		}
 		if (!hca_is_dead(&r.g->hca->pf) && status != QHCA_CMD_OK)
-			/*
-			 * no object refers to the CQ, so this destroys it, or it never
-			 * existed
-			 */
+			/* No object refers to the CQ, so this destroys it, or it never existed. */
 			assert_true(rig_cmd(&r, c->destroy, c->index, 0, NULL, 0) ==
 				    QHCA_CMD_BAD_STATE);
 		rig_free(&r);

@@ -154,7 +154,7 @@ static void test_length_chunks(void **state)
 
 	(void)state;
 	rig_new(&r, false);
-	/* each of the tables here has one chunk */
+	/* Each of the tables here has one chunk. */
 	for (uint32_t t = 0; t < QHCA_NUM_TABLES; t++)
 		for (uint32_t count = 1; count <= QHCA_MAX_CHUNKS; count *= 2) {
 			uint32_t first = count == 1, param = t | count << 8;
@@ -173,7 +173,7 @@ static void test_length_chunks(void **state)
 			assert_int_not_equal(rig_cmd(&r, QHCA_CMD_MAP_CHUNKS,
 						 bad[i].first, param, in,
 						 bad[i].len), QHCA_CMD_OK);
-			/* these have a bad mailbox, and UNMAP_CHUNKS has none */
+			/* These have a bad mailbox, and UNMAP_CHUNKS has none. */
 			if (i > 0 && i < 4)
 				continue;
 			assert_int_not_equal(rig_cmd(&r, QHCA_CMD_UNMAP_CHUNKS,
@@ -246,7 +246,7 @@ static void test_length_range(void **state)
 		md_post_send(r.md, &r.qp[0], &wr);
 		rig_ring(&r, &r.qp[0], 1);
 		status = rig_poll(&r);
-		/* the valid part of a long message may have been sent */
+		/* The valid part of a long message may have been sent. */
 		assert_true(status == QHCA_WC_LOC_PROT_ERR ||
 			    (bad[i].addr == IOVA && status != QHCA_WC_SUCCESS));
 		put_le64(&range.start, bad[i].addr);
@@ -307,7 +307,7 @@ static void test_unmap(void **state)
 			 QHCA_CMD_BAD_STATE);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_DETACH_MCAST, r.qp[0].qpn, 0, &mgid,
 			     sizeof(mgid)), QHCA_CMD_BAD_STATE);
-	/* twice */
+	/* The command runs twice. */
 	assert_int_equal(md_qp_destroy(r.md, &r.qp[0]), QHCA_CMD_OK);
 	assert_int_equal(md_qp_destroy(r.md, &r.qp[0]), QHCA_CMD_BAD_STATE);
 	rig_free(&r);
@@ -340,7 +340,7 @@ static void test_unmap_half(void **state)
 		assert_int_equal(rig_cmd(&r, QHCA_CMD_UNMAP_CHUNKS, i,
 				     QHCA_TABLE_QP | 1 << 8, NULL, 0),
 				 QHCA_CMD_NOT_MAPPED);
-	/* one chunk is mapped already, so the device maps none of the others */
+	/* One chunk is mapped already, so the device maps none of the others. */
 	put_le64(&chunk[3], 0x103000);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_MAP_CHUNKS, 2,
 			     QHCA_TABLE_QP | 1 << 8, chunk, 8), QHCA_CMD_OK);

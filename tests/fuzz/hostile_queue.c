@@ -135,7 +135,7 @@ static void test_huge_queue(void **state)
 				     sizeof(qp)), QHCA_CMD_BAD_PARAM);
 		qp.rq_log_stride = LOG_RSTRIDE;
 	}
-	/* nor does what is accepted cost the host memory */
+	/* Commands that are accepted do not cost the host memory, either. */
 	guard_allow(r.g, base, GUARD_MEM - base);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_QP, 9, 0, &qp, sizeof(qp)),
 			 QHCA_CMD_OK);
@@ -165,7 +165,7 @@ static void test_huge_cache(void **state)
 				     sizeof(in)), QHCA_CMD_BAD_PARAM);
 	}
 	rig_fill_init(&in, 4);
-	/* each of its allocations fails once */
+	/* Each of its allocations fails once. */
 	for (unsigned int n = 1;; n++) {
 		int status;
 
@@ -230,16 +230,10 @@ static void test_loop_indices(void **state)
 			       (uint64_t)wild[i] << 32);
 		rig_ring(&r, &r.qp[0], wild[i]);
 		guard_settle(r.g);
-		/*
-		 * an index behind the device's own is late; one beyond the ring is an
-		 * error
-		 */
+		/* An index behind the device's own is late; one beyond the ring is an error. */
 		assert_int_equal(rig_state(&r, 0), wild[i] < 0x80000000 ?
 				 QHCA_QPS_ERR : QHCA_QPS_RTS);
-		/*
-		 * in ERR the device reads the records once more, and does not use their
-		 * values
-		 */
+		/* In ERR the device reads the records once more, and does not use their values. */
 		md_qp_modify(r.md, &r.qp[0], QHCA_QPS_ERR, 0, NULL);
 		rig_ring(&r, &r.qp[0], wild[i]);
 		guard_settle(r.g);
@@ -260,10 +254,7 @@ static void test_loop_srq_list(void **state)
 	sge.key = r.mr.key;
 	for (int i = 0; i < 3; i++)
 		assert_true(md_srq_post(r.md, &r.srq, 1, &sge, 1));
-	/*
-	 * a slot whose successor is the slot itself serves as many messages as were
-	 * posted
-	 */
+	/* A slot whose successor is the slot itself serves as many messages as were posted. */
 	put_le16(md_ptr(r.md, r.srq.buf.page[0] + 10), 0);
 	for (int i = 0; i < 5; i++)
 		md_post_send(r.md, &r.qp[0], &wr);
@@ -273,7 +264,7 @@ static void test_loop_srq_list(void **state)
 	rig_pass_time(&r, 100000000);
 	assert_int_equal(rig_poll(&r), QHCA_WC_RNR_RETRY_EXC_ERR);
 	rig_free(&r);
-	/* a slot beyond the ring ends the SRQ */
+	/* A slot beyond the ring ends the SRQ. */
 	rig_new(&r, true);
 	sge.key = r.mr.key;
 	assert_true(md_srq_post(r.md, &r.srq, 1, &sge, 1));
@@ -308,7 +299,7 @@ static void test_loop_nodes(void **state)
 	put_le32(&cq.rec_offset, 4096);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_CQ, 3, 0, &cq, sizeof(cq)),
 			 QHCA_CMD_OK);
-	/* the leaf has no write bit: the CQ fails, and the device writes nothing */
+	/* The leaf has no write bit: the CQ fails, and the device writes nothing. */
 	guard_doorbell(r.g, 0, QHCA_DB_CQ_ARM, 3);
 	guard_settle(r.g);
 	assert_true(rig_have_event(&r, QHCA_EVENT_CQ_ERROR));
@@ -376,16 +367,16 @@ static void test_loop_shrunk(void **state)
 	rig_new(&r, false);
 	sge.key = r.mr.key;
 	md_qp_modify(r.md, &r.qp[0], QHCA_QPS_RESET, 0, NULL);
-	/* this test writes the answers of this peer */
+	/* This test writes the answers of this peer. */
 	rig_connect(&r, &r.qp[0], 0x55, 2);
 	md_post_send(r.md, &r.qp[0], &wr);
 	rig_ring(&r, &r.qp[0], 1);
 	guard_settle(r.g);
 	assert_int_equal(r.g->num, 3);
-	/* this access evicts the context of the first QP */
+	/* This access evicts the context of the first QP. */
 	rig_state(&r, 1);
 	((uint8_t *)md_ptr(r.md, r.qp[0].buf.page[0]))[2] = 0;
-	/* time passes until the first timeout */
+	/* Time passes until the first timeout. */
 	rig_pass_time(&r, 2000000);
 	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 7);
 	assert_int_equal(rig_poll(&r), QHCA_WC_SUCCESS);
@@ -516,11 +507,11 @@ static void test_ring_page_rewritten(void **state)
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
 	/*
-	 * the ACK is for the first request, which the device reads again, and for a
-	 * third of the second, which it remembers
+	 * The ACK is for the first request, which the device reads again, and for a third of the
+	 * second, which it remembers.
 	 */
 	rig_answer(&r, &r.qp[0], HCA_OP_ACK, 8);
-	/* this request makes the device forget the second one */
+	/* This request makes the device forget the second one. */
 	md_post_send(r.md, &r.qp[0], &other);
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);
 	guard_settle(r.g);
@@ -560,7 +551,7 @@ static void test_ring_page_eq(void **state)
 			 QHCA_CMD_OK);
 	assert_int_equal(rig_cmd(&r, QHCA_CMD_CREATE_EQ, 0, 0, &eq, sizeof(eq)),
 			 QHCA_CMD_OK);
-	/* the device posts an event */
+	/* The device posts an event. */
 	qhca_set_link(r.g->hca, false, r.md->host.now);
 	assert_true(hca_is_dead(&r.g->hca->pf));
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE,

@@ -14,7 +14,7 @@ static void take(struct paging *p, uint32_t page, uint32_t num)
 	uint64_t end = start + (uint64_t)num * MD_PAGE - skip;
 	struct qhca_range range;
 
-	/* the range counts bytes from the region's start */
+	/* The range counts bytes from the region's start. */
 	start = start > skip ? start - skip : 0;
 	for (uint32_t i = page; i < page + num; i++)
 		put_le64(md_ptr(p->g->md, entry_of(p, i)), 0);
@@ -32,7 +32,7 @@ static void bring(struct paging *p, uint32_t page, bool write)
 
 	put_le64(md_ptr(p->g->md, entry_of(p, page)),
 		 write ? leaf : leaf & ~(uint64_t)QHCA_ATE_WRITE);
-	/* a page that the device could write stays writable until the input takes it */
+	/* A page that the device could write stays writable until the input takes it. */
 	if (write)
 		guard_page(p->g, p->mr->buf.page[page], true);
 }
@@ -68,7 +68,7 @@ static void serve(struct paging *p, struct in *in)
 		return;
 	guard_digest(p->g, &info, sizeof(info));
 	p->token = get_le32(&info.token);
-	/* the addresses of a window may begin at zero */
+	/* The addresses of a window may begin at zero. */
 	page = (get_le64(&info.addr) - p->mr->iova + p->mr->iova % MD_PAGE) /
 	       MD_PAGE;
 	if (page >= p->mr->buf.num_pages)

@@ -86,7 +86,7 @@ static void post_request(struct side *s, const struct md_wr *wr, uint8_t num_sge
 	uint32_t slot = s->lim.sq_pi % DEPTH;
 
 	md_post_send(s->md, &s->lim, wr);
-	/* the number alone may claim more segments than the entry has room for */
+	/* The number alone may claim more segments than the entry has room for. */
 	md_buf_write(s->md, &s->lim.buf, s->lim.sq_offset +
 		     ((uint64_t)slot << LIM_LOG_STRIDE) +
 		     offsetof(struct qhca_sq_wqe, num_sge), &num_sge, 1);
@@ -171,10 +171,10 @@ void check_limits(struct script *x)
 	uint8_t how = in_u8(x->in);
 	struct side *from = &x->side[how & 1], *to = &x->side[!(how & 1)];
 
-	/* a villain in the kernel can reach all queues, so the check proves nothing */
+	/* A villain in the kernel can reach all queues, so the check proves nothing. */
 	if (x->kernel)
 		return;
-	/* the link may lose more packets than the QP repeats */
+	/* The link may lose more packets than the QP repeats. */
 	x->tamper = 0;
 	if (how & 2)
 		check_receive(x, from, to);

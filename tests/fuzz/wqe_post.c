@@ -181,7 +181,7 @@ void post_recv(struct script *x, struct side *s)
 	if (q == RC_SRQ) {
 		off = (uint64_t)s->srq.free << LOG_RSTRIDE;
 		md_srq_post(s->md, &s->srq, 0x5000, sge, num);
-		/* the script may have damaged the list */
+		/* The script may have damaged the list. */
 		s->srq.free %= DEPTH;
 		spoil(x, s, &s->srq.buf, off, 1u << LOG_RSTRIDE);
 		return;

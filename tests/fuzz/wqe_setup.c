@@ -22,7 +22,7 @@ static void add_key(struct side *s, unsigned int which, uint32_t type,
 	put_le32(&pte.pd, which == KEY_DMA ? OTHER_PD : PD);
 	put_le32(&pte.at_key, index);
 	md_pte_write(s->md, index, &pte);
-	/* work requests of its protection domain may change this memory */
+	/* Work requests of its protection domain may change this memory. */
 	if (which != KEY_DMA)
 		guard_allow(s->g, s->md->pt + 64ull * index, 64);
 }

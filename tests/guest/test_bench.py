@@ -173,7 +173,7 @@ def test_prefetch_refused():
         2 * [None] + 2 * ["No space left on device"] + 2 * [None] + 2 * ["No space left on device"]
     assert [row["rxe"] is None for row in rows] == ["refusal" in row for row in rows]
     assert not any(odp.failed(row) for row in rows)
-    # of qhca nothing may be missing
+    # Of qhca nothing may be missing.
     assert odp.failed(odp.summary(4096, odp.Costs(), costs)[2])
 
 

@@ -158,10 +158,7 @@ static void *tx_reserve(void *host, size_t len)
 	if (h->tx_full || (h->tx_room && !h->tx_room(h->tx_arg)))
 		return NULL;
 	h->reserved = len;
-	/*
-	 * an older frame must not leave octets here that the device could send
-	 * again
-	 */
+	/* An older frame must not leave octets here that the device could send again. */
 	memset(h->frame, 0xee, len);
 	return h->frame;
 }

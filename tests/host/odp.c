@@ -63,10 +63,7 @@ static uint64_t frame_get(struct md *md, struct md_frames *f)
 		reclaim(f);
 	if (!f->num_free)
 		return 0;
-	/*
-	 * the allocator reuses the frame freed last, so that the canary shows a
-	 * late write
-	 */
+	/* The allocator reuses the frame freed last, so that the canary shows a late write. */
 	frame = f->free[--f->num_free];
 	f->corrupt += !intact(md, frame);
 	return frame;
@@ -188,7 +185,7 @@ void md_odp_unmap(struct md_odp *odp, uint32_t page, uint32_t num)
 	}
 	if (!any)
 		return;
-	/* bytes counted from the region's start */
+	/* Bytes counted from the region's start. */
 	first = first > odp->mr.iova ? first - odp->mr.iova : 0;
 	end -= odp->mr.iova;
 	put_le64(&range.start, first);

@@ -71,7 +71,7 @@ void host_s2_open(struct host *pf, struct host *vf, uint16_t uplink_attr)
 	put_le16(&row.uplink_attr, uplink_attr);
 	put_le32(&row.flags, QHCA_GVM_STAGE2);
 	set_row(pf, vf, &row);
-	/* until now the old row was good */
+	/* Until now the old row was good. */
 	give_up_all(pf, vf);
 	vf->s2_root = root;
 	vf->s2_node = node;

@@ -107,7 +107,7 @@ int md_cmd(struct md *md, uint16_t opcode, uint32_t index, uint32_t param,
 		put_le32(&slot.out_len, out_len);
 	}
 	done = host_cmd_begin(&md->host, &slot, 0);
-	/* other work continues meanwhile, and may last longer than the command */
+	/* Other work continues meanwhile, and may last longer than the command. */
 	for (int i = 0; get_le32(&done->status) & QHCA_CMD_OWN; i++) {
 		if (i == HOST_RUN_LIMIT)
 			host_die("the device does not answer command %#x",

@@ -278,7 +278,7 @@ class Pair:
         return iter(self.nodes)
 
     def start(self):
-        # a listens; its socket exists once its monitor answers.
+        # Guest a listens; its socket exists once its monitor answers.
         self.a.start()
         self.b.start()
         return self

@@ -119,7 +119,7 @@ static void chaos_peer(Chaos *c)
         return;
     }
     while (reads-- && recv(c->peer, raw, sizeof(raw), MSG_DONTWAIT) > 0) {
-        /* the frame's content does not matter here */
+        /* The frame's content does not matter here. */
     }
     for (int i = g_rand_int_range(c->rand, 0, 20); i; i--) {
         if (!peer_send(c->peer, other, 7)) {

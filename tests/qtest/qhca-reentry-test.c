@@ -263,7 +263,7 @@ static void test_own_vector(void)
     msix_target(h, 1, h->regs.addr + QHCA_REG_CONTROL, QHCA_CONTROL_RESET);
     hca_bring_up(h);
     nop_with_event(h, 1);
-    /* the device raises the vector at once */
+    /* The device raises the vector at once. */
     hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
     g_assert_cmphex(hca_status(h), ==,
                     QHCA_STATUS_READY | QHCA_STATUS_ENABLED);

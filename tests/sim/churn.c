@@ -117,7 +117,7 @@ static void choose_stray(struct node *h, struct conn *c, struct choice *to)
 
 	to->sge.addr = o->start;
 	to->sge.key = key[world_pick(h->w, STRAY_KEYS)];
-	/* only QPs of the kernel may use the reserved key, and here there are none */
+	/* Only QPs of the kernel may use the reserved key, and here there are none. */
 	to->use = stray();
 	(void)c;
 }

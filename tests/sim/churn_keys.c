@@ -319,7 +319,7 @@ static void clear_ctrl(struct node *h, struct obj *o)
 {
 	struct qhca_pte *pte = pte_of(h, o);
 
-	/* the entry still says which type of window it was, as the device requires */
+	/* The entry still says which type of window it was, as the device requires. */
 	put_le32(&pte->ctrl, get_le32(&pte->ctrl) & ~QHCA_PTE_STATE);
 	o->blank = false;
 }
@@ -548,7 +548,7 @@ void keys_setup(struct node *h)
 		o->slab = o->next_slab = -1;
 		o->node = md_alloc(h->md, 64, 64);
 		o->list = md_alloc(h->md, 64, 64);
-		/* requests that come too early find this entry */
+		/* Requests that come too early find this entry. */
 		place(h, o);
 	}
 }

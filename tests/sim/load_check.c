@@ -57,7 +57,7 @@ static bool check_op(struct load *l, struct side *s, uint32_t number)
 	struct op *op = &s->op[number];
 
 	if (unreliable(s) && op->opcode == QHCA_WQE_WRITE_IMM)
-		/* the model does not know whether the message arrived */
+		/* The model does not know whether the message arrived. */
 		goto out;
 	if (!apply(l, s, op) ||
 	    !load_same(l, s, &s->src, s->src_model, op->src, op->len,
@@ -68,7 +68,7 @@ static bool check_op(struct load *l, struct side *s, uint32_t number)
 		return false;
 out:
 	release(&s->src_ring, op->src_claim);
-	/* what UC wrote may still arrive: such slices are never given back */
+	/* A WRITE over UC may still arrive: such slices are never given back. */
 	if (!unreliable(s))
 		release(&s->peer->dst_ring, op->dst_claim);
 	return true;
@@ -127,7 +127,7 @@ static struct op *find_request(struct load *l, struct side *s,
 	}
 	if (number >= p->posted)
 		return NULL;
-	/* messages arrive in order, unless the network repeats or reorders packets */
+	/* Messages arrive in order, unless the network repeats or reorders packets. */
 	if (number < s->expected && !l->plan->link.duplicate &&
 	    !l->plan->link.reorder && !l->plan->link.jitter)
 		return NULL;

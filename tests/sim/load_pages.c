@@ -88,8 +88,8 @@ static bool serve_fault(struct load *l, unsigned int node,
 			    f->qpn, get_le32(&f->info.key), addr, len);
 	page = md_odp_page(odp, addr);
 	/*
-	 * sometimes the following pages come too, and sometimes none: then the access
-	 * faults again
+	 * Sometimes the following pages come too, and sometimes none: then the access faults
+	 * again.
 	 */
 	last = world_chance(w, 500000) ? md_odp_page(odp, addr + len - 1) :
 					 page;
@@ -110,7 +110,7 @@ bool load_page_work(struct load *l, unsigned int node)
 
 	if (!m->frames || !m->frames->num_odp)
 		return true;
-	/* a page that goes before each retry could delay a message for ever */
+	/* A page that goes before each retry could delay a message for ever. */
 	if (l->w->now < TAKE_LIMIT && world_chance(l->w, l->plan->take))
 		take_pages(l, m);
 	if (world_chance(l->w, 300000) && !take_faults(l, node))

@@ -10,7 +10,7 @@ static bool claim(struct claims *r, uint32_t len, uint32_t align, uint32_t *off,
 	uint32_t pos = r->head % r->size, skip;
 
 	skip = (align - (pos & (align - 1))) & (align - 1);
-	/* a slice does not wrap around the end of the region */
+	/* A slice does not wrap around the end of the region. */
 	if (pos + skip + len > r->size)
 		skip = r->size - pos;
 	if (r->head + skip + len - r->tail > r->size)
@@ -118,7 +118,7 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 	memset(op, 0, sizeof(*op));
 	op->opcode = random_opcode(l, s);
 	op->len = op->opcode == QHCA_WQE_NOP ? 0 : random_len(l, s);
-	/* a message that may be lost or repeated has its number in its payload */
+	/* A message that may be lost or repeated has its number in its payload. */
 	if (unreliable(s) && op->len < 4)
 		op->len = 4;
 	op->seed = (uint64_t)world_rand(w) << 32 | world_rand(w);
@@ -130,7 +130,7 @@ static bool plan_op(struct load *l, struct side *s, struct op *op)
 		op->len = 8;
 		op->dst = 8 * world_pick(w, ATOMIC_AREA / 8 / 64);
 		op->swap_add = world_rand(w);
-		/* the values come from a small set, so that the comparison often holds */
+		/* The values come from a small set, so that the comparison often holds. */
 		op->compare = get_le64(p->dst_model + op->dst);
 	}
 	if (op->len > p->recv_len && takes_recv(op->opcode) &&
@@ -164,7 +164,7 @@ static uint32_t split(struct load *l, const struct md_mr *mr, uint32_t off,
 	while (n + 1 < max && world_chance(w, 500000)) {
 		uint32_t part = len ? world_pick(w, len + 1) : 0;
 
-		/* a segment of no length may have any key */
+		/* A segment of no length may have any key. */
 		sge[n++] = (struct md_sge){
 			mr->iova + off, part, part ? mr->key : 0xdead00,
 		};
@@ -234,10 +234,7 @@ void load_post_sends(struct load *l, struct side *s)
 
 		if (!plan_op(l, s, op))
 			break;
-		/*
-		 * without a signalled request nobody would learn that the others have
-		 * completed
-		 */
+		/* Without a signalled request nobody would learn that the others have completed. */
 		if (s->posted + 1 == s->total || s->posted % 4 == 3 ||
 		    s->posted + 1 - s->completed == s->depth)
 			op->flags |= QHCA_WQE_F_SIGNALED;

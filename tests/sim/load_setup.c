@@ -11,7 +11,7 @@ static void init_region(struct load *l, struct side *s, struct md_mr *mr,
 {
 	struct memory *m = &l->memory[s->node];
 	struct md *md = s->md;
-	/* atomics want multiples of 8 */
+	/* Atomics need multiples of 8. */
 	uint64_t iova = IOVA + (world_pick(l->w, 4096) & ~7u);
 
 	if (world_chance(l->w, l->plan->odp) && m->frames)
@@ -28,10 +28,7 @@ static void init_xrc(struct load *l, struct side *s, uint32_t pd,
 		     const struct md_qp_init *like)
 {
 	struct world *w = l->w;
-	/*
-	 * the device uses the domain of the SRQ for the access, never that of the
-	 * target
-	 */
+	/* The device uses the domain of the SRQ for the access, never that of the target. */
 	struct md_qp_init init = {
 		.type = QHCA_QPT_XRC_TGT, .pd = pd + 10, .db_page = like->db_page,
 		.xrcd = 1 + world_pick(w, 2),
@@ -152,7 +149,7 @@ static void open_nodes(struct load *l)
 	load_open_guests(l);
 	for (unsigned int n = 0; n < l->num_nodes; n++) {
 		md_cq_create(l->node[n], &l->cq[n], 11);
-		/* the host domain's events are the guests' */
+		/* The host domain handles events on behalf of the guests. */
 		if (l->plan->odp && (!l->guests || l->node[n] != l->guests->pf))
 			l->memory[n].frames =
 				md_frames_new(l->node[n], l->plan->frames);

@@ -339,7 +339,7 @@ static void run(struct study *s)
 {
 	uint32_t pairs = s->cache == QHCA_CACHE_QD ? 2 : 1;
 
-	/* everything once, the neighbour's first */
+	/* Each function sends every message once, the neighbour first. */
 	for (int who = 1; who >= 0; who--)
 		for (uint32_t i = 0; i < s->fn[who].objects / pairs; i++)
 			message(s, (uint16_t)who, i);

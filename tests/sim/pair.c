@@ -105,7 +105,7 @@ void restart_pair(struct pair *p, const struct pair_options *o)
 	struct md_init init = { .scatter = true, .log_eq = o->log_eq,
 				.flags = o->init_flags };
 
-	/* the smallest caches: every access misses */
+	/* These are the smallest caches: every access misses. */
 	for (int c = 0; c < QHCA_NUM_CACHES && !o->roomy; c++)
 		init.cache[c] = (struct qhca_geometry){ 1, 1 };
 	p->type = o->type;

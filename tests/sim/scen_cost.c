@@ -54,7 +54,7 @@ static uint64_t write_some(struct pair *p)
 		done = false;
 		post(p, &p->a, QHCA_WQE_WRITE, sizeof(from), 0);
 		for (more = true; more && !(done && is_paid(p)); ) {
-			/* the clock does not go beyond the end to the next deadline */
+			/* The clock does not go beyond the end to the next deadline. */
 			more = world_step(&p->w, p->w.now + 1000);
 			done = done || md_poll(&p->a.scq, &cqe);
 		}
@@ -72,7 +72,7 @@ static void off_by_default(struct pair *p)
 {
 	connect_pair(p);
 	write_some(p);
-	/* two pages, and one line for them */
+	/* There are two pages, and one line for them. */
 	CHECK(count_of(&p->a, QHCA_CNT_at_node_reads) >= 2 * WRITES);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_fetch_stall_ns), 0);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_fetch_stall_ns), 0);
@@ -92,7 +92,7 @@ static void charged(struct pair *p)
 	CHECK_EQ(stall, price(&p->a) - before);
 	CHECK(stall >= 2 * WRITES * COST.at_ns);
 	CHECK(took > free_of_charge);
-	/* nothing may have waited for the last miss */
+	/* Nothing may have waited for the last miss. */
 	CHECK(took + 10 * COST.at_ns > stall);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_retransmitted_packets), 0);
 }
@@ -147,10 +147,7 @@ static void only_the_transport_waits(struct pair *p)
 	expect_none(&p->a.scq);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
-	/*
-	 * a packet is lost: its timer fires during a stall, and the device serves it
-	 * afterwards
-	 */
+	/* A packet is lost: its timer fires during a stall, and the device serves it afterwards. */
 	p->w.filter = drop_all;
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	world_run(&p->w, p->w.now + 100000);

@@ -224,7 +224,7 @@ static void check_end(int line, struct pair *p, uint32_t posted)
 	if (a_alive)
 		in_error(&p->a);
 	rest(line, p);
-	/* what fails may fail it only once more */
+	/* The failing access may fail it only once more. */
 	a_alive = can_tell(line, &p->a, &p->a.scq);
 	b_alive = can_tell(line, &p->b, &p->b.rcq);
 	sends = check_sends(line, p);
@@ -278,7 +278,7 @@ static void sweep(struct pair *p, uint8_t type, bool srq)
 			     how >> 1 ? "and all after it" : "once");
 		CHECK(n > 10);
 	}
-	/* so that it can be closed */
+	/* Without this the world could not be closed. */
 	restart_pair(p, &o);
 }
 

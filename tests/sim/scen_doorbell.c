@@ -88,7 +88,7 @@ static bool run_once(struct crossing *c, uint32_t under_way)
 	while (world_step(&p->w, p->w.now + 1000000) && !c->loaded)
 		;
 	md->host.meanwhile = NULL;
-	/* the device has come to rest before that place */
+	/* The device has come to rest before that place. */
 	if (!c->stored)
 		soft_store(c);
 	if (!c->loaded)
@@ -101,7 +101,7 @@ static bool run_once(struct crossing *c, uint32_t under_way)
 		check_failed(__LINE__, "%u of %u requests executed: stored before access %llu, loaded before %llu",
 			     done, want, (unsigned long long)c->store,
 			     (unsigned long long)c->load);
-	/* a device without work never leaves sq_active set */
+	/* A device without work never leaves sq_active set. */
 	CHECK_EQ(md_buf_get32(md, &p->a.qp.buf, p->a.qp.rec_offset + 64), 0);
 	return c->accesses > c->load;
 }
@@ -118,7 +118,7 @@ static void cross(struct pair *p, uint32_t under_way, uint32_t posts,
 				more = c.load > c.store;
 				break;
 			}
-	/* otherwise the store crossed no access of the device */
+	/* Otherwise the store crossed no access of the device. */
 	CHECK(c.store >= accesses);
 }
 
@@ -191,14 +191,14 @@ static void lingering_ends(struct pair *p)
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 50);
 	CHECK_EQ(p->a.qp.sq_pi, 52);
 
-	/* from now on the link loses all responses */
+	/* From now on the link loses all responses. */
 	p->w.filter = drop_all;
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	md_settle(p->a.md);
 	CHECK_EQ(active(p), 1);
 	now = p->w.now;
-	/* the device finds the request in the end */
+	/* The device finds the request in the end. */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	world_run(&p->w, now + HCA_LINGER_NS + 1000);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 51);
@@ -314,7 +314,7 @@ static void few_doorbells_in_step(struct pair *p)
 			check_failed(__LINE__, "pace %u: %llu doorbells", i,
 				     (unsigned long long)(rings(p) - before));
 	}
-	/* without work the device stops watching the queue */
+	/* Without work the device stops watching the queue. */
 	settle(p);
 	CHECK_EQ(active(p), 0);
 }
@@ -458,7 +458,7 @@ static void many_linger(struct pair *p)
 		lingering += md_buf_get32(a[i].md, &a[i].qp.buf,
 					  a[i].qp.rec_offset + 64);
 	CHECK_EQ(lingering, HCA_LINGER_MAX);
-	/* the driver destroys the QP while the device watches it */
+	/* The driver destroys the QP while the device watches it. */
 	CHECK_EQ(md_qp_modify(a[0].md, &a[0].qp, QHCA_QPS_RESET, 0, NULL), 0);
 	for (uint32_t i = 1; i < n; i++) {
 		store(p, &a[i]);

@@ -102,7 +102,7 @@ static void one_pattern(struct pair *p, const struct pattern *pattern)
 		   pattern->sq_reads);
 	check_most(pattern, "writes of sq_active", r.active.writes,
 		   pattern->active_writes);
-	/* the device counts each of its accesses */
+	/* The device counts each of its accesses. */
 	CHECK_EQ(r.cq.reads, count_of(&p->a, QHCA_CNT_cq_refetches));
 	CHECK_EQ(r.sq.reads, count_of(&p->a, QHCA_CNT_sq_refetches));
 	CHECK_EQ(r.active.writes, count_of(&p->a, QHCA_CNT_sq_active_writes));

@@ -84,7 +84,7 @@ static void long_write_end_out_of_range(struct pair *p)
 	md_buf_read(p->b.md, &p->b.mr.buf, PAIR_LEN - 4999, before, 4999);
 	post_bad(p, &wr);
 	refused(p, QHCA_WC_REM_ACCESS_ERR, QHCA_EVENT_QP_ACCESS_ERROR);
-	/* refused whole at its first packet */
+	/* The device refuses the message as a whole at its first packet. */
 	md_buf_read(p->b.md, &p->b.mr.buf, PAIR_LEN - 4999, after, 4999);
 	CHECK(!memcmp(before, after, 4999));
 }
@@ -228,7 +228,7 @@ static void local_error(struct pair *p, struct md_wr *wr, uint8_t status)
 	CHECK_EQ(next_event(&p->a, 0), 0);
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
 	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
-	/* what is posted later is flushed too */
+	/* Requests that are posted later are flushed too. */
 	post_recv(&p->a, 8);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	settle(p);
@@ -295,7 +295,7 @@ static void too_many_segments(struct pair *p)
 	wr.num_sge = 12;
 	connect_pair(p);
 	md_post_send(p->a.md, &p->a.qp, &wr);
-	/* the stride holds 12 segments: claim one more */
+	/* The stride holds 12 segments: claim one more. */
 	md_buf_write(p->a.md, &p->a.qp.buf, 2, "\x0d", 1);
 	md_ring(p->a.md, &p->a.qp);
 	settle(p);
@@ -486,7 +486,7 @@ static void drain(struct pair *p)
 	CHECK_EQ(md_qp_query(p->a.md, &p->a.qp, &q), 0);
 	CHECK_EQ(q.sq_draining, 1);
 	CHECK_EQ(next_event(&p->a, 0), 0);
-	/* not while draining */
+	/* The command is refused while the queue drains. */
 	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
 			      QHCA_QP_ATTR_TIMEOUT, &p->a.conn),
 		 QHCA_CMD_BAD_STATE);
@@ -551,7 +551,7 @@ static void ud_bad_qkey(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 	expect_none(&p->b.rcq);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_bad_qkey), 1);
-	/* the high bit asks for the QP's own */
+	/* The high bit asks for the QP's own. */
 	put_le32(&p->ud.qkey, 0x80000000u);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	settle(p);
@@ -604,7 +604,7 @@ static void ud_over_mtu_sqe(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_LOC_LEN_ERR, QHCA_WC_WR_FLUSH_ERR);
 	CHECK_EQ(state_of(&p->a), QHCA_QPS_SQE);
 	expect_none(&p->a.rcq);
-	/* flushed until software says go on */
+	/* Requests are flushed until software lets the queue continue. */
 	post(p, &p->a, QHCA_WQE_SEND, 1, 0);
 	settle(p);
 	EXPECT(&p->a.scq, 2, QHCA_WC_WR_FLUSH_ERR);
@@ -638,7 +638,7 @@ static void uc_gap(struct pair *p)
 	post(p, &p->a, QHCA_WQE_SEND, 2000, 0);
 	settle(p);
 	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
-	/* the WQE of the lost message serves the next one */
+	/* The WQE of the lost message serves the next one. */
 	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_uc_dropped), 1);
 }

@@ -38,7 +38,7 @@ static void fast_reg_twice(struct pair *p)
 
 	connect_pair(p);
 	post_reg(&p->b, key, ALL_ACCESS);
-	/* nothing has invalidated the key in between */
+	/* Nothing has invalidated the key in between. */
 	post_reg(&p->b, key ^ 1, ALL_ACCESS);
 	settle(p);
 	EXPECT(&p->b.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_MW_BIND_ERR);
@@ -243,7 +243,7 @@ static void drain_sends_one_again(struct pair *p)
 	for (uint32_t i = 0; i < 60; i++)
 		md_post_send(p->a.md, &p->a.qp, &wr);
 	md_ring(p->a.md, &p->a.qp);
-	/* one turn: fewer packets than all of them, and none asks for an ACK */
+	/* In one turn the QP sends fewer packets than all of them, and none asks for an ACK. */
 	while (c.packets < 20)
 		qhca_run(p->a.md->host.hca, p->w.now, 1);
 	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_SQD,
@@ -262,7 +262,7 @@ const struct scenario fast_reg_scenarios[] = {
 	KERNEL(local_inv_sends_nothing_again),
 	KERNEL(drain_sends_one_again),
 	KERNEL(ack_completes_some),
-	/* with stale lines that nothing but invalidation removes */
+	/* The caches have stale lines that nothing but invalidation removes. */
 	ROOMY(fast_reg_cycles),
 	{ 0 }
 };

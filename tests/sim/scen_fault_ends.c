@@ -79,7 +79,7 @@ static void failed_at_requester(struct pair *p)
 		EXPECT(&p->a.scq, 0, 0, QHCA_WC_LOC_PROT_ERR,
 		       QHCA_WC_WR_FLUSH_ERR);
 		CHECK_EQ(state_of(&p->a), rc ? QHCA_QPS_ERR : QHCA_QPS_SQE);
-		/* a SEND behind the response had been sent already */
+		/* A SEND behind the response had been sent already. */
 		if (opcodes[i] == QHCA_WQE_SEND)
 			EXPECT(&p->b.rcq, 0, 0);
 		else
@@ -167,7 +167,7 @@ static void region_goes(struct pair *p)
 		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 		CHECK_EQ(state_of(&p->b), cases[i].local ? QHCA_QPS_RTS :
 							   QHCA_QPS_ERR);
-		/* the page becomes present too late */
+		/* The page becomes present too late. */
 		CHECK_EQ(md_resume(e->md, get_le32(&f.token), true),
 			 QHCA_CMD_BAD_INDEX);
 		NO_FAULT(e);
@@ -250,7 +250,7 @@ static void forgotten(struct pair *p)
 		CHECK_EQ(md_resume(p->b.md, token[i], false),
 			 QHCA_CMD_BAD_INDEX);
 	}
-	/* a new fault of the same QPN has a new token, and the old tokens are invalid */
+	/* A new fault of the same QPN has a new token, and the old tokens are invalid. */
 	make_fault(p, &c, 1000, &token[3]);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(md_resume(p->b.md, token[i], false),
@@ -285,7 +285,7 @@ static void events_wait(struct pair *p)
 	run_for(p, 30000000);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_page_faults1), QPS);
 	CHECK(count_of(&p->b, QHCA_CNT_events_held) >= QPS - 2);
-	/* and the device does not report the fault that ends while its event is held */
+	/* The device does not report the fault that ends while its event is held. */
 	CHECK_EQ(md_qp_modify(p->b.md, &b[QPS - 1].qp, QHCA_QPS_ERR, 0, NULL),
 		 0);
 	for (; n < 10 * QPS; n++) {
@@ -350,7 +350,7 @@ static void window_faults(struct pair *p)
 	run_for(p, 1000000);
 	CHECK(md_fault(p->b.md, &qpn, &f));
 	CHECK_EQ(get_le32(&f.key), mw);
-	/* addresses count as those of the key */
+	/* Addresses count as those of the key. */
 	CHECK_EQ(get_le64(&f.addr), 10);
 	CHECK_EQ(get_le64(&f.length), 3000);
 	cold_resume(&p->b, &c, get_le32(&f.token));

@@ -54,7 +54,7 @@ static void nak_and_hint(struct pair *p, uint8_t opcode, uint32_t len,
 			   COLD_IOVA + (cause == QHCA_FAULT_ATOMIC ? 4 : 0),
 			   len > PAGE_LEFT && cause == QHCA_FAULT_RECV ?
 			   1024 : len);
-	/* no byte moves, the device sends nothing and reports no other fault */
+	/* No byte moves, the device sends nothing and reports no other fault. */
 	run_for(p, 20000000);
 	CHECK_EQ(c.odp->mr.buf.page[0], 0);
 	CHECK(s.request_time < s.rnr_time);
@@ -163,7 +163,7 @@ static void middle_of_message(struct pair *p)
 	post_to_cold(p, &c, QHCA_WQE_WRITE, len, 0);
 	run_for(p, 1000000);
 	CHECK_EQ(s.rnr_psn, (0xfffffa + packets) & 0xffffff);
-	/* the packet that crosses the edge: not a byte of it */
+	/* The packet crosses the edge: not a byte of it is written. */
 	CHECK_COLD(&p->b, &c, 0, packets * 1024, 9);
 	token = TAKE_FAULT(&p->b, &c, QHCA_FAULT_RDMA_W, WRITE_FLAGS,
 			   PAGE_LEFT, COLD_IOVA + PAGE_LEFT, 5000);
@@ -267,11 +267,11 @@ static void read_waits(struct pair *p)
 	run_for(p, 1000000);
 	token = TAKE_FAULT(&p->b, &c, QHCA_FAULT_RDMA_R, QHCA_FAULT_RDMA, 0,
 			   COLD_IOVA, sizeof(data));
-	/* what came before is acknowledged, what came after waits */
+	/* The packets before it are acknowledged, those after it wait. */
 	EXPECT(&p->a.scq, 0, 0);
 	CHECK_EQ(s.responses, 0);
 	CHECK_EQ(s.rnr, 0);
-	/* repeated by its peer, it is still one */
+	/* When its peer repeats it, it is still one fault. */
 	run_for(p, 10000000);
 	CHECK(count_of(&p->b, QHCA_CNT_duplicate_requests) > 0);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_faults_coalesced), 0);
@@ -342,14 +342,14 @@ static void gather_waits(struct pair *p)
 		0, 0);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	run_for(p, 50000000);
-	/* what is there has gone, and no more */
+	/* The bytes of present pages have been sent, and no more. */
 	CHECK_EQ(s.requests, 0);
 	token = TAKE_FAULT(&p->a, &c, QHCA_FAULT_GATHER, QHCA_FAULT_REQUESTER, 0,
 			   COLD_IOVA + 1000, len);
 	md_odp_map(c.odp, 0, false);
 	CHECK_EQ(md_resume(p->a.md, token, true), 0);
 	run_for(p, 50000000);
-	/* then the next page, in the middle of the message: it need not be asked for */
+	/* Then comes the next page, in the middle of the message: nobody has to ask for it. */
 	token = TAKE_FAULT(&p->a, &c, QHCA_FAULT_GATHER, QHCA_FAULT_REQUESTER,
 			   PAGE_LEFT - 1000, COLD_IOVA + PAGE_LEFT,
 			   len - (PAGE_LEFT - 1000));
@@ -393,7 +393,7 @@ static void scatter_waits(struct pair *p)
 	cold_resume(&p->a, &c, token);
 	settle(p);
 	EXPECT(&p->a.scq, 1, 0, 0);
-	/* done once, though it was asked for twice */
+	/* It is executed once, though it was requested twice. */
 	get_bytes(&p->b, 40960, &eight, 8);
 	CHECK_EQ(get_le64(&eight), 5);
 	md_buf_read(p->a.md, &c.odp->mr.buf, 16000 + COLD_IOVA % MD_PAGE,
@@ -427,7 +427,7 @@ static void scatter_is_not_starved(struct pair *p)
 		run_for(p, 1000000);
 		if (!md_fault(p->a.md, &qpn, &f))
 			continue;
-		/* its page has gone again before the packet could */
+		/* Its page has gone again before the packet could be repeated. */
 		if (get_le32(&f.key) == d.odp->mr.key) {
 			stale = get_le32(&f.token);
 			md_resume(p->a.md, stale, true);

@@ -137,7 +137,7 @@ static void beside(struct pair *p, uint8_t opcode, struct end *e)
 	note("%u WRITEs, the slowest %llu ns; while pages are absent %u, %llu ns",
 	     present, (unsigned long long)worst, n.done,
 	     (unsigned long long)n.worst);
-	/* the WRITEs are so many that the loss of a part of a period would show */
+	/* The WRITEs are so many that the loss of a part of a period would show. */
 	CHECK(present > 20 * LENGTH / PERIOD);
 	CHECK(n.done >= present - present / 5);
 	CHECK(n.worst <= 3 * worst && n.worst < HELD / 4);

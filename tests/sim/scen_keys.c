@@ -45,7 +45,7 @@ static void send_inv(struct pair *p)
 
 static void send_inv_refused(struct pair *p)
 {
-	/* the peer may not invalidate this key */
+	/* The peer may not invalidate this key. */
 	uint32_t key = new_fast_reg(&p->b, 0);
 
 	connect_pair(p);
@@ -103,7 +103,7 @@ static bool check_cut(struct pair *p, uint32_t posted)
 			continue;
 		}
 		refused += cqe.status != 0;
-		/* the NAK may have been lost, or have arrived early */
+		/* The NAK may have been lost, or have arrived early. */
 		if (cqe.status == QHCA_WC_RETRY_EXC_ERR)
 			CHECK(p->w.link.loss || p->w.link.jitter);
 		else if (cqe.status)
@@ -111,7 +111,7 @@ static bool check_cut(struct pair *p, uint32_t posted)
 	}
 	CHECK_EQ(n, posted);
 	CHECK_EQ(state_of(&p->a), refused ? QHCA_QPS_ERR : QHCA_QPS_RTS);
-	/* b refuses a repeated READ, and continues */
+	/* B refuses a repeated READ, and continues. */
 	if (state_of(&p->b) != QHCA_QPS_RTS ||
 	    !(p->w.link.loss || p->w.link.jitter))
 		CHECK_EQ(state_of(&p->b), refused ? QHCA_QPS_ERR : QHCA_QPS_RTS);
@@ -149,7 +149,7 @@ static bool storm(struct pair *p, uint8_t opcode, enum how how, uint32_t when)
 	       !md_poll(how == BY_SEND_INV ? &b2.rcq : &b2.scq, &cqe) &&
 	       world_step(&p->w, p->w.now + 1000))
 		;
-	/* the key is dead from here on */
+	/* The key is dead from here on. */
 	fill_target(&p->b, 0x5a);
 	fill_source(&p->a, 0xa5);
 	settle(p);
@@ -320,7 +320,7 @@ const struct scenario key_scenarios[] = {
 	KERNEL(receive_key_dies),
 	KERNEL(late_read_of_dead_key),
 	KERNEL(pages_move),
-	/* with stale lines that nothing but invalidation removes */
+	/* The caches have stale lines that nothing but invalidation removes. */
 	ROOMY(send_inv),
 	ROOMY(writes_meet_invalidation),
 	ROOMY(reads_meet_invalidation),

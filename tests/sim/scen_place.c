@@ -91,7 +91,7 @@ static void atomic_write_stores(struct pair *p)
 	CHECK_EQ(cqe.opcode, QHCA_WQE_ATOMIC_WRITE);
 	CHECK_EQ(word(&p->b, TARGET), 0xfedcba9876543210ull);
 	CHECK_EQ(word(&p->b, TARGET + 8), 99);
-	/* an answer does not overwrite what the requester sent */
+	/* An answer does not overwrite what the requester sent. */
 	CHECK_EQ(word(&p->a, 0), 0xfedcba9876543210ull);
 	post_store(p, 0, &value, p->b.mr.iova + TARGET + 8, p->b.mr.key);
 	settle(p);
@@ -202,7 +202,7 @@ static void atomic_write_refused(struct pair *p)
 	connect_pair(p);
 	post_store(p, 0, NULL, PAIR_IOVA + PAIR_LEN, p->b.mr.key);
 	no_access(p);
-	/* the right is that of a WRITE, not of an atomic */
+	/* The right it needs is that of a WRITE, not of an atomic. */
 	connect_pair(p);
 	region(p, &mr, QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_ATOMIC |
 		       QHCA_ACCESS_REMOTE_READ);
@@ -227,7 +227,7 @@ static void flush_refused(struct pair *p)
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_RANGE, at,
 		   PAIR_LEN - TARGET + 1, p->b.mr.key, 0);
 	no_access(p);
-	/* an empty range needs a valid key and an address inside the region, too */
+	/* An empty range needs a valid key and an address inside the region, too. */
 	connect_pair(p);
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_RANGE, at, 0, 0, 0);
 	no_access(p);
@@ -239,7 +239,7 @@ static void flush_refused(struct pair *p)
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_REGION, at, 8,
 		   p->b.mr.key ^ 1, 0);
 	no_access(p);
-	/* rights of the region, ... */
+	/* The region lacks rights, ... */
 	connect_pair(p);
 	region(p, &mr, ALL_ACCESS & ~QHCA_ACCESS_FLUSH_GLOBAL);
 	post_flush(p, QHCA_FLUSH_GLOBAL, QHCA_FLUSH_REGION, at, 8, mr.key, 0);
@@ -444,7 +444,7 @@ static void answer_of_other_kind(struct pair *p)
 	EXPECT(&p->a.scq, 0, QHCA_WC_BAD_RESP_ERR);
 	p->w.filter = NULL;
 	reconnect_pair(p, 100);
-	/* an ACK without the response makes the requester ask again */
+	/* An ACK without the response makes the requester ask again. */
 	t = (struct tamper){ HCA_OP_READ_RESP_ONLY, 0, 1, HCA_OP_ACK, 0,
 			     false };
 	answers_lost(p, &t);
@@ -470,7 +470,7 @@ static void foreign_flush(struct pair *p)
 		invalid(p);
 		p->w.filter = NULL;
 	}
-	/* the responder ignores reserved bits */
+	/* The responder ignores reserved bits. */
 	t = (struct tamper){ HCA_OP_FLUSH, 0, 1, HCA_OP_FLUSH, 0xffffffc1,
 			     true };
 	connect_pair(p);
@@ -495,7 +495,7 @@ static void retold_requests(struct pair *p)
 	connect_pair(p);
 	post(p, &p->a, QHCA_WQE_WRITE, 16, 0);
 	invalid(p);
-	/* not inside a message */
+	/* It must not be inside a message. */
 	t = (struct tamper){ HCA_OP_WRITE_LAST, 0, 1, HCA_OP_FLUSH, 0,
 			     false };
 	connect_pair(p);

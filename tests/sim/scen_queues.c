@@ -31,12 +31,12 @@ static bool take_events(struct end *e, struct sleeper *s)
 		if (eqe.type != QHCA_EVENT_COMPLETION ||
 		    get_le32(&eqe.number) != s->cq->cqn)
 			continue;
-		/* each arm is good for one event */
+		/* Each arm is good for one event. */
 		if (s->events++ == s->arms)
 			return false;
 		s->woken = true;
 	}
-	/* events that waited for room arrive when software arms the EQ */
+	/* Events that waited for room arrive when software arms the EQ. */
 	qhca_doorbell(e->md->host.hca, 0, 0, QHCA_DB_EQ_ARM,
 		      (uint64_t)e->md->eq_ci << 32, e->md->host.now);
 	return true;
@@ -52,7 +52,7 @@ static void arm(struct pair *p, struct sleeper *s, bool solicited)
 	uint32_t word = world_pick(&p->w, 2) ? armed_word(s) : 0;
 
 	s->arms++;
-	/* the device says that the event is yet to come */
+	/* The device says that the event is yet to come. */
 	if (word && word <= (solicited ? 2 : 1))
 		return;
 	md_arm(s->cq, solicited);
@@ -79,7 +79,7 @@ static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 {
 	uint32_t n = world_pick(&p->w, CREDITS), room = 60;
 
-	/* a single ACK may complete all requests under way */
+	/* A single ACK may complete all requests under way. */
 	if (room > 1u << p->a.scq.log_depth)
 		room = 1u << p->a.scq.log_depth;
 	room -= p->a.qp.sq_pi - p->a.qp.sq_ci;
@@ -88,10 +88,7 @@ static void send_some(struct pair *p, const struct sleeper *s, uint32_t *sent,
 	if (batches && s->taken != *sent)
 		n = 0;
 	while (n-- && *sent < MESSAGES) {
-		/*
-		 * the last request, and at least each third one, wakes a sleeping
-		 * program
-		 */
+		/* The last request, and at least each third one, wakes a sleeping program. */
 		bool wake = ++*sent % 3 == 0 || *sent == MESSAGES || !n ||
 			    !world_pick(&p->w, 4);
 
@@ -125,11 +122,11 @@ static void sleep_through(struct pair *p, struct md_cq *cq, unsigned int how)
 			continue;
 		s.woken = false;
 		poll_some(p, &s);
-		/* more completions may arrive in between */
+		/* More completions may arrive in between. */
 		if (world_pick(&p->w, 2))
 			world_wait(&p->w, p->w.now + 3000);
 		arm(p, &s, how & 1 && world_pick(&p->w, 8));
-		/* a weaker arm later does not cancel the earlier one */
+		/* A weaker arm later does not cancel the earlier one. */
 		if (!world_pick(&p->w, 4))
 			arm(p, &s, true);
 	}
@@ -197,9 +194,9 @@ static void solicited_only(struct pair *p)
 	post(p, &p->a, QHCA_WQE_SEND, 8, QHCA_WQE_F_SOLICITED);
 	settle(p);
 	CHECK_EQ(completion_events(&p->b), 1);
-	/* an error is always solicited */
+	/* An error is always solicited. */
 	md_arm(&p->b.rcq, false);
-	/* software has not consumed two of them */
+	/* Software has not consumed two of them. */
 	CHECK_EQ(completion_events(&p->b), 1);
 	EXPECT(&p->b.rcq, 0, 0, 0);
 	md_arm(&p->b.rcq, true);
@@ -300,7 +297,7 @@ static void cq_of_one(struct pair *p)
 		EXPECT(&one, i, 0);
 	}
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_overruns), 0);
-	/* two completions at a time are one more than the ring holds */
+	/* Two completions at a time are one more than the ring holds. */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	settle(p);
@@ -409,7 +406,7 @@ static void srq_taken_is_flushed(struct pair *p)
 	CHECK(get_le32(&cqe.flags) & QHCA_CQE_SRQ);
 	expect_none(&p->b.rcq);
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_LAST_WQE);
-	/* the other QPs continue with the receives that are left */
+	/* The other QPs continue with the receives that are left. */
 	for (int i = 0; i < 3; i++)
 		post(p, &a2, QHCA_WQE_SEND, 1000, 0);
 	settle(p);
@@ -542,7 +539,7 @@ static void srq_grows(struct pair *p)
 	CHECK_EQ(got, GROWN);
 	CHECK_EQ(p->b.srq.log_depth, 8);
 	CHECK_EQ(next_event(&p->b, 0), 0);
-	/* receives have served in the order in which they were posted */
+	/* Receives have served in the order in which they were posted. */
 	for (uint32_t i = 0; i < GROWN; i++)
 		CHECK_EQ(seen[i], 1);
 	for (uint32_t i = 0; i < SHARERS; i++)
@@ -577,7 +574,7 @@ static void srq_resize_refused(struct pair *p)
 		CHECK_EQ(resize(&p->b, &in), QHCA_CMD_BAD_PARAM); \
 	} while (0)
 	REFUSED(in.log_depth--);
-	/* the buffer is too small for it */
+	/* The buffer is too small for it. */
 	REFUSED(in.log_depth++);
 	REFUSED(in.log_depth = 17);
 	REFUSED(put_le32(&in.buf.length, 0));
@@ -597,7 +594,7 @@ static void srq_resize_refused(struct pair *p)
 	settle(p);
 	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);
 	EXPECT(&p->b.rcq, 0, 0, 0);
-	/* the device compares the limit with the number of receives in the new ring */
+	/* The device compares the limit with the number of receives in the new ring. */
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_MODIFY_SRQ, srqn,
 			2u << good.log_depth, NULL, 0, NULL, 0, NULL), 0);
 	CHECK_EQ(next_event(&p->b, srqn), QHCA_EVENT_SRQ_LIMIT);

@@ -192,7 +192,7 @@ static void frames_cross(struct pair *p)
 	send(&p->a, &f, true);
 	settle(p);
 	EXPECT_FRAME(&p->b, &f);
-	/* a frame to another port is not for this QP */
+	/* A frame to another port is not for this QP. */
 	udp4(&f, p->b.md->mac, 10);
 	send(&p->a, &f, false);
 	settle(p);
@@ -273,7 +273,7 @@ static void ipv6_and_tcp(struct pair *p)
 	end(&f, ip6(eth(&f, some_mac, -1, IPV6), UDP), 5, 80);
 	arrive(&p->b, &f);
 	expect_none(&p->b.rcq);
-	/* short of its headers: no layer that is not whole */
+	/* The frame is shorter than its headers: no layer counts that is not whole. */
 	end(&f, ip6(eth(&f, some_mac, -1, IPV6), TCP), 5, 80);
 	for (f.len = 14; f.len < 14 + 40 + 4; f.len++)
 		arrive(&p->b, &f);
@@ -317,7 +317,7 @@ static void rules_in_order(struct pair *p)
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&c, &f);
 	EXPECT_FRAME(&p->b, &f);
-	/* the rules disappear with their QP */
+	/* The rules disappear with their QP. */
 	CHECK_EQ(md_qp_destroy(c.md, &c.qp), 0);
 	CHECK_EQ(end_rule(&p->b, 7), QHCA_CMD_BAD_STATE);
 	CHECK_EQ(end_rule(&p->b, 2), QHCA_CMD_BAD_STATE);
@@ -341,7 +341,7 @@ static void other_types(struct pair *p)
 	EXPECT_FRAME(&p->b, &f);
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_malformed), 1);
 	CHECK_EQ(end_rule(&p->b, 0), 0);
-	/* a rule of another type does not receive the frame */
+	/* A rule of another type does not receive the frame. */
 	port_rule(&rule, QHCA_FLOW_UDP, 4791);
 	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), 0);
 	arrive(&p->b, &f);
@@ -365,7 +365,7 @@ static void other_types(struct pair *p)
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
 	expect_none(&p->b.rcq);
-	/* beside a sniffer: one copy for either */
+	/* Beside a sniffer each gets one copy. */
 	rule.type = QHCA_FLOW_SNIFFER;
 	CHECK_EQ(add_rule(&p->b, 1, p->b.qp.qpn, &rule), 0);
 	arrive(&p->b, &f);
@@ -409,7 +409,7 @@ static void no_room_drops(struct pair *p)
 	struct qhca_flow rule;
 	struct frame f;
 
-	/* not before RTR */
+	/* The QP receives nothing before RTR. */
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_INIT, 0, NULL), 0);
 	port_rule(&rule, QHCA_FLOW_UDP, 9);
 	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), 0);
@@ -428,7 +428,7 @@ static void no_room_drops(struct pair *p)
 	f.len--;
 	arrive(&p->b, &f);
 	EXPECT_FRAME(&p->b, &f);
-	/* nor in ERR */
+	/* The QP receives nothing in ERR, either. */
 	post_recv(&p->b, BUFFER);
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_ERR, 0, NULL), 0);
 	settle(p);
@@ -482,7 +482,7 @@ static void destroyed_under_traffic(struct pair *p)
 	taken = qhca_counter(md->host.hca, 0, QHCA_CNT_raw_rx_packets);
 	CHECK(taken < 24);
 	settle(p);
-	/* the rest is for the Ethernet queue, of which there is none */
+	/* The other frames are for the Ethernet queue, which does not exist. */
 	CHECK_EQ(qhca_counter(md->host.hca, 0, QHCA_CNT_raw_rx_packets), taken);
 	CHECK_EQ(qhca_counter(md->host.hca, 0, QHCA_CNT_eth_rx_filtered),
 		 12 - taken / 2);
@@ -605,7 +605,7 @@ static void rules_refused(struct pair *p)
 	rule = (struct qhca_flow){ 0 };
 	CHECK_EQ(add_rule(&p->b, 0, qpn, &rule), 0);
 	CHECK_EQ(add_rule(&p->b, 0, qpn, &rule), QHCA_CMD_IN_USE);
-	/* a reset removes all rules */
+	/* A reset removes all rules. */
 	restart_pair(p, &rc);
 	CHECK_EQ(end_rule(&p->b, 0), QHCA_CMD_BAD_STATE);
 	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), QHCA_CMD_BAD_PARAM);

@@ -106,7 +106,7 @@ static void connect(struct sender *s, struct md_qp *qp, uint32_t dest,
 {
 	struct md_conn conn = {
 		.dest_qpn = dest, .mtu = QHCA_MTU_4096, .access = ALL_ACCESS,
-		/* at low rates a request takes longer than this timeout */
+		/* At low rates a request takes longer than this timeout. */
 		.timeout = s->opcode == QHCA_WQE_READ ? 18 : 8,
 		.retry_cnt = 1, .max_rd_atomic = 8,
 		.max_dest_rd_atomic = 8,
@@ -304,7 +304,7 @@ static void waits_quietly(struct pair *p)
 	note("%llu calls in 100 ms", (unsigned long long)calls);
 	/* 12 packets in each 50 ms, each with some calls around it */
 	CHECK(calls < 600);
-	/* without its rate it sends all that is left at once */
+	/* Without its rate it sends all that is left at once. */
 	set_rates(&a, 1, 0, 0);
 	end = p->w.now;
 	settle(p);
@@ -398,7 +398,7 @@ static uint64_t victim(struct pair *p, bool masks)
 		}
 	}
 	for (uint32_t n = 0; n < 40000; n++) {
-		/* the neighbour accesses more often than the victim */
+		/* The neighbour accesses more often than the victim. */
 		uint16_t who = n % 16 != 0;
 
 		touch(&r[who], oracle, 1 + who,

@@ -16,7 +16,7 @@ static struct md_odp *on_demand(struct net *n)
 					4 * MD_PAGE, ALL_ACCESS);
 	struct host *pf = &n->p->a.md->host, *vf = &n->vf->host;
 
-	/* the nodes are there, the pages are in neither stage */
+	/* The nodes are present, and the pages are in neither stage. */
 	if (!host_s2_present(pf, vf, odp->leaf[2]))
 		host_s2_map(pf, vf, odp->leaf[2], 0);
 	if (!host_s2_present(pf, vf, odp->up[2]))
@@ -41,7 +41,7 @@ static void both_faults(struct pair *p)
 	write_to(&n.first, odp->mr.iova + 2 * MD_PAGE + 40, odp->mr.key, 100);
 	pass(&n, MS);
 
-	/* the first stage: an event for the function alone */
+	/* The first stage raises an event for the function alone. */
 	CHECK(md_fault(n.vf, &qpn, &one));
 	CHECK_EQ(qpn, n.first.to_qp.qpn);
 	CHECK_EQ(get_le64(&one.addr), odp->mr.iova + 2 * MD_PAGE + 40);
@@ -55,7 +55,7 @@ static void both_faults(struct pair *p)
 	CHECK_EQ(md_resume(n.vf, get_le32(&one.token), true), 0);
 	pass(&n, 20 * MS);
 
-	/* the second stage: an event for the host domain alone */
+	/* The second stage raises an event for the host domain alone. */
 	two = only_fault(&n);
 	CHECK_EQ(get_le64(&two->addr), odp->mr.buf.page[2] + 40);
 	CHECK_EQ(get_le64(&two->length), 100);
@@ -124,7 +124,7 @@ static void reserved_lkey(struct pair *p)
 	CHECK_EQ(read_status(&n), 0);
 	CHECK(same(host_ptr(&n.vf->host, at + 4000), 200, n.first.posted));
 
-	/* outside of the tables there is nothing */
+	/* An address outside of the tables reaches nothing. */
 	n.g.absent = true;
 	read_into(&n, 1ull << 45, 8);
 	pass(&n, MS);
@@ -303,7 +303,7 @@ static void everything_hits(struct pair *p)
 	for (int i = 0; i < 10; i++) {
 		hits = count1(&n, QHCA_CNT_s2_hits);
 		CHECK_GOES_ON(&n, &n.first);
-		/* two pages of payload, in five packets */
+		/* The payload has two pages, in five packets. */
 		CHECK(count1(&n, QHCA_CNT_s2_hits) >= hits + 5);
 	}
 	CHECK_EQ(count1(&n, QHCA_CNT_s2_misses), misses);

@@ -97,7 +97,7 @@ static void drain_once(struct pair *p, uint32_t *done, bool event)
 	CHECK_EQ(next_event(&p->a, 0), 0);
 	take_sends(p, done);
 	take_receives(p);
-	/* the device sends nothing now, whatever software posts */
+	/* The device sends nothing now, whatever software posts. */
 	post_some(p, 5);
 	after = *done;
 	world_run(&p->w, p->w.now + 100000);
@@ -118,7 +118,7 @@ static void drain_cycles(struct pair *p)
 		post_some(p, 50 - (p->a.qp.sq_pi - done));
 		world_run(&p->w, p->w.now + world_pick(&p->w, 30000));
 		take_sends(p, &done);
-		/* once software has requested the event, each drain posts it */
+		/* Once software has requested the event, each drain posts it. */
 		drain_once(p, &done, i >= ROUNDS / 2);
 	}
 	settle(p);
@@ -195,10 +195,7 @@ static void reset_in_traffic(struct pair *p)
 		make_noise(p);
 		post_some(p, 40);
 		world_run(&p->w, p->w.now + world_pick(&p->w, 20000));
-		/*
-		 * the PSNs differ so much that packets on the way belong to neither
-		 * connection
-		 */
+		/* The PSNs differ so much that packets on the way belong to neither connection. */
 		reconnect_pair(p, i * 0x40000u);
 		while (md_poll(&p->a.scq, &c))
 			;
@@ -303,7 +300,7 @@ static void rnr_retries_just_enough(struct pair *p)
 
 			reconnect_pair(p, 100 * cnt);
 			post(p, &p->a, QHCA_WQE_SEND, 3000, 0);
-			/* software posts the receive before the last try, or after it */
+			/* Software posts the receive before the last try, or after it. */
 			world_run(&p->w, p->w.now + 640000 +
 				  (cnt + more - 1) * 1290000ull);
 			if (cnt || more)

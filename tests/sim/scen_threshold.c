@@ -55,7 +55,7 @@ static void access_queue(struct pair *p, bool shared)
 
 static void one_threshold(struct pair *p, bool shared, uint32_t threshold)
 {
-	/* an SRQ holds one less than it has slots */
+	/* An SRQ holds one less than it has slots. */
 	uint32_t depth = (1u << LOG_DEPTH) - shared;
 	/* accesses from one refetch, which finds the queue full, to the next */
 	uint32_t period = threshold ? depth - threshold + 1 : depth;
@@ -68,7 +68,7 @@ static void one_threshold(struct pair *p, bool shared, uint32_t threshold)
 		post_recv(&p->b, 8);
 	for (uint32_t i = 0; i < ACCESSES && check_ok(); i++) {
 		access_queue(p, shared);
-		/* at the first access the device knows of no receive */
+		/* At the first access the device knows of no receive. */
 		if (i && i % period == 0)
 			want++;
 		if (refetches(p, shared) != want)
@@ -144,20 +144,20 @@ static void refetch_takes_threshold_of_srq(struct pair *p)
 	CHECK_EQ(refetches(p, true), 1);
 	md_buf_put32(p->b.md, &p->b.srq.buf,
 		     p->b.srq.rec_offset + REC_THRESHOLD, full);
-	/* the cached copy keeps the old threshold until a refetch replaces it */
+	/* The cached copy keeps the old threshold until a refetch replaces it. */
 	for (uint32_t i = 1; i < full; i++)
 		access_queue(p, true);
 	CHECK_EQ(refetches(p, true), 1);
 	access_queue(p, true);
 	CHECK_EQ(refetches(p, true), 2);
-	/* from now on two of three accesses find fewer receives than the threshold */
+	/* From now on two of three accesses find fewer receives than the threshold. */
 	for (uint32_t i = 0; i < full; i++)
 		access_queue(p, true);
 	CHECK(refetches(p, true) >= 2 + full / 2);
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_QUERY_SRQ, p->b.srq.srqn, 0, NULL, 0,
 			&c, sizeof(c), NULL), 0);
 	CHECK_EQ(get_le32(&c.sw.threshold), full);
-	/* the device ignores a threshold beyond the depth, and a threshold of zero */
+	/* The device ignores a threshold beyond the depth, and a threshold of zero. */
 	md_buf_put32(p->b.md, &p->b.srq.buf,
 		     p->b.srq.rec_offset + REC_THRESHOLD, 17);
 	access_queue(p, true);
@@ -186,7 +186,7 @@ static void refetch_takes_both_of_qp(struct pair *p)
 	wr.num_sge = 1;
 	wr.raddr = p->a.mr.iova + 1024;
 	wr.rkey = p->a.mr.key;
-	/* b posts a request and does not ring: a message makes the device look */
+	/* B posts a request and does not ring: a message makes the device look. */
 	md_post_send(p->b.md, &p->b.qp, &wr);
 	post_recv(&p->b, 8);
 	settle(p);
@@ -198,7 +198,7 @@ static void refetch_takes_both_of_qp(struct pair *p)
 	CHECK_EQ(count_of(&p->b, QHCA_CNT_sq_doorbells), 0);
 	CHECK_EQ(refetches(p, false), 1);
 
-	/* the next refetch for the send queue makes the receives known */
+	/* The next refetch for the send queue makes the receives known. */
 	post_recv(&p->b, 8);
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_SQD, 0, NULL), 0);
 	settle(p);
@@ -218,7 +218,7 @@ static void refetch_takes_threshold_of_cq(struct pair *p)
 	uint64_t before;
 
 	connect_pair(p);
-	/* the minidriver's threshold is half the depth of 256 */
+	/* The minidriver's threshold is half the depth of 256. */
 	md_buf_put32(p->a.md, &cq->buf, cq->rec_offset + REC_THRESHOLD, 3);
 	before = count_of(&p->a, QHCA_CNT_cq_refetches);
 	for (uint32_t i = 0; i < 400; i++) {
@@ -231,7 +231,7 @@ static void refetch_takes_threshold_of_cq(struct pair *p)
 			CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches),
 				 before);
 	}
-	/* one refetch at 129 entries, and then one in four completions */
+	/* One refetch at 129 entries, and then one in four completions. */
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_cq_refetches), before + 1 + 270 / 4);
 }
 

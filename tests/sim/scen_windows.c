@@ -95,7 +95,7 @@ static void window_of_other_qp(struct pair *p)
 	post_bind(&p->b, two, two ^ 1, TARGET_LEN, RIGHTS);
 	settle(p);
 	EXPECT(&p->b.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
-	/* type 1 is any QP's of the PD, 2B that of one QP */
+	/* Any QP of the PD may use a window of type 1, one QP that of type 2B. */
 	post_remote(&a2, QHCA_WQE_WRITE, one ^ 1, 8);
 	settle(p);
 	EXPECT(&a2.scq, 0, QHCA_WC_SUCCESS);
@@ -131,7 +131,7 @@ static void bad_binds(struct pair *p)
 	uint32_t one = new_window(&p->b, QHCA_PTE_MW1);
 
 	connect_pair(p);
-	/* the region does not permit binding yet */
+	/* The region does not permit binding yet. */
 	bind_refused(__LINE__, p, mw, mw ^ 1, 8, RIGHTS);
 	allow_bind(&p->b);
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_INVALIDATE_KEY, p->b.mr.key >> 8,
@@ -156,7 +156,7 @@ const struct scenario window_scenarios[] = {
 	KERNEL(window_ends_where_it_ends),
 	KERNEL(window_of_other_qp),
 	KERNEL(bad_binds),
-	/* with stale lines that nothing but invalidation removes */
+	/* The caches have stale lines that nothing but invalidation removes. */
 	ROOMY(old_window_key_is_dead),
 	{ 0 }
 };

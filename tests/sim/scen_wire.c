@@ -32,7 +32,7 @@ static void one_of_each(struct pair *p)
 	settle(p);
 	EXPECT(&p->a.scq, 1, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
 	get_bytes(&p->b, 32768, two, sizeof(two));
-	/* nothing was added: the operand of post() is 0 */
+	/* Nothing was added: the operand of post() is 0. */
 	CHECK(!memcmp(one, two, sizeof(one)));
 }
 
@@ -43,7 +43,7 @@ static void loopback(struct pair *p)
 	CHECK_EQ(p->w.frames, 0);
 	CHECK_EQ(count(&p->a, QHCA_CNT_loopback_packets),
 		 count(&p->a, QHCA_CNT_rx_packets));
-	/* loopback needs no link */
+	/* Loopback needs no link. */
 	qhca_set_link(p->a.md->host.hca, false, p->w.now);
 	reconnect_pair(p, 4);
 	one_of_each(p);
@@ -64,7 +64,7 @@ static void loopback_to_itself(struct pair *p)
 	post(p, e, QHCA_WQE_READ, 5000, 0);
 	post(p, e, QHCA_WQE_FETCH_ADD, 8, 0);
 	post(p, e, QHCA_WQE_WRITE, 3000, 0);
-	/* the message waits for a receive */
+	/* The message waits for a receive. */
 	post(p, e, QHCA_WQE_SEND, 8, 0);
 	world_run(&p->w, p->w.now + 50000);
 	post_recv(e, 4000);
@@ -207,7 +207,7 @@ static void paths_by_turns(struct pair *p)
 		CHECK_EQ(cqe.net_type, i & 1 ? 6 : 4);
 	}
 	settle(p);
-	/* all wrote to the same buffer: the header there is the last one's, an IPv6 one */
+	/* All wrote to the same buffer: it has the header of the last one, an IPv6 header. */
 	get_bytes(&p->b, 16384, grh, 40);
 	CHECK_EQ(grh[0] << 8 | grh[1], 0x6000 | 4 * (num - 1) << 4);
 	CHECK_EQ(count(&p->b, QHCA_CNT_rx_packets), num);
@@ -278,11 +278,11 @@ static void multicast(struct pair *p)
 	CHECK_EQ(member(&p->b, false, v4), QHCA_CMD_BAD_STATE);
 	to_group(__LINE__, p, v4, false, false, false);
 	CHECK_EQ(member(&p->b, true, v4), 0);
-	/* a second membership changes nothing */
+	/* A second membership changes nothing. */
 	CHECK_EQ(member(&p->b, true, v4), 0);
 	to_group(__LINE__, p, v4, false, false, true);
 	CHECK_EQ(member(&p->a, true, v4), 0);
-	/* the sender receives a copy, too */
+	/* The sender receives a copy, too. */
 	to_group(__LINE__, p, v4, false, true, true);
 	CHECK_EQ(member(&p->b, true, v6), 0);
 	to_group(__LINE__, p, v6, true, false, true);
@@ -499,7 +499,7 @@ static void read_of_half_the_numbers(struct pair *p)
 	sge = (struct md_sge){ PAIR_IOVA, 1u << 31, p->a.mr.key };
 	wr.raddr = PAIR_IOVA;
 	wr.rkey = p->b.mr.key;
-	/* an answer to an earlier request moves no index back */
+	/* An answer to an earlier request moves no index back. */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
 	post_wr(&p->a, &wr);
 	while (count(&p->a, QHCA_CNT_rx_packets) < 100)

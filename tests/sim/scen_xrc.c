@@ -113,7 +113,7 @@ static void xrc_wrong_srq(struct pair *p)
 		CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
 		expect_none(&p->b.rcq);
 	}
-	/* and the SRQ still has the receive */
+	/* The SRQ still has the receive. */
 	reconnect_pair(p, 5);
 	request(p, QHCA_WQE_SEND, 8, p->b.srq.srqn, 0);
 	settle(p);
@@ -202,7 +202,7 @@ static void xrc_flush(struct pair *p)
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_LAST_WQE);
 	CHECK_EQ(next_event(&p->b, 0), 0);
 	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
-	/* and likewise by RESET, which has no events */
+	/* RESET does likewise, and has no events. */
 	p->a.conn.sq_psn = p->b.conn.rq_psn = 4;
 	CHECK_EQ(md_qp_modify(p->a.md, &p->a.qp, QHCA_QPS_RESET, 0, NULL), 0);
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0, NULL), 0);
@@ -285,13 +285,13 @@ static void xrc_commands(struct pair *p)
 		.recv_cq = &p->b.scq, .srq = &p->b.srq };
 	struct md_qp qp;
 
-	/* an SRQ for XRC is no QP's own */
+	/* An SRQ for XRC cannot be the SRQ of a QP. */
 	CHECK_EQ(md_qp_create(p->b.md, &qp, &init), QHCA_CMD_BAD_STATE);
-	/* the CQ cannot be destroyed before the SRQ */
+	/* The CQ cannot be destroyed before the SRQ. */
 	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_DESTROY_CQ, p->b.rcq.cqn, 0, NULL, 0,
 			NULL, 0, NULL), QHCA_CMD_IN_USE);
 	connect_pair(p);
-	/* a target has nothing to drain */
+	/* A target has nothing to drain. */
 	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_SQD,
 			      QHCA_QP_ATTR_SQD_EVENT, NULL), 0);
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_SQ_DRAINED);

@@ -38,7 +38,7 @@ static void make_guests(struct world *w, struct plan *p,
 	p->guests = cfg;
 	p->init[0].s2 = s2[world_pick(w, 5)];
 	p->init[0].log_eq = ONE_OF(w, 1, 2, 10);
-	/* a READ is repeated seven times, and each time may find a page gone */
+	/* A READ is repeated seven times, and each time may find a page gone. */
 	p->guest_fault_ns = ONE_OF(w, 1, 20000, 500000, 3000000);
 	p->guest_take = p->guest_fault_ns > 500000 ? 5000 :
 			p->guest_fault_ns > 20000 ? ONE_OF(w, 5000, 50000) :

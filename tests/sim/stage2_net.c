@@ -57,7 +57,7 @@ void open_net(struct net *n, struct pair *p)
 	guests_init(&n->g, &p->w, p->a.md);
 	for (uint16_t gvmi = 1; gvmi <= 2; gvmi++)
 		guest_create(&n->g, gvmi, GUEST_MEM, &cfg);
-	/* the physical function sees what it has for its guests */
+	/* The physical function shows what it has for its guests. */
 	restart_pair(p, &(struct pair_options){ .type = p->type,
 						.roomy = true });
 	for (uint16_t gvmi = 1; gvmi <= 2; gvmi++)

@@ -294,7 +294,7 @@ static bool op_rereg(struct upset *u, struct conn *c, unsigned int host)
 	if (md_cmd(md, QHCA_CMD_INVALIDATE_KEY, h->mr.key >> 8,
 		   QHCA_INVAL_PT | QHCA_INVAL_AT, NULL, 0, NULL, 0, NULL))
 		return UPSET_FAIL(u, "INVALIDATE_KEY refused");
-	/* completed requests have changed the old region; all others end in error */
+	/* Completed requests have changed the old region; all others end in error. */
 	if (!conn_poll(u, c, host))
 		return false;
 	conn_region(u, c, host);
@@ -443,7 +443,7 @@ static const struct {
 	[OP_DRAIN] = { "drain", op_drain, CONNS },
 	[OP_CQ_RESIZE] = { "cq-resize", op_cq_resize, CONNS },
 	[OP_SRQ_RESIZE] = { "srq-resize", op_srq_resize, 1u << RC_SRQ },
-	/* the pages of one on demand are the pool's, and come and go anyway */
+	/* The pages of an on-demand region belong to the pool, and come and go anyway. */
 	[OP_REREG] = { "rereg", op_rereg, CONNS & ~(1u << PAGING) },
 	[OP_DETACH] = { "detach", op_detach, 1u << DATAGRAM },
 	[OP_ETH_RINGS] = { "eth-rings", op_eth_rings, 1u << ETHERNET },
@@ -486,7 +486,7 @@ static bool upset_round(struct upset *u, uint64_t number)
 	if (!run_for(u, world_pick(&u->w, 10000)))
 		return false;
 	post_all(u);
-	/* a queue whose requests need no answer is empty soon */
+	/* A queue whose requests need no answer is empty soon. */
 	if (kind != ETHERNET && kind != DATAGRAM)
 		world_run(&u->w, u->w.now + world_pick(&u->w, 3000));
 	else if (world_pick(&u->w, 2))
@@ -552,7 +552,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	}
 	setup(u);
 	seeds_link(&u->w, &u->w.link);
-	/* nothing would detect that an Ethernet frame is corrupt */
+	/* Nothing would detect that an Ethernet frame is corrupt. */
 	u->w.link.corrupt = 0;
 	ok = run_rounds(u, seed);
 	if (!ok)

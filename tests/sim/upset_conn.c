@@ -272,7 +272,7 @@ void conn_connect(struct upset *u, struct conn *c)
 			    world_rand(&u->w) & 0xffffff };
 
 	for (unsigned int i = 0; i < 2; i++) {
-		/* the test does not know whether the last key is valid */
+		/* The test does not know whether the last key is valid. */
 		if (c->kind == KERNEL)
 			make_fast_key(u, c, i);
 	}
@@ -298,7 +298,7 @@ bool half_forget(struct upset *u, struct conn *c, unsigned int host)
 {
 	struct half *h = &c->half[host];
 
-	/* earlier completions are still in the CQ, and no more arrive */
+	/* Earlier completions are still in the CQ, and no more arrive. */
 	if (!conn_poll(u, c, host))
 		return false;
 	h->connected = false;
@@ -326,7 +326,7 @@ bool half_close(struct upset *u, struct conn *c, unsigned int host)
 		   NULL))
 		return UPSET_FAIL(u, "DESTROY_CQ refused");
 	give_back(n, &h->cq.buf);
-	/* earlier events of the CQ may still be in the EQ, and no more arrive */
+	/* Earlier events of the CQ may still be in the EQ, and no more arrive. */
 	if (!poll_eq(u, c, host))
 		return false;
 	if (c->kind != RC_SRQ)
@@ -345,7 +345,7 @@ void conn_resize_cq(struct upset *u, struct conn *c, unsigned int host)
 	struct qhca_cqc_sw in = { 0 };
 
 	if (h->next_log)
-		/* software has not found the marker yet */
+		/* Software has not found the marker yet. */
 		return;
 	h->next_log = 6 + world_pick(&u->w, 3);
 	h->next_rec = 64u << h->next_log;
@@ -534,7 +534,7 @@ void conn_post(struct upset *u, struct conn *c, unsigned int host)
 		uint8_t opcode = c->kind == RC_SRQ || c->kind == DATAGRAM ?
 				 QHCA_WQE_SEND : opcodes[world_pick(&u->w, 3)];
 
-		/* lost datagrams have left their receives posted */
+		/* Lost datagrams have left their receives posted. */
 		if (opcode == QHCA_WQE_SEND && !post_recv(u, c, !host) &&
 		    c->kind != DATAGRAM)
 			break;
@@ -551,7 +551,7 @@ static bool sent_right(struct upset *u, struct conn *c, unsigned int host,
 {
 	if (r->opcode == QHCA_WQE_READ)
 		return message_is(u, c, host, READ_TO, slot, 0, r->seed, r->len);
-	/* the peer may have registered other memory by now */
+	/* The peer may have registered other memory by now. */
 	return r->opcode != QHCA_WQE_WRITE || !c->half[!host].live ||
 	       !u->node[!host].up || c->half[!host].memory != r->memory ||
 	       message_is(u, c, !host, WRITE_TO, slot, 0, r->seed, r->len);
@@ -633,7 +633,7 @@ bool conn_poll(struct upset *u, struct conn *c, unsigned int host)
 	}
 	if (any && world_pick(&u->w, 2))
 		md_arm(&h->cq, false);
-	/* software arms the EQ seldom, so that the device holds events */
+	/* Software arms the EQ seldom, so that the device holds events. */
 	return world_pick(&u->w, 50) || poll_eq(u, c, host);
 }
 

@@ -49,7 +49,7 @@ void eth_open(struct upset *u, unsigned int host)
 	struct eth *e = &n->eth;
 
 	memset(e, 0, sizeof(*e));
-	/* each in a page of its own, so that the order of pages does not matter */
+	/* Each buffer is in a page of its own, so that the order of pages does not matter. */
 	md_buf_alloc(n->md, &e->tx, MD_PAGE);
 	md_buf_alloc(n->md, &e->rx, MD_PAGE);
 	md_buf_alloc(n->md, &e->rxc, MD_PAGE);

@@ -114,7 +114,7 @@ static bool run(struct load *l)
 		for (uint32_t i = 0; i < l->num_pairs; i++)
 			for (int h = 0; h < 2; h++)
 				act(l, &l->side[i][h]);
-		/* all requests may wait for a page while no timer runs */
+		/* All requests may wait for a page while no timer runs. */
 		world_wait(w, w->now + 20000);
 		for (unsigned int n = 0; n < l->num_nodes; n++)
 			if (!load_page_work(l, n))
@@ -128,7 +128,7 @@ static bool run(struct load *l)
 		if (w->now > TIME_LIMIT)
 			return !stuck(l);
 	}
-	/* packets that arrive late must do no harm */
+	/* Packets that arrive late must do no harm. */
 	world_run(w, w->now + 10000000);
 	for (unsigned int n = 0; n < l->num_nodes; n++)
 		if (!load_poll_cqs(l, n, 100000))

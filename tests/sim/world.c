@@ -84,7 +84,7 @@ static void launch(struct world *w, unsigned int to, const uint8_t *data,
 	if (world_chance(w, w->link.reorder))
 		f.time += world_pick(w, REORDER_NS);
 	memcpy(f.data, data, len);
-	/* headers of Ethernet are the FCS's business, not the ICRC's */
+	/* The FCS covers the headers of Ethernet, the ICRC does not. */
 	if (len > 14 && world_chance(w, w->link.corrupt))
 		f.data[14 + world_pick(w, len - 14)] ^= 1 << world_pick(w, 8);
 	heap_push(w, f);
@@ -316,7 +316,7 @@ bool world_step(struct world *w, uint64_t until)
 		next = w->flight[1].time;
 	if (!busy && next == QHCA_NEVER)
 		return false;
-	/* an engine whose deadline stays in the past makes its host spin */
+	/* An engine whose deadline stays in the past makes its host spin. */
 	w->late = busy || next > w->now ? 0 : w->late + 1;
 	if (w->late == MAX_LATE)
 		host_die("at %llu ns an engine has nothing to do and does not rest",

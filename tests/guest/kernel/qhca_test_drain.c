@@ -48,7 +48,7 @@ struct drain_case {
 	unsigned int sends, receives;	/* of the QP drained */
 	unsigned int far_receives;	/* receives that the sends may use */
 	bool sends_complete, receives_complete;
-	/* the test waits for as many sends as find a receive */
+	/* The test waits for as many sends as find a receive. */
 	bool wait;
 	bool in_error;		/* the QP is in state ERR already */
 	bool again;		/* the QP is drained twice */
@@ -80,7 +80,7 @@ static void request_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static unsigned int completions(const struct request *r)
 {
-	/* this pairs with request_done() */
+	/* This pairs with request_done(). */
 	return smp_load_acquire(&r->done);
 }
 
@@ -205,7 +205,7 @@ static int make_queues(struct test *t, enum ib_poll_context poll, bool shared)
 		.qp_context = t,
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		/* one more request of each kind, by which the queues are drained */
+		/* One more request of each kind, by which the queues are drained. */
 		.cap = {
 			.max_send_wr = REQUESTS + 1,
 			.max_recv_wr = REQUESTS + 1,

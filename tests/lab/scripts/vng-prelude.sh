@@ -8,7 +8,7 @@ export PATH=/run/qhca/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 export HOME=/root LC_ALL=C.UTF-8
 mkdir -p /run/qhca
 mount --bind /mnt /run/qhca
-# of a kernel that the tree does not know
+# These are modules of a kernel that the tree does not know.
 [ ! -d "/media/$(uname -r)" ] || mount --bind /media /usr/lib/modules
 for so in /run/qhca/provider/libqhca-rdmav*.so; do
 	[ ! -e "$so" ] || {

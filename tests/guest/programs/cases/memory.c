@@ -69,7 +69,7 @@ static void invalidate(struct test *t, uint32_t rkey)
 
 static void drop_window(struct test *t)
 {
-	/* the window first: to rxe it is a user of its QP */
+	/* The window goes first: for rxe it is a user of its QP. */
 	if (window)
 		EXPECT(t, !ibv_dealloc_mw(window), "ibv_dealloc_mw");
 	if (second)
@@ -254,7 +254,7 @@ static void send_inv_server(struct test *t)
 	post_receive(t, 1, 8192, 64);
 	peer_send(t->peer, &t->mine, sizeof(t->mine));
 	EXPECT(t, next_wc(t, t->recv_cq, &wc, SOON), "no receive");
-	/* rxe shows a process the kernel's flag, which means something else there */
+	/* Rxe shows a process the kernel's flag, which means something else there. */
 	EXPECT(t, wc.status == IBV_WC_SUCCESS &&
 	       wc.wc_flags & (t->is_rxe ? IBV_WC_IP_CSUM_OK : IBV_WC_WITH_INV),
 	       "the receive has status %d and flags %#x", wc.status, wc.wc_flags);
@@ -270,7 +270,7 @@ static void send_inv_region_client(struct test *t)
 {
 	peer_receive(t->peer, &t->far, sizeof(t->far));
 	post_send_inv(t, 1, t->far.rkey);
-	/* an rxe responder acknowledges it first and then goes into error */
+	/* An rxe responder acknowledges it first and then goes into error. */
 	expect_wc(t, t->send_cq, 1, t->far_is_rxe ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 	expect_state(t, t->far_is_rxe ? IBV_QPS_RTS : IBV_QPS_ERR);
 	meet(t);
@@ -291,7 +291,7 @@ static void bind_fails(struct test *t, struct ibv_mr *mr, uint64_t len)
 {
 	post_bind(t, t->qp, mr, len, RIGHTS);
 	post_send(t, 2, 16);
-	/* rxe refuses it too, and completes it as flushed: the cause is lost */
+	/* Rxe refuses it too, and completes it as flushed: the cause is lost. */
 	expect_wc(t, t->send_cq, BIND_ID, t->is_rxe ? IBV_WC_WR_FLUSH_ERR : IBV_WC_MW_BIND_ERR);
 	expect_flushed(t, t->send_cq, 2, 1);
 	expect_state(t, IBV_QPS_ERR);
@@ -376,7 +376,7 @@ static void receive_by(struct test *t, uint32_t lkey)
 
 	EXPECT(t, !rc, "posting a receive: %s", strerror(rc));
 	meet(t);
-	/* rxe has one status for all that is wrong with a receive */
+	/* Rxe has one status for all that is wrong with a receive. */
 	expect_wc(t, t->recv_cq, 1, t->is_rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR);
 	expect_state(t, IBV_QPS_ERR);
 	EXPECT(t, t->buf[0] == 0x5a, "memory was changed through a wrong L_Key");

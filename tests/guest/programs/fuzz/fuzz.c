@@ -103,7 +103,7 @@ void become(uid_t uid)
 	setrlimit(RLIMIT_MEMLOCK, &locked);
 	setrlimit(RLIMIT_CORE, &none);
 	MUST(!setgroups(0, NULL) && !setgid(uid) && !setuid(uid));
-	/* a change of user cancels it */
+	/* A change of the user cancels the signal, so this comes last. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -171,7 +171,7 @@ static void end_group(pid_t group)
 
 	while (!group_is_gone(group) && now_ns() < give_up) {
 		kill(-group, SIGKILL);
-		/* this process is the parent of orphans, too */
+		/* This process is the parent of orphans, too. */
 		while (waitpid(-group, NULL, WNOHANG) > 0)
 			;
 		usleep(2000);

@@ -291,12 +291,12 @@ void ioctl_step(struct thread *t, struct file *f)
 	memset(t->scratch, 0, 16384);
 	for (const struct attr *a = m->attr; a < m->attr + MOST_ATTRS && a->what != END; a++) {
 		/*
-		 * uverbs looks a file up after its device has gone unless an attribute
-		 * before it is refused, and then the kernel oopses (users-guide.rst).
+		 * uverbs looks up a file after its device has gone unless it refuses an earlier
+		 * attribute, and then the kernel oopses (users-guide.rst).
 		 */
 		if (a->what == SOME_FD && opt.disrupt)
 			keep = 1;
-		/* the request often leaves out an optional attribute */
+		/* The request often leaves out an optional attribute. */
 		if ((a->what != SOME_FD && (a->arg != SRQ && a->arg != XRCD)) || a == m->attr ||
 		    chance(&t->rng, 40))
 			put_attr(t, f, &q, a, &q.msg->attr[n++]);

@@ -77,9 +77,9 @@ uint64_t any_pointer(struct thread *t, const void *good, size_t len, size_t head
 	case 3: return (uintptr_t)trap(READ_ONLY);
 	case 4: return (uintptr_t)trap(BAD_AFTER);
 	case 5: return (uintptr_t)trap(FLAPPING);
-	/* the answer's head cannot be written, what the driver adds can */
+	/* The kernel cannot write the head of the answer, but can write what the driver adds. */
 	case 6: return (uintptr_t)trap(GOOD) - head;
-	/* or the other way round */
+	/* Here it is the other way round. */
 	case 7: return (uintptr_t)trap(BAD_AFTER) - head;
 	default: return (uintptr_t)trap(BAD_AFTER) - below(r, len + 1);
 	}

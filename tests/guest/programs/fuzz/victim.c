@@ -28,7 +28,7 @@ static pid_t start(bool server, int gid_index, const char *output, uint64_t seed
 
 	if (pid)
 		return pid;
-	/* the directory is root's */
+	/* The directory is root's. */
 	fd = open(output, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	MUST(fd >= 0 && dup2(fd, 1) == 1 && dup2(fd, 2) == 2);
 	become(VICTIM_UID);

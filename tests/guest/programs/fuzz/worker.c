@@ -132,7 +132,7 @@ void process_step(struct thread *t)
 			close(fd);
 		break;
 	default:
-		/* the other thread may be in the middle of a call */
+		/* The other thread may be in the middle of a call. */
 		note(t, "close and open");
 		close(f->fd);
 		file_start(t->worker, f);

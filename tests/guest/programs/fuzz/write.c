@@ -320,7 +320,7 @@ static struct ib_uverbs_attr pointer_attr(unsigned int id, uint64_t ptr, size_t 
 {
 	struct ib_uverbs_attr a = { .attr_id = id, .len = len, .data = ptr };
 
-	/* the attribute itself holds short inputs */
+	/* The attribute itself holds short inputs. */
 	if (in && len <= 8) {
 		a.data = 0;
 		memcpy(&a.data, (void *)(uintptr_t)ptr, len);
@@ -369,7 +369,7 @@ static void fill_command(struct thread *t, struct file *f, struct call *c)
 	c->in_len = cmd->in;
 	if (cmd->number == IB_USER_VERBS_CMD_MODIFY_QP)
 		fill_modify(t, f, (void *)c->in);
-	/* requests in a row follow, which are zero or stem from an earlier call */
+	/* Requests in a row follow, which are zero or stem from an earlier call. */
 	if (cmd->number == IB_USER_VERBS_CMD_POST_SEND || cmd->number == IB_USER_VERBS_CMD_POST_RECV)
 		c->in_len += 8 * below(&t->rng, 40);
 	c->udata_len = cmd->number == IB_USER_VERBS_CMD_MODIFY_SRQ && chance(&t->rng, 50) ? 0 :

@@ -249,7 +249,7 @@ static void kill_key(struct churn *c, unsigned int i)
 				  IBV_ACCESS_LOCAL_WRITE);
 		if (rc)
 			die("ibv_rereg_mr: %d, %s", rc, strerror(errno));
-		/* the region has lost its rights, but still exists */
+		/* The region has lost its rights, but still exists. */
 		paint(c, i);
 		check(c, i);
 		return;
@@ -322,8 +322,8 @@ static void serve(struct churn *c)
 		peer_send(&c->peer, &m, sizeof(m));
 	}
 	/*
-	 * late frames have arrived by now, because the client had stopped before it
-	 * reported that
+	 * Late frames have arrived by now, because the client had stopped before it reported
+	 * that.
 	 */
 	check_all(c);
 	for (i = 0; i < SLOTS; i++) {

@@ -82,7 +82,7 @@ static inline uint64_t pattern_item(struct pattern *p)
 {
 	uint64_t n = pattern_items(p), hot = (n + 9) / 10, i = p->count++;
 
-	/* the first round meets everything, whatever comes after it */
+	/* The first round meets everything, whatever comes after it. */
 	if (i < n || p->kind == PATTERN_CYCLE)
 		return i % n;
 	if (p->kind == PATTERN_HOT && pattern_random(p) % 10)

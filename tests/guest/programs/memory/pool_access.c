@@ -28,7 +28,7 @@ void case_data(void)
 	MUST(!memcmp(b, b + mem->length - 8192, 8192));
 	MUST(counter("pool_direct_uses") >= direct + 4);
 	MUST(counter("at_hits") + counter("at_misses") == at && counter("at_node_reads") == nodes);
-	/* addresses of the user's choice */
+	/* The user chooses the addresses. */
 	zero = ibv_reg_mr_iova(e.pd, b + PAGE, PAGE, 0x1000000, RW);
 	MUST(zero);
 	memset(b, 0x3c, 64);
@@ -69,7 +69,7 @@ void case_permission(void)
 	MUST(move(&e, IBV_WR_RDMA_WRITE, b, other->lkey, b + PAGE, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
 	MUST(is_all(mem->addr, 0x11, PAGE) && is_all((void *)(b + PAGE), 0x22, 3 * PAGE));
-	/* a key that is dead opens nothing */
+	/* A dead key opens nothing. */
 	MUST(!ibv_dereg_mr(part));
 	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + PAGE, part->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
@@ -86,10 +86,10 @@ void case_refused(void)
 	struct ibv_mr *mr;
 	char *at;
 
-	/* past the end, into what follows in the block */
+	/* The access goes past the end, into what follows in the block. */
 	MUST(!ibv_reg_mr(e.pd, one->addr, 4 * PAGE + 1, RW));
 	MUST(!ibv_reg_mr(e.pd, (char *)one->addr + 4 * PAGE - 1, 2, RW));
-	/* two pieces that are neighbours in the process, and perhaps in the block */
+	/* The two pieces are neighbours in the process, and perhaps in the block. */
 	at = mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	MUST(at != MAP_FAILED);
 	MUST(mremap(one->addr, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
@@ -97,19 +97,19 @@ void case_refused(void)
 	      at + 4 * PAGE);
 	MUST(!ibv_reg_mr(e.pd, at, 8 * PAGE, RW));
 	MUST(!ibv_reg_mr(e.pd, at + 2 * PAGE, 4 * PAGE, RW));
-	/* a piece that was moved is still the same memory */
+	/* A piece that was moved is still the same memory. */
 	MUST((mr = ibv_reg_mr(e.pd, at + 4 * PAGE, 4 * PAGE, RW)));
 	MUST(qhcadv_free_pool(e.ctx, two) == EBUSY);
 	MUST(!ibv_dereg_mr(mr));
-	/* another context's, though of this process */
+	/* The piece belongs to another context, though of this process. */
 	MUST(!ibv_reg_mr(pd2, at, PAGE, RW));
-	/* does not fault, so it cannot be made to */
+	/* Pool memory does not fault, so it cannot be on demand. */
 	MUST(!ibv_reg_mr(e.pd, at, PAGE, RW | IBV_ACCESS_ON_DEMAND));
-	/* the process may not write there either */
+	/* The process may not write there either. */
 	MUST(!mprotect(at, PAGE, PROT_READ));
 	MUST(!ibv_reg_mr(e.pd, at, PAGE, RW));
 	MUST((mr = ibv_reg_mr(e.pd, at, PAGE, IBV_ACCESS_REMOTE_READ)) && !ibv_dereg_mr(mr));
-	/* other memory where the pool's was is other memory */
+	/* Other memory at the address of pool memory is not pool memory. */
 	MUST(mmap(at + PAGE, PAGE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at + PAGE);
 	direct = counter("pool_direct_uses");
@@ -140,13 +140,13 @@ void case_rereg(void)
 	MUST(counter("pool_direct_uses") == direct + 1);
 	MUST(is_all((char *)mem->addr + PAGE, 0x5a, PAGE) && is_all(plain, 1, PAGE));
 	MUST(qhcadv_free_pool(e.ctx, mem) == EBUSY);
-	/* rights alone */
+	/* Only the rights change. */
 	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_READ));
 	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_REM_ACCESS_ERR);
 	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RW));
 	MUST(write_to(&e, from, mr, 64) == IBV_WC_SUCCESS);
 	MUST(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, mem->addr, 5 * PAGE, 0));
-	/* away */
+	/* The region leaves the pool. */
 	MUST(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, plain, PAGE, 0));
 	MUST(!qhcadv_free_pool(e.ctx, mem));
 	MUST(write_to(&e, from, mr, PAGE) == IBV_WC_SUCCESS && is_all(plain, 0x5a, PAGE));
@@ -250,7 +250,7 @@ void case_bank(void)
 
 	bank = counter("pool_bank_hits");
 	memset(b + PAGE, 0x3c, PAGE);
-	/* from a region that has no place into the window, which has none either */
+	/* The data go from a region without a place into the window, which has none either. */
 	MUST(move(&e, IBV_WR_RDMA_WRITE, (uintptr_t)b + PAGE, mr[places]->lkey, (uintptr_t)b,
 		   mw->rkey, 64) == IBV_WC_SUCCESS);
 	MUST(is_all(b, 0x3c, 64) && counter("pool_bank_hits") == bank);

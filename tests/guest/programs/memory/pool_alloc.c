@@ -47,7 +47,7 @@ void case_mapped(void)
 	uint64_t before = query(ctx).free;
 	struct qhcadv_pool_mem *mem = pool_mem(ctx, 2 * PAGE), whole = *mem;
 
-	/* the library unmaps the first page only */
+	/* The library unmaps the first page only. */
 	mem->length = PAGE;
 	MUST(!qhcadv_free_pool(ctx, mem));
 	MUST(query(ctx).free == before - 2 * PAGE);
@@ -69,7 +69,7 @@ static uint64_t time_unmap(struct ibv_context *ctx, bool last)
 
 	MUST(is_all(mem->addr, 0, UNMAPPED));
 	memset(mem->addr, 0x5a, UNMAPPED);
-	/* a mapping of its own either way */
+	/* The mapping belongs to the process either way. */
 	MUST(!mprotect(mem->addr, PAGE, PROT_READ));
 	mem->length = PAGE;
 	if (last)
@@ -96,7 +96,7 @@ void case_unmap(void)
 	}
 	printf("# to unmap 32 MiB: %llu us, with their end %llu us\n",
 	       (unsigned long long)kept / 1000, (unsigned long long)last / 1000);
-	/* the kernel has a little more to do at the end; clearing is far more */
+	/* The kernel has a little more to do at the end; clearing is far more. */
 	MUST(last < 20 * kept);
 }
 

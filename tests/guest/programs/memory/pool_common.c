@@ -36,7 +36,7 @@ uint64_t counter(const char *name)
 	MUST(f);
 	fputs("0", f);
 	fclose(f);
-	/* values may be a tick old */
+	/* Values may be a tick old. */
 	usleep(10000);
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/hw_counters/%s", device_name, name);
 	f = fopen(path, "r");

@@ -22,7 +22,7 @@ void case_fork(void)
 	pid_t child;
 
 	memset(mem->addr, 0x42, mem->length);
-	/* it is not to be inherited, and cannot be made so */
+	/* A child does not inherit it, and madvise() cannot change that. */
 	MUST(madvise(mem->addr, mem->length, MADV_DOFORK));
 	child = fork();
 	if (!child)
@@ -70,7 +70,7 @@ static pid_t start_owner(size_t length, uint8_t byte, struct told *told, int *en
 		mine.lkey = mr->lkey;
 		mine.rkey = mr->rkey;
 		MUST(write(to[1], &mine, sizeof(mine)) == sizeof(mine));
-		/* works until the parent ends or kills it */
+		/* Works until the parent ends or kills it. */
 		while (move(&e, IBV_WR_RDMA_WRITE, mine.addr, mine.lkey, mine.addr + 4 * PAGE,
 			    mine.rkey, 4 * PAGE) == IBV_WC_SUCCESS)
 			if (length && read(from[0], &c, 1) >= 0)
@@ -110,18 +110,18 @@ void case_two_processes(void)
 	      IBV_WC_LOC_PROT_ERR);
 	MUST(move(&e, IBV_WR_RDMA_READ, told.addr, told.lkey, b, mr->rkey, 64) ==
 	      IBV_WC_LOC_PROT_ERR);
-	/* every octet of the other's key */
+	/* The loop tries every octet of the other's key. */
 	for (uint32_t octet = 0; octet < 256; octet++)
 		MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, told.addr,
 			   (told.rkey & ~0xffu) | octet, 64) == IBV_WC_REM_ACCESS_ERR);
-	/* past one's own end, where the other's may follow in the block */
+	/* The access goes past one's own end, where the other's memory may follow in the block. */
 	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b + 16 * PAGE, mr->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
 	MUST(move(&e, IBV_WR_RDMA_READ, b, mr->lkey, b - 64, mr->rkey, 64) ==
 	      IBV_WC_REM_ACCESS_ERR);
 	MUST(is_all(mem->addr, 0xaa, mem->length));
 
-	/* the other's address names one's own memory */
+	/* The other's address names memory of this process. */
 	MUST((at = ibv_reg_mr_iova(e.pd, mem->addr, PAGE, told.addr, RW)));
 	memset((void *)(b + PAGE), 0, PAGE);
 	MUST(move(&e, IBV_WR_RDMA_READ, b + PAGE, mr->lkey, told.addr, at->rkey, PAGE) ==

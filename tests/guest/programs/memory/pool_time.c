@@ -54,7 +54,7 @@ void case_churn(void)
 	       (unsigned long long)alone, 100 * miss_alone, (unsigned long long)direct,
 	       (unsigned long long)with, 100 * miss_with);
 	MUST(miss_alone > 0.5 && miss_with > 0.5);
-	/* each key is from the bank, and the caches have not one look-up more */
+	/* The bank has each key, and the caches have not one look-up more. */
 	MUST(direct == 2u * rounds * CHURN_KEYS && bank == direct);
 	MUST(with == alone);
 }

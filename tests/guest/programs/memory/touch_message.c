@@ -141,7 +141,7 @@ void do_messages(struct touch *t, const struct message *m, const char *order,
 		a = pattern_next(&p);
 		value[a.key] = do_message(t, m, a, value[a.key]);
 	}
-	/* as check_regions() wants them: no access of do_write() has been here */
+	/* check_regions() wants them so: no access of do_write() has been here. */
 	for (unsigned int k = 0; k < keys; k++) {
 		memset(t->region[k].base, 0, SMALL_PAGE);
 		memset(t->region[k].written, 0, sizeof(t->region[k].written));

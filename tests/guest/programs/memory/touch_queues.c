@@ -10,7 +10,7 @@ void make_pair(struct touch *t, struct ibv_qp *qp[2], unsigned int depth)
 {
 	const struct connection c = {
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024,
-		/* no timer: the loopback loses nothing, and a repetition would count */
+		/* No timer runs: the loopback loses nothing, and a repetition would count. */
 		.timeout = 0,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 		.rd_atomic = 1, .dest_rd_atomic = 1,

@@ -33,7 +33,7 @@ static void map_pages(struct touch *t)
 
 	if (fd < 0 || ftruncate(fd, t->num_regions * t->page_size))
 		die("no file in memory: %s", strerror(errno));
-	/* with room to begin at a multiple of the page size */
+	/* There is room to begin at a multiple of the page size. */
 	t->mapped_size = t->memory_size + t->page_size;
 	room = mmap(NULL, t->mapped_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (room == MAP_FAILED)
@@ -57,7 +57,7 @@ static void map_memory(struct touch *t)
 		map_pages(t);
 		return;
 	}
-	/* the pages are not one and the same, so each needs a word of its own */
+	/* The pages are not one and the same, so each needs a word of its own. */
 	if (t->pages > WORDS)
 		die("%u pages are more than %d", t->pages, WORDS);
 	if (t->memory == MEMORY_MALLOC) {

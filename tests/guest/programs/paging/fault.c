@@ -186,7 +186,7 @@ static void run_wire(void)
 	struct ibv_wc wc;
 	struct area a;
 
-	/* over 8 s: what is on the wire is of the faults, not of a slow machine */
+	/* The timeout is over 8 s, so that only faults cause packets, and not a slow machine. */
 	t.conn.timeout = 21;
 	if (cold) {
 		h = open_cold(&a, 2);
@@ -284,10 +284,7 @@ static void run_one_status(const struct status_case *c)
 	memset(a.mem, 0x5a, a.len);
 	pair_open(&p, IBV_QPT_RC);
 	to = exchange_region(&a);
-	/*
-	 * one request with all pages present, so that there are mappings to take
-	 * back
-	 */
+	/* One request comes with all pages present, so that there are mappings to take back. */
 	if (t.peer.server && c->op == OP_SEND)
 		post_recv(&p, &a, 0, LEN);
 	peer_barrier(&t.peer);
@@ -480,10 +477,7 @@ static void end_early(bool killed)
 	if (cold) {
 		h = open_cold(&a, 3);
 		held_set(h, HELD_FOREVER);
-		/*
-		 * the thread starts now, because nothing can be mapped while a page
-		 * is awaited
-		 */
+		/* The thread starts now, because nothing can be mapped while a page is awaited. */
 		if (killed && pthread_create(&thread, NULL, advise_for_ever, &a))
 			die("pthread_create");
 	} else {
@@ -505,8 +499,7 @@ static void end_early(bool killed)
 			return;
 		}
 		/*
-		 * the device awaits the page of the request, and a thread of ours
-		 * awaits another
+		 * The device awaits the page of the request, and a thread of ours awaits another.
 		 */
 		atomic_store(&go, true);
 		usleep(50000);

@@ -163,13 +163,13 @@ struct held *held_open(size_t len)
 	if (pthread_create(&thread, NULL, server, h))
 		die("pthread_create");
 	fd = open(path, O_RDONLY);
-	/* the kernel asks for the size, without which it requests no page */
+	/* The kernel asks for the size, without which it requests no page. */
 	if (fd < 0 || fstat(fd, &st) || (size_t)st.st_size != len)
 		die("%s: %s", path, strerror(errno));
 	h->mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	if (h->mem == MAP_FAILED || madvise(h->mem, len, MADV_RANDOM))
 		die("mmap of FUSE: %s", strerror(errno));
-	/* the mapping keeps it alive */
+	/* The mapping keeps it alive. */
 	close(fd);
 	umount2(path, MNT_DETACH);
 	unlink(path);

@@ -44,7 +44,7 @@ static uint8_t *map(size_t length)
 
 	if (mem == MAP_FAILED)
 		die("mmap: %s", strerror(errno));
-	/* no huge page stands for several pages */
+	/* No huge page stands for several pages. */
 	madvise(mem, length, MADV_NOHUGEPAGE);
 	return mem;
 }
@@ -184,7 +184,7 @@ static void test_on_demand(int gid_index)
 {
 	uint8_t *mem = map(LARGE), *small = map(SMALL), *near = map(PIECE);
 	uint64_t large_ns = UINT64_MAX, small_ns = UINT64_MAX;
-	/* neither begins nor ends at a page */
+	/* The range neither begins nor ends at a page. */
 	uint8_t *start = mem + PAGE + 123;
 	unsigned long empty;
 	struct ibv_mr *mr, *small_mr, *near_mr;
@@ -253,7 +253,7 @@ static uint8_t *map_backwards(void)
 	if (fd < 0 || ftruncate(fd, PAGES * PAGE))
 		die("memfd: %s", strerror(errno));
 	for (unsigned int i = 0; i < PAGES; i++) {
-		/* every other page, backwards */
+		/* The loop touches every other page, backwards. */
 		unsigned int at = (PAGES - 1 - i) * 511 % PAGES;
 
 		if (mmap(mem + i * PAGE, PAGE, PROT_READ | PROT_WRITE,

@@ -160,7 +160,7 @@ static void test_caps(void)
 	CHECK(!ibv_query_device_ex(t.ctx, NULL, &attr));
 	CHECK(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
 	CHECK((attr.odp_caps.per_transport_caps.rc_odp_caps & all) == all);
-	/* a datagram that meets a fault is lost, so it should not */
+	/* A datagram that meets a fault is lost, so it should not meet one. */
 	CHECK(attr.odp_caps.per_transport_caps.ud_odp_caps ==
 	      IBV_ODP_SUPPORT_SEND);
 	CHECK(attr.odp_caps.per_transport_caps.uc_odp_caps ==
@@ -375,7 +375,7 @@ static void *storm(void *arg)
 			num = PAGES - page;
 		madvise(b->mem + (size_t)page * PAGE, (size_t)num * PAGE,
 			MADV_DONTNEED);
-		/* the kernel is likely to give us the pages that were freed */
+		/* The kernel is likely to give us the pages that were freed. */
 		canary = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memset(canary, 0xdb, 16 * PAGE);

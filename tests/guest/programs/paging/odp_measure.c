@@ -63,7 +63,7 @@ int measure(unsigned int num)
 
 	if (!mr || mem == MAP_FAILED)
 		die("no memory");
-	/* a huge page would be one thing to unpin, and 512 pages on demand */
+	/* A huge page would be one thing to unpin, and 512 pages on demand. */
 	madvise(mem, LEN, MADV_NOHUGEPAGE);
 	memset(mem, 1, LEN);
 	num /= ROUNDS;

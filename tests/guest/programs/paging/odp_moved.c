@@ -80,7 +80,7 @@ void test_merged(void)
 	       now_ns() < limit)
 		usleep(20000);
 	CHECK(read_number(KSM "pages_sharing") >= PAGES / 2);
-	/* read what is shared; write half, in parts of pages */
+	/* The requests read what is shared, and write half of it, in parts of pages. */
 	do_op(IBV_WR_RDMA_READ, &a, 0, &b, 0, LEN);
 	fill(a.mem, LEN, 32);
 	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, half - 100);
@@ -113,7 +113,7 @@ void test_huge(void)
 	fill(a.mem, LEN, 41);
 	for (int i = 0; i < 4; i++)
 		do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, i * huge, LEN);
-	/* one goes whole, of one a part, one is split by its rights */
+	/* One goes whole, a part of another goes, and a third is split by its rights. */
 	CHECK(!madvise(b.mem, huge, MADV_DONTNEED));
 	CHECK(!madvise(b.mem + huge + 5 * PAGE, 7 * PAGE, MADV_DONTNEED));
 	CHECK(!mprotect(b.mem + 2 * huge, 3 * PAGE, PROT_READ));

@@ -309,8 +309,8 @@ static bool next_in_storm(struct lane *l)
 	uint64_t off = below(&t.seed, (ZONE - len) / 8) * 8;
 
 	/*
-	 * the storm lasts until an access has met a hole, too, which may take
-	 * longer on a slow machine
+	 * The storm lasts until an access has met a hole, too, which may take longer on a slow
+	 * machine.
 	 */
 	if (now_ns() > deadline && (l->zone != LOSE || t.refused))
 		return false;
@@ -528,7 +528,7 @@ static void *keeper(void *arg)
 		usleep(below(&seed, 2000));
 		if (below(&seed, 16))
 			continue;
-		/* copy on write, of all zones */
+		/* The kernel copies on write in all zones. */
 		pid = fork();
 		if (!pid)
 			_exit(0);
@@ -577,7 +577,7 @@ static void *loser(void *arg)
 		uint64_t off = base + below(&seed, (ZONE - len) / PAGE + 1) * PAGE;
 		uint8_t *at = t.mem + off, *away = NULL;
 
-		/* which fails for what is of several mappings */
+		/* mremap() fails for a range with several mappings. */
 		if (below(&seed, 2) && mremap(at, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
 					      mine) == mine)
 			away = mine;

@@ -205,7 +205,7 @@ static void wait_asleep(struct soak *s)
 	if (ibv_get_cq_event(s->channel, &cq, &context))
 		die("ibv_get_cq_event: %s", strerror(errno));
 	ibv_ack_cq_events(cq, 1);
-	/* there may be none, after an arm whose event nobody waited for */
+	/* There may be no completion, after an arm whose event nobody waited for. */
 	reap(s);
 }
 

@@ -187,10 +187,7 @@ void do_resize(struct queues *q, unsigned int resizes, bool events)
 	if (pthread_create(&thread, NULL, run_traffic, &t))
 		die("no thread");
 	for (unsigned int i = 0; i < resizes; i++) {
-		/*
-		 * sometimes the next resize comes before anyone has noticed this
-		 * one
-		 */
+		/* Sometimes the next resize comes before anyone has noticed this one. */
 		uint64_t until = t.received + rng_below(&rng, 2) * rng_below(&rng, 100);
 
 		resize(&t, &rng);

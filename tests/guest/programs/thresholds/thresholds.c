@@ -120,7 +120,7 @@ void new_pair(struct queues *q, struct pair *pair, const struct pair_options *o)
 {
 	const struct connection c = {
 		.type = o->unreliable ? IBV_QPT_UC : IBV_QPT_RC, .mtu = IBV_MTU_1024,
-		/* no timer: the loopback loses nothing, and a repetition would count */
+		/* No timer runs: the loopback loses nothing, and a repetition would count. */
 		.timeout = 0,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12, .access = ACCESS,
 	};
@@ -343,7 +343,7 @@ static void access_rq(struct queues *q, struct subject *s, bool keep_up)
 	memcpy(q->buf, &s->accesses, MESSAGE);
 	memset(to, 0xee, MESSAGE);
 	post_send(q, s->pair.qp[0], s->accesses, 0, MESSAGE);
-	/* both ends complete to one CQ, in either order */
+	/* Both ends complete to one CQ, in either order. */
 	while (!sent || !received) {
 		wc = expect_completion(s->large_cq, s->accesses);
 		*(wc.opcode == IBV_WC_RECV ? &received : &sent) = true;
@@ -412,7 +412,7 @@ static void do_refilled(struct queues *q, const char *name, uint32_t depth, uint
 	uint64_t start[NUM_COUNTED], count[NUM_COUNTED], end_time;
 	struct subject s;
 
-	/* the device looks only when the queue seems empty */
+	/* The device looks only when the queue seems empty. */
 	begin(q, &s, kind_of(name), depth, 1, depth * (rounds + 1));
 	counters_read(&q->counters, start);
 	for (uint32_t r = 0; r < rounds; r++) {
@@ -425,7 +425,7 @@ static void do_refilled(struct queues *q, const char *name, uint32_t depth, uint
 	print_counts(count);
 	printf("}\n");
 
-	/* nothing has been posted now, until the device has said so */
+	/* Nothing has been posted now, until the device has said so. */
 	counters_read(&q->counters, start);
 	post_send(q, s.pair.qp[0], s.accesses, 0, MESSAGE);
 	end_time = now_ns() + SOON_NS;
@@ -448,7 +448,7 @@ static void do_drained(struct queues *q, uint32_t depth, uint32_t rounds)
 	uint64_t start[NUM_COUNTED], count[NUM_COUNTED], done = 0;
 	struct subject s;
 
-	/* the device looks only when the queue seems full */
+	/* The device looks only when the queue seems full. */
 	begin(q, &s, KIND_CQ, depth, depth, 0);
 	counters_read(&q->counters, start);
 	for (uint32_t r = 0; r < rounds; r++) {
@@ -535,7 +535,7 @@ static void do_overrun(struct queues *q, uint32_t depth)
 	end_pair(&pair[0]);
 	end_pair(&pair[1]);
 	end_cq(cq);
-	/* the other queues are unharmed */
+	/* The other queues are unharmed. */
 	do_drained(q, depth, 1);
 }
 

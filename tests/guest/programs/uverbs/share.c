@@ -146,7 +146,7 @@ static struct user import(int sock)
 	u.dm_mr = ibv_import_mr(u.pd, h.dm_mr);
 	MUST(u.mr && u.dm && u.dm_mr);
 	MUST(u.mr->rkey == h.rkey && u.mr->length == SIZE && u.dm_mr->rkey == h.dm_rkey);
-	/* what the context has not cannot be imported */
+	/* A process cannot import what the context does not have. */
 	MUST(!ibv_import_mr(u.pd, h.pd + 1000) && !ibv_import_dm(u.ctx, h.dm + 1000));
 
 	u.buf = aligned_alloc(4096, SIZE);

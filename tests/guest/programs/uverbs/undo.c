@@ -499,7 +499,7 @@ static void attached_twice(void)
 	MUST(to_self && to_group);
 
 	MUST(!ibv_attach_mcast(qp, &group, 0));
-	/* the core knows this membership, and does not ask the driver */
+	/* The core knows this membership, and does not ask the driver. */
 	MUST(!ibv_attach_mcast(qp, &group, 0));
 	MUST(!ibv_attach_mcast(qp, &group, 0xc001));
 	MUST(!ibv_attach_mcast(qp, &group, 0xc002));
