@@ -305,7 +305,7 @@ static unsigned int loop_one(struct hca *hca)
 	const struct hca_looped *l = &w->looped[slot];
 	unsigned int num;
 
-	/* the frame stays in its slot, and answers to it take other slots */
+	/* The frame stays in its slot, and answers to it take other slots. */
 	num = receive_all(hca, l->to, hca_fn_of(hca, l->from),
 			  w->loop + (size_t)slot * QHCA_MAX_FRAME, l->len);
 	hca_wire_looped_done(hca);

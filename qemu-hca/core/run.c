@@ -153,7 +153,7 @@ static uint64_t next_deadline(const struct hca *hca)
 		due = earliest(due, hca_eqs_deadline(fn));
 	}
 	held = hca_inject_deadline(&hca->inject);
-	/* a frame that is due waits for the link, not for a timer */
+	/* A frame that is due waits for the link, not for a timer. */
 	if (!(hca->wire.tx_blocked && held <= hca->now))
 		due = earliest(due, held);
 	return due;

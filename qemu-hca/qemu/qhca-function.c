@@ -281,7 +281,7 @@ bool qhca_init_caps(QhcaFunction *f, Error **errp)
     if (f->gvmi) {
         return true;
     }
-    /* EUI-64 of the MAC address */
+    /* The serial number is the EUI-64 of the MAC address. */
     serial = (uint64_t)mac[0] << 56 | (uint64_t)mac[1] << 48 |
              (uint64_t)mac[2] << 40 | 0xfffeull << 24 |
              mac[3] << 16 | mac[4] << 8 | mac[5];

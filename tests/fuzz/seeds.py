@@ -168,8 +168,8 @@ def command(name, mailbox=b"", index=0, param=b"\0", slot=0):
         at += weight
     else:
         raise ValueError(name)
-    # the flags, the number and that it is small, the parameter, two times nothing spoilt,
-    # run a little
+    # The input has the flags, the number and that it is small, and the parameter; it spoils
+    # nothing twice, and runs a little.
     return (bytes([0, at, slot]) + mailbox + bytes([0, 0, index]) + param
             + bytes([0, 0, 0, 3]))
 
@@ -273,7 +273,7 @@ def wqe_post(queue, opcode, segments=(segment(200),), inline=None, extra=b"", si
         out += bytes([0, len(segments)]) + b"".join(segments)
     else:
         out += bytes([255, inline])
-    # the key to invalidate, the address and key of the peer
+    # Here are the key to invalidate, and the address and key of the peer.
     out += bytes([0, 4, 0, 0]) + extra
     if queue in (WQE_UD, WQE_GSI) and opcode not in (W_BIND, W_REG, W_FLUSH):
         out += b"\0"

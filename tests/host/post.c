@@ -16,7 +16,7 @@ void md_fill_rwqe(struct md *md, const struct md_buf *b, uint64_t off,
 		put_le32(raw + 24 + 16 * i, sge[i].len);
 		put_le32(raw + 28 + 16 * i, sge[i].key);
 	}
-	/* all but `next` and what follows it in the header */
+	/* The WQE keeps `next` and what follows it in the header. */
 	md_buf_write(md, b, off, raw, 10);
 	md_buf_write(md, b, off + 16, raw + 16, 16 * num_sge);
 }

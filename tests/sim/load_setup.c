@@ -104,7 +104,7 @@ static void connect_pair(struct load *l, struct side *a, struct side *b)
 	bool v6 = world_chance(w, 300000);
 
 	for (int i = 0; i < 2; i++) {
-		/* PSNs near the end of the number space show errors of wrapping */
+		/* PSNs near the end of the number space show errors of wrapping. */
 		uint32_t psn = world_chance(w, 500000) ?
 			       0xffffff - world_pick(w, 40) :
 			       world_rand(w) & 0xffffff;

@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;
 
-	/* scenarios [NAME [-v]] */
+	/* The arguments are [NAME [-v]]. */
 	verbose = argc > 2 && !strcmp(argv[2], "-v");
 
 	for (size_t t = 0; t < sizeof(table) / sizeof(*table); t++)

@@ -125,7 +125,7 @@ static void cross(struct pair *p, uint32_t under_way, uint32_t posts,
 static void posts_cross_one(struct pair *p)
 {
 	connect_pair(p);
-	/* sq_active stays zero, with nothing to clear */
+	/* sq_active stays zero, with nothing to clear. */
 	cross(p, 1, 1, 4);
 }
 

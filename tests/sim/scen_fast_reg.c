@@ -21,7 +21,7 @@ static void fast_reg_cycles(struct pair *p)
 		settle(p);
 		EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
 		CHECK(bytes_are(&p->b, off, i));
-		/* the key with its previous octet */
+		/* This is the key with its previous octet. */
 		CHECK_DEAD(p, &p->a, now - 1);
 		reconnect_pair(p, 20 + i);
 		post_inv(&p->b, QHCA_WQE_LOCAL_INV, now);

@@ -249,7 +249,7 @@ static void flush_refused(struct pair *p)
 	post_flush(p, QHCA_FLUSH_GLOBAL | QHCA_FLUSH_PERSISTENT,
 		   QHCA_FLUSH_RANGE, at, 8, p->b.mr.key, 0);
 	no_access(p);
-	/* ... and of the QP */
+	/* ... and the QP lacks them. */
 	connect_pair(p);
 	region(p, &mr, ALL_ACCESS | QHCA_ACCESS_FLUSH_PERSISTENT);
 	post_flush(p, QHCA_FLUSH_PERSISTENT, QHCA_FLUSH_RANGE, at, 8, mr.key,

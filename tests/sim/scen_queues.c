@@ -222,7 +222,7 @@ static void weaker_arm_takes_nothing_back(struct pair *p)
 	settle(p);
 	CHECK_EQ(completion_events(&p->b), 1);
 	EXPECT(&p->b.rcq, 0, 0);
-	/* ... but the event has, and a stronger one replaces a weaker */
+	/* ... but the event has, and a stronger one replaces a weaker. */
 	md_arm(&p->b.rcq, true);
 	CHECK_EQ(md_buf_get32(p->b.md, &p->b.rcq.buf, armed), 2);
 	post(p, &p->a, QHCA_WQE_SEND, 8, 0);

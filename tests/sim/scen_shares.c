@@ -216,7 +216,7 @@ static void guaranteed(struct pair *p)
 	keep_busy(&a, MS);
 	for (uint16_t i = 0; i < a.num; i++)
 		all += count_fn(&a, i, QHCA_CNT_tx_bytes);
-	/* the rate of all functions together */
+	/* This is the rate of all functions together. */
 	mbps = all * 8 * 1000 / p->w.now;
 	set_rates(&a, 1, 0, (uint32_t)(mbps / 2));
 	keep_busy(&a, 12 * MS);			/* the window is full at first */
@@ -302,7 +302,7 @@ static void waits_quietly(struct pair *p)
 	for (end = p->w.now + 100 * MS; p->w.now < end; calls++)
 		world_wait(&p->w, end);
 	note("%llu calls in 100 ms", (unsigned long long)calls);
-	/* 12 packets in each 50 ms, each with some calls around it */
+	/* The function sends 12 packets in each 50 ms, each with some calls around it. */
 	CHECK(calls < 600);
 	/* Without its rate it sends all that is left at once. */
 	set_rates(&a, 1, 0, 0);
@@ -427,7 +427,7 @@ static uint64_t hits_beside(struct pair *p, bool masks)
 	small_caches(p);
 	hits = victim(p, masks);
 	note("hits of the victim: %llu in 1000", (unsigned long long)hits);
-	/* small_caches() has lost the QPs that close_pair() will destroy */
+	/* small_caches() has lost the QPs that close_pair() will destroy. */
 	restart_pair(p, &(struct pair_options){ .type = QHCA_QPT_RC });
 	return hits;
 }

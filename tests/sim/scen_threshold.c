@@ -57,7 +57,7 @@ static void one_threshold(struct pair *p, bool shared, uint32_t threshold)
 {
 	/* An SRQ holds one less than it has slots. */
 	uint32_t depth = (1u << LOG_DEPTH) - shared;
-	/* accesses from one refetch, which finds the queue full, to the next */
+	/* The period is the accesses from one refetch, which finds the queue full, to the next. */
 	uint32_t period = threshold ? depth - threshold + 1 : depth;
 	uint64_t want = 1;
 

@@ -3,7 +3,7 @@
 
 static void test_csum(void **state)
 {
-	/* RFC 1071, section 3 */
+	/* The example is that of RFC 1071, section 3. */
 	static const uint8_t rfc[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5,
 				       0xf6, 0xf7 };
 	uint8_t data[300];

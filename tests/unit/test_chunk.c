@@ -46,7 +46,7 @@ static void test_unmap_live(void **state)
 	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
 	assert_int_equal(host_create_cq(h, 33, &cq, 1), QHCA_CMD_OK);
 	assert_int_equal(unmap(h, 0, QHCA_TABLE_EQ | 1 << 8), QHCA_CMD_IN_USE);
-	/* 64 CQ contexts of 128 bytes: two chunks */
+	/* 64 CQ contexts of 128 bytes need two chunks. */
 	assert_int_equal(unmap(h, 1, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_IN_USE);
 	assert_int_equal(unmap(h, 0, QHCA_TABLE_CQ | 1 << 8), QHCA_CMD_OK);
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, 33, 0, NULL, 0, NULL,

@@ -63,7 +63,7 @@ static void test_defaults(void **state)
 	(void)state;
 	qhca_config_default(&cfg);
 	h = host_new(&cfg);
-	/* 131,072 regions, 16,384 QPs and CQs, 4,096 SRQs at the least */
+	/* There are 131,072 regions, 16,384 QPs and CQs, 4,096 SRQs at the least. */
 	assert_true(cfg.log_max_pt >= 17 && cfg.log_max_qp >= 14);
 	assert_true(cfg.log_max_cq >= 14 && cfg.log_max_srq >= 12);
 	host_free(h);

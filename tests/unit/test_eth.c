@@ -359,7 +359,7 @@ static void test_tx_blocked(void **state)
 	kick(&n);
 	assert_int_equal(n.h->num_sent, 2);
 	assert_int_equal(tx_ci(&n), 3);
-	/* 10,000 bytes at once, and then one each microsecond */
+	/* The rate allows 10,000 bytes at once, and then one each microsecond. */
 	qhca_set_link(n.h->hca, true, 0);
 	hca_rate_set(n.h->fn, 8, 0);
 	for (int i = 0; i < 16; i++, kick(&n))
@@ -604,7 +604,7 @@ static void test_rx_csum(void **state)
 					frame_ipv4_sum(f + (tag ? 18 : 14));
 				assert_false(csum_ok(&n, f, len));
 			}
-	/* UDP without checksum over IPv4 */
+	/* Over IPv4, UDP may have no checksum. */
 	s = frame_default(false);
 	s.dport = 80;
 	len = frame_build(f, &s);

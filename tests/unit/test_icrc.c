@@ -81,7 +81,7 @@ static bool variant(const size_t *list, size_t n, size_t i)
 
 static void test_masked_ipv4(void **state)
 {
-	/* TOS, TTL, checksum; UDP checksum; resv8a */
+	/* The ICRC ignores TOS, TTL, checksum, UDP checksum and resv8a. */
 	static const size_t free_of[] = { 1, 8, 10, 11, 26, 27, 32 };
 	uint8_t packet[100];
 

@@ -301,7 +301,7 @@ static void test_enable(void **state)
 	assert_int_equal(qhca_reg_read(vf->hca, 5, QHCA_REG_GVMI, 0), 5);
 	host_enable(vf);
 	assert_true(status_of(pf, 5) & QHCA_STATUS_ENABLED);
-	/* VF Enable was set already, so this is no reset */
+	/* VF Enable was set already, so this is no reset. */
 	qhca_vf_enable(pf->hca, 5, true, 0);
 	assert_true(status_of(pf, 5) & QHCA_STATUS_ENABLED);
 	qhca_vf_enable(pf->hca, 5, false, 0);

@@ -266,7 +266,7 @@ static void test_round_trip(void **state)
 
 static void test_ipv4_header(void **state)
 {
-	/* 10.0.0.1 to 10.0.0.2, 44 bytes of UDP payload */
+	/* 10.0.0.1 sends 44 bytes of UDP payload to 10.0.0.2. */
 	static const uint8_t want[] = {
 		2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1,
 		0x81, 0x00, 0x60, 0x05, 0x08, 0x00,

@@ -268,7 +268,7 @@ static void test_invalidation(void **state)
 	assert_int_equal(get(h, INDEX, &out), HCA_MEM_PROT);
 	assert_int_equal(h->fn->pool.num_keys, 0);
 
-	/* INVALIDATE_ALL: as memory has it, and still in the bank */
+	/* After INVALIDATE_ALL the entry is as memory has it, and still in the bank. */
 	pte = make_key(h, INDEX, 0, 0, 64);
 	make_key(h, INDEX + 4, 0, 0, 64);
 	assert_int_equal(map_key(h, INDEX), QHCA_CMD_OK);

@@ -137,7 +137,7 @@ static void test_reset(void **state)
 	assert_int_equal(host_create_eq(h, 0, &eq, 1), QHCA_CMD_OK);
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_EQ_ARM, 0, 0);
 	wr(h, QHCA_REG_CMDQ_DOORBELL, 1);
-	/* ENABLE beside RESET is ignored */
+	/* ENABLE beside RESET is ignored. */
 	wr(h, QHCA_REG_CONTROL, QHCA_CONTROL_RESET | QHCA_CONTROL_ENABLE);
 	assert_int_equal(rd(h, QHCA_REG_STATUS), QHCA_STATUS_READY);
 	assert_int_equal(rd(h, QHCA_REG_CONTROL), 0);

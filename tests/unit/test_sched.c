@@ -234,7 +234,7 @@ static void test_held(void **state)
 	assert_true(hca_rate_waits(vf->fn));
 	turn_of(vf, 3, 1, false);
 	assert_false(hca_sched_next(hca, &turn));
-	/* ... and now after it has been released */
+	/* It has its turn again once it is released. */
 	hca->now = hca_sched_deadline(hca);
 	hca_sched_release(hca);
 	assert_true(hca_sched_queued(hca));
@@ -277,7 +277,7 @@ static void test_precedence(void **state)
 	}
 	/*
 	 * 1 ms later the function is behind its guarantee, but sends nothing: it has
-	 * only one turn for that
+	 * only one turn for that.
 	 */
 	hca->now += 1000000;
 	assert_true(hca_sched_next(hca, &turn));

@@ -340,7 +340,7 @@ static void test_vlan(void **state)
 	set_vlan(&n, 2, 7);
 	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
 	assert_int_equal(receivers(&n), 4);
-	/* VF 3 is on no VLAN: its frame is not for VF 1 */
+	/* VF 3 is on no VLAN: its frame is not for VF 1. */
 	assert_true(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 0);
 	assert_false(sends(&n, 3, mac_of(&n, 1), mac_of(&n, 3), 0x2007));

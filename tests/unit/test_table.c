@@ -15,7 +15,7 @@ static void test_check(void **state)
 	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 10));
 	row.log_chunk = 23;
 	assert_false(hca_table_check(QHCA_TABLE_PT, &row, 10));
-	/* 512 chunks are enough for 2^15 entries of 64 bytes in 4 KiB chunks */
+	/* 512 chunks are enough for 2^15 entries of 64 bytes in 4 KiB chunks. */
 	row.log_chunk = 12;
 	row.log_entries = 15;
 	assert_true(hca_table_check(QHCA_TABLE_PT, &row, 24));

@@ -542,7 +542,7 @@ static void test_leave(void **state)
 	assert_int_equal(qhca_s2_open(&vf), 0);
 	pdev.master = vf.master = true;
 	pf_dead = true;
-	/* VFIO disables the device, and the physical function comes back */
+	/* VFIO disables the device, and the physical function comes back. */
 	qhca_s2_leave(&vf);
 	pdev.master = false;
 	pf_dead = false;

@@ -31,7 +31,7 @@ static int ctx_write(struct hca_fn *fn, struct hca_ctxcache *cc,
 	uint64_t addr;
 
 	if (!hca_table_entry(fn, cc->table, index, &addr)) {
-		/* UNMAP_CHUNKS refuses a chunk with a live object in it */
+		/* UNMAP_CHUNKS refuses a chunk with a live object in it. */
 		hca_fatal(fn, QHCA_FATAL_INTERNAL, ctx_info(cc, index));
 		return -1;
 	}
@@ -108,7 +108,7 @@ static void *ctx_install(struct hca_fn *fn, struct hca_ctxcache *cc,
 				      ctx_tag(fn, index), epoch);
 
 	if (ctx && hca_is_dead(fn)) {
-		/* the line still holds the context of the victim */
+		/* The line still holds the context of the victim. */
 		ctx_drop(fn, cc, index);
 		return NULL;
 	}

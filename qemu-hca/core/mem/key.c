@@ -121,7 +121,7 @@ static enum hca_mem_reason bind_region_refusal(const struct hca_pte_host *mr,
 	if (b->access & (QHCA_ACCESS_REMOTE_WRITE | QHCA_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & QHCA_ACCESS_LOCAL_WRITE))
 		return HCA_PROT_ACCESS;
-	/* a window cannot make memory persistent that is not */
+	/* A window cannot make memory persistent that is not. */
 	if (b->access & ~mr->access & QHCA_ACCESS_FLUSH_PERSISTENT)
 		return HCA_PROT_ACCESS;
 	return hca_range_inside(b->addr, b->length, mr->start, mr->length) ?
@@ -235,7 +235,7 @@ static enum hca_mem_reason inv_refusal(const struct hca_pte_host *pte,
 		return pte->windows ? HCA_PROT_WINDOWS : HCA_PROT_NONE;
 	if (pte->type != QHCA_PTE_MW2B)
 		return HCA_PROT_TYPE;
-	/* an unbound window belongs to no QP */
+	/* An unbound window belongs to no QP. */
 	return pte->state == QHCA_PTE_VALID && pte->qpn != qpn ?
 	       HCA_PROT_QPN : HCA_PROT_NONE;
 }

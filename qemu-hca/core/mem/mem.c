@@ -286,7 +286,7 @@ static enum hca_mem_status at_fill(struct hca_fn *fn,
 	case HCA_WALK_STAGE2:
 		return page_fault(fn, a, done);
 	default:
-		/* the offset is beyond the root, or a node cannot be read */
+		/* The offset is beyond the root, or a node cannot be read. */
 		return refuse_access(fn, a, HCA_PROT_NOT_PRESENT);
 	}
 	line = hca_cache_install(&fn->hca->cache.at, &fn->cache[QHCA_CACHE_AT],

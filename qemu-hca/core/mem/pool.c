@@ -256,10 +256,10 @@ enum qhca_cmd_status hca_cmd_map_pool_key(struct hca_fn *fn,
 	status = read_entry(fn, ctx->index, &pte);
 	if (status)
 		return status;
-	/* a window enters the bank when it is bound, not by command */
+	/* A window enters the bank when it is bound, not by command. */
 	if (pte.type != QHCA_PTE_POOL)
 		return QHCA_CMD_BAD_STATE;
-	/* the entry is well formed, so offset + length does not wrap */
+	/* The entry is well formed, so offset + length does not wrap. */
 	if (pte.at_base + pte.at_offset < pte.at_base ||
 	    !hca_pool_resolve(fn, pte.pool_block, pte.at_base + pte.at_offset,
 			      pte.length, &addr))

@@ -220,7 +220,7 @@ static bool fill_held(struct hca_fn *fn, uint32_t node, uint8_t kind,
 	}
 	type = origin_type(&fn->eqs, node, kind, &number);
 	if (type == QHCA_EVENT_STAGE2_FAULT) {
-		/* the function may have more events: those wait behind others */
+		/* The function may have more events: those wait behind others. */
 		hca_s2_post_later(hca_fn_of(fn->hca, (uint16_t)number));
 		return hca_event_fill_stage2(fn, number, eqe);
 	}

@@ -17,7 +17,7 @@ uint32_t hca_csum_add(uint32_t sum, const uint8_t *p, size_t len)
 	uint64_t native = 0;
 	uint32_t word, folded;
 
-	/* byte order does not matter to the sum until it is folded */
+	/* Byte order does not matter to the sum until it is folded. */
 	for (; len >= 4; p += 4, len -= 4) {
 		memcpy(&word, p, sizeof(word));
 		native += word;

@@ -228,7 +228,7 @@ size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to)
 	uint32_t what = hca_pkt_what(pkt->opcode);
 
 	to[0] = pkt->opcode;
-	/* MigReq is 1 in the migrated state, where a path without APM stays */
+	/* MigReq is 1 in the migrated state, where a path without APM stays. */
 	to[1] = (pkt->solicited ? 0x80 : 0) | 0x40 |
 		hca_pkt_pad(pkt->payload_len) << 4;
 	put_be16(to + 2, pkt->pkey);

@@ -468,7 +468,7 @@ static int load_add(struct ib_device *dev)
 	if (!load)
 		return -ENOMEM;
 	for (i = 0; i < ARRAY_SIZE(load->worker); i++) {
-		/* IB_POLL_DIRECT, IB_POLL_SOFTIRQ and IB_POLL_WORKQUEUE */
+		/* The workers take IB_POLL_DIRECT, IB_POLL_SOFTIRQ and IB_POLL_WORKQUEUE. */
 		err = start_worker(&load->worker[i], dev, i);
 		if (err) {
 			end_load(load);

@@ -175,7 +175,7 @@ static bool is_armed(const struct qhca_cq_ring *ring, bool solicited)
 	if (ring->next)
 		return false;
 	armed = qhca_load(&ring->rec->armed);
-	/* the word before the ring */
+	/* The word must be read before the ring. */
 	udma_from_device_barrier();
 	return (armed == 1 || (armed == 2 && solicited)) &&
 	       ring_end(ring) == ring->ci;

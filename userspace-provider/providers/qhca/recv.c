@@ -39,7 +39,7 @@ int qhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	if (pi != rq->pi) {
 		rq->pi = pi;
 		qhca_store_release(&qp->rec->rq_pi, pi);
-		/* in place of the lock's order, see qhca_qp_in_error() */
+		/* This barrier replaces the order that the lock gives, see qhca_qp_in_error(). */
 		if (!rq->lock.needed)
 			qhca_store_load_barrier();
 		if (unlikely(atomic_load_explicit(&qp->in_error,

@@ -109,7 +109,10 @@ static int qhca_at_alloc(struct qhca_ib_dev *dev, struct qhca_at *at,
 	while (i < want) {
 		size_t left = entries;
 
-		/* one level, then the level that points to its nodes */
+		/*
+		 * The first turn allocates one level, the next the level that points to its
+		 * nodes.
+		 */
 		entries = DIV_ROUND_UP(entries, QHCA_AT_ENTRIES);
 		for (; left; i++) {
 			err = qhca_at_alloc_node(&nodes[i], left);

@@ -89,7 +89,7 @@ struct churn {
 
 static uint32_t below(struct churn *c, uint32_t limit)
 {
-	/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift" */
+	/* This is xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift". */
 	c->seed ^= c->seed >> 12;
 	c->seed ^= c->seed << 25;
 	c->seed ^= c->seed >> 27;

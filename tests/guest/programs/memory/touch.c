@@ -290,7 +290,7 @@ int main(int argc, char **argv)
 		optind += command(&t, argv + optind, argc - optind);
 		/*
 		 * "write" and "repeat" collect a batch, which is posted before any
-		 * other command
+		 * other command.
 		 */
 		if (optind == argc || (strcmp(argv[optind], "write") && strcmp(argv[optind], "repeat")))
 			flush(&t);

@@ -112,7 +112,7 @@ struct held *open_cold(struct area *a, unsigned int pages)
 
 	*a = area_of(held_mem(h), (size_t)pages * HELD_PAGE, COLD_ACCESS);
 	sge = (struct ibv_sge){ (uintptr_t)a->mem, HELD_PAGE, a->mr->lkey };
-	/* Soft-RoCE's fails in kernel 7.3; and it has no tables to be filled in */
+	/* Soft-RoCE's call fails in kernel 7.3, and it has no tables to fill. */
 	if (ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
 			  &sge, 1))
 		*(volatile uint8_t *)a->mem = held_byte(0);

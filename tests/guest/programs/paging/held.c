@@ -40,7 +40,7 @@ static void answer(struct held *h, uint64_t unique, int error, const void *data,
 	};
 	struct iovec iov[2] = { { &head, sizeof(head) }, { (void *)data, len } };
 
-	/* ENOENT: the process that asked has given up */
+	/* ENOENT: the process that asked has given up. */
 	if (writev(h->dev, iov, 2) < 0 && errno != ENOENT)
 		die("answer to FUSE: %s", strerror(errno));
 }

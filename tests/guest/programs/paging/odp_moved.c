@@ -20,7 +20,7 @@ void test_moved(void)
 	fill(a.mem, LEN, 21);
 	fill(other, LEN, 22);
 	do_op(IBV_WR_RDMA_WRITE, &a, 0, &b, 0, LEN);
-	/* b's pages move away, and @other's into their place */
+	/* Pages of b move away, and those of @other into their place. */
 	uint8_t *away = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
 			     -1, 0);
 

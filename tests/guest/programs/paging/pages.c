@@ -101,7 +101,7 @@ static void point(bool ok, const char *what)
 
 static uint32_t below(uint64_t *seed, uint32_t limit)
 {
-	/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift" */
+	/* This is xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift". */
 	*seed ^= *seed >> 12;
 	*seed ^= *seed << 25;
 	*seed ^= *seed >> 27;
@@ -391,7 +391,7 @@ static struct tables tables(void)
 	if (!f)
 		die("rdma: %s", strerror(errno));
 	while (fscanf(f, "%63s", word) == 1) {
-		/* drv_stretches, of the driver */
+		/* The driver reports drv_stretches. */
 		if (strstr(last, "stretches"))
 			sum.stretches += strtoul(word, NULL, 0);
 		if (strstr(last, "table_kib"))

@@ -142,7 +142,7 @@ static void test_sizes(void)
 	check(qp->sq.max_sge == 32 && qp->rq.max_sge == 32);
 	free_qp(qp);
 
-	/* a ring begins at a multiple of its stride */
+	/* A ring begins at a multiple of its stride. */
 	cap = (struct ibv_qp_cap){ .max_send_wr = 1, .max_recv_wr = 1,
 				   .max_recv_sge = 32 };
 	qp = calloc(1, sizeof(*qp));
@@ -181,7 +181,7 @@ static void test_send_layout(void)
 	check(le32toh(wqe->rdma.rkey) == 0x88);
 	check(le64toh(out[1].addr) == 0x2000 && le32toh(out[1].lkey) == 0x66);
 
-	/* the device is at work: no doorbell */
+	/* The device is at work, so it needs no doorbell. */
 	qhca_store(&qp->rec->sq_active, 1);
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	wr.wr.atomic.compare_add = 3;
@@ -212,7 +212,7 @@ static void test_send_refused(void)
 	check(bad == wr + 16);
 	check(take_doorbell(QHCA_DB_SQ) >> 32 == 16);
 
-	/* completion of the last frees all */
+	/* The completion of the last request frees all. */
 	atomic_store(&qp->sq.ci, 16);
 	wr[1].opcode = IBV_WR_RDMA_READ;
 	check(qhca_post_send(&qp->vqp.qp, wr, &bad) == EINVAL);
@@ -322,7 +322,7 @@ static void test_wr_api(void)
 	check(wqe->opcode == QHCA_WQE_ATOMIC_WRITE);
 	check(!memcmp(wqe + 1, &value, 8));
 
-	/* nothing of a batch that was abandoned or failed is seen */
+	/* The device sees nothing of a batch that was abandoned or failed. */
 	ibv_wr_start(ex);
 	ibv_wr_rdma_write(ex, 1, 2);
 	ibv_wr_abort(ex);
@@ -370,7 +370,7 @@ static void test_windows(void)
 	check(le32toh(wqe->bind.new_rkey) == 0x1234543);
 	check(mw.rkey == 0x1234543);
 
-	/* a request that is refused leaves the window as it is */
+	/* A request that is refused leaves the window as it is. */
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
 	check(qhca_post_send(&qp->vqp.qp, &wr, &bad) == EINVAL);
 	check(mw.rkey == 0x1234543);
@@ -454,7 +454,10 @@ static void test_extended_poll(void)
 	ibv_end_poll(ex);
 	check(qhca_load(&cq->ring->rec->ci) == 2);
 
-	/* a batch is published by halves of the ring, what is read not yet */
+	/*
+	 * The library publishes a batch by halves of the ring, and not the half that is being
+	 * read.
+	 */
 	put_cqe(cq->ring, 2, qp, 3, QHCA_WQE_READ, QHCA_CQE_REQUESTER);
 	put_cqe(cq->ring, 3, qp, 4, QHCA_WQE_READ, QHCA_CQE_REQUESTER);
 	put_cqe(cq->ring, 4, qp, 5, QHCA_WQE_READ, QHCA_CQE_REQUESTER);
@@ -545,12 +548,12 @@ static void test_resized(void)
 	cq->ring->next = second;
 	second->next = third;
 
-	/* one removed in each of the first two; numbers go on: 3, 3 + 3 */
+	/* One entry is removed in each of the first two; the numbers go on: 3, 3 + 3. */
 	qhca_cq_clean(cq, NULL, dead);
 	check(qhca_load(&cq->ring->rec->ci) == 1);
 	check(!qhca_load(&second->rec->ci));
 	qhca_arm_cq(&cq->vcq.cq, 0);
-	/* what is there to be polled has been seen; the marker is not */
+	/* The consumer has seen all that can be polled, and has not seen the marker. */
 	check(take_doorbell(QHCA_DB_CQ_ARM) >> 32 == 2);
 
 	check(qhca_poll_cq(&cq->vcq.cq, 8, wc) == 3);
@@ -560,7 +563,7 @@ static void test_resized(void)
 	qhca_arm_cq(&cq->vcq.cq, 0);
 	check(take_doorbell(QHCA_DB_CQ_ARM) >> 32 == 37);
 
-	/* the end of a ring alone is no completion, but has been read */
+	/* The end of a ring alone is no completion, but it has been read. */
 	second = qhca_cq_ring_new(&ctx, NULL, 1, 1);
 	put_cqe(cq->ring, 1, NULL, 40, QHCA_CQE_RESIZED, 0);
 	cq->ring->next = second;
