@@ -205,17 +205,30 @@ int qhca_arm_cq(struct ibv_cq *ibcq, int solicited)
 	return 0;
 }
 
-static void drop_cqe(const struct qhca_cqe *cqe)
+/*
+ * What the handle of a completion points to whose QP has been destroyed: polling
+ * frees the completion's slot there.  It has no rings.
+ */
+static struct qhca_qp gone;
+
+/* The SRQ outlives the QP, so its slot must be freed. */
+static void free_srq_slot(const struct qhca_cqe *cqe)
 {
 	uint32_t flags = le32toh(cqe->flags);
 	const struct qhca_qp *qp;
 
-	/* The SRQ outlives the QP, so its slot must be freed. */
 	if ((flags & (QHCA_CQE_SRQ | QHCA_CQE_XRC)) == QHCA_CQE_SRQ) {
 		qp = (const void *)(uintptr_t)le64toh(cqe->handle);
 		qhca_srq_free_slot(to_qsrq(qp->vqp.qp.srq),
 				   le32toh(cqe->wqe));
 	}
+}
+
+static void disown_cqe(struct qhca_cqe *cqe)
+{
+	free_srq_slot(cqe);
+	cqe->flags &= htole32(~QHCA_CQE_SRQ);
+	cqe->handle = htole64((uintptr_t)&gone);
 }
 
 static void move_cqe(struct qhca_cq_ring *ring, uint32_t to, uint32_t from)
@@ -230,6 +243,12 @@ static void move_cqe(struct qhca_cq_ring *ring, uint32_t to, uint32_t from)
 	cqe->flags = htole32(flags);
 }
 
+static bool is_of(const struct qhca_cqe *cqe, const void *owner)
+{
+	return cqe->opcode != QHCA_CQE_RESIZED &&
+	       le64toh(cqe->handle) == (uintptr_t)owner;
+}
+
 /* Go from the newest to the oldest, and move kept entries into the gaps. */
 static void clean_ring(struct qhca_cq_ring *ring, const void *owner)
 {
@@ -240,9 +259,8 @@ static void clean_ring(struct qhca_cq_ring *ring, const void *owner)
 	while (from != ring->ci) {
 		from--;
 		cqe = ring_slot(ring, from);
-		if (cqe->opcode != QHCA_CQE_RESIZED &&
-		    le64toh(cqe->handle) == (uintptr_t)owner) {
-			drop_cqe(cqe);
+		if (is_of(cqe, owner)) {
+			free_srq_slot(cqe);
 			continue;
 		}
 		to--;
@@ -253,26 +271,30 @@ static void clean_ring(struct qhca_cq_ring *ring, const void *owner)
 	ring->ci = to;
 }
 
-static void clean_cq(struct qhca_cq *cq, const void *owner)
+static void disown_ring(struct qhca_cq_ring *ring, const void *owner)
+{
+	uint32_t end = ring_end(ring), i;
+
+	for (i = ring->ci; i != end; i++)
+		if (is_of(ring_slot(ring, i), owner))
+			disown_cqe(ring_slot(ring, i));
+}
+
+static void for_each_ring(struct qhca_cq *cq, const void *owner,
+			  void (*act)(struct qhca_cq_ring *ring,
+				      const void *owner))
 {
 	struct qhca_cq_ring *ring;
 
 	for (ring = cq->ring; ring; ring = ring->next)
-		clean_ring(ring, owner);
+		act(ring, owner);
 	qhca_cq_publish(cq);
 }
 
-/**
- * qhca_cq_clean - remove the completions of a queue that is gone
- * @send_cq: CQ or NULL
- * @recv_cq: CQ or NULL; may be the same
- * @owner: handle of the completions: a QP, or an XRC SRQ
- *
- * Must be called after the device has acknowledged that it writes no more of
- * them.
- */
-void qhca_cq_clean(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
-		   const void *owner)
+static void for_both_cqs(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
+			 const void *owner,
+			 void (*act)(struct qhca_cq_ring *ring,
+				     const void *owner))
 {
 	struct qhca_cq *first = send_cq, *second = recv_cq;
 
@@ -288,14 +310,46 @@ void qhca_cq_clean(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
 		qhca_lock(&second->lock);
 
 	if (first)
-		clean_cq(first, owner);
+		for_each_ring(first, owner, act);
 	if (second)
-		clean_cq(second, owner);
+		for_each_ring(second, owner, act);
 
 	if (second)
 		qhca_unlock(&second->lock);
 	if (first)
 		qhca_unlock(&first->lock);
+}
+
+/**
+ * qhca_cq_clean - remove the completions of a queue that starts anew or is gone
+ * @send_cq: CQ or NULL
+ * @recv_cq: CQ or NULL; may be the same
+ * @owner: handle of the completions: a QP, or an XRC SRQ
+ *
+ * Must be called after the device has acknowledged that it writes no more of
+ * them.
+ */
+void qhca_cq_clean(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
+		   const void *owner)
+{
+	for_both_cqs(send_cq, recv_cq, owner, clean_ring);
+}
+
+/**
+ * qhca_cq_disown - keep the completions of a QP that is going to be freed
+ * @send_cq: CQ or NULL
+ * @recv_cq: CQ or NULL; may be the same
+ * @qp: QP
+ *
+ * A program may destroy a QP in one thread while another has yet to poll what
+ * the QP has completed.  The completions stay, without a pointer to the QP.
+ * Must be called after the device has acknowledged that it writes no more of
+ * them.
+ */
+void qhca_cq_disown(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
+		    const struct qhca_qp *qp)
+{
+	for_both_cqs(send_cq, recv_cq, qp, disown_ring);
 }
 
 static int create_cq_cmd(struct ibv_context *context, struct qhca_cq *cq,

@@ -417,6 +417,8 @@ void qhca_cq_next_ring(struct qhca_cq *cq, uint32_t base);
 void qhca_cq_publish(struct qhca_cq *cq);
 void qhca_cq_clean(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
 		   const void *owner);
+void qhca_cq_disown(struct qhca_cq *send_cq, struct qhca_cq *recv_cq,
+		    const struct qhca_qp *qp);
 
 /* poll.c */
 int qhca_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);

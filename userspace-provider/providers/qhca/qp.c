@@ -330,22 +330,22 @@ struct ibv_qp *qhca_open_qp(struct ibv_context *context,
 }
 
 /* An XRC QP may be created with CQs that it does not use. */
-static void clean_cqs(struct qhca_qp *qp)
+static struct qhca_cq *send_cq_of(const struct qhca_qp *qp)
 {
-	struct ibv_qp *ibqp = &qp->vqp.qp;
+	return qp->type == QHCA_QPT_XRC_TGT ? NULL :
+					      to_qcq(qp->vqp.qp.send_cq);
+}
 
-	if (qp->type == QHCA_QPT_XRC_TGT)
-		return;
-	qhca_cq_clean(to_qcq(ibqp->send_cq),
-		      qp->type == QHCA_QPT_XRC_INI ? NULL :
-						     to_qcq(ibqp->recv_cq),
-		      qp);
+static struct qhca_cq *recv_cq_of(const struct qhca_qp *qp)
+{
+	return qp->type == QHCA_QPT_XRC_TGT || qp->type == QHCA_QPT_XRC_INI ?
+		       NULL : to_qcq(qp->vqp.qp.recv_cq);
 }
 
 /* In RESET the device has discarded all requests: start at index 0. */
 static void reset_rings(struct qhca_qp *qp)
 {
-	clean_cqs(qp);
+	qhca_cq_clean(send_cq_of(qp), recv_cq_of(qp), qp);
 	if (!qp->rec)
 		return;
 
@@ -434,7 +434,7 @@ int qhca_destroy_qp(struct ibv_qp *ibqp)
 	if (ret)
 		return ret;
 
-	clean_cqs(qp);
+	qhca_cq_disown(send_cq_of(qp), recv_cq_of(qp), qp);
 	fini_rings(qp);
 	free(qp);
 	return 0;

@@ -214,7 +214,7 @@ static void create(struct test *t)
 
 static void destroy(struct test *t)
 {
-	int rc = ibv_destroy_qp(t->qp);
+	int rc = t->qp ? ibv_destroy_qp(t->qp) : 0;
 
 	if (t->srq)
 		rc |= ibv_destroy_srq(t->srq);

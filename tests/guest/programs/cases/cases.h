@@ -35,7 +35,7 @@ struct test {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq;
-	struct ibv_qp *qp;
+	struct ibv_qp *qp;		/* NULL: the case has destroyed it */
 	uint8_t *buf;
 	struct ibv_mr *mr;		/* of buf, with all rights */
 	struct qp_address here, there;

@@ -227,6 +227,38 @@ static void overrun_server(struct test *t)
 	meet(t);
 }
 
+/* -- completions of a QP that has been destroyed ---------------------------- */
+
+#define UNPOLLED 8
+
+static void outlive_client(struct test *t)
+{
+	int rc;
+
+	for (int i = 0; i < UNPOLLED; i++)
+		post_receive(t, i, 0, 64);
+	EXPECT(t, !ibv_req_notify_cq(t->recv_cq, 1), "ibv_req_notify_cq");
+	meet(t);
+	EXPECT(t, event_within(t, SOON), "no event for the last message");
+	meet(t);
+	rc = ibv_destroy_qp(t->qp);
+	EXPECT(t, !rc, "ibv_destroy_qp: %s", strerror(rc));
+	if (!rc)
+		t->qp = NULL;
+	for (int i = 0; i < UNPOLLED; i++)
+		expect_wc(t, t->recv_cq, i, IBV_WC_SUCCESS);
+	expect_none(t, t->recv_cq, 10);
+}
+
+/* Only the last message makes an event, so that all have arrived by then. */
+static void outlive_server(struct test *t)
+{
+	meet(t);
+	for (int i = 0; i < UNPOLLED; i++)
+		send_with(t, i, i == UNPOLLED - 1 ? IBV_SEND_SOLICITED : 0);
+	meet(t);
+}
+
 #define NO_ERROR_EVENT "an error is no solicited event to it"
 
 const struct test_case event_cases[] = {
@@ -239,6 +271,8 @@ const struct test_case event_cases[] = {
 	{ "an SRQ's limit", limit_client, limit_server, .flags = WITH_SRQ },
 	{ "an SRQ grows", grows_client, grows_server, .flags = WITH_SRQ, .cqes = 2 * GROWN },
 	{ "the last work request of an SRQ", nothing, last_wqe_server, .flags = WITH_SRQ },
+	{ "completions of a destroyed QP", outlive_client, outlive_server },
+	{ "completions of a destroyed QP with an SRQ", outlive_client, outlive_server, .flags = WITH_SRQ },
 	{ "a CQ that runs over", overrun_client, overrun_server, .cqes = 4 },
 	{ }
 };

@@ -528,6 +528,53 @@ static void test_clean(void)
 	free_qp(dead);
 }
 
+/*
+ * A QP's completions outlive it: polling touches neither the QP nor its SRQ,
+ * which may be gone as well, but has had its slot back.
+ */
+static void test_disown(void)
+{
+	struct qhca_qp *dead = new_qp(QHCA_QPT_RC, 64, 64, 1, 0);
+	struct qhca_qp *live = new_qp(QHCA_QPT_RC, 64, 0, 1, 0);
+	struct qhca_srq *srq = calloc(1, sizeof(*srq));
+	struct ibv_recv_wr wr = {}, *bad;
+	struct qhca_cq *cq = new_cq(7);
+	struct ibv_wc wc[8];
+	int i;
+
+	check(!qhca_srq_init_ring(srq, &ctx, 3, 1));
+	for (i = 0; !qhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad); i++)
+		;
+	dead->vqp.qp.srq = &srq->vsrq.srq;
+	put_cqe(cq->ring, 0, dead, 0, QHCA_WQE_SEND, QHCA_CQE_REQUESTER);
+	put_cqe(cq->ring, 1, live, 3, QHCA_WQE_SEND, QHCA_CQE_REQUESTER);
+	put_cqe(cq->ring, 2, dead, 1, QHCA_CQE_RECV, QHCA_CQE_SRQ);
+	put_cqe(cq->ring, 3, dead, 2, QHCA_CQE_RECV, 0);
+	put_cqe(cq->ring, 4, dead, 4, QHCA_WQE_SEND, QHCA_CQE_REQUESTER);
+	cq->ring->cqes[4].status = QHCA_WC_WR_FLUSH_ERR;
+
+	qhca_cq_disown(cq, cq, dead);
+	check(!qhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad));
+	check(qhca_post_srq_recv(&srq->vsrq.srq, &wr, &bad) == ENOMEM);
+	qhca_umem_free(&srq->mem);
+	memset(srq, 0xa5, sizeof(*srq));
+	qhca_umem_free(&dead->mem);
+	memset(dead, 0xa5, sizeof(*dead));
+
+	check(qhca_poll_cq(&cq->vcq.cq, 8, wc) == 5);
+	check(wc[0].wr_id == 1000 && wc[1].wr_id == 1003 && wc[2].wr_id == 1001);
+	check(wc[3].wr_id == 1002 && wc[4].wr_id == 1004);
+	check(wc[2].qp_num == 0x1234 && wc[2].opcode == IBV_WC_RECV);
+	check(wc[4].status == IBV_WC_WR_FLUSH_ERR && !wc[3].status);
+	check(!take_doorbell(QHCA_DB_SQ) && atomic_load(&live->sq.ci) == 4);
+	for (i = 0; i < (int)sizeof(*dead); i++)
+		check(((uint8_t *)dead)[i] == 0xa5);
+	free_cq(cq);
+	free_qp(live);
+	free(dead);
+	free(srq);
+}
+
 /* The device went on in a second and a third ring before we looked. */
 static void test_resized(void)
 {
@@ -618,6 +665,7 @@ int main(void)
 		{ "extended polling", test_extended_poll },
 		{ "service level of datagrams", test_service_level },
 		{ "removal of completions", test_clean },
+		{ "completions outlive their queue", test_disown },
 		{ "resized completion queue", test_resized },
 		{ "error state", test_error_state },
 		{ "shared receive queue", test_srq },
