@@ -15,7 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-from . import accel, paths, process
+from . import accel, disk, paths, process
 from .agent import Agent, AgentError
 from .qmp import QMP, Closed
 from .script import script
@@ -151,6 +151,28 @@ class Background:
         wait_for(lambda: self.guest.agent.status(pid) is not None, 60, "kill")
 
 
+@dataclass
+class Life:
+    """A QEMU that a guest runs in, or moves to."""
+    child: subprocess.Popen
+    agent: Agent
+    qmp: QMP
+
+    def end(self):
+        """Ends QEMU if it still runs; returns its exit code."""
+        if self.child.poll() is None:
+            # Not killed outright, so that sanitizers can report.
+            try:
+                self.child.send_signal(signal.SIGTERM)
+                self.child.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        process.stop(self.child)
+        self.qmp.close()
+        self.agent.close()
+        return self.child.returncode
+
+
 class Guest:
     """A guest on a machine of type q35.
 
@@ -164,11 +186,13 @@ class Guest:
     env       environment of QEMU
     prefix    words before QEMU's command line, of a program that executes it (nsenter)
     build     the folder with the QEMU and the payload, of another checkout than this one
+    movable   the root disk is a file that another QEMU finds as well (see move.py)
     """
 
     def __init__(self, name="a", *, kernel="default", memory=1024, cpus=1, args=(),
                  append="", files=None, qemu=None, accel_kind=None, console=None,
-                 log_dir=None, env=None, prefix=(), payload=True, build=paths.BUILD):
+                 log_dir=None, env=None, prefix=(), payload=True, build=paths.BUILD,
+                 movable=False):
         self.name = name
         self.release = paths.kernel_release(kernel)
         slow = paths.is_slow(self.release)
@@ -184,6 +208,7 @@ class Guest:
         self.clock = accel.kernel_arguments(self.qemu, accel_kind)
         self.console = console
         self.payload = payload
+        self.movable = movable
         self.env = dict(os.environ, **(env or {}))
         self.prefix = list(prefix)
         self.log_dir = pathlib.Path(log_dir or paths.LOGS / "guest" / f"{os.getpid()}-{next(_serial)}")
@@ -235,8 +260,13 @@ class Guest:
         return ["-drive", f"if=none,id=modules,file={image},format=raw,readonly=on",
                 "-device", "virtio-blk-pci,drive=modules,serial=qhca-modules"] if image else []
 
+    def _root_drive(self):
+        """The root disk, whose changes are dropped in the end."""
+        if self.movable:
+            return f"if=none,id=root,file={self.dir / 'root.qcow2'},format=qcow2,cache=unsafe"
+        return f"if=none,id=root,file={paths.guest_env()['image']},format=raw,snapshot=on"
+
     def command_line(self, agent_fd, qmp_fd):
-        env = paths.guest_env()
         append = self.append
         # Two regions of the same page, which are allowed, are a fault to it.
         if paths.is_slow(self.release) and "dma_debug" not in append:
@@ -252,7 +282,7 @@ class Guest:
                 "-display", "none",
                 "-kernel", paths.kernel(self.release),
                 "-initrd", paths.initramfs(self.release), "-append", append,
-                "-drive", f"if=none,id=root,file={env['image']},format=raw,snapshot=on",
+                "-drive", self._root_drive(),
                 "-device", "virtio-blk-pci,drive=root,serial=qhca-root",
                 "-drive", f"if=none,id=payload,file={self.dir / 'payload.img'},format=raw,readonly=on",
                 "-device", "virtio-blk-pci,drive=payload,serial=qhca-payload",
@@ -264,10 +294,42 @@ class Guest:
             argv += ["-chardev", f"stdio,id=console,mux=on,signal=off,logfile={self.console_log}",
                      "-serial", "chardev:console", "-mon", "chardev=console,mode=readline"]
         else:
-            argv += ["-chardev", f"file,id=console,path={self.console_log}",
+            # Another QEMU that the guest moves to goes on with the file.
+            argv += ["-chardev", f"file,id=console,path={self.console_log},append=on",
                      "-serial", "chardev:console"]
         # Last, so that PCI addresses are the same with any kernel.
         return argv + self.args + self._modules_disk()
+
+    def launch(self, *more):
+        """Starts a QEMU with the guest's command line and more arguments; a Life."""
+        agent, agent_far = socket.socketpair()
+        qmp, qmp_far = socket.socketpair()
+        ends = agent, agent_far, qmp, qmp_far
+        try:
+            argv = self.prefix + self.command_line(agent_far.fileno(), qmp_far.fileno()) + list(more)
+            (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
+            with open(self.qemu_log, "ab") as log:
+                # In a group of its own it does not end by the terminal's Ctrl-C before
+                # QEMU has reported it to this program.
+                child = process.spawn(
+                    argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
+                    process_group=None if self.console == "stdio" else 0,
+                    stdin=None if self.console == "stdio" else subprocess.DEVNULL,
+                    stdout=None if self.console == "stdio" else log, stderr=log)
+        except BaseException:
+            for end in ends:
+                end.close()
+            raise
+        agent_far.close()
+        qmp_far.close()
+        return Life(child, Agent(agent, self.patience), QMP(qmp))
+
+    def live(self, life):
+        """The guest is where that QEMU is, or nowhere; returns the Life that it had."""
+        before = Life(self.child, self.agent, self.qmp_client)
+        self.child, self.agent, self.qmp_client = (
+            (life.child, life.agent, life.qmp) if life else (None, None, None))
+        return before
 
     def start(self):
         """Starts QEMU; returns without waiting for the guest."""
@@ -275,25 +337,13 @@ class Guest:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"qhca-{self.name}-"))
         try:
             self._payload_image()
-            agent, agent_far = socket.socketpair()
-            qmp, qmp_far = socket.socketpair()
-            argv = self.prefix + self.command_line(agent_far.fileno(), qmp_far.fileno())
-            (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
-            with open(self.qemu_log, "wb") as log:
-                # In a group of its own it does not end by the terminal's Ctrl-C before
-                # QEMU has reported it to this program.
-                self.child = process.spawn(
-                    argv, pass_fds=(agent_far.fileno(), qmp_far.fileno()), env=self.env,
-                    process_group=None if self.console == "stdio" else 0,
-                    stdin=None if self.console == "stdio" else subprocess.DEVNULL,
-                    stdout=None if self.console == "stdio" else log, stderr=log)
-            # QEMU begins a new console, and its log was begun anew.
+            if self.movable:
+                disk.overlay(self.dir / "root.qcow2", paths.guest_env()["image"])
+            for log in self.console_log, self.qemu_log:
+                log.write_bytes(b"")
             self._heard = {}
+            self.live(self.launch())
             _running.append(self)
-            agent_far.close()
-            qmp_far.close()
-            self.agent = Agent(agent, self.patience)
-            self.qmp_client = QMP(qmp)
             self.qmp_client.start(60)
             self._mark = 0
         except Closed as error:
@@ -369,22 +419,10 @@ class Guest:
         """Ends QEMU if it still runs, and removes its files. Returns its exit code."""
         code = None
         if self.child is not None:
-            if self.running:
-                # Not killed outright, so that sanitizers can report.
-                try:
-                    self.child.send_signal(signal.SIGTERM)
-                    self.child.wait(10)
-                except subprocess.TimeoutExpired:
-                    pass
-            process.stop(self.child)
-            code = self.child.returncode
+            code = self.live(None).end()
         if self in _running:
             _left.extend(f"{self.name}: {line}" for line in self.new_complaints())
             _running.remove(self)
-        for end in (self.qmp_client, self.agent):
-            if end is not None:
-                end.close()
-        self.qmp_client = self.agent = self.child = None
         if self.dir is not None:
             shutil.rmtree(self.dir, ignore_errors=True)
             self.dir = None

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 
 from . import paths
+from .fabric import Switch
 from .guest import Guest, GuestError, wait_for
 from .script import script
 
@@ -223,7 +224,8 @@ class Pair:
     """Two guests, 'a' and 'b', joined by a link over a unix socket, or in shared memory.
 
     kinds      what each end is, see Node; ("qhca+rxe", "qhca+rxe") has two links
-    wire       'stream' or 'shm', which joins two devices qhca while others have 'stream';
+    wire       'stream', or 'shm', which joins two devices qhca while others have 'stream',
+               or 'switch', with the switch program in between, which lets guests move;
                or a list of these, one for each link
     mtu        of both interfaces: 4200 gives RoCE's 4096, 9000 is jumbo
     props      (properties for a's device, for b's), or one dict for both
@@ -239,22 +241,30 @@ class Pair:
         kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
         ends = list(zip(*(kind.split("+") for kind in kinds)))
         wires = [wire or WIRE] * len(ends) if isinstance(wire or WIRE, str) else wire
-        for unknown in set(wires) - set(WIRES):
+        for unknown in set(wires) - {*WIRES, "switch"}:
             raise ValueError(f"LINK={unknown}: the kinds of link are {' and '.join(WIRES)}")
+        # The switch of each link that has one, with a port for each QEMU.
+        self.switches = {link: Switch() for link, w in enumerate(wires) if w == "switch"}
         # Does a link go through shared memory?
         self.shm = [w == "shm" and set(e) == {"qhca"} for w, e in zip(wires, ends)]
         nodes = []
         for i, (kind, extra) in enumerate(zip(kinds, (a_args, b_args))):
             name = "ab"[i]
             options = {"mtu": mtu, "setup": setup, "props": props[i],
-                       "netdevs": [self._shm(i, link) if shm else self._netdev(i, link)
-                                   for link, shm in enumerate(self.shm)]}
+                       "netdevs": [self._link(i, link) for link in range(len(ends))]}
             options.update(kwargs)
             options.update(extra or {})
             nodes.append(Node(name, kind, i + 1, **options))
         self.a, self.b = nodes
         for mine, other in zip(self.a.ports, self.b.ports):
             mine.peer, other.peer = other, mine
+
+    def _link(self, side, link):
+        if self.shm[link]:
+            return self._shm(side, link)
+        if link in self.switches:
+            return self.switches[link].netdev("listen")
+        return self._netdev(side, link)
 
     def _shm(self, side, link):
         """Properties of a device whose link is in shared memory: a listens, b connects."""
@@ -278,6 +288,8 @@ class Pair:
         return iter(self.nodes)
 
     def start(self):
+        for switch in self.switches.values():
+            switch.start()
         # Guest a listens; its socket exists once its monitor answers.
         self.a.start()
         self.b.start()
@@ -313,6 +325,8 @@ class Pair:
 
     def close(self):
         codes = [node.close() for node in self.nodes]
+        for switch in self.switches.values():
+            switch.close()
         shutil.rmtree(self.dir, ignore_errors=True)
         return codes
 

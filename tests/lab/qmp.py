@@ -16,6 +16,12 @@ class Closed(Exception):
     """The other end has closed the connection."""
 
 
+def _matches(match, data):
+    if match is None or callable(match):
+        return match is None or match(data)
+    return all(data.get(k) == v for k, v in match.items())
+
+
 class QMP:
     def __init__(self, sock):
         self._sock = sock
@@ -93,15 +99,16 @@ class QMP:
         return len(self.events)
 
     def wait_event(self, name, match=None, since=0, timeout=30):
-        """The first event of that name, with that data, after `since`."""
+        """The first event of that name, with that data, after `since`.
+
+        match: members that the data must have, or a function that says so
+        """
         deadline = time.monotonic() + timeout
         with self._changed:
             while True:
                 for event in self.events[since:]:
                     data = event.get("data", {})
-                    if event["event"] == name and (
-                        match is None or all(data.get(k) == v for k, v in match.items())
-                    ):
+                    if event["event"] == name and _matches(match, data):
                         return event
                 self._wait(deadline, f"event {name}")
 
