@@ -26,12 +26,23 @@ static void finish_commands(struct hca *hca)
 			hca_cmdq_finish(hca->fn[gvmi]);
 }
 
+/* A function that may not write goes on with its caches, or takes them with it. */
+static void keep(struct hca_fn *fn)
+{
+	if (fn->restore)
+		return;			/* it has read nothing yet */
+	fn->withheld.on = fn->initialised && !hca_is_dead(fn) &&
+			  !hca_fn_may_dma(fn);
+	if (!fn->withheld.on)
+		hca_qps_keep(fn);
+}
+
 /* Write what is newer here than in memory.  A failure is fatal for a function. */
 static void write_back(struct hca *hca)
 {
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++)
 		if (hca->fn[gvmi])
-			hca_qps_keep(hca->fn[gvmi]);
+			keep(hca->fn[gvmi]);
 	hca_ctxcache_clean(&hca->cache.qd);
 	hca_ctxcache_clean(&hca->cache.srq);
 	hca_ctxcache_clean(&hca->cache.cq);
@@ -63,6 +74,9 @@ void qhca_thaw(struct qhca_hca *dev, uint64_t now)
 		return;
 	hca->clock_offset = hca->now - now;
 	hca->frozen = false;
+	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++)
+		if (hca->fn[gvmi] && !hca->fn[gvmi]->restore)
+			hca_withheld_forget(hca->fn[gvmi]);
 	hca_restore(hca);
 	hca_leave(hca);
 }

@@ -14,8 +14,8 @@ HCA_IMAGE_COVERS(struct hca_vf, 32);
 HCA_IMAGE_COVERS(struct hca_regs, 4);
 HCA_IMAGE_COVERS(struct hca_counter_sets,
 		 8 * HCA_NUM_COUNTER_SETS * HCA_SET_COUNTERS);
-HCA_IMAGE_COVERS(struct hca, 46440);
-HCA_IMAGE_COVERS(struct hca_fn, 77600);
+HCA_IMAGE_COVERS(struct hca, 46448);
+HCA_IMAGE_COVERS(struct hca_fn, 77632);
 
 /* ---- limits */
 
@@ -178,6 +178,14 @@ void hca_function_image(struct hca_image *im, struct hca_fn *fn)
 	hca_image_check(im, "initialised", !fn->initialised || fn->enabled);
 	hca_image_u32(im, "init_flags", &fn->init_flags);
 	hca_image_check(im, "init_flags", !(fn->init_flags & ~init));
+	/* One that dies or is reset before it goes on has nothing to write. */
+	if (hca_is_dead(fn))
+		fn->withheld.on = false;
+	if (im->version < 2)
+		return;
+	hca_image_bool(im, "withheld", &fn->withheld.on);
+	hca_image_check(im, "withheld", !fn->withheld.on ||
+			(fn->initialised && !hca_is_dead(fn)));
 }
 
 void hca_vf_image(struct hca_image *im, struct hca_fn *fn)

@@ -41,6 +41,7 @@ struct hca_fn;
 #include "wire/flow.h"
 #include "wire/port.h"
 #include "transport/qp.h"
+#include "transport/withheld.h"
 #include "transport/fault.h"
 #include "queue/srq.h"
 #include "transport/sched.h"
@@ -69,7 +70,6 @@ struct hca {
 	bool link_up;
 	bool entered;			/* a call of the host's is being served */
 	bool frozen;			/* ... and it is the time up to qhca_thaw() */
-	bool restore;			/* qhca_thaw() has to: see hca_restore() */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
 	uint16_t num_vfs;		/* the highest GVMI that exists */
 	uint64_t late_fns;
@@ -112,6 +112,8 @@ struct hca_fn {
 	bool initialised;		/* INIT_HCA done */
 	uint32_t init_flags;		/* QHCA_INIT_* */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */
+	bool restore;			/* contexts are to be read: hca_restore() */
+	struct hca_withheld withheld;	/* ... and these to be written before */
 
 	struct hca_regs regs;
 	struct hca_cmdq cmdq;
@@ -176,6 +178,14 @@ static inline bool hca_fn_linked(const struct hca_fn *fn)
 {
 	return fn->vf.link != QHCA_VF_LINK_DOWN &&
 	       !(fn->hca->sw.vfs_kept_off && fn->cfg.gvmi);
+}
+
+/* Does its bus let the function make DMA? */
+static inline bool hca_fn_may_dma(const struct hca_fn *fn)
+{
+	const struct hca *hca = fn->hca;
+
+	return !hca->ops.may_dma || hca->ops.may_dma(hca->host, fn->cfg.gvmi);
 }
 
 /* Something has come that hca->active is about. */

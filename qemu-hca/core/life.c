@@ -31,6 +31,7 @@ static bool fn_create(struct hca *hca, struct hca_fn *fn, uint16_t gvmi,
 
 static void fn_destroy(struct hca_fn *fn)
 {
+	hca_withheld_forget(fn);
 	hca_qps_destroy(fn);
 	hca_srqs_fini(fn);
 	hca_cqs_destroy(fn);
@@ -108,6 +109,8 @@ static void reset_now(struct hca_fn *fn)
 	fn->reset_time = hca->now;
 	fn->generation++;
 	fn->features = fn->offers;
+	fn->restore = false;
+	hca_withheld_forget(fn);
 	if (fn == hca_pf(hca)) {
 		hca->turn = 0;
 		hca->cmd_turn = 0;

@@ -18,10 +18,11 @@
 #include "queue/queue_image.h"
 #include "sections.h"
 #include "transport/qp_image.h"
+#include "transport/withheld.h"
 #include "wire/wire_image.h"
 
 enum about { HCA_OF_ADAPTER, HCA_OF_FN };
-enum when { HCA_ALWAYS, HCA_IF_INITIALISED };
+enum when { HCA_ALWAYS, HCA_IF_INITIALISED, HCA_IF_WITHHELD };
 
 struct section {
 	const char *name;
@@ -93,6 +94,8 @@ static bool is_there(struct hca_image *im, const struct section *s,
 		     const struct hca_fn *fn)
 {
 	if (s->when == HCA_IF_INITIALISED && !fn->initialised)
+		return false;
+	if (s->when == HCA_IF_WITHHELD && !fn->withheld.on)
 		return false;
 	if (!s->feature || fn->features & s->feature)
 		return true;
@@ -270,7 +273,10 @@ bool qhca_load(struct qhca_hca *dev, const void *image, size_t len, char *err,
 	hca->frozen = true;
 	blank(hca);
 	ok = load(hca, image, len, err, err_len);
-	hca->restore = ok;
+	for (uint16_t gvmi = 0; ok && gvmi < HCA_MAX_FNS; gvmi++)
+		if (hca->fn[gvmi])
+			hca->fn[gvmi]->restore = hca->fn[gvmi]->initialised &&
+						 !hca_is_dead(hca->fn[gvmi]);
 	if (!ok)
 		blank(hca);
 	return ok;
@@ -280,24 +286,41 @@ bool qhca_load(struct qhca_hca *dev, const void *image, size_t len, char *err,
 
 static void restore_fn(struct hca_fn *fn)
 {
+	fn->restore = false;
+	hca_withheld_write(fn);
 	hca_cqs_restore(fn);
 	hca_srqs_restore(fn);
 	hca_qps_restore(fn);
 	hca_pool_restore(fn);
 	hca_fn_wake(fn);
+	/* What is not acknowledged may have been lost on the way: excuse it once. */
+	fn->hca->sched.was_blocked = true;
 }
 
+/* A dead function has nothing to read; one that may make no DMA has to wait. */
 void hca_restore(struct hca *hca)
 {
-	if (!hca->restore)
-		return;
-	hca->restore = false;
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++) {
 		struct hca_fn *fn = hca->fn[gvmi];
 
-		if (fn && fn->initialised && !hca_is_dead(fn))
+		if (!fn || !fn->restore)
+			continue;
+		if (hca_is_dead(fn)) {
+			fn->restore = false;
+			hca_withheld_forget(fn);
+		} else if (hca_fn_may_dma(fn)) {
 			restore_fn(fn);
+		}
 	}
-	/* What is not acknowledged may have been lost on the way: excuse it once. */
-	hca->sched.was_blocked = true;
+}
+
+void qhca_may_dma(struct qhca_hca *dev, uint64_t now)
+{
+	struct hca *hca = &dev->hca;
+
+	/* At the latest qhca_thaw() sees it. */
+	if (!hca_enter(hca, now))
+		return;
+	hca_restore(hca);
+	hca_leave(hca);
 }

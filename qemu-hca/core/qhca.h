@@ -91,6 +91,9 @@ struct qhca_requester {
  *	take one now; the host then calls qhca_tx_ready() later.
  * @tx_commit: send the frame last reserved; @len may be less than reserved.
  *	A reservation that is not committed is dropped by the next one.
+ * @may_dma: optional; false: the function's bus lets it make no DMA, so the machine
+ *	stops without its writes, and they travel in the image.  The host calls
+ *	qhca_may_dma() when that ends.
  * @trace: optional; called only for ids enabled by qhca_trace_mask().
  */
 struct qhca_host_ops {
@@ -103,6 +106,7 @@ struct qhca_host_ops {
 	void (*raise_irq)(void *host, uint16_t gvmi, unsigned int vector);
 	void *(*tx_reserve)(void *host, size_t len);
 	void (*tx_commit)(void *host, size_t len);
+	bool (*may_dma)(void *host, uint16_t gvmi);
 	void (*trace)(void *host, uint16_t gvmi, enum qhca_trace_id id,
 		      uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 };
@@ -254,6 +258,11 @@ void *qhca_save(struct qhca_hca *hca, size_t *len, char *err, size_t err_len);
  */
 bool qhca_load(struct qhca_hca *hca, const void *image, size_t len, char *err,
 	       size_t err_len);
+/*
+ * A function for which @may_dma of the host was false may make DMA now.  If it was loaded
+ * meanwhile, it has read nothing: until now it ignored doorbells and took no packets.
+ */
+void qhca_may_dma(struct qhca_hca *hca, uint64_t now);
 
 /* Declare a function dead with QHCA_FATAL_INJECTED (tests of recovery). */
 void qhca_inject_fatal(struct qhca_hca *hca, uint16_t gvmi);
@@ -306,6 +315,13 @@ struct qhca_port_info {
 };
 void qhca_query_port(const struct qhca_hca *hca, uint16_t gvmi,
 		     struct qhca_port_info *info);
+/*
+ * The addresses that the function sends from: that of its port, and those of its GIDs with
+ * their VLANs, or QHCA_GID_NO_VLAN.  One address may come more than once.
+ */
+void qhca_for_each_source(const struct qhca_hca *hca, uint16_t gvmi,
+			  void (*each)(void *arg, const uint8_t *mac,
+				       uint16_t vlan), void *arg);
 
 /* The parts of a QP that have a state of their own. */
 enum qhca_qp_part {

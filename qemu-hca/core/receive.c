@@ -121,7 +121,7 @@ enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
 {
 	uint16_t ethertype;
 
-	if (!fn->initialised ||
+	if (!fn->initialised || fn->restore ||
 	    len < HCA_ETH_HLEN + IPV4_HLEN + HCA_UDP_HLEN)
 		return HCA_STEER_ETH;
 	info->frame = frame;

@@ -148,7 +148,7 @@ void qhca_reg_write(struct qhca_hca *dev, uint16_t gvmi, uint32_t offset,
 static bool doorbell_known(const struct hca_fn *fn, uint32_t page,
 			   uint32_t offset)
 {
-	if (hca_is_dead(fn) || !fn->initialised ||
+	if (hca_is_dead(fn) || !fn->initialised || fn->restore ||
 	    page >= fn->cfg.num_db_pages)
 		return false;
 	switch (offset) {

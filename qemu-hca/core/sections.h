@@ -9,7 +9,8 @@
  * of each version that was released is read by tests/unit/test_migrate.c.
  *
  * @about: HCA_OF_ADAPTER, one section; HCA_OF_FN, one for each function, in order of GVMI
- * @when: HCA_ALWAYS; HCA_IF_INITIALISED, of a function after INIT_HCA alone
+ * @when: HCA_ALWAYS; HCA_IF_INITIALISED, of a function after INIT_HCA alone;
+ *   HCA_IF_WITHHELD, of one that could not write what it had to when the machine stopped
  * @feature: the section is written if the function has this feature; without it, an image
  *   may have the section or not, and without the section the state is as after a reset.
  *   So an image from before the feature can be read.  0: each image has the section
@@ -27,7 +28,7 @@
 
 /* Functions, one after the other. */
 #define HCA_SECTIONS_FN(X) \
-	X("function", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_function_image) \
+	X("function", 2, HCA_OF_FN, HCA_ALWAYS, 0, hca_function_image) \
 	X("vf", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_vf_image) \
 	X("rate", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_rate_image) \
 	X("port", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_ports_image) \
@@ -39,6 +40,7 @@
 	X("cq", 2, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_cqs_image) \
 	X("srq", 2, HCA_OF_FN, HCA_IF_INITIALISED, QHCA_FEAT_SRQ, hca_srqs_image) \
 	X("qp", 2, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_qps_image) \
+	X("withheld", 1, HCA_OF_FN, HCA_IF_WITHHELD, 0, hca_withheld_image) \
 	X("tokens", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_tokens_image) \
 	X("held", 2, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_held_image) \
 	X("ethernet", 1, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_eth_image) \

@@ -98,7 +98,12 @@ static bool access_begins(struct host *h, uint64_t addr, size_t len, bool write)
 	(*(write ? &h->writes : &h->reads))++;
 	count_watched(h, addr, len, write);
 	meanwhile(h, HOST_DMA);
-	return dma_ok(h, addr, len);
+	return !h->no_dma && dma_ok(h, addr, len);
+}
+
+static bool may_dma(void *host, uint16_t gvmi)
+{
+	return !host_of(host, gvmi)->no_dma;
 }
 
 static int dma_read(void *host, struct qhca_requester who, uint64_t addr,
@@ -212,6 +217,7 @@ static void open_memory(struct host *h, uint64_t ram_len, uint16_t gvmi)
 void host_create(struct host *h)
 {
 	static const struct qhca_host_ops ops = {
+		.may_dma = may_dma,
 		.dma_read = dma_read, .dma_write = dma_write,
 		.dma_write_release = dma_write, .raise_irq = raise_irq,
 		.tx_reserve = tx_reserve, .tx_commit = tx_commit,

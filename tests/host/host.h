@@ -65,6 +65,7 @@ struct host {
 	uint16_t gvmi;
 	struct host *of_fn[QHCA_MAX_VFS + 1];	/* of the PF's host; others: the PF's */
 
+	bool no_dma;			/* Bus Master Enable is clear */
 	uint8_t *ram;
 	uint64_t ram_len;
 	uint64_t next;			/* the first bus address not allocated */

@@ -89,6 +89,37 @@ static void test_not_written(void **state)
 	host_free(h);
 }
 
+/*
+ * Software has cleared Bus Master Enable: the machine stops and goes on without an
+ * access, and without harm to the function.
+ */
+static void test_no_bus_master(void **state)
+{
+	struct host *h = ready(geometry);
+	const struct qhca_cqc *cqc = context(h, QHCA_TABLE_CQ, CQN);
+	struct qhca_qpc_sw sw = good(h);
+	struct qhca_cqe cqe = { 0 };
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	to_rts(h, QPN);
+	assert_true(hca_cq_post(h->fn, CQN, &cqe));
+	h->no_dma = true;
+	before = accesses(h);
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	qhca_thaw(h->hca, h->now);
+	assert_int_equal(accesses(h), before);
+	assert_false(hca_is_dead(h->fn));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, h->now);
+	assert_int_equal(get_le32(&cqc->pi), 0);
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	assert_int_equal(get_le32(&cqc->pi), 1);
+	qhca_thaw(h->hca, h->now);
+	host_free(h);
+}
+
 static void count_qp(void *arg, const struct qhca_qp_info *info)
 {
 	unsigned int *n = arg;
@@ -142,6 +173,7 @@ static void test_no_access(void **state)
 static void test_reset(void **state)
 {
 	struct host *h = ready(geometry);
+	struct qhca_port_info info;
 	uint64_t before;
 
 	(void)state;
@@ -150,6 +182,8 @@ static void test_reset(void **state)
 	before = accesses(h);
 	qhca_pci_reset(h->hca, 0, 9000);
 	assert_true(h->fn->initialised);
+	qhca_query_port(h->hca, 0, &info);
+	assert_false(info.fatal);	/* it will be reset, but it has not failed */
 	qhca_thaw(h->hca, 1000000);
 	assert_false(h->fn->initialised);
 	assert_int_equal(accesses(h), before);
@@ -202,6 +236,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_refused),
 	cmocka_unit_test(test_written_back),
 	cmocka_unit_test(test_not_written),
+	cmocka_unit_test(test_no_bus_master),
 	cmocka_unit_test(test_no_access),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_clock),

@@ -234,7 +234,7 @@ static bool clean_line(void *arg, uint32_t set, uint32_t block,
 
 	(void)set;
 	(void)block;
-	if (line->dirty && !hca_is_dead(fn) &&
+	if (line->dirty && !hca_is_dead(fn) && !fn->withheld.on &&
 	    !ctx_write(fn, cc, line->tag.index, payload)) {
 		(*user_of(fn, cc)->count.writebacks)++;
 		hca_cache_set_dirty(&cc->cache, payload, false);

@@ -62,7 +62,10 @@ void hca_ctx_dirty(struct hca_ctxcache *cc, void *ctx);
 /* Write back if cached and dirty; then forget it if @drop.  0, or -1: dead. */
 int hca_ctx_flush(struct hca_fn *fn, struct hca_ctxcache *cc,
 		  uint32_t index, bool drop);
-/* Write back all that are dirty, of all functions; those of dead ones are left. */
+/*
+ * Write back all that are dirty, of all functions; those of dead ones are left, and of those
+ * that may make no DMA.
+ */
 void hca_ctxcache_clean(struct hca_ctxcache *cc);
 /* Cached context or NULL; no effect. */
 const void *hca_ctx_peek(const struct hca_fn *fn, const struct hca_ctxcache *cc,

@@ -29,7 +29,7 @@ _Static_assert((HCA_WORK_SEND | HCA_WORK_RESPOND | HCA_WORK_FLUSH |
 
 /* ---- freezing */
 
-static uint32_t kept_work(const struct hca_fn *fn, uint32_t qpn)
+uint32_t hca_qp_kept_work(const struct hca_fn *fn, uint32_t qpn)
 {
 	const struct hca_qpslot *slot = &fn->qps.slot[qpn];
 	uint32_t kept = slot->work & KEPT_WORK;
@@ -49,7 +49,7 @@ void hca_qps_keep(struct hca_fn *fn)
 	for (uint32_t qpn = 0; qpn < fn->qps.num_slots && !hca_is_dead(fn);
 	     qpn++) {
 		const struct hca_qpslot *slot = &fn->qps.slot[qpn];
-		uint32_t kept = slot->live ? kept_work(fn, qpn) : 0;
+		uint32_t kept = slot->live ? hca_qp_kept_work(fn, qpn) : 0;
 		struct hca_qp *qp;
 
 		if (!kept)
@@ -72,7 +72,7 @@ static uint8_t octet(const struct hca_fn *fn, uint32_t qpn)
 
 	if (!slot->live || hca_is_dead(fn))
 		return 0;
-	return (uint8_t)(LIVE | (kept_work(fn, qpn) ? KEPT : 0) |
+	return (uint8_t)(LIVE | (hca_qp_kept_work(fn, qpn) ? KEPT : 0) |
 			 QHCA_PUT(TYPE, slot->type) |
 			 QHCA_PUT(STATE, slot->state));
 }

@@ -27,6 +27,8 @@ struct hca_fn;
 
 /* Freezing: what the chip knows of QPs at work goes into their contexts. */
 void hca_qps_keep(struct hca_fn *fn);
+/* What has to be kept of a QP that exists: 0, or what kept_work becomes. */
+uint32_t hca_qp_kept_work(const struct hca_fn *fn, uint32_t qpn);
 /* The function is initialised. */
 void hca_qps_image(struct hca_image *im, struct hca_fn *fn);
 /* Generations of tokens, of an initialised function and of one that is not. */

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A machine that moves while its function may make no DMA: contexts and work travel in
+ * the image, and are in memory before anything is read there again.
+ */
+#include "image/image.h"
+#include "qp_setup.h"
+
+static char err[300];
+
+static void move(struct host *h, uint64_t skew)
+{
+	host_migrate(h, skew);
+	h->fn = &h->hca->pf;
+}
+
+static uint64_t accesses(const struct host *h)
+{
+	return h->reads + h->writes;
+}
+
+static void post(struct host *h, uint32_t qpn, const struct qhca_qpc_sw *sw)
+{
+	((uint8_t *)host_ptr(h, get_le64(&sw->buf.base)))[0] = QHCA_WQE_SEND;
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | qpn, h->now);
+	host_run(h);
+}
+
+/* Two QPs with a packet outstanding, one of them not cached; a CQ with a CQE. */
+static struct host *at_work(void)
+{
+	struct host *h = ready((struct qhca_geometry){ 1, 1 });
+	struct qhca_qpc_sw sw = good(h), other = good(h);
+	struct qhca_cqe cqe = { 0 };
+
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+	to_rts(h, QPN);
+	to_rts(h, QPN + 1);
+	post(h, QPN, &sw);
+	post(h, QPN + 1, &other);
+	assert_true(hca_cq_post(h->fn, CQN, &cqe));
+	assert_null(hca_ctx_peek(h->fn, &h->fn->hca->cache.qd, QPN));
+	return h;
+}
+
+static void check_goes_on(struct host *h, const uint64_t *deadline)
+{
+	const struct hca_cq *cq;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct hca_qp *qp = hca_qp_get(h->fn, QPN + i);
+
+		assert_non_null(qp);
+		assert_int_equal(qp->s_max - qp->s_una, 1);
+		assert_int_equal(h->fn->qps.slot[QPN + i].deadline, deadline[i]);
+		assert_int_not_equal(h->fn->qps.slot[QPN + i].heap_pos, 0);
+	}
+	cq = hca_ctx_get(h->fn, &h->fn->hca->cache.cq, CQN);
+	assert_int_equal(cq->pi, 1);
+	assert_int_equal(h->fn->cqs.slot[CQN].refs, 4);
+	assert_false(hca_is_dead(h->fn));
+}
+
+static void test_moves(void **state)
+{
+	struct host *h = at_work();
+	uint64_t deadline[2], before, ignored;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		deadline[i] = h->fn->qps.slot[QPN + i].deadline;
+	h->no_dma = true;
+	before = accesses(h);
+	move(h, 1000);
+	move(h, 77);		/* again, before anything could be written */
+	ignored = COUNT(h, doorbells_ignored);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, host_clock(h));
+	assert_int_equal(COUNT(h, doorbells_ignored), ignored + 1);
+	assert_false(qhca_run(h->hca, host_clock(h), 100).more);
+	qhca_may_dma(h->hca, host_clock(h));	/* it may not yet */
+	assert_int_equal(accesses(h), before);
+	assert_false(hca_is_dead(h->fn));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	check_goes_on(h, deadline);
+	host_free(h);
+}
+
+/* Bus Master Enable has been set where the machine has arrived, before it runs. */
+static void test_arrives_with(void **state)
+{
+	struct host *h = at_work();
+	uint64_t deadline[2];
+	size_t len;
+	void *image;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		deadline[i] = h->fn->qps.slot[QPN + i].deadline;
+	h->no_dma = true;
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	image = qhca_save(h->hca, &len, err, sizeof(err));
+	assert_non_null(image);
+	assert_true(qhca_load(h->hca, image, len, err, sizeof(err)));
+	h->no_dma = false;
+	qhca_thaw(h->hca, h->now);
+	check_goes_on(h, deadline);
+	free(image);
+	host_free(h);
+}
+
+/* A reset ends it, before or after the move. */
+static void test_reset(void **state)
+{
+	struct host *h = at_work();
+
+	(void)state;
+	h->no_dma = true;
+	assert_true(qhca_freeze(h->hca, h->now, err, sizeof(err)));
+	qhca_pci_reset(h->hca, 0, h->now);
+	qhca_thaw(h->hca, h->now);
+	assert_false(h->fn->initialised);
+	h->no_dma = false;
+	host_free(h);
+
+	h = at_work();
+	h->no_dma = true;
+	move(h, 5);
+	assert_true(h->fn->restore);
+	qhca_reset(h->hca, 0, host_clock(h));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	assert_false(h->fn->initialised || hca_is_dead(h->fn));
+	host_free(h);
+}
+
+/* Memory of the table is gone when it can be written. */
+static void test_not_written(void **state)
+{
+	struct host *h = at_work();
+
+	(void)state;
+	h->no_dma = true;
+	move(h, 5);
+	h->no_dma = false;
+	h->fail_in = 1;
+	qhca_may_dma(h->hca, host_clock(h));
+	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
+			 QHCA_FATAL_TABLE_DMA);
+	host_free(h);
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_moves),
+	cmocka_unit_test(test_arrives_with),
+	cmocka_unit_test(test_reset),
+	cmocka_unit_test(test_not_written),
+};
+TEST_MAIN(tests)
