@@ -39,12 +39,37 @@ void qhca_query_port(const struct qhca_hca *dev, uint16_t gvmi,
 	if (!fn)
 		return;
 	info->enabled = fn->status & QHCA_STATUS_ENABLED;
-	info->fatal = hca_is_dead(fn);
+	info->fatal = fn->status & QHCA_STATUS_FATAL;
 	info->link_up = hca_link_word(fn) & QHCA_LINK_UP;
 	info->fatal_cause = QHCA_GET(QHCA_STATUS_FATAL_CAUSE, fn->status);
 	memcpy(info->mac, fn->port.mac, sizeof(info->mac));
 	info->eth_mtu = fn->port.eth_mtu;
 	info->num_gids_valid = fn->port.num_gids_valid;
+}
+
+/* GIDs of one address are few and near each other, so each compares with the last. */
+void qhca_for_each_source(const struct qhca_hca *dev, uint16_t gvmi,
+			  void (*each)(void *arg, const uint8_t *mac,
+				       uint16_t vlan), void *arg)
+{
+	const struct hca_fn *fn = hca_fn_find(&dev->hca, gvmi);
+	const uint8_t *last_mac;
+	uint16_t last_vlan = QHCA_GID_NO_VLAN;
+
+	if (!fn)
+		return;
+	last_mac = fn->port.mac;
+	each(arg, last_mac, last_vlan);
+	for (uint32_t i = 0; i < fn->cfg.num_gids; i++) {
+		const struct hca_gid *g = hca_gid_get(fn, i);
+
+		if (!g || (g->vlan == last_vlan &&
+			   !memcmp(g->smac, last_mac, sizeof(g->smac))))
+			continue;
+		last_mac = g->smac;
+		last_vlan = g->vlan;
+		each(arg, last_mac, last_vlan);
+	}
 }
 
 void qhca_for_each_qp(struct qhca_hca *dev, uint16_t gvmi,
