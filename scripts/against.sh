@@ -13,6 +13,8 @@
 SCRIPT_NAME=against
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/guest-paths.sh
+. "$TOP/scripts/guest-paths.sh"
 
 [ -n "${1:-}" ] || die "name a commit"
 kernel=()
@@ -36,28 +38,36 @@ unpack()
 	mv -T "$old.tmp" "$old"
 }
 
-# The later of two assignments in versions.mk holds. The sources of QEMU in the cache are
-# shared by checkouts, and a change of QAPI compiles most of QEMU again: older trees have
-# a copy of their own.
+# The guest is that of this checkout. A cache of its own has the sources of QEMU: those in
+# the cache are shared by checkouts, and a change of QAPI compiles most of QEMU again.
 share_guest()
 {
 	local f
 	for f in guest.sh guest-paths.sh guest-init initramfs.sh; do
 		rsync -lp --checksum "$TOP/scripts/$f" "$old/scripts/$f"
 	done
+	# The later of two assignments holds.
 	{
 		git -C "$TOP" show "$commit:versions.mk"
 		cat "$TOP/versions.mk"
-		echo "QEMU_RECIPE=$QEMU_RECIPE-against"
 	} | write_if_changed "$old/versions.mk"
+	mkdir -p "$CACHE/against/lock"
+	for f in apt download "${GUEST_DIR##*/}"; do
+		ln -sfnT "$CACHE/$f" "$CACHE/against/$f"
+	done
+	# Builds in the guest's tree must wait for each other.
+	for f in guest rdma-core apt-"$GUEST_SUITE" apt-"$BACKPORTS_SUITE"; do
+		ln -sfnT "$CACHE/lock/$f" "$CACHE/against/lock/$f"
+	done
 }
 
 build()
 {
 	[ -d "$old" ] || unpack
+	run_script guest.sh >&2
 	share_guest
 	say "building $commit"
-	export BUILD=$old/build
+	export BUILD=$old/build QHCA_CACHE=$CACHE/against
 	unset QEMU_SRC RDMA_CORE_SRC KDIR LINUX CC
 	# The scripts explain their errors.
 	explained=1

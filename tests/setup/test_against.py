@@ -56,11 +56,26 @@ def test_both_trees(world):
         assert world.script(*stage)[0] == 0
     assert blob(world.build).startswith(b"one\nqhca\ntwo\ndevice\n")
     # One guest for both, and two sources of QEMU.
-    assert (old / "build/guest/env").read_text() == (world.build / "guest/env").read_text()
-    assert len(list(world.cache.glob("guest-*"))) == 1 and len(list(world.cache.glob("qemu-*"))) == 2
+    envs = [folder.joinpath("guest/env").read_text() for folder in (old / "build", world.build)]
+    assert envs[0].replace(f"{world.cache}/against", f"{world.cache}") == envs[1]
+    guest, = world.cache.glob("guest-*")
+    assert (world.cache / "against" / guest.name).resolve() == guest
+    for cache in (world.cache, world.cache / "against"):
+        assert len(list(cache.glob("qemu-*"))) == 1
     before = blob(old / "build")
     build(world, "HEAD~1")
     assert blob(old / "build") == before
+
+
+def test_nobody_waits_for_its_qemu(world):
+    """The old tree builds a QEMU of its own, beside those of other checkouts."""
+    lock = world.cache / "lock/qemu"
+    lock.parent.mkdir(parents=True)
+    held = subprocess.Popen(["flock", lock, "cat"], stdin=subprocess.PIPE)
+    try:
+        build(world, "HEAD")
+    finally:
+        held.communicate()
 
 
 def test_newer_kernel(world):
