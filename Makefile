@@ -13,7 +13,7 @@ TREES := QEMU_SRC KDIR LINUX RDMA_CORE_SRC
 # CC is make's own if it is not given.
 export BUILD $(foreach v,$(TREES) CC,$(if $(filter-out undefined default,$(origin $(v))),$(v)))
 # More choices, see `make help`.
-export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS W C WERROR FULL
+export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS LANES W C WERROR FULL
 
 RUN := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m
 LAB := $(RUN) lab

@@ -5,7 +5,8 @@
 #
 #   scripts/check.sh AREA...     setup abi unit sim fuzz qtest guest interop
 #
-# T=EXPRESSION picks tests by name (pytest -k); PYTEST_ARGS adds options.
+# T=EXPRESSION picks tests by name (pytest -k); PYTEST_ARGS adds options; LANES=1 runs one
+# test after the other where two lanes of tests would run beside each other.
 # A part that does not build is one failed test; the others still run.
 # The last line is "N passed, N failed", with ", N skipped" if there are any.
 
@@ -16,6 +17,7 @@ SCRIPT_NAME=check
 areas=("$@")
 [ ${#areas[@]} -gt 0 ] || areas=(setup abi unit sim fuzz qtest guest interop)
 results=$BUILD/check
+LANES_MEMORY=12000
 rm -rf "$results"
 mkdir -p "$results"
 
@@ -103,7 +105,28 @@ args+=(${PYTEST_ARGS:-})
 cd "$TOP/tests"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$TOP/tests" QHCA_CHECK_RESULTS="$results"
 rc=0
-"$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
+lane=()
+if wants interop && [ ${#areas[@]} -gt 1 ]; then
+	lane=("$TOP/tests/interop")
+fi
+# Each lane has up to three pairs of guests up at a time.
+memory=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
+if [ ${#lane[@]} -eq 0 ] || [ "${LANES:-2}" -lt 2 ] || [ "$(nproc)" -lt 2 ] ||
+	[ "$memory" -lt "$LANES_MEMORY" ]; then
+	"$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
+else
+	others=()
+	for dir in "${tests[@]}"; do
+		[ "$dir" = "${lane[0]}" ] || others+=("$dir")
+	done
+	if [ "${FULL:-0}" = 0 ]; then
+		# Beside guests the fuzz targets have two thirds of the processors' time.
+		export FUZZ_SECONDS=${FUZZ_SECONDS:-12} LINK_SECONDS=${LINK_SECONDS:-90} \
+			IMAGE_SECONDS=${IMAGE_SECONDS:-90}
+	fi
+	"$PYTHON" -m lab.lanes "${args[@]}" -- "$TOP/tests/test_build.py" "${others[@]}" -- "${lane[@]}" \
+		< /dev/null || rc=$?
+fi
 # The tests have told what failed.
 explained=1
 # 5 is pytest's "nothing collected"; conftest.py has printed the line.
