@@ -193,6 +193,8 @@ typedef struct QhcaLink {
     /* engine_lock; the device's thread reads peer with RCU */
     QhcaPeer *peer;             /* written with the BQL as well */
     uint8_t *frame;             /* the one being received */
+    uint8_t *room;              /* for the one being sent */
+    uint32_t turns;             /* of the thread since it looked for messages */
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */
     int dump_fd;                /* of a capture, or -1 */

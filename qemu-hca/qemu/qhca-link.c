@@ -26,6 +26,7 @@
 #include "qemu/rcu.h"
 #include "qapi/error.h"
 #include "system/runstate.h"
+#include <poll.h>
 #include <sys/epoll.h>
 #include "qhca-dev.h"
 #include "../link/intro.h"
@@ -33,6 +34,7 @@
 
 #define QHCA_LINK_RETRY_MS  200     /* between attempts to connect */
 #define QHCA_LINK_INTRO_MS  5000    /* a peer that does not speak is dropped */
+#define QHCA_LINK_LOOK      64      /* turns without sleep until a look around */
 
 struct QhcaPeer {
     struct rcu_head rcu;
@@ -51,25 +53,24 @@ void *qhca_link_reserve(QhcaState *s)
     QhcaPeer *peer = s->link.peer;
     uint8_t *room = peer ? hca_slots_reserve(&peer->mem.tx) : NULL;
 
-    if (room) {
-        return room;
+    if (!room && peer && hca_slots_wait_room(&peer->mem.tx)) {
+        room = hca_slots_reserve(&peer->mem.tx);
     }
-    if (peer && hca_slots_wait_room(&peer->mem.tx)) {
-        return hca_slots_reserve(&peer->mem.tx);
-    }
-    if (!s->tx_starved) {
+    s->link.room = room;
+    if (!room && !s->tx_starved) {
         qatomic_set(&s->tx_starved, true);
         s->stats.send_stalls++;
         trace_qhca_net_stalled(s, true);
     }
-    return NULL;
+    return room;
 }
 
+/* The peer may have marked the slot as its own meanwhile; it is ours. */
 void qhca_link_commit(QhcaState *s, size_t len)
 {
     QhcaPeer *peer = s->link.peer;
 
-    qhca_dump(s, hca_slots_reserve(&peer->mem.tx), len);
+    qhca_dump(s, s->link.room, len);
     hca_slots_commit(&peer->mem.tx, len);
     s->link.sent = true;
     s->stats.frames_sent++;
@@ -144,11 +145,22 @@ void qhca_link_wake_peer(QhcaState *s)
     }
 }
 
-/* The peer has sent messages, or ended; the main loop ends the link then. */
+/*
+ * The peer has sent messages, or ended; the main loop ends the link then.  A
+ * thread that always finds work does not sleep, so it looks by itself.
+ */
 void qhca_link_events(QhcaState *s)
 {
     QhcaPeer *peer = s->link.peer;
 
+    if (peer && ++s->link.turns >= QHCA_LINK_LOOK) {
+        struct pollfd poll_fd = { .fd = peer->fd, .events = POLLIN };
+
+        s->link.turns = 0;
+        if (poll(&poll_fd, 1, 0) > 0) {
+            qatomic_set(&s->link.readable, true);
+        }
+    }
     if (!qatomic_xchg(&s->link.readable, false) || !peer) {
         return;
     }
@@ -298,10 +310,23 @@ static void qhca_link_end_intro(QhcaState *s)
     }
 }
 
+/* A peer whose messages the device's thread hears; NULL: there is no memory. */
+static QhcaPeer *qhca_link_new_peer(QhcaState *s, int fd)
+{
+    QhcaPeer *peer = g_new0(QhcaPeer, 1);
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = peer };
+
+    peer->fd = fd;
+    if (epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+        qhca_link_warn(s, strerror(errno));
+        g_clear_pointer(&peer, g_free);
+    }
+    return peer;
+}
+
 static void qhca_link_up(QhcaState *s)
 {
     struct hca_intro *intro = s->link.intro;
-    struct epoll_event event = { .events = EPOLLIN };
     QhcaPeer *peer;
 
     if (!qhca_enter(s)) {
@@ -309,15 +334,18 @@ static void qhca_link_up(QhcaState *s)
         qhca_link_wait_peer(s);
         return;
     }
-    peer = g_new0(QhcaPeer, 1);
-    peer->fd = intro->fd;
+    peer = qhca_link_new_peer(s, intro->fd);
+    if (!peer) {
+        qhca_leave_undone(s);
+        qhca_link_end_intro(s);
+        qhca_link_wait_peer(s);
+        return;
+    }
     hca_intro_take(intro, &peer->mem);
     qemu_set_fd_handler(peer->fd, NULL, NULL, NULL);
     g_clear_pointer(&s->link.intro, g_free);
     timer_del(s->link.timer);
     g_clear_pointer(&s->link.warned, g_free);
-    event.data.ptr = peer;
-    epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, peer->fd, &event);
     qatomic_rcu_set(&s->link.peer, peer);
     s->stats.link_connects++;
     trace_qhca_link(s, true);
