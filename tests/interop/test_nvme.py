@@ -8,44 +8,12 @@ reserved L_Key. Counters prove both.
 
 import pytest
 
-from lab import script
 from lab.link import FULL, qhca_links
+from lab.nvme import NQN, serving
 
-NQN = "qhca-test"
 SIZE = "256M" if FULL else "32M"
 
 LINK = f"/sys/kernel/config/nvmet/ports/1/subsystems/{NQN}"
-
-
-class Nvme:
-    """The target's guest and the host's."""
-
-    def __init__(self, target, host):
-        self.target, self.host = target, host
-
-    def connect(self, loss=3):
-        """`loss`: for how many seconds the host tries to have the target back.
-
-        A connection that ends is noticed; keep-alives would take a busy machine for
-        one that is gone."""
-        self.host.out(f"nvme connect -t rdma -n {NQN} -a {self.target.ip4} -s 4420 -i 2 -Q 32 "
-                      f"--reconnect-delay=1 --ctrl-loss-tmo={loss} --keep-alive-tmo=60", timeout=60)
-        self.host.wait_until("[ -b /dev/nvme0n1 ]", 30, "the namespace")
-
-    def disconnect(self):
-        self.host.out(f"nvme disconnect -n {NQN}", timeout=60)
-        self.wait_gone()
-
-    def wait_gone(self):
-        self.host.wait_until("[ ! -e /dev/nvme0 ]", 60, "the controller's end")
-
-    def wait_busy(self):
-        self.host.wait_until("[ $(awk '{print $1 + $2}' /sys/block/nvme0n1/inflight) -gt 0 ]",
-                             30, "I/O under way")
-
-    def fio(self, options):
-        return ("fio --name=test --filename=/dev/nvme0n1 --direct=1 --ioengine=libaio "
-                f"--iodepth=8 {options}")
 
 
 def counted(node, before):
@@ -59,18 +27,8 @@ def link(request):
 
 @pytest.fixture
 def nvme(ends):
-    target, host = ends
-    host.out("modprobe nvme-rdma")
-    target.exec(script("interop/scripts/nvmet-add.sh", NQN, target.ip4), timeout=60)
-    try:
-        yield Nvme(target, host)
-    finally:
-        host.exec(f"nvme disconnect -n {NQN}", check=False, timeout=60)
-        target.exec(script("interop/scripts/nvmet-remove.sh", NQN), check=False, timeout=60)
-    # Whoever leaves an object behind keeps the modules from going.
-    host.out("modprobe -r nvme-rdma", timeout=60)
-    for node in ends:
-        assert "nvme_rdma" not in node.out("lsmod") and "nvmet_rdma" not in node.out("lsmod")
+    with serving(*ends) as connection:
+        yield connection
 
 
 def test_nvme_data(nvme):
