@@ -2,14 +2,19 @@
 /*
  * qhca-queues: very many queues at once.
  *
- *   qhca-queues -d DEVICE -g GID-INDEX -p PORT [-n QPS] [-s SEED] [-k FILE] [HOST]
+ *   qhca-queues -d DEVICE -g GID-INDEX -p PORT [-n QPS] [-m MRS] [-s SEED] [-k FILE] [-a]
+ *               [HOST]
  *
  * Each side makes QPS RC QPs, as many CQs, one for each QP, and a quarter as many
  * SRQs; each QP is connected to its like on the other side. Then each QP, in an
  * order that is random and the same on both sides, carries a WRITE, a SEND into
  * its SRQ and a READ, first from the client (with HOST) to the server, and then
  * the other way. All bytes are compared, all completions checked. With -k the
- * client then makes FILE, and keeps all queues until it is gone.
+ * client then makes FILE, and keeps all queues until it is gone. With -a, which both
+ * sides must have, the QPs carry data once more after that, by way of other regions.
+ *
+ * Each side also has MRS more regions of the same memory. Requests of a QP name one of
+ * them when data are carried once more.
  *
  * Prints how long making, connecting and ending takes.
  */
@@ -55,11 +60,13 @@ struct queues {
 	uint32_t *remote;		/* QP numbers */
 	uint32_t *order;		/* a permutation of the QPs */
 	uint8_t *buf;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, **more;
 	struct target target;
+	uint32_t *keys;			/* of the regions of the other side; the first is mr's */
 	uint64_t seed;
-	uint32_t num, num_srqs;
+	uint32_t num, num_srqs, num_more, used;
 	const char *keep;
+	bool again;
 };
 
 static uint64_t mix(uint64_t x)
@@ -189,20 +196,45 @@ static void make_qps(struct queues *q)
 }
 
 /* One side after the other: neither's socket holds so many. */
-static void exchange(struct queues *q)
+static void exchange(struct queues *q, const uint32_t *mine, uint32_t *theirs, uint32_t num)
 {
-	size_t len = q->num * sizeof(*q->remote);
-	uint32_t *mine = malloc(len);
+	size_t len = num * sizeof(*mine);
+
+	if (q->peer.server) {
+		peer_send(&q->peer, mine, len);
+		peer_receive(&q->peer, theirs, len);
+	} else {
+		peer_receive(&q->peer, theirs, len);
+		peer_send(&q->peer, mine, len);
+	}
+}
+
+static void exchange_numbers(struct queues *q)
+{
+	uint32_t *mine = calloc(q->num, sizeof(*mine));
 
 	for (uint32_t i = 0; i < q->num; i++)
 		mine[i] = q->qp[i]->qp_num;
-	if (q->peer.server) {
-		peer_send(&q->peer, mine, len);
-		peer_receive(&q->peer, q->remote, len);
-	} else {
-		peer_receive(&q->peer, q->remote, len);
-		peer_send(&q->peer, mine, len);
+	exchange(q, mine, q->remote, q->num);
+	free(mine);
+}
+
+/* Register the other regions, and exchange the keys of all. */
+static void make_regions(struct queues *q)
+{
+	uint32_t *mine = calloc(q->num_more + 1, sizeof(*mine));
+	uint64_t start = now_ns();
+
+	mine[0] = q->mr->rkey;
+	for (uint32_t i = 0; i < q->num_more; i++) {
+		q->more[i] = ibv_reg_mr(q->pd, q->buf, NUM_AREAS * q->num * LEN, ACCESS);
+		if (!q->more[i])
+			die("ibv_reg_mr of number %u: %s", i, strerror(errno));
+		mine[i + 1] = q->more[i]->rkey;
 	}
+	if (q->num_more)
+		took(q, q->num_more, "more regions are made", start);
+	exchange(q, mine, q->keys, q->num_more + 1);
 	free(mine);
 }
 
@@ -278,6 +310,7 @@ static void ask(struct queues *q, uint32_t i)
 	const enum ibv_wr_opcode opcode[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ };
 	struct ibv_send_wr wr[3] = { 0 }, *bad;
 	struct ibv_sge sge[3];
+	uint32_t key = q->keys[mix(q->seed + i) % q->used];
 	int rc;
 
 	for (int k = 0; k < 3; k++) {
@@ -290,7 +323,7 @@ static void ask(struct queues *q, uint32_t i)
 		wr[k].send_flags = IBV_SEND_SIGNALED;
 		if (opcode[k] != IBV_WR_SEND) {
 			wr[k].wr.rdma.remote_addr = q->target.addr + offset(q, to[k], i);
-			wr[k].wr.rdma.rkey = q->target.rkey;
+			wr[k].wr.rdma.rkey = key;
 		}
 	}
 	rc = ibv_post_send(q->qp[i], wr, &bad);
@@ -378,8 +411,12 @@ static void set_up(struct queues *q)
 	q->qp = calloc(q->num, sizeof(*q->qp));
 	q->remote = calloc(q->num, sizeof(*q->remote));
 	q->order = calloc(q->num, sizeof(*q->order));
+	q->more = calloc(q->num_more + 1, sizeof(*q->more));
+	q->keys = calloc(q->num_more + 1, sizeof(*q->keys));
 	q->buf = calloc(NUM_AREAS * q->num, LEN);
-	if (!q->pd || !q->cq || !q->srq || !q->qp || !q->remote || !q->order || !q->buf)
+	q->used = 1;
+	if (!q->pd || !q->cq || !q->srq || !q->qp || !q->remote || !q->order || !q->more ||
+	    !q->keys || !q->buf)
 		die("cannot begin: %s", strerror(errno));
 	q->mr = ibv_reg_mr(q->pd, q->buf, NUM_AREAS * q->num * LEN, ACCESS);
 	if (!q->mr)
@@ -390,10 +427,14 @@ static void set_up(struct queues *q)
 
 static void tear_down(struct queues *q)
 {
+	for (uint32_t i = 0; i < q->num_more; i++)
+		ibv_dereg_mr(q->more[i]);
 	ibv_dereg_mr(q->mr);
 	ibv_dealloc_pd(q->pd);
 	peer_close(&q->peer);
 	free(q->buf);
+	free(q->keys);
+	free(q->more);
 	free(q->order);
 	free(q->remote);
 	free(q->qp);
@@ -406,14 +447,16 @@ int main(int argc, char **argv)
 	struct queues q = { .num = 1024, .seed = 1 };
 	int o;
 
-	while ((o = getopt(argc, argv, PEER_OPTIONS "n:s:k:")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "n:m:s:k:a")) != -1) {
 		if (peer_option(&q.peer, o, optarg))
 			continue;
 		switch (o) {
 		case 'n': q.num = parse_number(optarg, 0, INT_MAX); break;
+		case 'm': q.num_more = parse_number(optarg, 0, 1u << 20); break;
 		case 's': q.seed = parse_number(optarg, 0, ULONG_MAX); break;
 		case 'k': q.keep = optarg; break;
-		default: die("usage: qhca-queues -d DEVICE -g GID-INDEX -p PORT [-n QPS] [-s SEED] [-k FILE] [HOST]");
+		case 'a': q.again = true; break;
+		default: die("usage: qhca-queues -d DEVICE -g GID-INDEX -p PORT [-n QPS] [-m MRS] [-s SEED] [-k FILE] [-a] [HOST]");
 		}
 	}
 	q.peer.host = optind < argc ? argv[optind] : NULL;
@@ -424,7 +467,8 @@ int main(int argc, char **argv)
 	make_srqs(&q);
 	make_cqs(&q);
 	make_qps(&q);
-	exchange(&q);
+	exchange_numbers(&q);
+	make_regions(&q);
 	connect_qps(&q);
 	do_pass(&q, 0);
 	do_pass(&q, 1);
@@ -435,6 +479,14 @@ int main(int argc, char **argv)
 			keep(q.keep);
 	}
 	peer_barrier(&q.peer);
+	if (q.again) {
+		q.used = q.num_more + 1;
+		q.seed++;
+		do_pass(&q, 0);
+		do_pass(&q, 1);
+		if (!q.peer.server)
+			tap_point(true, "all of them carry data again");
+	}
 	end_all(&q);
 	peer_barrier(&q.peer);
 	if (!q.peer.server)
