@@ -113,6 +113,50 @@ def together(pairs, commands, *, timeout=180):
     return runs
 
 
+class Flow:
+    """A server and a client that run while the caller continues; see together() for the
+    commands, which may give a shell condition in place of the port. At the end of the
+    context neither is left."""
+
+    def __init__(self, server, client, commands):
+        self.nodes = server, client
+        server_command, client_command, port = commands(server, client)
+        self.sides = [server.spawn(server_command)]
+        try:
+            ready = port if isinstance(port, str) else listening(port)
+            _await_ready(server, self.sides[0], ready, 60)
+            self.sides.append(client.spawn(client_command))
+        except BaseException:
+            self.close()
+            raise
+
+    def runs(self):
+        """Has neither side ended?"""
+        return all(side.poll() is None for side in self.sides)
+
+    def end(self, timeout=180):
+        """Waits for the end of both sides, which must succeed; a Run."""
+        server, client = self.nodes
+        c = self.sides[1].wait(timeout, check=False)
+        s = self.sides[0].wait(timeout if c.ok else AFTERMATH, check=False)
+        if not (c.ok and s.ok):
+            raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {s}"
+                             f"{losses(client)}{losses(server)}"
+                             f"{client.trouble()}{server.trouble()}")
+        return Run(s, c)
+
+    def close(self):
+        for side in self.sides:
+            if side.guest.running and side.poll() is None:
+                side.kill()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 def measured(run, column, size=None):
     """The number in a column of perftest's table, which has one row, for messages of a
     size. One that is missing, or 0, is an error, with its reason if it is known, and with
