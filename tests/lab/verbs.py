@@ -261,9 +261,16 @@ def pingpong_commands(kind="rc", options="", ip=4):
     return _commands(f"ibv_{kind}_pingpong", options, "-g", ip)
 
 
+def _has_timeout(options):
+    """Do options of perftest say how long to wait for an acknowledgement?"""
+    return re.search(r"(^|\s)-u\s", options)
+
+
 def perftest_commands(test, options=""):
     """For together(): one of perftest's programs."""
-    return _commands(test, f"-F -u {ACK_TIMEOUT} {options}", "-x")
+    if not _has_timeout(options):
+        options += f" -u {ACK_TIMEOUT}"
+    return _commands(test, f"-F {options}", "-x")
 
 
 def program_commands(name, options="", server_options="", ip=4):
@@ -308,7 +315,7 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
     if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
         # Each takes the other's limit for its own, and rxe's is 128.
         options += f" -o {MAX_READS}"
-    if not re.search(r"(^|\s)-u\s", options):
+    if not _has_timeout(options):
         options += f" -u {ACK_TIMEOUT}"
     xs, xc = ("", "") if cm else gid_options(server, client, ip, "-x")
     for more in (cm, cm, False):
