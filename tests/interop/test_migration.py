@@ -2,16 +2,20 @@
 """A guest moves to another QEMU while RDMA programs run on both sides.
 
 The programs notice a pause and nothing else: no error, the same QP numbers and keys, each
-byte right. The guests are joined by the switch, which learns where the guest is now.
+byte right. The guests are joined by the switch, which learns where the guest is now. By
+default one guest moves once; FULL=1 moves either side under each kind of traffic.
 """
 
 import re
+import time
 
 import pytest
 
-from lab import content, move
-from lab.flows import Traffic
+from lab import content, move, verbs, wait_for
+from lab.flows import RDMA, Traffic
 
+# How long perftest runs: the guest moves meanwhile, which takes long on a busy host.
+SECONDS = 40
 MOVABLE = {"wire": "switch", "movable": True}
 
 
@@ -24,21 +28,92 @@ def pair(pairs):
     assert pair.switches[0].said() == ""
 
 
-def identity(node):
-    """Numbers of the QPs and keys of the MRs in a guest."""
+@pytest.fixture(params=["client", "server"])
+def side(request):
+    return request.param
+
+
+def wait_traffic(pair, node, frames=200):
+    """Waits until so many frames more have come to a node, which does not move."""
+    switch = pair.switches[0]
+    ports = {row["address"]: row["port"] for row in switch.control("addresses")}
+
+    def passed():
+        return switch.counters(ports[node.mac])["tx_frames"]
+    before = passed()
+    wait_for(lambda: passed() > before + frames, 60, f"traffic to {node.name}")
+
+
+# A key, and the part of it that registration anew does not change: all but eight bits.
+WHOLE, INDEX = r"\S+", r"\S+(?=\S\S)"
+
+
+def identity(node, key=WHOLE):
+    """Numbers of the QPs and keys of the MRs in a guest, or the indices in these, as kernel
+    consumers change the rest with each registration."""
     found = node.out("rdma -dd res show qp; rdma -dd res show mr")
-    return sorted(re.findall(r"lqpn \d+|rqpn \d+|rkey \S+|lkey \S+", found))
+    return sorted(re.findall(rf"[lr]qpn \d+|[lr]key {key}", found))
 
 
-def move_under_traffic(pair, nodes, kinds, **options):
+def move_under(pair, flow, node, *, frames=200, **options):
+    """Moves a node while a flow runs, and shows that the flow goes on."""
+    other, = {*pair} - {node}
+    wait_traffic(pair, other, frames)
+    before = identity(node)
+    moved = move.migrate(node, **options)
+    print(moved)
+    wait_traffic(pair, other, frames)
+    assert flow.runs(), "the flow has ended before the guest had moved"
+    assert before and identity(node) == before
+    return moved
+
+
+# -- perftest
+
+PERFTEST = {
+    "write_lat": ("ib_write_lat", "-s 8"),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("test", PERFTEST)
+def test_perftest(pair, test, side):
+    program, options = PERFTEST[test]
+    commands = verbs.perftest_commands(program, f"{options} -D {SECONDS}")
+    with verbs.Flow(pair.a, pair.b, commands) as flow:
+        move_under(pair, flow, pair.b if side == "client" else pair.a)
+        run = flow.end()
+    assert verbs.table(run.client.out), run.client
+
+
+# -- programs that verify
+
+@pytest.mark.full
+def test_atomics(pair, side):
+    """Each FETCH_ADD returns what those before it have made, so each was done once."""
+    commands = verbs.program_commands("qhca-soak", "-n 1000000", "")
+    node = pair.b if side == "client" else pair.a
+    with verbs.Flow(pair.a, pair.b, commands) as flow:
+        for _ in range(3):
+            move_under(pair, flow, node)
+        flow.end(600)
+
+
+# -- all at once, and over and over
+
+KINDS = (*RDMA, "kernel")
+
+
+def move_under_traffic(pair, nodes, kinds=KINDS, **options):
     """Moves nodes one after the other under traffic both ways, which verifies itself."""
+    key = INDEX if "kernel" in kinds else WHOLE
     traffic = Traffic(pair, kinds).start()
     try:
         traffic.wait_progress()
         for node in nodes:
-            before = identity(node)
+            before = identity(node, key)
             print(move.migrate(node, **options))
-            assert before and identity(node) == before
+            assert before and identity(node, key) == before
             traffic.wait_progress()
         reports = traffic.stop()
     finally:
@@ -51,3 +126,54 @@ def move_under_traffic(pair, nodes, kinds, **options):
 def test_traffic(pair):
     """SENDs into a shared receive queue, WRITEs and READs, and datagrams, both ways."""
     move_under_traffic(pair, [pair.b], ("rc-small", "rc-large", "ud"))
+
+
+@pytest.mark.full
+def test_to_and_fro(pair):
+    """Twenty moves under all kinds of traffic, on-demand memory and a kernel consumer
+    included; nothing is left behind in the guest or on its host."""
+    move_under_traffic(pair, [pair.a, pair.b])
+    held = [node.held() for node in pair]
+    move_under_traffic(pair, [pair.b, pair.b, pair.a, pair.a] * 5)
+    assert all(now < before + (16 << 10) for now, before in zip([n.held() for n in pair], held))
+
+
+@pytest.mark.full
+def test_postcopy(pair):
+    """The guest runs at its destination before its memory is there; the device waits for
+    the pages that it needs."""
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], postcopy=True)
+
+
+# -- in the middle of a page fault, of an RNR wait, of a READ, of an atomic
+
+# How long the page is held back, s, which must be longer than a move takes; and code and
+# length of the RNR timer, the longest one.
+HOLD, RNR = 20, 0
+
+
+def page_faults(node):
+    counters = node.counters()
+    return counters["page_faults1"] + counters["page_faults2"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("op", ["write", "read"])
+@pytest.mark.parametrize("mover", ["cold", "other"])
+def test_fault(pair, op, mover):
+    """The side that moves has the page fault, or waits for the other's: in an RNR wait
+    with a WRITE, and for the response with a READ."""
+    for node in pair:
+        node.exec("modprobe fuse")
+    node = pair.a if mover == "cold" else pair.b
+    commands = verbs.program_commands("qhca-fault", *[f"-c wire -o {op} -H {HOLD * 1000} "
+                                                      f"-t {RNR}"] * 2)
+    before = page_faults(pair.a)
+    with verbs.Flow(pair.a, pair.b, commands) as flow:
+        wait_for(lambda: page_faults(pair.a) > before, 60, "the page fault")
+        since = time.monotonic()
+        print(move.migrate(node))
+        assert flow.runs(), "the page came before the guest had moved"
+        run = flow.end()
+    assert "status=0" in run.client.out, run.client
+    assert time.monotonic() - since < 4 * HOLD
