@@ -379,6 +379,7 @@ void qhca_vf_register(void);
 void qhca_vf_follow(QhcaFunction *f);
 
 /* qhca-dma.c: engine_lock */
+bool qhca_host_may_dma(void *host, uint16_t gvmi);
 int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,
                        void *buf, size_t len);
 int qhca_host_dma_write(void *host, struct qhca_requester who, uint64_t addr,

@@ -206,6 +206,14 @@ static bool qhca_dma_walk(QhcaFunction *f, hwaddr addr, uint8_t *buf,
     return true;
 }
 
+bool qhca_host_may_dma(void *host, uint16_t gvmi)
+{
+    QhcaState *s = host;
+
+    return pci_get_word(s->fn[gvmi]->dev->config + PCI_COMMAND) &
+           PCI_COMMAND_MASTER;
+}
+
 int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,
                        void *buf, size_t len)
 {

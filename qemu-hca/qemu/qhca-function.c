@@ -158,9 +158,16 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
                                 int len)
 {
     PCIDevice *dev = f->dev;
+    QhcaState *s = f->s;
     bool in_d0 = qhca_in_d0(dev);
 
     pci_default_write_config(dev, addr, value, len);
+    /* In the engine nothing can wait for this: it has made DMA meanwhile. */
+    if (ranges_overlap(addr, len, PCI_COMMAND, 2) && !s->in_engine &&
+        qhca_host_may_dma(s, f->gvmi) && qhca_enter(s)) {
+        qhca_may_dma(s->hca, qhca_now(s));
+        qhca_leave(s);
+    }
     if (in_d0 != qhca_in_d0(dev)) {
         qhca_reset_now_or_later(f, QHCA_RESET_DEVICE);
     }

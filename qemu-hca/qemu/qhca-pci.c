@@ -24,6 +24,7 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
         .raise_irq = qhca_host_raise_irq,
         .tx_reserve = qhca_host_tx_reserve,
         .tx_commit = qhca_host_tx_commit,
+        .may_dma = qhca_host_may_dma,
         .trace = qhca_host_trace,
     };
     struct qhca_hca *hca;
