@@ -19,6 +19,7 @@
 #include "qemu/error-report.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
+#include "migration/qemu-file.h"
 #include "migration/vmstate.h"
 #include "net/eth.h"
 #include "system/runstate.h"
@@ -181,6 +182,50 @@ static bool qhca_image_len_ok(void *opaque, int version_id)
     return s->image_len <= QHCA_MAX_IMAGE;
 }
 
+/*
+ * NumVFs of the configuration space that follows.  QEMU's PCI core enables as many virtual
+ * functions as the register says when it has loaded it, and does not compare it with those
+ * that there are, so this is done before.  The state itself has nothing here.
+ */
+static int qhca_check_num_vfs(QEMUFile *f, void *pv, size_t size,
+                              const VMStateField *field)
+{
+    QhcaState *s = container_of(pv, QhcaState, sriov_vfs);
+    PCIDevice *dev = PCI_DEVICE(s);
+    /* PCIDevice has its version in front of the configuration space. */
+    size_t cap = sizeof(uint32_t) + dev->exp.sriov_cap;
+    uint8_t *config;
+    uint16_t vfs;
+
+    if (!dev->exp.sriov_cap) {
+        return 0;
+    }
+    if (qemu_peek_buffer(f, &config, PCI_EXT_CAP_SRIOV_SIZEOF, cap) !=
+        PCI_EXT_CAP_SRIOV_SIZEOF) {
+        return -EINVAL;
+    }
+    vfs = pci_get_word(config + PCI_SRIOV_NUM_VF);
+    if (pci_get_word(config + PCI_SRIOV_CTRL) & PCI_SRIOV_CTRL_VFE &&
+        vfs > s->sriov_vfs) {
+        error_report("qhca: the state is refused: %u virtual functions are "
+                     "enabled there, and there are %u", vfs, s->sriov_vfs);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int qhca_put_nothing(QEMUFile *f, void *pv, size_t size,
+                            const VMStateField *field, JSONWriter *vmdesc)
+{
+    return 0;
+}
+
+static const VMStateInfo qhca_num_vfs_info = {
+    .name = "qhca-num-vfs",
+    .get = qhca_check_num_vfs,
+    .put = qhca_put_nothing,
+};
+
 const VMStateDescription qhca_vmstate = {
     .name = TYPE_QHCA,
     .version_id = 1,
@@ -195,6 +240,13 @@ const VMStateDescription qhca_vmstate = {
         /* In front of the configuration space, which has it as well. */
         VMSTATE_UINT16_EQUAL(sriov_vfs, QhcaState,
                              "the property sriov-vfs must be the same"),
+        {
+            .name = "num-vfs",
+            .info = &qhca_num_vfs_info,
+            .size = sizeof(uint16_t),
+            .flags = VMS_SINGLE,
+            .offset = offsetof(QhcaState, sriov_vfs),
+        },
         VMSTATE_PCI_DEVICE(parent_obj, QhcaState),
         VMSTATE_MSIX(parent_obj, QhcaState),
         VMSTATE_UINT32(image_len, QhcaState),
