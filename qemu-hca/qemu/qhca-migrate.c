@@ -272,33 +272,51 @@ const VMStateDescription qhca_vf_vmstate = {
  * Arrival
  */
 
+typedef struct QhcaSource {
+    uint8_t mac[6];
+    uint16_t vlan;
+} QhcaSource;
+
 /* RARP, as QEMU sends it for the address of the property. */
-static void qhca_announce_mac(NetClientState *nc, const uint8_t *mac)
+static void qhca_announce_source(NetClientState *nc, const QhcaSource *from)
 {
-    uint8_t frame[60] = { 0 };
+    uint8_t frame[64] = { 0 }, *p = frame + 12;
 
     memset(frame, 0xff, 6);
-    memcpy(frame + 6, mac, 6);
-    stw_be_p(frame + 12, 0x8035);           /* RARP */
-    stw_be_p(frame + 14, 1);                /* Ethernet */
-    stw_be_p(frame + 16, 0x0800);           /* IPv4 */
-    frame[18] = 6;
-    frame[19] = 4;
-    stw_be_p(frame + 20, 3);                /* request reverse */
-    memcpy(frame + 22, mac, 6);
-    memcpy(frame + 32, mac, 6);
-    qemu_send_packet_raw(nc, frame, sizeof(frame));
+    memcpy(frame + 6, from->mac, 6);
+    if (from->vlan != QHCA_GID_NO_VLAN) {
+        stw_be_p(p, ETH_P_VLAN);
+        stw_be_p(p + 2, from->vlan);
+        p += 4;
+    }
+    stw_be_p(p, 0x8035);            /* RARP */
+    stw_be_p(p + 2, 1);             /* Ethernet */
+    stw_be_p(p + 4, 0x0800);        /* IPv4 */
+    p[6] = 6;
+    p[7] = 4;
+    stw_be_p(p + 8, 3);             /* request reverse */
+    memcpy(p + 10, from->mac, 6);
+    memcpy(p + 20, from->mac, 6);
+    qemu_send_packet_raw(nc, frame, p + 48 - frame);
+}
+
+static void qhca_add_source(void *sources, const uint8_t *mac, uint16_t vlan)
+{
+    QhcaSource source = { .vlan = vlan };
+
+    memcpy(source.mac, mac, sizeof(source.mac));
+    g_array_append_val(sources, source);
 }
 
 /*
  * Switches learn where the functions are now.  The guest may have chosen other
- * addresses than that of the property, which QEMU announces itself.
+ * addresses than that of the property, which QEMU announces itself, and a GID may have
+ * one of its own.
  */
 void qhca_announce(NetClientState *nc)
 {
     QhcaState *s = qemu_get_nic_opaque(nc);
-    uint8_t mac[QHCA_MAX_FUNCTIONS][6];
-    unsigned int num = 0;
+    g_autoptr(GArray) sources = g_array_new(false, false, sizeof(QhcaSource));
 
     if (!qhca_enter(s)) {
         return;
@@ -309,12 +327,12 @@ void qhca_announce(NetClientState *nc)
         if (s->fn[i] && s->fn[i]->dev->enabled) {
             qhca_query_port(s->hca, i, &port);
             if (port.link_up) {     /* else it may not send */
-                memcpy(mac[num++], port.mac, 6);
+                qhca_for_each_source(s->hca, i, qhca_add_source, sources);
             }
         }
     }
     qhca_leave_undone(s);
-    for (unsigned int i = 0; i < num; i++) {
-        qhca_announce_mac(nc, mac[i]);
+    for (unsigned int i = 0; i < sources->len; i++) {
+        qhca_announce_source(nc, &g_array_index(sources, QhcaSource, i));
     }
 }
