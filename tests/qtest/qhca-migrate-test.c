@@ -191,6 +191,88 @@ static void test_stop(void)
     hca_stop(h);
 }
 
+/* The monitor does not call a function dead that is only to be reset. */
+static void test_reset_is_not_death(void)
+{
+    Hca *h = hca_start();
+    g_autofree char *info = NULL;
+
+    hca_bring_up(h);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'system_reset' }");
+    qtest_qmp_eventwait(h->qts, "RESET");
+    info = qtest_hmp(h->qts, "info qhca h0");
+    g_test_message("%s", info);
+    g_assert_null(strstr(info, "dead"));
+    hca_stop(h);
+}
+
+static void set_bus_master(Hca *h, bool on)
+{
+    uint16_t command = qpci_config_readw(h->dev, PCI_COMMAND);
+
+    qpci_config_writew(h->dev, PCI_COMMAND, on ? command | PCI_COMMAND_MASTER :
+                                            command & ~PCI_COMMAND_MASTER);
+}
+
+/*
+ * Software has cleared Bus Master Enable while the device has a context that is not in
+ * memory.  The VM stops and moves, and the context is there when software needs it.
+ */
+static void test_bus_master(void)
+{
+    Hca *h = hca_start();
+    uint64_t table;
+    struct qhca_cqc_sw cq = {
+        .buf = { .base = cpu_to_le64(hca_page(h)),
+                 .length = cpu_to_le32(4096) },
+        .rec_offset = cpu_to_le32(2048),
+    };
+    struct qhca_cqc got;
+
+    hca_bring_up(h);
+    table = hca_page(h);
+    g_assert_cmpint(hca_map_chunk(h, QHCA_TABLE_CQ, 0, table), ==, QHCA_CMD_OK);
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_CREATE_CQ, 1, 0, &cq, sizeof(cq), NULL,
+                            0), ==, QHCA_CMD_OK);
+    hca_ring(h, 0, QHCA_DB_CQ_ARM, 1);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    set_bus_master(h, false);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    g_assert_cmphex(hca_status(h) & QHCA_STATUS_FATAL, ==, 0);
+    for (int i = 0; i < 2; i++) {
+        move(h, DEVICE);
+        g_assert_cmphex(hca_status(h) & QHCA_STATUS_FATAL, ==, 0);
+    }
+    /* Until then the device has written nothing. */
+    qtest_memread(h->qts, table + sizeof(got), &got, sizeof(got));
+    g_assert_cmpuint(le32_to_cpu(got.arm), ==, 0);
+    set_bus_master(h, true);
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_QUERY_CQ, 1, 0, NULL, 0, &got,
+                            sizeof(got)), ==, QHCA_CMD_OK);
+    g_assert_cmpuint(le32_to_cpu(got.arm), ==, 1);
+    hca_assert_alive(h);
+    hca_stop(h);
+}
+
+/* The link is as it is at the destination, also when it was down at the source. */
+static void test_link(void)
+{
+    Hca *h = hca_start();
+
+    hca_bring_up(h);
+    for (int i = 0; i < 2; i++) {
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'set_link', 'arguments':"
+                                 " { 'name': 'h0', 'up': false } }");
+        g_assert_cmphex(hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP, ==, 0);
+        move(h, DEVICE);
+        g_assert_cmphex(hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP, ==,
+                        QHCA_LINK_UP);
+    }
+    hca_stop(h);
+}
+
 static void test_vfs(void)
 {
     Hca *h = hca_start_with_vfs(NUM_VFS, ",vf-devmem-size=65536");
@@ -219,23 +301,58 @@ static void test_vfs(void)
     hca_stop(h);
 }
 
-/* The other device refuses the state with a sentence. */
-static void refuses(Hca *h, const char *device, const char *why)
+/* Another device refuses the state in the file of @m with a sentence. */
+static void refuses_state(const Move *m, const char *device, const char *why)
 {
     g_autofree char *errors = NULL;
     QTestState *to;
-    Move m;
     bool ok;
+
+    to = load(m, device, &ok);
+    qtest_quit(to);
+    g_assert_false(ok);
+    g_assert_true(g_file_get_contents(m->errors, &errors, NULL, NULL));
+    g_test_message("%s", errors);
+    g_assert_nonnull(strstr(errors, why));
+}
+
+static void refuses(Hca *h, const char *device, const char *why)
+{
+    Move m;
 
     move_begin(&m);
     save(h->qts, &m);
-    to = load(&m, device, &ok);
-    qtest_quit(to);
-    g_assert_false(ok);
-    g_assert_true(g_file_get_contents(m.errors, &errors, NULL, NULL));
-    g_test_message("%s", errors);
-    g_assert_nonnull(strstr(errors, why));
+    refuses_state(&m, device, why);
     move_end(&m);
+}
+
+/* A hostile state with more virtual functions enabled than there are. */
+static void test_too_many_vfs(void)
+{
+    Hca *h = hca_start_with_vfs(NUM_VFS, "");
+    g_autofree char *state = NULL;
+    uint8_t pattern[10] = { 0, NUM_VFS, 0, 0, 0, 2 }, *at;
+    Sriov sriov;
+    size_t len;
+    Move m;
+
+    sriov_open(h, &sriov);
+    sriov_enable(&sriov, NUM_VFS);
+    stl_le_p(pattern + 6, qtest_readl(h->qts, ecam_of(h->dev)));
+    move_begin(&m);
+    save(h->qts, &m);
+    g_assert_true(g_file_get_contents(m.state, &state, &len, NULL));
+    /* The property and the version of PCIDevice are in front of the registers. */
+    at = memmem(state, len, pattern, sizeof(pattern));
+    g_assert_nonnull(at);
+    at += 6 + sriov.cap - ecam_of(h->dev);
+    g_assert_cmpuint(lduw_le_p(at + PCI_SRIOV_NUM_VF), ==, NUM_VFS);
+    stw_le_p(at + PCI_SRIOV_NUM_VF, 200);
+    g_assert_true(g_file_set_contents(m.state, state, len, NULL));
+    refuses_state(&m, DEVICE ",sriov-vfs=2", "qhca: the state is refused: 200 "
+                  "virtual functions are enabled there, and there are 2");
+    move_end(&m);
+    hca_stop(h);
 }
 
 static void test_refused(void)
@@ -260,7 +377,11 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/migrate/idle", test_idle);
     qtest_add_func("/qhca/migrate/never-run", test_never_run);
     qtest_add_func("/qhca/migrate/stop", test_stop);
+    qtest_add_func("/qhca/migrate/reset-is-not-death", test_reset_is_not_death);
+    qtest_add_func("/qhca/migrate/bus-master", test_bus_master);
+    qtest_add_func("/qhca/migrate/link", test_link);
     qtest_add_func("/qhca/migrate/vfs", test_vfs);
+    qtest_add_func("/qhca/migrate/too-many-vfs", test_too_many_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);
     return g_test_run();
 }

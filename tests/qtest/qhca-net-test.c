@@ -292,6 +292,105 @@ static void test_counters(void)
     close(peer);
 }
 
+/* What a netdev has held for a stopped VM, QEMU delivers before the VM runs again. */
+static void test_frames_meanwhile(void)
+{
+    static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    Eth e = { 0 };
+    uint32_t tag, next = 0;
+
+    eth_bring_up(h, &e);
+    eth_post_receives(h, &e);
+    eth_reach_peer(h, &e, peer, 0x77);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    for (uint32_t i = 0; i < 3; i++) {
+        g_assert_true(peer_send(peer, mac, i));
+    }
+    /* The netdev reads them while it answers. */
+    for (int i = 0; i < 20; i++) {
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'query-status' }");
+    }
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+    while (next < 3 && g_get_monotonic_time() < end) {
+        if (eth_received(h, &e, &tag)) {
+            g_assert_cmphex(tag, ==, next);
+            next++;
+        }
+    }
+    g_assert_cmpuint(next, ==, 3);
+    close(peer);
+    hca_stop(h);
+}
+
+/* The peer receives RARP frames with these addresses, among others. */
+static void wait_announced(int peer, const uint8_t (*mac)[6], unsigned int num)
+{
+    const struct timeval patience = { .tv_sec = ANSWER_S };
+    unsigned int found = 0;
+    uint8_t frame[65536];
+    uint32_t len;
+
+    setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    while (found != (1u << num) - 1) {
+        g_assert_cmpint(recv(peer, &len, sizeof(len), MSG_WAITALL), ==,
+                        sizeof(len));
+        len = be32_to_cpu(len);
+        g_assert_cmpuint(len, <=, sizeof(frame));
+        g_assert_cmpint(recv(peer, frame, len, MSG_WAITALL), ==, len);
+        for (unsigned int i = 0; i < num; i++) {
+            const uint8_t *p = frame + 12;
+
+            if (lduw_be_p(p) == 0x8100) {
+                p += 4;
+            }
+            if (lduw_be_p(p) == 0x8035 && !memcmp(frame + 6, mac[i], 6)) {
+                g_assert_cmpmem(p + 10, 6, mac[i], 6);
+                found |= 1u << i;
+            }
+        }
+    }
+}
+
+static void set_gid(Hca *h, uint32_t index, const uint8_t *mac, uint16_t vlan)
+{
+    struct qhca_gid_entry gid = {
+        .gid = { [10] = 0xff, 0xff, 10, 0, 0, index + 1 },
+        .vlan = cpu_to_le16(vlan),
+        .flags = cpu_to_le32(QHCA_GID_VALID | QHCA_GID_IPV4),
+    };
+
+    memcpy(gid.smac, mac, sizeof(gid.smac));
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_SET_GID, index, 0, &gid, sizeof(gid),
+                            NULL, 0), ==, QHCA_CMD_OK);
+}
+
+/* All addresses that the guest sends from are announced, not only the property's. */
+static void test_announce(void)
+{
+    static const uint8_t mac[][6] = {
+        { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0c }, { 2, 0, 0, 0, 0, 7 },
+        { 2, 0, 0, 0, 0, 8 },
+    };
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+    Eth e = { 0 };
+
+    eth_bring_up(h, &e);
+    eth_reach_peer(h, &e, peer, 0x77);
+    set_gid(h, 0, mac[0], QHCA_GID_NO_VLAN);
+    set_gid(h, 1, mac[1], QHCA_GID_NO_VLAN);
+    set_gid(h, 2, mac[2], 5);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'announce-self', 'arguments':"
+                             " { 'initial': 50, 'max': 50, 'rounds': 1,"
+                             "   'step': 10 } }");
+    wait_announced(peer, mac, ARRAY_SIZE(mac));
+    close(peer);
+    hca_stop(h);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -305,5 +404,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-net/default-mac", test_default_mac);
     qtest_add_func("/qhca-net/own-mac", test_own_mac);
     qtest_add_func("/qhca-net/counters", test_counters);
+    qtest_add_func("/qhca-net/frames-meanwhile", test_frames_meanwhile);
+    qtest_add_func("/qhca-net/announce", test_announce);
     return g_test_run();
 }
