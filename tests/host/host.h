@@ -142,9 +142,9 @@ void host_run(struct host *h);
 void host_run_at(struct host *h, uint64_t now);
 
 /*
- * The machine moves: the HCA of @pf, with all its functions, is frozen, saved and
- * destroyed, and another one, on a machine whose clock is ahead by @skew, loads that and
- * goes on.  An access of the frozen HCA, or a state that is another one when it is
+ * The machine moves: the HCA of @pf, with all its functions, is frozen unless it is
+ * already, saved and destroyed, and another one, on a machine whose clock is ahead by
+ * @skew, loads that and goes on.  An access of the frozen HCA, or a state that is another one when it is
  * saved again, ends the program.  Returns the size of the image.
  */
 size_t host_migrate(struct host *pf, uint64_t skew);

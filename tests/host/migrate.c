@@ -58,7 +58,8 @@ size_t host_migrate(struct host *pf, uint64_t skew)
 	size_t len;
 	void *image;
 
-	if (!qhca_freeze(old, host_clock(pf), err, sizeof(err)))
+	if (!qhca_is_frozen(old) &&
+	    !qhca_freeze(old, host_clock(pf), err, sizeof(err)))
 		host_die("qhca_freeze() fails: %s", err);
 	before = accesses(pf);
 	image = save(pf, &len);

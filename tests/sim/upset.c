@@ -34,7 +34,7 @@ static const char *const kind_name[NUM_KINDS] = {
 enum op { OP_DESTROY, OP_DESTROY_EQ, OP_ERR, OP_RESET_QP, OP_DRAIN, OP_CQ_RESIZE,
 	  OP_SRQ_RESIZE, OP_REREG, OP_DETACH, OP_ETH_RINGS, OP_MTU, OP_LINK,
 	  OP_FUNCTION_RESET, OP_RESET_INSIDE, OP_PEER_GONE, OP_DMA_OFF,
-	  OP_FATAL, NUM_OPS };
+	  OP_FATAL, OP_STOPPED, NUM_OPS };
 
 #define CONNS		((1u << NUM_CONNS) - 1)
 #define ALL		((1u << NUM_KINDS) - 1)
@@ -395,13 +395,18 @@ static bool op_peer_gone(struct upset *u, struct conn *c, unsigned int host)
 	return settle(u) && driver_back(u, host);
 }
 
-/* Bus mastering off: every access fails, and the driver begins anew. */
+/*
+ * Bus mastering off: every access fails, and the driver begins anew.  Half of the hosts
+ * tell the device, which then stops and moves without a write.
+ */
 static bool op_dma_off(struct upset *u, struct conn *c, unsigned int host)
 {
 	struct md *md = u->node[host].md;
 
 	(void)c;
-	md->host.fail_in = 1 + world_pick(&u->w, 3);
+	md->host.no_dma = world_pick(&u->w, 2);
+	if (!md->host.no_dma)
+		md->host.fail_in = 1 + world_pick(&u->w, 3);
 	md->host.fail_on = true;
 	u->node[host].up = false;
 	hurt_all(u);
@@ -409,9 +414,41 @@ static bool op_dma_off(struct upset *u, struct conn *c, unsigned int host)
 		return false;
 	md->host.fail_in = 0;
 	md->host.fail_on = false;
+	md->host.no_dma = false;
+	qhca_may_dma(md->host.hca, host_clock(&md->host));
 	if (!run_for(u, world_pick(&u->w, QUIET)))
 		return false;
 	return op_function_reset(u, c, host);
+}
+
+/* The machine stops, and is reset or told of the link before it goes on, or moves. */
+static bool op_stopped(struct upset *u, struct conn *c, unsigned int host)
+{
+	struct md *md = u->node[host].md;
+	struct host *h = &md->host;
+	bool reset = world_pick(&u->w, 2);
+	char err[100];
+
+	hurt_all(u);
+	if (!qhca_freeze(h->hca, host_clock(h), err, sizeof(err)))
+		return UPSET_FAIL(u, "host %u: %s", host, err);
+	qhca_set_link(h->hca, false, host_clock(h));
+	if (reset) {
+		u->node[host].up = false;
+		qhca_pci_reset(h->hca, 0, host_clock(h));
+	}
+	if (world_pick(&u->w, 2))
+		host_migrate(h, world_rand(&u->w));
+	else
+		qhca_thaw(h->hca, host_clock(h));
+	if (reset && qhca_reg_read(h->hca, 0, QHCA_REG_STATUS, host_clock(h)) !=
+		     QHCA_STATUS_READY)
+		return UPSET_FAIL(u, "host %u: a reset of a stopped machine is lost",
+				  host);
+	if (qhca_reg_read(h->hca, 0, QHCA_REG_LINK, host_clock(h)) & QHCA_LINK_UP)
+		return UPSET_FAIL(u, "host %u: the link has not gone", host);
+	qhca_set_link(h->hca, true, host_clock(h));
+	return !reset || op_function_reset(u, c, host);
 }
 
 static bool op_fatal(struct upset *u, struct conn *c, unsigned int host)
@@ -454,6 +491,7 @@ static const struct {
 	[OP_PEER_GONE] = { "peer-gone", op_peer_gone, ALL },
 	[OP_DMA_OFF] = { "dma-off", op_dma_off, ALL },
 	[OP_FATAL] = { "fatal", op_fatal, ALL },
+	[OP_STOPPED] = { "stopped", op_stopped, ALL },
 };
 
 /* Operations with requests of the kind under way, since sum_up() was called. */
