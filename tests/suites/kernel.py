@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the kernel has over RDMA: RDS, NFS, iSER."""
+"""What the kernel has over RDMA: RDS, SMC-R, NFS, iSER."""
 
 import contextlib
 
@@ -26,6 +26,20 @@ def rds(size):
             server, client, [*words, "server", server.ip4, port, size],
             [*words, "client", server.ip4, port, size, client.ip4],
             ready="[ -e /tmp/stream.listens ]", timeout=120, expect="all data right"))
+    return run
+
+
+def smc(size):
+    """SMC goes on over TCP when it fails with RDMA, which must_use() finds out."""
+    def run(server, client):
+        port = next(verbs._ports)
+        for node in server, client:
+            node.exec("modprobe smc")
+        program = ["python3", "-c", (TESTS / "interop/scripts/smc.py").read_text()]
+        must_use(server, client, lambda: both(
+            server, client, [*program, "server", server.ip4, port, size],
+            [*program, "client", server.ip4, port, size],
+            ready=verbs.listening(port), timeout=120, expect="all data right"), 200)
     return run
 
 
@@ -59,6 +73,9 @@ NFS_MOUNT = "mount -t nfs -o rdma,port=20049,vers=4.2 {ip}:/ /mnt"
 KERNEL = (
     Program("RDS", "linux-image-amd64", (
         Case("1 MiB each way", rds(1 << 20)),
+    )),
+    Program("SMC-R", "linux-image-amd64", (
+        Case("1 MiB each way", smc(1 << 20)),
     )),
     Program("NFS", "nfs-kernel-server", (
         Case("write and read", mounted("nfs-export.sh", "nfs-end.sh", NFS_MOUNT, "rpcrdma")),
