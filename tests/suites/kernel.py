@@ -10,6 +10,8 @@ from . import Case, Program, both, must_use
 
 # Each end of a socket; both check all bytes.
 STREAM = "interop/scripts/stream.py"
+# The server's sign that its socket is bound: RDS drops what arrives before that.
+LISTENS = "/tmp/stream.listens"
 # Write, drop the cache, read and compare.
 FILES = ("dd if=/dev/urandom of=/tmp/data bs=64k count={count} status=none && "
          "cp /tmp/data {mount}/data && sync && umount {mount} && {again} && "
@@ -20,12 +22,12 @@ def rds(size):
     def run(server, client):
         port = next(verbs._ports)
         for node in server, client:
-            node.exec("modprobe -a rds rds_rdma")
+            node.exec(f"modprobe -a rds rds_rdma && rm -f {LISTENS}")
         words = ["python3", "-c", (TESTS / STREAM).read_text()]
         must_use(server, client, lambda: both(
             server, client, [*words, "server", server.ip4, port, size],
             [*words, "client", server.ip4, port, size, client.ip4],
-            ready="[ -e /tmp/stream.listens ]", timeout=120, expect="all data right"))
+            ready=f"[ -e {LISTENS} ]", timeout=120, expect="all data right"))
     return run
 
 

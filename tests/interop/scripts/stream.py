@@ -4,10 +4,10 @@
     stream.py server ADDRESS PORT BYTES
     stream.py client ADDRESS PORT BYTES OWN-ADDRESS
 
-The server sends back what it receives. It creates /tmp/stream.listens when it is ready.
+The server sends back what it receives. It creates /tmp/stream.listens when it is ready;
+its caller sees to it that there is none before.
 """
 
-import os
 import socket
 import sys
 
@@ -48,8 +48,6 @@ def client():
     return bytes(got)
 
 
-if role == "server" and os.path.exists(READY):
-    os.unlink(READY)
 received = server() if role == "server" else client()
 if received != data(size):
     sys.exit("wrong data")
