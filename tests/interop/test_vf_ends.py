@@ -30,19 +30,38 @@ def pair(pairs, request):
         found.close()
 
 
-@pytest.fixture
-def functions(pair):
-    """Those of a. Afterwards both guests pass traffic."""
-    found = Functions(pair.a)
+@pytest.fixture(scope="module")
+def kept():
+    """(pair, its functions) that the next test may use as they are. To enable them takes
+    ten seconds and more."""
+    found = []
     yield found
-    if found.list:
+    for pair, functions in found:
+        if functions.list and pair.a.running:
+            functions.disable()
+
+
+@pytest.fixture
+def functions(pair, kept, request):
+    """Those of a: enabled ones only for a test with vfs. Afterwards both guests pass traffic."""
+    known, found = kept.pop() if kept else (None, None)
+    if known is not pair:
+        found = Functions(pair.a)
+    elif found.list and "vfs" not in request.fixturenames:
+        found.disable()
+    before = request.session.testsfailed
+    yield found
+    # A test that is for FULL=1 alone may leave other settings behind.
+    if found.list and request.node.get_closest_marker("full"):
         found.disable()
     verbs.pingpong(pair.b, pair.a, "rc", "-n 100 -c")
+    if request.session.testsfailed == before:
+        kept.append((pair, found))
 
 
 @pytest.fixture
 def vfs(functions):
-    return functions.enable(NUMBER)
+    return functions if functions.list else functions.enable(NUMBER)
 
 
 class Traffic:
