@@ -269,14 +269,14 @@ def test_qp_counters_by_type(node):
     node.exec(f"rdma statistic qp set {link} auto type on")
     try:
         for program in ("ib_send_lat", "ib_send_lat -c UD"):
-            options = f"-F -d {node.ibdev} -x {node.gid_index()} -n 1000 -p 18998"
+            options = f"-F -d {node.ibdev} -x {node.gid_index()} -n 100 -p 18998"
             server = node.spawn(f"{program} {options}")
             node.wait_until("ss -ltn | grep -q :18998", what="the server")
             node.exec(f"{program} {options} {node.ip4}", timeout=120)
             server.wait(60)
             assert not qp_counters(node)
         after, port = node.counters(), port_statistic(node)
-        assert after["tx_packets"] - before["tx_packets"] >= 4000
+        assert after["tx_packets"] - before["tx_packets"] >= 400
         for name in ("tx_packets", "tx_bytes", "rx_packets", "tx_acks", "ud_dropped"):
             assert port[name] == after[name], name
     finally:
