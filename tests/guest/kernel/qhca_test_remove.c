@@ -6,16 +6,18 @@
  *   insmod qhca_test_remove.ko netdev=eth0
  *   insmod qhca_test_remove.ko netdev=eth0 shutdown=1
  *
- * The module says "ready", and then the caller acts.  Without shutdown, the
- * caller injects a fatal error.  A kprobe holds the event of that error at the
- * entry of ib_dispatch_event(), and meanwhile another processor unbinds the RDMA
- * driver.  The driver must not begin to unregister the device, because the core
- * then waits only for events that have been dispatched.
+ * Without shutdown, a thread on one processor declares the device dead.  A kprobe
+ * holds the event of that death at the entry of ib_dispatch_event(), and
+ * meanwhile a thread on another processor unbinds the RDMA driver.  The driver
+ * must not begin to unregister the device, because the core then waits only for
+ * events that have been dispatched; it has to wait for a grace period first.
+ * The death is not left to an interrupt of the device: that might arrive on the
+ * processor of the other thread, which could then not go on anyhow.
  *
- * With shutdown, the caller reloads the device.  When the removal has reached
- * this module, which waits for a receive request, the module shuts the function
- * down, as the kernel does when it reboots.  That must flush the request.
- * Afterwards the function has to be bound again.
+ * With shutdown, the module says "ready", and the caller reloads the device.
+ * When the removal has reached this module, which waits for a receive request,
+ * the module shuts the function down, as the kernel does when it reboots.  That
+ * must flush the request.  Afterwards the function has to be bound again.
  *
  * Needs two processors.  The results are TAP in the kernel's log.
  */
@@ -23,21 +25,22 @@
 
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/interrupt.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/ptrace.h>
+#include <linux/timekeeping.h>
 
+#include <linux/qhca/driver.h>
 #include <rdma/ib_verbs.h>
 
 #include "rdma_device.h"
 #include "tap.h"
 
 #define PATIENCE	(60 * HZ)
-#define HOLD_MS		3000
-#define VECTOR_ASYNC	0
+/* The remover neither waits nor goes on. */
+#define HOLD_NS		(10 * NSEC_PER_SEC)
 
 static char *netdev = "eth0";
 module_param(netdev, charp, 0444);
@@ -53,7 +56,9 @@ MODULE_PARM_DESC(shutdown, "shut the function down in the middle of a removal");
  * @removal: the core removes the device from its clients
  * @flushed: the receive request has been completed
  * @held:    an event is being dispatched
- * @crossed: the removal began meanwhile
+ * @remover: the thread that removes the driver
+ * @waits:   it waits meanwhile for a grace period
+ * @crossed: the core removes the device from its clients meanwhile
  */
 static struct test {
 	struct ib_device *dev;
@@ -64,6 +69,8 @@ static struct test {
 	struct completion removed;
 	bool held;
 	bool was_held;
+	struct task_struct *remover;
+	bool waits;
 	bool crossed;
 	bool was_flushed;
 	struct ib_pd *pd;
@@ -157,38 +164,63 @@ static struct ib_client client = {
  * An event that is dispatched meanwhile
  */
 
+/*
+ * Under RCU, as all events of the device are dispatched.  So once the remover waits
+ * for a grace period, it goes on only after this.
+ */
 static int hold_event(struct kprobe *probe, struct pt_regs *regs)
 {
 	const struct ib_event *event = (void *)regs_get_kernel_argument(regs, 0);
-	unsigned int i;
+	u64 end = ktime_get_mono_fast_ns() + HOLD_NS;
 
 	if (event->event != IB_EVENT_DEVICE_FATAL ||
 	    event->device != READ_ONCE(t.dev) || READ_ONCE(t.was_held))
 		return 0;
 	WRITE_ONCE(t.was_held, true);
 	WRITE_ONCE(t.held, true);
-	for (i = 0; i < HOLD_MS && !READ_ONCE(t.crossed); i++)
-		mdelay(1);
+	while (!READ_ONCE(t.waits) && !READ_ONCE(t.crossed) &&
+	       ktime_get_mono_fast_ns() < end)
+		cpu_relax();
 	WRITE_ONCE(t.held, false);
 	return 0;
 }
 NOKPROBE_SYMBOL(hold_event);
 
-static struct kprobe dispatch_probe = {
-	.symbol_name = "ib_dispatch_event",
-	.pre_handler = hold_event,
+static int note_wait(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (current == READ_ONCE(t.remover) && READ_ONCE(t.held))
+		WRITE_ONCE(t.waits, true);
+	return 0;
+}
+NOKPROBE_SYMBOL(note_wait);
+
+static struct kprobe probes[] = {
+	{ .symbol_name = "ib_dispatch_event", .pre_handler = hold_event },
+	{ .symbol_name = "synchronize_rcu", .pre_handler = note_wait },
 };
 
-/* Runs on another processor than the interrupt. */
+/* Does nothing more until it is stopped. */
+static int rest(void)
+{
+	while (!kthread_should_stop())
+		usleep_range(1000, 2000);
+	return 0;
+}
+
+static int declare_dead(void *arg)
+{
+	qhca_abandon(qhca_dev_of_aux(to_auxiliary_dev(t.rdma)), "test");
+	return rest();
+}
+
 static int unbind(void *arg)
 {
+	WRITE_ONCE(t.remover, current);
 	while (!READ_ONCE(t.held) && !kthread_should_stop())
 		usleep_range(1000, 2000);
 	if (!kthread_should_stop())
 		device_release_driver(t.rdma);
-	while (!kthread_should_stop())
-		usleep_range(1000, 2000);
-	return 0;
+	return rest();
 }
 
 /* Takes a reference on the auxiliary device of the RDMA driver. */
@@ -200,26 +232,31 @@ static int find_rdma(struct device *child, void *found)
 	return 1;
 }
 
-static void run_event(void)
+static struct task_struct *start(int (*function)(void *), int cpu)
 {
 	struct task_struct *task;
-	int irq = pci_irq_vector(t.pdev, VECTOR_ASYNC);
 
-	task = kthread_create(unbind, NULL, "qhca-test-unbind");
-	if (IS_ERR(task)) {
-		point(false, "a thread");
-		return;
-	}
-	kthread_bind(task, 1);
-	if (irq_set_affinity(irq, cpumask_of(0)))
-		pr_info("# the interrupt may be on any processor\n");
+	task = kthread_create(function, NULL, "qhca-test/%d", cpu);
+	if (IS_ERR(task))
+		return NULL;
+	kthread_bind(task, cpu);
 	wake_up_process(task);
-	pr_info("ready\n");
-	point(wait_for_completion_timeout(&t.removed, PATIENCE) &&
+	return task;
+}
+
+static void run_event(void)
+{
+	struct task_struct *remover = start(unbind, 1);
+	struct task_struct *killer = remover ? start(declare_dead, 0) : NULL;
+
+	point(killer && wait_for_completion_timeout(&t.removed, PATIENCE) &&
 	      READ_ONCE(t.was_held),
 	      "the driver is removed while an event is being dispatched");
-	kthread_stop(task);
-	point(!READ_ONCE(t.crossed),
+	if (killer)
+		kthread_stop(killer);
+	if (remover)
+		kthread_stop(remover);
+	point(READ_ONCE(t.waits) && !READ_ONCE(t.crossed),
 	      "the device is unregistered after the event has been dispatched");
 }
 
@@ -255,6 +292,27 @@ static int set_up(void)
 	return err;
 }
 
+static void remove_probes(unsigned int n)
+{
+	while (n)
+		unregister_kprobe(&probes[--n]);
+}
+
+static int place_probes(void)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		err = register_kprobe(&probes[i]);
+		if (err) {
+			remove_probes(i);
+			return err;
+		}
+	}
+	return 0;
+}
+
 static int __init qhca_test_remove_init(void)
 {
 	int err;
@@ -268,7 +326,8 @@ static int __init qhca_test_remove_init(void)
 	err = ib_register_client(&client);
 	if (err)
 		goto put;
-	err = shutdown ? 0 : register_kprobe(&dispatch_probe);
+	if (!shutdown)
+		err = place_probes();
 	if (err)
 		goto unregister;
 	if (shutdown)
@@ -277,7 +336,7 @@ static int __init qhca_test_remove_init(void)
 		run_event();
 	err = tap_end();
 	if (!shutdown)
-		unregister_kprobe(&dispatch_probe);
+		remove_probes(ARRAY_SIZE(probes));
 unregister:
 	ib_unregister_client(&client);
 put:
