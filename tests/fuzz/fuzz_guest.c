@@ -373,16 +373,8 @@ static void open_adapter(struct script *s)
 
 static void open_guest(struct script *s)
 {
-	struct md_qp_init qi = {
-		.type = QHCA_QPT_RC, .pd = PD, .flags = QHCA_QP_KERNEL,
-		.sq_log_depth = 3, .sq_log_stride = 7, .rq_log_depth = 3,
-		.rq_log_stride = 6, .send_cq = &s->cq, .recv_cq = &s->cq,
-	};
-	struct md_conn conn = {
-		.mtu = QHCA_MTU_1024, .access = 0x1f, .timeout = 12,
-		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1,
-		.max_rd_atomic = 1, .max_dest_rd_atomic = 1,
-	};
+	struct md_qp_init qi = md_qp_rc(&s->cq, PD);
+	struct md_conn conn = md_conn_rc();
 
 	md_cq_create(s->vf, &s->cq, 4);
 	md_reg_mr(s->vf, &s->mr, PD, IOVA, MR_LEN,

@@ -238,6 +238,9 @@ int md_qp_modify(struct md *md, struct md_qp *qp, uint8_t state, uint32_t mask,
 		 const struct md_conn *conn);
 /* Brings a QP from RESET to RTS in three steps; ends the program if one is refused. */
 void md_qp_connect(struct md *md, struct md_qp *qp, const struct md_conn *conn);
+/* Those of a plain RC QP of the kernel, which completes to @cq; @dest_qpn and @av are unset. */
+struct md_qp_init md_qp_rc(struct md_cq *cq, uint32_t pd);
+struct md_conn md_conn_rc(void);
 int md_qp_query(struct md *md, struct md_qp *qp, struct qhca_query_qp *out);
 int md_qp_destroy(struct md *md, struct md_qp *qp);
 

@@ -153,3 +153,21 @@ int md_qp_destroy(struct md *md, struct md_qp *qp)
 	return md_cmd(md, QHCA_CMD_DESTROY_QP, qp->qpn, 0, NULL, 0, NULL, 0,
 		      NULL);
 }
+
+struct md_qp_init md_qp_rc(struct md_cq *cq, uint32_t pd)
+{
+	return (struct md_qp_init){
+		.type = QHCA_QPT_RC, .pd = pd, .flags = QHCA_QP_KERNEL,
+		.sq_log_depth = 3, .sq_log_stride = 7, .rq_log_depth = 3,
+		.rq_log_stride = 6, .send_cq = cq, .recv_cq = cq,
+	};
+}
+
+struct md_conn md_conn_rc(void)
+{
+	return (struct md_conn){
+		.mtu = QHCA_MTU_1024, .access = 0x1f, .timeout = 12,
+		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1,
+		.max_rd_atomic = 2, .max_dest_rd_atomic = 2,
+	};
+}
