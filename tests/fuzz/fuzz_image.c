@@ -3,8 +3,8 @@
  * Hostile images (qhca_load()).
  *
  * The adapter has a physical function with all kinds of objects, one virtual function with
- * stage 2 that waits for its memory, and one that is at rest.  Its image is the beginning
- * of each input's: the input changes fields, whole words, lengths and versions, cuts
+ * stage 2 that waits for its memory, and one that is at rest.  Its image, with the physical
+ * function's bus mastering or without, is the beginning of each input's: the input changes fields, whole words, lengths and versions, cuts
  * the image, or gives a piece of it to another place.  Memory is as it was when the
  * image was saved, or has changed as well.
  *
@@ -39,10 +39,12 @@ static struct setup {
 	struct md_srq srq;
 	struct md_mr mr;
 	struct md_qp qp[NUM_QPS];
-	uint8_t *image, *pf_ram, *vf_ram;
-	size_t len;
-	size_t *field;			/* where sections and their fields begin */
-	size_t num_fields;
+	struct base {
+		uint8_t *image, *pf_ram, *vf_ram;
+		size_t len;
+		size_t *field;		/* where sections and their fields begin */
+		size_t num_fields;
+	} base[2];			/* the second without bus mastering */
 } setup;
 
 static char err[300];
@@ -87,16 +89,8 @@ static int op_write(void *host, struct qhca_requester who, uint64_t addr,
 
 static void make_qps(struct setup *s)
 {
-	struct md_qp_init init = {
-		.type = QHCA_QPT_RC, .pd = PD, .flags = QHCA_QP_KERNEL,
-		.sq_log_depth = 3, .sq_log_stride = 7, .rq_log_depth = 3,
-		.rq_log_stride = 6, .send_cq = &s->cq, .recv_cq = &s->cq,
-	};
-	struct md_conn conn = {
-		.mtu = QHCA_MTU_1024, .access = 0x1f, .timeout = 12,
-		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 1,
-		.max_rd_atomic = 2, .max_dest_rd_atomic = 2,
-	};
+	struct md_qp_init init = md_qp_rc(&s->cq, PD);
+	struct md_conn conn = md_conn_rc();
 
 	md_av(s->pf, &conn.av, 1, false);
 	for (int i = 0; i < NUM_QPS; i++) {
@@ -149,36 +143,46 @@ static void make_traffic(struct setup *s)
 }
 
 /* Where the values are that a change should meet: each byte of small sections. */
-static void find_fields(struct setup *s)
+static void find_fields(struct base *b)
 {
 	size_t at = HCA_IMAGE_MAGIC_LEN;
 
-	s->field = calloc(s->len, sizeof(*s->field));
-	while (at + HCA_IMAGE_HEADER <= s->len) {
-		uint32_t len = get_le32(s->image + at + HCA_IMAGE_HEADER - 4);
+	b->field = calloc(b->len, sizeof(*b->field));
+	while (at + HCA_IMAGE_HEADER <= b->len) {
+		uint32_t len = get_le32(b->image + at + HCA_IMAGE_HEADER - 4);
 		size_t end = at + HCA_IMAGE_HEADER + (len < 600 ? len : 600);
 
 		for (; at < end; at++)
-			s->field[s->num_fields++] = at;
+			b->field[b->num_fields++] = at;
 		at += len < 600 ? 0 : len - 600;
 	}
 }
 
-static void save(struct setup *s)
+static void save(struct setup *s, struct base *b)
 {
 	void *image;
 
 	if (!qhca_freeze(s->pf->host.hca, s->pf->host.now, err, sizeof(err)))
 		guard_fail("qhca_freeze(): %s", err);
-	image = qhca_save(s->pf->host.hca, &s->len, err, sizeof(err));
+	image = qhca_save(s->pf->host.hca, &b->len, err, sizeof(err));
 	if (!image)
 		guard_fail("qhca_save(): %s", err);
-	s->image = image;
-	s->pf_ram = malloc(PF_MEM);
-	s->vf_ram = malloc(VF_MEM);
-	memcpy(s->pf_ram, s->pf->host.ram, PF_MEM);
-	memcpy(s->vf_ram, s->vf->host.ram, VF_MEM);
-	find_fields(s);
+	b->image = image;
+	b->pf_ram = malloc(PF_MEM);
+	b->vf_ram = malloc(VF_MEM);
+	memcpy(b->pf_ram, s->pf->host.ram, PF_MEM);
+	memcpy(b->vf_ram, s->vf->host.ram, VF_MEM);
+	find_fields(b);
+}
+
+/* First without bus mastering: stopping the machine changes nothing then. */
+static void save_both(struct setup *s)
+{
+	s->pf->host.no_dma = true;
+	save(s, &s->base[1]);
+	qhca_thaw(s->pf->host.hca, s->pf->host.now);
+	s->pf->host.no_dma = false;
+	save(s, &s->base[0]);
 }
 
 /* The device of the function asks for the memory of its command slots. */
@@ -222,7 +226,7 @@ static void open_adapter(struct setup *s)
 	make_qps(s);
 	make_wait(s);
 	make_traffic(s);
-	save(s);
+	save_both(s);
 	ops = s->pf->host.hca->hca.ops;
 	s->pf->host.hca->hca.ops.dma_read = op_read;
 	s->pf->host.hca->hca.ops.dma_write = op_write;
@@ -231,10 +235,12 @@ static void open_adapter(struct setup *s)
 
 /* ---- an input */
 
+static const struct base *base;			/* of the input */
+
 static size_t place(struct in *in, size_t len)
 {
 	size_t at = in_chance(in, 200) ?
-		    setup.field[in_below(in, (uint32_t)setup.num_fields)] :
+		    base->field[in_below(in, (uint32_t)base->num_fields)] :
 		    in_below(in, (uint32_t)len);
 
 	return at < len ? at : 0;
@@ -283,8 +289,8 @@ static size_t change(struct in *in, uint8_t *image, size_t len)
 
 static void restore_memory(struct setup *s, struct in *in)
 {
-	memcpy(s->pf->host.ram, s->pf_ram, PF_MEM);
-	memcpy(s->vf->host.ram, s->vf_ram, VF_MEM);
+	memcpy(s->pf->host.ram, base->pf_ram, PF_MEM);
+	memcpy(s->vf->host.ram, base->vf_ram, VF_MEM);
 	/* What was memory of contexts, rings or records may be something else. */
 	for (unsigned int i = in_chance(in, 40) ? 1 + in_below(in, 4) : 0; i; i--)
 		s->pf->host.ram[MD_PAGE + in_below(in, PF_MEM - MD_PAGE)] =
@@ -356,11 +362,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t live, len;
 	uint8_t *image;
 
-	if (!s->image)
+	if (!s->base[0].image)
 		open_adapter(s);
-	len = s->len;
+	base = &s->base[in_chance(&in, 64)];
+	len = base->len;
 	image = malloc(len);
-	memcpy(image, s->image, len);
+	memcpy(image, base->image, len);
 	for (uint32_t i = in_below(&in, MAX_CHANGES); i && len; i--)
 		len = change(&in, image, len);
 	image = realloc(image, len ? len : 1);		/* ASan sees its end */
@@ -373,7 +380,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			guard_fail("%zu bytes after a refused image, and %zu before",
 				   alloc_live(), live);
 	} else {
+		s->pf->host.no_dma = in_chance(&in, 64);
 		qhca_thaw(s->pf->host.hca, s->pf->host.now);
+		s->pf->host.no_dma = false;
+		qhca_may_dma(s->pf->host.hca, s->pf->host.now);
 		go_on(s, &in);
 		save_again(s);
 	}
