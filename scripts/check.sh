@@ -109,9 +109,10 @@ lane=()
 if wants interop && [ ${#areas[@]} -gt 1 ]; then
 	lane=("$TOP/tests/interop")
 fi
-# Each lane has up to three pairs of guests up at a time.
+# Each lane has up to three pairs of guests up at a time.  Options of the caller's are for
+# one pytest: two would write the same files, and end apart.
 memory=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
-if [ ${#lane[@]} -eq 0 ] || [ "${LANES:-2}" -lt 2 ] || [ "$(nproc)" -lt 2 ] ||
+if [ ${#lane[@]} -eq 0 ] || [ -n "${PYTEST_ARGS:-}" ] || [ "${LANES:-2}" -lt 2 ] || [ "$(nproc)" -lt 2 ] ||
 	[ "$memory" -lt "$LANES_MEMORY" ]; then
 	"$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
 else

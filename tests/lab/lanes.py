@@ -11,6 +11,7 @@ A guest under software emulation keeps one processor busy, so two lanes with gue
 little more time than the longer of them.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -42,6 +43,7 @@ class Lane:
         self._reader.start()
 
     def _read(self):
+        head = []
         for line in self.child.stdout:
             if found := COUNT.fullmatch(line.rstrip("\n")):
                 self.counts = [int(n or 0) for n in found.groups()]
@@ -51,8 +53,12 @@ class Lane:
             self._begun = self._begun or line.startswith("collect")
             if self._ending:
                 self.report.append(line)
-            elif self._begun:
+            elif self._begun or line.startswith("samples are"):
                 self._write(line)
+            else:
+                head.append(line)
+        if not self._begun:
+            self.report[:0] = head
 
     def wait(self):
         """Waits for the end; returns the exit code."""
@@ -80,21 +86,38 @@ def total(lanes):
 def run(options, groups, out=sys.stdout):
     """Runs a lane for each group of paths; returns the exit code."""
     lock = threading.Lock()
+    lanes = []
+    closed = False
+
+    def terminate(*_):
+        for lane in lanes:
+            lane.child.terminate()
 
     def write(line):
+        nonlocal closed
         with lock:
-            out.write(line)
-            out.flush()
+            try:
+                if not closed:
+                    out.write(line)
+                    out.flush()
+            except OSError:
+                # Nobody reads any more: the lanes end, and are read until then.
+                closed = True
+                terminate()
 
-    lanes = [Lane(n, [sys.executable, "-m", "pytest", *options, *paths], write)
-             for n, paths in enumerate(groups)]
-    signal.signal(signal.SIGTERM, lambda *_: [lane.child.terminate() for lane in lanes])
+    signal.signal(signal.SIGTERM, terminate)
+    for n, paths in enumerate(groups):
+        lanes.append(Lane(n, [sys.executable, "-m", "pytest", *options, *paths], write))
+    if closed:
+        terminate()         # those too that began after it
     codes = [lane.wait() for lane in lanes]
     for lane in lanes:
         for line in lane.report:
             write(line)
     write(total(lanes) + "\n")
-    return exit_code(codes)
+    if closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+    return exit_code(codes) or int(closed)
 
 
 def main(arguments):

@@ -114,6 +114,25 @@ def test_lane_that_dies(lane):
     assert code == 3 and out[-1] == "1 passed, 1 failed"
 
 
+def test_nobody_reads(lane, tmp_path):
+    """`make check | head`: all lanes end when the first cannot write."""
+    process = lane("a.py::one PASSED\nwait {folder}/closed\na.py::two PASSED\nwait {folder}/never\n",
+                   "=== test session starts ===\nwait {folder}/never\n")
+    assert process.stdout.readline() == "a.py::one PASSED\n"
+    process.stdout.close()
+    (tmp_path / "closed").touch()
+    assert process.wait(60) != 0
+
+
+def test_head_of_a_lane(lane):
+    """What the second lane says before it collects is printed if it gets no further, and the
+    seed of its samples always."""
+    _, out = ended(lane("=== 1 passed in 1s ===\n1 passed, 0 failed\n",
+                        "samples are those of 7\nINTERNALERROR> no\nexit 3\n"))
+    assert "samples are those of 7" in out and "INTERNALERROR> no" in out
+    assert out[-1] == "1 passed, 1 failed"
+
+
 def test_interrupted(lane, tmp_path):
     """Ctrl-C reaches all, and each reports what it has done."""
     process = lane("a.py::one PASSED\nmade {folder}/a\nwait {folder}/never\n",
