@@ -21,6 +21,25 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from lab import Pair, note_leaks, paths, process, tap, unheard  # noqa: E402
+from lab.link import FULL, Link  # noqa: E402
+
+
+# -- what is left out -------------------------------------------------------
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Without FULL=1 tests marked `full` are left out, and those marked `ours` beside
+    Soft-RoCE, where all takes longer."""
+    def is_for_full(item):
+        if item.get_closest_marker("full"):
+            return True
+        link = getattr(item, "callspec", None) and item.callspec.params.get("link")
+        return item.get_closest_marker("ours") and isinstance(link, Link) and link.has_rxe
+
+    left_out = [i for i in items if not FULL and is_for_full(i)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [i for i in items if i not in left_out]
 
 
 # -- TAP programs -----------------------------------------------------------

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two guests for a test: `ends` is (server, client) over one of the links.
 
-FULL=1 runs the whole matrix; otherwise tests marked `full` are left out, and
-those marked `ours` beside Soft-RoCE, where all takes longer. The order of tests
-is by link, since each link needs two guests of its own.
+The order of tests is by link, since each link needs two guests of its own.
 """
 
 import pytest
 
 from lab import content
 from lab.guest import WATCHFUL
-from lab.link import FULL, Link, links
+from lab.link import Link, links
 from lab.sample import SEED
 
 
@@ -18,17 +16,7 @@ def pytest_report_header():
     return f"samples are those of QHCA_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(config, items):
-    def is_for_full(item):
-        if item.get_closest_marker("full"):
-            return True
-        link = getattr(item, "callspec", None) and item.callspec.params.get("link")
-        return item.get_closest_marker("ours") and isinstance(link, Link) and link.has_rxe
-
-    left_out = [i for i in items if not FULL and is_for_full(i)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [i for i in items if i not in left_out]
+def pytest_collection_modifyitems(items):
     order = {(link.kinds, link.wire): n for n, link in reversed(list(enumerate(links())))}
 
     def key(item):
