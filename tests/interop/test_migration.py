@@ -131,7 +131,7 @@ def test_traffic(pair):
 @pytest.mark.full
 def test_to_and_fro(pair):
     """Twenty moves under all kinds of traffic, on-demand memory and a kernel consumer
-    included; nothing is left behind in the guest or on its host."""
+    included. The memory of the last QEMU is that of the second."""
     move_under_traffic(pair, [pair.a, pair.b])
     held = [node.held() for node in pair]
     move_under_traffic(pair, [pair.b, pair.b, pair.a, pair.a] * 5)

@@ -36,9 +36,11 @@ class Move:
     load: int = 0               # and the destination
 
 
-def _set_up(qmp, postcopy):
+def _set_up(qmp, *, postcopy=False, answers=False):
+    """`answers`: the source hears from the destination, and ends only after it."""
     qmp.cmd("migrate-set-capabilities", capabilities=[
         {"capability": "events", "state": True},
+        {"capability": "return-path", "state": answers},
         {"capability": "postcopy-ram", "state": postcopy}])
     qmp.cmd("migrate-set-parameters", max_bandwidth=BANDWIDTH)
     for name in TRACES:
@@ -79,12 +81,13 @@ def migrate(guest, *, postcopy=False, timeout=120):
         uri = f"unix:{guest.dir / 'move'}"
         source, mark = guest.qmp_client, guest.qmp_client.mark()
         for qmp in source, target.qmp:
-            _set_up(qmp, postcopy)
+            _set_up(qmp, postcopy=postcopy, answers=True)
         target.qmp.cmd("migrate-incoming", uri=uri, exit_on_error=False)
         source.cmd("migrate", uri=uri)
         if postcopy:
             _wait(source, mark, "active", timeout=timeout)
             source.cmd("migrate-start-postcopy")
+            _wait(source, mark, "postcopy-active", timeout=timeout)
         _wait(source, mark, "completed", timeout=timeout)
         _wait(target.qmp, 0, "completed", timeout=timeout)
         target.qmp.wait_event("RESUME", timeout=timeout)
@@ -92,8 +95,10 @@ def migrate(guest, *, postcopy=False, timeout=120):
         target.end()
         raise GuestError(f"{guest.name} does not move: {error}{guest.trouble()}") from None
     before = guest.live(target)
-    info = before.qmp.cmd("query-migrate")
-    code = before.end()
+    try:
+        info = before.qmp.cmd("query-migrate")
+    finally:
+        code = before.end()
     if code:
         raise GuestError(f"QEMU that {guest.name} has left ended with {code}{guest.trouble()}")
     return measured(_log(guest)[said:], info)
@@ -112,7 +117,7 @@ def save(guest, folder, timeout=120):
     folder.mkdir(parents=True, exist_ok=True)
     snapshot = Snapshot(folder / f"{guest.name}.state", folder / f"{guest.name}.qcow2")
     mark = guest.qmp_client.mark()
-    _set_up(guest.qmp_client, False)
+    _set_up(guest.qmp_client)
     guest.qmp("migrate", uri=f"file:{snapshot.state}")
     _wait(guest.qmp_client, mark, "completed", timeout=timeout * guest.patience)
     shutil.copy(guest.dir / "root.qcow2", snapshot.disk)
@@ -126,7 +131,7 @@ def restore(guest, snapshot, timeout=120):
     guest.live(guest.launch("-incoming", "defer"))
     qmp = guest.qmp_client
     qmp.start(60)
-    _set_up(qmp, False)
+    _set_up(qmp)
     qmp.cmd("migrate-incoming", uri=f"file:{snapshot.state}", exit_on_error=False)
     _wait(qmp, 0, "completed", timeout=timeout * guest.patience)
     qmp.wait_event("RESUME", timeout=timeout)
