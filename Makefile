@@ -71,6 +71,7 @@ help:
 	@echo '  AGAINST=COMMIT for bench: that commit and this tree by turns, in one run; with VFS=4'
 	@echo '                   this tree with so many idle virtual functions as well'
 	@echo '  ROUNDS=3 for bench: how often each case is measured'
+	@echo '  LANES=1 for check: the tests one after the other, and not in two lanes'
 	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'
 	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
@@ -126,7 +127,7 @@ shell: all
 
 bench: all
 	@scripts/setup.sh plots
-	@against=$(if $(AGAINST),$$(scripts/against.sh $(AGAINST) $(KERNEL))) && \
+	@against=$(if $(AGAINST),$$(scripts/against.sh '$(AGAINST)' $(KERNEL))) && \
 		$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS)) \
 			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS))
 

@@ -155,15 +155,18 @@ def boot_bench(functions, kernel, wire, **options):
 
 def run_bench_turn(pair, case, seconds):
     """{kind: the number, or None} of both links of a pair"""
-    got = {}
-    with against.alone(pair):
-        for link, kind in enumerate(against.KINDS):
-            a, b = (node.ports[link] for node in pair)
-            try:
-                got[kind] = bench.measure(a, b, case, seconds)
-            except ERRORS as error:
-                print(error, file=sys.stderr, flush=True)
-                got[kind] = None
+    got = dict.fromkeys(against.KINDS)
+    try:
+        with against.alone(pair):
+            for link, kind in enumerate(against.KINDS):
+                a, b = (node.ports[link] for node in pair)
+                try:
+                    got[kind] = bench.measure(a, b, case, seconds)
+                except ERRORS as error:
+                    print(error, file=sys.stderr, flush=True)
+    except ERRORS as error:
+        # QEMU has ended, in this turn or in an earlier one.
+        print(error, file=sys.stderr, flush=True)
     return got
 
 
