@@ -165,7 +165,6 @@ OPERATIONS = {
     "suspend_devices": Operation(suspend_devices, 2, ENDS, GONE),
     "suspend": Operation(suspend, 2, ENDS, GONE),
     "fatal": Operation(fatal, 2, ENDS, GONE, hard=True),
-    # "migrate" follows once the device can.
 }
 
 # What is done to fresh traffic.

@@ -401,7 +401,7 @@ int qhca_destroy_srq(struct ibv_srq *ibsrq)
 	if (ret)
 		return ret;
 
-	/* A basic SRQ's completions have been removed with its QPs. */
+	/* A basic SRQ's completions were detached from it with their QPs. */
 	if (srq->vsrq.srq_type == IBV_SRQT_XRC)
 		qhca_cq_clean(NULL, to_qcq(srq->vsrq.cq), srq);
 
