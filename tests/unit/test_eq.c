@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "unit.h"
 #include "life.h"
+#include "queue/held.h"
 
 #define VECTOR	3u
 
@@ -179,7 +180,7 @@ static void test_all_kinds(void **state)
 {
 	static const struct { enum qhca_event type; uint32_t number; } e[] = {
 		{ QHCA_EVENT_QP_FATAL, 0 }, { QHCA_EVENT_QP_FATAL, 63 },
-		{ QHCA_EVENT_PATH_MIG_ERROR, 1 }, { QHCA_EVENT_SRQ_ERROR, 0 },
+		{ QHCA_EVENT_QP_LAST_WQE, 1 }, { QHCA_EVENT_SRQ_ERROR, 0 },
 		{ QHCA_EVENT_SRQ_LIMIT, 31 }, { QHCA_EVENT_CQ_ERROR, 0 },
 		{ QHCA_EVENT_CQ_ERROR, 63 }, { QHCA_EVENT_PORT_CHANGE, 1 },
 	};
@@ -203,6 +204,22 @@ static void test_all_kinds(void **state)
 		check_eqe(h, &eq, i + 2, e[i].type, e[i].number, i);
 	}
 	assert_int_equal(written(h, 0), n + 2);
+	host_free(h);
+}
+
+/* A loaded image cannot have other kinds: there is a nibble for each of a QP's. */
+static void test_possible_kinds(void **state)
+{
+	struct host *h = host_new_ready();
+	struct hca_held held = { .count = 1 };
+
+	(void)state;
+	for (held.order = 0; held.order < 16; held.order++)
+		assert_int_equal(hca_held_possible(h->fn, 1, &held),
+				 held.order < 6 || held.order == HCA_KIND_FAULT ||
+				 held.order == HCA_KIND_FAULT + 1);
+	held = (struct hca_held){ .count = 8, .order = 0x98543210 };
+	assert_true(hca_held_possible(h->fn, 1, &held));
 	host_free(h);
 }
 
@@ -617,6 +634,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_hold),
 	cmocka_unit_test(test_coalesce),
 	cmocka_unit_test(test_all_kinds),
+	cmocka_unit_test(test_possible_kinds),
 	cmocka_unit_test(test_forget),
 	cmocka_unit_test(test_forget_cq),
 	cmocka_unit_test(test_insane_ci),

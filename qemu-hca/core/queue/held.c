@@ -15,11 +15,11 @@
  * Sources and kinds of events
  */
 
-/* The types of event that objects of each source raise. */
+/* The types of event that objects of each source raise; there is no path migration. */
 static const struct {
 	uint8_t first, last;		/* enum qhca_event */
 } event_types[HCA_NUM_EVENT_SOURCES] = {
-	[HCA_SOURCE_QP] = { QHCA_EVENT_QP_FATAL, QHCA_EVENT_PATH_MIG_ERROR },
+	[HCA_SOURCE_QP] = { QHCA_EVENT_QP_FATAL, QHCA_EVENT_QP_LAST_WQE },
 	[HCA_SOURCE_SRQ] = { QHCA_EVENT_SRQ_ERROR, QHCA_EVENT_SRQ_LIMIT },
 	[HCA_SOURCE_CQ] = { QHCA_EVENT_CQ_ERROR, QHCA_EVENT_CQ_ERROR },
 	[HCA_SOURCE_COMPLETION] = { QHCA_EVENT_COMPLETION,
@@ -29,8 +29,10 @@ static const struct {
 				QHCA_EVENT_STAGE2_FAULT },
 };
 
-_Static_assert(QHCA_EVENT_PATH_MIG_ERROR - QHCA_EVENT_QP_FATAL < HCA_KIND_FAULT,
-	       "a QP's kinds of event");
+#define QP_KINDS	(QHCA_EVENT_QP_LAST_WQE - QHCA_EVENT_QP_FATAL + 1)
+
+_Static_assert(QP_KINDS <= HCA_KIND_FAULT, "a QP's kinds of event");
+_Static_assert(QP_KINDS + HCA_NUM_FAULT_DIRS <= 8, "nibbles of hca_held.order");
 
 bool hca_event_origin_of(const struct hca_fn *fn, enum qhca_event type,
 			 uint32_t number, struct hca_event_origin *o)
@@ -156,7 +158,7 @@ uint32_t hca_num_nodes(const struct hca_fn *fn)
 static bool kind_possible(enum hca_event_source source, uint8_t kind)
 {
 	if (source == HCA_SOURCE_QP && kind >= HCA_KIND_FAULT)
-		return kind < HCA_KIND_FAULT + 2;	/* directions */
+		return kind < HCA_KIND_FAULT + HCA_NUM_FAULT_DIRS;
 	return kind <= event_types[source].last - event_types[source].first;
 }
 
