@@ -47,28 +47,40 @@ void qhca_query_port(const struct qhca_hca *dev, uint16_t gvmi,
 	info->num_gids_valid = fn->port.num_gids_valid;
 }
 
+/* Would the switch let frames of this GID out?  See hca_switch_admit(). */
+static bool may_send_from(const struct hca_fn *fn, const struct hca_gid *g)
+{
+	if (fn->vf.vlan && g->vlan != QHCA_GID_NO_VLAN)
+		return false;
+	return !(fn->vf.flags & QHCA_VF_SPOOFCHK) ||
+	       !memcmp(g->smac, fn->port.mac, sizeof(g->smac));
+}
+
 /* GIDs of one address are few and near each other, so each compares with the last. */
 void qhca_for_each_source(const struct qhca_hca *dev, uint16_t gvmi,
 			  void (*each)(void *arg, const uint8_t *mac,
 				       uint16_t vlan), void *arg)
 {
 	const struct hca_fn *fn = hca_fn_find(&dev->hca, gvmi);
+	uint16_t tag = QHCA_GID_NO_VLAN, last_vlan = QHCA_GID_NO_VLAN;
 	const uint8_t *last_mac;
-	uint16_t last_vlan = QHCA_GID_NO_VLAN;
 
 	if (!fn)
 		return;
+	if (fn->vf.vlan)
+		tag = (uint16_t)(fn->vf.qos << 13 | fn->vf.vlan);
 	last_mac = fn->port.mac;
-	each(arg, last_mac, last_vlan);
+	each(arg, last_mac, tag);
 	for (uint32_t i = 0; i < fn->cfg.num_gids; i++) {
 		const struct hca_gid *g = hca_gid_get(fn, i);
 
-		if (!g || (g->vlan == last_vlan &&
-			   !memcmp(g->smac, last_mac, sizeof(g->smac))))
+		if (!g || !may_send_from(fn, g) ||
+		    (g->vlan == last_vlan &&
+		     !memcmp(g->smac, last_mac, sizeof(g->smac))))
 			continue;
 		last_mac = g->smac;
 		last_vlan = g->vlan;
-		each(arg, last_mac, last_vlan);
+		each(arg, last_mac, fn->vf.vlan ? tag : last_vlan);
 	}
 }
 

@@ -316,8 +316,9 @@ struct qhca_port_info {
 void qhca_query_port(const struct qhca_hca *hca, uint16_t gvmi,
 		     struct qhca_port_info *info);
 /*
- * The addresses that the function sends from: that of its port, and those of its GIDs with
- * their VLANs, or QHCA_GID_NO_VLAN.  One address may come more than once.
+ * The addresses that the function sends from: that of its port, and those of its GIDs,
+ * with the tags that its frames have then on the wire, or QHCA_GID_NO_VLAN.  Those that the
+ * switch does not let out are not among them.  One address may come more than once.
  */
 void qhca_for_each_source(const struct qhca_hca *hca, uint16_t gvmi,
 			  void (*each)(void *arg, const uint8_t *mac,

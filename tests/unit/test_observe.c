@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "unit.h"
+#include "frames.h"
 
 static void test_counter_names(void **state)
 {
@@ -100,8 +100,74 @@ static void test_cache_lines(void **state)
 	host_free(h);
 }
 
+struct sources {
+	unsigned int num;
+	struct {
+		uint8_t mac[6];
+		uint16_t tag;
+	} of[8];
+};
+
+static void on_source(void *arg, const uint8_t *mac, uint16_t tag)
+{
+	struct sources *s = arg;
+
+	assert_true(s->num < 8);
+	memcpy(s->of[s->num].mac, mac, 6);
+	s->of[s->num++].tag = tag;
+}
+
+static struct sources sources_of(const struct host *h)
+{
+	struct sources s = { 0 };
+
+	qhca_for_each_source(h->hca, h->gvmi, on_source, &s);
+	return s;
+}
+
+static void check_source(const struct sources *s, unsigned int i,
+			 const uint8_t *mac, uint16_t tag)
+{
+	assert_memory_equal(s->of[i].mac, mac, 6);
+	assert_int_equal(s->of[i].tag, tag);
+}
+
+/* What the switch lets a virtual function send from, with the tags that it puts there. */
+static void test_sources(void **state)
+{
+	static const uint8_t foreign[6] = { 2, 3, 3, 3, 3, 3 };
+	struct host *pf = host_new_ready(), *h = host_new_vf(pf, 2, NULL);
+	const uint8_t *mac = h->fn->port.mac;
+	struct qhca_init_hca in;
+	struct sources s;
+
+	(void)state;
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	assert_int_equal(set_gid(h, 0, frame_gid4, mac, QHCA_GID_NO_VLAN), 0);
+	assert_int_equal(set_gid(h, 1, frame_gid4, mac, 5), 0);
+	assert_int_equal(set_gid(h, 2, frame_gid6, foreign, QHCA_GID_NO_VLAN), 0);
+	s = sources_of(h);		/* its spoof check is on */
+	assert_int_equal(s.num, 2);
+	check_source(&s, 0, mac, QHCA_GID_NO_VLAN);
+	check_source(&s, 1, mac, 5);
+	h->fn->vf.flags = 0;
+	s = sources_of(h);
+	assert_int_equal(s.num, 3);
+	check_source(&s, 2, foreign, QHCA_GID_NO_VLAN);
+	h->fn->vf.vlan = 9;
+	h->fn->vf.qos = 3;
+	s = sources_of(h);
+	assert_int_equal(s.num, 2);
+	check_source(&s, 0, mac, 3 << 13 | 9);
+	check_source(&s, 1, foreign, 3 << 13 | 9);
+	host_free(pf);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_counter_names),
 	cmocka_unit_test(test_cache_lines),
+	cmocka_unit_test(test_sources),
 };
 TEST_MAIN(tests)
