@@ -148,6 +148,10 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 
 	if (hca_is_dead(fn))
 		return;
+	if (fn->restore) {		/* rules and rings lead to contexts and memory */
+		hca_count(fn, QHCA_CNT_rx_dropped);
+		return;
+	}
 	if (fn->flows.of_type[QHCA_FLOW_SNIFFER]) {
 		hca_flow_sniff(fn, frame, len);
 		if (hca_is_dead(fn))

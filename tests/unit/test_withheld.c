@@ -110,6 +110,51 @@ static void test_arrives_with(void **state)
 	host_free(h);
 }
 
+/* Frames do not reach a QP whose context cannot be read yet. */
+static void test_frame(void **state)
+{
+	const uint8_t frame[64] = { [12] = 0x88, [13] = 0xb5 };
+	struct qhca_flow rule = { .type = QHCA_FLOW_SNIFFER };
+	struct host *h = at_work();
+	struct qhca_qpc_sw sw = good(h);
+
+	(void)state;
+	sw.type = QHCA_QPT_RAW;
+	assert_int_equal(create(h, QPN + 2, &sw), QHCA_CMD_OK);
+	assert_int_equal(modify(h, QPN + 2, QHCA_QPS_INIT, 0, NULL), QHCA_CMD_OK);
+	assert_int_equal(modify(h, QPN + 2, QHCA_QPS_RTR, 0, NULL), QHCA_CMD_OK);
+	put_le32(&rule.qpn, QPN + 2);
+	assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_FLOW, 0, 0, &rule, sizeof(rule),
+				  NULL, 0), QHCA_CMD_OK);
+	h->no_dma = true;
+	move(h, 5);
+	qhca_rx_frame(h->hca, frame, sizeof(frame), host_clock(h));
+	assert_false(hca_is_dead(h->fn));
+	assert_int_equal(COUNT(h, rx_dropped), 1);
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	qhca_rx_frame(h->hca, frame, sizeof(frame), host_clock(h));
+	assert_int_equal(COUNT(h, rx_dropped), 1);
+	assert_false(hca_is_dead(h->fn));
+	host_free(h);
+}
+
+/* The host domain answers a fault of such a function, as an older one could have it. */
+static void test_resume(void **state)
+{
+	struct host *h = at_work();
+
+	(void)state;
+	h->no_dma = true;
+	move(h, 5);
+	assert_false(hca_fault_resume_stage2(h->fn, QPN, true));
+	assert_false(hca_is_dead(h->fn));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	assert_false(hca_is_dead(h->fn));
+	host_free(h);
+}
+
 /* A reset ends it, before or after the move. */
 static void test_reset(void **state)
 {
@@ -154,6 +199,8 @@ static void test_not_written(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_moves),
 	cmocka_unit_test(test_arrives_with),
+	cmocka_unit_test(test_frame),
+	cmocka_unit_test(test_resume),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_not_written),
 };

@@ -67,9 +67,12 @@ static bool resume(struct hca_fn *fn, uint32_t token, bool stage2, bool ok)
 {
 	enum hca_fault_dir dir = token & HCA_FAULT_TOKEN_DIR ?
 				 HCA_FAULT_DIR_REQ : HCA_FAULT_DIR_RESP;
-	struct hca_qp *qp = hca_qp_get(fn, token & HCA_FAULT_TOKEN_QPN);
+	struct hca_qp *qp;
 	uint64_t ns;
 
+	if (fn->restore)
+		return false;		/* no context can be read yet */
+	qp = hca_qp_get(fn, token & HCA_FAULT_TOKEN_QPN);
 	if (!qp || !hca_fault_waits(qp, dir) ||
 	    qp->fault[dir].token != token ||
 	    hca_fault_is_stage2(&qp->fault[dir]) != stage2)
