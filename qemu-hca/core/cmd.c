@@ -504,13 +504,14 @@ void hca_cmdq_doorbell(struct hca_fn *fn, uint32_t slots)
 
 /*
  * Continue the command that is between two slices, or begin the one in the
- * oldest slot.  A slot waits while the event of its last command is held.
+ * oldest slot.  A slot waits while the event of its last command is held, and all wait
+ * for what has moved to be in memory.
  */
 bool hca_cmdq_pending(const struct hca_fn *fn)
 {
 	const struct hca_cmdq *q = &fn->cmdq;
 
-	if (fn->s2.pin.waits)
+	if (fn->s2.pin.waits || fn->restore)
 		return false;
 	if (q->running)
 		return true;

@@ -109,8 +109,6 @@ static void reset_now(struct hca_fn *fn)
 	fn->reset_time = hca->now;
 	fn->generation++;
 	fn->features = fn->offers;
-	fn->restore = false;
-	hca_withheld_forget(fn);
 	if (fn == hca_pf(hca)) {
 		hca->turn = 0;
 		hca->cmd_turn = 0;

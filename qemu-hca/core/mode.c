@@ -16,6 +16,8 @@ static bool any_initialised(const struct hca *hca)
 
 void hca_teardown(struct hca_fn *fn)
 {
+	fn->restore = false;		/* contexts that nobody reads or writes any more */
+	hca_withheld_forget(fn);
 	hca_qps_fini(fn);
 	hca_srqs_fini(fn);
 	hca_cqs_fini(fn);

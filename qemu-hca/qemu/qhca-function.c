@@ -162,7 +162,10 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
     bool in_d0 = qhca_in_d0(dev);
 
     pci_default_write_config(dev, addr, value, len);
-    /* In the engine nothing can wait for this: it has made DMA meanwhile. */
+    /*
+     * In the engine another function's DMA has written this, as no driver does.  What
+     * waits for it then waits for the next write, or until the VM has stopped.
+     */
     if (ranges_overlap(addr, len, PCI_COMMAND, 2) && !s->in_engine &&
         qhca_host_may_dma(s, f->gvmi) && qhca_enter(s)) {
         qhca_may_dma(s->hca, qhca_now(s));

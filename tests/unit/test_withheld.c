@@ -4,6 +4,7 @@
  * the image, and are in memory before anything is read there again.
  */
 #include "image/image.h"
+#include "mode.h"
 #include "qp_setup.h"
 
 static char err[300];
@@ -155,6 +156,45 @@ static void test_resume(void **state)
 	host_free(h);
 }
 
+/* Commands wait as well, since they would read contexts. */
+static void test_command(void **state)
+{
+	struct host *h = at_work();
+	struct qhca_cmd_slot slot = { 0 };
+	uint64_t commands = COUNT(h, commands), before;
+
+	(void)state;
+	h->no_dma = true;
+	move(h, 5);
+	before = accesses(h);
+	put_le16(&slot.opcode, QHCA_CMD_NOP);
+	host_cmd_begin(h, &slot, 0);
+	assert_false(qhca_run(h->hca, host_clock(h), 100).more);
+	assert_int_equal(accesses(h), before);
+	assert_false(hca_is_dead(h->fn));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	assert_true(qhca_run(h->hca, host_clock(h), 0).more);
+	host_run(h);
+	assert_int_equal(COUNT(h, commands), commands + 1);
+	host_free(h);
+}
+
+/* TEARDOWN_HCA leaves nothing to be read or written. */
+static void test_teardown(void **state)
+{
+	struct host *h = at_work();
+
+	(void)state;
+	h->no_dma = true;
+	move(h, 5);
+	assert_true(h->fn->withheld.num_ctxs);
+	hca_teardown(h->fn);
+	assert_false(h->fn->restore);
+	assert_int_equal(h->fn->withheld.num_ctxs, 0);
+	host_free(h);
+}
+
 /* A reset ends it, before or after the move. */
 static void test_reset(void **state)
 {
@@ -201,6 +241,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_arrives_with),
 	cmocka_unit_test(test_frame),
 	cmocka_unit_test(test_resume),
+	cmocka_unit_test(test_command),
+	cmocka_unit_test(test_teardown),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_not_written),
 };
