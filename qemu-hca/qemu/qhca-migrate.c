@@ -26,7 +26,11 @@
 #include "qhca-dev.h"
 #include "trace.h"
 
-/* No configuration has an image of more than a few MiB. */
+/*
+ * An image of the default configuration has less than 2 MiB.  Larger limits and virtual
+ * functions add to that, and a function without Bus Master Enable adds its contexts that
+ * have changed.  What is larger than this is refused where it is saved already.
+ */
 #define QHCA_MAX_IMAGE      (64 * MiB)
 
 /*
