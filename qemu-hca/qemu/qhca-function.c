@@ -169,6 +169,7 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
     if (ranges_overlap(addr, len, PCI_COMMAND, 2) && !s->in_engine &&
         qhca_host_may_dma(s, f->gvmi) && qhca_enter(s)) {
         qhca_may_dma(s->hca, qhca_now(s));
+        qhca_slice(s, s->inline_budget);    /* work and timers that have waited */
         qhca_leave(s);
     }
     if (in_d0 != qhca_in_d0(dev)) {

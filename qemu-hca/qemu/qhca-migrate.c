@@ -198,16 +198,19 @@ static int qhca_check_num_vfs(QEMUFile *f, void *pv, size_t size,
     PCIDevice *dev = PCI_DEVICE(s);
     /* PCIDevice has its version in front of the configuration space. */
     size_t cap = sizeof(uint32_t) + dev->exp.sriov_cap;
+    size_t len = cap + PCI_EXT_CAP_SRIOV_SIZEOF;
     uint8_t *config;
     uint16_t vfs;
 
     if (!dev->exp.sriov_cap) {
         return 0;
     }
-    if (qemu_peek_buffer(f, &config, PCI_EXT_CAP_SRIOV_SIZEOF, cap) !=
-        PCI_EXT_CAP_SRIOV_SIZEOF) {
+    /* From the beginning: QEMU reads no more if it has less than an offset. */
+    if (qemu_peek_buffer(f, &config, len, 0) != len) {
+        error_report("qhca: the state ends within the configuration space");
         return -EINVAL;
     }
+    config += cap;
     vfs = pci_get_word(config + PCI_SRIOV_NUM_VF);
     if (pci_get_word(config + PCI_SRIOV_CTRL) & PCI_SRIOV_CTRL_VFE &&
         vfs > s->sriov_vfs) {
