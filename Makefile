@@ -129,7 +129,8 @@ bench: all
 	@scripts/setup.sh plots
 	@against=$(if $(AGAINST),$$(scripts/against.sh '$(AGAINST)' $(KERNEL))) && \
 		$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS)) \
-			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS))
+			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS)) \
+			$(if $(CASES),--cases '$(CASES)')
 
 instructions: setup
 	@$(RUN) bench $(if $(RECORD),--record)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """How `make bench AGAINST=COMMIT` measures builds by turns and sums up; without a guest."""
 
+import argparse
 import json
 import pathlib
 import re
@@ -129,8 +130,8 @@ def test_by_turns(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(commands.paths, "BUILD", tmp_path)
     monkeypatch.setattr(commands, "how", lambda: "TCG")
     options = types.SimpleNamespace(against="/x/old", functions=4, rounds=2, kernel="default",
-                                    wire="stream", seconds=1)
-    assert commands.run_bench_against(options, [BANDWIDTH, LATENCY]) == 1
+                                    cases=[BANDWIDTH, LATENCY], wire="stream", seconds=1)
+    assert commands.run_bench_against(options) == 1
     assert all(pair.closed for pair in pairs) and len(pairs) == 3
     assert [m for m in measured if m[2] == "qhca"] == \
         [(case, pair, "qhca") for turn in ((0, 1, 2), (1, 2, 0)) for case in (BANDWIDTH, LATENCY)
@@ -149,3 +150,15 @@ def test_one_kind_of_link(monkeypatch):
     monkeypatch.setattr(commands, "boot_bench", None)
     with pytest.raises(ValueError, match="LINK=both"):
         commands.run_bench(types.SimpleNamespace(against="/x/old", wire="both"))
+
+
+def test_some_cases():
+    """Those of which "test size" matches; a name that matches none is refused with all names."""
+    assert [(c.test, c.size) for c in commands.cases("^write.* 65536$|^atomic")] == \
+        [("write bandwidth", 65536), ("atomic latency", 8)]
+    with pytest.raises(argparse.ArgumentTypeError, match="matches none of: write bandwidth 65536,"):
+        commands.cases("bandwidth 3")
+    with pytest.raises(argparse.ArgumentTypeError, match="CASES=\\(: "):
+        commands.cases("(")
+    with pytest.raises(SystemExit, match="CASES= is for AGAINST="):
+        commands.run_bench(types.SimpleNamespace(against=None, cases=commands.cases("read")))

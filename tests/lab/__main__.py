@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -170,13 +171,13 @@ def run_bench_turn(pair, case, seconds):
     return got
 
 
-def run_bench_against(options, cases=bench.CASES):
+def run_bench_against(options):
     """Measures each case in rounds, by turns with each of several builds."""
     if options.wire == "both":
         raise ValueError("LINK=both: AGAINST= measures one kind of link at a time")
     entrants = against.entrants(options.against, options.functions)
     values = {case: {e.name: {kind: [] for kind in against.KINDS} for e in entrants}
-              for case in cases}
+              for case in options.cases}
     pairs = {}
     try:
         for entrant in entrants:
@@ -187,7 +188,7 @@ def run_bench_against(options, cases=bench.CASES):
                 node.qmp("stop")
         for n in range(options.rounds):
             say(f"round {n + 1} of {options.rounds}")
-            for case in cases:
+            for case in options.cases:
                 for name in against.order(n, pairs):
                     got = run_bench_turn(pairs[name], case, options.seconds)
                     for kind, value in got.items():
@@ -198,7 +199,7 @@ def run_bench_against(options, cases=bench.CASES):
     finally:
         for pair in pairs.values():
             pair.close()
-    rows = [row for case in cases for row in against.summary(case, values[case])]
+    rows = [row for case in options.cases for row in against.summary(case, values[case])]
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     (paths.BUILD / "bench-against.json").write_text(json.dumps(rows, indent=1) + "\n")
     print_bench_against(options, rows)
@@ -219,6 +220,8 @@ def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
     if options.against:
         return run_bench_against(options)
+    if options.cases != bench.CASES:
+        raise SystemExit("bench: CASES= is for AGAINST=; all else is measured whole")
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
@@ -425,6 +428,18 @@ def shell(options):
     return 0
 
 
+def cases(text):
+    """The cases whose test and size match the regular expression of `make bench CASES=`"""
+    try:
+        found = [case for case in bench.CASES if re.search(text, f"{case.test} {case.size}")]
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"CASES={text}: {error}") from None
+    if not found:
+        names = ", ".join(f"{case.test} {case.size}" for case in bench.CASES)
+        raise argparse.ArgumentTypeError(f"CASES={text} matches none of: {names}")
+    return found
+
+
 def guests(least):
     """How many guests `make run N=` and `make shell N=` may be asked for"""
     def number(text):
@@ -451,6 +466,8 @@ def main():
                          default=2 if name == "run" else 1)
         sub.add_argument("--against", metavar="FOLDER",
                          help="bench: an older tree, as scripts/against.sh has built it")
+        sub.add_argument("--cases", type=cases, metavar="REGEX", default=bench.CASES,
+                         help="bench: those of which \"test size\" matches, with --against")
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)
