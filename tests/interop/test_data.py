@@ -27,6 +27,8 @@ SHAPES = {
     "uc_extended": "-t uc -q 2 -W",
     "ud_extended": "-t ud -q 2 -W",
 }
+# Of the extended ones, and of those with events, others do the same beside Soft-RoCE.
+OURS = ("rc_mtu256", "rc_srq", "uc_events", "ud_extended")
 XRC = {
     "xrc": "-t xrc -q 3 -S 8192",
     "xrc_extended_events": "-t xrc -q 4 -W -e -m 4096 -S 8192",
@@ -55,7 +57,8 @@ def patience(link):
     return "-o 20 -T 150" if link.has_rxe else ""
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [pytest.param(s, marks=[pytest.mark.ours] if s in OURS else [])
+                                   for s in SHAPES])
 def test_data(ends, shape, lists, patience):
     rounds = ROUNDS // 4 if shape == "rc_large" else ROUNDS
     # SRQs of ours are too small at first, and grow while messages arrive.

@@ -59,12 +59,16 @@ def test_xrc_send(ends, options):
     run(ends, "ib_send_bw", f"-c XRC -n 64 {options}", 64)
 
 
-@pytest.mark.parametrize("options", ["", "-q 8", "-b", "-e"], ids=["one", "many", "both", "events"])
+@pytest.mark.parametrize("options", [
+    pytest.param("", id="one"), pytest.param("-q 8", id="many"),
+    pytest.param("-b", id="both", marks=pytest.mark.ours),
+    pytest.param("-e", id="events", marks=pytest.mark.ours)])
 def test_srq(ends, options):
     run(ends, "ib_send_bw", f"--use-srq -n 100 {options}", 1024)
 
 
-@pytest.mark.parametrize("options", ["", "-e"], ids=["poll", "events"])
+@pytest.mark.parametrize("options", [
+    pytest.param("", id="poll", marks=pytest.mark.ours), pytest.param("-e", id="events")])
 def test_srq_of_datagrams(ends, options):
     """Of one QP: with more, perftest sends more than it has receives for."""
     run(ends, "ib_send_bw", f"-c UD --use-srq -n 100 {options}", 1024)
