@@ -13,9 +13,11 @@ import pytest
 
 from lab import content, paths
 
-MODULES = ["test_mr", "test_atomic", "test_relaxed_ordering", "test_cq", "test_cq_events",
-           "test_cqex", "test_qp", "test_qpex", "test_srq", "test_parent_domain", "test_pd",
-           "test_shared_pd", "test_odp", "test_flow"]
+MODULES = ["test_mr", "test_atomic", "test_cqex", "test_qp", "test_qpex", "test_srq", "test_odp",
+           "test_flow"]
+# Those whose calls the others use as well.
+MORE = ["test_relaxed_ordering", "test_cq", "test_cq_events", "test_parent_domain", "test_pd",
+        "test_shared_pd"]
 
 # What may be left out: dma-buf regions are made from a GPU's memory there.
 MAY_SKIP = ["Device /dev/dri/renderD128 is not present"]
@@ -64,7 +66,8 @@ def node(pairs, kernel):
         yield pair.a
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", [*MODULES, *(pytest.param(m, marks=pytest.mark.full)
+                                                for m in MORE)])
 def test_rdmacore(node, module, tap_points):
     node.write("/tmp/run.py", RUN)
     node.exec("echo 8 > /proc/sys/vm/nr_hugepages")
