@@ -205,6 +205,8 @@ def test_load_and_unload(ends):
     assert more < 16384, f"QEMU holds {more} KiB more"
 
 
+# By default the guest that is killed stands for it, and qtest resets the machine.
+@pytest.mark.full
 def test_guest_reset(ends, traffic):
     traffic.lost()
     ends[1].reset()

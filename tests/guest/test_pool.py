@@ -185,6 +185,8 @@ def test_bind_crosses_deregistration(node, tap_points):
     tap_points(done.out, done.code)
 
 
+# By default interop/test_sweep.py has a sample of what fails as the driver binds.
+@pytest.mark.full
 def test_device_memory_unavailable(failing):
     """Whatever fails while the driver takes device memory, it binds, without: one message."""
     node, seen, nth = failing, set(), 0

@@ -3,30 +3,22 @@
 
 The guest's kernel fills pages and objects that are freed, and looks at them when
 they are used again: a frame that is posted into a ring which has been given back
-is reported, or ends in a panic.
+is reported, or ends in a panic. Without FULL=1 interop/test_matrix.py has a flood, too.
 """
-
-import os
 
 import pytest
 
 from lab import content, script
 from lab.pair import Node
 
-FULL = os.environ.get("FULL", "") not in ("", "0")
-
 # A panic ends QEMU, so that nobody waits for the guest.
 POISON = "slub_debug=FZPU page_poison=1 init_on_free=1 panic=-1"
 PEER = "10.77.0.9"         # nobody has this address
-ROUNDS = 10 if FULL else 1
+ROUNDS = 10
 
 
-def kernels():
-    return ["default", pytest.param("backports", marks=pytest.mark.skipif(
-        not FULL, reason="FULL=1 takes the newer kernel, too"))]
-
-
-@pytest.mark.parametrize("kernel", kernels())
+@pytest.mark.full
+@pytest.mark.parametrize("kernel", ["default", "backports"])
 def test_flood(kernel):
     """Frames end in a hub, behind a port that nobody is connected to."""
     node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], cpus=2, append=POISON, kernel=kernel,

@@ -69,7 +69,10 @@ def test_perftest(faulty):
     assert_repaired(change(faulty, runs))
 
 
-@pytest.mark.parametrize("shape", ["-t rc", "-t rc -q 4 -r -S 8192", "-t rc -m 256 -S 16384"])
+# tests/sim has more shapes, in virtual time.
+@pytest.mark.parametrize("shape", [
+    "-t rc", *(pytest.param(shape, marks=pytest.mark.full)
+               for shape in ("-t rc -q 4 -r -S 8192", "-t rc -m 256 -S 16384"))])
 def test_data(faulty, shape):
     """Every byte, completion and immediate is right, either way round."""
     def runs():

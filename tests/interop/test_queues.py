@@ -141,6 +141,8 @@ def test_many_queues_of_few_descriptors(few_descriptors):
             assert more["cq_overruns"] == more["retry_exceeded"] == 0, (shape, more)
 
 
+# test_many_queues_of_few_descriptors() has a cache of one CQ, too.
+@pytest.mark.full
 @xrc
 def test_many_cqs_of_one_descriptor(few_descriptors):
     """64 QPs complete to a CQ each, and the device has room for one: it takes turns."""
