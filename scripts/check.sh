@@ -106,8 +106,15 @@ cd "$TOP/tests"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$TOP/tests" QHCA_CHECK_RESULTS="$results"
 rc=0
 lane=()
+others=()
 if wants interop && [ ${#areas[@]} -gt 1 ]; then
-	lane=("$TOP/tests/interop")
+	# Either lane then takes about as long.
+	for dir in "${tests[@]}"; do
+		case ${dir##*/} in
+		setup | interop) lane+=("$dir") ;;
+		*) others+=("$dir") ;;
+		esac
+	done
 fi
 # Each lane has up to three pairs of guests up at a time.  Options of the caller's are for
 # one pytest: two would write the same files, and end apart.
@@ -116,10 +123,6 @@ if [ ${#lane[@]} -eq 0 ] || [ -n "${PYTEST_ARGS:-}" ] || [ "${LANES:-2}" -lt 2 ]
 	[ "$memory" -lt "$LANES_MEMORY" ]; then
 	"$PYTHON" -m pytest "${args[@]}" "$TOP/tests/test_build.py" "${tests[@]}" < /dev/null || rc=$?
 else
-	others=()
-	for dir in "${tests[@]}"; do
-		[ "$dir" = "${lane[0]}" ] || others+=("$dir")
-	done
 	if [ "${FULL:-0}" = 0 ]; then
 		# Beside guests the fuzz targets have two thirds of the processors' time.
 		export FUZZ_SECONDS=${FUZZ_SECONDS:-12} LINK_SECONDS=${LINK_SECONDS:-90} \
