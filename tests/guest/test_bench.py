@@ -8,7 +8,7 @@ import pytest
 
 import bench
 from bench import odp, sizes
-from lab import GuestError, Result, verbs
+from lab import GuestError, Result, move, verbs
 from lab import __main__ as commands
 
 BANDWIDTH = """
@@ -175,6 +175,17 @@ def test_prefetch_refused():
     assert not any(odp.failed(row) for row in rows)
     # Of qhca nothing may be missing.
     assert odp.failed(odp.summary(4096, odp.Costs(), costs)[2])
+
+
+def test_move_measured():
+    """A Move is of the device's own lines, of which a machine with several devices has more."""
+    text = ("qhca_saved dev 0x55 9216 bytes\n"
+            "vmstate_downtime_save type=iterable idstr=ram instance_id=0 downtime=9\n"
+            "vmstate_downtime_save type=non-iterable idstr=0000:01:00.0/qhca instance_id=0 downtime=420\n"
+            "vmstate_downtime_load type=non-iterable idstr=0000:00:03.0/virtio-rng instance_id=0 downtime=8\n"
+            "vmstate_downtime_load type=non-iterable idstr=0000:01:00.0/qhca instance_id=0 downtime=77\n")
+    info = {"downtime": 31, "total-time": 800, "ram": {"transferred": 3 << 20}}
+    assert move.measured(text, info) == move.Move(31, 800, 3 << 20, 9216, 420, 77)
 
 
 @pytest.mark.parametrize("options, error, runs", [
