@@ -3,10 +3,10 @@
  * Hostile images (qhca_load()).
  *
  * The adapter has a physical function with all kinds of objects, one virtual function with
- * stage 2 that waits for its memory, and one that is at rest.  Its image, with the physical
- * function's bus mastering or without, is the beginning of each input's: the input changes fields, whole words, lengths and versions, cuts
- * the image, or gives a piece of it to another place.  Memory is as it was when the
- * image was saved, or has changed as well.
+ * stage 2 that waits for its memory, and one that is at rest.  Each input begins with its
+ * image, with the physical function's bus mastering or without: the input changes fields,
+ * whole words, lengths and versions, cuts the image, or gives a piece of it to another
+ * place.  Memory is as it was when the image was saved, or has changed as well.
  *
  * A refused image has a sentence and changes nothing.  With one that is accepted the
  * adapter goes on: software rings, makes commands, and time passes.  Then it is saved
