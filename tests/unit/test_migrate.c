@@ -35,18 +35,6 @@ static bool load(struct host *h, struct image im)
 	return qhca_load(h->hca, im.bytes, im.len, err, sizeof(err));
 }
 
-/* Moves @h and its functions; the pointers of unit tests follow. */
-static size_t move(struct host *h, uint64_t skew)
-{
-	size_t len = host_migrate(h, skew);
-
-	h->fn = &h->hca->pf;
-	for (uint16_t gvmi = 1; gvmi <= QHCA_MAX_VFS; gvmi++)
-		if (h->of_fn[gvmi])
-			h->of_fn[gvmi]->fn = hca_fn_of(&h->hca->hca, gvmi);
-	return len;
-}
-
 /* Where the fields of section @name of a function begin; 0: there is none. */
 static size_t section(struct image im, const char *name, uint32_t gvmi)
 {
@@ -325,7 +313,7 @@ static void test_context_changed(void **state)
 	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
 			 QHCA_FATAL_CONTEXT);
 	/* A dead function moves as well. */
-	move(h, 77);
+	host_move(h, 77);
 	assert_true(hca_is_dead(h->fn));
 	qhca_reset(h->hca, 0, host_clock(h));
 	assert_false(hca_is_dead(h->fn));
@@ -367,16 +355,16 @@ static void test_destroy_eq(void **state)
 	assert_int_equal(host_create_eq(h, 1, &eq, 0), QHCA_CMD_OK);
 	for (i = 0; i < number; i++)
 		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 0);
-	move(h, 5);
+	host_move(h, 5);
 	put_le16(&slot.opcode, QHCA_CMD_DESTROY_EQ);
 	host_cmd_begin(h, &slot, 0);
-	move(h, 6);		/* IN_USE, since the CQ refers to it */
+	host_move(h, 6);		/* IN_USE, since the CQ refers to it */
 	assert_true(hca_eq_live(h->fn, 0));
 	assert_int_equal(host_cmd(h, QHCA_CMD_DESTROY_CQ, CQN, 0, NULL, 0, NULL,
 				  0), QHCA_CMD_OK);
 	slot.index = 0;
 	host_cmd_begin(h, &slot, 0);
-	move(h, 7);
+	host_move(h, 7);
 	host_run(h);
 	assert_false(hca_eq_live(h->fn, 0));
 	host_free(h);
@@ -402,7 +390,7 @@ static void check_no_timeout(uint8_t timeout, bool sends)
 	qp = hca_qp_get(h->fn, QPN);
 	assert_int_equal(qp->s_max - qp->s_una, 1);
 	sent = COUNT(h, tx_packets);
-	move(h, 99);
+	host_move(h, 99);
 	host_run(h);
 	assert_int_equal(COUNT(h, tx_packets), sent + sends);
 	host_free(h);
@@ -431,7 +419,7 @@ static void test_frames(void **state)
 		w->loop_of[0]++;
 		w->senders |= 1;
 	}
-	move(h, 3);
+	host_move(h, 3);
 	w = &h->hca->hca.wire;
 	/* Thawing delivers no frames: qhca_run() does that. */
 	assert_int_equal(w->loop_pi - w->loop_ci, 3);

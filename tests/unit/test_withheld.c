@@ -9,12 +9,6 @@
 
 static char err[300];
 
-static void move(struct host *h, uint64_t skew)
-{
-	host_migrate(h, skew);
-	h->fn = &h->hca->pf;
-}
-
 static uint64_t accesses(const struct host *h)
 {
 	return h->reads + h->writes;
@@ -73,8 +67,8 @@ static void test_moves(void **state)
 		deadline[i] = h->fn->qps.slot[QPN + i].deadline;
 	h->no_dma = true;
 	before = accesses(h);
-	move(h, 1000);
-	move(h, 77);		/* again, before anything could be written */
+	host_move(h, 1000);
+	host_move(h, 77);		/* again, before anything could be written */
 	ignored = COUNT(h, doorbells_ignored);
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, 1ull << 32 | QPN, host_clock(h));
 	assert_int_equal(COUNT(h, doorbells_ignored), ignored + 1);
@@ -128,7 +122,7 @@ static void test_frame(void **state)
 	assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_FLOW, 0, 0, &rule, sizeof(rule),
 				  NULL, 0), QHCA_CMD_OK);
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	qhca_rx_frame(h->hca, frame, sizeof(frame), host_clock(h));
 	assert_false(hca_is_dead(h->fn));
 	assert_int_equal(COUNT(h, rx_dropped), 1);
@@ -147,7 +141,7 @@ static void test_resume(void **state)
 
 	(void)state;
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	assert_false(hca_fault_resume_stage2(h->fn, QPN, true));
 	assert_false(hca_is_dead(h->fn));
 	h->no_dma = false;
@@ -165,7 +159,7 @@ static void test_command(void **state)
 
 	(void)state;
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	before = accesses(h);
 	put_le16(&slot.opcode, QHCA_CMD_NOP);
 	host_cmd_begin(h, &slot, 0);
@@ -187,7 +181,7 @@ static void test_teardown(void **state)
 
 	(void)state;
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	assert_true(h->fn->withheld.num_ctxs);
 	hca_teardown(h->fn);
 	assert_false(h->fn->restore);
@@ -211,7 +205,7 @@ static void test_reset(void **state)
 
 	h = at_work();
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	assert_true(h->fn->restore);
 	qhca_reset(h->hca, 0, host_clock(h));
 	h->no_dma = false;
@@ -227,7 +221,7 @@ static void test_not_written(void **state)
 
 	(void)state;
 	h->no_dma = true;
-	move(h, 5);
+	host_move(h, 5);
 	h->no_dma = false;
 	h->fail_in = 1;
 	qhca_may_dma(h->hca, host_clock(h));

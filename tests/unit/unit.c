@@ -120,3 +120,13 @@ uint64_t host_random(uint64_t *state)
 	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
 	return z ^ z >> 31;
 }
+
+size_t host_move(struct host *pf, uint64_t skew)
+{
+	size_t len = host_migrate(pf, skew);
+
+	for (uint16_t gvmi = 0; gvmi <= QHCA_MAX_VFS; gvmi++)
+		if (pf->of_fn[gvmi])
+			pf->of_fn[gvmi]->fn = hca_fn_of(&pf->hca->hca, gvmi);
+	return len;
+}

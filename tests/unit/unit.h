@@ -33,6 +33,8 @@ struct host *host_new_ready(void);
 /* The same with one cache's geometry. */
 struct host *host_new_cache(enum qhca_cache_id id, uint16_t sets,
 			    uint16_t blocks);
+/* host_migrate() for hosts of this file.  Length of the image. */
+size_t host_move(struct host *pf, uint64_t skew);
 void host_init_default(struct host *h, struct qhca_init_hca *in);
 
 uint64_t host_count(const struct host *h, enum qhca_counter id);
