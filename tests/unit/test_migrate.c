@@ -252,6 +252,26 @@ static void test_section_without_feature(void **state)
 	host_free(h);
 }
 
+/* What a function asks the host domain for does not go beyond the last address. */
+static void test_request_wraps(void **state)
+{
+	struct host *h = ready(geometry), *vf = host_new_vf(h, 1, NULL);
+	struct image im = save(h);
+	/* Behind the row, "dead", and the generation and three states of the request. */
+	uint8_t *addr = im.bytes + section(im, "stage2", 1) + 18 + 1 + 4;
+
+	(void)state;
+	(void)vf;
+	put_le64(addr, UINT64_MAX);
+	put_le64(addr + 8, 1);
+	assert_true(load(h, im));
+	put_le64(addr + 8, 2);
+	assert_false(load(h, im));
+	assert_string_equal(err, "section stage2 of function 1: request length has a value that it cannot have");
+	free(im.bytes);
+	host_free(h);
+}
+
 /* No part of an image is an image. */
 static void test_truncated(void **state)
 {
@@ -622,6 +642,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_other_layout),
 	cmocka_unit_test(test_other_features),
 	cmocka_unit_test(test_section_without_feature),
+	cmocka_unit_test(test_request_wraps),
 	cmocka_unit_test(test_truncated),
 	cmocka_unit_test(test_instead),
 	cmocka_unit_test(test_context_changed),

@@ -141,6 +141,8 @@ static void ask(struct hca_image *im, const struct hca_fn *fn,
 	hca_image_bool(im, "request to be posted", &a->unposted);
 	hca_image_u64(im, "request address", &a->addr);
 	hca_image_u64(im, "request length", &a->len);
+	hca_image_check(im, "request length", a->len ?
+			a->addr + (a->len - 1) >= a->addr : !a->waits);
 	hca_image_u64(im, "request time", &a->time);
 	hca_image_check(im, "request time", a->time <= fn->hca->now);
 	hca_image_u8(im, "request cause", &a->cause);
