@@ -286,12 +286,16 @@ bool qhca_load(struct qhca_hca *dev, const void *image, size_t len, char *err,
 
 static void restore_fn(struct hca_fn *fn)
 {
+	bool waited = fn->withheld.on;
+
 	fn->restore = false;
 	hca_withheld_write(fn);
 	hca_cqs_restore(fn);
 	hca_srqs_restore(fn);
 	hca_qps_restore(fn);
 	hca_pool_restore(fn);
+	if (waited && fn->s2.mode == HCA_S2_ON)
+		hca_fault_retry_stage2(fn);
 	hca_fn_wake(fn);
 	/* What is not acknowledged may have been lost on the way: excuse it once. */
 	fn->hca->sched.was_blocked = true;

@@ -403,6 +403,35 @@ static void test_answer_after_reset(void **state)
 	domain_free(d);
 }
 
+/* The answer comes when the function has moved and no context can be read yet. */
+static void test_answer_after_move(void **state)
+{
+	struct domain *d = domain_ready();
+	struct qhca_qpc_sw sw;
+	unsigned int sent;
+
+	(void)state;
+	open_qp(d, &sw);
+	d->absent = true;
+	sent = d->pf->num_sent;
+	post_send(d->vf, &sw, 4096 * 1500);
+	host_run(d->vf);
+	d->vf->no_dma = true;
+	host_move(d->pf, 0);
+	host_s2_map(d->pf, d->vf, 4096 * 1500, 0);
+	assert_int_equal(answer(d, get_le32(&d->last.fault.token),
+				QHCA_RESUME_OK), QHCA_CMD_BAD_INDEX);
+	host_run(d->vf);
+	assert_int_equal(d->pf->num_sent, sent);
+	d->vf->no_dma = false;
+	qhca_may_dma(d->vf->hca, host_clock(d->vf));
+	host_run(d->vf);
+	assert_int_equal(d->pf->num_sent, sent + 1);
+	assert_int_equal(COUNT(d->vf, fault_resumes), 1);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_pins),
 	cmocka_unit_test(test_pin_refused),
@@ -415,6 +444,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes),
 	cmocka_unit_test(test_qp_waits),
 	cmocka_unit_test(test_answer_after_reset),
+	cmocka_unit_test(test_answer_after_move),
 };
 
 TEST_MAIN(tests)

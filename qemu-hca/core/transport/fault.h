@@ -129,6 +129,11 @@ enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx);
 /* STAGE2_RESUME of a QP's fault.  false: there is no such fault. */
 bool hca_fault_resume_stage2(struct hca_fn *fn, uint32_t token, bool ok);
+/*
+ * Answer the QPs' faults of stage 2 as if STAGE2_RESUME had.  Until now no context of @fn
+ * could be read, so answers to them were refused.
+ */
+void hca_fault_retry_stage2(struct hca_fn *fn);
 /* Count the answer to a fault that was raised at @time; ns since. */
 uint64_t hca_fault_answered(struct hca_fn *fn, uint64_t time, bool ok);
 

@@ -93,6 +93,21 @@ bool hca_fault_resume_stage2(struct hca_fn *fn, uint32_t token, bool ok)
 	return resume(fn, token, true, ok);
 }
 
+/* A resume without a page does no harm: the access meets the same fault again. */
+void hca_fault_retry_stage2(struct hca_fn *fn)
+{
+	for (uint32_t i = 0; i < fn->qps.num_slots * HCA_NUM_FAULT_DIRS; i++) {
+		uint32_t qpn = i / HCA_NUM_FAULT_DIRS;
+		enum hca_fault_dir dir = i % HCA_NUM_FAULT_DIRS;
+		struct hca_qp *qp = fn->qps.slot[qpn].live && !hca_is_dead(fn) ?
+				    hca_qp_get(fn, qpn) : NULL;
+
+		if (qp && hca_fault_waits(qp, dir) &&
+		    hca_fault_is_stage2(&qp->fault[dir]))
+			resume(fn, qp->fault[dir].token, true, true);
+	}
+}
+
 enum qhca_cmd_status hca_cmd_fault_resume(struct hca_fn *fn,
 					  struct hca_cmd_ctx *ctx)
 {
