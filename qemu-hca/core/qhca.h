@@ -260,7 +260,8 @@ bool qhca_load(struct qhca_hca *hca, const void *image, size_t len, char *err,
 	       size_t err_len);
 /*
  * A function for which @may_dma of the host was false may make DMA now.  If it was loaded
- * meanwhile, it has read nothing: until now it ignored doorbells and took no packets.
+ * meanwhile, it has read nothing: until now it ignored doorbells of queues, took no
+ * packets and did no work.
  */
 void qhca_may_dma(struct qhca_hca *hca, uint64_t now);
 

@@ -12,20 +12,26 @@
 #include "receive.h"
 #include "transport/serve.h"
 
+/* Nobody does work of the function: see hca_restore() for those that have moved. */
+static bool rests(const struct hca_fn *fn)
+{
+	return hca_is_dead(fn) || fn->restore;
+}
+
 static bool has_commands(const struct hca_fn *fn)
 {
-	return !hca_is_dead(fn) && hca_cmdq_pending(fn);
+	return !rests(fn) && hca_cmdq_pending(fn);
 }
 
 static bool has_frames(const struct hca_fn *fn)
 {
-	return !hca_is_dead(fn) && hca_eth_pending(fn) && hca_wire_takes_eth(fn);
+	return !rests(fn) && hca_eth_pending(fn) && hca_wire_takes_eth(fn);
 }
 
 /* Does qhca_run() have to look at the function before software calls again? */
 static bool is_active(const struct hca_fn *fn)
 {
-	return !hca_is_dead(fn) &&
+	return !rests(fn) &&
 	       (fn->cmdq.count || fn->cmdq.running || fn->eqs.num_waiting ||
 		fn->cqs.num_timers || hca_eth_pending(fn));
 }
@@ -128,7 +134,7 @@ static bool work_left(const struct hca *hca)
 		return true;
 	for (struct hca_fn *fn = next_active(hca, NULL); fn;
 	     fn = next_active(hca, fn))
-		if (!hca_is_dead(fn) && hca_eqs_pending(fn))
+		if (!rests(fn) && hca_eqs_pending(fn))
 			return true;
 	return count_with(hca, has_frames) ||
 	       (!hca->wire.tx_blocked && hca_sched_pending(hca));
@@ -147,7 +153,7 @@ static uint64_t next_deadline(const struct hca *hca)
 		due = earliest(due, hca->cost.until);
 	for (struct hca_fn *fn = next_active(hca, NULL); fn;
 	     fn = next_active(hca, fn)) {
-		if (hca_is_dead(fn))
+		if (rests(fn))
 			continue;
 		due = earliest(due, hca_cqs_deadline(fn));
 		due = earliest(due, hca_eqs_deadline(fn));
@@ -164,7 +170,7 @@ static void run_events(struct hca *hca)
 {
 	for (struct hca_fn *fn = next_active(hca, NULL); fn;
 	     fn = next_active(hca, fn)) {
-		if (!hca_is_dead(fn)) {
+		if (!rests(fn)) {
 			hca_cqs_run(fn);
 			hca_eqs_run(fn);
 		}

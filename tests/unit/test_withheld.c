@@ -174,6 +174,69 @@ static void test_command(void **state)
 	host_free(h);
 }
 
+/* A CQ with an entry whose event a timer writes in 50 us. */
+static void post_moderated(struct host *h)
+{
+	struct ring ring = host_ring(h, 3);
+	struct qhca_cqc_sw in = { .buf = ring.buf, .log_depth = 3 };
+	struct qhca_cqe cqe = { 0 };
+
+	put_le32(&in.rec_offset, ring.rec_offset);
+	put_le16(&in.moder_usec, 50);
+	assert_int_equal(host_cmd(h, QHCA_CMD_CREATE_CQ, CQN + 1, 0, &in,
+				  sizeof(in), NULL, 0), QHCA_CMD_OK);
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_CQ_ARM, CQN + 1, h->now);
+	assert_true(hca_cq_post(h->fn, CQN + 1, &cqe));
+	assert_int_equal(h->fn->cqs.num_timers, 1);
+}
+
+/* Timers, events and Ethernet frames wait too, in spite of a link that changes. */
+static void test_events(void **state)
+{
+	struct host *h = at_work();
+	struct qhca_eth_txd *txd;
+	struct hca_eq *eq;
+	uint64_t before;
+	uint32_t pi;
+
+	(void)state;
+	post_moderated(h);
+	h->fn->eth.queue[0] = (struct hca_ethq){
+		.live = true, .log_tx = 3, .log_rx = 3, .tx_pi = 1,
+		.tx_base = host_alloc(h, 4096, 64),
+		.rx_base = host_alloc(h, 4096, 64),
+		.rxc_base = host_alloc(h, 4096, 64),
+		.rec_base = host_alloc(h, 4096, 64),
+	};
+	txd = host_ptr(h, h->fn->eth.queue[0].tx_base);
+	put_le32(&txd->len, 60);
+	put_le16(&txd->flags, QHCA_TXD_EOP);
+	h->no_dma = true;
+	host_move(h, 5);
+	eq = &h->fn->eqs.eq[0];
+	pi = eq->pi;
+	before = accesses(h);
+	qhca_set_link(h->hca, false, host_clock(h));
+	for (int i = 0; i < 3; i++, h->now += 1000000) {
+		const struct qhca_run_result r =
+			qhca_run(h->hca, host_clock(h), 100);
+
+		assert_false(r.more);
+		assert_true(r.deadline == QHCA_NEVER);
+	}
+	assert_int_equal(accesses(h), before);
+	assert_int_equal(eq->pi, pi);
+	assert_false(hca_is_dead(h->fn));
+	h->no_dma = false;
+	qhca_may_dma(h->hca, host_clock(h));
+	host_run(h);
+	/* The link's event, and that of the CQ. */
+	assert_int_equal(eq->pi, pi + 2);
+	assert_int_equal(h->fn->eth.queue[0].tx_ci, 1);
+	assert_false(hca_is_dead(h->fn) || h->fn->eth.queue[0].stopped);
+	host_free(h);
+}
+
 /* TEARDOWN_HCA leaves nothing to be read or written. */
 static void test_teardown(void **state)
 {
@@ -236,6 +299,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_frame),
 	cmocka_unit_test(test_resume),
 	cmocka_unit_test(test_command),
+	cmocka_unit_test(test_events),
 	cmocka_unit_test(test_teardown),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_not_written),

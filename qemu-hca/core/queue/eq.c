@@ -123,6 +123,8 @@ static int refetch(struct hca_fn *fn, struct hca_eq *eq)
 
 bool hca_eq_has_room(struct hca_fn *fn, struct hca_eq *eq)
 {
+	if (fn->restore)
+		return false;		/* the ring cannot be written yet */
 	if (eq->pi - eq->ci < depth_of(eq))
 		return true;
 	return !refetch(fn, eq) && eq->pi - eq->ci < depth_of(eq);

@@ -433,7 +433,8 @@ static void look_ahead(struct hca_fn *fn, struct hca_ethq *q)
 	struct qhca_eth_rxd rxd;
 	uint32_t len;
 
-	if (fn->s2.mode != HCA_S2_ON || fn->s2.eth.waits || !have_buffer(fn, q))
+	if (fn->restore || fn->s2.mode != HCA_S2_ON || fn->s2.eth.waits ||
+	    !have_buffer(fn, q))
 		return;
 	if (q->rx_looked - q->rx_ci > q->rx_pi - q->rx_ci)
 		q->rx_looked = q->rx_ci;	/* it has fallen behind */
