@@ -479,7 +479,7 @@ static void test_ring_page_absent(void **state)
 static void test_ring_page_rewritten(void **state)
 {
 	struct md_qp_init init = {
-		.type = QHCA_QPT_RC, .sq_log_depth = 7,
+		.type = QHCA_QPT_RC, .sq_log_depth = 9,
 		.sq_log_stride = LOG_STRIDE, .no_rq = true, .pd = PD,
 	};
 	struct md_sge sge = { IOVA, 3 * 256, 0 };
@@ -488,6 +488,7 @@ static void test_ring_page_rewritten(void **state)
 	struct md_wr second = { .opcode = QHCA_WQE_SEND, .num_sge = 1,
 				.sge = &sge };
 	struct md_wr other = { .opcode = QHCA_WQE_SEND };
+	struct md_wr local = { .opcode = QHCA_WQE_NOP };
 	struct hca_sgl evil = { .num = UINT32_MAX, .hint = 1u << 20 };
 	struct qhca_sq_wqe *wqe;
 	struct rig r;
@@ -502,6 +503,9 @@ static void test_ring_page_rewritten(void **state)
 	rig_connect(&r, &r.qp[0], 0x55, 2);
 	md_post_send(r.md, &r.qp[0], &first);
 	md_post_send(r.md, &r.qp[0], &second);
+	/* The window alone is not longer than what the device remembers. */
+	for (int i = 0; i < 8; i++)
+		md_post_send(r.md, &r.qp[0], &local);
 	while (r.qp[0].sq_pi <= HCA_SUM_RING)
 		md_post_send(r.md, &r.qp[0], &other);
 	rig_ring(&r, &r.qp[0], r.qp[0].sq_pi);

@@ -48,7 +48,7 @@ static void make_qp(struct end *e, const struct pair_options *o,
 {
 	struct md_qp_init qi = {
 		.type = o->type, .pd = PAIR_PD, .flags = o->qp_flags,
-		.sq_log_depth = 6, .sq_log_stride = 8,
+		.sq_log_depth = o->log_sq ? o->log_sq : 6, .sq_log_stride = 8,
 		.rq_log_depth = 6, .rq_log_stride = 7,
 		.send_cq = &e->scq, .recv_cq = &e->rcq,
 	};

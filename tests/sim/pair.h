@@ -45,6 +45,7 @@ struct pair_options {
 	uint16_t qp_flags;		/* QHCA_QP_* */
 	uint8_t log_cq;			/* 0: 8 */
 	uint8_t log_eq;			/* 0: 10 */
+	uint8_t log_sq;			/* 0: 6 */
 	uint32_t init_flags;		/* QHCA_INIT_* */
 	bool rxe_flush;			/* as qhca_config has it */
 	uint16_t moder_count, moder_usec;	/* of the receive CQs */

@@ -127,7 +127,40 @@ static void reads_and_rings(struct pair *p)
 		one_pattern(p, &patterns[i]);
 }
 
+#define WINDOW		256u	/* packets that a QP may have unacknowledged */
+
+/*
+ * The device reads each WQE once, although a whole window of them waits for
+ * acknowledgements: what an acknowledgement needs of a WQE, the device keeps.
+ */
+static void whole_window(struct pair *p)
+{
+	struct host_watch page[(WINDOW << 8) / HOST_PAGE];
+	uint64_t reads = 0;
+
+	p->w.link.delay = 100000;
+	connect_pair(p);
+	for (uint32_t i = 0; i < sizeof(page) / sizeof(*page); i++)
+		md_watch(p->a.md, &page[i], &p->a.qp.buf, i * HOST_PAGE,
+			 HOST_PAGE);
+	for (uint32_t i = 0; i < WINDOW; i++)
+		post_signaled(p);
+	settle(p);
+	p->a.md->host.watches = NULL;
+	for (uint32_t i = 0; i < sizeof(page) / sizeof(*page); i++)
+		reads += page[i].reads;
+	for (uint32_t i = 0; i < WINDOW; i++) {
+		struct qhca_cqe cqe;
+
+		CHECK(md_poll(&p->a.scq, &cqe) && !cqe.status);
+	}
+	note("%u requests at once: %llu reads of the send queue", WINDOW,
+	     (unsigned long long)reads);
+	CHECK_EQ(reads, WINDOW);
+}
+
 const struct scenario economy_scenarios[] = {
 	RC(reads_and_rings),
+	RC(whole_window, .roomy = true, .log_sq = 8, .log_cq = 9),
 	{ 0 }
 };

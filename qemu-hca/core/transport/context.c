@@ -236,7 +236,7 @@ static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 	const struct hca_qpc_hw *hw = (const void *)c->hw;
 	struct hca_qp *qp = ctx;
 
-	memset(qp, 0, sizeof(*qp));
+	memset(qp, 0, offsetof(struct hca_qp, sum));
 	qp->qpn = index;
 	memcpy(&qp->sw, &c->sw, sizeof(qp->sw));
 	if (!hca_qp_load_sw(fn, qp))

@@ -91,14 +91,14 @@ void hca_requester_held(struct hca_fn *fn, struct hca_qp *qp)
 
 /* ---- completion */
 
-static struct hca_swqe_sum *summary_slot(struct hca_qp *qp, uint32_t num)
-{
-	return &qp->sum[num % HCA_SUM_RING];
-}
+_Static_assert(HCA_SUM_RING >= HCA_SEND_WINDOW && HCA_SUM_RING % 64 == 0,
+	       "what an ACK needs to know is fetched again");
 
 void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w)
 {
-	*summary_slot(qp, w->num) = (struct hca_swqe_sum){
+	uint32_t i = w->num % HCA_SUM_RING;
+
+	qp->sum[i] = (struct hca_swqe_sum){
 		.num = w->num,
 		.length = w->length,
 		.wr_id = w->wr_id,
@@ -106,23 +106,23 @@ void hca_requester_summarise(struct hca_qp *qp, const struct hca_swqe *w)
 		.opcode = w->opcode,
 		.flags = w->flags,
 		.kind = w->kind,
-		.valid = true,
 	};
+	qp->sum_valid[i / 64] |= 1ull << i % 64;
 }
 
 const struct hca_swqe_sum *hca_requester_summary(struct hca_fn *fn,
 						 struct hca_qp *qp,
 						 uint32_t num)
 {
-	struct hca_swqe_sum *sum = summary_slot(qp, num);
+	uint32_t i = num % HCA_SUM_RING;
 
-	if (!sum->valid || sum->num != num) {
+	if (!(qp->sum_valid[i / 64] >> i % 64 & 1) || qp->sum[i].num != num) {
 		if ((!qp->ack.valid || qp->ack.num != num) &&
 		    hca_swqe_fetch(fn, qp, num, &qp->ack))
 			return NULL;
 		hca_requester_summarise(qp, &qp->ack);
 	}
-	return sum;
+	return &qp->sum[i];
 }
 
 void hca_requester_fail(struct hca_fn *fn, struct hca_qp *qp,

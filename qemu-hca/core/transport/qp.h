@@ -192,9 +192,12 @@ struct hca_swqe_sum {
 	uint8_t opcode;
 	uint8_t flags;
 	uint8_t kind;			/* HCA_WK_* */
-	bool valid;
 };
-#define HCA_SUM_RING	64		/* power of two */
+/*
+ * A power of two.  A WQE with packets has one of the window's at least, so the
+ * summaries of all that are not acknowledged fit.
+ */
+#define HCA_SUM_RING	256
 
 struct hca_qp {
 	uint32_t qpn;
@@ -223,6 +226,8 @@ struct hca_qp {
 	struct hca_swqe ahead;		/* the one behind it, read early */
 	struct hca_swqe ack;		/* being answered (READ, ATOMIC) */
 	struct hca_rwqe rwqe;		/* receive in progress */
+	uint64_t sum_valid[HCA_SUM_RING / 64];	/* bit by place in `sum` */
+	/* Whoever makes a context clears what is before this only: it is long. */
 	struct hca_swqe_sum sum[HCA_SUM_RING];
 };
 
