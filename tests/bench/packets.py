@@ -58,8 +58,10 @@ def engine_cost(profile):
     return int(total[1]) - sum(int(cost) for name, cost in calls if name in HOST_CALLS)
 
 
-def run(program, kind, size, messages, side):
-    """Runs the program under callgrind; the profile of one side."""
+def run(program, kind, size, messages, side, gids=0):
+    """Runs the program under callgrind; the profile of one side.
+
+    With gids, so many addresses: see the program."""
     with tempfile.TemporaryDirectory(prefix="qhca-packets-") as folder:
         out = pathlib.Path(folder) / "profile"
         # A fixed environment, which lies on the stack: addresses are the same each time.
@@ -67,7 +69,8 @@ def run(program, kind, size, messages, side):
             done = subprocess.run(
                 ["/usr/bin/valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}",
                  "--compress-strings=no", "--compress-pos=no", f"--toggle-collect={side}_works",
-                 str(program), kind, str(size), str(messages)],
+                 str(program), kind, str(size), str(messages),
+                 *([str(gids)] if gids else [])],
                 env={"PATH": "/usr/bin:/bin"}, check=False, text=True, timeout=300,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         except FileNotFoundError:
@@ -77,9 +80,9 @@ def run(program, kind, size, messages, side):
         return out.read_text()
 
 
-def per_message(program, kind, size, side, counts=COUNTS):
+def per_message(program, kind, size, side, counts=COUNTS, gids=0):
     """Instructions of a side for a message, which is a packet and a share of an ACK."""
-    few, many = (engine_cost(run(program, kind, size, count, side)) for count in counts)
+    few, many = (engine_cost(run(program, kind, size, count, side, gids)) for count in counts)
     return round((many - few) / (counts[1] - counts[0]))
 
 

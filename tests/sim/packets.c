@@ -3,7 +3,10 @@
  * For tests/bench/packets.py: a number of messages of one kind between two engines, so
  * that the instructions of each engine can be counted.
  *
- *	packets WRITE|SEND|READ BYTES MESSAGES
+ *	packets WRITE|SEND|READ BYTES MESSAGES [GIDS]
+ *
+ * With GIDS, each host has so many GIDs, each with a MAC address of its own, as it has with
+ * VLAN or macvlan devices; the messages are between the last of them.
  *
  * The link loses and delays nothing, the caches have their default size and hold
  * everything, and each message is a packet, because the path MTU is that of the longest
@@ -31,6 +34,7 @@
 #define ROUND_NS	1000u
 #define MAX_ROUNDS	10000u		/* without a message to post */
 #define MAX_MESSAGES	1000000u
+#define MAX_GIDS	128u
 #define ACCESS		(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
 			 QHCA_ACCESS_REMOTE_READ)
 
@@ -56,6 +60,7 @@ struct request {
 	uint8_t opcode;			/* enum qhca_wqe_opcode */
 	uint32_t len;
 	uint32_t messages;
+	uint32_t gids;			/* 0: one, with the host's MAC address */
 };
 
 /* ---- the link */
@@ -128,7 +133,31 @@ static void open_side(struct side *s, struct side *peer, unsigned int number,
 		host_die("CREATE_QP fails");
 }
 
-static void connect_side(struct side *s)
+static struct qhca_gid_entry gid_of(const struct side *s, uint32_t index)
+{
+	struct qhca_gid_entry gid = {
+		.gid = { [10] = 0xff, 0xff, 10, s->md->mac[5], 0, (uint8_t)index },
+	};
+
+	memcpy(gid.smac, s->md->mac, 6);
+	gid.smac[4] = (uint8_t)(index + 1);
+	put_le16(&gid.vlan, QHCA_GID_NO_VLAN);
+	put_le32(&gid.flags, QHCA_GID_VALID | QHCA_GID_IPV4);
+	return gid;
+}
+
+static void set_gids(struct side *s, uint32_t num)
+{
+	for (uint32_t i = 0; i < num; i++) {
+		struct qhca_gid_entry gid = gid_of(s, i);
+
+		if (host_cmd(&s->md->host, QHCA_CMD_SET_GID, i, 0, &gid,
+			     sizeof(gid), NULL, 0))
+			host_die("SET_GID fails");
+	}
+}
+
+static void connect_side(struct side *s, uint32_t gids)
 {
 	struct md_conn conn = {
 		.dest_qpn = s->peer->qp.qpn, .sq_psn = 100, .rq_psn = 100,
@@ -138,6 +167,13 @@ static void connect_side(struct side *s)
 	};
 
 	md_av(s->md, &conn.av, s->peer->md->mac[5], false);
+	if (gids) {
+		struct qhca_gid_entry gid = gid_of(s->peer, gids - 1);
+
+		memcpy(conn.av.dgid, gid.gid, sizeof(conn.av.dgid));
+		memcpy(conn.av.dmac, gid.smac, sizeof(conn.av.dmac));
+		conn.av.sgid_index = (uint8_t)(gids - 1);
+	}
 	md_qp_connect(s->md, &s->qp, &conn);
 }
 
@@ -233,8 +269,10 @@ static void measure(const struct request *r)
 	qhca_config_default(&cfg);
 	open_side(a, b, 1, &cfg);
 	open_side(b, a, 2, &cfg);
-	connect_side(a);
-	connect_side(b);
+	set_gids(a, r->gids);
+	set_gids(b, r->gids);
+	connect_side(a, r->gids);
+	connect_side(b, r->gids);
 	fill(a, 0);
 	fill(b, 101);
 	a->sent = b->sent = 0;
@@ -274,8 +312,9 @@ static bool parse(struct request *r, int argc, char **argv)
 		{ "READ", QHCA_WQE_READ },
 	};
 
-	if (argc != 4 || !number(argv[2], MAX_LEN, &r->len) ||
-	    !number(argv[3], MAX_MESSAGES, &r->messages))
+	if (argc < 4 || argc > 5 || !number(argv[2], MAX_LEN, &r->len) ||
+	    !number(argv[3], MAX_MESSAGES, &r->messages) ||
+	    (argc == 5 && !number(argv[4], MAX_GIDS, &r->gids)))
 		return false;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(argv[1], kinds[i].name)) {
@@ -287,12 +326,12 @@ static bool parse(struct request *r, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct request r;
+	struct request r = { 0 };
 
 	if (!parse(&r, argc, argv)) {
 		fprintf(stderr,
-			"usage: packets WRITE|SEND|READ BYTES MESSAGES (1 to %u, 1 to %u)\n",
-			MAX_LEN, MAX_MESSAGES);
+			"usage: packets WRITE|SEND|READ BYTES MESSAGES [GIDS] (1 to %u, 1 to %u, 1 to %u)\n",
+			MAX_LEN, MAX_MESSAGES, MAX_GIDS);
 		return 2;
 	}
 	measure(&r);

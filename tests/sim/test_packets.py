@@ -31,7 +31,8 @@ def test_each_message_is_a_packet(kind, size):
 
 
 @pytest.mark.parametrize("argv", [
-    (), ("WRITE",), ("WRITE", "8"), ("WRITE", "8", "1", "1"), ("write", "8", "1"), ("", "8", "1"),
+    (), ("WRITE",), ("WRITE", "8"), ("WRITE", "8", "1", "1", "1"), ("WRITE", "8", "1", "0"),
+    ("WRITE", "8", "1", "129"), ("write", "8", "1"), ("", "8", "1"),
     ("WRITE", "0", "1"), ("WRITE", "4097", "1"), ("WRITE", "-8", "1"), ("WRITE", "8x", "1"),
     ("WRITE", "", "1"), ("WRITE", " 8", "1"), ("WRITE", "8", "0"), ("WRITE", "8", "1000001"),
     ("WRITE", "8", "99999999999999999999"), ("WRITE", "8", "+1")], ids=str)
@@ -56,6 +57,13 @@ def test_counts(side):
 def test_payload_costs():
     few, many = (packets.per_message(PROGRAM, "WRITE", size, "responder") for size in (8, 4096))
     assert many > few
+
+
+@pytest.mark.parametrize("side", packets.SIDES)
+def test_many_gids(side):
+    """A packet costs the same, however many GIDs with MAC addresses of their own there are."""
+    few, many = (packets.per_message(PROGRAM, "WRITE", 8, side, gids=gids) for gids in (1, 128))
+    assert abs(many - few) <= few / 100
 
 
 def test_failed_program():

@@ -78,6 +78,75 @@ static void test_gid_errors(void **state)
 	host_free(h);
 }
 
+/* ---- a table in which many entries share places of the hashes, and some are equal */
+
+static struct hca_gid some_gid(uint64_t *seed)
+{
+	struct hca_gid gid = { .flags = QHCA_GID_VALID | QHCA_GID_IPV4 };
+	uint32_t r;
+
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	r = (uint32_t)(*seed >> 33);
+	memcpy(gid.gid, (uint8_t[16]){ [10] = 0xff, 0xff, 10 }, 16);
+	gid.gid[15] = r % 64;
+	gid.vlan = r >> 8 & 1 ? HCA_VLAN_NONE : r >> 9 & 3;
+	memcpy(gid.smac, mac2, 6);
+	gid.smac[5] = r >> 11 & 127;
+	return gid;
+}
+
+static int scan_gids(const struct hca_fn *fn, const struct hca_gid *wanted)
+{
+	for (unsigned int i = 0; i < fn->cfg.num_gids; i++) {
+		const struct hca_gid *gid = hca_gid_get(fn, i);
+
+		if (gid && gid->vlan == wanted->vlan &&
+		    !memcmp(gid->gid, wanted->gid, 16))
+			return (int)i;
+	}
+	return -1;
+}
+
+static bool scan_macs(const struct hca_fn *fn, const uint8_t mac[6])
+{
+	for (unsigned int i = 0; i < fn->cfg.num_gids; i++) {
+		const struct hca_gid *gid = hca_gid_get(fn, i);
+
+		if (gid && !memcmp(gid->smac, mac, 6))
+			return true;
+	}
+	return !memcmp(fn->port.mac, mac, 6);
+}
+
+static void test_full_table(void **state)
+{
+	struct qhca_config cfg;
+	struct host *h;
+	uint64_t seed = 1;
+
+	(void)state;
+	qhca_config_default(&cfg);
+	cfg.num_gids = HCA_MAX_GIDS;
+	h = host_new(&cfg);
+	for (unsigned int round = 0; round < 40; round++) {
+		for (unsigned int i = 0; i < 2 * HCA_MAX_GIDS; i++)
+			h->fn->port.gid[i % HCA_MAX_GIDS] = some_gid(&seed);
+		/* Some rounds leave holes; the others fill the table. */
+		for (unsigned int i = round % 3; i && i < HCA_MAX_GIDS; i += 7)
+			h->fn->port.gid[i].flags = 0;
+		hca_gids_changed(h->fn);
+		for (unsigned int i = 0; i < 2 * HCA_MAX_GIDS; i++) {
+			struct hca_gid gid = some_gid(&seed);
+
+			assert_int_equal(hca_gid_find(h->fn, gid.gid, gid.vlan),
+					 scan_gids(h->fn, &gid));
+			assert_int_equal(hca_mac_is_ours(h->fn, gid.smac),
+					 scan_macs(h->fn, gid.smac));
+		}
+	}
+	host_free(h);
+}
+
 static void test_own_macs(void **state)
 {
 	struct host *h = host_new_ready();
@@ -271,6 +340,7 @@ static void test_violations_saturate(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_gids),
 	cmocka_unit_test(test_gid_errors),
+	cmocka_unit_test(test_full_table),
 	cmocka_unit_test(test_own_macs),
 	cmocka_unit_test(test_settings),
 	cmocka_unit_test(test_link),

@@ -614,8 +614,7 @@ static void test_smac(void **state)
 	(void)state;
 	memcpy(vf->port.gid[0].smac, mac_of(&n, 2), 6);
 	vf->port.gid[0].flags = QHCA_GID_VALID;
-	vf->port.num_smacs = 1;
-	hca_ports_publish(vf);
+	hca_gids_changed(vf);
 	assert_false(sends(&n, 3, mac_of(&n, 2), mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 4);
 	set_flags(&n, 1, 0);
@@ -623,6 +622,7 @@ static void test_smac(void **state)
 	/* The address is the permanent one of VF 2. */
 	assert_int_equal(receivers(&n), 4);
 	memcpy(vf->port.gid[0].smac, stranger, 6);
+	hca_gids_changed(vf);
 	assert_false(sends(&n, 3, stranger, mac_of(&n, 3), -1));
 	assert_int_equal(receivers(&n), 2);
 	host_free(n.h[0]);

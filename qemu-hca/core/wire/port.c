@@ -2,8 +2,9 @@
 /*
  * The port: GIDs, multicast groups, MAC addresses and MTU.
  *
- * The tables are small, and a frame's lookup scans them; the GID found last is
- * tried first, because most frames have the same.
+ * The tables are small.  The GIDs and MAC addresses of a frame are looked up by hashes,
+ * which are made anew when the GID table changes; the GID found last is tried first,
+ * because most frames have the same.  The other lookups scan the tables.
  */
 #include <stdlib.h>
 
@@ -47,11 +48,8 @@ void hca_ports_teardown(struct hca_fn *fn)
 	memset(port->gid, 0, fn->cfg.num_gids * sizeof(*port->gid));
 	memset(port->member, 0,
 	       fn->cfg.max_mcast_members * sizeof(*port->member));
-	port->num_gids_valid = 0;
-	port->num_smacs = 0;
 	port->num_members = 0;
-	port->last_gid = 0;
-	hca_ports_publish(fn);
+	hca_gids_changed(fn);
 }
 
 void hca_ports_reset(struct hca_fn *fn)
@@ -155,19 +153,57 @@ static bool gid_is(const struct hca_gid *entry, const uint8_t gid[16],
 	       !memcmp(entry->gid, gid, sizeof(entry->gid));
 }
 
-int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan)
-{
-	struct hca_ports *port = &fn->port;
-	unsigned int i;
+/* ---- hashes (Knuth's multiplicative one) */
 
-	if (gid_is(&port->gid[port->last_gid], gid, vlan))
-		return (int)port->last_gid;
-	for (i = 0; i < fn->cfg.num_gids; i++)
-		if (gid_is(&port->gid[i], gid, vlan)) {
-			port->last_gid = i;
-			return (int)i;
-		}
-	return -1;
+#define HASH_FACTOR	0x9e3779b97f4a7c15ull
+_Static_assert(1 << HCA_LOG_PORT_HASH > HCA_MAX_GIDS, "a search finds a free place");
+
+static uint32_t hash_of(uint64_t word)
+{
+	return (uint32_t)(word * HASH_FACTOR >> (64 - HCA_LOG_PORT_HASH));
+}
+
+static uint32_t hash_of_gid(const uint8_t gid[16], uint16_t vlan)
+{
+	uint64_t word[2];
+
+	memcpy(word, gid, sizeof(word));
+	word[0] = (word[0] + vlan) * HASH_FACTOR ^ word[1];
+	return hash_of(word[0] ^ word[0] >> 32);
+}
+
+static uint32_t next_place(uint32_t place)
+{
+	return (place + 1) % (1u << HCA_LOG_PORT_HASH);
+}
+
+/* The place of the lowest of equal entries, or the free one where it would be. */
+static uint32_t place_of_gid(const struct hca_ports *port,
+			     const uint8_t gid[16], uint16_t vlan)
+{
+	const uint16_t *hash = port->by_gid.place;
+	uint32_t place = hash_of_gid(gid, vlan);
+
+	while (hash[place] && !gid_is(&port->gid[hash[place] - 1], gid, vlan))
+		place = next_place(place);
+	return place;
+}
+
+static uint32_t place_of_smac(const struct hca_ports *port,
+			      const uint8_t mac[6])
+{
+	const uint16_t *hash = port->by_smac.place;
+	uint32_t place = hash_of(hca_mac_word(mac));
+
+	while (hash[place] && memcmp(port->gid[hash[place] - 1].smac, mac, 6))
+		place = next_place(place);
+	return place;
+}
+
+static void enter(uint16_t *place, unsigned int index)
+{
+	if (!*place)
+		*place = (uint16_t)(index + 1);
 }
 
 /* The lowest of equal entries is the one that is found. */
@@ -179,14 +215,36 @@ void hca_gids_changed(struct hca_fn *fn)
 	port->last_gid = 0;
 	port->num_gids_valid = 0;
 	port->num_smacs = 0;
+	memset(&port->by_gid, 0, sizeof(port->by_gid));
+	memset(&port->by_smac, 0, sizeof(port->by_smac));
 	for (i = 0; i < fn->cfg.num_gids; i++) {
-		if (!(port->gid[i].flags & QHCA_GID_VALID))
+		const struct hca_gid *gid = &port->gid[i];
+
+		if (!(gid->flags & QHCA_GID_VALID))
 			continue;
 		port->num_gids_valid++;
-		if (memcmp(port->gid[i].smac, port->mac, sizeof(port->mac)))
-			port->num_smacs++;
+		enter(&port->by_gid.place[place_of_gid(port, gid->gid,
+						       gid->vlan)], i);
+		if (!memcmp(gid->smac, port->mac, sizeof(port->mac)))
+			continue;
+		port->num_smacs++;
+		enter(&port->by_smac.place[place_of_smac(port, gid->smac)], i);
 	}
 	hca_ports_publish(fn);
+}
+
+int hca_gid_find(struct hca_fn *fn, const uint8_t gid[16], uint16_t vlan)
+{
+	struct hca_ports *port = &fn->port;
+	unsigned int found;
+
+	if (gid_is(&port->gid[port->last_gid], gid, vlan))
+		return (int)port->last_gid;
+	found = port->by_gid.place[place_of_gid(port, gid, vlan)];
+	if (!found)
+		return -1;
+	port->last_gid = found - 1;
+	return (int)port->last_gid;
 }
 
 void hca_ports_assign(struct hca_fn *fn)
@@ -205,15 +263,11 @@ void hca_ports_assign(struct hca_fn *fn)
 bool hca_mac_is_ours(const struct hca_fn *fn, const uint8_t mac[6])
 {
 	const struct hca_ports *port = &fn->port;
-	unsigned int i;
 
 	if (!memcmp(mac, port->mac, sizeof(port->mac)))
 		return true;
-	for (i = 0; port->num_smacs && i < fn->cfg.num_gids; i++)
-		if (port->gid[i].flags & QHCA_GID_VALID &&
-		    !memcmp(mac, port->gid[i].smac, sizeof(port->gid[i].smac)))
-			return true;
-	return false;
+	return port->num_smacs &&
+	       port->by_smac.place[place_of_smac(port, mac)];
 }
 
 enum hca_gid_wrong hca_gid_valid(const struct hca_gid *entry)

@@ -9,6 +9,7 @@
 #include "cmd.h"
 
 #define HCA_MAX_GIDS		256	/* qhca_av.sgid_index is an octet */
+#define HCA_LOG_PORT_HASH	9	/* places: twice as many as GIDs */
 #define HCA_VLAN_NONE		0xffffu
 #define HCA_MIN_ETH_MTU		68	/* bytes of payload */
 #define HCA_RX_FLAGS		(QHCA_RX_PROMISC | QHCA_RX_ALLMULTI | \
@@ -27,6 +28,14 @@ struct hca_mcast_member {
 	bool used;
 };
 
+/*
+ * Valid entries of the GID table by a hash of what they are looked up by: index + 1; 0:
+ * a free place.  An entry whose place is taken is in the next free one.
+ */
+struct hca_gid_hash {
+	uint16_t place[1u << HCA_LOG_PORT_HASH];
+};
+
 struct hca_ports {
 	uint8_t mac[6];			/* current */
 	uint8_t permanent[6];
@@ -37,6 +46,8 @@ struct hca_ports {
 	uint32_t num_gids_valid;
 	uint32_t num_smacs;		/* valid GIDs whose smac is not `mac` */
 	unsigned int last_gid;		/* found last: most frames match it */
+	struct hca_gid_hash by_gid;	/* ... and VLAN */
+	struct hca_gid_hash by_smac;	/* one for each smac that is not `mac` */
 	struct hca_mcast_member *member; /* [cfg.max_mcast_members] */
 	uint32_t num_members;
 	uint32_t qkey_violations;	/* these two saturate */

@@ -8,7 +8,7 @@
 
 HCA_IMAGE_COVERS(struct hca_gid, 28);
 HCA_IMAGE_COVERS(struct hca_mcast_member, 24);
-HCA_IMAGE_COVERS(struct hca_ports, 72);
+HCA_IMAGE_COVERS(struct hca_ports, 72 + 2 * 1024);	/* the hashes follow from the GIDs */
 HCA_IMAGE_COVERS(struct hca_flow_rule, 140);
 HCA_IMAGE_COVERS(struct hca_flows, 40);
 HCA_IMAGE_COVERS(struct hca_bucket, 24);
