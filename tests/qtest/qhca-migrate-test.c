@@ -9,6 +9,7 @@
 
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
+#include <sys/ioctl.h>
 #include "qobject/qstring.h"
 #include "qhca-sriov.h"
 
@@ -74,22 +75,40 @@ static void save(QTestState *qts, const Move *m)
 }
 
 /* Another QEMU; its messages go to the file of @m. */
-static QTestState *load(const Move *m, const char *device, bool *ok)
+static QTestState *destination(const Move *m, const char *device)
 {
     QTestState *qts = qtest_initf("-machine q35 -nodefaults %s -incoming defer"
                                   " 2>%s", device, m->errors);
 
     want_events(qts);
+    return qts;
+}
+
+static void load_begin(QTestState *qts, const char *uri)
+{
     qtest_qmp_assert_success(qts, "{ 'execute': 'migrate-incoming',"
                              "  'arguments': { 'exit-on-error': false,"
-                             "  'uri': %p } }",
-                             qstring_from_str(g_strdup_printf("file:%s",
-                                                              m->state)));
-    *ok = wait_end(qts);
-    if (*ok) {
+                             "  'uri': %s } }", uri);
+}
+
+static bool load_end(QTestState *qts)
+{
+    bool ok = wait_end(qts);
+
+    if (ok) {
         /* A guest that was stopped there is stopped here. */
         qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
     }
+    return ok;
+}
+
+static QTestState *load(const Move *m, const char *device, bool *ok)
+{
+    QTestState *qts = destination(m, device);
+    g_autofree char *uri = g_strdup_printf("file:%s", m->state);
+
+    load_begin(qts, uri);
+    *ok = load_end(qts);
     return qts;
 }
 
@@ -228,6 +247,10 @@ static void test_bus_master(void)
                  .length = cpu_to_le32(4096) },
         .rec_offset = cpu_to_le32(2048),
     };
+    const struct qhca_cmd_slot nop = {
+        .opcode = cpu_to_le16(QHCA_CMD_NOP),
+        .status = cpu_to_le32(QHCA_CMD_OWN),
+    };
     struct qhca_cqc got;
 
     hca_bring_up(h);
@@ -245,10 +268,16 @@ static void test_bus_master(void)
         move(h, DEVICE);
         g_assert_cmphex(hca_status(h) & QHCA_STATUS_FATAL, ==, 0);
     }
-    /* Until then the device has written nothing. */
+    /* Until then the device has written nothing, and executes nothing. */
     qtest_memread(h->qts, table + sizeof(got), &got, sizeof(got));
     g_assert_cmpuint(le32_to_cpu(got.arm), ==, 0);
+    hca_fill_slot(h, 0, &nop);
+    hca_write(h, QHCA_REG_CMDQ_DOORBELL, 1);
+    g_assert_cmphex(hca_status(h) & QHCA_STATUS_FATAL, ==, 0);
+    g_assert_cmphex(hca_slot_status(h, 0), ==, QHCA_CMD_OWN);
     set_bus_master(h, true);
+    /* This looks at memory alone: nothing else tells the device to go on. */
+    g_assert_cmpint(hca_wait_slot(h, 0), ==, QHCA_CMD_OK);
     g_assert_cmpint(hca_cmd(h, QHCA_CMD_QUERY_CQ, 1, 0, NULL, 0, &got,
                             sizeof(got)), ==, QHCA_CMD_OK);
     g_assert_cmpuint(le32_to_cpu(got.arm), ==, 1);
@@ -326,26 +355,100 @@ static void refuses(Hca *h, const char *device, const char *why)
     move_end(&m);
 }
 
-/* A hostile state with more virtual functions enabled than there are. */
-static void test_too_many_vfs(void)
+/*
+ * A guest with NUM_VFS virtual functions, and its state.  The configuration space is
+ * at @config.
+ */
+static Hca *save_with_vfs(Move *m, Sriov *sriov, char **state, size_t *len,
+                          char **config)
 {
     Hca *h = hca_start_with_vfs(NUM_VFS, "");
+    uint8_t pattern[10] = { 0, NUM_VFS, 0, 0, 0, 2 };
+
+    sriov_open(h, sriov);
+    sriov_enable(sriov, NUM_VFS);
+    hca_bring_up(h);
+    stl_le_p(pattern + 6, qtest_readl(h->qts, ecam_of(h->dev)));
+    move_begin(m);
+    save(h->qts, m);
+    g_assert_true(g_file_get_contents(m->state, state, len, NULL));
+    /* The property and the version of PCIDevice are in front of the registers. */
+    *config = memmem(*state, *len, pattern, sizeof(pattern));
+    g_assert_nonnull(*config);
+    *config += 6;
+    return h;
+}
+
+static void give(int fd, const char *p, size_t len)
+{
+    while (len) {
+        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+
+        g_assert_cmpint(n, >, 0);
+        p += n;
+        len -= n;
+    }
+}
+
+/* Wait until the other end has read all. */
+static void wait_taken(int fd)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    int left;
+
+    do {
+        g_assert_cmpint(ioctl(fd, TIOCOUTQ, &left), ==, 0);
+    } while (left && g_get_monotonic_time() < end);
+    g_assert_cmpint(left, ==, 0);
+}
+
+/*
+ * The number of virtual functions is looked for when the stream has arrived up to a place
+ * in front of it.
+ */
+static void test_look_ahead(void)
+{
     g_autofree char *state = NULL;
-    uint8_t pattern[10] = { 0, NUM_VFS, 0, 0, 0, 2 }, *at;
+    char *config;
     Sriov sriov;
     size_t len;
     Move m;
+    Hca *h = save_with_vfs(&m, &sriov, &state, &len, &config);
+    QTestState *to = destination(&m, DEVICE ",sriov-vfs=2");
+    int fd[2];
 
-    sriov_open(h, &sriov);
-    sriov_enable(&sriov, NUM_VFS);
-    stl_le_p(pattern + 6, qtest_readl(h->qts, ecam_of(h->dev)));
-    move_begin(&m);
-    save(h->qts, &m);
-    g_assert_true(g_file_get_contents(m.state, &state, &len, NULL));
-    /* The property and the version of PCIDevice are in front of the registers. */
-    at = memmem(state, len, pattern, sizeof(pattern));
-    g_assert_nonnull(at);
-    at += 6 + sriov.cap - ecam_of(h->dev);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), ==, 0);
+    qtest_qmp_fds_assert_success(to, &fd[1], 1, "{ 'execute': 'getfd',"
+                                 "  'arguments': { 'fdname': 'state' } }");
+    close(fd[1]);
+    load_begin(to, "fd:state");
+    give(fd[0], state, config + 4 - state);
+    wait_taken(fd[0]);
+    give(fd[0], config + 4, state + len - (config + 4));
+    g_assert_true(load_end(to));
+    close(fd[0]);
+    qtest_quit(h->qts);
+    h->qts = to;
+    h->bus->qts = to;
+    move_end(&m);
+    hca_assert_alive(h);
+    g_assert_cmpuint(qtest_readw(to, sriov.cap + PCI_SRIOV_NUM_VF), ==,
+                     NUM_VFS);
+    sriov_disable(&sriov);
+    hca_stop(h);
+}
+
+/* A hostile state with more virtual functions enabled than there are. */
+static void test_too_many_vfs(void)
+{
+    g_autofree char *state = NULL;
+    char *at;
+    Sriov sriov;
+    size_t len;
+    Move m;
+    Hca *h = save_with_vfs(&m, &sriov, &state, &len, &at);
+
+    at += sriov.cap - ecam_of(h->dev);
     g_assert_cmpuint(lduw_le_p(at + PCI_SRIOV_NUM_VF), ==, NUM_VFS);
     stw_le_p(at + PCI_SRIOV_NUM_VF, 200);
     g_assert_true(g_file_set_contents(m.state, state, len, NULL));
@@ -381,6 +484,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/migrate/bus-master", test_bus_master);
     qtest_add_func("/qhca/migrate/link", test_link);
     qtest_add_func("/qhca/migrate/vfs", test_vfs);
+    qtest_add_func("/qhca/migrate/look-ahead", test_look_ahead);
     qtest_add_func("/qhca/migrate/too-many-vfs", test_too_many_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);
     return g_test_run();

@@ -325,8 +325,13 @@ static void test_frames_meanwhile(void)
     hca_stop(h);
 }
 
-/* The peer receives RARP frames with these addresses, among others. */
-static void wait_announced(int peer, const uint8_t (*mac)[6], unsigned int num)
+typedef struct Source {
+    uint8_t mac[6];
+    uint16_t vlan;
+} Source;
+
+/* The peer receives RARP frames from these sources, among others. */
+static void wait_announced(int peer, const Source *source, unsigned int num)
 {
     const struct timeval patience = { .tv_sec = ANSWER_S };
     unsigned int found = 0;
@@ -342,12 +347,16 @@ static void wait_announced(int peer, const uint8_t (*mac)[6], unsigned int num)
         g_assert_cmpint(recv(peer, frame, len, MSG_WAITALL), ==, len);
         for (unsigned int i = 0; i < num; i++) {
             const uint8_t *p = frame + 12;
+            uint16_t vlan = QHCA_GID_NO_VLAN;
 
             if (lduw_be_p(p) == 0x8100) {
+                vlan = lduw_be_p(p + 2);
                 p += 4;
             }
-            if (lduw_be_p(p) == 0x8035 && !memcmp(frame + 6, mac[i], 6)) {
-                g_assert_cmpmem(p + 10, 6, mac[i], 6);
+            if (lduw_be_p(p) == 0x8035 &&
+                !memcmp(frame + 6, source[i].mac, 6)) {
+                g_assert_cmpmem(p + 10, 6, source[i].mac, 6);
+                g_assert_cmphex(vlan, ==, source[i].vlan);
                 found |= 1u << i;
             }
         }
@@ -370,9 +379,10 @@ static void set_gid(Hca *h, uint32_t index, const uint8_t *mac, uint16_t vlan)
 /* All addresses that the guest sends from are announced, not only the property's. */
 static void test_announce(void)
 {
-    static const uint8_t mac[][6] = {
-        { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0c }, { 2, 0, 0, 0, 0, 7 },
-        { 2, 0, 0, 0, 0, 8 },
+    static const Source source[] = {
+        { { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0c }, QHCA_GID_NO_VLAN },
+        { { 2, 0, 0, 0, 0, 7 }, QHCA_GID_NO_VLAN },
+        { { 2, 0, 0, 0, 0, 8 }, 5 },
     };
     int peer;
     Hca *h = hca_start_with_peer(&peer, "q35");
@@ -380,13 +390,13 @@ static void test_announce(void)
 
     eth_bring_up(h, &e);
     eth_reach_peer(h, &e, peer, 0x77);
-    set_gid(h, 0, mac[0], QHCA_GID_NO_VLAN);
-    set_gid(h, 1, mac[1], QHCA_GID_NO_VLAN);
-    set_gid(h, 2, mac[2], 5);
+    for (unsigned int i = 0; i < ARRAY_SIZE(source); i++) {
+        set_gid(h, i, source[i].mac, source[i].vlan);
+    }
     qtest_qmp_assert_success(h->qts, "{ 'execute': 'announce-self', 'arguments':"
                              " { 'initial': 50, 'max': 50, 'rounds': 1,"
                              "   'step': 10 } }");
-    wait_announced(peer, mac, ARRAY_SIZE(mac));
+    wait_announced(peer, source, ARRAY_SIZE(source));
     close(peer);
     hca_stop(h);
 }
