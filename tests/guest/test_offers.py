@@ -268,7 +268,8 @@ def test_qp_counters_by_type(node):
     before = node.counters()
     node.exec(f"rdma statistic qp set {link} auto type on")
     try:
-        for program in ("ib_send_lat", "ib_send_lat -c UD"):
+        # Without events the two would poll, on one processor.
+        for program in ("ib_send_lat -e", "ib_send_lat -e -c UD"):
             options = f"-F -d {node.ibdev} -x {node.gid_index()} -n 100 -p 18998"
             server = node.spawn(f"{program} {options}")
             node.wait_until("ss -ltn | grep -q :18998", what="the server")
