@@ -249,7 +249,7 @@ void guard_config(struct qhca_config *cfg)
 	cfg->log_max_cq = 4;
 	cfg->log_max_srq = 3;
 	cfg->log_max_eq = 4;
-	cfg->log_max_wq_depth = 8;
+	cfg->log_max_wq_depth = 9;
 	cfg->log_max_cq_depth = 10;
 	cfg->log_max_eq_depth = 10;
 	cfg->num_vectors = 8;
