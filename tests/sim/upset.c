@@ -8,8 +8,8 @@
  * A round fills all queues, lets some of it happen, does one operation that is
  * aimed at one kind, goes on, waits until all that is under way has ended, and
  * repairs.  The matrix counts the rounds in which requests of that kind were under
- * way when the operation began.  The rounds go through all its places, and a hundred
- * seeds must have met each.
+ * way when the operation began.  The rounds go through all its places, and the seeds
+ * of a TAP point must have met each.
  */
 #include "upset.h"
 
@@ -619,7 +619,7 @@ static bool sum_up(void)
 	}
 	memset(matrix, 0, sizeof(matrix));
 	if (!ok)
-		printf("# each of these must happen in a hundred seeds\n");
+		printf("# each of these must happen in the seeds of a TAP point\n");
 	return ok;
 }
 
