@@ -64,7 +64,8 @@ struct sw_app {
 	struct fab_switch *model;
 	struct sw_port *port[FAB_MAX_PORTS];	/* by number */
 	struct sw_listener *listeners;
-	unsigned int clients;		/* control connections */
+	struct sw_client *client[SW_MAX_CLIENTS];	/* control connections, or NULL */
+	uint64_t activity;		/* how often any of them was served */
 	uint64_t resume;		/* when listeners try again, ns; or FAB_NEVER */
 	bool ending;
 	uint8_t buffer[SW_READ_BYTES];

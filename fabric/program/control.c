@@ -2,7 +2,8 @@
 /*
  * Control connections. Each line that comes is a command in JSON, and has a line for an
  * answer, in their order. While an answer waits to be read, the program reads no further
- * commands of that connection.
+ * commands of that connection. When there are as many connections as there may be, a new
+ * one takes the place of the one that has been silent longest.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct sw_client {
 	size_t have;			/* bytes in @line */
 	bool ended;			/* no more bytes will come */
 	bool too_long;			/* nothing is read any more */
+	uint64_t active;		/* app->activity when it was last served */
 	char line[MAX_LINE];
 };
 
@@ -32,7 +34,16 @@ static void client_release(struct sw_source *source)
 	struct sw_client *client = (struct sw_client *)source;
 
 	free(client->answer);
-	client->app->clients--;
+}
+
+static void client_close(struct sw_client *client)
+{
+	struct sw_app *app = client->app;
+
+	for (unsigned int i = 0; i < SW_MAX_CLIENTS; i++)
+		if (app->client[i] == client)
+			app->client[i] = NULL;
+	sw_loop_close(&app->loop, &client->source);
 }
 
 /*
@@ -110,6 +121,7 @@ static void client_ready(struct sw_source *source, uint32_t events)
 	bool good = true;
 
 	(void)events;
+	client->active = ++client->app->activity;
 	if (client->answer)
 		good = send_answer(client);
 	else
@@ -117,16 +129,30 @@ static void client_ready(struct sw_source *source, uint32_t events)
 	if (good && !client->answer)
 		good = answer_all(client);
 	if (!good || (!client->answer && (client->ended || client->too_long)))
-		sw_loop_close(&client->app->loop, source);
+		client_close(client);
 	else
 		sw_loop_wait_for(&client->app->loop, source, client->answer ? EPOLLOUT : EPOLLIN);
+}
+
+/* A free place; if there is none, that of the client that has been silent longest. */
+static struct sw_client **place_for_client(struct sw_app *app)
+{
+	struct sw_client **place = &app->client[0];
+
+	for (unsigned int i = 0; i < SW_MAX_CLIENTS; i++) {
+		if (!app->client[i])
+			return &app->client[i];
+		if (app->client[i]->active < (*place)->active)
+			place = &app->client[i];
+	}
+	client_close(*place);
+	return place;
 }
 
 void sw_control_accepted(struct sw_listener *listener, int fd)
 {
 	struct sw_app *app = listener->app;
-	struct sw_client *client = app->clients < SW_MAX_CLIENTS ? calloc(1, sizeof(*client)) :
-								   NULL;
+	struct sw_client *client = calloc(1, sizeof(*client));
 
 	if (!client) {
 		close(fd);
@@ -141,5 +167,6 @@ void sw_control_accepted(struct sw_listener *listener, int fd)
 		free(client);
 		return;
 	}
-	app->clients++;
+	client->active = ++app->activity;
+	*place_for_client(app) = client;
 }

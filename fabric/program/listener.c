@@ -58,7 +58,10 @@ static bool is_alive(const struct sockaddr_un *address)
 	return alive;
 }
 
-/* Binds to the path; a socket of a program that has ended is in the way no longer. */
+/*
+ * Binds to the path.  A socket that a program of the same user has left behind is in the way
+ * no longer; one of another user's is not ours to remove.
+ */
 static const char *bind_to(int fd, const struct sockaddr_un *address)
 {
 	const struct sockaddr *any = (const struct sockaddr *)address;
@@ -68,8 +71,10 @@ static const char *bind_to(int fd, const struct sockaddr_un *address)
 		return NULL;
 	if (errno != EADDRINUSE)
 		return strerror(errno);
-	if (stat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
+	if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
 		return "a file is there that is no socket";
+	if (st.st_uid != geteuid())
+		return "a socket of another user is there";
 	if (is_alive(address))
 		return "another program listens there";
 	if (unlink(address->sun_path) || bind(fd, any, sizeof(*address)))
@@ -87,6 +92,15 @@ static void refuse_descriptors(int fd)
 	const int no = 0;
 
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof(no));
+}
+
+/* Removes the socket, and not what somebody has put in its place. */
+static void remove_socket(const struct sw_listener *l)
+{
+	struct stat st;
+
+	if (!lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
 }
 
 static const char *open_socket(struct sw_listener *l)
@@ -107,14 +121,14 @@ static const char *open_socket(struct sw_listener *l)
 	why = bind_to(l->source.fd, &address);
 	if (why)
 		return why;
-	if (!stat(l->path, &st)) {
+	if (!lstat(l->path, &st)) {
 		l->dev = st.st_dev;
 		l->ino = st.st_ino;
 	}
 	if (listen(l->source.fd, BACKLOG) ||
 	    sw_loop_add(&l->app->loop, &l->source, EPOLLIN)) {
 		why = strerror(errno);
-		unlink(l->path);
+		remove_socket(l);
 	}
 	return why;
 }
@@ -151,12 +165,10 @@ int sw_listen(struct sw_app *app, const char *path, struct sw_port *port,
 void sw_listeners_close(struct sw_app *app)
 {
 	struct sw_listener *l, *next;
-	struct stat st;
 
 	for (l = app->listeners; l; l = next) {
 		next = l->next;
-		if (!stat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
-			unlink(l->path);
+		remove_socket(l);
 		sw_loop_close(&app->loop, &l->source);
 	}
 	app->listeners = NULL;

@@ -341,6 +341,20 @@ def run(*argv, **kwargs):
     return done.returncode, done.stderr.replace("qhca-switch: ", ""), done.stdout
 
 
+def test_dead_sockets(tmp_path):
+    """A socket that nobody listens at stays if it is another user's, or reached by a link."""
+    dead, link = tmp_path / "dead", tmp_path / "link"
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind(str(dead))
+    link.symlink_to(dead)
+    assert run("--listen", link) == (1, f"{link}: a file is there that is no socket\n", "")
+    assert link.is_symlink() and dead.is_socket()
+    if os.getuid() == 0:
+        os.chown(dead, 65534, 65534)
+        assert run("--listen", dead) == (1, f"{dead}: a socket of another user is there\n", "")
+        assert dead.is_socket() and dead.stat().st_uid == 65534
+
+
 def test_paths(start, peers, tmp_path):
     """Paths that cannot be had, and what is there stays as it is."""
     switch = start("ab")
@@ -527,26 +541,29 @@ def test_control_unread(start, peers):
 
 
 def test_control_connections(start):
-    """There is a limit of control connections, and room again after one has ended."""
+    """A connection beyond the limit takes the place of the one that was silent longest."""
     switch = start("a")
-    more = [fabric.Control(switch.path("control")) for _ in range(15)]
+    path = switch.path("control")
+    more = [fabric.Control(path) for _ in range(15)]
     for control in more:
         assert control("status")
-    late = fabric.connect(switch.path("control"))
-    assert late.recv(1) == b""
-    late.close()
-    more.pop().close()
-
-    def another():
-        control = fabric.Control(switch.path("control"))
-        more.append(control)
-        try:
-            return control("status")
-        except (fabric.SwitchError, OSError):
-            return None
-    wait_for(another, 60, "a control connection")
+    assert switch.control("status")
+    more.append(fabric.Control(path))
+    assert more[-1]("status")
+    assert more[0].end.recv(1) == b""
+    for control in (*more[1:], switch.control):
+        assert control("status")
+    # Clients that say nothing keep nobody out, and a client that is at work has its place.
+    silent = []
+    for _ in range(40):
+        silent.append(fabric.connect(path))
+        assert switch.control("status")
+    more.append(fabric.Control(path))
+    assert more[-1]("status")
     for control in more:
         control.close()
+    for end in silent:
+        end.close()
 
 
 def test_no_descriptors():
