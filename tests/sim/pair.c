@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 		raw_scenarios, economy_scenarios, lookup_scenarios,
 		isolation_scenarios, study_scenarios,
 		share_scenarios, function_scenarios, stage2_scenarios,
-		stage2_key_scenarios,
+		stage2_key_scenarios, stage2_isolation_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

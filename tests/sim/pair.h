@@ -72,7 +72,7 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 	place_scenarios[], raw_scenarios[], economy_scenarios[],
 	lookup_scenarios[], isolation_scenarios[], study_scenarios[],
 	share_scenarios[], function_scenarios[], stage2_scenarios[],
-	stage2_key_scenarios[];
+	stage2_key_scenarios[], stage2_isolation_scenarios[];
 
 /* ---- checks */
 
