@@ -4,11 +4,14 @@ the inner machine's modules and programs are those of any guest, and what is pin
 memory is what the device needs, and what it has touched."""
 
 import ipaddress
+import re
+import statistics
 
 import pytest
 
 from lab import capture, content, script, verbs
-from lab.functions import Functions
+from lab.functions import Function, Functions
+from lab.guest import wait_for
 from lab.nested import Nested, Shell
 from lab.pair import Pair
 
@@ -18,16 +21,22 @@ HUGE_PAGES = 12
 
 
 class Machines:
-    """The pair, and the machine inside of a."""
+    """The pair, the machine inside of a with one function, and a's own driver on another."""
 
     def __init__(self, pair, shell):
         self.a, self.b = pair
         functions = Functions(self.a)
-        self.a.exec(f"echo 0 > {functions.folder}/sriov_drivers_autoprobe")
-        functions.write(1)
+        autoprobe = f"{functions.folder}/sriov_drivers_autoprobe"
+        self.a.exec(f"echo 0 > {autoprobe}")
+        functions.write(2)
         self.a.exec(f"ip link set {self.a.netif} vf 0 mac {MAC}")
         self.address = self.a.out(script("guest/scripts/bind-vfio.sh",
                                          f"{functions.folder}/virtfn0")).split()[-1]
+        self.a.exec(f"echo 1 > {autoprobe}")
+        self.other = Function(self.a, 1, functions.folder)
+        self.other.set(f"mac {self.other.mac}")
+        self.other.bind()
+        self.other.enter()
         self.inner = Nested(self.a, shell, self.address, MAC, append=f"hugepages={HUGE_PAGES}")
 
     def stat(self, name):
@@ -50,7 +59,7 @@ class Machines:
 @pytest.fixture(scope="module")
 def machines():
     shell = Shell()
-    pair = Pair(props=({"sriov-vfs": 1}, None), a_args=shell.options()).boot()
+    pair = Pair(props=({"sriov-vfs": 2}, None), a_args=shell.options()).boot()
     made = Machines(pair, shell)
     yield made
     made.inner.close()
@@ -141,6 +150,44 @@ def test_both_faults(machines, inner):
     counted = change(physical, machines.a.counters())
     assert not counted["page_faults1"] and not counted["page_faults2"]
     report(machines, "both faults")
+
+
+def test_others_go_on(machines, inner):
+    """While a QP waits for a page, another one of its function, one of the physical function
+    and one of another function have done their work; the page comes only then."""
+    for node in inner, machines.b:
+        node.exec("modprobe fuse")
+    before = machines.counters()
+    waiting = verbs.program_commands("qhca-fault", *["-c wire -o write -w -t 24"] * 2)
+    with verbs.Flow(inner, machines.b, waiting) as flow:
+        wait_for(lambda: change(before, machines.counters())["page_faults1"],
+                 60 * inner.patience, "a fault", interval=0.2)
+        for other in inner, machines.a, machines.other:
+            verbs.pingpong(other, machines.b, "rc", "-n 20 -s 1024 -c")
+        assert flow.runs()
+        inner.exec("pkill -USR1 qhca-fault")
+        print(flow.end().client.out)
+    report(machines, "others go on")
+
+
+@pytest.mark.full
+def test_isolation(machines, inner):
+    """As for two guests (test_pagefaults): a second pair of QPs of the function, while one
+    waits for pages of 200 ms, which are absent in both stages at first."""
+    options = "-c isolate -H 200 -T 150 -n 5 -s 16"
+    for node in inner, machines.b:
+        node.exec("modprobe fuse")
+    run = verbs.program(inner, machines.b, "qhca-fault", *[options] * 2, timeout=900)
+    print(run.client.out)
+    rows = [{name: float(value) for name, value in re.findall(r"(\w+)=(\S+)", line)}
+            for line in run.client.out.splitlines()]
+    present, absent = ([row for row in rows if row["fault"] == fault] for fault in (0, 1))
+    assert len(present) == len(absent) == 5
+    ratio = {name: statistics.median(after[name] / before[name]
+                                     for before, after in zip(present, absent))
+             for name in ("rate", "p99")}
+    print(ratio)
+    assert ratio["rate"] >= 0.9 and ratio["p99"] <= 1.1, ratio
 
 
 @pytest.mark.parametrize("inside", ["server", "client"])

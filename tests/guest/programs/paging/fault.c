@@ -25,6 +25,7 @@
  *   -o OP     write, send, atomic, read: the server's memory is cold;
  *             gather (WRITE), scatter (READ): the client's is
  *   -H MS     how long a page is awaited
+ *   -w        wire: the cold page comes when the process gets SIGUSR1
  *   -t CODE   RNR timer
  *   -n N      rounds
  *   -T MS     isolate: how long bandwidth, and then latency, is measured in a turn
@@ -177,6 +178,29 @@ static void do_wire(struct qp_pair *p, const struct area *a, struct region to)
 	CHECK(wc.status == IBV_WC_SUCCESS);
 }
 
+static void *bring_when_told(void *held)
+{
+	sigset_t told;
+	int number;
+
+	sigemptyset(&told);
+	sigaddset(&told, SIGUSR1);
+	if (sigwait(&told, &number))
+		die("sigwait: %s", strerror(errno));
+	held_set(held, 0);
+	return NULL;
+}
+
+/* @h: its next page is awaited as the options say. */
+static void hold(struct held *h)
+{
+	pthread_t thread;
+
+	held_set(h, t.until_told ? HELD_FOREVER : t.hold_ms * 1000000ull);
+	if (t.until_told && pthread_create(&thread, NULL, bring_when_told, h))
+		die("pthread_create");
+}
+
 static void run_wire(void)
 {
 	bool cold = ops[op].local != t.peer.server;
@@ -190,7 +214,7 @@ static void run_wire(void)
 	t.conn.timeout = 21;
 	if (cold) {
 		h = open_cold(&a, 2);
-		held_set(h, t.hold_ms * 1000000ull);
+		hold(h);
 	} else {
 		a = area_anon(LEN, COLD_ACCESS & ~IBV_ACCESS_ON_DEMAND);
 		fill_sent(&a, 0);
@@ -556,10 +580,15 @@ static const struct {
 int main(int argc, char **argv)
 {
 	void (*run)(void) = NULL;
+	sigset_t told;
 	int opt;
 
+	/* All threads inherit it: only bring_when_told() takes the signal. */
+	sigemptyset(&told);
+	sigaddset(&told, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &told, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, PEER_OPTIONS "c:o:H:t:n:T:s:z:m:ur")) != -1) {
+	while ((opt = getopt(argc, argv, PEER_OPTIONS "c:o:H:wt:n:T:s:z:m:ur")) != -1) {
 		if (peer_option(&t.peer, opt, optarg))
 			continue;
 		switch (opt) {
@@ -573,6 +602,9 @@ int main(int argc, char **argv)
 			break;
 		case 'H':
 			t.hold_ms = parse_number(optarg, 0, INT_MAX);
+			break;
+		case 'w':
+			t.until_told = true;
 			break;
 		case 't':
 			t.conn.min_rnr_timer = parse_number(optarg, 0, INT_MAX);

@@ -38,7 +38,7 @@ struct fault_test {
 	struct ibv_pd *pd;
 	struct connection conn;
 	unsigned int hold_ms, rounds, run_ms, turns, page_size;
-	bool datagram, only_remote;
+	bool datagram, only_remote, until_told;
 	const char *mode;		/* NULL: each */
 };
 extern struct fault_test t;
