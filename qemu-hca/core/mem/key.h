@@ -39,7 +39,7 @@
 
 #include "qhca.h"
 #include "cmd.h"
-#include "mem/pte.h"
+#include "mem/protection.h"
 
 #define HCA_FAST_REG_MAX_PAGES	4096u
 

@@ -44,7 +44,7 @@
  *    hca_mem.fault has the address 0x7f0000002000, the length 2048 and 2048 bytes
  *    done.  Without QHCA_PTE_ODP this is a protection error.
  *
- * pte.h has the decoded entries, key.h the operations that change them, pool.h the
+ * protection.h has the decoded entries, key.h the operations that change them, pool.h the
  * pool bank.
  *
  * What software must know beyond qhca_hw.h:
@@ -73,7 +73,7 @@
 #include "qhca.h"
 #include "mem/cache.h"
 #include "cmd.h"
-#include "mem/pte.h"
+#include "mem/protection.h"
 
 /* Longest read or write in one call: payload of any packet fits. */
 #define HCA_MEM_MAX_LEN		12288u

@@ -19,7 +19,7 @@
 
 #include "qhca.h"
 #include "cmd.h"
-#include "mem/pte.h"
+#include "mem/protection.h"
 
 struct hca_pool_block {
 	uint64_t addr, length;		/* length 0: an empty row */

@@ -432,7 +432,7 @@ enum hca_mem_status hca_s2_present(struct hca_fn *fn, uint64_t addr,
 
 /*
  * Tokens that are not a QP's have the QPN 0, which no QP has; the direction tells a
- * pin request from a fault of Ethernet (transport/fault.h has the other bits).
+ * pin request from a fault of Ethernet (transport/paging.h has the other bits).
  */
 static uint32_t ask_token(struct hca_fn *fn, struct hca_s2_ask *ask)
 {

@@ -39,7 +39,7 @@
 
 #include "qhca.h"
 #include "mem/cache.h"
-#include "mem/pte.h"
+#include "mem/protection.h"
 
 struct hca;
 struct hca_fn;

@@ -11,7 +11,7 @@
 #define HCA_CORE_TABLE_H
 
 #include "qhca.h"
-#include "mem/walk.h"
+#include "mem/translation.h"
 #include "cmd.h"
 
 struct hca_table_map {

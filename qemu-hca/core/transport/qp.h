@@ -48,7 +48,7 @@ struct hca_resource_hw {
 };
 QHCA_ASSERT_SIZE(struct hca_resource_hw, 32);
 
-/* A page fault that one direction of the QP waits for (fault.h). */
+/* A page fault that one direction of the QP waits for (paging.h). */
 struct hca_fault_hw {
 	__le64 addr;			/* first address that is not present */
 	__le64 len;			/* bytes wanted from there */

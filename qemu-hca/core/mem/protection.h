@@ -2,8 +2,8 @@
 /*
  * Protection table entries: decoded, checked, encoded.
  */
-#ifndef HCA_CORE_PTE_H
-#define HCA_CORE_PTE_H
+#ifndef HCA_CORE_PROTECTION_H
+#define HCA_CORE_PROTECTION_H
 
 #include "qhca.h"
 #include "mem/cache.h"
@@ -80,4 +80,4 @@ enum hca_mem_status hca_pte_refuse(struct hca_fn *fn, uint32_t key,
 enum hca_mem_status hca_pte_refuse_key(struct hca_fn *fn, uint32_t key,
 				       enum hca_mem_reason reason);
 
-#endif /* HCA_CORE_PTE_H */
+#endif /* HCA_CORE_PROTECTION_H */

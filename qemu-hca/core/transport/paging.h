@@ -47,8 +47,8 @@
  *     wait at once.
  *  5. The peer repeats PSN 7, and the write succeeds.
  */
-#ifndef HCA_CORE_FAULT_H
-#define HCA_CORE_FAULT_H
+#ifndef HCA_CORE_PAGING_H
+#define HCA_CORE_PAGING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -152,4 +152,4 @@ void hca_fault_fill_info(const struct hca_fn *fn, const struct hca_fault *f,
 bool hca_fault_find(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		    bool stage2, struct qhca_fault_info *info);
 
-#endif /* HCA_CORE_FAULT_H */
+#endif /* HCA_CORE_PAGING_H */

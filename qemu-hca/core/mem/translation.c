@@ -3,7 +3,7 @@
  * Walks of translation trees.  Software may fill a tree with anything, so nothing of
  * an entry is used before it is masked.
  */
-#include "mem/walk.h"
+#include "mem/translation.h"
 
 #include "hca.h"
 

@@ -3,10 +3,10 @@
  * The protection table in host memory: where an entry lies, reading and writing
  * one, forgetting the cached copy.
  */
-#ifndef HCA_CORE_PT_H
-#define HCA_CORE_PT_H
+#ifndef HCA_CORE_PROTECTION_TABLE_H
+#define HCA_CORE_PROTECTION_TABLE_H
 
-#include "mem/pte.h"
+#include "mem/protection.h"
 
 /* Where the entry of @key lies.  OK or PROT. */
 enum hca_mem_status hca_pte_address(struct hca_fn *fn, uint32_t key,
@@ -21,4 +21,4 @@ enum hca_mem_status hca_pte_write(struct hca_fn *fn, uint32_t key,
 /* Forget the protection cache's line of an index. */
 void hca_pt_drop(struct hca_fn *fn, uint32_t index);
 
-#endif /* HCA_CORE_PT_H */
+#endif /* HCA_CORE_PROTECTION_TABLE_H */

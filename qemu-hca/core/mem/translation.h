@@ -4,8 +4,8 @@
  * Both stages of translation have trees of this format, in different memory, so the
  * caller says how a node is read.
  */
-#ifndef HCA_CORE_WALK_H
-#define HCA_CORE_WALK_H
+#ifndef HCA_CORE_TRANSLATION_H
+#define HCA_CORE_TRANSLATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,4 +49,4 @@ enum hca_walk hca_walk(struct hca_fn *fn, const struct hca_at_root *root,
 		       uint64_t offset, hca_walk_read read, uint64_t *entry,
 		       uint64_t *reads);
 
-#endif /* HCA_CORE_WALK_H */
+#endif /* HCA_CORE_TRANSLATION_H */
