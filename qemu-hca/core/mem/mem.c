@@ -8,6 +8,7 @@
  * follow each other.
  */
 #include "hca.h"
+#include "mem/reserved_key.h"
 
 /* Pages that HCA_MEM_MAX_LEN bytes can touch. */
 #define MAX_RUNS	(HCA_MEM_MAX_LEN / 4096 + 1)
@@ -108,21 +109,6 @@ static enum hca_mem_status pte_get(struct hca_fn *fn,
 	return status ? status : HCA_MEM_PROT;
 }
 
-static bool reserved_allowed(const struct hca_fn *fn,
-			     const struct hca_mem_req *req)
-{
-	if (!(fn->features & QHCA_FEAT_RESERVED_LKEY) || req->remote ||
-	    !req->kernel)
-		return false;
-	return req->channel || !(fn->init_flags & QHCA_INIT_STRICT_LKEY);
-}
-
-static bool null_allowed(const struct hca_fn *fn,
-			 const struct hca_mem_req *req)
-{
-	return fn->features & QHCA_FEAT_NULL_LKEY && !req->remote;
-}
-
 static uint64_t span(const struct hca_mem_req *req)
 {
 	return req->span > req->len ? req->span : req->len;
@@ -149,19 +135,6 @@ static enum hca_mem_reason pte_refusal(const struct hca_pte_host *pte,
 	return HCA_PROT_NONE;
 }
 
-/* The L_Keys that are not in the table. */
-static enum hca_mem_status protect_special(struct hca_fn *fn,
-					   const struct hca_mem_req *req)
-{
-	if (req->key == QHCA_NULL_LKEY && null_allowed(fn, req))
-		return HCA_MEM_OK;
-	if (req->key != QHCA_RESERVED_LKEY || !reserved_allowed(fn, req))
-		return hca_pte_refuse(fn, req->key, req->addr, req->len,
-				      HCA_PROT_RESERVED_KEY);
-	hca_count(fn, QHCA_CNT_reserved_lkey_uses);
-	return HCA_MEM_OK;
-}
-
 /* All of protection; *@pte is NULL for the reserved and the null L_Key. */
 static enum hca_mem_status protect(struct hca_fn *fn,
 				   const struct hca_mem_req *req,
@@ -172,9 +145,8 @@ static enum hca_mem_status protect(struct hca_fn *fn,
 	enum hca_mem_status status;
 
 	*pte = NULL;
-	/* The two differ in the lowest bit. */
-	if ((req->key | 1) == (QHCA_RESERVED_LKEY | QHCA_NULL_LKEY))
-		return protect_special(fn, req);
+	if (hca_key_is_reserved(req->key))
+		return hca_reserved_key_check(fn, req);
 	status = pte_get(fn, req, copy, pte);
 	if (status)
 		return status;

@@ -10,6 +10,7 @@
 
 #include "hca.h"
 #include "queue/queue_image.h"
+#include "queue/threshold.h"
 
 #define CQE_SIZE	((uint32_t)sizeof(struct qhca_cqe))
 
@@ -373,15 +374,6 @@ uint64_t hca_cqs_deadline(const struct hca_fn *fn)
  * Producing
  */
 
-static bool take_threshold(struct hca_cq *cq, uint32_t threshold)
-{
-	if (!threshold || threshold == cq->threshold ||
-	    threshold > depth_of(cq))
-		return false;
-	cq->threshold = threshold;
-	return true;
-}
-
 /* Read the software half of the record.  -1: the record is unreachable. */
 static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 {
@@ -391,7 +383,7 @@ static int refetch(struct hca_fn *fn, struct hca_cq *cq)
 	hca_count(fn, QHCA_CNT_cq_refetches);
 	if (hca_qbuf_read_half(fn, &cq->buf, cq->rec_offset, &half))
 		return -1;
-	if (take_threshold(cq, half.second))
+	if (hca_threshold_take(&cq->threshold, half.second, depth_of(cq)))
 		dirty(fn, cq);
 	if (take_ci(cq, half.first))
 		dirty(fn, cq);
@@ -410,7 +402,7 @@ static uint32_t make_room(struct hca_fn *fn, struct hca_cq *cq)
 			cq->ci++;	/* the new CQE overwrites the oldest */
 		return 0;
 	}
-	if (used > cq->threshold || used == depth_of(cq)) {
+	if (hca_threshold_full(used, cq->threshold, depth_of(cq))) {
 		if (used == depth_of(cq))
 			hca_count(fn, QHCA_CNT_refetches_before_overrun);
 		if (refetch(fn, cq))

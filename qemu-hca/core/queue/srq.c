@@ -8,6 +8,7 @@
  */
 #include "hca.h"
 #include "queue/queue_image.h"
+#include "queue/threshold.h"
 
 #include <stdlib.h>
 
@@ -169,16 +170,6 @@ static enum hca_take fail_srq(struct hca_fn *fn, struct hca_srq *srq)
 	return HCA_TAKE_ERROR;
 }
 
-static void take_threshold(struct hca_fn *fn, struct hca_srq *srq,
-			   uint32_t threshold)
-{
-	if (!threshold || threshold == srq->threshold || threshold > srq->depth)
-		return;
-	srq->threshold = threshold;
-	put_le32(&srq->sw.threshold, threshold);
-	hca_ctx_dirty(&fn->hca->cache.srq, srq);
-}
-
 static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 {
 	struct hca_software_half half;		/* pi, threshold */
@@ -187,7 +178,10 @@ static bool refetch(struct hca_fn *fn, struct hca_srq *srq)
 	hca_count(fn, QHCA_CNT_srq_refetches);
 	if (hca_qbuf_read_half(fn, &srq->buf, srq->rec_offset, &half))
 		return false;
-	take_threshold(fn, srq, half.second);
+	if (hca_threshold_take(&srq->threshold, half.second, srq->depth)) {
+		put_le32(&srq->sw.threshold, srq->threshold);
+		hca_ctx_dirty(&fn->hca->cache.srq, srq);
+	}
 	/* A producer index that is not sane counts as unchanged. */
 	if (half.first == srq->pi || half.first - srq->taken > srq->depth ||
 	    half.first - srq->pi > srq->depth) {
@@ -226,7 +220,7 @@ enum hca_take hca_srq_take(struct hca_fn *fn, uint32_t srqn,
 	left = srq->pi - srq->taken;
 	if (!left)
 		hca_count(fn, QHCA_CNT_refetches_before_rnr);
-	if ((!left || left < srq->threshold) && !refetch(fn, srq))
+	if (hca_threshold_low(left, srq->threshold) && !refetch(fn, srq))
 		return fail_srq(fn, srq);
 	if (srq->pi == srq->taken)
 		return HCA_TAKE_EMPTY;

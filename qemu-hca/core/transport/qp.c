@@ -3,6 +3,7 @@
  * What every part of the transport does with a QP: its state, its record in
  * software's memory, completions, receive WQEs.
  */
+#include "queue/threshold.h"
 #include "transport/transport.h"
 
 #include <stdatomic.h>
@@ -196,7 +197,7 @@ static enum hca_take take_rq(struct hca_fn *fn, struct hca_qp *qp)
 		return HCA_TAKE_EMPTY;
 	if (!left)
 		hca_count(fn, QHCA_CNT_refetches_before_rnr);
-	if (!left || left < qp->rq_threshold) {
+	if (hca_threshold_low(left, qp->rq_threshold)) {
 		hca_qp_refetch_rq(fn, qp);
 		if (qp->state == QHCA_QPS_ERR && !flushing)
 			return HCA_TAKE_ERROR;	/* the refetch failed */
