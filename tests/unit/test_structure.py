@@ -3,7 +3,8 @@
 
 A file of the engine may call those of its own folder and of the folders below,
 and no files call each other in a circle. The symbols of the objects tell who
-calls whom, so that a call through a pointer is no arrow.
+calls whom, so that a call through a pointer is no arrow; the calls of functions that
+headers define are read in the text.
 """
 
 import ast
@@ -21,6 +22,10 @@ FOLDERS = ["image", "wire", "mem", "queue", "transport", ""]    # from the botto
 
 # At most five. (file, file): why the first may call the second although that lies higher.
 EXCEPTIONS = {}
+
+# Headers of core/ that all folders may include: the state that they share, the words of the
+# interface, and what the handler of a command gets.
+EVERYONES = {"hca.h", "qhca.h", "bytes.h", "compiler.h", "handler.h"}
 
 PRODUCT = {
     "engine": ENGINE,
@@ -50,7 +55,7 @@ def symbols(obj):
     defined, used = set(), set()
     for line in done.stdout.splitlines():
         kind, name = line.split()[-2:]
-        if kind in "TDRBC":
+        if kind in "TDRBCVW":
             defined.add(name)
         elif kind == "U":
             used.add(name)
@@ -131,16 +136,75 @@ def test_floors_are_checked():
         "the exception of queue/eq and run is no longer needed"]
 
 
-def test_headers_come_from_below():
-    """No file of a folder includes a header of a folder above; hca.h is everyone's."""
-    bad = []
+def includes():
+    """(file, the header of the engine that it includes), of all files below core/ itself"""
     for folder in FOLDERS[:-1]:
-        above = FOLDERS[FOLDERS.index(folder) + 1:-1]
         for file in sorted((ENGINE / folder).iterdir()):
-            for header in re.findall(r'^#include "(\w+)/', file.read_text(), re.M):
-                if header in above:
-                    bad.append(f"{folder}/{file.name} includes a header of {header}/")
-    assert bad == []
+            for header in re.findall(r'^#include "([\w/]+\.h)"', file.read_text(), re.M):
+                if (ENGINE / header).exists():
+                    yield f"{folder}/{file.name}", header
+
+
+def test_headers_come_from_below():
+    """No file of a folder includes a header of a folder above; some of core/ are everyone's."""
+    found = list(includes())
+    assert len(found) > 100
+    assert [f"{file} includes {header}" for file, header in found
+            if header not in EVERYONES and level(file) < level(header)] == []
+
+
+def without_comments(text):
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+
+
+def inline_arrows(texts):
+    """{(file, header): names} of the functions that headers define, of {file: text}: the
+    compiler leaves no symbol of their calls."""
+    home = {name: file for file, text in texts.items() if file.endswith(".h")
+            for name, _ in functions(text)}
+    arrows = {}
+    for file, text in texts.items():
+        for name in set(re.findall(r"\b(\w+)\(", without_comments(text))):
+            if home.get(name, file) != file and home[name] not in EVERYONES:
+                arrows.setdefault((file, home[name]), set()).add(name)
+    return arrows
+
+
+def test_inline_functions_come_from_below():
+    texts = {str(file.relative_to(ENGINE)): file.read_text() for file in product_files("engine")}
+    arrows = inline_arrows(texts)
+    assert len(arrows) > 50
+    assert [f"{caller} calls {', '.join(sorted(arrows[caller, header]))} of {header} above it"
+            for caller, header in sorted(upward(arrows))] == []
+
+
+def test_inline_functions_are_checked():
+    """The check itself, with a call upwards."""
+    texts = {"transport/qp.h": "static inline int a(void)\n{\n\treturn 1;\n}\n",
+             "wire/rate.c": "/* a() */\nint b(void)\n{\n\treturn a();\n}\n"}
+    assert upward(inline_arrows(texts)) == {("wire/rate.c", "transport/qp.h")}
+    texts["wire/rate.c"] = "/* a() */\n"
+    assert inline_arrows(texts) == {}
+
+
+def test_all_sources_are_listed():
+    assert sorted(sources()) == sorted(
+        str(file.relative_to(ENGINE))[:-2] for file in ENGINE.rglob("*.c"))
+
+
+# -- mechanisms ---------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["protection", "translation", "reserved_key", "pool",
+                                  "descriptor", "threshold", "paging"])
+def test_mechanism_is_found_by_name(name):
+    """By name there are a file of the engine, a test, and a page or a section."""
+    assert [f for f in product_files("engine") if name in f.stem]
+    assert [f for f in TESTS.rglob("*") if name in f.stem and f.suffix in {".c", ".py"}]
+    words = {"reserved_key": "reserved L_Key", "paging": "page faults"}.get(name, name)
+    pages = [file.read_text() for file in (paths.TOP / "Documentation").glob("*.rst")]
+    assert [text for text in pages
+            if re.search(rf"^.*{words}.*\n(?:=+|-+|~+)$", text, re.M | re.I)]
 
 
 # -- names and lengths ------------------------------------------------------

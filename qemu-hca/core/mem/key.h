@@ -38,7 +38,7 @@
 #define HCA_CORE_KEY_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 #include "mem/protection.h"
 
 #define HCA_FAST_REG_MAX_PAGES	4096u

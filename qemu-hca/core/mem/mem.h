@@ -72,7 +72,7 @@
 
 #include "qhca.h"
 #include "mem/cache.h"
-#include "cmd.h"
+#include "handler.h"
 #include "mem/protection.h"
 
 /* Longest read or write in one call: payload of any packet fits. */

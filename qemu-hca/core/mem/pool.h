@@ -18,7 +18,7 @@
 #define HCA_CORE_POOL_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 #include "mem/protection.h"
 
 struct hca_pool_block {

@@ -12,7 +12,7 @@
 
 #include "qhca.h"
 #include "mem/translation.h"
-#include "cmd.h"
+#include "handler.h"
 
 struct hca_table_map {
 	uint8_t log_entries;

@@ -34,7 +34,7 @@
 
 #include "qhca.h"
 #include "mem/descriptor_cache.h"
-#include "cmd.h"
+#include "handler.h"
 #include "queue/qbuf.h"
 
 #define HCA_CQ_MAX_TIMERS	256

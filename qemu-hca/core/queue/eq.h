@@ -23,7 +23,7 @@
 #define HCA_CORE_EQ_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 #include "queue/qbuf.h"
 
 #define HCA_MAX_LOG_EQ		8

@@ -19,7 +19,7 @@
 #define HCA_CORE_ETH_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 
 #define HCA_NUM_ETH_QUEUES	1
 

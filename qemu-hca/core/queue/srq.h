@@ -10,7 +10,7 @@
 
 #include "qhca.h"
 #include "mem/descriptor_cache.h"
-#include "cmd.h"
+#include "handler.h"
 #include "queue/qbuf.h"
 #include "queue/wq.h"
 

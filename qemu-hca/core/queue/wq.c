@@ -140,7 +140,7 @@ static uint8_t check_length(struct hca_fn *fn, const struct hca_qp *qp,
 	if ((w->kind & HCA_WK_ATOMIC || w->opcode == QHCA_WQE_ATOMIC_WRITE) &&
 	    length != 8)
 		return QHCA_WC_LOC_LEN_ERR;
-	if (hca_qp_is_datagram(qp) && w->kind & HCA_WK_SEND &&
+	if (hca_type_is_datagram(qp->type) && w->kind & HCA_WK_SEND &&
 	    length > hca_port_mtu(fn))
 		return QHCA_WC_LOC_LEN_ERR;
 	if (qp->type == QHCA_QPT_RAW &&
@@ -184,7 +184,7 @@ static uint8_t swqe_load(struct hca_fn *fn, struct hca_qp *qp,
 	if (error)
 		return error;
 	w->length = length;
-	w->packets = hca_qp_is_framed(qp) ? 1 :
+	w->packets = hca_type_is_framed(qp->type) ? 1 :
 		     hca_packets(length, qp->mtu);
 	return 0;
 }

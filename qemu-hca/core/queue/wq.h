@@ -131,4 +131,16 @@ enum hca_mem_status hca_rwqe_scatter(struct hca_fn *fn,
 				     struct hca_rwqe *w, uint32_t offset,
 				     const void *data, uint32_t len);
 
+/* Are messages of a type of QPs datagrams of UD? */
+static inline bool hca_type_is_datagram(uint8_t type)
+{
+	return type == QHCA_QPT_UD || type == QHCA_QPT_GSI;
+}
+
+/* Is a message one frame, whatever its length? */
+static inline bool hca_type_is_framed(uint8_t type)
+{
+	return hca_type_is_datagram(type) || type == QHCA_QPT_RAW;
+}
+
 #endif /* HCA_CORE_WQ_H */

@@ -10,7 +10,7 @@
 #define HCA_CORE_COUNTER_SET_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 
 #define HCA_NUM_COUNTER_SETS	128	/* set 0 included */
 

@@ -53,7 +53,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cmd.h"
+#include "handler.h"
 #include "transport/qp.h"
 
 /* RNR timers: of a new fault, and of one that a repetition finds outstanding. */

@@ -19,7 +19,7 @@
 
 #include "qhca.h"
 #include "mem/descriptor_cache.h"
-#include "cmd.h"
+#include "handler.h"
 #include "transport/linger.h"
 #include "transport/state.h"
 #include "queue/qbuf.h"
@@ -299,17 +299,6 @@ bool hca_qp_is_raw(const struct hca_fn *fn, uint32_t qpn);
 /* false: no such QP.  Does not disturb the cache. */
 bool hca_qp_info(struct hca_fn *fn, uint32_t qpn,
 		 struct qhca_qp_info *info);
-
-static inline bool hca_qp_is_datagram(const struct hca_qp *qp)
-{
-	return qp->type == QHCA_QPT_UD || qp->type == QHCA_QPT_GSI;
-}
-
-/* Is a message one frame, whatever its length? */
-static inline bool hca_qp_is_framed(const struct hca_qp *qp)
-{
-	return hca_qp_is_datagram(qp) || qp->type == QHCA_QPT_RAW;
-}
 
 /* Does the QP take its receive WQEs from SRQs? */
 static inline bool hca_qp_uses_srq(const struct hca_qp *qp)

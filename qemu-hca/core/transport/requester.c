@@ -387,7 +387,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	pkt.payload_len = !hca_swqe_has_data(w) ? 0 :
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
-	if (hca_qp_is_datagram(qp)) {
+	if (hca_type_is_datagram(qp->type)) {
 		s->to.len = 0;
 		s->path_ok = hca_datagram_address(fn, qp, w, &s->to.path, &pkt);
 		if (!s->path_ok)
@@ -473,7 +473,7 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 	s.spent = 0;
 	s.path_ok = false;
 	s.to.len = 0;
-	if (!hca_qp_is_framed(qp))
+	if (!hca_type_is_framed(qp->type))
 		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
 					   qp->dest_qpn, &s.to.path);
 	while (step == STEP_GO && s.spent < budget)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 
 #define QHCA_MAX_FLOWS		1024	/* each frame is compared with each rule */
 

@@ -6,7 +6,7 @@
 #define HCA_CORE_PORT_H
 
 #include "qhca.h"
-#include "cmd.h"
+#include "handler.h"
 
 #define HCA_MAX_GIDS		256	/* qhca_av.sgid_index is an octet */
 #define HCA_LOG_PORT_HASH	9	/* places: twice as many as GIDs */
