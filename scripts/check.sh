@@ -131,7 +131,7 @@ else
 	"$PYTHON" -m lab.lanes "${args[@]}" -- "$TOP/tests/test_build.py" "${others[@]}" -- "${lane[@]}" \
 		< /dev/null || rc=$?
 fi
-# The tests have told what failed.
+# The tests have reported what failed.
 explained=1
 # 5 is pytest's "nothing collected"; conftest.py has printed the line.
 exit "$rc"

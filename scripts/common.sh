@@ -51,7 +51,7 @@ die()
 }
 
 # Every end of a script passes here. An error that no die() has explained is
-# told of with the command and its line.
+# reported with the command and its line.
 explained='' failed='' scratch='' log_file='' log_complaint='' log_ticker=''
 trap 'failed="$BASH_COMMAND (${BASH_SOURCE[0]##*/}, line $LINENO)"' ERR
 trap ending EXIT

@@ -100,7 +100,7 @@ struct hca_fn {
 	bool enabled;			/* PCI has it: see qhca_vf_enable() */
 	uint32_t generation;		/* counts resets */
 	uint64_t features;		/* QHCA_FEAT_*: what software may use */
-	uint64_t offers;		/* ... from the next reset on; at least these */
+	uint64_t offers;		/* features from the next reset on */
 	uint64_t counter[QHCA_NUM_COUNTERS];
 	uint64_t past[QHCA_NUM_COUNTERS]; /* of a VF, before its last reset */
 	struct hca_counter_sets sets;

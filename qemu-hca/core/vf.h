@@ -31,7 +31,10 @@ void hca_vf_forget(struct hca_fn *fn);
 void hca_vfs_forget(struct hca *hca);
 /* ... until the PF's INIT_HCA. */
 void hca_vfs_admit(struct hca *hca);
-/* The function's counters are about to be zeroed: the host domain's go on. */
+/*
+ * The function's counters are about to be zeroed.  What they have counted is kept, because the
+ * host domain sees totals that no reset of the function changes.
+ */
 void hca_vf_count_on(struct hca_fn *fn);
 
 /* Can SET_VF have made these settings? */

@@ -515,7 +515,7 @@ static void qhca_link_close(QhcaState *s)
     qhca_link_end_intro(s);
     if (s->link.listen_fd >= 0) {
         qemu_set_fd_handler(s->link.listen_fd, NULL, NULL, NULL);
-        /* As long as it listens nobody else takes the path, whose socket this is. */
+        /* While this socket listens nobody else binds the path, so it is ours. */
         unlink(s->link.path);
         close(s->link.listen_fd);
         s->link.listen_fd = -1;
@@ -553,7 +553,7 @@ void qhca_link_vm_change(QhcaState *s, bool running, RunState state)
     }
 }
 
-/* The property shm-link, for what set_link is to a netdev. */
+/* The property shm-link sets the link up or down, as set_link does for a netdev. */
 static bool qhca_link_get(Object *obj, Error **errp)
 {
     return !QHCA(obj)->link.down;

@@ -231,9 +231,9 @@ static void test_under_way(void **state)
 }
 
 /*
- * One of the peer's messages before each post: it may be what was waited for.
- * A CQE that is taken late tells nothing that the messages have not told, even
- * if one of them fails to come.
+ * One of the peer's messages comes before each post, and may be what the application waited
+ * for.  A CQE that is taken late shows nothing that the messages have not shown, even if one
+ * of them fails to come.
  */
 static void test_answers(void **state)
 {

@@ -39,7 +39,7 @@ static bool is_behind(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* The application knew all its requests to be complete: a vote against lingering. */
+/* The application knew all its requests to be complete, so lingering is of no use to it. */
 static void vote_against(struct hca_linger_qp *l)
 {
 	l->read_next = l->votes;

@@ -61,8 +61,8 @@ void hca_ports_reset(struct hca_fn *fn);
 void hca_ports_teardown(struct hca_fn *fn);
 
 /*
- * Enter the function's addresses, and whether it is promiscuous, in the switch: after
- * any change of them.
+ * Enter the function's addresses, and whether it is promiscuous, in the switch.  Whoever
+ * changes one of them calls this.
  */
 void hca_ports_publish(struct hca_fn *fn);
 /* QHCA_RX_* that have an effect. */

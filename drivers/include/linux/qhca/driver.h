@@ -227,7 +227,7 @@ int qhca_read_clock(struct qhca_dev *qdev, u64 *clock);
  */
 
 /**
- * struct qhca_stage2_ops - what the user of a virtual function is told
+ * struct qhca_stage2_ops - the events that the user of a virtual function gets
  * @fault:   an event QHCA_EVENT_STAGE2_FAULT; in hard interrupts
  * @restart: the physical function has been reset and is up again: the device
  *	has lost the function's row, and the function is dead.  Sleeps.  No

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Performance management: what the port's directory `counters` in sysfs shows,
- * and what a performance manager is told that asks by a MAD.
+ * and what a performance manager gets in answer to a MAD.
  *
  * The device counts RDMA packets, unicast and multicast together, so the port
  * claims the extended counters without those of the IETF.  Counters of links

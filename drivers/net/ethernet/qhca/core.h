@@ -204,7 +204,7 @@ enum qhca_core_flag {
  * @stage2:     users of stage 2, indexed by virtual function
  * @stage2_owed: virtual functions whose stage 2 is still to be switched off
  * @stage2_lock: protects @stage2, and is held while a user gets a fault
- * @stage2_mutex: held while @stage2 changes, and while users are told that the
+ * @stage2_mutex: held while @stage2 changes, and while users learn that the
  *              device has been started again
  * @unsolicited_acks: the device sends and honours them; changed as @cache
  * @db_pages:   doorbell pages allocated to user contexts

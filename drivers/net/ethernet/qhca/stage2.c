@@ -187,7 +187,7 @@ int qhca_stage2_invalidate(struct qhca_stage2 *s2, u64 start, u64 length)
 		.in_len = sizeof(range),
 	};
 
-	/* The entries are cleared before the device is told. */
+	/* The entries are cleared before the device gets the command. */
 	wmb();
 	return qhca_cmd_exec(&s2->core->qdev, &cmd);
 }
