@@ -90,8 +90,9 @@ static struct hca_gid some_gid(uint64_t *seed)
 	memcpy(gid.gid, (uint8_t[16]){ [10] = 0xff, 0xff, 10 }, 16);
 	gid.gid[15] = r % 64;
 	gid.vlan = r >> 8 & 1 ? HCA_VLAN_NONE : r >> 9 & 3;
+	/* One of 512, and many of these have the same hash. */
 	memcpy(gid.smac, mac2, 6);
-	gid.smac[5] = r >> 11 & 127;
+	put_be16(gid.smac + 4, (uint16_t)((r >> 11 & 511) * 40503));
 	return gid;
 }
 
