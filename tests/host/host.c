@@ -114,6 +114,8 @@ static int dma_read(void *host, struct qhca_requester who, uint64_t addr,
 	if (h->s2_root && who.gvmi) {
 		h->reads++;
 		meanwhile(h, HOST_DMA);
+		if (h->no_dma)
+			return -1;
 		frames_copy(host, who, addr, buf, len, false);
 		return 0;
 	}
@@ -131,6 +133,8 @@ static int dma_write(void *host, struct qhca_requester who, uint64_t addr,
 	if (h->s2_root && who.gvmi) {
 		h->writes++;
 		meanwhile(h, HOST_DMA);
+		if (h->no_dma)
+			return -1;
 		frames_copy(host, who, addr, (uint8_t *)buf, len, true);
 		return 0;
 	}

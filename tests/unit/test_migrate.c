@@ -268,6 +268,12 @@ static void test_request_wraps(void **state)
 	put_le64(addr + 8, 2);
 	assert_false(load(h, im));
 	assert_string_equal(err, "section stage2 of function 1: request length has a value that it cannot have");
+	/* A request that waits names at least one byte. */
+	put_le64(addr + 8, 0);
+	assert_true(load(h, im));
+	addr[-3] = 1;
+	assert_false(load(h, im));
+	assert_string_equal(err, "section stage2 of function 1: request length has a value that it cannot have");
 	free(im.bytes);
 	host_free(h);
 }
