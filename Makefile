@@ -130,7 +130,7 @@ bench: all
 	@against=$(if $(AGAINST),$$(scripts/against.sh '$(AGAINST)' $(KERNEL))) && \
 		$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS)) \
 			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS)) \
-			$(if $(CASES),--cases '$(CASES)')
+			$(if $(value CASES),--cases '$(value CASES)')
 
 instructions: setup
 	@$(RUN) bench $(if $(RECORD),--record)

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 import world as worlds
+from lab import paths
 
 
 def git(world, *args):
@@ -112,3 +113,11 @@ def test_unpacking_is_interrupted(world):
     assert blob(world.build / "against" / folder / "build").startswith(
         b"one\nqhca\ntwo\ncommitted device\n")
     assert not (world.build / "against" / folder / "left-over").exists() and not part.exists()
+
+
+def test_cases_reach_the_program():
+    """make hands the expression over as it is: in a makefile $| would be a variable."""
+    cases = "^write.* 65536$|^atomic"
+    done = subprocess.run(["make", "-n", "bench", "AGAINST=HEAD", f"CASES={cases}"], cwd=paths.TOP,
+                          check=True, stdout=subprocess.PIPE, text=True)
+    assert f"--cases '{cases}'" in done.stdout
