@@ -194,8 +194,9 @@ struct hca_swqe_sum {
 	uint8_t kind;			/* HCA_WK_* */
 };
 /*
- * A power of two.  A WQE with packets has one of the window's at least, so the
- * summaries of all that are not acknowledged fit.
+ * A power of two.  A WQE that is sent without a response has one packet of the window's at
+ * least, so the summaries of all such fit.  READs and atomics that follow a full window may
+ * replace some of them, whose WQEs are fetched again.
  */
 #define HCA_SUM_RING	256
 
