@@ -73,8 +73,11 @@ def test_iommu(behind_iommu, synchronised):
         node.exec(f"insmod /tmp/{name}.ko kinds=16 && echo 1 > /sys/module/{name}/parameters/sync "
                   f"&& rmmod {name}", timeout=120)
     devlink.reload(node)
+    before = node.counters()["pool_direct_uses"]
     done = node.exec(f"qhca-pool -d {node.ibdev} -g {node.gid_index()} query data 2>&1",
                      timeout=120, check=False)
     assert done.ok, done
+    # The pool's memory was reached by its rows, whose addresses the IOMMU translates.
+    assert node.counters()["pool_direct_uses"] > before
     log = node.out("dmesg")
     assert "bounced" not in log, log
