@@ -25,7 +25,7 @@ packages=(
 	# firmware that QEMU loads
 	seabios qemu-system-data ipxe-qemu
 	# tests
-	clang dwarves git libclang-rt-dev python3-pytest shellcheck tshark procps valgrind
+	clang dwarves git iproute2 libclang-rt-dev python3-pytest shellcheck tshark procps valgrind
 	# virtme-ng
 	file python3-argcomplete python3-pkg-resources python3-requests
 )
