@@ -19,7 +19,7 @@ import tempfile
 
 from . import paths
 from .agent import Agent
-from .guest import GuestError, wait_for
+from .guest import GuestError, MACHINE, wait_for
 from .pair import Node
 
 # Under /run/qhca/ in the outer guest.
@@ -90,7 +90,7 @@ class Nested(Node):
                 "modprobe kvm_amd || exit 1\n"
                 "modules=$(disk qhca-modules)\n"
                 f"exec {folder}/lib/ld-linux-x86-64.so.2 --library-path {folder}/lib {folder}/qemu "
-                f"-L {folder}/share -nodefaults -no-user-config -machine q35 -accel kvm -cpu host "
+                f"-L {folder}/share -nodefaults -no-user-config -machine {MACHINE} -accel kvm -cpu host "
                 f"-m {self.memory} -display none -kernel {folder}/vmlinuz "
                 f"-initrd {folder}/initramfs -append '{append}' "
                 "-drive if=none,id=root,file=$(disk inner-root),format=raw "
