@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two guests for a test: `ends` is (server, client) over one of the links.
 
-The order of tests is by link, since each link needs two guests of its own.
+The order of tests is by link, since each link needs two guests of its own; and those that
+share the watchful pair follow one another.
 """
 
 import pytest
@@ -21,10 +22,13 @@ def pytest_collection_modifyitems(items):
 
     def key(item):
         link = getattr(item, "callspec", None) and item.callspec.params.get("link")
-        # Tests of other areas come first, those with guests of their own last.
+        # Tests of other areas come first, those with guests of their own last. Those with the
+        # watchful pair come after others, which still have the pairs of links.
         if isinstance(link, Link):
             return order[link.kinds, link.wire]
-        return len(order) if "interop" in item.path.parts else -1
+        if "interop" not in item.path.parts:
+            return -1
+        return len(order) + ("watchful" in item.fixturenames)
     items.sort(key=key)
 
 
