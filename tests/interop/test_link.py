@@ -4,6 +4,7 @@
 import pytest
 
 from lab import content, verbs
+from lab.link import FULL
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_data(shared):
 def test_peer_killed(shared):
     """The link follows the peer, which gets new memory when it is back."""
     a, b = shared
-    for node, other in ((b, a), (a, b)):
+    for node, other in ((b, a), (a, b)) if FULL else ((b, a),):
         connects = counters(other)["link_connects"]
         node.kill()
         node.close()

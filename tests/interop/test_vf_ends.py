@@ -136,7 +136,7 @@ def test_disabled_under_traffic(pair, functions, vfs):
 def test_enable_and_disable(pair, functions):
     """Again and again, while the physical function is busy."""
     with traffic((pair.b, pair.a)) as (others,):
-        for _ in range(20 if FULL else 4):
+        for _ in range(20 if FULL else 2):
             functions.write(NUMBER)
             functions.write(0)
         others.wait_progress()
