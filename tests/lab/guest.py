@@ -30,6 +30,10 @@ PATIENCE, BOOKS = 8, 512
 # for DMA mappings that are left behind.
 WATCHFUL = "slub_debug=FZPU page_poison=1 init_on_free=1 dma_debug_entries=65536"
 
+# What bash does in a guest between two looks. It reads what nobody writes to, as `sleep`
+# would be a process each time, which takes longer to start than the pause lasts.
+PAUSE = "read -rt 0.03 <> /run/pause || :"
+
 # Without the HPET: Linux stops it when the local APIC's timer is there, but QEMU's goes on
 # ticking, 250 times a second, and wakes its main loop, in a guest at rest as well.
 MACHINE = "q35,hpet=off"
@@ -466,7 +470,7 @@ class Guest:
 
     def wait_until(self, command, timeout=60, what=None):
         """Waits, in the guest, until a shell condition holds."""
-        loop = f"until {{ {command} ; }} > /dev/null 2>&1; do sleep 0.02; done"
+        loop = f"until {{ {command} ; }} > /dev/null 2>&1; do {PAUSE}; done"
         try:
             self.exec(loop, timeout)
         except GuestError as error:

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from .guest import GuestError
+from .guest import PAUSE, GuestError
 
 MAX_READS = 16          # READs and atomics that qhca has under way at once
 
@@ -43,8 +43,10 @@ class Run:
 
 
 def listening(port):
-    """A shell condition: something in the guest listens on a TCP port."""
-    return f"grep -qiE ':{port:04x} [0-9a-f:]+ 0A ' /proc/net/tcp /proc/net/tcp6"
+    """A condition for bash, which needs no process for it: something in the guest listens
+    on a TCP port."""
+    return ("mapfile -t tcp < /proc/net/tcp; mapfile -t tcp6 < /proc/net/tcp6; "
+            f"re=':{port:04X} [0-9A-F:]+ 0A '; [[ \"${{tcp[*]}} ${{tcp6[*]}}\" =~ $re ]]")
 
 
 def losses(node):
@@ -220,7 +222,7 @@ def pingpong_us(run):
 
 def _await_ready(server, background, ready, timeout):
     # Ends early when the server does, so that its message is seen at once.
-    loop = f"until {{ {ready} ; }}; do [ -d /proc/{background.pid} ] || exit 99; sleep 0.02; done"
+    loop = f"until {{ {ready} ; }}; do [ -d /proc/{background.pid} ] || exit 99; {PAUSE}; done"
     waited = server.exec(loop, timeout=min(timeout, 60), check=False)
     if not waited.ok:
         raise GuestError(f"server on {server.name}: {background.wait(AFTERMATH, check=False)}")

@@ -12,6 +12,8 @@ set -e
 kind=$1 mac=$2 mtu=$3 ip4=$4 ip6=$5
 shift 5
 fail() { echo "$*" >&2; exit 1; }
+# See PAUSE in guest.py.
+pause() { read -rt 0.03 <> /run/pause || :; }
 case $kind in
 qhca)
 	modprobe -a ib_uverbs rdma_ucm ib_umad
@@ -27,11 +29,12 @@ dev=
 n=0
 while [ -z "$dev" ]; do
 	for d in /sys/class/net/*; do
-		[ "$(cat $d/address)" != "$mac" ] || dev=${d##*/}
+		read -r address 2> /dev/null < "$d/address" || continue
+		[ "$address" != "$mac" ] || dev=${d##*/}
 	done
 	n=$((n + 1))
 	[ $n -lt 1500 ] || fail "no network device with address $mac"
-	[ -n "$dev" ] || sleep 0.02
+	[ -n "$dev" ] || pause
 done
 echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad
 ip link set $dev mtu $mtu up
@@ -46,7 +49,7 @@ fi
 	until grep -q ACTIVE /sys/class/infiniband/${kind}*/ports/1/state 2> /dev/null; do
 		n=$((n + 1))
 		[ $n -lt 1500 ] || fail "no RDMA port became active"
-		sleep 0.02
+		pause
 	done
 	# rxe and qhca fill the GID table from a work queue.
 	n=0
@@ -54,7 +57,7 @@ fi
 		until grep -qx $gid /sys/class/infiniband/*/ports/1/gids/*; do
 			n=$((n + 1))
 			[ $n -lt 1500 ] || fail "no GID $gid"
-			sleep 0.02
+			pause
 		done
 	done
 }

@@ -15,7 +15,8 @@ n=0
 until [ -n "$(ls "$function"/net 2> /dev/null)" ] && [ -n "$(ls "$function"/infiniband 2> /dev/null)" ]; do
 	n=$((n + 1))
 	[ $n -lt 1500 ] || { echo "$function has no interface" >&2; exit 1; }
-	sleep 0.02
+	# See PAUSE in guest.py.
+	read -rt 0.03 <> /run/pause || :
 done
 # The interface's name is final once udev has settled.
 ! command -v udevadm > /dev/null || udevadm settle

@@ -11,6 +11,8 @@
 # and what it has done so far.
 
 cd /tmp || exit
+# See PAUSE in guest.py.
+pause() { read -rt 0.05 <> /run/pause || :; }
 # run NAME COMMAND...: starts it in the background, in a session that the guest's agent
 # does not share
 run() {
@@ -19,10 +21,10 @@ run() {
 		f=$1 && shift
 		"$@" > $f.out 2>&1 & echo $! > $f.pid
 		wait $! && echo 0 > $f.code || echo $? > $f.code' sh flow.$1 "${@:2}" > /dev/null 2>&1 < /dev/null &
-	until [ -s flow.$1.pid ]; do sleep 0.02; done
+	until [ -s flow.$1.pid ]; do pause; done
 }
 # await COMMAND...: until it succeeds
-await() { until "$@"; do sleep 0.05; done; }
+await() { until "$@"; do pause; done; }
 # over NAME: has it ended?
 over() { [ -s flow.$1.code ]; }
 # reported NAME: has it reported, or ended without?
@@ -46,7 +48,7 @@ resized() {
 }
 # await_or_over NAME CONDITION: until the condition holds or the traffic has ended
 await_or_over() {
-	until eval "$2" || over "$1"; do sleep 0.02; done
+	until eval "$2" || over "$1"; do pause; done
 }
 # progress NAME:NUMBER...: until each has verified so many messages more
 progress() {
@@ -56,7 +58,7 @@ progress() {
 	for k in "${!least[@]}"; do
 		until [ "$(verified "$k")" -ge "${least[$k]}" ]; do
 			! over "$k" || { echo "$k has ended: $(cat "flow.$k.out")"; exit 1; }
-			sleep 0.1
+			pause
 		done
 	done
 }
@@ -79,7 +81,7 @@ resize() {
 		tell "$sig" "$k"
 	done
 	for k in "${!before[@]}"; do
-		until over "$k" || [ "$(resized "$k")" -gt "${before[$k]}" ]; do sleep 0.05; done
+		until over "$k" || [ "$(resized "$k")" -gt "${before[$k]}" ]; do pause; done
 	done
 }
 # report NAME...: they stop sending, and report
