@@ -71,6 +71,7 @@ help:
 	@echo '  AGAINST=COMMIT for bench: that commit and this tree by turns, in one run; with VFS=4'
 	@echo '                   this tree with so many idle virtual functions as well'
 	@echo '  ROUNDS=3 for bench: how often each case is measured'
+	@echo '  CASES=REGEX for bench: the cases whose test and size match, and nothing else'
 	@echo '  LANES=1 for check: the tests one after the other, and not in two lanes'
 	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'

@@ -7,7 +7,7 @@ import types
 import pytest
 
 import bench
-from bench import odp, sizes
+from bench import odp, rounds, sizes
 from lab import GuestError, Result, move, verbs
 from lab import __main__ as commands
 
@@ -58,10 +58,11 @@ def test_summary():
     entry = bench.summary(write, [900.0, 100.0, 800.0], [30.0, 40.0, 50.0])
     assert entry == {"test": "write bandwidth", "size": 65536, "unit": "MiB/s",
                      "qhca": 800.0, "rxe": 40.0, "ratio": 20.0}
-    assert write.verdict(20.0) == ">= 20 met"
-    assert write.verdict(19.9) == ">= 20 MISSED"
-    assert latency.verdict(0.2) == "<= 0.2 met"
-    assert latency.verdict(0.21) == "<= 0.2 MISSED"
+    assert write.verdict(80.0) == ">= 80 met"
+    assert write.verdict(79.9) == ">= 80 MISSED"
+    assert latency.verdict(0.02) == "<= 0.02 met"
+    assert latency.verdict(0.021) == "<= 0.02 MISSED"
+    assert case("pingpong", 4096).verdict(0.1) == latency.verdict(None) == ""
     assert bench.summary(write, [], [1.0])["ratio"] is None
     both = bench.summary(write, [800.0], [40.0], [1600.0, 1200.0, 2000.0])
     assert both["ratio"] == 20.0 and both["shm"] == 1600.0 and both["shm ratio"] == 40.0
@@ -78,7 +79,7 @@ def test_by_size():
     assert theirs[1] == ours[1][1:] and theirs[2] == [float(size) for size in theirs[1]]
     assert sizes.curves([], "write bandwidth by size") == [("qhca", [], []), ("Soft-RoCE", [], [])]
     # bench.json names each measurement once.
-    names = [(c.test, c.size) for c in bench.CASES + sizes.CASES]
+    names = [(c.test, c.size) for c in commands.EVERY_CASE + sizes.CASES]
     assert len(set(names)) == len(names)
     assert {test for test, _, _ in sizes.PANELS} == {c.test for c in sizes.CASES}
 
@@ -102,23 +103,12 @@ def test_by_size_is_measured(monkeypatch, capsys):
     assert [r["ratio"] for r in rows if r["size"] != 64] == [2.0] * (len(rows) - 2)
     assert [r["rxe"] for r in rows if r["size"] == 64] == [None, None]
     assert "64 bytes" in capsys.readouterr().err
-    results = [bench.summary(c, [4.0], [2.0]) for c in bench.CASES]
-    options = types.SimpleNamespace(rounds=3, kernel="default", functions=0, wire="stream")
-    commands.print_bench(options, results, rows, [])
+    options = types.SimpleNamespace(rounds=3, kernel="default", functions=0, wire="stream",
+                                    cases=commands.EVERY_CASE)
+    commands.print_bench(options, rounds.Measured(), (0, 1), rows, [])
     printed = capsys.readouterr().out
     assert re.search(r"write bandwidth by size +\| +64 \| MiB/s \| +4 \| FAILED", printed)
     assert "shared memory" not in printed
-
-
-def test_both_links_are_shown(monkeypatch, capsys):
-    """LINK=both: a table has the medians of qhca over a socket and in shared memory."""
-    monkeypatch.setattr(commands.paths, "kernel_release", lambda which=None: "6.12")
-    monkeypatch.setattr(commands, "how", lambda: "TCG")
-    results = [bench.summary(c, [4.0], [2.0], [9.0, 5.0, 7.0]) for c in bench.CASES]
-    options = types.SimpleNamespace(rounds=3, kernel="default", functions=0, wire="both")
-    commands.print_bench(options, results, [], [])
-    printed = capsys.readouterr().out
-    assert re.search(r"write bandwidth +\| +65536 \| MiB/s \| +4 \| +7 \| +3.5 \|", printed)
 
 
 def test_by_size_is_drawn(tmp_path):

@@ -10,7 +10,7 @@ import types
 import pytest
 
 import bench
-from bench import against
+from bench import against, host
 from lab import GuestError, paths
 from lab import __main__ as commands
 
@@ -155,10 +155,12 @@ def test_one_kind_of_link(monkeypatch):
 def test_some_cases():
     """Those of which "test size" matches; a name that matches none is refused with all names."""
     assert [(c.test, c.size) for c in commands.cases("^write.* 65536$|^atomic")] == \
-        [("write bandwidth", 65536), ("atomic latency", 8)]
+        [("write bandwidth", 65536), ("atomic latency", 8), ("write latency", 65536)]
+    assert commands.cases("stream|ring") == host.CASES
     with pytest.raises(argparse.ArgumentTypeError, match="matches none of: write bandwidth 65536,"):
         commands.cases("bandwidth 3")
     with pytest.raises(argparse.ArgumentTypeError, match="CASES=\\(: "):
         commands.cases("(")
-    with pytest.raises(SystemExit, match="CASES= is for AGAINST="):
-        commands.run_bench(types.SimpleNamespace(against=None, cases=commands.cases("read")))
+    # Builds are compared by their guests, and the host's programs are none of theirs.
+    with pytest.raises(ValueError, match="AGAINST= measures guests"):
+        commands.run_bench(types.SimpleNamespace(against="/x/old", wire="stream", cases=host.CASES))

@@ -12,7 +12,7 @@ import threading
 import time
 
 import bench
-from bench import against, odp, packets, sizes
+from bench import against, host, odp, packets, rounds, sizes
 
 from . import accel, many, pair as joined, paths, verbs
 from .ending import ERRORS, ended
@@ -175,6 +175,9 @@ def run_bench_against(options):
     """Measures each case in rounds, by turns with each of several builds."""
     if options.wire == "both":
         raise ValueError("LINK=both: AGAINST= measures one kind of link at a time")
+    options.cases = [case for case in options.cases if case in bench.CASES]
+    if not options.cases:
+        raise ValueError("CASES=: AGAINST= measures guests, and not the host")
     entrants = against.entrants(options.against, options.functions)
     values = {case: {e.name: {kind: [] for kind in against.KINDS} for e in entrants}
               for case in options.cases}
@@ -220,59 +223,83 @@ def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
     if options.against:
         return run_bench_against(options)
-    if options.cases != bench.CASES:
-        raise SystemExit("bench: CASES= is for AGAINST=; all else is measured whole")
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
     links = (0, 1, 2) if options.wire == "both" else (0, 1)
-    values = {(case, link): [] for case in bench.CASES for link in links}
-    failed = 0
-    say("instructions for a packet, in the simulator")
-    try:
-        instructions = packets.measure(packets.build())
-    except ERRORS as error:
-        failed, instructions = 1, None
-        print(error, file=sys.stderr, flush=True)
+    whole = options.cases == EVERY_CASE
+    failed, instructions, by_size, on_demand = 0, None, [], []
+    host.build()
+    if whole:
+        say("instructions for a packet, in the simulator")
+        try:
+            instructions = packets.measure(packets.build())
+        except ERRORS as error:
+            failed = 1
+            print(error, file=sys.stderr, flush=True)
     pair = boot_bench(options.functions, options.kernel, options.wire)
     try:
-        for n in range(options.rounds):
-            say(f"round {n + 1} of {options.rounds}")
-            for case in bench.CASES:
-                shown = []
-                for link in links:
-                    a, b = (node.ports[link] for node in pair)
-                    try:
-                        got = bench.measure(a, b, case, options.seconds)
-                        values[case, link].append(got)
-                        shown.append(f"{a.kind} {got:.4g}")
-                    except ERRORS as error:
-                        failed += 1
-                        print(error, file=sys.stderr, flush=True)
-                        shown.append(f"{a.kind} FAILED")
-                say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}")
-        by_size = run_bench_sizes(pair, options.seconds)
-        if pair.a.release == paths.kernel_release(odp.KERNEL):
-            on_demand = run_bench_odp(pair)
+        done = rounds.measure(options.cases, pair, links, options, say)
+        if whole:
+            by_size = run_bench_sizes(pair, options.seconds)
+            if pair.a.release == paths.kernel_release(odp.KERNEL):
+                on_demand = run_bench_odp(pair)
     finally:
         pair.close()
-    if pair.a.release != paths.kernel_release(odp.KERNEL):
+    if whole and pair.a.release != paths.kernel_release(odp.KERNEL):
         pair = boot_bench(options.functions, odp.KERNEL, options.wire)
         try:
             on_demand = run_bench_odp(pair)
         finally:
             pair.close()
-    failed += sum(odp.failed(r) for r in on_demand)
+    failed += done.failed + sum(odp.failed(r) for r in on_demand)
     failed += sum(r["qhca"] is None or r["rxe"] is None for r in by_size)
-    results = [bench.summary(c, *(values[c, link] for link in links)) for c in bench.CASES]
-    paths.BUILD.mkdir(parents=True, exist_ok=True)
-    (paths.BUILD / "bench.json").write_text(
-        json.dumps(results + by_size + on_demand, indent=1) + "\n")
-    sizes.draw(by_size, paths.BUILD)
-    print_bench(options, results, by_size, on_demand)
-    print()
-    print_instructions(instructions)
+    write_bench(options, done, links, by_size + on_demand)
+    if by_size:
+        sizes.draw(by_size, paths.BUILD)
+    print_bench(options, done, links, by_size, on_demand)
+    if whole:
+        print()
+        print_instructions(instructions)
     return 1 if failed else 0
+
+
+def bench_file(options):
+    """Where the numbers go; those of some cases do not replace those of a whole run."""
+    return paths.BUILD / ("bench.json" if options.cases == EVERY_CASE else "bench-cases.json")
+
+
+def bench_names(options, links):
+    """What the tables call the links, {number: name}"""
+    first = "memory" if options.wire == "shm" else "socket"
+    return {link: (first, "rxe", "memory")[link] for link in links}
+
+
+def write_bench(options, done, links, more):
+    """bench.json: medians, with the tails of latencies; then relations, and more rows."""
+    names = bench_names(options, links)
+    tails = rounds.tails(done, options.cases, names)
+    rows = []
+    for case in options.cases:
+        if case not in bench.CASES:
+            rows.append({"test": case.test, "size": case.size, "unit": case.unit,
+                         "host": rounds.median(done.numbers(case, rounds.HOST))})
+            continue
+        rows.append(bench.summary(case, *(done.numbers(case, link) for link in links)))
+        if case.has_tails:
+            rows[-1]["tails"] = {names[link]: tails[case, link] for link in links}
+        if case.runs:
+            rows[-1]["runs"] = {names[link]: done.numbers(case, link) for link in links}
+    for relation, link, ratio in rounds.relations(done, own_links(names)):
+        rows.append({"test": relation.name, "over": names[link], "ratio": ratio,
+                     "bar": relation.bar})
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    bench_file(options).write_text(json.dumps(rows + more, indent=1) + "\n")
+
+
+def own_links(names):
+    """Those of names that join devices qhca"""
+    return {link: name for link, name in names.items() if name != "rxe"}
 
 
 def print_instructions(rows):
@@ -286,38 +313,71 @@ def print_instructions(rows):
           + (by if by == packets.compiler() else f"another compiler, {by}") + ")")
 
 
-def print_bench(options, results, by_size, on_demand):
+def print_bench(options, done, links, by_size, on_demand):
     """The tables of bench.json."""
-    show = lambda v: "FAILED" if v is None else f"{v:.4g}"  # noqa: E731
     print()
+    print_bench_rounds(options, done, links)
+    if by_size:
+        print("by the size of the messages, one run each")
+        print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
+                    [[r["test"], r["size"], r["unit"], rounds.show(r["qhca"]),
+                      rounds.show(r["rxe"]), rounds.show(r["ratio"])] for r in by_size])
+        print()
+    if on_demand:
+        print_bench_odp(on_demand)
+    picture = ", with the picture bench.svg" if by_size else ""
+    print("(of latencies, less is better; written to "
+          f"{os.path.relpath(bench_file(options))}{picture})")
+
+
+def print_bench_rounds(options, done, links):
+    """The tables of what was measured in rounds."""
+    show, names = rounds.show, bench_names(options, links)
     idle = f" with {options.functions} idle virtual functions" if options.functions else ""
     print(f"qhca{idle} beside Soft-RoCE in the same two guests, medians of {options.rounds} rounds, "
           f"kernel {paths.kernel_release(options.kernel)}, {how()}")
+    cases = [case for case in options.cases if case in bench.CASES]
+    results = [bench.summary(c, *(done.numbers(c, link) for link in links)) for c in cases]
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe", "bar"],
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
-                  show(r["ratio"]), c.verdict(r["ratio"])]
-                 for c, r in zip(bench.CASES, results)])
+                  show(r["ratio"]), c.verdict(r["ratio"])] for c, r in zip(cases, results)])
     print()
     if options.wire == "both":
         print("qhca over a unix socket and in shared memory, in the same rounds")
-        print_table(["test", "size", "unit", "socket", "memory", "memory / rxe"],
+        print_table(["test", "size", "unit", "socket", "memory", "memory / rxe", "bar"],
                     [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["shm"]),
-                      show(r["shm ratio"])] for r in results])
+                      show(r["shm ratio"]), c.verdict(r["shm ratio"])]
+                     for c, r in zip(cases, results)])
         print()
-    print("by the size of the messages, one run each")
-    print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
-                [[r["test"], r["size"], r["unit"], show(r["qhca"]), show(r["rxe"]),
-                  show(r["ratio"])] for r in by_size])
-    print()
+    plain = [case for case in options.cases if case not in bench.CASES]
+    if plain:
+        print("plain programs on the host, between the measurements of the guests")
+        print_table(["test", "size", "unit", "median"],
+                    [[c.test, c.size, c.unit, show(rounds.median(done.numbers(c, rounds.HOST)))]
+                     for c in plain])
+        print()
+    tails = rounds.tails(done, cases, names)
+    if tails:
+        print("latencies, and how late the latest are: medians of the rounds")
+        print_table(rounds.TAILS_HEAD, rounds.tail_cells(tails, names))
+        print()
+    related = rounds.relations(done, own_links(names))
+    if related:
+        print("measurements of one link beside each other")
+        print_table(rounds.RELATIONS_HEAD, rounds.relation_cells(related, names))
+        print()
+
+
+def print_bench_odp(rows):
+    """The table of memory on demand."""
+    show = rounds.show
     print(f"memory on demand: WRITEs as large as a page, kernel {paths.kernel_release(odp.KERNEL)}")
     print_table(["test", "size", "unit", "qhca", "rxe", "qhca / rxe"],
                 [[r["test"], r["size"], r["unit"], show(r["qhca"]),
                   *(("not by rxe", "") if "refusal" in r else
-                    (show(r["rxe"]), show(r["ratio"])))] for r in on_demand])
-    for refusal in sorted({r["refusal"] for r in on_demand if "refusal" in r}):
+                    (show(r["rxe"]), show(r["ratio"])))] for r in rows])
+    for refusal in sorted({r["refusal"] for r in rows if "refusal" in r}):
         print(f"(not by rxe: it refuses to prefetch: {refusal})")
-    print(f"(of latencies, less is better; written to {os.path.relpath(paths.BUILD)}/bench.json, "
-          "with the picture bench.svg)")
 
 
 def run_bench_sizes(pair, seconds, cases=sizes.CASES):
@@ -428,14 +488,18 @@ def shell(options):
     return 0
 
 
+# All that `make bench` measures in rounds: the plain programs between what they bound.
+EVERY_CASE = [*bench.CASES[:3], *host.CASES, *bench.CASES[3:]]
+
+
 def cases(text):
     """The cases whose test and size match the regular expression of `make bench CASES=`"""
     try:
-        found = [case for case in bench.CASES if re.search(text, f"{case.test} {case.size}")]
+        found = [case for case in EVERY_CASE if re.search(text, f"{case.test} {case.size}")]
     except re.error as error:
         raise argparse.ArgumentTypeError(f"CASES={text}: {error}") from None
     if not found:
-        names = ", ".join(f"{case.test} {case.size}" for case in bench.CASES)
+        names = ", ".join(f"{case.test} {case.size}" for case in EVERY_CASE)
         raise argparse.ArgumentTypeError(f"CASES={text} matches none of: {names}")
     return found
 
@@ -466,8 +530,8 @@ def main():
                          default=2 if name == "run" else 1)
         sub.add_argument("--against", metavar="FOLDER",
                          help="bench: an older tree, as scripts/against.sh has built it")
-        sub.add_argument("--cases", type=cases, metavar="REGEX", default=bench.CASES,
-                         help="bench: those of which \"test size\" matches, with --against")
+        sub.add_argument("--cases", type=cases, metavar="REGEX", default=EVERY_CASE,
+                         help="bench: those of which \"test size\" matches")
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)

@@ -181,7 +181,12 @@ def _reason(run):
 
 
 def measure(server, client, test, options, column, size=None):
-    """Runs one of perftest's programs; returns the number in a column of its table.
+    """Runs one of perftest's programs; returns the number in a column of its table."""
+    return measure_columns(server, client, test, options, (column,), size)[column]
+
+
+def measure_columns(server, client, test, options, columns, size=None):
+    """Runs one of perftest's programs; returns {column: number} of some columns of its table.
 
     A run that transferred something, but whose client failed to measure its clock, does not
     show how fast the device is, and is repeated. An error ends with what the devices have
@@ -193,7 +198,7 @@ def measure(server, client, test, options, column, size=None):
         run = None
         try:
             run = perftest(server, client, test, options)
-            return measured(run, column, size)
+            return {column: measured(run, column, size) for column in columns}
         except GuestError as error:
             if left and run and _completed(run) and NO_CLOCK in run.client.err:
                 continue
