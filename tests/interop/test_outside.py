@@ -13,6 +13,7 @@ import pytest
 
 from lab import GuestError, accel, content, paths, recipe, verbs
 from lab.guest import Guest
+from lab.link import FULL
 from lab.netns import Network
 
 RECIPES = recipe.recipes("outside.rst")
@@ -21,15 +22,21 @@ FOLDER = "/run/qhca/outside"
 # Debian lets every user make taps in a namespace of his own; not every host does.
 needs_taps = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK),
                                 reason="this user may not open /dev/net/tun")
-ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2"}
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
+MACS = {name: f"52:54:00:aa:00:{n:02}" for n, name in enumerate(ADDRESSES, 1)}
 
 
 class Documented(Guest):
     """A guest that a QEMU command of the page boots: machine and device are the command's,
-    the netdev is another of the page's, and disk, kernel and console are the lab's."""
+    the netdev is another of the page's, and disk, kernel and console are the lab's. A third
+    guest has the command of the second, with a MAC address of its own."""
 
     def __init__(self, name, netdev, **kwargs):
-        command = recipe.words(RECIPES[f"qemu-{name}"])
+        text = RECIPES["qemu-a" if name == "a" else "qemu-b"]
+        if name == "c":
+            assert MACS["b"] in text
+            text = text.replace(MACS["b"], MACS["c"])
+        command = recipe.words(text)
         assert command[0].startswith("build/qemu/bin/")
         self.documented = [(option, value) for option, value in recipe.options(command[1:])
                            if option not in ("-drive", "-nographic")]
@@ -58,8 +65,9 @@ class Documented(Guest):
         text = "".join(RECIPES[name] for name in names)
         if self.name != "a":
             for own in "address", "gid":
-                changed = RECIPES[own].replace("10.0.0.1", "10.0.0.2").replace(
-                    r"10\.0\.0\.1", r"10\.0\.0\.2")
+                mine = ADDRESSES[self.name]
+                changed = RECIPES[own].replace("10.0.0.1", mine).replace(
+                    r"10\.0\.0\.1", mine.replace(".", r"\."))
                 assert changed != RECIPES[own]
                 text = text.replace(RECIPES[own], changed)
         return ["/bin/bash", "-ec", f"cd {FOLDER}\n{text}"]
@@ -125,16 +133,21 @@ def pingpong(a, b):
     return client
 
 
-def large_writes(a, b):
-    """perftest's WRITEs of 64 KiB, in packets of the path MTU 4096"""
+# What the guests exchange in messages of 64 KiB, in packets of the path MTU 4096.
+PERFTEST = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
+
+
+def large_messages(a, b, programs=PERFTEST if FULL else PERFTEST[:1]):
+    """perftest from b to a"""
     gid = r"$(ibv_devinfo -v -d qhca0 | sed -n 's/.*GID\[ *\([0-9]*\)\].*::ffff:.*/\1/p')"
-    command = f"ib_write_bw -d qhca0 -x {gid} -F -s 65536 -n 500 -u {verbs.ACK_TIMEOUT}"
-    done = verbs.client_server(a, b, command, f"{command} {ADDRESSES['a']}",
-                               ready=verbs.listening(18515))
-    assert re.search(r"Mtu\s+: 4096\[B\]", done.client.out), done.client.out
-    (row,) = verbs.table(done.client.out)
-    assert row["iterations"] == 500
-    print(f"ib_write_bw: {row['bw']} MiB/s")
+    for program in programs:
+        command = f"{program} -d qhca0 -x {gid} -F -s 65536 -n 500 -u {verbs.ACK_TIMEOUT}"
+        done = verbs.client_server(a, b, command, f"{command} {ADDRESSES[a.name]}",
+                                   ready=verbs.listening(18515))
+        assert re.search(r"Mtu\s+: 4096\[B\]", done.client.out), done.client.out
+        (row,) = verbs.table(done.client.out)
+        assert row["iterations"] == 500
+        print(f"{program}: {row['bw']} MiB/s")
 
 
 @needs_taps
@@ -147,7 +160,7 @@ def test_bridge():
         with booted(a, b):
             a.follow("load")
             first_connection(a, b)
-            large_writes(a, b)
+            large_messages(a, b)
             little_memory(a)
             network.run("ip link set tap0 mtu 1500")
             small_mtu(a, b)
@@ -177,6 +190,72 @@ def counters(guest):
     return {name: int(value) for name, value in re.findall(r"^\s*(\w+): (\d+)$", text, re.M)}
 
 
+def another_guest(*others):
+    """One more guest than the page has: the steps of the second, and then traffic between it
+    and each of the others, in both roles."""
+    *others, new = others
+    new.follow("load")
+    new.follow("provider")
+    new.follow("address")
+    new.wait_until(f"ibv_devinfo -v -d qhca0 | grep -F ::ffff:{ADDRESSES[new.name]},")
+    for other in others:
+        new.wait_until(f"ping -c 1 -W 1 {ADDRESSES[other.name]}")
+        large_messages(other, new)
+        large_messages(new, other)
+
+
+@needs_taps
+@pytest.mark.full
+def test_three_on_a_bridge():
+    with Network() as network:
+        assert "in tap0 tap1;" in RECIPES["bridge"]
+        network.run(RECIPES["bridge"].replace("tap0 tap1", "tap0 tap1 tap2"))
+        guests = [Documented(name, netdev("tap", tap), prefix=network.prefix())
+                  for name, tap in (("a", "tap0"), ("b", "tap1"), ("c", "tap2"))]
+        with booted(*guests):
+            guests[0].follow("load")
+            first_connection(*guests[:2])
+            another_guest(*guests)
+
+
+@needs_taps
+@pytest.mark.full
+def test_three_hosts():
+    """Three network namespaces in place of the hosts, on a network that knows no VXLAN, and
+    VXLAN from each to each."""
+    hosts = {name: f"192.0.2.{n}" for n, name in enumerate(("one", "two", "three"), 1)}
+    with Network() as network:
+        network.run("ip link add lan type bridge && ip link set lan mtu 4250 up")
+        for name, address in hosts.items():
+            network.run(f"""ip netns add {name}
+                ip link add {name} type veth peer name eth0 netns {name}
+                ip link set {name} mtu 4250 master lan up
+                ip -n {name} addr add {address}/24 dev eth0
+                ip -n {name} link set eth0 mtu 4250 up""")
+        for name, address in hosts.items():
+            network.run(vxlan_mesh(address, [other for other in hosts.values() if other != address]),
+                        name)
+        guests = [Documented(name, netdev("tap", "tap0"), prefix=network.prefix(namespace))
+                  for name, namespace in zip("abc", hosts)]
+        with booted(*guests):
+            guests[0].follow("load")
+            first_connection(*guests[:2])
+            another_guest(*guests)
+            # Each host has learned behind which other one each guest is.
+            for guest, name in zip(guests, hosts):
+                learned = network.run("bridge fdb show dev vxlan0", name)
+                for other, address in zip(guests, hosts.values()):
+                    entry = re.search(rf"^{MACS[other.name]} .*dst {address}\b", learned, re.M)
+                    assert bool(entry) == (other is not guest), (name, learned)
+
+
+def vxlan_mesh(own, others):
+    """The page's commands for the host of an address, as it has them for 192.0.2.1"""
+    text = RECIPES["vxlan-mesh"]
+    assert "192.0.2.1" in text and "192.0.2.2 192.0.2.3" in text
+    return text.replace("192.0.2.1", own).replace("192.0.2.2 192.0.2.3", " ".join(others))
+
+
 @needs_taps
 def test_vxlan():
     """Two network namespaces in place of the hosts, and VXLAN between them."""
@@ -196,4 +275,4 @@ def test_vxlan():
         with booted(a, b):
             a.follow("load")
             first_connection(a, b)
-            large_writes(a, b)
+            large_messages(a, b)
