@@ -21,7 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from lab import Pair, note_leaks, paths, process, tap, unheard  # noqa: E402
-from lab.link import FULL, Link  # noqa: E402
+from lab.link import FULL, Link, wires  # noqa: E402
+from lab.pair import WIRE  # noqa: E402
 
 
 # -- what is left out -------------------------------------------------------
@@ -198,6 +199,8 @@ class Pairs:
         self.booted = {}
 
     def get(self, *kinds, **options):
+        if options.get("wire") == WIRE:
+            del options["wire"]         # as if the caller had not named it
         key = (kinds, repr(sorted(options.items())))
         pair = self.booted.pop(key, None)
         if pair is not None and not all(node.running for node in pair):
@@ -242,8 +245,16 @@ def pairs():
     pool.close()
 
 
+@pytest.fixture(scope="module", params=wires() if len(wires()) > 1 else None)
+def wire(request):
+    """How the devices of a test are joined that has two qhca and no `link`. With FULL=1 such a
+    test runs over each kind of link."""
+    return getattr(request, "param", WIRE)
+
+
 @pytest.fixture
 def qhca_pair(pairs):
+    """For tests of one guest: the link does not matter."""
     return pairs.get("qhca", "qhca")
 
 

@@ -25,8 +25,8 @@ def spent(node, run):
 
 
 @pytest.fixture
-def ends(pairs):
-    return pairs.get("qhca", "qhca").nodes
+def ends(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire).nodes
 
 
 @pytest.mark.parametrize("options", ["ib_write_bw", "ib_read_bw -o 16"] + [

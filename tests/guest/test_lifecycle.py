@@ -50,8 +50,8 @@ class Traffic:
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
-    return pairs.get("qhca", "qhca")
+def pair(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from lab import content, verbs
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
-    return pairs.get("qhca", "qhca")
+def pair(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire)
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ if FULL:
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
-    return pairs.get("qhca", "qhca")
+def pair(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire)
 
 
 @pytest.fixture

@@ -63,9 +63,9 @@ class Victim:
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
+def pair(pairs, wire):
     """Afterwards the devices pass traffic."""
-    found = pairs.get("qhca", "qhca")
+    found = pairs.get("qhca", "qhca", wire=wire)
     name = "qhca_test_fail"
     found.b.push(paths.BUILD / "modules" / found.b.release / f"{name}.ko", f"/tmp/{name}.ko")
     found.b.exec(f"insmod /tmp/{name}.ko kinds=16", timeout=120)

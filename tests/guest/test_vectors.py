@@ -7,8 +7,8 @@ from lab import content, verbs
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
-    return pairs.get("qhca", "qhca", props=({"vectors": 1}, {"vectors": 2}))
+def pair(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire, props=({"vectors": 1}, {"vectors": 2}))
 
 
 @pytest.fixture

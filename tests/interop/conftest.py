@@ -51,13 +51,13 @@ def ends(link, linked):
 
 
 @pytest.fixture
-def watchful(pairs, request):
+def watchful(pairs, wire, request):
     """A pair that finds faults, with two processors, so that much happens at once.
 
     A test that fails may leave anything behind, so that the next one has new guests.
     """
     before = request.session.testsfailed
-    pair = pairs.get("qhca", "qhca", cpus=2, append=WATCHFUL)
+    pair = pairs.get("qhca", "qhca", wire=wire, cpus=2, append=WATCHFUL)
     with content(*pair):
         yield pair
     if request.session.testsfailed > before:

@@ -26,8 +26,8 @@ RUNS = (
 
 
 @pytest.fixture(scope="module")
-def pair(pairs):
-    return pairs.get("qhca", "qhca")
+def pair(pairs, wire):
+    return pairs.get("qhca", "qhca", wire=wire)
 
 
 def inject(node, faults, seed=1):

@@ -57,9 +57,9 @@ class Machines:
 
 
 @pytest.fixture(scope="module")
-def machines():
+def machines(wire):
     shell = Shell()
-    pair = Pair(props=({"sriov-vfs": 2}, None), a_args=shell.options()).boot()
+    pair = Pair(wire=wire, props=({"sriov-vfs": 2}, None), a_args=shell.options()).boot()
     made = Machines(pair, shell)
     yield made
     made.inner.close()

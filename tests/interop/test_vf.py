@@ -20,12 +20,12 @@ BEYOND = [pytest.param(kind, number, marks=[pytest.mark.full] if number or kind 
 
 
 @pytest.fixture(scope="module")
-def enabled(pairs):
+def enabled(pairs, wire):
     """enabled(kind): a pair with that kind of other guest, and a's functions."""
     made = {}
 
     def get(kind):
-        pair = pairs.get("qhca", kind, props=({"sriov-vfs": NUMBER}, None), memory=1536)
+        pair = pairs.get("qhca", kind, wire=wire, props=({"sriov-vfs": NUMBER}, None), memory=1536)
         if kind not in made or made[kind][0] is not pair:
             made[kind] = pair, Functions(pair.a).enable(NUMBER)
         return made[kind]

@@ -19,11 +19,11 @@ ASSIGNED = "qhca_test_assigned"
 
 
 @pytest.fixture
-def pair(pairs, request):
+def pair(pairs, wire, request):
     """A test that fails may leave anything behind, so that the next one has new guests."""
     before = request.session.testsfailed
-    found = pairs.get("qhca", "qhca", props=({"sriov-vfs": NUMBER}, None), memory=1536, cpus=2,
-                      append=WATCHFUL)
+    found = pairs.get("qhca", "qhca", wire=wire, props=({"sriov-vfs": NUMBER}, None), memory=1536,
+                      cpus=2, append=WATCHFUL)
     with content(*found):
         yield found
     if request.session.testsfailed > before:

@@ -4,7 +4,7 @@
 import os
 from dataclasses import dataclass
 
-from .pair import WIRE
+from .pair import WIRE, WIRES
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
 
@@ -37,6 +37,12 @@ class Link:
         if self.has_rxe:
             return {"props": tuple(own if kind == "qhca" else None for kind in self.kinds)}
         return {"wire": self.wire} if self.wire != WIRE else {}
+
+
+def wires():
+    """How two devices qhca are joined in tests that have no Soft-RoCE: with FULL=1 both ways,
+    else the one that LINK= names."""
+    return WIRES if FULL and WIRE == "stream" and not os.environ.get("QHCA_KINDS") else (WIRE,)
 
 
 def links():
