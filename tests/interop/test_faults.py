@@ -30,20 +30,14 @@ def pair(pairs, wire):
     return pairs.get("qhca", "qhca", wire=wire)
 
 
-def inject(node, faults, seed=1):
-    device = f"/machine/peripheral/{node.first_device['id']}"
-    for name, value in {"inject-seed": seed, **faults}.items():
-        node.qmp("qom-set", path=device, property=name, value=value)
-
-
 @pytest.fixture
 def faulty(pair):
     """The pair while a injects; afterwards the wire is sound again."""
-    inject(pair.a, FAULTS)
+    pair.a.inject(FAULTS)
     try:
         yield pair
     finally:
-        inject(pair.a, dict.fromkeys(FAULTS, 0))
+        pair.a.inject(dict.fromkeys(FAULTS, 0))
         verbs.pingpong(pair.b, pair.a)
 
 
@@ -87,11 +81,11 @@ def late(pair):
     them. Tests, too, must not take that for granted which is only usual."""
     faults = {"inject-delay-ppm": 1000000, "inject-delay-ns": 60000000, "inject-direction": "rx"}
     before = pair.a.counters()["inject_delayed"]
-    inject(pair.a, faults)
+    pair.a.inject(faults)
     try:
         yield pair
     finally:
-        inject(pair.a, {**dict.fromkeys(faults, 0), "inject-direction": "both"})
+        pair.a.inject({**dict.fromkeys(faults, 0), "inject-direction": "both"})
     assert pair.a.counters()["inject_delayed"] > before
 
 

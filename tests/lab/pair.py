@@ -211,6 +211,11 @@ class Node(Guest):
         else:
             self.qmp("set_link", name=self.first_device["id"], up=up)
 
+    def inject(self, faults, seed=1):
+        """Sets properties of the first port's fault injector: {"inject-drop-ppm": 1000}."""
+        for name, value in {"inject-seed": seed, **faults}.items():
+            self._set(name, value)
+
     def plug(self):
         """Plugs the device in again; the guest probes it by itself."""
         self.qmp("device_add", **self.first_device)
