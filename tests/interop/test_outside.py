@@ -6,7 +6,6 @@ them, and the interfaces are down, until commands of the page change that.
 """
 
 import contextlib
-import os
 import re
 
 import pytest
@@ -14,14 +13,12 @@ import pytest
 from lab import GuestError, accel, content, paths, recipe, verbs
 from lab.guest import Guest
 from lab.link import FULL
-from lab.netns import Network
+from lab.netns import Network, may_have_taps
 
 RECIPES = recipe.recipes("outside.rst")
 # In which the guests have what the page has users copy.
 FOLDER = "/run/qhca/outside"
-# Debian lets every user make taps in a namespace of his own; not every host does.
-needs_taps = pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK),
-                                reason="this user may not open /dev/net/tun")
+needs_taps = pytest.mark.skipif(not may_have_taps(), reason="this user may not open /dev/net/tun")
 ADDRESSES = {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
 MACS = {name: f"52:54:00:aa:00:{n:02}" for n, name in enumerate(ADDRESSES, 1)}
 

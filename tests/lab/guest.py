@@ -39,6 +39,11 @@ PAUSE = "read -rt 0.03 <> /run/pause || :"
 MACHINE = "q35,hpet=off"
 
 
+# In a guest's QEMU arguments: 0 or 1, by turns in the QEMUs that the guest moves between, for
+# what only one of them can have.
+PLACE = "%place%"
+
+
 class GuestError(Exception):
     """The guest or a command in it failed; the text describes the failure."""
 
@@ -165,6 +170,7 @@ class Life:
     child: subprocess.Popen
     agent: Agent
     qmp: QMP
+    place: int                  # what PLACE stands for
 
     def end(self):
         """Ends QEMU if it still runs; returns its exit code."""
@@ -187,7 +193,7 @@ class Guest:
     All timeouts are for a usual kernel; for a slow one they are `patience` times
     as long.
 
-    args      more QEMU arguments
+    args      more QEMU arguments; see PLACE
     append    more kernel arguments
     kernel    'default', 'backports', 'debug', 'linux' or a release
     files     {name: host path} to find under /run/qhca/ in the guest
@@ -227,6 +233,7 @@ class Guest:
         self.child = None
         self.agent = None
         self.qmp_client = None
+        self.place = 0
         self._mark = 0
         self._heard = {}            # numbers of reported complaints, by their source
         self._own_spaces = 0
@@ -313,8 +320,10 @@ class Guest:
         agent, agent_far = socket.socketpair()
         qmp, qmp_far = socket.socketpair()
         ends = agent, agent_far, qmp, qmp_far
+        place = self.place if self.child is None else 1 - self.place
         try:
             argv = self.prefix + self.command_line(agent_far.fileno(), qmp_far.fileno()) + list(more)
+            argv = [word.replace(PLACE, str(place)) for word in argv]
             (self.log_dir / f"{self.name}.command").write_text(shlex.join(argv) + "\n")
             with open(self.qemu_log, "ab") as log:
                 # In a group of its own it does not end by the terminal's Ctrl-C before
@@ -330,13 +339,14 @@ class Guest:
             raise
         agent_far.close()
         qmp_far.close()
-        return Life(child, Agent(agent, self.patience), QMP(qmp))
+        return Life(child, Agent(agent, self.patience), QMP(qmp), place)
 
     def live(self, life):
         """The guest is where that QEMU is, or nowhere; returns the Life that it had."""
-        before = Life(self.child, self.agent, self.qmp_client)
+        before = Life(self.child, self.agent, self.qmp_client, self.place)
         self.child, self.agent, self.qmp_client = (
             (life.child, life.agent, life.qmp) if life else (None, None, None))
+        self.place = life.place if life else 0
         return before
 
     def start(self):

@@ -12,6 +12,11 @@ import subprocess
 from . import process
 
 
+def may_have_taps():
+    """Debian lets every user make taps in a namespace of their own; not every host does."""
+    return os.access("/dev/net/tun", os.R_OK | os.W_OK)
+
+
 class NetworkError(Exception):
     """A command in a network namespace failed; the text has its output."""
 

@@ -11,7 +11,8 @@ import tempfile
 
 from . import paths
 from .fabric import Switch
-from .guest import Guest, GuestError, wait_for
+from .guest import PLACE, Guest, GuestError, wait_for
+from .netns import Network
 from .script import script
 
 _serial = itertools.count(1)
@@ -230,8 +231,9 @@ class Pair:
 
     kinds      what each end is, see Node; ("qhca+rxe", "qhca+rxe") has two links
     wire       'stream', or 'shm', which joins two devices qhca while others have 'stream',
-               or 'switch', with the switch program in between, which lets guests move;
-               or a list of these, one for each link
+               or 'switch', with the switch program in between, which lets guests move,
+               or 'tap', with a bridge in a network namespace, and two taps of each guest,
+               which moves from one to the other; or a list of these, one for each link
     mtu        of both interfaces: 4200 gives RoCE's 4096, 9000 is jumbo
     props      (properties for a's device, for b's), or one dict for both
     Other keyword arguments go to both guests; a_args and b_args are dicts of
@@ -246,10 +248,13 @@ class Pair:
         kwargs.setdefault("log_dir", paths.LOGS / "pair" / f"{os.getpid()}-{next(_serial)}")
         ends = list(zip(*(kind.split("+") for kind in kinds)))
         wires = [wire or WIRE] * len(ends) if isinstance(wire or WIRE, str) else wire
-        for unknown in set(wires) - {*WIRES, "switch"}:
+        for unknown in set(wires) - {*WIRES, "switch", "tap"}:
             raise ValueError(f"LINK={unknown}: the kinds of link are {' and '.join(WIRES)}")
         # The switch of each link that has one, with a port for each QEMU.
         self.switches = {link: Switch() for link, w in enumerate(wires) if w == "switch"}
+        self.bridged = [link for link, w in enumerate(wires) if w == "tap"]
+        self.network = None
+        self.mtu = mtu
         # Does a link go through shared memory?
         self.shm = [w == "shm" and set(e) == {"qhca"} for w, e in zip(wires, ends)]
         nodes = []
@@ -269,6 +274,8 @@ class Pair:
             return self._shm(side, link)
         if link in self.switches:
             return self.switches[link].netdev("listen")
+        if link in self.bridged:
+            return f"tap,ifname={self._tap(side, link)}{PLACE},script=no,downscript=no"
         return self._netdev(side, link)
 
     def _shm(self, side, link):
@@ -277,6 +284,24 @@ class Pair:
         if side == 0:
             properties["shm-server"] = "on"
         return properties
+
+    @staticmethod
+    def _tap(side, link):
+        return f"{'ab'[side]}{link}"
+
+    def _make_bridges(self):
+        """The network namespace of all links that need one, in which the guests' QEMUs run."""
+        self.network = Network()
+        for link in self.bridged:
+            taps = " ".join(f"{self._tap(side, link)}{place}" for side in (0, 1) for place in (0, 1))
+            self.network.run(f"""ip link add br{link} type bridge
+                ip link set br{link} mtu {self.mtu} up
+                for tap in {taps}; do
+                    ip tuntap add $tap mode tap
+                    ip link set $tap mtu {self.mtu} master br{link} up
+                done""")
+        for node in self.nodes:
+            node.prefix = self.network.prefix()
 
     def _netdev(self, side, link):
         """A stream over a unix socket: a listens, b connects and reconnects."""
@@ -295,6 +320,8 @@ class Pair:
     def start(self):
         for switch in self.switches.values():
             switch.start()
+        if self.bridged:
+            self._make_bridges()
         # Guest a listens; its socket exists once its monitor answers.
         self.a.start()
         self.b.start()
@@ -332,6 +359,8 @@ class Pair:
         codes = [node.close() for node in self.nodes]
         for switch in self.switches.values():
             switch.close()
+        if self.network:
+            self.network.close()
         shutil.rmtree(self.dir, ignore_errors=True)
         return codes
 
