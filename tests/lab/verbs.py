@@ -273,11 +273,21 @@ def _has_timeout(options):
     return re.search(r"(^|\s)-u\s", options)
 
 
-def perftest_commands(test, options=""):
-    """For together(): one of perftest's programs."""
+def _perftest_options(server, client, test, options):
+    """With those that the programs need between the two."""
+    if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
+        # Each takes the other's limit for its own, and rxe's is 128.
+        options += f" -o {MAX_READS}"
     if not _has_timeout(options):
         options += f" -u {ACK_TIMEOUT}"
-    return _commands(test, f"-F {options}", "-x")
+    return f"-F {options}"
+
+
+def perftest_commands(test, options=""):
+    """For together(): one of perftest's programs."""
+    def commands(server, client):
+        return _commands(test, _perftest_options(server, client, test, options), "-x")(server, client)
+    return commands
 
 
 def program_commands(name, options="", server_options="", ip=4):
@@ -319,19 +329,15 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
     function repeats such a run.
     """
     cm = bool(re.search(r"(^|\s)-R(\s|$)", options))
-    if (server.kind == "rxe") != (client.kind == "rxe") and re.match("ib_(read|atomic)", test):
-        # Each takes the other's limit for its own, and rxe's is 128.
-        options += f" -o {MAX_READS}"
-    if not _has_timeout(options):
-        options += f" -u {ACK_TIMEOUT}"
+    options = _perftest_options(server, client, test, options)
     xs, xc = ("", "") if cm else gid_options(server, client, ip, "-x")
     for more in (cm, cm, False):
         port = next(_ports)
         try:
             run = client_server(
                 server, client,
-                f"{test} -d {server.ibdev} {xs} -p {port} -F {options}",
-                f"{test} -d {client.ibdev} {xc} -p {port} -F {options} {server.ip4}",
+                f"{test} -d {server.ibdev} {xs} -p {port} {options}",
+                f"{test} -d {client.ibdev} {xc} -p {port} {options} {server.ip4}",
                 ready=cm_listening(port) if cm else listening(port), timeout=timeout, check=check)
             break
         except GuestError as error:
