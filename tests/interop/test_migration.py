@@ -6,17 +6,17 @@ byte right. The guests are joined by the switch, which learns where the guest is
 default one guest moves once; FULL=1 moves either side under each kind of traffic.
 """
 
-import re
+import functools
 import time
 
 import pytest
 
 from lab import content, move, verbs, wait_for
-from lab.flows import RDMA, Traffic
+from lab.flows import RDMA
+from lab.moving import MOVABLE, move_beside, move_under_traffic
 
 # How long perftest runs: the guest moves meanwhile, which takes long on a busy host.
 SECONDS = 40
-MOVABLE = {"wire": "switch", "movable": True}
 
 
 @pytest.fixture
@@ -33,41 +33,6 @@ def side(request):
     return request.param
 
 
-def wait_traffic(pair, node, frames=200):
-    """Waits until so many frames more have come to a node, which does not move."""
-    switch = pair.switches[0]
-    ports = {row["address"]: row["port"] for row in switch.control("addresses")}
-
-    def passed():
-        return switch.counters(ports[node.mac])["tx_frames"]
-    before = passed()
-    wait_for(lambda: passed() > before + frames, 60, f"traffic to {node.name}")
-
-
-# A key, and the part of it that registration anew does not change: all but eight bits.
-WHOLE, INDEX = r"\S+", r"\S+(?=\S\S)"
-
-
-def identity(node, key=WHOLE):
-    """Numbers of the QPs and keys of the MRs in a guest, or the indices in these, as kernel
-    consumers change the rest with each registration."""
-    found = node.out("rdma -dd res show qp; rdma -dd res show mr")
-    return sorted(re.findall(rf"[lr]qpn \d+|[lr]key {key}", found))
-
-
-def move_under(pair, flow, node, *, frames=200, **options):
-    """Moves a node while a flow runs, and shows that the flow goes on."""
-    other, = {*pair} - {node}
-    wait_traffic(pair, other, frames)
-    before = identity(node)
-    moved = move.migrate(node, **options)
-    print(moved)
-    wait_traffic(pair, other, frames)
-    assert flow.runs(), "the flow has ended before the guest had moved"
-    assert before and identity(node) == before
-    return moved
-
-
 # -- perftest
 
 PERFTEST = {
@@ -81,7 +46,7 @@ def test_perftest(pair, test, side):
     program, options = PERFTEST[test]
     commands = verbs.perftest_commands(program, f"{options} -D {SECONDS}")
     with verbs.Flow(pair.a, pair.b, commands) as flow:
-        move_under(pair, flow, pair.b if side == "client" else pair.a)
+        print(move_beside([flow], pair.b if side == "client" else pair.a))
         run = flow.end()
     assert verbs.table(run.client.out), run.client
 
@@ -95,32 +60,13 @@ def test_atomics(pair, side):
     node = pair.b if side == "client" else pair.a
     with verbs.Flow(pair.a, pair.b, commands) as flow:
         for _ in range(3):
-            move_under(pair, flow, node)
+            print(move_beside([flow], node))
         flow.end(600)
 
 
 # -- all at once, and over and over
 
 KINDS = (*RDMA, "kernel")
-
-
-def move_under_traffic(pair, nodes, kinds=KINDS, **options):
-    """Moves nodes one after the other under traffic both ways, which verifies itself."""
-    key = INDEX if "kernel" in kinds else WHOLE
-    traffic = Traffic(pair, kinds).start()
-    try:
-        traffic.wait_progress()
-        for node in nodes:
-            before = identity(node, key)
-            print(move.migrate(node, **options))
-            assert before and identity(node, key) == before
-            traffic.wait_progress()
-        reports = traffic.stop()
-    finally:
-        traffic.abandon()
-    wrong = {end: report.text for end, report in reports.items()
-             if not report.sound or report.ended}
-    assert not wrong, wrong
 
 
 def test_traffic(pair):
@@ -132,9 +78,9 @@ def test_traffic(pair):
 def test_to_and_fro(pair):
     """Twenty moves under all kinds of traffic, on-demand memory and a kernel consumer
     included. The memory of the last QEMU is that of the second."""
-    move_under_traffic(pair, [pair.a, pair.b])
+    move_under_traffic(pair, [pair.a, pair.b], KINDS)
     held = [node.held() for node in pair]
-    move_under_traffic(pair, [pair.b, pair.b, pair.a, pair.a] * 5)
+    move_under_traffic(pair, [pair.b, pair.b, pair.a, pair.a] * 5, KINDS)
     assert all(now < before + (16 << 10) for now, before in zip([n.held() for n in pair], held))
 
 
@@ -142,7 +88,8 @@ def test_to_and_fro(pair):
 def test_postcopy(pair):
     """The guest runs at its destination before its memory is there; the device waits for
     the pages that it needs."""
-    move_under_traffic(pair, [pair.b, pair.a, pair.b], postcopy=True)
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], KINDS,
+                       functools.partial(move.migrate, postcopy=True))
 
 
 # -- in the middle of a page fault, of an RNR wait, of a READ, of an atomic

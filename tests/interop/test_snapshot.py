@@ -4,31 +4,17 @@
 import pytest
 
 from lab import content, move, verbs
+from lab.moving import MOVABLE, assert_carries_on, idle_queues
 
 pytestmark = pytest.mark.full
 
 
 @pytest.fixture
 def pair(pairs):
-    pair = pairs.get("qhca", "qhca", wire="switch", movable=True)
+    pair = pairs.get("qhca", "qhca", **MOVABLE)
     with content(*pair):
         yield pair
     assert pair.switches[0].said() == ""
-
-
-def idle_queues(pair, kept="/tmp/kept"):
-    """Queue pairs that are connected and at rest until the file is gone from b."""
-    commands = verbs.program_commands("qhca-queues", f"-n 64 -m 64 -a -k {kept}", "-n 64 -m 64 -a")
-    flow = verbs.Flow(pair.a, pair.b, commands)
-    pair.b.wait_until(f"[ -e {kept} ]", 120)
-    return flow
-
-
-def assert_carries_on(pair, flow, kept="/tmp/kept"):
-    """The queue pairs carry data in both directions, every byte of which is right."""
-    pair.b.exec(f"rm {kept}")
-    run = flow.end()
-    assert "carry data again" in run.client.out and "not ok" not in run.client.out, run.client
 
 
 def test_loadvm(pair):
