@@ -6,6 +6,7 @@ byte right. The guests are joined by the switch, which learns where the guest is
 default one guest moves once; FULL=1 moves either side under each kind of traffic.
 """
 
+import contextlib
 import functools
 import time
 
@@ -14,54 +15,170 @@ import pytest
 from lab import content, move, verbs, wait_for
 from lab.flows import RDMA
 from lab.moving import MOVABLE, move_beside, move_under_traffic
+from lab.nvme import serving
 
 # How long perftest runs: the guest moves meanwhile, which takes long on a busy host.
-SECONDS = 40
+SECONDS = 60
 
 
-@pytest.fixture
-def pair(pairs):
-    """A pair of qhca whose guests can move; neither QEMU nor a kernel may complain."""
-    pair = pairs.get("qhca", "qhca", **MOVABLE)
+def movable(pairs, peer):
+    """A pair whose guest b, which has qhca, can move; that of a is the peer."""
+    props = {"props": (None, {"rxe-flush": "on"})} if peer == "rxe" else {}
+    return pairs.get(peer, "qhca", **props, **MOVABLE)
+
+
+@contextlib.contextmanager
+def sound(pair):
+    """Neither QEMU nor a kernel nor the switch may complain."""
     with content(*pair):
         yield pair
     assert pair.switches[0].said() == ""
 
 
+@pytest.fixture
+def pair(pairs):
+    with sound(movable(pairs, "qhca")) as pair:
+        yield pair
+
+
+@pytest.fixture(params=["qhca", "rxe"])
+def peer(request, pairs):
+    """A pair, of whose guests b is the one to move, and a has either kind of device."""
+    with sound(movable(pairs, request.param)) as pair:
+        yield pair
+
+
 @pytest.fixture(params=["client", "server"])
 def side(request):
+    """What the guest that moves is."""
     return request.param
 
 
-# -- perftest
+@contextlib.contextmanager
+def flows(server, client, *commands):
+    """Programs that all run at the same time, each with a Flow."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(verbs.Flow(server, client, each)) for each in commands]
 
-PERFTEST = {
-    "write_lat": ("ib_write_lat", "-s 8"),
-}
+
+def roles(pair, side):
+    """(server, client), of which b is the one that the test says."""
+    return (pair.a, pair.b) if side == "client" else (pair.b, pair.a)
+
+
+# -- other people's programs
+
+PERFTEST = (
+    ("ib_write_lat", "-s 8"), ("ib_write_bw", "-s 65536"), ("ib_read_bw", "-s 65536"),
+    ("ib_send_bw", "--use-srq -s 4096"), ("ib_atomic_bw", ""), ("ib_send_bw", "-c UD -s 1024"),
+)
+# Soft-RoCE has none.
+PERFTEST_XRC = (("ib_write_bw", "-c XRC -s 4096"), ("ib_send_bw", "-c XRC -s 4096"))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("test", PERFTEST)
-def test_perftest(pair, test, side):
-    program, options = PERFTEST[test]
-    commands = verbs.perftest_commands(program, f"{options} -D {SECONDS}")
-    with verbs.Flow(pair.a, pair.b, commands) as flow:
-        print(move_beside([flow], pair.b if side == "client" else pair.a))
-        run = flow.end()
-    assert verbs.table(run.client.out), run.client
+def test_perftest(peer, side):
+    """All of them at once, so each has requests under way when the guest stops."""
+    tests = PERFTEST + (PERFTEST_XRC if peer.a.kind == "qhca" else ())
+    commands = [verbs.perftest_commands(program, f"{options} -D {SECONDS}")
+                for program, options in tests]
+    with flows(*roles(peer, side), *commands) as running:
+        print(move_beside(running, peer.b))
+        runs = [flow.end() for flow in running]
+    for run in runs:
+        (row,) = verbs.table(run.client.out)
+        print(run.client.command, row)
+        assert row["iterations"] > 0, run.client
+
+
+PINGS = 5000
+
+
+def rping_commands(server, client):
+    """rping of 4 KiB each way, which compares what comes back."""
+    options = f"-a {server.ip4} -V -S 4096 -C {PINGS}"
+    return f"rping -s {options}", f"rping -c {options}", verbs.cm_listening(7174)
+
+
+@pytest.mark.full
+def test_rping(peer, side):
+    with flows(*roles(peer, side), rping_commands) as (flow,):
+        print(move_beside([flow], peer.b))
+        run = flow.end(600)
+    assert "error" not in run.client.err + run.server.err, run
+
+
+VERIFIED = ("--rw=randwrite --bsrange=4k-64k --size=16M --verify=crc32c --verify_fatal=1 "
+            f"--verify_backlog=64 --time_based --runtime={SECONDS}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mover", ["target", "host"])
+def test_nvme(pair, mover):
+    """NVMe-oF: all that is written is read again and verified; no connection ends."""
+    with serving(pair.a, pair.b) as nvme:
+        nvme.connect(loss=600)
+        job = nvme.host.spawn(nvme.fio(VERIFIED))
+        nvme.wait_busy()
+        said = len(nvme.host.out("dmesg"))
+        # Each request is registered anew, so that neither keys nor connections are compared.
+        print(move.migrate(pair.a if mover == "target" else pair.b))
+        assert job.poll() is None, job.poll()
+        done = job.wait(300)
+        assert "err= 0" in done.out, done
+        assert "reconnect" not in nvme.host.out("dmesg")[said:]
+        nvme.disconnect()
 
 
 # -- programs that verify
 
+def verify_commands(kind, rounds, options=""):
+    return verbs.program_commands("qhca-verify", f"-t {kind} -n {rounds} {options}")
+
+
 @pytest.mark.full
-def test_atomics(pair, side):
+def test_data(peer, side):
+    """Each byte of SENDs, WRITEs, READs and atomics of all sizes, and each completion."""
+    kinds = ("rc", "xrc") if peer.a.kind == "qhca" else ("rc",)
+    with flows(*roles(peer, side), *(verify_commands(kind, 600) for kind in kinds)) as running:
+        print(move_beside(running, peer.b))
+        for flow in running:
+            flow.end(600)
+
+
+@pytest.mark.full
+def test_atomics(peer, side):
     """Each FETCH_ADD returns what those before it have made, so each was done once."""
     commands = verbs.program_commands("qhca-soak", "-n 1000000", "")
-    node = pair.b if side == "client" else pair.a
-    with verbs.Flow(pair.a, pair.b, commands) as flow:
+    with flows(*roles(peer, side), commands) as (flow,):
         for _ in range(3):
-            print(move_beside([flow], node))
+            print(move_beside([flow], peer.b))
         flow.end(600)
+
+
+# All RDMA packets from and to the peer are so late that many are on their way at any time.
+LATE = {"inject-delay-ppm": 1000000, "inject-delay-ns": 50000000}
+
+
+@pytest.mark.full
+def test_outstanding(pair):
+    """READs and atomics wait for their results in both directions when the guest stops, and
+    have them once."""
+    soak = verbs.program_commands("qhca-soak", "-n 20000", "")
+    counters = "duplicate_requests", "retransmitted_packets"
+    before = [pair.b.counters()[name] for name in counters]
+    pair.a.inject(LATE)
+    try:
+        with flows(pair.a, pair.b, soak, verify_commands("rc", 40)) as there, \
+                flows(pair.b, pair.a, soak, verify_commands("rc", 40)) as back:
+            print(move_beside(there + back, pair.b))
+            for flow in there + back:
+                flow.end(600)
+    finally:
+        pair.a.inject(dict.fromkeys(LATE, 0))
+    # b had requests that were not answered, and had answered what a repeated.
+    repeated = [pair.b.counters()[name] - was for name, was in zip(counters, before)]
+    assert all(repeated), dict(zip(counters, repeated))
 
 
 # -- all at once, and over and over

@@ -3,7 +3,7 @@
 
 import pytest
 
-from lab import content, move, verbs
+from lab import content, flows, move, verbs
 from lab.moving import MOVABLE, assert_carries_on, idle_queues
 
 pytestmark = pytest.mark.full
@@ -61,3 +61,27 @@ def test_both_ends(pair, tmp_path):
         for side in flow.sides:
             side.result = None
         assert_carries_on(pair, flow)
+
+
+def test_one_end(pair, tmp_path):
+    """One end alone goes back in time. Requests of both sides, which do not know that, end
+    with the error of the page, and what connects anew works."""
+    kinds = "rc-small", "rc-large"
+    traffic = flows.Traffic(pair, kinds).start()
+    try:
+        traffic.wait_progress()
+        snapshot = move.save(pair.b, tmp_path)
+        pair.b.qmp("cont")
+        traffic.wait_progress()
+        move.restore(pair.b, snapshot)
+        for node in pair:
+            traffic.wait_over(node, kinds)
+        reports = traffic.stop()
+    finally:
+        traffic.abandon()
+    assert len(reports) == 4
+    for end, report in reports.items():
+        assert report.sound and report.ended and not report.fatal, (end, report.text)
+        assert report.statuses == {flows.RETRY_EXCEEDED, flows.FLUSHED}, (end, report.text)
+    verbs.pingpong(pair.a, pair.b, "rc", "-n 100 -c")
+    verbs.verify(pair.b, pair.a, "-t rc -n 10")

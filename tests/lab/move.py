@@ -15,11 +15,13 @@ import re
 import shutil
 from dataclasses import dataclass
 
-from .guest import GuestError
+from .guest import GuestError, wait_for
 from .qmp import Closed, QMPError
 
 # Bytes a second; QEMU's own limit is that of a network of a Gbit/s.
 BANDWIDTH = 1 << 33
+
+ENDED = "completed", "failed", "cancelled"
 
 # QEMU's trace events that have what saving and loading takes, and how much it is.
 TRACES = ("qhca_saved", "qhca_loaded", "vmstate_downtime_save", "vmstate_downtime_load")
@@ -36,22 +38,24 @@ class Move:
     load: int = 0               # and the destination
 
 
-def _set_up(qmp, *, postcopy=False, answers=False):
-    """`answers`: the source hears from the destination, and ends only after it."""
+def _set_up(qmp, *, postcopy=False, answers=False, pauses=False, bandwidth=BANDWIDTH):
+    """`answers`: the source hears from the destination, and ends only after it. `pauses`:
+    the source waits between the stop of the guest and what comes then."""
     qmp.cmd("migrate-set-capabilities", capabilities=[
         {"capability": "events", "state": True},
         {"capability": "return-path", "state": answers},
+        {"capability": "pause-before-switchover", "state": pauses},
         {"capability": "postcopy-ram", "state": postcopy}])
-    qmp.cmd("migrate-set-parameters", max_bandwidth=BANDWIDTH)
+    qmp.cmd("migrate-set-parameters", max_bandwidth=bandwidth)
     for name in TRACES:
         qmp.cmd("trace-event-set-state", name=name, enable=True)
 
 
 def _wait(qmp, mark, *states, timeout):
     """Waits until the migration is in one of the states; an error if it failed."""
-    states += "failed", "cancelled"
-    event = qmp.wait_event("MIGRATION", lambda data: data["status"] in states, mark, timeout)
-    if event["data"]["status"] in ("failed", "cancelled"):
+    event = qmp.wait_event("MIGRATION", lambda data: data["status"] in (*states, *ENDED), mark,
+                           timeout)
+    if event["data"]["status"] not in states:
         raise GuestError(f"the migration ended: {qmp.cmd('query-migrate')}")
 
 
@@ -71,9 +75,10 @@ def _log(guest):
 
 
 def migrate(guest, *, postcopy=False, timeout=120):
-    """Moves a guest that runs; a Move. If it fails before the guest has left, the guest
-    goes on where it was."""
+    """Moves a guest, which goes on there if it has not been stopped; a Move. If it fails
+    before the guest has left, the guest goes on where it was."""
     timeout *= guest.patience
+    runs = guest.qmp("query-status")["running"]
     said = len(_log(guest))
     target = guest.launch("-incoming", "defer")
     try:
@@ -90,7 +95,8 @@ def migrate(guest, *, postcopy=False, timeout=120):
             _wait(source, mark, "postcopy-active", timeout=timeout)
         _wait(source, mark, "completed", timeout=timeout)
         _wait(target.qmp, 0, "completed", timeout=timeout)
-        target.qmp.wait_event("RESUME", timeout=timeout)
+        if runs:
+            target.qmp.wait_event("RESUME", timeout=timeout)
     except (Closed, GuestError, QMPError, TimeoutError) as error:
         target.end()
         raise GuestError(f"{guest.name} does not move: {error}{guest.trouble()}") from None
@@ -102,6 +108,32 @@ def migrate(guest, *, postcopy=False, timeout=120):
     if code:
         raise GuestError(f"QEMU that {guest.name} has left ended with {code}{guest.trouble()}")
     return measured(_log(guest)[said:], info)
+
+
+def cancel(guest, phase, timeout=60):
+    """Begins to move a guest, and cancels that: in the phase "active", in which its memory
+    goes there, or in "pre-switchover", in which it stands still. It goes on where it was."""
+    timeout *= guest.patience
+    target = guest.launch("-incoming", "defer")
+    try:
+        target.qmp.start(60)
+        uri = f"unix:{guest.dir / 'move'}"
+        source, mark = guest.qmp_client, guest.qmp_client.mark()
+        # Too slow to end by itself.
+        bandwidth = 1 << 20 if phase == "active" else BANDWIDTH
+        for qmp in source, target.qmp:
+            _set_up(qmp, answers=True, pauses=True, bandwidth=bandwidth)
+        target.qmp.cmd("migrate-incoming", uri=uri, exit_on_error=False)
+        source.cmd("migrate", uri=uri)
+        _wait(source, mark, phase, timeout=timeout)
+        source.cmd("migrate_cancel")
+        event = source.wait_event("MIGRATION", lambda data: data["status"] in ENDED, mark, timeout)
+        if event["data"]["status"] != "cancelled":
+            raise GuestError(f"the migration is not cancelled: {source.cmd('query-migrate')}")
+    finally:
+        target.end()
+    wait_for(lambda: guest.qmp("query-status")["running"], timeout, f"{guest.name} to go on")
+    return phase
 
 
 @dataclass

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Guests move that are joined in other ways, that have more than one function or very many
+objects, or that something else happens to as well."""
+
+import functools
+
+import pytest
+
+from lab import content, move, note_leaks, verbs, wait_for
+from lab.flows import RDMA
+from lab.functions import Functions
+from lab.moving import (MOVABLE, assert_carries_on, idle_queues, move_beside,
+                        move_under_traffic)
+from lab.netns import may_have_taps
+
+KINDS = ("rc-small", "rc-large", "ud")
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture
+def get(pairs):
+    """get(...): a pair of qhca whose guests can move. Neither QEMU nor a kernel may complain,
+    and the guests are given up after the test."""
+    found = []
+
+    def take(**options):
+        found.append(pairs.get("qhca", "qhca", **{**MOVABLE, **options}))
+        return found[0]
+    yield take
+    try:
+        with content(*found[0]):
+            pass
+        note_leaks(*found[0])
+    finally:
+        found[0].close()
+
+
+@pytest.fixture
+def pair(pairs):
+    """The pair of test_migration.py"""
+    pair = pairs.get("qhca", "qhca", **MOVABLE)
+    with content(*pair):
+        yield pair
+
+
+# -- links
+
+def test_stream(get):
+    """Two QEMUs of one guest take turns on the netdev of the peer, which listens."""
+    pair = get(wire="stream")
+    move_under_traffic(pair, [pair.b] * 3, KINDS)
+
+
+@pytest.mark.skipif(not may_have_taps(), reason="this user may not open /dev/net/tun")
+def test_taps(get):
+    """A bridge learns where a guest is now."""
+    pair = get(wire="tap")
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], KINDS)
+
+
+def test_shared_memory(get):
+    """The devices begin a new link, whichever of them moves."""
+    pair = get(wire="shm")
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], KINDS)
+    move_under_traffic(pair, [pair.a, pair.b], KINDS,
+                       functools.partial(move.cancel, phase="pre-switchover"))
+
+
+FAULTS = {"inject-drop-ppm": 10000, "inject-duplicate-ppm": 10000,
+          "inject-reorder-ppm": 10000, "inject-corrupt-ppm": 1000}
+
+
+def test_loss(get):
+    """Frames are lost, repeated, reordered and damaged all the time. The injector moves with
+    its device, and goes on."""
+    pair = get()
+    pair.a.inject(FAULTS)
+    move_under_traffic(pair, [pair.b, pair.a], KINDS)
+    before = pair.a.counters()["inject_dropped"]
+    move_under_traffic(pair, [pair.b], KINDS)
+    assert pair.a.counters()["inject_dropped"] > before
+
+
+# -- an IOMMU, virtual functions, very many objects
+
+def test_iommu(get):
+    """Both guests have an IOMMU, whose tables move with them."""
+    pair = get(append="intel_iommu=on iommu.strict=1",
+               args=("-device", "intel-iommu,intremap=off"))
+    assert pair.b.exec("ls /sys/class/iommu/* /sys/kernel/iommu_groups/*").ok
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], (*RDMA, "kernel"))
+    move_under_traffic(pair, [pair.b], KINDS, functools.partial(move.migrate, postcopy=True))
+
+
+def test_functions(get):
+    """Virtual functions move with their physical function, in traffic with each other and
+    with another guest, and can be disabled and enabled at the destination."""
+    pair = get(props=({"sriov-vfs": 3}, None), memory=1536)
+    vfs = Functions(pair.a).enable(3)
+    soak = verbs.program_commands("qhca-soak", "-n 1000000", "")
+    verify = verbs.program_commands("qhca-verify", "-t rc -n 600")
+    with verbs.Flow(vfs[0], pair.b, soak) as one, verbs.Flow(pair.b, vfs[1], verify) as two, \
+            verbs.Flow(vfs[1], vfs[2], verify) as three, verbs.Flow(vfs[2], pair.a, soak) as four:
+        running = [one, two, three, four]
+        for node in pair.a, pair.b, pair.a:
+            print(move_beside(running, node))
+        for flow in running:
+            flow.end(600)
+    vfs.disable()
+    vfs.enable(3)
+    verbs.pingpong(vfs[0], pair.b, "rc", "-n 200 -c")
+    verbs.pingpong(vfs[1], vfs[2], "rc", "-n 200 -c")
+    vfs.disable()
+
+
+@pytest.mark.parametrize("qps, mrs", [(10000, 64), (64, 100000)])
+def test_many(get, qps, mrs):
+    """Idle queue pairs and regions move, and carry data afterwards."""
+    pair = get(memory=2048)
+    with idle_queues(pair, qps, mrs, timeout=900) as flow:
+        moves = [move.migrate(node) for node in (pair.b, pair.a)]
+        print(moves)
+        assert_carries_on(pair, flow, timeout=600)
+    assert all(moved.image < 2 << 20 for moved in moves), moves
+
+
+# -- what else happens to a guest
+
+@pytest.mark.parametrize("phase", ["active", "pre-switchover"])
+def test_cancelled(pair, phase):
+    """The guest stays where it is, and moves later."""
+    move_under_traffic(pair, [pair.b, pair.a], KINDS, functools.partial(move.cancel, phase=phase))
+    move_under_traffic(pair, [pair.b], KINDS)
+
+
+def test_stopped(pair):
+    """A guest that stands still moves, and stands still until it is told to go on."""
+    def stop_and_move(node):
+        node.qmp("stop")
+        moved = move.migrate(node)
+        assert node.qmp("query-status")["status"] == "paused"
+        node.qmp("cont")
+        return moved
+    move_under_traffic(pair, [pair.b, pair.a], KINDS, stop_and_move)
+
+
+def test_link_down(pair):
+    """The link of a guest is down while it moves, and comes up at the destination."""
+    def move_without_link(node):
+        node.set_link(False)
+        node.wait_until(f"[ $(cat /sys/class/net/{node.netif}/carrier) = 0 ]")
+        moved = move.migrate(node)
+        node.wait_until(f"[ $(cat /sys/class/net/{node.netif}/carrier) = 1 ]")
+        return moved
+    move_under_traffic(pair, [pair.b], KINDS, move_without_link)
+
+
+def test_unplug_requested(pair):
+    """The guest is asked to give the device up, moves before it has, and gives it up there."""
+    node = pair.b
+    name = node.first_device["id"]
+    node.qmp("stop")
+    node.qmp("device_del", id=name)
+    print(move.migrate(node))
+    node.qmp("cont")
+    wait_for(lambda: name not in {entry["name"] for entry in
+                                  node.qmp("qom-list", path="/machine/peripheral")},
+             90, "the end of the device")
+    node.plug()
+    node.configure()
+    pair.wait_link()
+    verbs.pingpong(pair.a, node, "rc", "-n 100 -c")
+
+
+def test_reset_after(pair):
+    """The driver resets the device, and the module is loaded anew, at the destination."""
+    node = pair.b
+    print(move.migrate(node))
+    for command in (f"devlink dev reload $(devlink -j dev | grep -o 'pci/[^\"]*')",
+                    "echo 1 > $(readlink -f /sys/class/infiniband/qhca0/device)/reset",
+                    "rmmod qhca_ib; insmod /run/qhca/modules/qhca_ib.ko"):
+        node.exec(command, timeout=120)
+        node.configure()
+        pair.wait_link()
+        verbs.pingpong(pair.a, node, "rc", "-n 100 -c")
+        print(move.migrate(node))
+        verbs.pingpong(pair.a, node, "rc", "-n 100 -c")
