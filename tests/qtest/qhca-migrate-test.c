@@ -8,131 +8,12 @@
  */
 
 #include "qemu/osdep.h"
-#include <glib/gstdio.h>
 #include <sys/ioctl.h>
-#include "qobject/qstring.h"
+#include "qhca-move.h"
 #include "qhca-sriov.h"
 
-#define DEVICE  "-device qhca,id=h0,addr=04.0,mac=52:54:00:0a:0b:0c"
+#define DEVICE  "-machine q35 -device qhca,id=h0,addr=04.0,mac=52:54:00:0a:0b:0c"
 #define NUM_VFS 2
-
-/* Files of one move. */
-typedef struct Move {
-    char *dir, *state, *errors;
-} Move;
-
-static void move_begin(Move *m)
-{
-    m->dir = g_dir_make_tmp("qhca-migrate-XXXXXX", NULL);
-    g_assert_nonnull(m->dir);
-    m->state = g_build_filename(m->dir, "state", NULL);
-    m->errors = g_build_filename(m->dir, "errors", NULL);
-}
-
-static void move_end(Move *m)
-{
-    g_unlink(m->state);
-    g_unlink(m->errors);
-    g_rmdir(m->dir);
-    g_free(m->state);
-    g_free(m->errors);
-    g_free(m->dir);
-}
-
-static void want_events(QTestState *qts)
-{
-    qtest_qmp_assert_success(qts,
-        "{ 'execute': 'migrate-set-capabilities', 'arguments': {"
-        "  'capabilities': [ { 'capability': 'events', 'state': true } ] } }");
-}
-
-/* Wait until the migration has ended; true: it is complete. */
-static bool wait_end(QTestState *qts)
-{
-    for (;;) {
-        QDict *event = qtest_qmp_eventwait_ref(qts, "MIGRATION");
-        g_autofree char *status =
-            g_strdup(qdict_get_str(qdict_get_qdict(event, "data"), "status"));
-
-        qobject_unref(event);
-        if (g_str_equal(status, "completed")) {
-            return true;
-        }
-        if (g_str_equal(status, "failed")) {
-            return false;
-        }
-    }
-}
-
-static void save(QTestState *qts, const Move *m)
-{
-    want_events(qts);
-    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate', 'arguments': {"
-                             "  'uri': %p } }",
-                             qstring_from_str(g_strdup_printf("file:%s",
-                                                              m->state)));
-    g_assert_true(wait_end(qts));
-}
-
-/* Another QEMU; its messages go to the file of @m. */
-static QTestState *destination(const Move *m, const char *device)
-{
-    QTestState *qts = qtest_initf("-machine q35 -nodefaults %s -incoming defer"
-                                  " 2>%s", device, m->errors);
-
-    want_events(qts);
-    return qts;
-}
-
-static void load_begin(QTestState *qts, const char *uri)
-{
-    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate-incoming',"
-                             "  'arguments': { 'exit-on-error': false,"
-                             "  'uri': %s } }", uri);
-}
-
-static bool load_end(QTestState *qts)
-{
-    bool ok = wait_end(qts);
-
-    if (ok) {
-        /* A guest that was stopped there is stopped here. */
-        qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
-    }
-    return ok;
-}
-
-static QTestState *load(const Move *m, const char *device, bool *ok)
-{
-    QTestState *qts = destination(m, device);
-    g_autofree char *uri = g_strdup_printf("file:%s", m->state);
-
-    load_begin(qts, uri);
-    *ok = load_end(qts);
-    return qts;
-}
-
-/* Move the guest of @h, with what has been found in it. */
-static void move(Hca *h, const char *device)
-{
-    QTestState *from = h->qts;
-    Move m;
-    bool ok;
-
-    move_begin(&m);
-    save(from, &m);
-    h->qts = load(&m, device, &ok);
-    h->bus->qts = h->qts;
-    if (!ok) {
-        g_autofree char *errors = NULL;
-
-        g_file_get_contents(m.errors, &errors, NULL, NULL);
-        g_test_message("%s", errors);
-    }
-    g_assert_true(ok);
-    qtest_quit(from);
-    move_end(&m);
-}
 
 static void test_moves(void)
 {
@@ -177,7 +58,7 @@ static void test_never_run(void)
     bool ok;
 
     move_begin(&m);
-    from = qtest_initf("-machine q35 -nodefaults -S %s", DEVICE);
+    from = qtest_initf("-nodefaults -S %s", DEVICE);
     save(from, &m);
     to = load(&m, DEVICE, &ok);
     g_assert_true(ok);
