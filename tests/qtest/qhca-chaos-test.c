@@ -7,6 +7,7 @@
 
 #include "qemu/osdep.h"
 #include "qhca-eth.h"
+#include "qhca-move.h"
 #include "qhca-sriov.h"
 
 #define NUM_VFS         2
@@ -207,6 +208,31 @@ static void chaos_stop_vm(Chaos *c)
     qtest_qmp_assert_success(c->h->qts, "{ 'execute': 'cont' }");
 }
 
+/*
+ * The VM moves, having run or not.  Its link begins anew, since the netdev of each QEMU has
+ * a connection of its own to the peer.
+ */
+static void chaos_move(Chaos *c)
+{
+    g_autofree char *device =
+        server_options(&c->server, c->express ? ",sriov-vfs=2" : "");
+    g_autofree char *options =
+        g_strdup_printf("-machine %s %s", c->express ? "q35" : "pc", device);
+
+    if (g_rand_int_range(c->rand, 0, 3) == 0) {
+        qtest_qmp_assert_success(c->h->qts, "{ 'execute': 'stop' }");
+    }
+    move(c->h, options);
+    for (int i = 0; i < NUM_VFS; i++) {
+        if (c->vf[i]) {
+            c->vf[i]->qts = c->h->qts;
+        }
+    }
+    c->link_down = false;
+    chaos_peer_leaves(c);
+    server_drop(&c->server);
+}
+
 static void chaos_run(uint32_t seed, bool express)
 {
     static const struct {
@@ -218,6 +244,7 @@ static void chaos_run(uint32_t seed, bool express)
         { chaos_reset, 5 }, { chaos_flr, 5 }, { chaos_bus_master, 3 },
         { chaos_destroy, 4 }, { chaos_link, 4 }, { chaos_unplug, 3 },
         { chaos_stop_vm, 2 }, { chaos_vfs, 6 }, { chaos_vf, 20 },
+        { chaos_move, 3 },
     };
     Chaos c = { .express = express, .rand = g_rand_new_with_seed(seed) };
     unsigned int sum = 0;

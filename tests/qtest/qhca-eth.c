@@ -305,6 +305,15 @@ int server_accept(Server *server)
     return fd;
 }
 
+void server_drop(Server *server)
+{
+    struct pollfd poll_fd = { .fd = server->listener, .events = POLLIN };
+
+    while (poll(&poll_fd, 1, 0) == 1) {
+        close(server_accept(server));
+    }
+}
+
 void server_close(Server *server)
 {
     close(server->listener);
@@ -314,6 +323,15 @@ void server_close(Server *server)
     g_free(server->folder);
 }
 
+char *server_options(const Server *server, const char *properties)
+{
+    return g_strdup_printf("-netdev stream,id=n0,addr.type=unix,"
+                           "addr.path=%s,reconnect-ms=1 "
+                           "-device qhca,id=h0,netdev=n0,addr=04.0,"
+                           "tx-ring-size=32768,mac=" MAC "%s", server->path,
+                           properties);
+}
+
 Hca *hca_start_with_server(Server *server, const char *machine,
                            const char *properties)
 {
@@ -321,11 +339,7 @@ Hca *hca_start_with_server(Server *server, const char *machine,
     Hca *h;
 
     server_open(server);
-    options = g_strdup_printf("-netdev stream,id=n0,addr.type=unix,"
-                              "addr.path=%s,reconnect-ms=1 "
-                              "-device qhca,id=h0,netdev=n0,addr=04.0,"
-                              "tx-ring-size=32768,mac=" MAC "%s", server->path,
-                              properties);
+    options = server_options(server, properties);
     h = hca_new(machine, options);
     hca_map(h);
     return h;

@@ -63,7 +63,11 @@ bool peer_send(int fd, const uint8_t *src, uint32_t tag);
 /* A peer that comes and goes */
 Hca *hca_start_with_server(Server *server, const char *machine,
                            const char *properties);
+/* Those of netdev and device that hca_start_with_server() takes; to be freed. */
+char *server_options(const Server *server, const char *properties);
 int server_accept(Server *server);
+/* Drop the connections that wait. */
+void server_drop(Server *server);
 void server_close(Server *server);
 
 #endif /* TESTS_QTEST_QHCA_ETH_H */

@@ -107,6 +107,96 @@ static void test_reset_is_not_death(void)
     hca_stop(h);
 }
 
+/* Commands are rung and not yet executed when the VM stops: each is executed once. */
+static void test_commands(void)
+{
+    enum { SLOTS = 4 };
+    Hca *h = hca_start();
+    const struct qhca_cmd_slot nop = {
+        .opcode = cpu_to_le16(QHCA_CMD_NOP),
+        .status = cpu_to_le32(QHCA_CMD_OWN),
+    };
+    uint64_t commands;
+
+    hca_bring_up(h);
+    for (int i = 0; i < 3; i++) {
+        commands = hca_counter(h, QHCA_CNT_commands);
+        for (uint32_t slot = 0; slot < SLOTS; slot++) {
+            hca_fill_slot(h, slot, &nop);
+        }
+        hca_write(h, QHCA_REG_CMDQ_DOORBELL, (1 << SLOTS) - 1);
+        move(h, DEVICE);
+        for (uint32_t slot = 0; slot < SLOTS; slot++) {
+            g_assert_cmpint(hca_wait_slot(h, slot), ==, QHCA_CMD_OK);
+        }
+        g_assert_cmpuint(hca_counter(h, QHCA_CNT_commands), ==,
+                         commands + SLOTS + 1);
+    }
+    hca_stop(h);
+}
+
+/* An interrupt that waits behind a mask waits at the destination, too. */
+static void test_masked(void)
+{
+    Hca *h = hca_start();
+    uint64_t target = hca_page(h);
+    uint64_t control;
+
+    hca_bring_up(h);
+    hca_enable_msix(h);
+    msix_target(h, 1, target, 0x1234);
+    control = h->dev->msix_table_off + PCI_MSIX_ENTRY_SIZE +
+              PCI_MSIX_ENTRY_VECTOR_CTRL;
+    qpci_io_writel(h->dev, h->dev->msix_table_bar, control,
+                   PCI_MSIX_ENTRY_CTRL_MASKBIT);
+    hca_ring(h, 0, QHCA_DB_EQ_ARM, QHCA_EQN_ASYNC);
+    nop_with_event(h, 7);
+    g_assert_true(qpci_msix_pending(h->dev, 1));
+    move(h, DEVICE);
+    g_assert_true(qpci_msix_pending(h->dev, 1));
+    g_assert_cmphex(qtest_readl(h->qts, target), ==, 0);
+    qpci_io_writel(h->dev, h->dev->msix_table_bar, control, 0);
+    wait_for_word(h, target, 0x1234);
+    hca_stop(h);
+}
+
+/* Somebody cancels the migration when the VM stands still for it already. */
+static void test_cancelled(void)
+{
+    Hca *h = hca_start();
+    Move m;
+
+    hca_bring_up(h);
+    for (int i = 0; i < 2; i++) {
+        move_begin(&m);
+        save_until(h->qts, &m, "pre-switchover");
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'migrate_cancel' }");
+        g_assert_true(wait_status(h->qts, "cancelled"));
+        wait_running(h->qts);
+        move_end(&m);
+        hca_assert_alive(h);
+        g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+        move(h, DEVICE);
+        g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    }
+    hca_stop(h);
+}
+
+/* What resets the function while the VM stands still travels with it. */
+static void test_flr_stopped(void)
+{
+    Hca *h = hca_start();
+
+    hca_bring_up(h);
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+    hca_flr(h);
+    move(h, DEVICE);
+    g_assert_cmphex(hca_status(h), ==, QHCA_STATUS_READY);
+    hca_bring_up(h);
+    g_assert_cmpint(hca_nop(h), ==, QHCA_CMD_OK);
+    hca_stop(h);
+}
+
 static void set_bus_master(Hca *h, bool on)
 {
     uint16_t command = qpci_config_readw(h->dev, PCI_COMMAND);
@@ -208,6 +298,36 @@ static void test_vfs(void)
     }
     sriov_disable(&sriov);
     hca_assert_alive(h);
+    hca_stop(h);
+}
+
+/* Virtual functions are enabled, or disabled, while the VM stands still. */
+static void test_vfs_stopped(void)
+{
+    static const char device[] = DEVICE ",sriov-vfs=2";
+    Hca *h = hca_start_with_vfs(NUM_VFS, "");
+    Hca *vf;
+    Sriov sriov;
+
+    sriov_open(h, &sriov);
+    hca_bring_up(h);
+    for (int i = 0; i < 2; i++) {
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+        sriov_enable(&sriov, NUM_VFS);
+        move(h, device);
+        vf = vf_new(&sriov, NUM_VFS - 1);
+        g_assert_cmphex(hca_status(vf), ==, QHCA_STATUS_READY);
+        hca_bring_up(vf);
+        g_assert_cmphex(sriov_status(&sriov, NUM_VFS - 1) &
+                        QHCA_STATUS_ENABLED, !=, 0);
+        qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+        sriov_disable(&sriov);
+        move(h, device);
+        /* There is no such function. */
+        g_assert_cmphex(sriov_status(&sriov, NUM_VFS - 1), ==, UINT32_MAX);
+        hca_assert_alive(h);
+        vf_free(vf);
+    }
     hca_stop(h);
 }
 
@@ -362,9 +482,14 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/migrate/never-run", test_never_run);
     qtest_add_func("/qhca/migrate/stop", test_stop);
     qtest_add_func("/qhca/migrate/reset-is-not-death", test_reset_is_not_death);
+    qtest_add_func("/qhca/migrate/commands", test_commands);
+    qtest_add_func("/qhca/migrate/masked", test_masked);
+    qtest_add_func("/qhca/migrate/cancelled", test_cancelled);
+    qtest_add_func("/qhca/migrate/flr-stopped", test_flr_stopped);
     qtest_add_func("/qhca/migrate/bus-master", test_bus_master);
     qtest_add_func("/qhca/migrate/link", test_link);
     qtest_add_func("/qhca/migrate/vfs", test_vfs);
+    qtest_add_func("/qhca/migrate/vfs-stopped", test_vfs_stopped);
     qtest_add_func("/qhca/migrate/look-ahead", test_look_ahead);
     qtest_add_func("/qhca/migrate/too-many-vfs", test_too_many_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);

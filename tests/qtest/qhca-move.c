@@ -27,11 +27,15 @@ void move_end(Move *m)
     g_free(m->dir);
 }
 
-void want_events(QTestState *qts)
+/* @pauses: the source waits when its VM has stopped */
+static void set_capabilities(QTestState *qts, bool pauses)
 {
     qtest_qmp_assert_success(qts,
         "{ 'execute': 'migrate-set-capabilities', 'arguments': {"
-        "  'capabilities': [ { 'capability': 'events', 'state': true } ] } }");
+        "  'capabilities': ["
+        "    { 'capability': 'events', 'state': true },"
+        "    { 'capability': 'pause-before-switchover', 'state': %i } ] } }",
+        pauses);
 }
 
 bool wait_status(QTestState *qts, const char *status)
@@ -51,14 +55,33 @@ bool wait_status(QTestState *qts, const char *status)
     }
 }
 
-void save(QTestState *qts, const Move *m)
+void wait_running(QTestState *qts)
 {
-    want_events(qts);
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    bool running;
+
+    do {
+        QDict *answer = qtest_qmp(qts, "{ 'execute': 'query-status' }");
+
+        running = qdict_get_bool(qdict_get_qdict(answer, "return"), "running");
+        qobject_unref(answer);
+    } while (!running && g_get_monotonic_time() < end);
+    g_assert_true(running);
+}
+
+void save_until(QTestState *qts, const Move *m, const char *status)
+{
+    set_capabilities(qts, g_str_equal(status, "pre-switchover"));
     qtest_qmp_assert_success(qts, "{ 'execute': 'migrate', 'arguments': {"
                              "  'uri': %p } }",
                              qstring_from_str(g_strdup_printf("file:%s",
                                                               m->state)));
-    g_assert_true(wait_status(qts, "completed"));
+    g_assert_true(wait_status(qts, status));
+}
+
+void save(QTestState *qts, const Move *m)
+{
+    save_until(qts, m, "completed");
 }
 
 QTestState *destination(const Move *m, const char *options)
@@ -66,7 +89,7 @@ QTestState *destination(const Move *m, const char *options)
     QTestState *qts = qtest_initf("-nodefaults %s -incoming defer 2>%s",
                                   options, m->errors);
 
-    want_events(qts);
+    set_capabilities(qts, false);
     return qts;
 }
 

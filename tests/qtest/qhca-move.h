@@ -17,9 +17,12 @@ typedef struct Move {
 void move_begin(Move *m);
 void move_end(Move *m);
 
-void want_events(QTestState *qts);
 /* Wait until the migration is in this state; false: it has failed before. */
 bool wait_status(QTestState *qts, const char *status);
+/* Wait until the VM runs. */
+void wait_running(QTestState *qts);
+/* Save the guest into a file, whose migration then has this state ("completed"). */
+void save_until(QTestState *qts, const Move *m, const char *status);
 void save(QTestState *qts, const Move *m);
 /*
  * Another QEMU, whose messages go to the file of @m.  @options are those of the machine and
