@@ -7,7 +7,7 @@ import types
 import pytest
 
 import bench
-from bench import odp, rounds, sizes
+from bench import migration, odp, rounds, sizes
 from lab import GuestError, Result, move, verbs
 from lab import __main__ as commands
 
@@ -197,3 +197,37 @@ def test_perftest_does_not_count(monkeypatch, options, error, runs):
     with pytest.raises(GuestError):
         verbs.perftest(node, node, "ib_write_bw", options)
     assert len(ended) == runs
+
+
+def moves(**numbers):
+    """Three moves, of which the second has these numbers, and the others more and fewer."""
+    return [move.Move(total=1, **{name: value * times for name, value in
+                                  {"downtime": 50, "ram": 1 << 20, **numbers}.items()})
+            for times in (2, 1, 0)]
+
+
+def test_migration_rows():
+    """Medians, in the units of the head; READs are whole round trips."""
+    point = migration.Point(100, 1, moves(image=1000, save=1500, load=20000, ram=3 << 20), 812.4)
+    assert dict(zip(migration.HEAD, migration.cells(point))) == {
+        "QPs": 100, "MRs": 1, "downtime ms": "50", "longest READ of the peer ms": "812",
+        "image bytes": "2000", "save ms": "1.5", "load ms": "20.0", "memory sent MiB": "3"}
+    assert migration.summary(point)["moves"][1]["save"] == 1500
+
+
+def test_migration_verdicts():
+    few = migration.Point(1, 1, [move.Move(1, 1, 1, image=1000, save=10, load=10)], 1.0)
+    many = migration.Point(9, 1, [move.Move(1, 1, 1, image=1004, save=20, load=5)], 1.0)
+    image, save, load = migration.verdicts([few, many])
+    assert image == "the image has 1000 to 1004 bytes, and less than 2097152: met"
+    assert save == "save takes 2 to 2 times as long as with 1 QP and 1 MR" and " 0.5 to 0.5 " in load
+    many.moves[0].image = 2 << 20
+    assert next(migration.verdicts([few, many])).endswith("MISSED")
+    # A device whose trace has not been found has no image.
+    few.moves[0].image = 0
+    assert next(migration.verdicts([few])).endswith("MISSED")
+
+
+def test_migration_is_a_case():
+    assert commands.cases("migration") == commands.MIGRATION
+    assert commands.cases("write") != commands.MIGRATION

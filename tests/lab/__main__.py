@@ -12,7 +12,7 @@ import threading
 import time
 
 import bench
-from bench import against, host, odp, packets, rounds, sizes
+from bench import against, host, migration, odp, packets, rounds, sizes
 
 from . import accel, many, pair as joined, paths, verbs
 from .ending import ERRORS, ended
@@ -219,8 +219,37 @@ def print_bench_against(options, rows):
           f"{rows[0]['tree']}; written to {os.path.relpath(paths.BUILD)}/bench-against.json)")
 
 
+def run_bench_migration(options):
+    """Measures what a move of a guest costs with few and many objects."""
+    points, failed = [], 0
+    pair = boot(("qhca", "qhca"), options.kernel, **migration.OPTIONS)
+    try:
+        for qps, mrs in migration.POINTS:
+            try:
+                points.append(migration.measure(pair, qps, mrs))
+                say(f"  {qps} QPs, {mrs} MRs: {points[-1].moves}")
+            except ERRORS as error:
+                failed += 1
+                print(error, file=sys.stderr, flush=True)
+                say(f"  {qps} QPs, {mrs} MRs: FAILED")
+    finally:
+        pair.close()
+    (paths.BUILD / "bench-migration.json").write_text(
+        json.dumps([migration.summary(point) for point in points], indent=1) + "\n")
+    print()
+    print(f"a guest of {migration.OPTIONS['memory']} MiB moves on one host, medians of "
+          f"{migration.MOVES} moves, kernel {paths.kernel_release(options.kernel)}, {how()}")
+    print_table(migration.HEAD, [migration.cells(point) for point in points])
+    for sentence in migration.verdicts(points) if points else ():
+        print(sentence)
+    print(f"(written to {os.path.relpath(paths.BUILD)}/bench-migration.json)")
+    return 1 if failed else 0
+
+
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
+    if options.cases == MIGRATION:
+        return run_bench_migration(options)
     if options.against:
         return run_bench_against(options)
     if options.draw_only:
@@ -490,10 +519,15 @@ def shell(options):
 
 # All that `make bench` measures in rounds: the plain programs between what they bound.
 EVERY_CASE = [*bench.CASES[:3], *host.CASES, *bench.CASES[3:]]
+# What CASES= calls the measurements of bench.migration.
+MIGRATION = "migration"
 
 
 def cases(text):
-    """The cases whose test and size match the regular expression of `make bench CASES=`"""
+    """The cases whose test and size match the regular expression of `make bench CASES=`, or
+    MIGRATION"""
+    if text == MIGRATION:
+        return text
     try:
         found = [case for case in EVERY_CASE if re.search(text, f"{case.test} {case.size}")]
     except re.error as error:
@@ -531,7 +565,7 @@ def main():
         sub.add_argument("--against", metavar="FOLDER",
                          help="bench: an older tree, as scripts/against.sh has built it")
         sub.add_argument("--cases", type=cases, metavar="REGEX", default=EVERY_CASE,
-                         help="bench: those of which \"test size\" matches")
+                         help="bench: those of which \"test size\" matches; or migration")
         sub.add_argument("--draw-only", action="store_true",
                          help="bench: the picture of what was measured before")
         sub.set_defaults(function=function)
