@@ -126,7 +126,7 @@ def test_nvme(pair, mover):
         assert job.poll() is None, job.poll()
         done = job.wait(300)
         assert "err= 0" in done.out, done
-        assert "reconnect" not in nvme.host.out("dmesg")[said:]
+        assert "econnect" not in nvme.host.out("dmesg")[said:]
         nvme.disconnect()
 
 

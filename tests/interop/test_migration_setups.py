@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from lab import content, move, note_leaks, verbs, wait_for
+from lab import content, devlink, move, note_leaks, verbs, wait_for
 from lab.flows import RDMA
 from lab.functions import Functions
 from lab.moving import (MOVABLE, assert_carries_on, idle_queues, move_beside,
@@ -98,8 +98,8 @@ def test_functions(get):
     with another guest, and can be disabled and enabled at the destination."""
     pair = get(props=({"sriov-vfs": 3}, None), memory=1536)
     vfs = Functions(pair.a).enable(3)
-    soak = verbs.program_commands("qhca-soak", "-n 1000000", "")
-    verify = verbs.program_commands("qhca-verify", "-t rc -n 600")
+    soak = verbs.program_commands("qhca-soak", "-n 300000", "")
+    verify = verbs.program_commands("qhca-verify", "-t rc -n 300")
     with verbs.Flow(vfs[0], pair.b, soak) as one, verbs.Flow(pair.b, vfs[1], verify) as two, \
             verbs.Flow(vfs[1], vfs[2], verify) as three, verbs.Flow(vfs[2], pair.a, soak) as four:
         running = [one, two, three, four]
@@ -136,24 +136,25 @@ def test_cancelled(pair, phase):
 
 def test_stopped(pair):
     """A guest that stands still moves, and stands still until it is told to go on."""
-    def stop_and_move(node):
-        node.qmp("stop")
-        moved = move.migrate(node)
-        assert node.qmp("query-status")["status"] == "paused"
-        node.qmp("cont")
-        return moved
-    move_under_traffic(pair, [pair.b, pair.a], KINDS, stop_and_move)
+    with idle_queues(pair) as flow:
+        for node in pair.b, pair.a:
+            node.qmp("stop")
+            print(move.migrate(node))
+            assert node.qmp("query-status")["status"] == "paused"
+            node.qmp("cont")
+        assert_carries_on(pair, flow)
 
 
 def test_link_down(pair):
     """The link of a guest is down while it moves, and comes up at the destination."""
-    def move_without_link(node):
+    node = pair.b
+    carrier = f"[ $(cat /sys/class/net/{node.netif}/carrier) = %d ]"
+    with idle_queues(pair) as flow:
         node.set_link(False)
-        node.wait_until(f"[ $(cat /sys/class/net/{node.netif}/carrier) = 0 ]")
-        moved = move.migrate(node)
-        node.wait_until(f"[ $(cat /sys/class/net/{node.netif}/carrier) = 1 ]")
-        return moved
-    move_under_traffic(pair, [pair.b], KINDS, move_without_link)
+        node.wait_until(carrier % 0)
+        print(move.migrate(node))
+        node.wait_until(carrier % 1)
+        assert_carries_on(pair, flow)
 
 
 def test_unplug_requested(pair):
@@ -177,8 +178,8 @@ def test_reset_after(pair):
     """The driver resets the device, and the module is loaded anew, at the destination."""
     node = pair.b
     print(move.migrate(node))
-    for command in (f"devlink dev reload $(devlink -j dev | grep -o 'pci/[^\"]*')",
-                    "echo 1 > $(readlink -f /sys/class/infiniband/qhca0/device)/reset",
+    pci = devlink.device(node).removeprefix("pci/")
+    for command in (f"devlink dev reload pci/{pci}", f"echo 1 > /sys/bus/pci/devices/{pci}/reset",
                     "rmmod qhca_ib; insmod /run/qhca/modules/qhca_ib.ko"):
         node.exec(command, timeout=120)
         node.configure()
