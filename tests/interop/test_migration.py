@@ -164,13 +164,13 @@ LATE = {"inject-delay-ppm": 1000000, "inject-delay-ns": 50000000}
 def test_outstanding(pair):
     """READs and atomics wait for their results in both directions when the guest stops, and
     have them once."""
-    soak = verbs.program_commands("qhca-soak", "-n 20000", "")
+    soak = verbs.program_commands("qhca-soak", "-n 60000", "")
     counters = "duplicate_requests", "retransmitted_packets"
     before = [pair.b.counters()[name] for name in counters]
     pair.a.inject(LATE)
     try:
-        with flows(pair.a, pair.b, soak, verify_commands("rc", 40)) as there, \
-                flows(pair.b, pair.a, soak, verify_commands("rc", 40)) as back:
+        with flows(pair.a, pair.b, soak, verify_commands("rc", 150)) as there, \
+                flows(pair.b, pair.a, soak, verify_commands("rc", 150)) as back:
             print(move_beside(there + back, pair.b))
             for flow in there + back:
                 flow.end(600)
