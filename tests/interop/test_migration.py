@@ -18,7 +18,7 @@ from lab.moving import MOVABLE, move_beside, move_under_traffic
 from lab.nvme import serving
 
 # How long perftest runs: the guest moves meanwhile, which takes long on a busy host.
-SECONDS = 60
+SECONDS = 100
 
 
 def movable(pairs, peer):
