@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the host itself does in the same minutes: plain programs (plain/*.c) in which one
+"""What the host itself does in the same minutes: plain programs (in the folder plain) in which one
 process gives another one frames as large as a packet, over a unix stream or through a ring.
 
 They bound what a link can do on the machine at that time.

@@ -88,7 +88,7 @@ def test_iommu(get):
     """Both guests have an IOMMU, whose tables move with them."""
     pair = get(append="intel_iommu=on iommu.strict=1",
                args=("-device", "intel-iommu,intremap=off"))
-    assert pair.b.exec("ls /sys/class/iommu/* /sys/kernel/iommu_groups/*").ok
+    assert pair.b.exec("ls -d /sys/class/iommu/dmar0 /sys/kernel/iommu_groups/0").ok
     move_under_traffic(pair, [pair.b, pair.a, pair.b], (*RDMA, "kernel"))
     move_under_traffic(pair, [pair.b], KINDS, functools.partial(move.migrate, postcopy=True))
 

@@ -248,10 +248,10 @@ def run_bench_migration(options):
 
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
-    if options.cases == MIGRATION:
-        return run_bench_migration(options)
     if options.against:
         return run_bench_against(options)
+    if options.cases == MIGRATION:
+        return run_bench_migration(options)
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
