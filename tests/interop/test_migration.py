@@ -176,7 +176,7 @@ def test_outstanding(pair):
                 flow.end(600)
     finally:
         pair.a.inject(dict.fromkeys(LATE, 0))
-    # b had requests that were not answered, and had answered what a repeated.
+    # Requests of b had no answer yet, and a repeated some to which b had replied.
     repeated = [pair.b.counters()[name] - was for name, was in zip(counters, before)]
     assert all(repeated), dict(zip(counters, repeated))
 
