@@ -191,7 +191,7 @@ class Two:
     shm = (False,)
 
     def __iter__(self):
-        return iter([types.SimpleNamespace(counters=lambda: {})] * 2)
+        return iter([types.SimpleNamespace(kind="qhca", counters=lambda: {})] * 2)
 
     def close(self):
         pass
