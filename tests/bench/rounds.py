@@ -28,7 +28,7 @@ class Measured:
 def measure(cases, pair, links, options, say):
     """Measures all cases in rounds: what is to be compared is measured within seconds.
 
-    links has the numbers of the pair's links, and say() is told what goes on.
+    links has the numbers of the pair's links; say() prints a line of progress.
     """
     done = Measured({(case, where): [] for case in cases for where in places(case, links)})
     for n in range(options.rounds):
