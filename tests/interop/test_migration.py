@@ -8,6 +8,7 @@ default one guest moves once; FULL=1 moves either side under each kind of traffi
 
 import contextlib
 import functools
+import re
 import time
 
 import pytest
@@ -17,8 +18,8 @@ from lab.flows import RDMA
 from lab.moving import MOVABLE, move_beside, move_under_traffic
 from lab.nvme import serving
 
-# How long perftest runs: the guest moves meanwhile, which takes long on a busy host.
-SECONDS = 100
+# How long programs run: all start and the guest moves meanwhile, which takes long on a busy host.
+SECONDS = 150
 
 
 def movable(pairs, peer):
@@ -76,6 +77,11 @@ PERFTEST = (
 PERFTEST_XRC = (("ib_write_bw", "-c XRC -s 4096"), ("ib_send_bw", "-c XRC -s 4096"))
 
 
+def connected(node):
+    """How many queue pairs of perftest are, not counting those of XRC."""
+    return len(re.findall(r"type (?:RC|UD) state RT[RS]\b.*\bcomm ib_", node.out("rdma res show qp")))
+
+
 @pytest.mark.full
 def test_perftest(peer, side):
     """All of them at once, so each has requests under way when the guest stops."""
@@ -83,6 +89,8 @@ def test_perftest(peer, side):
     commands = [verbs.perftest_commands(program, f"{options} -D {SECONDS}")
                 for program, options in tests]
     with flows(*roles(peer, side), *commands) as running:
+        wait_for(lambda: connected(peer.b) == len(PERFTEST), 60 * peer.b.patience,
+                 "queue pairs of the programs")
         print(move_beside(running, peer.b))
         runs = [flow.end() for flow in running]
     for run in runs:
