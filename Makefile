@@ -18,6 +18,8 @@ export QHCA_CACHE QHCA_ACCEL QHCA_KERNEL QEMU_SANITIZE JOBS LANES W C WERROR FUL
 RUN := PYTHONPATH=$(CURDIR)/tests PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m
 LAB := $(RUN) lab
 AREAS := setup abi unit sim fuzz qtest guest interop
+# The tests take the kernel from the environment, as some of them choose another one.
+CHECK := $(if $(KERNEL),QHCA_KERNEL='$(KERNEL)') scripts/check.sh
 
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
@@ -63,7 +65,6 @@ help:
 	@echo '                   guests boot the kernel of LINUX, which you have built'
 	@echo '  QHCA_CACHE=DIR   where downloads and large builds go (~/.cache/qhca)'
 	@echo '  QHCA_ACCEL=tcg   or kvm; else KVM if a trial boot works'
-	@echo '  QHCA_KERNEL=debug  tests, run and shell: boot the kernel of make debug-kernel'
 	@echo '  QEMU_SANITIZE=1  QEMU with AddressSanitizer and UBSan'
 	@echo '  COMPARE=FILE     for study: an earlier study.json, whose counts must be the same'
 	@echo '  RECORD=1 for instructions: record them in tests/bench/packets.json'
@@ -76,7 +77,8 @@ help:
 	@echo '  LANES=1 for check: the tests one after the other, and not in two lanes'
 	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'
-	@echo '  KERNEL=backports for run, shell, bench and study: the newer kernel'
+	@echo '  KERNEL=backports for run, shell, bench, study and check: guests boot the newer kernel;'
+	@echo '                   KERNEL=debug: that of make debug-kernel'
 
 setup:
 	@scripts/setup.sh
@@ -145,10 +147,10 @@ study: all
 # The scripts keep going past a failed part, so that the rest is tested too,
 # and end with the one line that counts.
 check:
-	@scripts/check.sh $(AREAS)
+	@$(CHECK) $(AREAS)
 
 $(AREAS:%=check-%): check-%:
-	@scripts/check.sh $*
+	@$(CHECK) $*
 
 clean:
 	rm -rf $(BUILD)

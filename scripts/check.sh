@@ -5,6 +5,9 @@
 #
 #   scripts/check.sh AREA...     setup abi unit sim fuzz qtest guest interop
 #
+# QHCA_KERNEL=NAME has guests boot another kernel wherever a test asks for no particular
+# one: backports, debug (of scripts/kernel.sh), linux (of LINUX), or a release. make
+# passes KERNEL= on by this name.
 # T=EXPRESSION picks tests by name (pytest -k); PYTEST_ARGS adds options; LANES=1 runs one
 # test after the other where two lanes of tests would run beside each other.
 # A part that does not build is one failed test; the others still run.
@@ -55,6 +58,13 @@ finish()
 	exit 1
 }
 
+case ${QHCA_KERNEL:-default} in
+default | backports | debug | linux | [0-9]*) ;;
+*)
+	complain "the guest has no kernel $QHCA_KERNEL: KERNEL= takes backports, debug, linux or a release"
+	finish
+	;;
+esac
 needs=
 if wants abi guest interop; then
 	needs=all

@@ -236,6 +236,23 @@ def test_packages_are_for_debian(world):
     assert not (world.build / "deb").exists()
 
 
+@pytest.mark.parametrize("arguments, kernel, areas", [
+    (["check"], "", "setup abi unit sim fuzz qtest guest interop"),
+    (["check", "KERNEL=backports"], "backports", "setup abi unit sim fuzz qtest guest interop"),
+    (["check-guest", "KERNEL=debug"], "debug", "guest")])
+def test_kernel_of_tests(world, arguments, kernel, areas):
+    """make check takes KERNEL= as make run does; the lab takes it from the environment."""
+    worlds.executable(world.checkout / "scripts/check.sh", '#!/bin/sh\necho "kernel=$QHCA_KERNEL" "$@"\n')
+    assert make(world, *arguments) == (0, f"kernel={kernel} {areas}\n")
+
+
+def test_kernel_that_there_is_not(world):
+    """It is refused at once, and not by each test that boots a guest."""
+    code, out = world.script("check", "guest", QHCA_KERNEL="backport")
+    assert code == 1 and "check: error: the guest has no kernel backport" in out, out
+    assert out.endswith("\n0 passed, 1 failed\n")
+
+
 def own_kernel(world, compiler):
     """A kernel build tree, which was configured with a compiler."""
     own = world.folder / "linux"
