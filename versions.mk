@@ -18,6 +18,12 @@ KERNEL_SERIES=6.12
 BACKPORTS_KERNEL_SERIES=7.
 PERFTEST_SERIES=25.01
 
+# The newest releases that QEMU_SRC= and RDMA_CORE_SRC= are for, with which FULL=1 tests
+# them, and the suite that has their sources.
+NEWEST_SUITE=sid
+NEWEST_QEMU_SERIES=10.2
+NEWEST_RDMA_CORE_SERIES=65
+
 # MB of disk that each leaves in the cache or needs on the way.
 QEMU_SPACE=4000
 GUEST_SPACE=9000

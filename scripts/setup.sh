@@ -4,10 +4,11 @@
 # Installs what this Debian machine lacks. Asks nothing, does nothing when
 # nothing is missing.
 #
-#   scripts/setup.sh [all|plots]
+#   scripts/setup.sh [all|plots|kernel]
 #
 #   all      says at once if root or the disk space for all parts cannot be had
 #   plots    installs what draws the plots of `make bench` and `make study`, too
+#   kernel   installs what a Linux tree of the user's is built with, too, for tests
 
 SCRIPT_NAME=setup
 # shellcheck source=scripts/common.sh
@@ -30,6 +31,7 @@ packages=(
 	file python3-argcomplete python3-pkg-resources python3-requests
 )
 [ "${1:-}" != plots ] || packages+=(python3-matplotlib)
+[ "${1:-}" != kernel ] || packages+=(bc libelf-dev libssl-dev)
 # QEMU wants newer ones of these than Debian 12 has.
 meson_packages=(meson python3-pycotap)
 meson_wanted=1.5.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Documentation/outside.rst names what exists, and a test runs each of its recipes.
+"""Documentation/outside.rst names what exists, and a test runs each recipe of the pages.
 
 tests/interop/test_outside.py runs those for guests.
 """
@@ -24,9 +24,10 @@ TEXT = (paths.TOP / "Documentation" / "outside.rst").read_text()
 def test_recipes_are_tested():
     """Each block that has a name is in a test by that name."""
     tests = "".join(file.read_text() for file in (paths.TOP / "tests").rglob("test_*.py"))
-    names = recipe.recipes("outside.rst")
-    assert len(names) > 10
-    assert [name for name in names if f'"{name}"' not in tests] == []
+    pages = {page.name: recipe.recipes(page.name)
+             for page in (paths.TOP / "Documentation").glob("*.rst")}
+    assert len(pages["outside.rst"]) > 10 and len(pages["users-guide.rst"]) > 2
+    assert [name for names in pages.values() for name in names if f'"{name}"' not in tests] == []
 
 
 def test_recipe_without_block(monkeypatch, tmp_path):
@@ -114,7 +115,11 @@ RANGES = {
 
 
 def test_ranges():
-    """All pages state the same versions."""
+    """All pages state the same versions, up to those that versions.mk names."""
+    versions = (paths.TOP / "versions.mk").read_text()
     found = {page: [re.search(pattern, (paths.TOP / page).read_text(), re.M).groups()
                     for pattern in patterns] for page, patterns in RANGES.items()}
     assert len({str(ranges) for ranges in found.values()}) == 1, found
+    for (first, last), name in zip(found["README.md"], ("QEMU", "RDMA_CORE")):
+        assert f"\n{name}_SERIES={first}\n" in versions
+        assert f"\nNEWEST_{name}_SERIES={last}\n" in versions
