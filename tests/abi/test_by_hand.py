@@ -24,10 +24,10 @@ pytestmark = pytest.mark.skipif(not FULL, reason="takes minutes: FULL=1 runs it"
 
 
 class Tree:
-    """A Debian tree with compilers, and rdma-core's tarball."""
+    """A Debian tree with packages, by default compilers; and rdma-core's tarball."""
 
-    def __init__(self):
-        done = subprocess.run([SCRIPTS / "plain-tree.sh"], stdin=subprocess.DEVNULL,
+    def __init__(self, *packages):
+        done = subprocess.run([SCRIPTS / "plain-tree.sh", *packages], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=True)
         root, self.rdma_core = done.stdout.split()
         self.root = pathlib.Path(root)
@@ -56,6 +56,11 @@ def folder(tree):
         shutil.copytree(paths.TOP / part, path / "qhca" / part)
     yield path
     shutil.rmtree(path)
+
+
+# libvirt with what starts its domain, and the libraries that QEMU with the device needs.
+LIBVIRT = ("libvirt-daemon-system", "libvirt-clients", "qemu-utils", "iproute2", "libdeflate0",
+           "libfdt1", "libglib2.0-0t64", "libpixman-1-0", "libslirp0")
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -117,3 +122,31 @@ def test_install(tree, folder):
         tree.run("/", f"rm -rf {updates}; depmod {release}", as_root=True)
     loaded = re.findall(rf"^insmod {re.escape(updates)}/(\w+)\.ko\s*$", out, re.M)
     assert loaded == ["qhca", "qhca_ib"], out
+
+
+def domain():
+    """libvirt's domain of the page with the properties of its other block, for a host without
+    KVM as the page has it."""
+    text = RECIPES["domain"]
+    for old, new in (("type='kvm'", "type='qemu'"), ("mode='host-passthrough'", "mode='maximum'"),
+                     ("</domain>", f"{RECIPES['override']}</domain>")):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def test_libvirt(tmp_path):
+    """libvirt starts the domain: the device is there, with its address and a property of the
+    override, and its tap is on the bridge with the MTU of the domain."""
+    tree = Tree(*LIBVIRT)
+    (tmp_path / "domain.xml").write_text(domain())
+    sudo = ["sudo"] if os.getuid() != 0 else []
+    done = subprocess.run([*sudo, SCRIPTS / "libvirt.sh", tree.root, paths.BUILD / "qemu",
+                           tmp_path / "domain.xml"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=600, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^state: running$", done.stdout, re.M), done.stdout
+    assert "mac 52:54:00:aa:00:01," in done.stdout, done.stdout
+    assert re.search(r"cache pt *: 16 sets", done.stdout), done.stdout
+    assert re.search(r"vnet0: .* mtu 4200 .* master br0 ", done.stdout), done.stdout

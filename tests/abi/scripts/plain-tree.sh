@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Makes a Debian tree with two compilers, what makes manual pages, DKMS, and a kernel's
-# headers. Prints its path, and that of rdma-core's source as Debian has it.
+# Makes a Debian tree with packages, by default with two compilers, what makes manual pages,
+# DKMS, and a kernel's headers. Prints its path, and that of rdma-core's source as Debian
+# has it.
 #
-#   plain-tree.sh
+#   plain-tree.sh [PACKAGE...]
 
 SCRIPT_NAME=plain-tree
 # shellcheck source=scripts/common.sh
@@ -14,13 +15,14 @@ SCRIPT_NAME=plain-tree
 
 packages=(build-essential clang cmake ninja-build pkg-config libnl-3-dev libnl-route-3-dev
 	libudev-dev pandoc python3-docutils man-db dkms openssl linux-headers-amd64)
+[ $# -eq 0 ] || packages=("$@")
 root=$CACHE/plain-tree-$GUEST_SUITE-$(hash_of "${packages[@]}")
 
 make_root()
 {
 	[ ! -d "$root" ] || return 0
 	need_space "$CACHE" 2000 "a Debian tree"
-	say "making a Debian tree with compilers"
+	say "making a Debian tree"
 	as_root rm -rf "$root.tmp"
 	logged "$CACHE/log/plain-tree.log" "could not make the tree; see above" \
 		as_root mmdebstrap --variant=apt --mode=root --aptopt="$GUEST_DIR/aptopt" \
