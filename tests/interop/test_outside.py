@@ -6,11 +6,13 @@ them, and the interfaces are down, until commands of the page change that.
 """
 
 import contextlib
+import pathlib
 import re
+import subprocess
 
 import pytest
 
-from lab import GuestError, accel, content, paths, recipe, verbs
+from lab import GuestError, accel, content, paths, process, recipe, verbs, wait_for
 from lab.guest import Guest
 from lab.link import FULL
 from lab.netns import Network, may_have_taps
@@ -273,3 +275,34 @@ def test_vxlan():
             a.follow("load")
             first_connection(a, b)
             large_messages(a, b)
+
+
+@pytest.mark.full
+def test_firmware(tmp_path):
+    """The command boots by UEFI, as far as the shell of the firmware, as there is no disk."""
+    script = pathlib.Path(__file__).with_name("scripts") / "ovmf.sh"
+    folder = subprocess.run([script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                            check=True).stdout.strip()
+
+    def here(block):
+        assert "/usr/share/OVMF/" in block
+        return block.replace("/usr/share/OVMF/", f"{folder}/usr/share/OVMF/")
+
+    subprocess.run(here(RECIPES["variables"]), shell=True, cwd=tmp_path, check=True)
+    left_out = {"-drive", "-netdev", "-accel", "-cpu"}
+    command = recipe.words(RECIPES["qemu-a"])
+    argv = [paths.qemu(), *accel.options(paths.qemu()), *recipe.words(here(RECIPES["firmware"])),
+            "-netdev", "hubport,id=n0,hubid=0"]
+    argv += [word for option, value in recipe.options(command[1:]) if option not in left_out
+             for word in (option, value) if word is not None]
+    console = tmp_path / "console"
+    with console.open("wb") as out:
+        child = process.spawn(argv, cwd=tmp_path, stdin=subprocess.PIPE, stdout=out,
+                              stderr=subprocess.STDOUT)
+        try:
+            wait_for(lambda: child.poll() is not None or b"UEFI Interactive Shell" in
+                     console.read_bytes(), 600, "the UEFI shell", interval=0.5)
+            assert child.poll() is None, console.read_text(errors="replace")
+        finally:
+            process.stop(child)
+            child.stdin.close()
