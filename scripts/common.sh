@@ -150,6 +150,15 @@ remember()
 	} | write_if_changed "$BUILD/trees"
 }
 
+# warn_of_range WHAT VERSION FIRST LAST: of a tree whose release is of no series that was
+# tried
+warn_of_range()
+{
+	if dpkg --compare-versions "$2" lt "$3" || dpkg --compare-versions "$2" ge "$4.999"; then
+		say "this is $1 $2; $3 to $4 have been tried"
+	fi
+}
+
 # need_root WHAT: asked before work that would be in vain
 need_root()
 {

@@ -36,6 +36,10 @@ out=$BUILD/provider
 
 own_source()
 {
+	local version
+	version=$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)").*/\1/p' "$RDMA_CORE_SRC/CMakeLists.txt")
+	[ -z "$version" ] ||
+		warn_of_range rdma-core "$version" "$RDMA_CORE_SERIES" "$NEWEST_RDMA_CORE_SERIES"
 	as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
 	sync_tree "$RDMA_CORE_SRC/" "$work/src" --exclude=/.git --exclude=/build --exclude=/providers/qhca \
 		--exclude=/CMakeLists.txt --exclude=/kernel-headers/CMakeLists.txt \

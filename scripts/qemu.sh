@@ -227,6 +227,8 @@ build()
 {
 	if [ -n "$QEMU_SRC" ]; then
 		own_source
+		[ ! -e "$dir/src/VERSION" ] ||
+			warn_of_range QEMU "$(cat "$dir/src/VERSION")" "$QEMU_SERIES" "$NEWEST_QEMU_SERIES"
 	else
 		fetch
 	fi

@@ -141,6 +141,17 @@ def test_patch_for_newer_qemu(world, version, line):
     code, out = world.script("qemu", QEMU_SRC=str(own_qemu(world, version)))
     assert code == 0, out
     assert (world.build / "qemu/bin/qemu-system-x86_64").read_bytes().startswith(f"one\n{line}\n".encode())
+    assert (f"this is QEMU {version}; 10.0 to 10.2 have been tried" in out) == (version == "11.0.0")
+
+
+def test_range_of_releases():
+    """What is older than the first series or newer than the last is told."""
+    code, out = common("""
+        for version in 9.2.4 10.0.0 10.0.13 10.2.2 10.3.0 11.1.3; do
+            warn_of_range QEMU $version 10.0 10.2
+        done""")
+    assert code == 0 and re.findall(r"this is QEMU (\S+); 10.0 to 10.2 have", out) == \
+        ["9.2.4", "10.3.0", "11.1.3"], out
 
 
 QEMU = "qemu/bin/qemu-system-x86_64"
@@ -209,8 +220,10 @@ def test_own_rdma_core(world):
     own.mkdir()
     subprocess.run(["tar", "-xf", next(world.archive.glob("rdma-core_*")), "-C", own,
                     "--strip-components=1"], check=True)
+    lists = own / "CMakeLists.txt"
+    lists.write_text(f'set(PACKAGE_VERSION "66.0")\n{lists.read_text()}')
     code, out = make(world, "provider", f"RDMA_CORE_SRC={own}")
-    assert code == 0, out
+    assert code == 0 and "this is rdma-core 66.0; 56 to 65 have been tried" in out, out
     libraries = world.build / "provider/lib"
     for name in ("libibverbs", "libmlx5", "librdmacm"):
         assert os.readlink(libraries / f"{name}.so.1") == f"{name}.so.1.65.0"
