@@ -17,6 +17,7 @@ from lab.guest import Guest
 from lab.link import FULL
 from lab.netns import Network, may_have_taps
 
+PAGE = (paths.TOP / "Documentation" / "outside.rst").read_text()
 RECIPES = recipe.recipes("outside.rst")
 # In which the guests have what the page has users copy.
 FOLDER = "/run/qhca/outside"
@@ -46,6 +47,10 @@ class Documented(Guest):
         files = {f"outside/{module.name}": module
                  for module in paths.modules(paths.kernel_release())}
         files["outside/provider"] = paths.provider()
+        # A module of another kernel: the list of symptoms has what becomes of it.
+        known = paths.guest_env()
+        (other, *_) = {known["default"], known["backports"]} - {paths.kernel_release()}
+        files["outside/other/qhca.ko"] = paths.modules(other)[0]
         # Software emulation has its processors take turns.
         cpus = int(given["-smp"]) if accel.options(paths.qemu()) == accel.KVM else 1
         super().__init__(name, memory=int(given["-m"]), cpus=cpus, files=files, payload=False,
@@ -157,12 +162,21 @@ def test_bridge():
         a, b = (Documented(name, netdev("tap", tap), prefix=network.prefix())
                 for name, tap in (("a", "tap0"), ("b", "tap1")))
         with booted(a, b):
+            refused_modules(a)
             a.follow("load")
             first_connection(a, b)
             large_messages(a, b)
             little_memory(a)
             network.run("ip link set tap0 mtu 1500")
             small_mtu(a, b)
+
+
+def refused_modules(a):
+    """What insmod says before the RDMA core is there, and of a module of another kernel."""
+    for module, message in (("qhca_ib.ko", "Unknown symbol"), ("other/qhca.ko", "Invalid module format")):
+        assert f"``insmod`` reports ``{message}``" in PAGE
+        done = a.exec(f"insmod {FOLDER}/{module}", check=False)
+        assert done.code and message in done.err, done
 
 
 def little_memory(a):
