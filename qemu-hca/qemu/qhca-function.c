@@ -138,8 +138,17 @@ static void qhca_reset_now_or_later(QhcaFunction *f, QhcaReset kind)
     }
 }
 
+/* Does the function report errors to the root port?  A VF's bits for that are reserved. */
+static bool qhca_reports_errors(QhcaFunction *f)
+{
+    return !f->gvmi && pci_is_express(f->dev) && f->dev->exp.exp_cap;
+}
+
 void qhca_function_reset_hold(QhcaFunction *f)
 {
+    if (qhca_reports_errors(f)) {
+        pcie_cap_deverr_reset(f->dev);
+    }
     qhca_reset_now_or_later(f, f->in_flr ? QHCA_RESET_FLR : QHCA_RESET_PCI);
 }
 
@@ -179,6 +188,7 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
         f->in_flr = true;
         pcie_cap_flr_write_config(dev, addr, value, len);
         f->in_flr = false;
+        pcie_aer_write_config(dev, addr, value, len);
     }
 }
 
@@ -281,6 +291,12 @@ bool qhca_init_caps(QhcaFunction *f, Error **errp)
         return false;
     }
     pcie_cap_flr_init(dev);
+    if (qhca_reports_errors(f)) {
+        pcie_cap_deverr_init(dev);
+        /* States that were saved before the function reported errors are without this bit. */
+        pci_long_test_and_clear_mask(dev->cmask + QHCA_EXP_OFFSET + PCI_EXP_DEVCAP,
+                                     PCI_EXP_DEVCAP_RBER);
+    }
     if (pcie_aer_init(dev, PCI_ERR_VER, QHCA_AER_OFFSET, PCI_ERR_SIZEOF,
                       errp) < 0) {
         pcie_cap_exit(dev);

@@ -9,6 +9,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/host-utils.h"
 #include "qhca-qtest.h"
 
 /*
@@ -37,6 +38,55 @@ static void test_config_space(void)
     g_assert_cmphex(cap, !=, 0);
     g_assert_cmphex(qpci_config_readl(h->dev, cap + PCI_EXP_DEVCAP) &
                     PCI_EXP_DEVCAP_FLR, !=, 0);
+    hca_stop(h);
+}
+
+static void inject(Hca *h, const char *error)
+{
+    g_autofree char *text = qtest_hmp(h->qts, "pcie_aer_inject_error h0 %s", error);
+
+    g_assert_true(g_str_has_prefix(text, "OK"));
+}
+
+/* Errors of PCI Express, which the monitor injects, are reported where a driver asks for it. */
+static void test_errors(void)
+{
+    const uint16_t all = PCI_EXP_DEVCTL_CERE | PCI_EXP_DEVCTL_NFERE |
+                         PCI_EXP_DEVCTL_FERE | PCI_EXP_DEVCTL_URRE;
+    Hca *h = hca_start();
+    uint8_t cap = qpci_find_capability(h->dev, PCI_CAP_ID_EXP, 0);
+    uint64_t aer;
+
+    enable_ecam(h);
+    aer = ecam_of(h->dev) + 0x100;
+    g_assert_cmphex(qtest_readw(h->qts, aer), ==, PCI_EXT_CAP_ID_ERR);
+    g_assert_cmphex(qpci_config_readl(h->dev, cap + PCI_EXP_DEVCAP) &
+                    PCI_EXP_DEVCAP_RBER, !=, 0);
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_EXP_DEVCTL) & all, ==, 0);
+    qpci_config_writew(h->dev, cap + PCI_EXP_DEVCTL, all);
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_EXP_DEVCTL) & all, ==, all);
+
+    inject(h, "COMP_TIME");
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_EXP_DEVSTA) &
+                    PCI_EXP_DEVSTA_NFED, !=, 0);
+    g_assert_cmphex(qtest_readl(h->qts, aer + PCI_ERR_UNCOR_STATUS), ==,
+                    PCI_ERR_UNC_COMP_TIME);
+    g_assert_cmpint(PCI_ERR_CAP_FEP(qtest_readl(h->qts, aer + PCI_ERR_CAP)), ==,
+                    ctz32(PCI_ERR_UNC_COMP_TIME));
+    inject(h, "RCVR");
+    g_assert_cmphex(qtest_readl(h->qts, aer + PCI_ERR_COR_STATUS), ==,
+                    PCI_ERR_COR_RCVR);
+
+    /* A 1 that is written clears what it is written to, and the first error with it. */
+    qpci_config_writew(h->dev, cap + PCI_EXP_DEVSTA, PCI_EXP_DEVSTA_NFED);
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_EXP_DEVSTA) &
+                    PCI_EXP_DEVSTA_NFED, ==, 0);
+    qtest_writel(h->qts, aer + PCI_ERR_UNCOR_STATUS, PCI_ERR_UNC_COMP_TIME);
+    g_assert_cmphex(qtest_readl(h->qts, aer + PCI_ERR_UNCOR_STATUS), ==, 0);
+    g_assert_cmpint(PCI_ERR_CAP_FEP(qtest_readl(h->qts, aer + PCI_ERR_CAP)), ==, 0);
+
+    hca_flr(h);
+    g_assert_cmphex(qpci_config_readw(h->dev, cap + PCI_EXP_DEVCTL) & all, ==, 0);
     hca_stop(h);
 }
 
@@ -564,6 +614,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     qtest_add_func("/qhca/config-space", test_config_space);
+    qtest_add_func("/qhca/errors", test_errors);
     qtest_add_func("/qhca/registers", test_registers);
     qtest_add_func("/qhca/bad-enable", test_bad_enable);
     qtest_add_func("/qhca/commands", test_commands);
