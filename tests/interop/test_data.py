@@ -44,17 +44,18 @@ def lists(link, shape):
 
 @pytest.fixture
 def patience(link):
-    """An ACK timeout of 4.3 s in place of 1.1 s where Soft-RoCE may be the responder.
+    """What lets a Soft-RoCE responder get requests again.
 
     A READ that it gets again, behind a request of no bytes, ends its QP with a warning
     of the kernel: read_reply() in rxe_resp.c takes the length of the last request for
-    that of the READ, and looks up no region. On a machine that is busy enough a guest
-    stands still for a second. It never answers a FLUSH that it gets again:
+    that of the READ, and looks up no region. Such requests wait for READs therefore.
+    On a machine that is busy enough a guest stands still for a second, so the ACK
+    timeout is 4.3 s in place of 1.1 s. Soft-RoCE never answers a FLUSH that it gets again:
     rxe_prepare_res() notes no PSN of it, so find_resource() does not find it. qhca then
     reports that after 14 to 27 timeouts of 4.3 s (hardware.rst, Ack timer), and qhca-verify
     waits for the report.
     """
-    return "-o 20 -T 150" if link.has_rxe else ""
+    return "-o 20 -T 150 -z" if link.has_rxe else ""
 
 
 @pytest.mark.parametrize("shape", [pytest.param(s, marks=[pytest.mark.ours] if s in OURS else [])

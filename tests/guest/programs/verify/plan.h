@@ -40,6 +40,7 @@ enum settings_flags {
 	NO_SPLIT = 16,		/* one SGE a work request */
 	USE_PLACE = 32,		/* ATOMIC WRITE and FLUSH too */
 	EXTENDED = 64,		/* ibv_wr_*(), ibv_start_poll() */
+	FENCE_EMPTY = 128,	/* requests of no bytes wait for READs */
 };
 
 /* The client chooses these and sends them to the server. */

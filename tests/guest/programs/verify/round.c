@@ -7,21 +7,23 @@
 
 /* -- a round's plan --------------------------------------------------------- */
 
-/* Fences what overlaps a READ that may have to be repeated. */
-static void plan_fences(struct lane *lane)
+/* Fences what overlaps a READ that may have to be repeated, or may not be behind one. */
+static void plan_fences(const struct settings *s, struct lane *lane)
 {
 	unsigned int first = 0;
 
 	for (unsigned int i = 0; i < lane->n_mine; i++) {
 		struct op *op = &lane->mine[i];
+		bool empty = s->flags & FENCE_EMPTY && !op->size;
 
-		if (op->kind == OP_READ || op_is_send(op->kind))
+		if ((op->kind == OP_READ && !empty) || op_is_send(op->kind))
 			continue;
 		for (unsigned int k = first; k < i; k++) {
 			const struct op *read = &lane->mine[k];
 
-			if (read->kind == OP_READ && read->remote < op->remote + op->size &&
-			    op->remote < read->remote + read->size)
+			if (read->kind == OP_READ &&
+			    (empty || (read->remote < op->remote + op->size &&
+				       op->remote < read->remote + read->size)))
 				op->fenced = true;
 		}
 		if (op->fenced)
@@ -97,7 +99,7 @@ static void plan_lane(struct job *job, struct lane *lane, uint32_t *inbox_at)
 		plan_request(job, lane, i, &at);
 	if (at > lane->arena.size)
 		die("the arena is too small: a mistake of the test");
-	plan_fences(lane);
+	plan_fences(&job->set, lane);
 	for (unsigned int i = 0; i < lane->n_theirs; i++) {
 		struct op *op = &lane->theirs[i];
 

@@ -17,11 +17,12 @@
  *   -A no atomics   -w ATOMIC WRITE and FLUSH too (RC)   -1 one SGE
  *   -T SECONDS without anything happening are too many
  *   -W the extended API: ibv_wr_*(), ibv_start_poll()
+ *   -z requests of no bytes are fenced (RC)
  *   -o ACK-TIMEOUT (RC)
  *
  * That is 18, over a second, if nothing is said: a busy host is no reason to repeat
- * or to give up. (And rxe warns in rxe_mr_copy() and is silent when a READ comes again
- * after a request of no bytes.)
+ * or to give up. -z is for rxe, which warns in rxe_mr_copy() and ends its QP when a
+ * READ comes again after a request of no bytes.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -54,7 +55,7 @@ static void parse(struct job *job, int argc, char **argv)
 		.seed = 1, .type = IBV_QPT_RC, .mtu = 1024, .lanes = 1, .rounds = 20,
 		.max_size = 65536, .seconds = 60, .timeout = 18,
 	};
-	while ((o = getopt(argc, argv, PEER_OPTIONS "t:n:q:m:S:s:T:o:erlxAwWG1")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "t:n:q:m:S:s:T:o:erlxAwWGz1")) != -1) {
 		if (peer_option(&job->peer, o, optarg))
 			continue;
 		switch (o) {
@@ -73,6 +74,7 @@ static void parse(struct job *job, int argc, char **argv)
 		case 'A': s->flags |= NO_ATOMICS; break;
 		case 'w': s->flags |= USE_PLACE; break;
 		case 'G': job->grows = true; break;
+		case 'z': s->flags |= FENCE_EMPTY; break;
 		case '1': s->flags |= NO_SPLIT; break;
 		case 't':
 			s->type = 0;
