@@ -108,7 +108,9 @@ if wants interop; then
 fi
 [ ${#tests[@]} -gt 0 ] || { say "no tests in: ${areas[*]}"; finish; }
 
-args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider)
+# The slowest tests are named, since the time of all is limited.
+args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider --durations=15
+	--durations-min=15)
 [ -z "${T:-}" ] || args+=(-k "$T")
 # shellcheck disable=SC2206
 args+=(${PYTEST_ARGS:-})
