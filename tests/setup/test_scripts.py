@@ -146,10 +146,8 @@ def test_patch_for_newer_qemu(world, version, line):
 
 def test_range_of_releases():
     """What is older than the first series or newer than the last is told."""
-    code, out = common("""
-        for version in 9.2.4 10.0.0 10.0.13 10.2.2 10.3.0 11.1.3; do
-            warn_of_range QEMU $version 10.0 10.2
-        done""")
+    versions = "9.2.4 10.0.0 10.0.13 10.2.2 10.3.0 11.1.3"
+    code, out = common(f"for v in {versions}; do warn_of_range QEMU $v 10.0 10.2; done")
     assert code == 0 and re.findall(r"this is QEMU (\S+); 10.0 to 10.2 have", out) == \
         ["9.2.4", "10.3.0", "11.1.3"], out
 
