@@ -138,7 +138,7 @@ else
 	if [ "${FULL:-0}" = 0 ]; then
 		# Beside guests the fuzz targets have two thirds of the processors' time.
 		export FUZZ_SECONDS=${FUZZ_SECONDS:-12} LINK_SECONDS=${LINK_SECONDS:-90} \
-			IMAGE_SECONDS=${IMAGE_SECONDS:-90}
+			IMAGE_SECONDS=${IMAGE_SECONDS:-90} GUEST_SECONDS=${GUEST_SECONDS:-45}
 	fi
 	"$PYTHON" -m lab.lanes "${args[@]}" -- "$TOP/tests/test_build.py" "${others[@]}" -- "${lane[@]}" \
 		< /dev/null || rc=$?
