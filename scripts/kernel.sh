@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Builds the kernel that looks for faults (KASAN, lockdep, kmemleak and others)
-# from the source of the guest's own, with scripts/debug-kernel.config, and the
-# modules for it. Guests boot it with QHCA_KERNEL=debug.
+# from the source of the guest's own, with scripts/debug-kernel.config and
+# scripts/debug-kernel.patch, and the modules for it. Guests boot it with
+# QHCA_KERNEL=debug.
 #
 # Made in the guest tree with the guest's compiler, where it stays: once for a
 # version and a configuration. Nothing else needs it, so that `make check` does
@@ -17,6 +18,7 @@ SCRIPT_NAME=kernel
 
 package=linux-source-$KERNEL_SERIES
 config=$TOP/scripts/debug-kernel.config
+patch=$TOP/scripts/debug-kernel.patch
 
 unpack()
 {
@@ -32,6 +34,8 @@ unpack()
 	mkdir -p "$src.tmp"
 	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz" |
 		tar -xJ -C "$src.tmp" --strip-components=1
+	patch -s -p1 -d "$src.tmp" --no-backup-if-mismatch < "$patch" ||
+		die "${patch#"$TOP/"} does not apply to Linux $version"
 	mv -T "$src.tmp" "$src"
 }
 
@@ -76,9 +80,10 @@ need_root "build in the guest tree"
 run_script guest.sh
 version=$({ apt_in "$GUEST_SUITE" apt-cache show --no-all-versions "$package" || true; } | awk '/^Version:/ { print $2 }')
 [ -n "$version" ] || die "$GUEST_SUITE has no $package"
-src=$GUEST_TREE/build/linux-${version//[^0-9A-Za-z.]/_}
+changes=$(cat "$patch")
+src=$GUEST_TREE/build/linux-${version//[^0-9A-Za-z.]/_}-$(hash_of "$changes")
 options=$(cat "$config")
-name=$(hash_of "$options")
+name=$(hash_of "$options" "$changes")
 name=linux-debug-${version//[^0-9A-Za-z.]/_}-$name
 dir=$GUEST_TREE/build/$name
 [ -e "$dir/built" ] || locked "$name" make_kernel
