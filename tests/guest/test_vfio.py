@@ -10,11 +10,12 @@ import os
 
 import pytest
 
-from lab import content, devlink, script
+from lab import content, devlink, paths, script
 from lab.functions import Functions
 from lab.guest import WATCHFUL, wait_for
 from lab.pair import Node
 
+ASSIGNED = "qhca_test_assigned"
 FULL = os.environ.get("FULL", "") not in ("", "0")
 NUMBER = 2
 CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
@@ -196,3 +197,29 @@ def test_disabled_in_use(guest, functions):
     busy.kill()
     busy.wait(60, check=False)
     assert disable.wait(120).ok
+
+
+def test_physical_function_goes_alone(guest, functions):
+    """A virtual function that another hypervisor has keeps all enabled, but this driver cannot
+    do without that of the physical function, whose unbinding waits for the user."""
+    pci = devlink.device(guest).removeprefix("pci/")
+    driver = "/sys/bus/pci/drivers/qhca"
+    guest.push(paths.BUILD / "modules" / guest.release / f"{ASSIGNED}.ko", f"/tmp/{ASSIGNED}.ko")
+    busy = functions[0].spawn("traffic", seconds=600)
+    functions[0].wait_busy()
+    guest.exec("dmesg -C")
+    guest.exec(f"insmod /tmp/{ASSIGNED}.ko")
+    try:
+        unbind = guest.spawn(f"echo {pci} > {driver}/unbind")
+        guest.wait_until("dmesg | grep -q 'until released by user'")
+        assert unbind.poll() is None
+        busy.kill()
+        busy.wait(60, check=False)
+        assert unbind.wait(120).ok
+        left = "/sys/bus/pci/drivers/qhca-vfio/0*"
+        assert guest.out(f"ls -d {left} 2> /dev/null || :") == ""
+        guest.exec(f"echo {pci} > {driver}/bind", timeout=120)
+    finally:
+        guest.exec(f"rmmod {ASSIGNED}")
+    again = Passed(guest, f"{Functions(guest).folder}/virtfn0", 0).run("copy")
+    assert again.ok, again

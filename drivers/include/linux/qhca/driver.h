@@ -243,12 +243,14 @@ struct qhca_core;
 /**
  * struct qhca_stage2 - a virtual function with a user, which embeds this
  * @core: the physical function
- * @gvmi: which virtual function
+ * @vf:   the virtual function
+ * @gvmi: its number
  * @ops:  what the user wants to know
  * @priv: argument of @ops
  */
 struct qhca_stage2 {
 	struct qhca_core *core;
+	struct pci_dev *vf;
 	u32 gvmi;
 	const struct qhca_stage2_ops *ops;
 	void *priv;

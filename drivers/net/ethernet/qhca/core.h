@@ -202,10 +202,11 @@ enum qhca_core_flag {
  * @vf_lock:    protects @vf and orders the commands that change it; taken
  *              under the devlink instance lock or RTNL
  * @stage2:     users of stage 2, indexed by virtual function
+ * @stage2_shut: the driver is being unbound; @stage2 gets no more users
  * @stage2_owed: virtual functions whose stage 2 is still to be switched off
  * @stage2_lock: protects @stage2, and is held while a user gets a fault
- * @stage2_mutex: held while @stage2 changes, and while users learn that the
- *              device has been started again
+ * @stage2_mutex: held while @stage2 and @stage2_shut change, and while users
+ *              learn that the device has been started again
  * @unsolicited_acks: the device sends and honours them; changed as @cache
  * @db_pages:   doorbell pages allocated to user contexts
  * @async_eq:   event queue 0
@@ -239,6 +240,7 @@ struct qhca_core {
 	int num_vf;
 	struct mutex vf_lock;	/* vf */
 	struct qhca_stage2 *stage2[QHCA_MAX_VFS];
+	bool stage2_shut;
 	DECLARE_BITMAP(stage2_owed, QHCA_MAX_VFS);
 	spinlock_t stage2_lock;	/* stage2 */
 	struct mutex stage2_mutex;	/* stage2, order of restarts */
@@ -366,6 +368,8 @@ void qhca_stage2_init(struct qhca_core *core);
 int qhca_stage2_clear(struct qhca_core *core, int num);
 void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe);
 void qhca_stage2_restart(struct qhca_core *core);
+void qhca_stage2_shut(struct qhca_core *core);
+struct pci_dev *qhca_stage2_get_vf(struct qhca_core *core);
 
 /* main.c */
 struct qhca_core *qhca_core_of_vf(struct pci_dev *vf);

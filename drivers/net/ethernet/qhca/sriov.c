@@ -217,12 +217,25 @@ int qhca_sriov_configure(struct pci_dev *pdev, int num)
 	return 0;
 }
 
+/* Unbind drivers that call this one, which wait until their users have gone. */
+static void qhca_vfs_evict(struct qhca_core *core)
+{
+	struct pci_dev *vf;
+
+	qhca_stage2_shut(core);
+	while ((vf = qhca_stage2_get_vf(core))) {
+		device_release_driver(&vf->dev);
+		pci_dev_put(vf);
+	}
+}
+
 /**
  * qhca_vfs_remove - the driver is being unbound, or the device is unplugged
  * @core: function
  *
  * Virtual functions that guests use stay, as nobody can take them away; a
- * driver that binds again finds them.
+ * driver that binds again finds them.  Only those stay without a driver whose
+ * driver needs this one.
  *
  * Context: process, device lock held.
  */
@@ -232,11 +245,13 @@ void qhca_vfs_remove(struct qhca_core *core)
 
 	if (!pci_num_vf(pdev))
 		return;
-	if (pci_vfs_assigned(pdev))
+	if (pci_vfs_assigned(pdev)) {
 		dev_warn(&pdev->dev,
 			 "virtual functions that guests use stay enabled\n");
-	else
+		qhca_vfs_evict(core);
+	} else {
 		pci_disable_sriov(pdev);
+	}
 }
 
 void qhca_vfs_init(struct qhca_core *core)

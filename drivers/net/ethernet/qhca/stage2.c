@@ -7,9 +7,9 @@
  * driver, gives it the faults of its function, and tells it when the device has
  * been started again and has lost the rows of the GVM identifier table.
  *
- * Lifetime: a virtual function exists only while the driver of the physical
- * one is bound, because qhca_vfs_remove() disables the virtual functions
- * first.  So the users of this file are gone before the struct qhca_core is.
+ * Lifetime: qhca_vfs_remove() disables the virtual functions, or unbinds the
+ * users of this file from those that it must leave enabled.  So these are gone
+ * before the struct qhca_core is.
  */
 #include "core.h"
 
@@ -103,6 +103,28 @@ void qhca_stage2_init(struct qhca_core *core)
 	mutex_init(&core->stage2_mutex);
 }
 
+/* No user comes any more. */
+void qhca_stage2_shut(struct qhca_core *core)
+{
+	mutex_lock(&core->stage2_mutex);
+	core->stage2_shut = true;
+	mutex_unlock(&core->stage2_mutex);
+}
+
+/* A virtual function that has a user, which the caller puts; or NULL. */
+struct pci_dev *qhca_stage2_get_vf(struct qhca_core *core)
+{
+	struct pci_dev *vf = NULL;
+	int i;
+
+	mutex_lock(&core->stage2_mutex);
+	for (i = 0; i < QHCA_MAX_VFS && !vf; i++)
+		if (core->stage2[i])
+			vf = pci_dev_get(core->stage2[i]->vf);
+	mutex_unlock(&core->stage2_mutex);
+	return vf;
+}
+
 int qhca_stage2_attach(struct qhca_stage2 *s2, struct pci_dev *vf,
 		       const struct qhca_stage2_ops *ops, void *priv)
 {
@@ -110,21 +132,25 @@ int qhca_stage2_attach(struct qhca_stage2 *s2, struct pci_dev *vf,
 	int id = pci_iov_vf_id(vf);
 	int err = 0;
 
-	if (IS_ERR(core))
-		return PTR_ERR(core);
+	/* A virtual function of before is there while the driver is probed. */
+	if (IS_ERR_OR_NULL(core))
+		return core ? PTR_ERR(core) : -ENODEV;
 	if (id < 0 || id >= QHCA_MAX_VFS)
 		return -ENODEV;
 	if (!(core->qdev.caps.features & QHCA_FEAT_STAGE2))
 		return -EOPNOTSUPP;
 	*s2 = (struct qhca_stage2) {
 		.core = core,
+		.vf = vf,
 		.gvmi = id + 1,
 		.ops = ops,
 		.priv = priv,
 	};
 	mutex_lock(&core->stage2_mutex);
 	spin_lock_irq(&core->stage2_lock);
-	if (core->stage2[id])
+	if (core->stage2_shut)
+		err = -ENODEV;
+	else if (core->stage2[id])
 		err = -EBUSY;
 	else
 		core->stage2[id] = s2;
