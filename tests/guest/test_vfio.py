@@ -7,10 +7,11 @@ The kernel looks for writes to memory that is free.
 """
 
 import os
+import time
 
 import pytest
 
-from lab import content, devlink, paths, script
+from lab import content, devlink, note_leaks, paths, script
 from lab.functions import Functions
 from lab.guest import WATCHFUL, wait_for
 from lab.pair import Node
@@ -18,9 +19,11 @@ from lab.pair import Node
 ASSIGNED = "qhca_test_assigned"
 FULL = os.environ.get("FULL", "") not in ("", "0")
 NUMBER = 2
-CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "replace",
-         "traffic", "both", "limit", "death", "discard", "commands", "outside", "promises",
-         "vectors", "nodes", "pool", "queues", "changed")
+CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "twice", "replace",
+         "traffic", "both", "limit", "discard", "flr", "death", "commands", "outside",
+         "promises", "vectors", "nodes", "pool", "queues", "changed")
+# Of what goes on and on while memory comes and goes.
+SECONDS = 60 if FULL else 3
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +31,7 @@ def guest():
     node = Node("a", "qhca", 1, netdevs=["hubport,hubid=0"], append=WATCHFUL, memory=1024, cpus=2,
                 props={"sriov-vfs": NUMBER}).boot()
     yield node
+    note_leaks(node)
     node.close()
 
 
@@ -42,9 +46,9 @@ class Passed:
     def stat(self, name):
         return int(self.node.out(f"cat /sys/bus/pci/devices/{self.address}/stage2/{name}"))
 
-    def run(self, *cases, seconds=3, timeout=300):
-        return self.node.exec(f"SECONDS_EACH={seconds} qhca-vfio {self.address} {' '.join(cases)} 2>&1",
-                              timeout=timeout, check=False)
+    def run(self, *cases, seconds=3, timeout=300, environment=""):
+        return self.node.exec(f"SECONDS_EACH={seconds} {environment} qhca-vfio {self.address} "
+                              f"{' '.join(cases)} 2>&1", timeout=timeout, check=False)
 
     def spawn(self, *cases, seconds):
         return self.node.spawn(f"SECONDS_EACH={seconds} exec qhca-vfio {self.address} {' '.join(cases)}")
@@ -83,7 +87,7 @@ def idle(function):
 
 @pytest.mark.parametrize("case", CASES)
 def test_case(function, case, tap_points):
-    done = function.run(case, seconds=60 if FULL else 3)
+    done = function.run(case, seconds=SECONDS)
     print(done.out)
     assert idle(function)
     tap_points(done.out, done.code)
@@ -97,6 +101,14 @@ def test_frames(guest, function, tap_points):
     asking.kill()
     print(done.out)
     assert idle(function)
+    tap_points(done.out, done.code)
+
+
+def test_two_of_one_guest(functions, tap_points):
+    one, other = functions
+    done = one.run("beside", environment=f"BESIDE={other.address}")
+    print(done.out)
+    assert idle(one) and idle(other)
     tap_points(done.out, done.code)
 
 
@@ -189,14 +201,27 @@ def test_left_while_the_physical_function_is_dead(guest, function):
 
 
 def test_disabled_in_use(guest, functions):
-    """The kernel asks the user to give the device up, and waits for it."""
-    busy = functions[0].spawn("traffic", seconds=600)
-    functions[0].wait_busy()
-    folder = Functions(guest).folder
-    disable = guest.spawn(f"echo 0 > {folder}/sriov_numvfs")
-    busy.kill()
-    busy.wait(60, check=False)
-    assert disable.wait(120).ok
+    """The kernel asks the users to give the devices up, and waits for them; then the functions
+    are gone, and nobody writes to what was their users' memory.  Again and again."""
+    made, rounds, end = Functions(guest), 0, time.monotonic() + SECONDS
+    while not rounds or time.monotonic() < end:
+        busy = [each.spawn("traffic", seconds=600) for each in functions]
+        for each in functions:
+            each.wait_busy()
+        guest.exec("dmesg -C")
+        disable = guest.spawn(f"echo 0 > {made.folder}/sriov_numvfs")
+        guest.wait_until("dmesg | grep -q 'until released by user'")
+        for process in busy:
+            process.kill()
+        # Pages that have been written to since they were freed make the kernel complain.
+        guest.exec(["python3", "-c", "bytearray(b'x') * (256 << 20)"])
+        for process in busy:
+            process.wait(60, check=False)
+        assert disable.wait(120).ok
+        made.write(NUMBER)
+        functions = [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
+        rounds += 1
+    print(f"disabled in use {rounds} times")
 
 
 def test_physical_function_goes_alone(guest, functions):

@@ -215,7 +215,7 @@ static void open_memory(struct host *h, uint64_t ram_len, uint16_t gvmi)
 	h->gvmi = gvmi;
 	h->ram_len = ram_len;
 	h->ram = calloc(1, ram_len);
-	h->next = HOST_PAGE;
+	h->first = h->next = HOST_PAGE;
 }
 
 void host_create(struct host *h)

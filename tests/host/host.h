@@ -68,6 +68,7 @@ struct host {
 	bool no_dma;			/* Bus Master Enable is clear */
 	uint8_t *ram;
 	uint64_t ram_len;
+	uint64_t first;			/* where the driver's memory begins */
 	uint64_t next;			/* the first bus address not allocated */
 
 	/* DMA: what was counted, and which accesses fail */

@@ -201,7 +201,7 @@ void md_start(struct md *md, const struct md_init *init)
 	md->next_key = QHCA_FIRST_KEY_INDEX;
 	md->next_qpn = 2;
 	md->next_cqn = md->next_srqn = md->cq_eqn = 0;
-	md->host.next = HOST_PAGE;
+	md->host.next = md->host.first;
 
 	qhca_reg_write(md->host.hca, md->host.gvmi, QHCA_REG_CONTROL, QHCA_CONTROL_RESET,
 		       host_clock(&md->host));

@@ -19,6 +19,19 @@ bool matches(struct guest *g, const struct md_mr *mr, unsigned int seed);
 /* Copies all of a region to another; the status of the last request. */
 int copy(struct guest *g, const struct md_mr *from, const struct md_mr *to);
 
+/*
+ * changes.c: a clock, and how long a case lasts that goes on and on; what a process keeps in
+ * memory that nobody else may write to, and pages of that kind, which others gave back.
+ */
+double seconds(void);
+double duration(void);
+#define CANARY		0xc5
+#define CANARIES	(32u << 20)
+bool is_canary(const uint8_t *p, uint64_t len);
+uint8_t *canaries_new(void);
+/* Returns false if somebody has written there. */
+bool canaries_free(uint8_t *p);
+
 /* hostile.c: the function lives and copies. */
 void check_alive(struct guest *g);
 /* Addresses that no table of the guest leads to. */
@@ -36,14 +49,19 @@ void case_reset(const char *address);
 void case_read_only(const char *address);
 void case_bus_addresses(const char *address);
 void case_large(const char *address);
+/* users.c: processes that open the function more than once, or two functions */
+void case_twice(const char *address);
+void case_beside(const char *address);
 /* changes.c: memory that comes and goes */
 void case_replace(const char *address);
 void case_traffic(const char *address);
 void case_both(const char *address);
 void case_limit(const char *address);
-void case_death(const char *address);
 void case_discard(const char *address);
 void case_swapped(const char *address);
+/* ends.c: a life of the function that ends */
+void case_flr(const char *address);
+void case_death(const char *address);
 /* hostile.c: software that breaks the rules */
 void case_commands(const char *address);
 void case_outside(const char *address);

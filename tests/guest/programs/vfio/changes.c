@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory that comes and goes, and processes that do. */
+/* Memory that comes and goes. */
 #include "vfio/cases.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bytes.h"
 #include "lib/tap.h"
 #include "odp.h"
-
-#define CANARY	0xc5
 
 /* Other pages take the place of a range, as after a balloon has been blown up. */
 static void replace(struct guest *g, uint64_t addr, uint64_t len)
@@ -62,7 +56,7 @@ void case_replace(const char *address)
 	tap_checked("a page that is replaced is found again");
 }
 
-static double seconds(void)
+double seconds(void)
 {
 	struct timespec now;
 
@@ -70,20 +64,38 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* How long such cases last. */
-static double duration(void)
+double duration(void)
 {
 	const char *text = getenv("SECONDS_EACH");
 
 	return text ? atof(text) : 3;
 }
 
-static bool is_canary(const uint8_t *p, uint64_t len)
+bool is_canary(const uint8_t *p, uint64_t len)
 {
 	for (uint64_t i = 0; i < len; i++)
 		if (p[i] != CANARY)
 			return false;
 	return true;
+}
+
+uint8_t *canaries_new(void)
+{
+	uint8_t *p = mmap(NULL, CANARIES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+
+	if (p == MAP_FAILED)
+		host_die("no memory");
+	memset(p, CANARY, CANARIES);
+	return p;
+}
+
+bool canaries_free(uint8_t *p)
+{
+	bool clean = is_canary(p, CANARIES);
+
+	munmap(p, CANARIES);
+	return clean;
 }
 
 /*
@@ -157,13 +169,40 @@ void case_traffic(const char *address)
  * does not know of the device.  What the device has stays pinned until it is unmapped,
  * and is nobody else's memory.
  */
+/* One round of case_discard(). */
+static void discard_under_traffic(struct guest *g, const struct md_mr *from,
+				  const struct md_mr *to, unsigned int round)
+{
+	const uint64_t at = to->buf.root;
+	unsigned long before;
+	uint8_t *others;
+
+	CHECK(!guest_map(g, at, to->len, true));
+	fill(g, from, round);
+	CHECK(copy(g, from, to) == QHCA_WC_SUCCESS);
+	CHECK(matches(g, to, round));
+	before = pinned(g).fault;
+	for (int i = 0; i < 8; i++)
+		guest_post(g, QHCA_WQE_WRITE, from->iova, from->key, to->iova, to->key,
+			   (uint32_t)to->len);
+	CHECK(!madvise(guest_ptr(g, at), to->len, MADV_DONTNEED));
+	/* Pages that had been freed would be among these. */
+	others = canaries_new();
+	for (int i = 0; i < 8; i++)
+		CHECK(guest_poll(g, 20000) == QHCA_WC_SUCCESS);
+	CHECK(canaries_free(others));
+	CHECK(pinned(g).fault == before);
+	CHECK(!guest_unmap(g, at, to->len));
+	CHECK(pinned(g).fault == before - to->len / PAGE);
+}
+
 void case_discard(const char *address)
 {
-	const uint64_t len = 16 * PAGE, at = GUEST_MEMORY - len, others_len = 32 << 20;
+	const uint64_t len = 16 * PAGE, at = GUEST_MEMORY - len;
+	double end = seconds() + duration();
+	unsigned int rounds = 0;
 	struct md_mr from, to;
-	unsigned long before;
 	struct guest g;
-	uint8_t *others;
 
 	guest_open_unmapped(&g, address);
 	CHECK(!guest_map(&g, HOST_PAGE, at - HOST_PAGE, true));
@@ -171,28 +210,10 @@ void case_discard(const char *address)
 	guest_region(&g, &from, len);
 	g.md->host.next = at;
 	guest_region(&g, &to, len);
-	for (unsigned int round = 0; round < 10; round++) {
-		CHECK(!guest_map(&g, at, len, true));
-		fill(&g, &from, round);
-		CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
-		CHECK(matches(&g, &to, round));
-		before = pinned(&g).fault;
-		for (int i = 0; i < 8; i++)
-			guest_post(&g, QHCA_WQE_WRITE, from.iova, from.key, to.iova, to.key,
-				   (uint32_t)len);
-		CHECK(!madvise(guest_ptr(&g, at), len, MADV_DONTNEED));
-		/* Pages that had been freed would be among these. */
-		others = mmap(NULL, others_len, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		memset(others, CANARY, others_len);
-		for (int i = 0; i < 8; i++)
-			CHECK(guest_poll(&g, 20000) == QHCA_WC_SUCCESS);
-		CHECK(is_canary(others, others_len));
-		CHECK(pinned(&g).fault == before);
-		munmap(others, others_len);
-		CHECK(!guest_unmap(&g, at, len));
-		CHECK(pinned(&g).fault == before - len / PAGE);
-	}
+	do {
+		discard_under_traffic(&g, &from, &to, rounds++);
+	} while (seconds() < end && !tap_check_has_failed());
+	printf("# discarded under traffic %u times\n", rounds);
 	guest_close(&g);
 	tap_checked("what the process discards stays pinned until it is unmapped");
 }
@@ -341,46 +362,4 @@ void case_limit(const char *address)
 	guest_close(&g);
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	tap_checked("RLIMIT_MEMLOCK bounds what is pinned");
-}
-
-static void endless(const char *address)
-{
-	struct md_mr from, to;
-	struct guest g;
-
-	guest_open(&g, address);
-	guest_start(&g);
-	guest_region(&g, &from, 1 << 20);
-	guest_region(&g, &to, 1 << 20);
-	for (;;)
-		copy(&g, &from, &to);
-}
-
-/* The VMM is killed while its guest is at work. */
-void case_death(const char *address)
-{
-	struct md_mr from, to;
-	struct guest g;
-	pid_t child;
-
-	for (int i = 0; i < 5; i++) {
-		fflush(stdout);
-		child = fork();
-		if (!child)
-			endless(address);
-		usleep(500000 + (unsigned int)rand() % 500000);
-		kill(child, SIGKILL);
-		CHECK(waitpid(child, NULL, 0) == child);
-
-		guest_open(&g, address);
-		CHECK(pinned(&g).fault == 0 && pinned(&g).device == 0);
-		guest_start(&g);
-		guest_region(&g, &from, PAGE);
-		guest_region(&g, &to, PAGE);
-		fill(&g, &from, 10);
-		CHECK(copy(&g, &from, &to) == QHCA_WC_SUCCESS);
-		CHECK(matches(&g, &to, 10));
-		guest_close(&g);
-	}
-	tap_checked("nothing is left of a process that was killed");
 }

@@ -19,9 +19,11 @@
 #define POLL_US		50
 
 const char *guest_address;
+struct host *guest_beside;
 
 struct qhca_hca {
 	struct vfio vfio;	/* first: guest.c */
+	bool shares;		/* the memory of another one */
 };
 
 void host_die(const char *fmt, ...)
@@ -109,19 +111,26 @@ void host_open(struct host *h, uint64_t ram_len, const struct qhca_config *cfg)
 {
 	(void)cfg;
 	h->of_fn[0] = h;
+	h->ram_len = ram_len;
 	h->hca = calloc(1, sizeof(*h->hca));
-	vfio_open(&h->hca->vfio, guest_address);
+	h->hca->shares = guest_beside;
+	vfio_open(&h->hca->vfio, guest_address, guest_beside ? &guest_beside->hca->vfio : NULL);
+	if (guest_beside) {
+		h->ram = guest_beside->ram;
+		h->first = h->next = ram_len / 2;
+		return;
+	}
 	h->ram = mmap(NULL, ram_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (h->ram == MAP_FAILED)
 		host_die("no memory for the guest");
-	h->ram_len = ram_len;
-	h->next = HOST_PAGE;
+	h->first = h->next = HOST_PAGE;
 }
 
 void host_close(struct host *h)
 {
 	vfio_close(&h->hca->vfio);
-	munmap(h->ram, h->ram_len);
+	if (!h->hca->shares)
+		munmap(h->ram, h->ram_len);
 	free(h->hca);
 }
 

@@ -35,6 +35,13 @@ void guest_open(struct guest *g, const char *address)
 		host_die("VFIO does not map the guest's memory");
 }
 
+void guest_open_beside(struct guest *g, const char *address, struct guest *first)
+{
+	guest_beside = &first->md->host;
+	guest_open_unmapped(g, address);
+	guest_beside = NULL;
+}
+
 void guest_close(struct guest *g)
 {
 	md_destroy(g->md);
@@ -65,7 +72,9 @@ void guest_connect(struct guest *g)
 {
 	struct md_qp_init init = {
 		.type = QHCA_QPT_RC, .flags = QHCA_QP_SIG_ALL | QHCA_QP_KERNEL,
-		.sq_log_depth = 5, .rq_log_depth = 2,
+		/* The nodes of scattered queues lead to a page for each of their parts. */
+		.sq_log_depth = g->md->init.scatter ? 8 : 5,
+		.rq_log_depth = g->md->init.scatter ? 8 : 2,
 		.sq_log_stride = QHCA_MIN_LOG_WQE_STRIDE,
 		.rq_log_stride = QHCA_MIN_LOG_RWQE_STRIDE,
 		.pd = GUEST_PD, .send_cq = &g->cq, .recv_cq = &g->cq,

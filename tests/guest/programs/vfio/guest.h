@@ -21,8 +21,12 @@
 #define GUEST_ALL	(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
 			 QHCA_ACCESS_REMOTE_READ | QHCA_ACCESS_REMOTE_ATOMIC)
 
-/* What md_create() opens next; the driver has no argument for it. */
+/*
+ * What md_create() opens next, and beside which host, if any; the driver has no arguments
+ * for them.
+ */
 extern const char *guest_address;
+extern struct host *guest_beside;
 
 struct guest {
 	struct md *md;
@@ -38,6 +42,11 @@ void guest_close(struct guest *g);
  * The same without memory: guest_map() follows.
  */
 void guest_open_unmapped(struct guest *g, const char *address);
+/*
+ * Another function of the same guest: it has the memory of @first, and what that one maps;
+ * its driver uses the second half.  It is closed before @first.
+ */
+void guest_open_beside(struct guest *g, const char *address, struct guest *first);
 
 /* Everything from reset to two connected queue pairs. */
 void guest_start(struct guest *g);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * qhca-vfio ADDRESS [CASE...]: plays the guest of a virtual function that is bound to
- * qhca-vfio. Prints TAP; without names, all cases.
+ * qhca-vfio. Prints TAP; without names, all cases. BESIDE is the address of another function,
+ * for the case of that name.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,13 +20,16 @@ static const struct {
 	{ "read-only", case_read_only },
 	{ "bus-addresses", case_bus_addresses },
 	{ "large", case_large },
+	{ "twice", case_twice },
+	{ "beside", case_beside },
 	{ "replace", case_replace },
 	{ "traffic", case_traffic },
 	{ "both", case_both },
 	{ "limit", case_limit },
-	{ "death", case_death },
 	{ "discard", case_discard },
 	{ "swapped", case_swapped },
+	{ "flr", case_flr },
+	{ "death", case_death },
 	{ "commands", case_commands },
 	{ "outside", case_outside },
 	{ "promises", case_promises },

@@ -92,13 +92,21 @@ static void set_vectors(struct vfio *v)
 		die("VFIO_DEVICE_SET_IRQS");
 }
 
-void vfio_open(struct vfio *v, const char *address)
+int vfio_open_again(struct vfio *v)
+{
+	int fd = ioctl(v->group, VFIO_GROUP_GET_DEVICE_FD, v->address);
+
+	return fd < 0 ? -errno : fd;
+}
+
+void vfio_open(struct vfio *v, const char *address, const struct vfio *beside)
 {
 	struct vfio_group_status status = { .argsz = sizeof(status) };
 
 	memset(v, 0, sizeof(*v));
 	snprintf(v->address, sizeof(v->address), "%s", address);
-	v->container = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+	v->container = beside ? dup(beside->container) :
+				open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
 	if (v->container < 0)
 		die("/dev/vfio/vfio");
 	v->group = open_group(address);
@@ -107,9 +115,9 @@ void vfio_open(struct vfio *v, const char *address)
 		die("the group is not viable");
 	if (call(v->group, VFIO_GROUP_SET_CONTAINER, &v->container))
 		die("VFIO_GROUP_SET_CONTAINER");
-	if (ioctl(v->container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU))
+	if (!beside && ioctl(v->container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU))
 		die("VFIO_SET_IOMMU");
-	v->device = ioctl(v->group, VFIO_GROUP_GET_DEVICE_FD, address);
+	v->device = vfio_open_again(v);
 	if (v->device < 0)
 		die("VFIO_GROUP_GET_DEVICE_FD");
 	v->config = region_info(v, VFIO_PCI_CONFIG_REGION_INDEX).offset;

@@ -24,8 +24,11 @@ struct vfio {
 	int vector[VFIO_VECTORS];	/* eventfds */
 };
 
-void vfio_open(struct vfio *v, const char *address);
+/* In the container of @beside, or without one in a container of its own. */
+void vfio_open(struct vfio *v, const char *address, const struct vfio *beside);
 void vfio_close(struct vfio *v);
+/* Another descriptor of the device, which is open; or a negative errno. */
+int vfio_open_again(struct vfio *v);
 
 /* What the VMM does for its guest's memory. */
 int vfio_map(struct vfio *v, uint64_t iova, void *memory, uint64_t len,

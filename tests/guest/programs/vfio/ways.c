@@ -242,27 +242,79 @@ void case_queues(const char *address)
 	tap_checked("no queue or table is outside the guest's memory");
 }
 
-/* Software leads a queue elsewhere, behind the back of the command that made it. */
+/* The function writes completions, or reads requests, and dies of that. */
+static void use_and_die(struct guest *g)
+{
+	struct md_mr mr;
+	struct md_sge sge;
+	uint32_t info;
+
+	guest_region(g, &mr, PAGE);
+	sge = (struct md_sge){ .addr = mr.iova + 64, .len = 64, .key = mr.key };
+	md_post_recv(g->md, &g->qp[1], 0, &sge, 1);
+	md_arm(&g->cq, false);
+	guest_post(g, QHCA_WQE_SEND, mr.iova, mr.key, 0, 0, 64);
+	CHECK(guest_fatal(g, 10000, &info) == QHCA_FATAL_STAGE2);
+	CHECK(info == QHCA_STAGE2_NOT_PINNED);
+}
+
+static uint64_t page_entry(uint64_t page)
+{
+	return (page & QHCA_ATE_ADDR) | QHCA_ATE_PRESENT | QHCA_ATE_WRITE;
+}
+
+/* The nodes of a queue that exists lead elsewhere. */
+static void lead(struct guest *g, const struct md_buf *buf, uint64_t to)
+{
+	uint64_t *node = guest_ptr(g, buf->root);
+
+	CHECK(buf->levels == 1);
+	for (uint32_t page = 0; page < buf->num_pages; page++)
+		put_le64(&node[page], page_entry(to));
+}
+
+/* The same with an event queue, which completions of a new CQ go to. */
+static void lead_events(struct guest *g, uint64_t to)
+{
+	const uint32_t ring = 128 * sizeof(struct qhca_eqe);
+	uint64_t page = md_alloc(g->md, 3 * PAGE, PAGE);
+	uint64_t node = md_alloc(g->md, PAGE, PAGE), *entry = guest_ptr(g, node);
+	struct qhca_eqc_sw in = {
+		.buf = { .page_shift = 12, .levels = 1 }, .log_depth = 7,
+	};
+
+	put_le64(&in.buf.base, node);
+	put_le32(&in.buf.length, ring + sizeof(struct qhca_eq_record));
+	put_le32(&in.rec_offset, ring);
+	for (int i = 0; i < 3; i++)
+		put_le64(&entry[i], page_entry(page + i * PAGE));
+	CHECK(md_cmd(g->md, QHCA_CMD_CREATE_EQ, 1, 0, &in, sizeof(in), NULL, 0, NULL) ==
+	      QHCA_CMD_OK);
+	g->md->cq_eqn = 1;
+	md_cq_create(g->md, &g->cq, 6);
+	guest_reconnect(g);
+	put_le64(&entry[0], page_entry(to));
+}
+
+/*
+ * Software leads a queue elsewhere, behind the back of the command that made it, before the
+ * device has used the page with its first entry: it remembers where pages are.
+ */
 void case_changed(const char *address)
 {
 	struct guest g;
-	uint32_t info;
 
 	guest_open(&g, address);
 	for (size_t i = 0; i < NUM_OUTSIDE; i++) {
-		struct md_mr mr;
-		uint64_t *node;
-
 		guest_start_scattered(&g);
-		guest_region(&g, &mr, PAGE);
-		node = guest_ptr(&g, g.cq.buf.root);
-		CHECK(g.cq.buf.levels == 1);
-		for (uint32_t page = 0; page < g.cq.buf.num_pages; page++)
-			put_le64(&node[page], (outside[i] & QHCA_ATE_ADDR) | QHCA_ATE_PRESENT |
-						      QHCA_ATE_WRITE);
-		guest_post(&g, QHCA_WQE_WRITE, mr.iova, mr.key, mr.iova + 64, mr.key, 64);
-		CHECK(guest_fatal(&g, 10000, &info) == QHCA_FATAL_STAGE2);
-		CHECK(info == QHCA_STAGE2_NOT_PINNED);
+		lead(&g, &g.cq.buf, outside[i]);
+		use_and_die(&g);
+		guest_start_scattered(&g);
+		if (i % 3 == 2)
+			lead_events(&g, outside[i]);
+		else
+			lead(&g, &g.qp[i % 3].buf, outside[i]);
+		use_and_die(&g);
 	}
 	guest_start(&g);
 	check_alive(&g);

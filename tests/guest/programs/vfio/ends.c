@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A function, or the process that has it, ends in the middle of its work. */
+#include "vfio/cases.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/tap.h"
+
+#define LEN	(16 * PAGE)
+
+/* A life of the function, from its reset to a copy that works. */
+static void begin_life(struct guest *g, struct md_mr *from, struct md_mr *to, unsigned int seed)
+{
+	guest_start(g);
+	guest_region(g, from, LEN);
+	guest_region(g, to, LEN);
+	fill(g, from, seed);
+	CHECK(copy(g, from, to) == QHCA_WC_SUCCESS);
+	CHECK(matches(g, to, seed));
+}
+
+/* The driver gives pages up after the reset. */
+static bool all_given_up(struct guest *g)
+{
+	struct pinned now = pinned(g);
+
+	for (int i = 0; i < 10000 && (now.fault || now.device); i++) {
+		guest_wait(g);
+		now = pinned(g);
+	}
+	return !now.fault && !now.device;
+}
+
+/*
+ * Requests of 64 KiB are under way when the function is reset.  What it could reach is
+ * given up then: the process frees these pages, and nobody may write to them.
+ */
+static void reset_under_traffic(struct guest *g, int (*reset)(struct vfio *v), unsigned int round)
+{
+	struct md_mr from, to;
+	uint8_t *others;
+
+	begin_life(g, &from, &to, round);
+	for (int i = 0; i < 8; i++)
+		guest_post(g, QHCA_WQE_WRITE, from.iova, from.key, to.iova, to.key, LEN);
+	for (int rounds = rand() % 64; rounds; rounds--)
+		guest_wait(g);
+	CHECK(!reset(g->vfio));
+	vfio_set_master(g->vfio, true);
+	CHECK(all_given_up(g));
+	CHECK(!madvise(guest_ptr(g, HOST_PAGE), g->md->host.next - HOST_PAGE, MADV_DONTNEED));
+	others = canaries_new();
+	/* The next life gets pages of its own. */
+	begin_life(g, &from, &to, round + 1);
+	CHECK(canaries_free(others));
+}
+
+void case_flr(const char *address)
+{
+	double end = seconds() + duration();
+	unsigned int rounds = 0;
+	struct guest g;
+
+	guest_open(&g, address);
+	do {
+		reset_under_traffic(&g, rounds & 1 ? vfio_reset : vfio_flr, rounds);
+		rounds++;
+	} while (seconds() < end && !tap_check_has_failed());
+	printf("# reset under traffic %u times\n", rounds);
+	CHECK(guest_fatal(&g, 0, NULL) == 0);
+	guest_close(&g);
+	tap_checked("nothing is written to memory of an earlier life");
+}
+
+static void work_for_ever(const char *address)
+{
+	struct md_mr from, to;
+	struct guest g;
+
+	guest_open(&g, address);
+	guest_start(&g);
+	guest_region(&g, &from, 1 << 20);
+	guest_region(&g, &to, 1 << 20);
+	for (;;)
+		copy(&g, &from, &to);
+}
+
+/* The VMM is killed while its guest is at work; its pages are others' then. */
+void case_death(const char *address)
+{
+	double end = seconds() + duration();
+	unsigned int rounds = 0;
+	struct md_mr from, to;
+	uint8_t *others;
+	struct guest g;
+	pid_t child;
+
+	do {
+		fflush(stdout);
+		child = fork();
+		if (!child)
+			work_for_ever(address);
+		usleep(500000 + (unsigned int)rand() % 500000);
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+		others = canaries_new();
+
+		guest_open(&g, address);
+		CHECK(pinned(&g).fault == 0 && pinned(&g).device == 0);
+		begin_life(&g, &from, &to, rounds++);
+		CHECK(canaries_free(others));
+		guest_close(&g);
+	} while (seconds() < end && !tap_check_has_failed());
+	printf("# killed under traffic %u times\n", rounds);
+	tap_checked("nothing is left of a process that was killed");
+}
