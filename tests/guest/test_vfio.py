@@ -22,6 +22,8 @@ NUMBER = 2
 CASES = ("copy", "interrupt", "reset", "read-only", "bus-addresses", "large", "twice", "replace",
          "traffic", "both", "limit", "discard", "flr", "death", "commands", "outside",
          "promises", "vectors", "nodes", "pool", "queues", "changed")
+# The kernel asks a user to give a device up.
+ASKED = "dmesg | grep -q 'until released by user'"
 # Of what goes on and on while memory comes and goes.
 SECONDS = 60 if FULL else 3
 
@@ -63,14 +65,20 @@ class Passed:
         wait_for(lambda: self.stat("pages_fault") > 0, 60 * self.node.patience, "faults")
 
 
-@pytest.fixture
-def functions(guest):
-    """All functions, bound; gone after the test, with nothing pinned."""
+def enabled(guest):
+    """All functions, bound."""
     made = Functions(guest)
     guest.exec(f"echo 0 > {made.folder}/sriov_drivers_autoprobe")
     made.write(NUMBER)
+    return [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
+
+
+@pytest.fixture
+def functions(guest):
+    """They are gone after the test, with nothing pinned."""
     with content(guest):
-        yield [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
+        yield enabled(guest)
+        made = Functions(guest)
         made.write(0)
     guest.exec(f"echo 1 > {made.folder}/sriov_drivers_autoprobe")
 
@@ -203,14 +211,14 @@ def test_left_while_the_physical_function_is_dead(guest, function):
 def test_disabled_in_use(guest, functions):
     """The kernel asks the users to give the devices up, and waits for them; then the functions
     are gone, and nobody writes to what was their users' memory.  Again and again."""
-    made, rounds, end = Functions(guest), 0, time.monotonic() + SECONDS
+    folder, rounds, end = Functions(guest).folder, 0, time.monotonic() + SECONDS
     while not rounds or time.monotonic() < end:
         busy = [each.spawn("traffic", seconds=600) for each in functions]
         for each in functions:
             each.wait_busy()
         guest.exec("dmesg -C")
-        disable = guest.spawn(f"echo 0 > {made.folder}/sriov_numvfs")
-        guest.wait_until("dmesg | grep -q 'until released by user'")
+        disable = guest.spawn(f"echo 0 > {folder}/sriov_numvfs")
+        guest.wait_until(ASKED)
         for process in busy:
             process.kill()
         # Pages that have been written to since they were freed make the kernel complain.
@@ -218,8 +226,7 @@ def test_disabled_in_use(guest, functions):
         for process in busy:
             process.wait(60, check=False)
         assert disable.wait(120).ok
-        made.write(NUMBER)
-        functions = [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
+        functions = enabled(guest)
         rounds += 1
     print(f"disabled in use {rounds} times")
 
@@ -236,7 +243,7 @@ def test_physical_function_goes_alone(guest, functions):
     guest.exec(f"insmod /tmp/{ASSIGNED}.ko")
     try:
         unbind = guest.spawn(f"echo {pci} > {driver}/unbind")
-        guest.wait_until("dmesg | grep -q 'until released by user'")
+        guest.wait_until(ASKED)
         assert unbind.poll() is None
         busy.kill()
         busy.wait(60, check=False)
@@ -248,3 +255,20 @@ def test_physical_function_goes_alone(guest, functions):
         guest.exec(f"rmmod {ASSIGNED}")
     again = Passed(guest, f"{Functions(guest).folder}/virtfn0", 0).run("copy")
     assert again.ok, again
+
+
+def test_unplugged_in_use(guest):
+    """The whole device goes, and waits for the user of a function as well. The last test: the
+    guest's kernel ejects the slot twice, so that a device that comes at once would go, too."""
+    with content(guest):
+        function, _ = enabled(guest)
+        busy = function.spawn("traffic", seconds=600)
+        function.wait_busy()
+        guest.exec("dmesg -C")
+        guest.spawn(f"until {ASKED}; do :; done; kill -9 -- -{busy.pid}")
+        guest.unplug(240)
+        busy.wait(60, check=False)
+        for driver in "qhca", "qhca-vfio":
+            left = guest.out(f"ls /sys/bus/pci/drivers/{driver} | grep ^0 || :")
+            assert left == "", f"{driver} has {left}"
+        guest.exec("rmmod qhca_vfio qhca_ib qhca", timeout=120)
