@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "lib/tap.h"
 
-#define LEN	(16 * PAGE)
+#define LEN		(16 * PAGE)
+#define REPEATED	(1u << 30)
 
 /* A life of the function, from its reset to a copy that works. */
 static void begin_life(struct guest *g, struct md_mr *from, struct md_mr *to, unsigned int seed)
@@ -77,20 +79,38 @@ void case_flr(const char *address)
 	tap_checked("nothing is written to memory of an earlier life");
 }
 
+/* A region of REPEATED bytes, which are two megabytes of memory over and over. */
+static uint32_t repeated_key(struct guest *g)
+{
+	const unsigned int entries = PAGE / sizeof(uint64_t);
+	uint64_t pages = md_alloc(g->md, entries * PAGE, PAGE);
+	uint64_t node = md_alloc(g->md, PAGE, PAGE), root = md_alloc(g->md, PAGE, PAGE);
+	uint64_t *low = guest_ptr(g, node), *high = guest_ptr(g, root);
+	uint32_t key = key_at(g, root, 2, g->md->host.gvmi);
+	struct qhca_pte *pte = guest_ptr(g, g->md->pt + sizeof(*pte) * QHCA_KEY_INDEX(key));
+
+	for (unsigned int i = 0; i < entries; i++) {
+		put_le64(&low[i], (pages + i * PAGE) | QHCA_ATE_PRESENT | QHCA_ATE_WRITE);
+		put_le64(&high[i], node | QHCA_ATE_PRESENT);
+	}
+	put_le64(&pte->length, REPEATED);
+	return key;
+}
+
+/* The device has work for seconds when nobody asks for more. */
 static void work_for_ever(const char *address)
 {
-	struct md_mr from, to;
+	uint32_t from, to;
 	struct guest g;
 
 	guest_open(&g, address);
 	guest_start(&g);
-	guest_region(&g, &from, 1 << 20);
-	guest_region(&g, &to, 1 << 20);
-	/* So many that the device has work for a while when nobody asks for more. */
+	from = repeated_key(&g);
+	to = repeated_key(&g);
 	for (unsigned int posted = 0;; posted++) {
-		if (posted >= 16)
+		if (posted >= 8)
 			guest_poll(&g, 20000);
-		guest_post(&g, QHCA_WQE_WRITE, from.iova, from.key, to.iova, to.key, 1 << 20);
+		guest_post(&g, QHCA_WQE_WRITE, 0, from, 0, to, REPEATED);
 	}
 }
 
