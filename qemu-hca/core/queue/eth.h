@@ -59,6 +59,17 @@ void hca_eth_resume(struct hca_fn *fn);
 void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value);
 void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value);
 
+/* The queue of this number, if it is live; NULL: it is not. */
+struct hca_ethq *hca_ethq_get(struct hca_fn *fn, uint64_t number);
+/* Raise the queue's vector, and disarm it. */
+void hca_ethq_interrupt(struct hca_fn *fn, struct hca_ethq *q);
+/*
+ * Ask the host domain for what fn->mem.fault describes.  false: it has answered that
+ * there is no such page.  That is for this frame or descriptor alone: the page may be
+ * there when the next one needs it.
+ */
+bool hca_ethq_ask(struct hca_fn *fn, enum qhca_fault_cause cause);
+
 /* The field of struct qhca_ethq_config that is not as it must be, or -1: none. */
 int hca_ethq_fault(const struct hca_fn *fn, const struct hca_ethq *q);
 
