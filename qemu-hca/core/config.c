@@ -149,6 +149,8 @@ uint64_t hca_features_usable(uint64_t features)
 			      QHCA_FEAT_UNSOLICITED_ACK);
 	if (!(features & QHCA_FEAT_RESERVED_LKEY))
 		features &= ~QHCA_FEAT_STRICT_LKEY;
+	if (!(features & QHCA_FEAT_ETH_CSUM))
+		features &= ~QHCA_FEAT_ETH_TSO;
 	return features;
 }
 

@@ -34,6 +34,7 @@ struct hca_fn;
 #include "queue/cq.h"
 #include "queue/eth.h"
 #include "wire/ether.h"
+#include "wire/tso.h"
 #include "wire/transmit.h"
 #include "wire/switch.h"
 #include "wire/inject.h"

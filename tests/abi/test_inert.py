@@ -16,7 +16,7 @@ HARDWARE_RST = (layout.TOP / "Documentation" / "hardware.rst").read_text()
 
 # Of these the specification says that they are for later.
 RESERVED_COUNTERS = set()
-RESERVED_FEATURES = {"ETH_TSO"}
+RESERVED_FEATURES = set()
 
 
 def code(folder):

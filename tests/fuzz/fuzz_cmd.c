@@ -242,6 +242,28 @@ static void doorbell(struct script *s)
 	guard_doorbell(s->g, page, offset, value);
 }
 
+/* Makes a frame that is to be segmented of the ring: TCP over IPv4 or IPv6. */
+static void segmented(struct script *s, struct qhca_eth_txd *txd)
+{
+	uint64_t at = s->buf[2].root + 8192 + 256;
+	uint8_t *hdr = md_ptr(s->md, at), how = in_u8(s->in);
+	uint16_t l4 = how & 1 ? 54 : 34;
+
+	memset(hdr, 0, 80);
+	put_be16(hdr + 12, how & 1 ? 0x86dd : 0x0800);
+	hdr[14] = how & 1 ? 0x60 : 0x45;
+	hdr[how & 1 ? 20 : 23] = 6;
+	hdr[l4 + 12] = 0x50;
+	put_le64(&txd->addr, at);
+	put_le32(&txd->len, l4 + 20u);
+	put_le16(&txd->flags, QHCA_TXD_TSO | QHCA_TXD_CSUM |
+			      (how & 2 ? QHCA_TXD_VLAN : 0));
+	put_le16(&txd->csum_start, l4);
+	put_le16(&txd->csum_offset, 16);
+	put_le16(&txd->mss, (uint16_t)(how & 4 ? 8 + in_u8(s->in) : 1000));
+	put_le16(&txd->hdr_len, (uint16_t)(l4 + 20));
+}
+
 /* Posts work to the Ethernet queue that fill_ethq() describes. */
 static void ethernet(struct script *s)
 {
@@ -262,6 +284,8 @@ static void ethernet(struct script *s)
 		put_le64(&rxd[i].addr, s->chunks + 2048 * (i % 64));
 		put_le32(&rxd[i].len, how & 0x80 ? 100 : 2048);
 	}
+	if (how & 0x10)
+		segmented(s, txd);
 	spoil(s, (uint8_t *)txd, 256);
 	spoil(s, (uint8_t *)rxd, 256);
 	put_le32(&rec->rx_pi, get_le32(&rec->rx_pi) + in_below(s->in, 9));

@@ -236,6 +236,11 @@ def cmd_seeds():
         + command("CREATE_ETHQ", bytes([6, 6, 0]))
         + bytes([172, 1, 1, 0, 0, 8, 8]) + bytes([182, 3, 0, 5]) + cmd_time(1)
         + command("DESTROY_ETHQ"))
+    yield "ethernet-segments", bytes([STARTED]), (
+        command("SET_PORT", bytes([7]) + word(1500) + bytes([0, 7]))
+        + command("CREATE_ETHQ", bytes([6, 6, 0]))
+        + bytes([172, 0x10, 9, 0, 0, 0, 8, 12]) + cmd_time(1) + cmd_time(1)
+        + bytes([172, 0x10, 9, 7, 50, 0, 0, 8, 12]) + cmd_time(1) + command("DESTROY_ETHQ"))
     yield "flow-rules", bytes([STARTED]), (
         bring_up(2, 0) + command("CREATE_FLOW", flow, 1)
         + bytes([182, 3, 0, 5]) + command("DESTROY_FLOW", index=1))

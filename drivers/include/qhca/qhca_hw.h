@@ -599,6 +599,10 @@ QHCA_ASSERT_SIZE(struct qhca_eth_txd, 32);
 #define QHCA_TXD_VLAN		0x0004u
 #define QHCA_TXD_TSO		0x0008u
 #define QHCA_MAX_TX_FRAGS	20
+/* A frame with QHCA_TXD_TSO, before it is segmented. */
+#define QHCA_MAX_TSO_FRAME	(65536 + 18)
+#define QHCA_MAX_TSO_HDR	256	/* hdr_len */
+#define QHCA_MIN_TSO_MSS	8
 
 struct qhca_eth_rxd {
 	__le64	addr;
@@ -1345,7 +1349,8 @@ QHCA_ASSERT_SIZE(struct qhca_rq_wqe, 16);
 	X(switched_packets) X(switch_dropped) X(spoofed) X(rate_waits) \
 	X(s2_hits) X(s2_misses) X(s2_evictions) X(s2_conflicts) \
 	X(s2_invalidations) X(s2_stale_fills) X(s2_node_reads) \
-	X(pin_requests) X(fault_eth_tx) X(fault_eth_rx) X(eth_fault_dropped)
+	X(pin_requests) X(fault_eth_tx) X(fault_eth_rx) X(eth_fault_dropped) \
+	X(eth_tx_tso)
 
 enum qhca_counter {
 #define QHCA_COUNTER_ENUM(name) QHCA_CNT_##name,

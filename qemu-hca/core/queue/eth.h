@@ -34,6 +34,8 @@ struct hca_ethq {
 	uint64_t tx_base, rx_base, rxc_base, rec_base;
 	uint32_t tx_pi, tx_ci;		/* free-running */
 	uint32_t tx_ci_told;		/* as in the record */
+	uint32_t tx_sent;		/* payload of the frame at tx_ci that is sent in
+					   segments, of which some have been */
 	uint32_t rx_pi;			/* last fetched from the record */
 	uint32_t rx_ci;			/* buffers used = completions written */
 	uint32_t rx_looked;		/* buffers looked at, whether they are present */

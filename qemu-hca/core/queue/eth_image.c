@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The Ethernet queue in the image.
+ * Ethernet queues in the image.
  */
 #include "queue/queue_image.h"
 
 #include "hca.h"
 
-HCA_IMAGE_COVERS(struct hca_ethq, 72);
-HCA_IMAGE_COVERS(struct hca_eth, 464);
+HCA_IMAGE_COVERS(struct hca_ethq, 80);
+HCA_IMAGE_COVERS(struct hca_eth, 472);
 
 static void flags(struct hca_image *im, const struct hca_fn *fn,
 		  struct hca_ethq *q)
@@ -43,13 +43,24 @@ static void queue(struct hca_image *im, const struct hca_fn *fn,
 		return;
 	hca_image_check(im, "tx_pi", q->tx_pi - q->tx_ci <= 1u << q->log_tx);
 	hca_image_check(im, "rx_pi", q->rx_pi - q->rx_ci <= 1u << q->log_rx);
+	if (im->version < 2)
+		return;
+	hca_image_u32(im, "tx_sent", &q->tx_sent);
+	hca_image_check(im, "tx_sent", !q->tx_sent ||
+			(fn->features & QHCA_FEAT_ETH_TSO &&
+			 q->tx_sent < QHCA_MAX_TSO_FRAME &&
+			 q->tx_ci != q->tx_pi));
 }
 
 void hca_eth_image(struct hca_image *im, struct hca_fn *fn)
 {
 	struct hca_eth *eth = &fn->eth;
+	uint32_t num = im->version < 2 ? 1 : HCA_NUM_ETH_QUEUES;
 
-	for (unsigned int i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
+	if (im->version >= 2)
+		hca_image_count(im, "number of queues", &num,
+				HCA_NUM_ETH_QUEUES);
+	for (uint32_t i = 0; i < num; i++) {
 		hca_image_bool(im, "live", &eth->queue[i].live);
 		if (eth->queue[i].live)
 			queue(im, fn, &eth->queue[i]);

@@ -17,7 +17,7 @@ struct frame {				/* descriptors of one frame */
 		uint64_t addr;
 		uint32_t len;
 	} frag[QHCA_MAX_TX_FRAGS];
-	uint16_t flags, vlan, csum_start, csum_offset;
+	uint16_t flags, vlan, csum_start, csum_offset, mss, hdr_len;
 };
 
 enum take {
@@ -42,6 +42,8 @@ static void frame_first(struct frame *f, const struct qhca_eth_txd *txd)
 	f->vlan = get_le16(&txd->vlan);
 	f->csum_start = get_le16(&txd->csum_start);
 	f->csum_offset = get_le16(&txd->csum_offset);
+	f->mss = get_le16(&txd->mss);
+	f->hdr_len = get_le16(&txd->hdr_len);
 }
 
 /* Gather the descriptors of the frame at tx_ci, up to its EOP. */
@@ -51,7 +53,7 @@ static enum take take_frame(struct hca_fn *fn, const struct hca_ethq *q,
 	struct qhca_eth_txd txd;
 	bool too_long = false;
 
-	f->flags = f->vlan = f->csum_start = f->csum_offset = 0;
+	f->flags = 0;
 	for (f->num = 0, f->len = 0; q->tx_ci + f->num != q->tx_pi;) {
 		if (f->num == QHCA_MAX_TX_FRAGS)
 			return TAKE_BAD;
@@ -61,7 +63,7 @@ static enum take take_frame(struct hca_fn *fn, const struct hca_ethq *q,
 			frame_first(f, &txd);
 		f->frag[f->num].addr = get_le64(&txd.addr);
 		f->frag[f->num].len = get_le32(&txd.len);
-		if (f->frag[f->num].len > QHCA_MAX_FRAME)
+		if (f->frag[f->num].len > QHCA_MAX_TSO_FRAME)
 			too_long = true;
 		else
 			f->len += f->frag[f->num].len;
@@ -92,25 +94,61 @@ static void skip_frame(struct hca_fn *fn, struct hca_ethq *q)
 	}
 }
 
+/* The longest frame that software may give, or segment of one. */
+static uint32_t longest(const struct hca_fn *fn)
+{
+	return fn->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN;
+}
+
+static struct hca_tso tso_of(const struct frame *f)
+{
+	return (struct hca_tso){
+		.len = f->len, .mss = f->mss, .hdr_len = f->hdr_len,
+		.l4 = f->csum_start,
+	};
+}
+
+static bool tso_valid(const struct hca_fn *fn, const struct frame *f)
+{
+	struct hca_tso tso = tso_of(f);
+
+	return fn->features & QHCA_FEAT_ETH_TSO && f->flags & QHCA_TXD_CSUM &&
+	       f->csum_offset == HCA_TSO_CSUM && hca_tso_valid(&tso, longest(fn));
+}
+
 static bool frame_valid(const struct hca_fn *fn, const struct frame *f)
 {
-	if (f->len < HCA_ETH_HLEN ||
-	    f->len > fn->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN ||
-	    f->flags & QHCA_TXD_TSO)
+	if (f->flags & QHCA_TXD_TSO)
+		return tso_valid(fn, f);
+	if (f->len < HCA_ETH_HLEN || f->len > longest(fn))
 		return false;
 	return !(f->flags & QHCA_TXD_CSUM) ||
 	       (uint32_t)f->csum_start + f->csum_offset + 2 <= f->len;
 }
 
-/* Copy the fragments to @p.  -1: one of them cannot be read. */
-static int gather(struct hca_fn *fn, const struct frame *f, uint8_t *p)
+/*
+ * Copy @len bytes of the frame from byte @skip on, which it has, to @p.  -1: some cannot
+ * be read.
+ */
+static int gather(struct hca_fn *fn, const struct frame *f, uint32_t skip,
+		  uint32_t len, uint8_t *p)
 {
-	unsigned int i;
+	for (unsigned int i = 0; len; i++) {
+		uint32_t part = f->frag[i].len;
 
-	for (i = 0; i < f->num; p += f->frag[i].len, i++)
-		if (f->frag[i].len &&
-		    hca_s2_fetch(fn, f->frag[i].addr, 0, p, f->frag[i].len))
+		if (skip >= part) {
+			skip -= part;
+			continue;
+		}
+		part -= skip;
+		if (part > len)
+			part = len;
+		if (hca_s2_fetch(fn, f->frag[i].addr + skip, 0, p, part))
 			return -1;
+		skip = 0;
+		p += part;
+		len -= part;
+	}
 	return 0;
 }
 
@@ -142,41 +180,35 @@ static void complete_csum(const struct hca_fn *fn, const struct frame *f,
 	put_be16(p + f->csum_start + f->csum_offset, sum ? sum : 0xffff);
 }
 
-/*
- * Build the frame in @room, which is memory of the link.  The payload is read
- * to its final place; only the two addresses move when a tag is inserted.
- */
-static int build(struct hca_fn *fn, const struct frame *f, uint8_t *room,
-		 size_t *len)
+static size_t room_for(uint32_t frame)
 {
-	bool tag = f->flags & QHCA_TXD_VLAN;
-	uint8_t *p = room + (tag ? HCA_VLAN_HLEN : 0);
+	size_t len = frame + HCA_VLAN_HLEN;
 
-	if (gather(fn, f, p))
-		return -1;
-	complete_csum(fn, f, p);
-	*len = f->len;
-	if (tag) {
-		memmove(room, p, 12);
-		put_be16(room + 12, HCA_ETHERTYPE_VLAN);
-		put_be16(room + 14, f->vlan);
-		*len += HCA_VLAN_HLEN;
-	}
-	if (*len < HCA_MIN_FRAME) {
-		memset(room + *len, 0, HCA_MIN_FRAME - *len);
-		*len = HCA_MIN_FRAME;
-	}
-	return 0;
+	return len < HCA_MIN_FRAME ? HCA_MIN_FRAME : len;
 }
 
-static void send_frame(struct hca_fn *fn, const struct frame *f,
-		       uint8_t *room)
+/*
+ * Frames are built in memory of the link.  The payload is read to its final place; only
+ * the two addresses move when a tag is inserted.
+ */
+static uint8_t *place(const struct frame *f, uint8_t *room)
 {
-	size_t len;
+	return room + (f->flags & QHCA_TXD_VLAN ? HCA_VLAN_HLEN : 0);
+}
 
-	if (build(fn, f, room, &len)) {
-		hca_count(fn, QHCA_CNT_eth_tx_errors);
-		return;
+/* Send what lies at place(), @len bytes. */
+static void send_built(struct hca_fn *fn, const struct frame *f, uint8_t *room,
+		       size_t len)
+{
+	if (f->flags & QHCA_TXD_VLAN) {
+		memmove(room, room + HCA_VLAN_HLEN, 12);
+		put_be16(room + 12, HCA_ETHERTYPE_VLAN);
+		put_be16(room + 14, f->vlan);
+		len += HCA_VLAN_HLEN;
+	}
+	if (len < HCA_MIN_FRAME) {
+		memset(room + len, 0, HCA_MIN_FRAME - len);
+		len = HCA_MIN_FRAME;
 	}
 	if (!hca_tx_eth_end(fn, len))
 		return;
@@ -185,59 +217,142 @@ static void send_frame(struct hca_fn *fn, const struct frame *f,
 	hca_rate_sent(fn, len);
 }
 
-/* The transmit side is dead until the queue is destroyed. */
-static bool stop(struct hca_ethq *q)
+/* What becomes of a frame. */
+enum send {
+	SEND_DONE,			/* it is software's again */
+	SEND_BAD,			/* likewise, and counts as an error */
+	SEND_LATER,			/* there is no room, or no turn for the rest */
+};
+
+static enum send send_whole(struct hca_fn *fn, const struct frame *f)
 {
-	q->stopped = true;
-	return false;
+	uint8_t *room = hca_tx_eth_begin(fn, room_for(f->len));
+
+	if (!room)
+		return SEND_LATER;
+	if (gather(fn, f, 0, f->len, place(f, room)))
+		return SEND_BAD;
+	complete_csum(fn, f, place(f, room));
+	send_built(fn, f, room, f->len);
+	return SEND_DONE;
 }
 
-static size_t room_for(const struct frame *f)
+/* Frames to several receivers are as much work as one to each of them. */
+static unsigned int take_copies(struct hca *hca)
 {
-	size_t len = f->len + HCA_VLAN_HLEN;
+	unsigned int copies = hca->wire.copies;
 
-	return len < HCA_MIN_FRAME ? HCA_MIN_FRAME : len;
+	hca->wire.copies = 0;
+	return copies;
 }
 
-/* Take one frame from the ring; false: nothing to do now. */
-static bool tx_one(struct hca_fn *fn, struct hca_ethq *q)
+/* Send the next segment of a frame whose headers are at @hdr. */
+static enum send send_segment(struct hca_fn *fn, struct hca_ethq *q,
+			      const struct frame *f, const struct hca_tso *tso,
+			      const uint8_t *hdr)
 {
+	uint32_t len = hca_tso_payload(tso, q->tx_sent);
+	uint8_t *room, *p;
+
+	if (hca_rate_waits(fn))
+		return SEND_LATER;
+	room = hca_tx_eth_begin(fn, room_for(tso->hdr_len + len));
+	if (!room)
+		return SEND_LATER;
+	p = place(f, room);
+	memcpy(p, hdr, tso->hdr_len);
+	if (gather(fn, f, tso->hdr_len + q->tx_sent, len, p + tso->hdr_len))
+		return SEND_BAD;
+	hca_tso_finish(tso, p, q->tx_sent);
+	send_built(fn, f, room, tso->hdr_len + len);
+	q->tx_sent += len;
+	return SEND_DONE;
+}
+
+/*
+ * Send up to @budget segments, and count them in @done.  Whoever changes descriptors or
+ * headers between two calls gets segments that do not go together, or an error.
+ */
+static enum send send_segments(struct hca_fn *fn, struct hca_ethq *q,
+			       const struct frame *f, unsigned int budget,
+			       unsigned int *done)
+{
+	struct hca_tso tso = tso_of(f);
+	uint8_t hdr[QHCA_MAX_TSO_HDR];
+	enum send send = SEND_DONE;
+
+	if (gather(fn, f, 0, tso.hdr_len, hdr) || !hca_tso_parse(&tso, hdr) ||
+	    q->tx_sent >= tso.len - tso.hdr_len)
+		return SEND_BAD;
+	while (q->tx_sent != tso.len - tso.hdr_len) {
+		if (*done >= budget)
+			return SEND_LATER;
+		send = send_segment(fn, q, f, &tso, hdr);
+		if (send != SEND_DONE)
+			return send;
+		*done += 1 + take_copies(fn->hca);
+	}
+	hca_count(fn, QHCA_CNT_eth_tx_tso);
+	return SEND_DONE;
+}
+
+/* Send a frame, which is valid, or so much of it as @budget allows. */
+static enum send send_frame(struct hca_fn *fn, struct hca_ethq *q,
+			    const struct frame *f, unsigned int budget,
+			    unsigned int *done)
+{
+	if (hca_rate_waits(fn))
+		return SEND_LATER;
+	if (!hca_tx_eth_linked(fn))
+		return SEND_DONE;
+	if (frame_waits(fn, q, f))
+		return SEND_LATER;
+	if (f->flags & QHCA_TXD_TSO)
+		return send_segments(fn, q, f, budget, done);
+	return send_whole(fn, f);
+}
+
+/*
+ * Take one frame from the ring, or what @budget allows of one that is segmented.  Returns
+ * how much work that was; 0: there is nothing to do now.
+ */
+static unsigned int tx_one(struct hca_fn *fn, struct hca_ethq *q,
+			   unsigned int budget)
+{
+	enum send send = SEND_BAD;
+	unsigned int done = 0;
 	struct frame f;
-	uint8_t *room;
 
 	if (q->stopped || q->waits || q->tx_ci == q->tx_pi)
-		return false;
+		return 0;
 	if (q->skip) {
 		skip_frame(fn, q);
-		return true;
+		return 1;
 	}
 	switch (take_frame(fn, q, &f)) {
 	case TAKE_WAIT:
 		q->partial = true;
-		return false;
+		return 0;
 	case TAKE_STOP:
-		return stop(q);
+		q->stopped = true;	/* until the queue is destroyed */
+		return 0;
 	case TAKE_BAD:
 		hca_count(fn, QHCA_CNT_eth_tx_errors);
+		q->tx_sent = 0;
 		skip_frame(fn, q);
-		return true;
+		return 1;
 	case TAKE_OK:
 		break;
 	}
-	if (!frame_valid(fn, &f)) {
+	if (frame_valid(fn, &f))
+		send = send_frame(fn, q, &f, budget, &done);
+	if (send == SEND_LATER)
+		return done;
+	if (send == SEND_BAD)
 		hca_count(fn, QHCA_CNT_eth_tx_errors);
-	} else if (hca_rate_waits(fn)) {
-		return false;
-	} else if (hca_tx_eth_linked(fn)) {
-		if (frame_waits(fn, q, &f))
-			return false;
-		room = hca_tx_eth_begin(fn, room_for(&f));
-		if (!room)
-			return false;
-		send_frame(fn, &f, room);
-	}
+	q->tx_sent = 0;
 	q->tx_ci += f.num;
-	return true;
+	return done ? done : 1 + take_copies(fn->hca);
 }
 
 /* Publish tx_ci, then raise the interrupt if software waits for it. */
@@ -257,18 +372,9 @@ static void tx_tell(struct hca_fn *fn, struct hca_ethq *q)
 		hca_ethq_interrupt(fn, q);
 }
 
-/* Frames to several receivers are as much work as one to each of them. */
-static unsigned int take_copies(struct hca *hca)
-{
-	unsigned int copies = hca->wire.copies;
-
-	hca->wire.copies = 0;
-	return copies;
-}
-
 unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 {
-	unsigned int done = 0, i;
+	unsigned int done = 0, did, i;
 
 	take_copies(fn->hca);
 	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
@@ -276,9 +382,9 @@ unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 
 		if (!q->live)
 			continue;
-		while (done < budget && hca_wire_takes_eth(fn) &&
-		       !q->partial && tx_one(fn, q))
-			done += 1 + take_copies(fn->hca);
+		for (did = 1; did && done < budget && hca_wire_takes_eth(fn) &&
+		     !q->partial; done += did)
+			did = tx_one(fn, q, budget - done);
 		tx_tell(fn, q);
 	}
 	return done;
