@@ -78,8 +78,33 @@ def test_ring_counters(ends):
         assert more[ring] >= (8 << 20) // a.mtu
     assert sent["txq0_csum_offloaded"] >= (8 << 20) // a.mtu
     assert sent["txq0_stopped"] <= sent["txq0_packets"]
+    assert sent["txq0_tso"] > 0 and sent["eth_tx_tso"] > 0
     for more in (sent, received):
         assert {name: more[name] for name in FAILURES} == dict.fromkeys(FAILURES, 0)
+
+
+def segmented(a, b, address, kib=4096):
+    """How many frames the device of `a` segments while `a` sends."""
+    before = statistics(a)
+    copy(a, b, address, kib)
+    after = statistics(a)
+    assert after["eth_tx_errors"] == before["eth_tx_errors"]
+    return after["eth_tx_tso"] - before["eth_tx_tso"]
+
+
+def test_segmentation(ends):
+    """The stack gives the device frames to segment, unless it is told not to."""
+    a, b = ends
+    for address in (b.ip4, b.ip6):
+        assert segmented(a, b, address) > 0
+    try:
+        a.exec(f"ethtool -K {a.netif} tso off")
+        assert segmented(a, b, b.ip4) == 0
+        # Many small segments of each frame.
+        a.exec(f"ethtool -K {a.netif} tso on; ip route add {b.ip4} dev {a.netif} mtu lock 200")
+        assert segmented(a, b, b.ip4, 512) > 0
+    finally:
+        a.exec(f"ethtool -K {a.netif} tso on; ip route del {b.ip4} dev {a.netif}", check=False)
 
 
 def test_jumbo_frames(ends):
@@ -103,8 +128,12 @@ def test_vlan(ends):
                   f"ip addr add {address}/24 dev v9 && ip link set v9 up")
     try:
         a.wait_until(f"ping -c 1 -W 1 {addresses[b]}")
-        copy(a, b, addresses[b], 1024)
+        assert segmented(a, b, addresses[b], 1024) > 0
+        # The guest inserts the tag, and the device finds the headers behind it.
+        a.exec(f"ethtool -K {a.netif} txvlan off")
+        assert segmented(a, b, addresses[b], 1024) > 0
     finally:
+        a.exec(f"ethtool -K {a.netif} txvlan on")
         for node in ends:
             node.exec("ip link del v9")
 

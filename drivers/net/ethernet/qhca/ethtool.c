@@ -21,6 +21,7 @@ static const char qhca_sw_names[][ETH_GSTRING_LEN] = {
 	"txq0_bytes",
 	"txq0_dropped",
 	"txq0_csum_offloaded",
+	"txq0_tso",
 	"txq0_map_errors",
 	"txq0_stopped",
 	"rxq0_packets",
@@ -33,8 +34,6 @@ static const char qhca_sw_names[][ETH_GSTRING_LEN] = {
 	"drv_command_events_lost",
 	"drv_recoveries",
 };
-
-#define QHCA_RING_VALUES	6
 
 static void qhca_get_drvinfo(struct net_device *netdev,
 			     struct ethtool_drvinfo *info)
@@ -84,20 +83,24 @@ static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 	       sizeof(qhca_counter_names));
 }
 
-static u64 *qhca_ring_values(struct qhca_ring_stats *stats, u64 *values)
+static u64 *qhca_ring_values(struct qhca_ring_stats *stats, bool tx, u64 *values)
 {
 	unsigned int start;
+	u64 *next;
 
 	do {
 		start = u64_stats_fetch_begin(&stats->sync);
-		values[0] = u64_stats_read(&stats->packets);
-		values[1] = u64_stats_read(&stats->bytes);
-		values[2] = u64_stats_read(&stats->dropped);
-		values[3] = u64_stats_read(&stats->csum);
-		values[4] = u64_stats_read(&stats->errors);
-		values[5] = u64_stats_read(&stats->stalls);
+		next = values;
+		*next++ = u64_stats_read(&stats->packets);
+		*next++ = u64_stats_read(&stats->bytes);
+		*next++ = u64_stats_read(&stats->dropped);
+		*next++ = u64_stats_read(&stats->csum);
+		if (tx)
+			*next++ = u64_stats_read(&stats->tso);
+		*next++ = u64_stats_read(&stats->errors);
+		*next++ = u64_stats_read(&stats->stalls);
 	} while (u64_stats_fetch_retry(&stats->sync, start));
-	return values + QHCA_RING_VALUES;
+	return next;
 }
 
 static u64 *qhca_driver_values(struct qhca_core *core, u64 *values)
@@ -114,8 +117,8 @@ static void qhca_get_ethtool_stats(struct net_device *netdev,
 	struct qhca_eth *eth = netdev_priv(netdev);
 	struct qhca_core *core = eth->core;
 
-	values = qhca_ring_values(&eth->tx_stats, values);
-	values = qhca_ring_values(&eth->rx_stats, values);
+	values = qhca_ring_values(&eth->tx_stats, true, values);
+	values = qhca_ring_values(&eth->rx_stats, false, values);
 	values = qhca_driver_values(core, values);
 	/* A dead device has no counters, and an older one has fewer. */
 	memset(values, 0, QHCA_NUM_COUNTERS * sizeof(*values));

@@ -485,6 +485,7 @@ static const struct net_device_ops qhca_netdev_ops = {
 	.ndo_open = qhca_open,
 	.ndo_stop = qhca_close,
 	.ndo_start_xmit = qhca_start_xmit,
+	.ndo_features_check = qhca_features_check,
 	.ndo_set_rx_mode = qhca_set_rx_mode,
 	.ndo_set_mac_address = qhca_set_mac_address,
 	.ndo_validate_addr = eth_validate_addr,
@@ -507,7 +508,8 @@ static void qhca_netdev_features(struct net_device *netdev, u64 features)
 	if (features & QHCA_FEAT_ETH_CSUM)
 		netdev->hw_features |= NETIF_F_HW_CSUM | NETIF_F_RXCSUM;
 	if (features & QHCA_FEAT_ETH_TSO)
-		netdev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6;
+		netdev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6 |
+				       NETIF_F_TSO_ECN;
 	netdev->vlan_features = netdev->hw_features;
 	netdev->hw_features |= NETIF_F_HW_VLAN_CTAG_TX;
 	netdev->features = netdev->hw_features;

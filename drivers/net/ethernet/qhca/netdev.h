@@ -29,6 +29,8 @@
  * @bytes:   length of these frames
  * @dropped: frames lost in the driver
  * @csum:    frames whose checksum the device completed or verified
+ * @tso:     tx: frames of the stack that the device sent in segments, each of which
+ *           counts as a frame above
  * @errors:  tx: frames that could not be mapped; rx: truncated frames
  * @stalls:  tx: times the queue was stopped; rx: allocations that failed
  *
@@ -42,6 +44,7 @@ struct qhca_ring_stats {
 	u64_stats_t bytes;
 	u64_stats_t dropped;
 	u64_stats_t csum;
+	u64_stats_t tso;
 	u64_stats_t errors;
 	u64_stats_t stalls;
 };
@@ -49,12 +52,16 @@ struct qhca_ring_stats {
 /**
  * struct qhca_tx_buf - the buffer of a transmit descriptor
  * @skb:  the frame, at its last descriptor, with which it is freed
+ * @packets: how many frames the device sends for @skb
+ * @bytes: their length
  * @dma:  bus address, for unmapping
  * @len:  bytes, for unmapping
  * @page: mapped as a page; otherwise as a single buffer
  */
 struct qhca_tx_buf {
 	struct sk_buff *skb;
+	u32 packets;
+	u32 bytes;
 	dma_addr_t dma;
 	u32 len;
 	bool page;
@@ -194,6 +201,9 @@ void qhca_tx_open(struct qhca_eth *eth);
 void qhca_tx_close(struct qhca_eth *eth);
 void qhca_tx_reclaim(struct qhca_eth *eth, int budget);
 netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev);
+netdev_features_t qhca_features_check(struct sk_buff *skb,
+				      struct net_device *netdev,
+				      netdev_features_t features);
 
 /* rx.c */
 int qhca_rx_alloc(struct qhca_eth *eth);

@@ -41,6 +41,7 @@ static void qhca_get_queue_stats_tx(struct net_device *netdev, int queue,
 	tx->packets = qhca_stat(stats, &stats->packets);
 	tx->bytes = qhca_stat(stats, &stats->bytes);
 	tx->needs_csum = qhca_stat(stats, &stats->csum);
+	tx->hw_gso_packets = qhca_stat(stats, &stats->tso);
 	tx->stop = qhca_stat(stats, &stats->stalls);
 }
 
@@ -55,6 +56,7 @@ static void qhca_get_base_stats(struct net_device *netdev,
 	tx->packets = 0;
 	tx->bytes = 0;
 	tx->needs_csum = 0;
+	tx->hw_gso_packets = 0;
 	tx->stop = 0;
 }
 

@@ -80,6 +80,33 @@ unmap:
 	return -ENOMEM;
 }
 
+/* How many frames the device sends for one of the stack. */
+static u32 qhca_tx_segments(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) ? max_t(u32, skb_shinfo(skb)->gso_segs, 1) : 1;
+}
+
+/**
+ * qhca_features_check - what the device can do for a frame
+ * @skb: frame
+ * @netdev: its interface
+ * @features: what the device can do for others
+ *
+ * The stack segments frames that are outside of the device's limits, such as those of a
+ * guest in this guest.
+ */
+netdev_features_t qhca_features_check(struct sk_buff *skb,
+				      struct net_device *netdev,
+				      netdev_features_t features)
+{
+	if (skb_is_gso(skb) &&
+	    (skb_shinfo(skb)->gso_size < QHCA_MIN_TSO_MSS ||
+	     skb_tcp_all_headers(skb) > QHCA_MAX_TSO_HDR ||
+	     skb->len > QHCA_MAX_TSO_FRAME))
+		features &= ~NETIF_F_GSO_MASK;
+	return vlan_features_check(skb, features);
+}
+
 /* Fill in the fields that concern the whole frame, in its first descriptor. */
 static u16 qhca_tx_offloads(struct qhca_eth *eth, const struct sk_buff *skb,
 			    struct qhca_eth_txd *txd)
@@ -108,8 +135,14 @@ static void qhca_tx_post(struct qhca_eth *eth, struct sk_buff *skb)
 	struct qhca_tx_ring *tx = &eth->tx;
 	u32 last = tx->pi + skb_shinfo(skb)->nr_frags;
 	struct qhca_eth_txd *txd = &tx->desc[tx->pi & tx->mask];
+	struct qhca_tx_buf *buf = &tx->buf[last & tx->mask];
 	u16 flags = qhca_tx_offloads(eth, skb, txd);
 
+	buf->skb = skb;
+	buf->packets = qhca_tx_segments(skb);
+	buf->bytes = skb->len;
+	if (flags & QHCA_TXD_TSO)
+		buf->bytes += (buf->packets - 1) * skb_tcp_all_headers(skb);
 	if (last == tx->pi) {
 		flags |= QHCA_TXD_EOP;
 	} else {
@@ -118,10 +151,12 @@ static void qhca_tx_post(struct qhca_eth *eth, struct sk_buff *skb)
 		eop->flags = cpu_to_le16(QHCA_TXD_EOP);
 	}
 	txd->flags = cpu_to_le16(flags);
-	tx->buf[last & tx->mask].skb = skb;
-	WRITE_ONCE(tx->pi, last + 1);
 	if (flags & QHCA_TXD_CSUM)
-		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.csum, 1);
+		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.csum,
+			      buf->packets);
+	if (flags & QHCA_TXD_TSO)
+		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.tso, 1);
+	WRITE_ONCE(tx->pi, last + 1);
 }
 
 netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
@@ -176,7 +211,7 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 {
 	struct netdev_queue *nq = netdev_get_tx_queue(eth->netdev, 0);
 	struct qhca_tx_ring *tx = &eth->tx;
-	unsigned int packets = 0, bytes = 0;
+	unsigned int skbs = 0, len = 0, packets = 0, bytes = 0;
 	u32 ci = tx->ci;
 	u32 done = le32_to_cpu(READ_ONCE(eth->rec->tx_ci));
 
@@ -194,8 +229,10 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 		qhca_tx_unmap(eth, buf);
 		if (!buf->skb)
 			continue;
-		packets++;
-		bytes += buf->skb->len;
+		skbs++;
+		len += buf->skb->len;
+		packets += buf->packets;
+		bytes += buf->bytes;
 		napi_consume_skb(buf->skb, budget);
 		buf->skb = NULL;
 	}
@@ -206,7 +243,7 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 	u64_stats_add(&eth->tx_stats.bytes, bytes);
 	u64_stats_update_end(&eth->tx_stats.sync);
 
-	__netif_txq_completed_wake(nq, packets, bytes, qhca_tx_room(tx),
+	__netif_txq_completed_wake(nq, skbs, len, qhca_tx_room(tx),
 				   QHCA_TX_WAKE, !READ_ONCE(eth->tx_open));
 }
 
