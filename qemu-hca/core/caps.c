@@ -24,7 +24,6 @@ static void caps_sizes(const struct qhca_config *cfg, struct qhca_caps *caps)
 	caps->log_max_wqe_stride = HCA_MAX_LOG_WQE_STRIDE;
 	caps->log_max_rwqe_stride = HCA_MAX_LOG_RWQE_STRIDE;
 	caps->log_max_eth_ring = HCA_LIMIT_LOG_ETH_RING;
-	caps->max_eth_queues = HCA_NUM_ETH_QUEUES;
 	caps->max_mtu = QHCA_MTU_4096;
 	caps->max_rd_atomic = HCA_MAX_RD_ATOMIC;
 	caps->num_vectors = (uint8_t)cfg->num_vectors;
@@ -65,6 +64,7 @@ void hca_caps_fill(const struct hca_fn *fn, struct qhca_caps *caps)
 	memset(caps, 0, sizeof(*caps));
 	caps_sizes(&fn->cfg, caps);
 	put_le64(&caps->features, fn->features);
+	caps->max_eth_queues = (uint8_t)hca_eth_num_queues(fn);
 	put_le64(&caps->max_mr_size, 1ull << HCA_MAX_LOG_MR_SIZE);
 	put_le64(&caps->page_sizes, shifts);
 	put_le64(&caps->devmem_size, fn->cfg.devmem_size);

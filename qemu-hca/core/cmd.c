@@ -226,6 +226,8 @@ static const struct command commands[] = {
 	CMD(CREATE_ETHQ, hca_cmd_create_ethq, 0, SIZE(qhca_ethq_config), 0,
 	    INDEX_ETHQ),
 	CMD(DESTROY_ETHQ, hca_cmd_destroy_ethq, 0, 0, 0, INDEX_ETHQ),
+	CMD(SET_RSS, hca_cmd_set_rss, QHCA_FEAT_ETH_RSS, SIZE(qhca_rss_config), 0,
+	    INDEX_NONE),
 
 	CMD(CREATE_EQ, hca_cmd_create_eq, 0, SIZE(qhca_eqc_sw), 0, INDEX_EQ),
 	CMD(DESTROY_EQ, hca_cmd_destroy_eq, 0, 0, 0, INDEX_EQ),
@@ -319,7 +321,7 @@ static bool index_valid(const struct hca_fn *fn, uint8_t kind,
 	case INDEX_GID:
 		return index < fn->cfg.num_gids;
 	case INDEX_ETHQ:
-		return index < HCA_NUM_ETH_QUEUES;
+		return index < hca_eth_num_queues(fn);
 	case INDEX_POOL:
 		return index < fn->cfg.max_pool_blocks;
 	case INDEX_FLOW:

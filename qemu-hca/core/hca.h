@@ -32,6 +32,7 @@ struct hca_fn;
 #include "queue/qbuf.h"
 #include "queue/eq.h"
 #include "queue/cq.h"
+#include "wire/rss.h"
 #include "queue/eth.h"
 #include "wire/ether.h"
 #include "wire/tso.h"

@@ -44,6 +44,7 @@
 	X("tokens", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_tokens_image) \
 	X("held", 2, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_held_image) \
 	X("ethernet", 2, HCA_OF_FN, HCA_IF_INITIALISED, 0, hca_eth_image) \
+	X("rss", 1, HCA_OF_FN, HCA_IF_INITIALISED, QHCA_FEAT_ETH_RSS, hca_rss_image) \
 	X("flow", 1, HCA_OF_FN, HCA_IF_INITIALISED, QHCA_FEAT_RAW_PACKET, hca_flows_image) \
 	X("commands", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_commands_image) \
 	X("counters", 1, HCA_OF_FN, HCA_ALWAYS, 0, hca_counters_image)

@@ -104,6 +104,19 @@ uint32_t fill_ethq(struct script *s, uint8_t *to)
 	return sizeof(*m);
 }
 
+static uint32_t fill_rss(struct script *s, uint8_t *to)
+{
+	struct qhca_rss_config *m = (void *)to;
+	uint8_t how = in_u8(s->in);
+
+	put_le16(&m->num_entries, (uint16_t)(1u << how % 8));
+	put_le16(&m->types, how >> 2);
+	memset(m->key, how, sizeof(m->key));
+	for (unsigned int i = 0; i < QHCA_RSS_MAX_ENTRIES; i++)
+		m->queue[i] = (uint8_t)((i + how) % 4);
+	return sizeof(*m);
+}
+
 static uint32_t fill_eq(struct script *s, uint8_t *to)
 {
 	struct qhca_eqc_sw *m = (void *)to;
@@ -283,6 +296,7 @@ static const struct template templates[] = {
 	{ QHCA_CMD_SET_GVM, 1, NULL, 0 },
 	{ QHCA_CMD_SET_QP_COUNTERS, 3, NULL, 0 },
 	{ QHCA_CMD_QUERY_COUNTER_SET, 1, NULL, 800 },
+	{ QHCA_CMD_SET_RSS, 2, fill_rss, 0 },
 };
 #define NUM_TEMPLATES	(sizeof(templates) / sizeof(*templates))
 

@@ -289,9 +289,10 @@ static void ethernet(struct script *s)
 	spoil(s, (uint8_t *)txd, 256);
 	spoil(s, (uint8_t *)rxd, 256);
 	put_le32(&rec->rx_pi, get_le32(&rec->rx_pi) + in_below(s->in, 9));
+	n = how & 0x20 ? 3 : 0;
 	guard_doorbell(s->g, 0, QHCA_DB_ETH_TX,
-		       (uint64_t)(s->g->hca->pf.eth.queue[0].tx_ci +
-				  in_below(s->in, 40)) << 32);
+		       n | (uint64_t)(s->g->hca->pf.eth.queue[n].tx_ci +
+				      in_below(s->in, 40)) << 32);
 }
 
 static void frame(struct script *s)

@@ -153,7 +153,7 @@ TEMPLATES = [
     ("ATTACH_MCAST", 3), ("DETACH_MCAST", 2), ("INVALIDATE_KEY", 3), ("INVALIDATE_RANGE", 3),
     ("INVALIDATE_ALL", 2), ("MAP_POOL_BLOCK", 3), ("UNMAP_POOL_BLOCK", 2), ("MAP_POOL_KEY", 3),
     ("FAULT_RESUME", 1), ("SET_CLOCK", 1), ("SET_GVM", 1), ("SET_QP_COUNTERS", 3),
-    ("QUERY_COUNTER_SET", 1),
+    ("QUERY_COUNTER_SET", 1), ("SET_RSS", 2),
 ]
 PT, QP, CQ, SRQ, EQ = range(5)                  # tables
 RESET, STARTED, ENABLED = 0, 3, 4               # begin(): started with small caches
@@ -241,6 +241,13 @@ def cmd_seeds():
         + command("CREATE_ETHQ", bytes([6, 6, 0]))
         + bytes([172, 0x10, 9, 0, 0, 0, 8, 12]) + cmd_time(1) + cmd_time(1)
         + bytes([172, 0x10, 9, 7, 50, 0, 0, 8, 12]) + cmd_time(1) + command("DESTROY_ETHQ"))
+    yield "ethernet-queues", bytes([STARTED]), (
+        command("SET_PORT", bytes([7]) + word(1500) + bytes([0, 7]))
+        + command("CREATE_ETHQ", bytes([6, 6, 0]))
+        + command("CREATE_ETHQ", bytes([6, 6, 0]), 3) + command("SET_RSS", bytes([0xfd]))
+        + bytes([172, 1, 1, 0, 0, 8, 8]) + bytes([182, 3, 0, 5]) + bytes([182, 7, 0, 5])
+        + cmd_time(1) + command("DESTROY_ETHQ") + bytes([182, 3, 0, 5])
+        + command("DESTROY_ETHQ", index=3))
     yield "flow-rules", bytes([STARTED]), (
         bring_up(2, 0) + command("CREATE_FLOW", flow, 1)
         + bytes([182, 3, 0, 5]) + command("DESTROY_FLOW", index=1))

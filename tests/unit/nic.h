@@ -37,7 +37,7 @@ static inline struct qhca_ethq_config config_of(const struct nic *n)
 	put_le64(&in.rx_base, n->rx);
 	put_le64(&in.rxc_base, n->rxc);
 	put_le64(&in.rec_base, n->rec);
-	put_le16(&in.vector, VECTOR);
+	put_le16(&in.vector, (uint16_t)((VECTOR + n->number) % 8));
 	return in;
 }
 

@@ -570,7 +570,8 @@ static void test_create_errors(void **state)
 	(void)state;
 	assert_int_equal(create(&n, &good), QHCA_CMD_IN_USE);
 #define CMD(op, index) host_cmd(n.h, QHCA_CMD_##op, index, 0, NULL, 0, NULL, 0)
-	assert_int_equal(CMD(DESTROY_ETHQ, 1), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(CMD(DESTROY_ETHQ, 16), QHCA_CMD_BAD_INDEX);
+	assert_int_equal(CMD(DESTROY_ETHQ, 15), QHCA_CMD_BAD_STATE);
 	assert_int_equal(CMD(DESTROY_ETHQ, 0), QHCA_CMD_OK);
 	assert_int_equal(CMD(DESTROY_ETHQ, 0), QHCA_CMD_BAD_STATE);
 #define BAD(change) do {						\

@@ -639,6 +639,7 @@ static void test_golden(void **state)
 	(void)state;
 	check_version(GOLDEN "/golden-1.image", GOLDEN "/golden-1.memory");
 	check_version(GOLDEN "/golden-2.image", GOLDEN "/golden-2.memory");
+	check_version(GOLDEN "/golden-3.image", GOLDEN "/golden-3.memory");
 }
 
 static const struct CMUnitTest tests[] = {

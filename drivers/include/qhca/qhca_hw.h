@@ -176,6 +176,7 @@ enum qhca_opcode {
 	QHCA_CMD_SET_MCAST		= 0x13,	/* in: qhca_mcast_list (Ethernet filter) */
 	QHCA_CMD_CREATE_ETHQ		= 0x14,	/* index: queue, in: qhca_ethq_config */
 	QHCA_CMD_DESTROY_ETHQ		= 0x15,	/* index: queue */
+	QHCA_CMD_SET_RSS		= 0x16,	/* in: qhca_rss_config */
 
 	QHCA_CMD_CREATE_EQ		= 0x20,	/* index: EQN, in: qhca_eqc_sw */
 	QHCA_CMD_DESTROY_EQ		= 0x21,
@@ -323,6 +324,7 @@ enum qhca_table {
 #define QHCA_FEAT_STAGE2		0x0000000004000000ull	/* host domain */
 #define QHCA_FEAT_NULL_LKEY		0x0000000008000000ull
 #define QHCA_FEAT_QP_COUNTERS		0x0000000010000000ull
+#define QHCA_FEAT_ETH_RSS		0x0000000020000000ull
 
 struct qhca_caps {
 	__le64	features;
@@ -488,6 +490,29 @@ struct qhca_mcast_list {
 
 QHCA_ASSERT_SIZE(struct qhca_mcast_list, 8 + 8 * QHCA_MAX_ETH_MCAST);
 
+/* Which of several Ethernet queues gets a frame. */
+#define QHCA_RSS_KEY_LEN	40
+#define QHCA_RSS_MAX_ENTRIES	128
+struct qhca_rss_config {
+	__le16	num_entries;		/* in use, a power of two; 0: RSS is off */
+	__le16	types;			/* QHCA_RSS_*: which frames have a hash */
+	__le32	rsvd0;
+	__u8	key[QHCA_RSS_KEY_LEN];	/* of the Toeplitz hash */
+	__u8	rsvd1[16];
+	__u8	queue[QHCA_RSS_MAX_ENTRIES];
+};
+
+QHCA_ASSERT_SIZE(struct qhca_rss_config, 192);
+
+/* By addresses alone, or by addresses and ports. */
+#define QHCA_RSS_IPV4		0x01u
+#define QHCA_RSS_TCP_IPV4	0x02u
+#define QHCA_RSS_UDP_IPV4	0x04u
+#define QHCA_RSS_IPV6		0x08u
+#define QHCA_RSS_TCP_IPV6	0x10u
+#define QHCA_RSS_UDP_IPV6	0x20u
+#define QHCA_RSS_TYPES		0x3fu
+
 struct qhca_gid_entry {
 	__u8	gid[16];		/* network order; IPv4 as ::ffff:a.b.c.d */
 	__u8	smac[6];
@@ -616,7 +641,7 @@ struct qhca_eth_rxc {
 	__le32	len;			/* bytes of the frame, no FCS */
 	__le16	index;			/* slot of the descriptor it used */
 	__le16	vlan;
-	__le32	rsvd;
+	__le32	hash;			/* with QHCA_RXC_HASH */
 	__le32	flags;			/* QHCA_RXC_*; written last */
 };
 
@@ -624,6 +649,8 @@ QHCA_ASSERT_SIZE(struct qhca_eth_rxc, 16);
 
 #define QHCA_RXC_CSUM_OK	0x00000001u	/* L4 checksum verified */
 #define QHCA_RXC_TRUNC		0x00000002u	/* frame was larger than the buffer */
+#define QHCA_RXC_HASH		0x00000004u	/* there is a hash */
+#define QHCA_RXC_HASH_L4	0x00000008u	/* ... with the ports */
 #define QHCA_RXC_PHASE		0x80000000u	/* 1 on the first pass of the ring */
 
 struct qhca_eth_record {

@@ -9,6 +9,27 @@ void hca_eth_reset(struct hca_fn *fn)
 	memset(&fn->eth, 0, sizeof(fn->eth));
 }
 
+unsigned int hca_eth_num_queues(const struct hca_fn *fn)
+{
+	return fn->features & QHCA_FEAT_ETH_RSS ? HCA_NUM_ETH_QUEUES : 1;
+}
+
+void hca_ethq_update(struct hca_fn *fn, struct hca_ethq *q)
+{
+	struct hca_eth *eth = &fn->eth;
+	uint32_t bit = 1u << (q - eth->queue);
+
+	if (q->live && !q->stopped && !q->partial && !q->waits &&
+	    q->tx_ci != q->tx_pi)
+		eth->posted |= bit;
+	else
+		eth->posted &= ~bit;
+	for (eth->first = 0; eth->first < HCA_NUM_ETH_QUEUES; eth->first++)
+		if (eth->queue[eth->first].live)
+			return;
+	eth->first = 0;
+}
+
 struct hca_ethq *hca_ethq_get(struct hca_fn *fn, uint64_t number)
 {
 	if (number >= HCA_NUM_ETH_QUEUES || !fn->eth.queue[number].live)
@@ -59,6 +80,23 @@ enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 	return QHCA_CMD_OK;
 }
 
+enum qhca_cmd_status hca_cmd_set_rss(struct hca_fn *fn,
+				     struct hca_cmd_ctx *ctx)
+{
+	const struct qhca_rss_config *in = (const void *)ctx->in;
+	struct hca_rss rss = {
+		.num = get_le16(&in->num_entries), .types = get_le16(&in->types),
+	};
+
+	memcpy(rss.key, in->key, sizeof(rss.key));
+	memcpy(rss.queue, in->queue, sizeof(rss.queue));
+	if (!hca_rss_valid(&rss, hca_eth_num_queues(fn)))
+		return hca_cmd_bad(ctx, 0);
+	hca_rss_prepare(&rss);
+	fn->eth.rss = rss;
+	return QHCA_CMD_OK;
+}
+
 int hca_ethq_fault(const struct hca_fn *fn, const struct hca_ethq *q)
 {
 	if (q->tx_base & 63)
@@ -98,6 +136,7 @@ enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 	if (fn->eth.queue[ctx->index].live)
 		return QHCA_CMD_IN_USE;
 	fn->eth.queue[ctx->index] = q;
+	hca_ethq_update(fn, &fn->eth.queue[ctx->index]);
 	return QHCA_CMD_OK;
 }
 
@@ -109,5 +148,6 @@ enum qhca_cmd_status hca_cmd_destroy_ethq(struct hca_fn *fn,
 	if (!q)
 		return QHCA_CMD_BAD_STATE;
 	memset(q, 0, sizeof(*q));
+	hca_ethq_update(fn, q);
 	return QHCA_CMD_OK;
 }

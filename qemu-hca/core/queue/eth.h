@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The Ethernet half of the adapter: one queue with a transmit ring, a receive
+ * The Ethernet half of the adapter: queues, each with a transmit ring, a receive
  * ring, a receive completion ring and a record.
+ *
+ * The engine has one caller at a time, so several queues make the device no faster: they
+ * divide the work of software among processors.  Queues with frames to send take turns.
  *
  * Receiving never blocks the link, for RDMA frames share it: a frame that
  * finds no buffer is dropped and counted (eth_rx_no_buffer).
@@ -20,8 +23,9 @@
 
 #include "qhca.h"
 #include "handler.h"
+#include "wire/rss.h"
 
-#define HCA_NUM_ETH_QUEUES	1
+#define HCA_NUM_ETH_QUEUES	16
 
 struct hca_ethq {
 	bool live, armed;
@@ -41,13 +45,25 @@ struct hca_ethq {
 	uint32_t rx_looked;		/* buffers looked at, whether they are present */
 };
 
+/**
+ * struct hca_eth - the Ethernet queues of a function.
+ * @posted: queues for which hca_ethq_update() has found something to send, by number
+ * @first: the lowest live queue; 0 if there is none
+ * @turn: the queue that sends first, if it has something to send
+ * @rss: which queue gets a frame
+ */
 struct hca_eth {
 	struct hca_ethq queue[HCA_NUM_ETH_QUEUES];
+	uint32_t posted;
+	uint8_t first, turn;
+	struct hca_rss rss;
 	uint32_t num_mcast;
 	uint8_t mcast[QHCA_MAX_ETH_MCAST][6];
 };
 
 void hca_eth_reset(struct hca_fn *fn);
+/* Without ETH_RSS there is one queue. */
+unsigned int hca_eth_num_queues(const struct hca_fn *fn);
 /*
  * A frame that was not steered to the transport; false: the filter does not want
  * it.
@@ -63,6 +79,11 @@ void hca_eth_arm_doorbell(struct hca_fn *fn, uint64_t value);
 
 /* The queue of this number, if it is live; NULL: it is not. */
 struct hca_ethq *hca_ethq_get(struct hca_fn *fn, uint64_t number);
+/*
+ * The queue has changed: it was created or destroyed, has something to send that it had
+ * not, or the other way round.
+ */
+void hca_ethq_update(struct hca_fn *fn, struct hca_ethq *q);
 /* Raise the queue's vector, and disarm it. */
 void hca_ethq_interrupt(struct hca_fn *fn, struct hca_ethq *q);
 /*
@@ -77,6 +98,8 @@ int hca_ethq_fault(const struct hca_fn *fn, const struct hca_ethq *q);
 
 enum qhca_cmd_status hca_cmd_set_mcast(struct hca_fn *fn,
 				       struct hca_cmd_ctx *ctx);
+enum qhca_cmd_status hca_cmd_set_rss(struct hca_fn *fn,
+				     struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_create_ethq(struct hca_fn *fn,
 					 struct hca_cmd_ctx *ctx);
 enum qhca_cmd_status hca_cmd_destroy_ethq(struct hca_fn *fn,

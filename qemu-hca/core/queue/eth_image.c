@@ -7,7 +7,9 @@
 #include "hca.h"
 
 HCA_IMAGE_COVERS(struct hca_ethq, 80);
-HCA_IMAGE_COVERS(struct hca_eth, 472);
+HCA_IMAGE_COVERS(struct hca_eth, 6456);
+HCA_IMAGE_COVERS(struct hca_rss, 4 + QHCA_RSS_KEY_LEN + QHCA_RSS_MAX_ENTRIES +
+		 HCA_RSS_NIBBLES * 64);
 
 static void flags(struct hca_image *im, const struct hca_fn *fn,
 		  struct hca_ethq *q)
@@ -62,8 +64,12 @@ void hca_eth_image(struct hca_image *im, struct hca_fn *fn)
 				HCA_NUM_ETH_QUEUES);
 	for (uint32_t i = 0; i < num; i++) {
 		hca_image_bool(im, "live", &eth->queue[i].live);
+		hca_image_check(im, "live", !eth->queue[i].live ||
+				i < hca_eth_num_queues(fn));
 		if (eth->queue[i].live)
 			queue(im, fn, &eth->queue[i]);
+		if (im->loading && !hca_image_failed(im))
+			hca_ethq_update(fn, &eth->queue[i]);
 	}
 	hca_image_count(im, "number of addresses", &eth->num_mcast,
 			QHCA_MAX_ETH_MCAST);
@@ -72,4 +78,18 @@ void hca_eth_image(struct hca_image *im, struct hca_fn *fn)
 				sizeof(eth->mcast[i]));
 		hca_image_check(im, "address", eth->mcast[i][0] & 1);
 	}
+}
+
+void hca_rss_image(struct hca_image *im, struct hca_fn *fn)
+{
+	struct hca_rss *rss = &fn->eth.rss;
+
+	hca_image_u16(im, "number of entries", &rss->num);
+	hca_image_u16(im, "types", &rss->types);
+	hca_image_bytes(im, "key", rss->key, sizeof(rss->key));
+	hca_image_bytes(im, "entries", rss->queue, sizeof(rss->queue));
+	hca_image_check(im, "entries",
+			hca_rss_valid(rss, hca_eth_num_queues(fn)));
+	if (im->loading && !hca_image_failed(im))
+		hca_rss_prepare(rss);
 }

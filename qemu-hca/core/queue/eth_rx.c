@@ -125,7 +125,8 @@ static enum store store_failed(struct hca_fn *fn, enum hca_mem_status status)
 
 /* Put the frame into the next buffer and complete it. */
 static enum store rx_store(struct hca_fn *fn, struct hca_ethq *q,
-			   const uint8_t *frame, size_t len)
+			   const uint8_t *frame, size_t len,
+			   const struct hca_rss_hash *hash)
 {
 	uint32_t slot = q->rx_ci & ((1u << q->log_rx) - 1), room, flags = 0;
 	enum hca_mem_status status = HCA_MEM_OK;
@@ -146,11 +147,14 @@ static enum store rx_store(struct hca_fn *fn, struct hca_ethq *q,
 		status = hca_s2_store(fn, get_le64(&rxd.addr), frame, len);
 	if (status)
 		return store_failed(fn, status);
+	if (hash->valid)
+		flags |= QHCA_RXC_HASH | (hash->l4 ? QHCA_RXC_HASH_L4 : 0);
 	if (!(q->rx_ci >> q->log_rx & 1))
 		flags |= QHCA_RXC_PHASE;
 	put_le32(&rxc.len, (uint32_t)len);
 	put_le16(&rxc.index, (uint16_t)slot);
 	put_le16(&rxc.vlan, vlan);
+	put_le32(&rxc.hash, hash->value);
 	put_le32(&rxc.flags, flags);
 	if (hca_dma_write_release(fn, q->rxc_base + slot * RXC_SIZE, &rxc,
 				  sizeof(rxc)))
@@ -160,25 +164,46 @@ static enum store rx_store(struct hca_fn *fn, struct hca_ethq *q,
 }
 
 static enum store rx_take(struct hca_fn *fn, struct hca_ethq *q,
-			  const uint8_t *frame, size_t len)
+			  const uint8_t *frame, size_t len,
+			  const struct hca_rss_hash *hash)
 {
 	enum store store = STORE_LOST;
 
 	if (have_buffer(fn, q))
-		store = rx_store(fn, q, frame, len);
+		store = rx_store(fn, q, frame, len, hash);
 	look_ahead(fn, q);
 	return store;
 }
 
+/* The queue for a frame with this hash; NULL: there is no queue. */
+static struct hca_ethq *queue_for(struct hca_fn *fn,
+				  const struct hca_rss_hash *hash)
+{
+	const struct hca_rss *rss = &fn->eth.rss;
+	struct hca_ethq *q = NULL;
+
+	if (hash->valid)
+		q = hca_ethq_get(fn, rss->queue[hash->value & (rss->num - 1u)]);
+	return q ? q : hca_ethq_get(fn, fn->eth.first);
+}
+
 bool hca_eth_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
-	struct hca_ethq *q = hca_ethq_get(fn, 0);
+	struct hca_rss_hash hash = { .valid = false };
+	struct hca_ethq *q;
 
-	if (!q || !mac_wanted(fn, frame)) {
+	if (!mac_wanted(fn, frame)) {
 		hca_count(fn, QHCA_CNT_eth_rx_filtered);
 		return false;
 	}
-	switch (rx_take(fn, q, frame, len)) {
+	if (fn->eth.rss.num)
+		hash = hca_rss_hash(&fn->eth.rss, frame, len);
+	q = queue_for(fn, &hash);
+	if (!q) {
+		hca_count(fn, QHCA_CNT_eth_rx_filtered);
+		return false;
+	}
+	switch (rx_take(fn, q, frame, len, &hash)) {
 	case STORE_OK:
 		break;
 	case STORE_LOST:
@@ -208,9 +233,13 @@ bool qhca_can_receive(const struct qhca_hca *dev)
 void hca_eth_resume(struct hca_fn *fn)
 {
 	for (unsigned int i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
-		fn->eth.queue[i].waits = false;
-		if (fn->eth.queue[i].live)
-			look_ahead(fn, &fn->eth.queue[i]);
+		struct hca_ethq *q = &fn->eth.queue[i];
+
+		if (!q->live)
+			continue;
+		q->waits = false;
+		hca_ethq_update(fn, q);
+		look_ahead(fn, q);
 	}
 }
 

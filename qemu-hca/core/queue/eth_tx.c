@@ -372,38 +372,42 @@ static void tx_tell(struct hca_fn *fn, struct hca_ethq *q)
 		hca_ethq_interrupt(fn, q);
 }
 
+/* Let a queue send while it has something to send, and tell what it has sent. */
+static unsigned int run_queue(struct hca_fn *fn, struct hca_ethq *q,
+			      unsigned int budget)
+{
+	unsigned int done = 0, did;
+
+	for (did = 1; did && done < budget && hca_wire_takes_eth(fn) &&
+	     !q->partial; done += did)
+		did = tx_one(fn, q, budget - done);
+	tx_tell(fn, q);
+	hca_ethq_update(fn, q);
+	return done;
+}
+
+/* The next call begins behind the queue with which this one has begun. */
 unsigned int hca_eth_run(struct hca_fn *fn, unsigned int budget)
 {
-	unsigned int done = 0, did, i;
+	struct hca_eth *eth = &fn->eth;
+	unsigned int done = 0, first = eth->turn, i;
 
 	take_copies(fn->hca);
-	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
-		struct hca_ethq *q = &fn->eth.queue[i];
+	for (i = 0; i < HCA_NUM_ETH_QUEUES && eth->posted && done < budget; i++) {
+		unsigned int number = (first + i) % HCA_NUM_ETH_QUEUES;
 
-		if (!q->live)
+		if (!(eth->posted >> number & 1))
 			continue;
-		for (did = 1; did && done < budget && hca_wire_takes_eth(fn) &&
-		     !q->partial; done += did)
-			did = tx_one(fn, q, budget - done);
-		tx_tell(fn, q);
+		if (!done)
+			eth->turn = (uint8_t)((number + 1) % HCA_NUM_ETH_QUEUES);
+		done += run_queue(fn, &eth->queue[number], budget - done);
 	}
 	return done;
 }
 
 bool hca_eth_pending(const struct hca_fn *fn)
 {
-	unsigned int i;
-
-	if (hca_rate_is_held(fn))
-		return false;
-	for (i = 0; i < HCA_NUM_ETH_QUEUES; i++) {
-		const struct hca_ethq *q = &fn->eth.queue[i];
-
-		if (q->live && !q->stopped && !q->partial && !q->waits &&
-		    q->tx_ci != q->tx_pi)
-			return true;
-	}
-	return false;
+	return fn->eth.posted && !hca_rate_is_held(fn);
 }
 
 void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
@@ -417,9 +421,10 @@ void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
 	}
 	if (pi - q->tx_ci > 1u << q->log_tx) {
 		q->stopped = true;
-		return;
+	} else {
+		hca_fn_wake(fn);
+		q->tx_pi = pi;
+		q->partial = false;
 	}
-	hca_fn_wake(fn);
-	q->tx_pi = pi;
-	q->partial = false;
+	hca_ethq_update(fn, q);
 }

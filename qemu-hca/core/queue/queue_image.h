@@ -29,6 +29,7 @@ void hca_held_image(struct hca_image *im, struct hca_fn *fn);
 void hca_cqs_image(struct hca_image *im, struct hca_fn *fn);
 void hca_srqs_image(struct hca_image *im, struct hca_fn *fn);
 void hca_eth_image(struct hca_image *im, struct hca_fn *fn);
+void hca_rss_image(struct hca_image *im, struct hca_fn *fn);
 
 /* After loading, in this order: read the contexts, and count references. */
 void hca_cqs_restore(struct hca_fn *fn);
