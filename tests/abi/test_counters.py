@@ -38,9 +38,13 @@ def of_adapter():
 
 
 def of_driver():
-    table = re.search(r"qhca_sw_names\[\]\[ETH_GSTRING_LEN\] = \{(.*?)\};", DRIVER.read_text(),
-                      re.S)[1]
-    return set(re.findall(r'"(\w+)"', table))
+    """The counters of the first queue, and those of the driver."""
+    text, names = DRIVER.read_text(), set()
+    for table, prefix in (("tx", "txq0_"), ("rx", "rxq0_"), ("drv", "")):
+        body = re.search(rf"qhca_{table}_names\[\](?:\[ETH_GSTRING_LEN\])? = \{{(.*?)\}};", text,
+                         re.S)[1]
+        names |= {prefix + name for name in re.findall(r'"(\w+)"', body)}
+    return names
 
 
 @pytest.mark.parametrize("names, number, pattern", [

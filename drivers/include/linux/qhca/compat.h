@@ -35,6 +35,33 @@ hrtimer_setup(struct hrtimer *timer,
 #endif /* QHCA_COMPAT_HRTIMER */
 
 /* ------------------------------------------------------------------------
+ * ethtool, for qhca.ko
+ */
+#ifdef QHCA_COMPAT_ETHTOOL
+#include <linux/ethtool.h>
+
+/* Newer cores ask for the number of receive rings by an operation of its own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+#define QHCA_OPS_RX_RINGS						\
+	.get_rx_ring_count = qhca_get_rx_ring_count,
+#else
+#define QHCA_OPS_RX_RINGS						\
+	.get_rxnfc = qhca_compat_get_rxnfc,
+
+u32 qhca_get_rx_ring_count(struct net_device *netdev);
+
+static inline int qhca_compat_get_rxnfc(struct net_device *netdev,
+					struct ethtool_rxnfc *info, u32 *rules)
+{
+	if (info->cmd != ETHTOOL_GRXRINGS)
+		return -EOPNOTSUPP;
+	info->data = qhca_get_rx_ring_count(netdev);
+	return 0;
+}
+#endif
+#endif /* QHCA_COMPAT_ETHTOOL */
+
+/* ------------------------------------------------------------------------
  * devlink parameters, for qhca.ko
  */
 #ifdef QHCA_COMPAT_DEVLINK

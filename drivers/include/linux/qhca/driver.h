@@ -41,6 +41,7 @@ struct qhca_caps_host {
 	u32 log_pt, log_qp, log_cq, log_srq, log_eq;	/* entries in use */
 	u32 log_max_wq_depth, log_max_cq_depth, log_max_eq_depth;
 	u32 log_max_wqe_stride, log_max_rwqe_stride, log_max_eth_ring;
+	u32 max_eth_queues;
 	u32 max_mtu, max_rd_atomic, max_sge, max_inline, max_gids;
 	u32 max_mcast_members, max_flows, num_counter_sets;
 	u32 num_db_pages, num_counters, num_vectors, total_vfs;

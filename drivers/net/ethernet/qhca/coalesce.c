@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * When the Ethernet queue may interrupt.
+ * When an Ethernet queue may interrupt.
  *
  * The device raises the vector once for each arming, so the driver moderates
  * interrupts by arming later: when NAPI has consumed everything, it starts a
@@ -16,54 +16,54 @@
 #include "netdev.h"
 
 /**
- * qhca_eth_arm - have the device interrupt for what NAPI has not consumed
- * @eth: port, whose queue exists
+ * qhca_queue_arm - have the device interrupt for what NAPI has not consumed
+ * @q: queue, which exists in the device
  *
  * NAPI may run at the same time and advance the indices.  Then the device
  * finds that they differ from its own, and raises the vector needlessly.
  */
-void qhca_eth_arm(struct qhca_eth *eth)
+void qhca_queue_arm(struct qhca_queue *q)
 {
-	u32 seen = QHCA_PUT(QHCA_DB_ETH_ARM_RX, READ_ONCE(eth->rx.ci)) |
-		   QHCA_PUT(QHCA_DB_ETH_ARM_TX, READ_ONCE(eth->tx.ci));
+	u32 seen = QHCA_PUT(QHCA_DB_ETH_ARM_RX, READ_ONCE(q->rx.ci)) |
+		   QHCA_PUT(QHCA_DB_ETH_ARM_TX, READ_ONCE(q->tx.ci));
 
-	qhca_ring(&eth->core->qdev, QHCA_DB_ETH_ARM,
-		  QHCA_ETHQ | (u64)seen << 32);
+	qhca_ring(&q->eth->core->qdev, QHCA_DB_ETH_ARM,
+		  q->index | (u64)seen << 32);
 }
 
-static enum hrtimer_restart qhca_eth_arm_timer(struct hrtimer *timer)
+static enum hrtimer_restart qhca_queue_arm_timer(struct hrtimer *timer)
 {
-	qhca_eth_arm(container_of(timer, struct qhca_eth, arm_timer));
+	qhca_queue_arm(container_of(timer, struct qhca_queue, arm_timer));
 	return HRTIMER_NORESTART;
 }
 
 /**
- * qhca_eth_arm_later - arm the queue when the next interrupt may come
- * @eth: port, whose queue exists
+ * qhca_queue_arm_later - arm the queue when the next interrupt may come
+ * @q: queue, which exists in the device
  *
  * Context: NAPI.
  */
-void qhca_eth_arm_later(struct qhca_eth *eth)
+void qhca_queue_arm_later(struct qhca_queue *q)
 {
-	u32 usecs = READ_ONCE(eth->usecs);
+	u32 usecs = READ_ONCE(q->eth->usecs);
 
 	if (usecs)
-		hrtimer_start(&eth->arm_timer, ns_to_ktime((u64)usecs * NSEC_PER_USEC),
+		hrtimer_start(&q->arm_timer, ns_to_ktime((u64)usecs * NSEC_PER_USEC),
 			      HRTIMER_MODE_REL);
 	else
-		qhca_eth_arm(eth);
+		qhca_queue_arm(q);
 }
 
-void qhca_coalesce_init(struct qhca_eth *eth)
+void qhca_coalesce_init(struct qhca_queue *q)
 {
-	hrtimer_setup(&eth->arm_timer, qhca_eth_arm_timer, CLOCK_MONOTONIC,
+	hrtimer_setup(&q->arm_timer, qhca_queue_arm_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 }
 
 /* Called with NAPI disabled, which would start the timer again. */
-void qhca_coalesce_stop(struct qhca_eth *eth)
+void qhca_coalesce_stop(struct qhca_queue *q)
 {
-	hrtimer_cancel(&eth->arm_timer);
+	hrtimer_cancel(&q->arm_timer);
 }
 
 int qhca_get_coalesce(struct net_device *netdev,
@@ -79,7 +79,8 @@ int qhca_get_coalesce(struct net_device *netdev,
 }
 
 /*
- * The rings share an interrupt and so have one time, which rx-usecs sets.  A
+ * The rings of a queue share an interrupt and so have one time, which rx-usecs sets, for
+ * all queues.  A
  * tool that sets rx-usecs alone passes the tx-usecs that it has been shown.
  */
 int qhca_set_coalesce(struct net_device *netdev,

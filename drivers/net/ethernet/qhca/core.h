@@ -22,8 +22,14 @@
 
 /* The vectors of a function that has as many; see qhca_vector(). */
 #define QHCA_VECTOR_ASYNC	0	/* EQ 0: commands, asynchronous events */
-#define QHCA_VECTOR_ETH		1	/* Ethernet queue 0 */
-#define QHCA_VECTOR_COMP	2	/* first completion vector */
+#define QHCA_VECTOR_ETH		1	/* Ethernet queue 0; the others follow */
+#define QHCA_ETH_MAX_QUEUES	16
+
+/*
+ * With so many vectors each queue has one of its own: one for events, and one each for
+ * Ethernet and for completions.
+ */
+#define QHCA_VECTORS_APART	3
 
 #define QHCA_ASYNC_LOG_DEPTH	8
 
@@ -189,6 +195,9 @@ enum qhca_core_flag {
  * @fatal_reporter: devlink's view of deaths
  * @tx_reporter: devlink's view of the transmit queue
  * @num_vectors: number of MSI-X vectors allocated
+ * @num_cpus:   number of CPUs for which they were
+ * @eth_vectors: how many of them are for Ethernet queues, at least 1; completion vectors
+ *              follow.  Changed as @cache
  * @cmdq:       command queue
  * @table:      device tables, indexed by enum qhca_table
  * @cache:      geometry of the caches, by enum qhca_cache_id, for INIT_HCA.  It
@@ -232,6 +241,8 @@ struct qhca_core {
 	struct devlink_health_reporter *fatal_reporter;
 	struct devlink_health_reporter *tx_reporter;
 	int num_vectors;
+	u32 num_cpus;
+	u32 eth_vectors;
 	struct qhca_cmdq cmdq;
 	struct qhca_ctx_table table[QHCA_NUM_TABLES];
 	struct qhca_cache_size cache[QHCA_NUM_CACHES];
@@ -296,17 +307,24 @@ static inline bool qhca_is_vf(struct qhca_core *core)
 }
 
 /*
- * The vector to use for @wanted, QHCA_VECTOR_*.  A virtual function may have
- * fewer vectors than queues, which then share the last one.
+ * The vector to use for @wanted.  A virtual function may have fewer vectors than
+ * QHCA_VECTORS_APART; then its queues share the last one.
  */
 static inline int qhca_vector(struct qhca_core *core, int wanted)
 {
 	return min_t(int, wanted, core->qdev.caps.num_vectors - 1);
 }
 
+/* The first completion vector. */
+static inline int qhca_comp_base(struct qhca_core *core)
+{
+	return QHCA_VECTOR_ETH + core->eth_vectors;
+}
+
 static inline unsigned long qhca_irq_flags(struct qhca_core *core)
 {
-	return core->qdev.caps.num_vectors > QHCA_VECTOR_COMP ? 0 : IRQF_SHARED;
+	return core->qdev.caps.num_vectors >= QHCA_VECTORS_APART ? 0 :
+								   IRQF_SHARED;
 }
 
 /* init.c */

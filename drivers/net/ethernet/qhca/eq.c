@@ -143,7 +143,7 @@ static struct qhca_eq *qhca_eq_make(struct qhca_core *core, u32 number,
 			 QHCA_DRV_NAME, pci_name(pdev));
 	else
 		snprintf(eq->name, sizeof(eq->name), "%s-comp%d@%s",
-			 QHCA_DRV_NAME, vector - QHCA_VECTOR_COMP,
+			 QHCA_DRV_NAME, vector - qhca_comp_base(core),
 			 pci_name(pdev));
 	vector = qhca_vector(core, vector);
 	eq->irq = pci_irq_vector(pdev, vector);
@@ -194,7 +194,7 @@ struct qhca_eq *qhca_eq_create(struct qhca_dev *qdev, int comp_vector,
 	err = qhca_index_alloc(qdev, QHCA_TABLE_EQ, &number);
 	if (err)
 		return ERR_PTR(err);
-	eq = qhca_eq_make(core, number, QHCA_VECTOR_COMP + comp_vector,
+	eq = qhca_eq_make(core, number, qhca_comp_base(core) + comp_vector,
 			  log_depth, handler, ctx);
 	if (IS_ERR(eq)) {
 		qhca_index_free(qdev, QHCA_TABLE_EQ, number);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * ethtool: link, ring sizes, and the counters of rings, driver and device.
- * Coalescing is in coalesce.c.
+ * Coalescing is in coalesce.c, and what concerns the number of queues in channels.c.
  */
 #include <linux/ethtool.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
+
+#define QHCA_COMPAT_ETHTOOL
+#include <linux/qhca/compat.h>
 
 #include "netdev.h"
 
@@ -15,21 +18,19 @@ static const char qhca_counter_names[][ETH_GSTRING_LEN] = {
 	QHCA_COUNTERS(QHCA_COUNTER_STRING)
 };
 
-/* In the order of qhca_ring_values() and qhca_driver_values(). */
-static const char qhca_sw_names[][ETH_GSTRING_LEN] = {
-	"txq0_packets",
-	"txq0_bytes",
-	"txq0_dropped",
-	"txq0_csum_offloaded",
-	"txq0_tso",
-	"txq0_map_errors",
-	"txq0_stopped",
-	"rxq0_packets",
-	"rxq0_bytes",
-	"rxq0_dropped",
-	"rxq0_csum_verified",
-	"rxq0_truncated",
-	"rxq0_alloc_failures",
+/* In the order of qhca_ring_values(); of each queue, with its number in front. */
+static const char * const qhca_tx_names[] = {
+	"packets", "bytes", "dropped", "csum_offloaded", "tso", "map_errors",
+	"stopped",
+};
+
+static const char * const qhca_rx_names[] = {
+	"packets", "bytes", "dropped", "csum_verified", "truncated",
+	"alloc_failures",
+};
+
+/* In the order of qhca_driver_values(). */
+static const char qhca_drv_names[][ETH_GSTRING_LEN] = {
 	"drv_command_timeouts",
 	"drv_command_events_lost",
 	"drv_recoveries",
@@ -67,19 +68,33 @@ static int qhca_get_link_ksettings(struct net_device *netdev,
 	return 0;
 }
 
+/* All queues that there can be, so that the number does not change between calls. */
 static int qhca_get_sset_count(struct net_device *netdev, int sset)
 {
+	struct qhca_eth *eth = netdev_priv(netdev);
+
 	if (sset != ETH_SS_STATS)
 		return -EOPNOTSUPP;
-	return ARRAY_SIZE(qhca_sw_names) + QHCA_NUM_COUNTERS;
+	return eth->max_queues * (ARRAY_SIZE(qhca_tx_names) +
+				  ARRAY_SIZE(qhca_rx_names)) +
+	       ARRAY_SIZE(qhca_drv_names) + QHCA_NUM_COUNTERS;
 }
 
 static void qhca_get_strings(struct net_device *netdev, u32 sset, u8 *data)
 {
+	struct qhca_eth *eth = netdev_priv(netdev);
+	unsigned int i, n;
+
 	if (sset != ETH_SS_STATS)
 		return;
-	memcpy(data, qhca_sw_names, sizeof(qhca_sw_names));
-	memcpy(data + sizeof(qhca_sw_names), qhca_counter_names,
+	for (i = 0; i < eth->max_queues; i++) {
+		for (n = 0; n < ARRAY_SIZE(qhca_tx_names); n++)
+			ethtool_sprintf(&data, "txq%u_%s", i, qhca_tx_names[n]);
+		for (n = 0; n < ARRAY_SIZE(qhca_rx_names); n++)
+			ethtool_sprintf(&data, "rxq%u_%s", i, qhca_rx_names[n]);
+	}
+	memcpy(data, qhca_drv_names, sizeof(qhca_drv_names));
+	memcpy(data + sizeof(qhca_drv_names), qhca_counter_names,
 	       sizeof(qhca_counter_names));
 }
 
@@ -116,9 +131,12 @@ static void qhca_get_ethtool_stats(struct net_device *netdev,
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
 	struct qhca_core *core = eth->core;
+	unsigned int i;
 
-	values = qhca_ring_values(&eth->tx_stats, true, values);
-	values = qhca_ring_values(&eth->rx_stats, false, values);
+	for (i = 0; i < eth->max_queues; i++) {
+		values = qhca_ring_values(&eth->queue[i].tx_stats, true, values);
+		values = qhca_ring_values(&eth->queue[i].rx_stats, false, values);
+	}
 	values = qhca_driver_values(core, values);
 	/* A dead device has no counters, and an older one has fewer. */
 	memset(values, 0, QHCA_NUM_COUNTERS * sizeof(*values));
@@ -176,5 +194,12 @@ const struct ethtool_ops qhca_ethtool_ops = {
 	.set_coalesce = qhca_set_coalesce,
 	.get_ringparam = qhca_get_ringparam,
 	.set_ringparam = qhca_set_ringparam,
+	.get_channels = qhca_get_channels,
+	.set_channels = qhca_set_channels,
+	QHCA_OPS_RX_RINGS
+	.get_rxfh_key_size = qhca_get_rxfh_key_size,
+	.get_rxfh_indir_size = qhca_get_rxfh_indir_size,
+	.get_rxfh = qhca_get_rxfh,
+	.set_rxfh = qhca_set_rxfh,
 	.get_ts_info = ethtool_op_get_ts_info,
 };

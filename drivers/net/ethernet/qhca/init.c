@@ -106,6 +106,9 @@ static void qhca_copy_caps(struct qhca_core *core, const struct qhca_caps *in)
 					  QHCA_LOG_STRIDE);
 	caps->log_max_eth_ring = min_t(u32, in->log_max_eth_ring,
 				       QHCA_LOG_ETH_RING);
+	caps->max_eth_queues = caps->features & QHCA_FEAT_ETH_RSS ?
+			       min_t(u32, in->max_eth_queues,
+				     QHCA_ETH_MAX_QUEUES) : 1;
 	caps->max_mtu = in->max_mtu;
 	caps->max_rd_atomic = in->max_rd_atomic;
 	caps->max_sge = le16_to_cpu(in->max_sge);
@@ -147,6 +150,22 @@ static int qhca_check_caps(struct qhca_core *core, const struct qhca_caps *in)
 	return 0;
 }
 
+/*
+ * Divide the vectors: Ethernet gets no more than completions, and neither more than there
+ * are CPUs.  Each completion vector takes an event queue, whose number is not that of
+ * EQ 0.  There is always one, though it may share its interrupt.
+ */
+static void qhca_divide_vectors(struct qhca_core *core)
+{
+	struct qhca_dev *qdev = &core->qdev;
+	u32 num = max(qdev->caps.num_vectors, QHCA_VECTORS_APART) - 1;
+
+	core->eth_vectors = min3(num / 2, core->num_cpus,
+				 max(qdev->caps.max_eth_queues, 1));
+	qdev->num_comp_vectors = min3(num - core->eth_vectors, core->num_cpus,
+				      (1u << qdev->caps.log_eq) - 1);
+}
+
 static int qhca_query_caps(struct qhca_core *core)
 {
 	struct qhca_dev *qdev = &core->qdev;
@@ -156,7 +175,6 @@ static int qhca_query_caps(struct qhca_core *core)
 		.out = &in,
 		.out_len = sizeof(in),
 	};
-	u32 vectors;
 	int err;
 
 	err = qhca_core_exec(core, &cmd);
@@ -169,13 +187,7 @@ static int qhca_query_caps(struct qhca_core *core)
 	err = qhca_check_caps(core, &in);
 	if (err)
 		return err;
-	/*
-	 * Each completion vector takes an event queue, whose number is not that
-	 * of EQ 0.  There is always one, though it may share its interrupt.
-	 */
-	vectors = max(qdev->caps.num_vectors, QHCA_VECTOR_COMP + 1u) -
-		  QHCA_VECTOR_COMP;
-	qdev->num_comp_vectors = min(vectors, (1u << qdev->caps.log_eq) - 1);
+	qhca_divide_vectors(core);
 	qdev->devmem_phys = qdev->caps.devmem_size ?
 			    pci_resource_start(qdev->pdev, QHCA_BAR_DEVMEM) : 0;
 	return 0;

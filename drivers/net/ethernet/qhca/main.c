@@ -59,10 +59,12 @@ static void qhca_unmap_bars(struct qhca_core *core)
 
 static int qhca_alloc_vectors(struct qhca_core *core)
 {
-	unsigned int most = min(QHCA_VECTOR_COMP + num_online_cpus(),
+	unsigned int cpus = num_online_cpus();
+	unsigned int most = min(1 + min(cpus, QHCA_ETH_MAX_QUEUES) + cpus,
 				QHCA_MAX_VECTORS);
 	int n;
 
+	core->num_cpus = cpus;
 	n = pci_alloc_irq_vectors(core->qdev.pdev, 1, most, PCI_IRQ_MSIX);
 	if (n < 0) {
 		dev_err(qhca_device(core), "no MSI-X vectors: %d\n", n);

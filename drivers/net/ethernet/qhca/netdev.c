@@ -2,7 +2,7 @@
 /*
  * The network device.
  *
- * The Ethernet queue exists while the interface is up and the function is
+ * The Ethernet queues exist while the interface is up and the function is
  * started, which RTNL serialises.  The netdev holds the settings of the port
  * (addresses, MTU, filter), and the driver programs them into the device after
  * each reset.
@@ -113,146 +113,50 @@ static int qhca_receive(struct qhca_eth *eth, bool on)
 	return err;
 }
 
-static int qhca_poll(struct napi_struct *napi, int budget)
+/* Destroy the first @num queues, which are closed. */
+static void qhca_eth_undo(struct qhca_eth *eth, unsigned int num)
 {
-	struct qhca_eth *eth = container_of(napi, struct qhca_eth, napi);
-	int done;
+	unsigned int i;
 
-	qhca_tx_reclaim(eth, budget);
-	done = qhca_rx_poll(eth, budget);
-	if (done < budget && napi_complete_done(napi, done))
-		qhca_eth_arm_later(eth);
-	return done;
-}
-
-/* The device raises the vector once for each arming: no need to mask it. */
-static irqreturn_t qhca_eth_irq(int irq, void *data)
-{
-	struct qhca_eth *eth = data;
-
-	napi_schedule_irqoff(&eth->napi);
-	return IRQ_HANDLED;
-}
-
-static int qhca_ethq_create(struct qhca_eth *eth)
-{
-	struct qhca_ethq_config config = {
-		.tx_base = cpu_to_le64(eth->tx.dma),
-		.rx_base = cpu_to_le64(eth->rx.dma),
-		.rxc_base = cpu_to_le64(eth->rx.comp_dma),
-		.rec_base = cpu_to_le64(eth->rec_dma),
-		.log_tx = eth->log_tx,
-		.log_rx = eth->log_rx,
-		.vector = cpu_to_le16(qhca_vector(eth->core, QHCA_VECTOR_ETH)),
-	};
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_CREATE_ETHQ,
-		.index = QHCA_ETHQ,
-		.in = &config,
-		.in_len = sizeof(config),
-	};
-
-	return qhca_cmd_exec(&eth->core->qdev, &cmd);
-}
-
-static void qhca_ethq_destroy(struct qhca_eth *eth)
-{
-	int err = qhca_core_simple(eth->core, QHCA_CMD_DESTROY_ETHQ,
-				   QHCA_ETHQ, 0);
-
-	/* A device that keeps the queue would write to freed memory. */
-	if (err && err != -EIO)
-		qhca_die(eth->core, "Ethernet queue not destroyed");
-}
-
-static int qhca_rings_alloc(struct qhca_eth *eth)
-{
-	struct device *dev = qhca_device(eth->core);
-	int err;
-
-	eth->rec = dma_alloc_coherent(dev, sizeof(*eth->rec), &eth->rec_dma,
-				      GFP_KERNEL);
-	if (!eth->rec)
-		return -ENOMEM;
-	err = qhca_tx_alloc(eth);
-	if (err)
-		goto free_rec;
-	err = qhca_rx_alloc(eth);
-	if (err)
-		goto free_tx;
-	return 0;
-
-free_tx:
-	qhca_tx_free(eth);
-free_rec:
-	dma_free_coherent(dev, sizeof(*eth->rec), eth->rec, eth->rec_dma);
-	return err;
-}
-
-static void qhca_rings_free(struct qhca_eth *eth)
-{
-	qhca_rx_free(eth);
-	qhca_tx_free(eth);
-	dma_free_coherent(qhca_device(eth->core), sizeof(*eth->rec),
-			  eth->rec, eth->rec_dma);
-}
-
-static int qhca_eth_irq_number(struct qhca_eth *eth)
-{
-	return pci_irq_vector(eth->core->qdev.pdev,
-			      qhca_vector(eth->core, QHCA_VECTOR_ETH));
-}
-
-/* Say who serves the queues, for busy polling and for tools. */
-static void qhca_eth_show_napi(struct qhca_eth *eth, int irq)
-{
-	struct napi_struct *napi = irq < 0 ? NULL : &eth->napi;
-
-	netif_napi_set_irq(&eth->napi, irq);
-	netif_queue_set_napi(eth->netdev, 0, NETDEV_QUEUE_TYPE_RX, napi);
-	netif_queue_set_napi(eth->netdev, 0, NETDEV_QUEUE_TYPE_TX, napi);
+	for (i = 0; i < num; i++)
+		qhca_queue_silence(&eth->queue[i]);
+	/* Reclaim may have woken queues while they were being closed. */
+	netif_tx_disable(eth->netdev);
+	for (i = 0; i < num; i++)
+		qhca_queue_free(&eth->queue[i]);
 }
 
 static int qhca_eth_start(struct qhca_eth *eth)
 {
-	int irq = qhca_eth_irq_number(eth);
-	int err;
+	unsigned int i, num = 0;
+	int err = 0;
 
 	ASSERT_RTNL();
 	if (eth->started)
 		return 0;
-	err = qhca_rings_alloc(eth);
+	for (i = 0; i < eth->num_queues && !err; i++) {
+		err = qhca_queue_start(&eth->queue[i]);
+		num += !err;
+	}
+	if (!err)
+		err = qhca_rss_write(eth);
 	if (err)
-		return err;
-	napi_enable(&eth->napi);
-	err = request_irq(irq, qhca_eth_irq, qhca_irq_flags(eth->core),
-			  eth->irq_name, eth);
-	if (err)
-		goto free_rings;
-	err = qhca_ethq_create(eth);
-	if (err)
-		goto free_irq;
+		goto undo;
 	err = qhca_receive(eth, true);
-	if (err)
-		goto destroy;
-	qhca_eth_arm(eth);
-	qhca_eth_show_napi(eth, irq);
+	if (err) {
+		qhca_receive(eth, false);
+		goto undo;
+	}
 	eth->started = true;
 	eth->restart_delay = QHCA_RESTART_MIN;
 	qhca_report_sends(eth);
-	qhca_tx_open(eth);
+	for (i = 0; i < num; i++)
+		qhca_queue_open(&eth->queue[i]);
 	queue_work(eth->core->wq, &eth->link_work);
 	return 0;
 
-destroy:
-	qhca_receive(eth, false);
-	qhca_ethq_destroy(eth);
-free_irq:
-	free_irq(irq, eth);
-free_rings:
-	napi_disable(&eth->napi);
-	qhca_coalesce_stop(eth);
-	qhca_rings_free(eth);
+undo:
+	qhca_eth_undo(eth, num);
 	return err;
 }
 
@@ -265,20 +169,16 @@ free_rings:
  */
 static void qhca_eth_stop(struct qhca_eth *eth)
 {
+	unsigned int i;
+
 	ASSERT_RTNL();
 	if (!eth->started)
 		return;
 	eth->started = false;
-	qhca_tx_close(eth);
-	qhca_eth_show_napi(eth, -1);
+	for (i = 0; i < eth->num_queues; i++)
+		qhca_queue_close(&eth->queue[i]);
 	qhca_receive(eth, false);
-	qhca_ethq_destroy(eth);
-	free_irq(qhca_eth_irq_number(eth), eth);
-	napi_disable(&eth->napi);
-	qhca_coalesce_stop(eth);
-	/* Reclaim may have woken the queue while it was being closed. */
-	netif_tx_disable(eth->netdev);
-	qhca_rings_free(eth);
+	qhca_eth_undo(eth, eth->num_queues);
 }
 
 static int qhca_open(struct net_device *netdev)
@@ -354,6 +254,32 @@ int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx)
 	if (err) {
 		eth->log_tx = old_tx;
 		eth->log_rx = old_rx;
+		qhca_eth_restore(eth);
+	}
+	return err;
+}
+
+/**
+ * qhca_eth_set_queues - change the number of queues in use
+ * @eth: port
+ * @num: number, up to qhca_channels_max()
+ *
+ * Context: process, RTNL held.
+ * Return: 0, or a negative errno; then the old number stays.
+ */
+int qhca_eth_set_queues(struct qhca_eth *eth, u32 num)
+{
+	u32 old = eth->num_queues;
+	int err;
+
+	qhca_eth_stop(eth);
+	err = qhca_channels_adopt(eth, num);
+	if (!netif_running(eth->netdev))
+		return err;
+	if (!err)
+		err = qhca_eth_start(eth);
+	if (err) {
+		qhca_channels_adopt(eth, old);
 		qhca_eth_restore(eth);
 	}
 	return err;
@@ -449,36 +375,14 @@ static void qhca_timeout_work(struct work_struct *work)
 static void qhca_tx_timeout(struct net_device *netdev, unsigned int queue)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
+	struct qhca_queue *q = &eth->queue[queue];
 
 	/* The watchdog may find a queue that is being stopped or started. */
-	if (!READ_ONCE(eth->tx_open))
+	if (!READ_ONCE(q->tx_open))
 		return;
-	netdev_warn(netdev, "transmit timeout: posted %u, reclaimed %u\n",
-		    READ_ONCE(eth->tx.pi), READ_ONCE(eth->tx.ci));
+	netdev_warn(netdev, "transmit timeout of queue %u: posted %u, reclaimed %u\n",
+		    queue, READ_ONCE(q->tx.pi), READ_ONCE(q->tx.ci));
 	queue_work(eth->core->wq, &eth->timeout_work);
-}
-
-static void qhca_get_stats64(struct net_device *netdev,
-			     struct rtnl_link_stats64 *stats)
-{
-	struct qhca_eth *eth = netdev_priv(netdev);
-	struct qhca_ring_stats *rx = &eth->rx_stats, *tx = &eth->tx_stats;
-	unsigned int start;
-
-	do {
-		start = u64_stats_fetch_begin(&rx->sync);
-		stats->rx_packets = u64_stats_read(&rx->packets);
-		stats->rx_bytes = u64_stats_read(&rx->bytes);
-		stats->rx_dropped = u64_stats_read(&rx->dropped);
-		stats->rx_length_errors = u64_stats_read(&rx->errors);
-	} while (u64_stats_fetch_retry(&rx->sync, start));
-	stats->rx_errors = stats->rx_length_errors;
-	do {
-		start = u64_stats_fetch_begin(&tx->sync);
-		stats->tx_packets = u64_stats_read(&tx->packets);
-		stats->tx_bytes = u64_stats_read(&tx->bytes);
-		stats->tx_dropped = u64_stats_read(&tx->dropped);
-	} while (u64_stats_fetch_retry(&tx->sync, start));
 }
 
 static const struct net_device_ops qhca_netdev_ops = {
@@ -512,6 +416,8 @@ static void qhca_netdev_features(struct net_device *netdev, u64 features)
 				       NETIF_F_TSO_ECN;
 	netdev->vlan_features = netdev->hw_features;
 	netdev->hw_features |= NETIF_F_HW_VLAN_CTAG_TX;
+	if (features & QHCA_FEAT_ETH_RSS)
+		netdev->hw_features |= NETIF_F_RXHASH;
 	netdev->features = netdev->hw_features;
 }
 
@@ -531,30 +437,33 @@ static void qhca_netdev_address(struct net_device *netdev,
 static void qhca_eth_init(struct qhca_eth *eth, struct qhca_core *core)
 {
 	u32 log_max = core->qdev.caps.log_max_eth_ring;
+	unsigned int i;
 
 	eth->core = core;
 	eth->log_tx = min_t(u32, QHCA_ETH_LOG_TX, log_max);
 	eth->log_rx = min_t(u32, QHCA_ETH_LOG_RX, log_max);
-	qhca_coalesce_init(eth);
+	qhca_channels_init(eth);
 	mutex_init(&eth->filter_lock);
 	INIT_WORK(&eth->filter_work, qhca_filter_work);
 	INIT_WORK(&eth->link_work, qhca_link_work);
 	INIT_WORK(&eth->timeout_work, qhca_timeout_work);
 	INIT_DELAYED_WORK(&eth->restart_work, qhca_restart_work);
 	eth->restart_delay = QHCA_RESTART_MIN;
-	u64_stats_init(&eth->tx_stats.sync);
-	u64_stats_init(&eth->rx_stats.sync);
-	snprintf(eth->irq_name, sizeof(eth->irq_name), "%s-eth0@%s",
-		 QHCA_DRV_NAME, pci_name(core->qdev.pdev));
+	for (i = 0; i < eth->max_queues; i++)
+		qhca_queue_init(eth, i);
 }
 
 static void qhca_eth_fini(struct qhca_eth *eth)
 {
+	unsigned int i;
+
 	disable_work_sync(&eth->filter_work);
 	disable_work_sync(&eth->link_work);
 	disable_work_sync(&eth->timeout_work);
 	disable_delayed_work_sync(&eth->restart_work);
 	mutex_destroy(&eth->filter_lock);
+	for (i = 0; i < eth->max_queues; i++)
+		netif_napi_del(&eth->queue[i].napi);
 }
 
 /*
@@ -579,15 +488,17 @@ static int qhca_netdev_program(struct qhca_eth *eth)
 
 int qhca_netdev_create(struct qhca_core *core)
 {
+	u32 num = core->eth_vectors;
 	struct net_device *netdev;
 	struct qhca_eth *eth;
 	int err;
 
-	netdev = alloc_etherdev(sizeof(*eth));
+	netdev = alloc_etherdev_mqs(struct_size(eth, queue, num), num, num);
 	if (!netdev)
 		return -ENOMEM;
 	eth = netdev_priv(netdev);
 	eth->netdev = netdev;
+	eth->max_queues = num;
 	qhca_eth_init(eth, core);
 	SET_NETDEV_DEV(netdev, qhca_device(core));
 	netdev->netdev_ops = &qhca_netdev_ops;
@@ -599,21 +510,25 @@ int qhca_netdev_create(struct qhca_core *core)
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	qhca_netdev_features(netdev, core->qdev.caps.features);
 	qhca_netdev_address(netdev, core);
-	netif_napi_add(netdev, &eth->napi, qhca_poll);
 	netif_carrier_off(netdev);
+	err = qhca_channels_adopt(eth, num);
+	if (err)
+		goto free;
 	err = qhca_netdev_program(eth);
 	if (err < 0)
 		goto free;
 	err = register_netdev(netdev);
 	if (err)
 		goto free;
+	rtnl_lock();
+	qhca_xps_set(eth);
+	rtnl_unlock();
 	WRITE_ONCE(core->qdev.netdev, netdev);
 	qhca_netdev_link_event(core);
 	return 0;
 
 free:
 	qhca_eth_fini(eth);
-	netif_napi_del(&eth->napi);
 	free_netdev(netdev);
 	return err;
 }
@@ -638,7 +553,6 @@ void qhca_netdev_destroy(struct qhca_core *core)
 	unregister_netdev(netdev);
 	WRITE_ONCE(core->qdev.netdev, NULL);
 	qhca_eth_fini(eth);
-	netif_napi_del(&eth->napi);
 	free_netdev(netdev);
 }
 
@@ -658,6 +572,9 @@ int qhca_netdev_attach(struct qhca_core *core)
 		call_netdevice_notifiers(NETDEV_CHANGEADDR, netdev);
 		err = 0;
 	}
+	/* It offers fewer queues than the one before. */
+	if (!err && eth->num_queues > qhca_channels_max(eth))
+		err = qhca_channels_adopt(eth, qhca_channels_max(eth));
 	if (!err && netif_running(netdev))
 		err = qhca_eth_start(eth);
 	if (!err)

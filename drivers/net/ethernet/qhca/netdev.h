@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The Ethernet port: one transmit and one receive ring that share an
+ * The Ethernet port: queues, each with a transmit and a receive ring that share an
  * interrupt and a NAPI context.
  */
 #ifndef QHCA_NETDEV_H
@@ -16,7 +16,6 @@
 
 #include "core.h"
 
-#define QHCA_ETHQ		0	/* the queue of the device */
 #define QHCA_ETH_MIN_LOG_RING	6	/* two frames of the most fragments */
 #define QHCA_ETH_LOG_TX		9
 #define QHCA_ETH_LOG_RX		9
@@ -122,51 +121,69 @@ struct qhca_rx_ring {
 };
 
 /**
- * struct qhca_eth - private part of the netdev
- * @core:       the function
- * @netdev:     back pointer
+ * struct qhca_queue - an Ethernet queue of the device: two rings and their NAPI context
+ * @eth:        the port
+ * @index:      number of the queue, in the device and in the stack
  * @napi:       for both rings
- * @arm_timer:  arms the queue @usecs after NAPI has consumed everything
- * @usecs:      that time, in microseconds; 0: NAPI arms at once.  Changed
- *              under RTNL.
+ * @arm_timer:  arms the queue @eth->usecs after NAPI has consumed everything
  * @tx:         transmit ring
  * @rx:         receive ring
- * @rec:        record of the Ethernet queue
+ * @rec:        record of the queue
  * @rec_dma:    bus address of @rec
  * @tx_stats:   counters of the transmit ring, which outlive it
  * @rx_stats:   counters of the receive ring, likewise
+ * @tx_open:    frames may be posted; changed under the transmit queue's lock, which
+ *              qhca_start_xmit() runs under
  * @irq_name:   name of the interrupt
- * @log_tx:     log2 of the wanted size of the transmit ring; under RTNL
- * @log_rx:     log2 of the wanted size of the receive ring; under RTNL
- * @started:    the queue exists; under RTNL
- * @tx_open:    frames may be posted; changed under the transmit queue's lock,
- *              which qhca_start_xmit() runs under
- * @filter_lock: serialises programming of the receive filter
- * @receiving:  the device is to deliver frames; under @filter_lock
- * @filter_work: programs the receive filter
- * @link_work:  sets the carrier as the device's link is
- * @timeout_work: restarts a queue that does not send
- * @restart_work: starts a queue that could not be restarted
- * @restart_delay: delay before the next attempt of @restart_work, in jiffies;
- *              under RTNL
  */
-struct qhca_eth {
-	struct qhca_core *core;
-	struct net_device *netdev;
+struct qhca_queue {
+	struct qhca_eth *eth;
+	unsigned int index;
 	struct napi_struct napi;
 	struct hrtimer arm_timer;
-	u32 usecs;
 	struct qhca_tx_ring tx;
 	struct qhca_rx_ring rx;
 	struct qhca_eth_record *rec;
 	dma_addr_t rec_dma;
 	struct qhca_ring_stats tx_stats;
 	struct qhca_ring_stats rx_stats;
+	bool tx_open;
 	char irq_name[48];
+};
+
+/**
+ * struct qhca_eth - private part of the netdev
+ * @core:       the function
+ * @netdev:     back pointer
+ * @usecs:      least time between two interrupts of a queue, in microseconds; 0: NAPI
+ *              arms at once.  Changed under RTNL.
+ * @log_tx:     log2 of the wanted size of transmit rings; under RTNL
+ * @log_rx:     log2 of the wanted size of receive rings; under RTNL
+ * @num_queues: queues in use, from 0 on; under RTNL, changed while none exists
+ * @rss_key:    key of the hash; under RTNL
+ * @rss_queue:  queue of each entry of the table; under RTNL
+ * @started:    the queues exist; under RTNL
+ * @filter_lock: serialises programming of the receive filter
+ * @receiving:  the device is to deliver frames; under @filter_lock
+ * @filter_work: programs the receive filter
+ * @link_work:  sets the carrier as the device's link is
+ * @timeout_work: restarts queues that do not send
+ * @restart_work: starts queues that could not be restarted
+ * @restart_delay: delay before the next attempt of @restart_work, in jiffies;
+ *              under RTNL
+ * @max_queues: length of @queue
+ * @queue:      queues
+ */
+struct qhca_eth {
+	struct qhca_core *core;
+	struct net_device *netdev;
+	u32 usecs;
 	u8 log_tx;
 	u8 log_rx;
+	u32 num_queues;
+	u8 rss_key[QHCA_RSS_KEY_LEN];
+	u8 rss_queue[QHCA_RSS_MAX_ENTRIES];
 	bool started;
-	bool tx_open;
 	struct mutex filter_lock;	/* receiving, the device's filter */
 	bool receiving;
 	struct work_struct filter_work;
@@ -174,6 +191,8 @@ struct qhca_eth {
 	struct work_struct timeout_work;
 	struct delayed_work restart_work;
 	unsigned long restart_delay;
+	u32 max_queues;
+	struct qhca_queue queue[] __counted_by(max_queues);
 };
 
 static inline void qhca_stat_add(struct qhca_ring_stats *stats,
@@ -193,28 +212,54 @@ void qhca_netdev_link_event(struct qhca_core *core);
 void qhca_netdev_disable_reports(struct qhca_core *core);
 int qhca_eth_restart(struct qhca_eth *eth);
 int qhca_eth_resize(struct qhca_eth *eth, u8 log_tx, u8 log_rx);
+int qhca_eth_set_queues(struct qhca_eth *eth, u32 num);
+
+/* queue.c */
+void qhca_queue_init(struct qhca_eth *eth, unsigned int index);
+int qhca_queue_start(struct qhca_queue *q);
+void qhca_queue_close(struct qhca_queue *q);
+void qhca_queue_silence(struct qhca_queue *q);
+void qhca_queue_free(struct qhca_queue *q);
+void qhca_queue_open(struct qhca_queue *q);
+
+/* channels.c */
+void qhca_channels_init(struct qhca_eth *eth);
+int qhca_channels_adopt(struct qhca_eth *eth, u32 num);
+u32 qhca_channels_max(struct qhca_eth *eth);
+void qhca_xps_set(struct qhca_eth *eth);
+int qhca_rss_write(struct qhca_eth *eth);
+void qhca_get_channels(struct net_device *netdev,
+		       struct ethtool_channels *channels);
+int qhca_set_channels(struct net_device *netdev,
+		      struct ethtool_channels *channels);
+u32 qhca_get_rx_ring_count(struct net_device *netdev);
+u32 qhca_get_rxfh_key_size(struct net_device *netdev);
+u32 qhca_get_rxfh_indir_size(struct net_device *netdev);
+int qhca_get_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh);
+int qhca_set_rxfh(struct net_device *netdev, struct ethtool_rxfh_param *rxfh,
+		  struct netlink_ext_ack *extack);
 
 /* tx.c */
-int qhca_tx_alloc(struct qhca_eth *eth);
-void qhca_tx_free(struct qhca_eth *eth);
-void qhca_tx_open(struct qhca_eth *eth);
-void qhca_tx_close(struct qhca_eth *eth);
-void qhca_tx_reclaim(struct qhca_eth *eth, int budget);
+int qhca_tx_alloc(struct qhca_queue *q);
+void qhca_tx_free(struct qhca_queue *q);
+void qhca_tx_open(struct qhca_queue *q);
+void qhca_tx_close(struct qhca_queue *q);
+void qhca_tx_reclaim(struct qhca_queue *q, int budget);
 netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev);
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features);
 
 /* rx.c */
-int qhca_rx_alloc(struct qhca_eth *eth);
-void qhca_rx_free(struct qhca_eth *eth);
-int qhca_rx_poll(struct qhca_eth *eth, int budget);
+int qhca_rx_alloc(struct qhca_queue *q);
+void qhca_rx_free(struct qhca_queue *q);
+int qhca_rx_poll(struct qhca_queue *q, int budget);
 
 /* coalesce.c */
-void qhca_coalesce_init(struct qhca_eth *eth);
-void qhca_coalesce_stop(struct qhca_eth *eth);
-void qhca_eth_arm(struct qhca_eth *eth);
-void qhca_eth_arm_later(struct qhca_eth *eth);
+void qhca_coalesce_init(struct qhca_queue *q);
+void qhca_coalesce_stop(struct qhca_queue *q);
+void qhca_queue_arm(struct qhca_queue *q);
+void qhca_queue_arm_later(struct qhca_queue *q);
 int qhca_get_coalesce(struct net_device *netdev,
 		      struct ethtool_coalesce *coalesce,
 		      struct kernel_ethtool_coalesce *kernel_coalesce,
@@ -243,6 +288,8 @@ void qhca_report_timeout(struct qhca_eth *eth);
 void qhca_report_sends(struct qhca_eth *eth);
 
 /* queue_stats.c */
+void qhca_get_stats64(struct net_device *netdev,
+		      struct rtnl_link_stats64 *stats);
 extern const struct netdev_stat_ops qhca_stat_ops;
 
 /* ethtool.c */

@@ -3,7 +3,7 @@
  * devlink health reporters.
  *
  * "fatal" is about the function: the driver reports each of its deaths.  "tx"
- * is about the transmit queue, which the stack's watchdog finds not to send.
+ * is about the transmit queues, of which the stack's watchdog finds one not to send.
  * devlink counts the reports, keeps the first dump until the administrator has
  * cleared it, and recovers at once or, with auto_recover off, on request.
  *
@@ -128,7 +128,7 @@ void qhca_report_healthy(struct qhca_core *core)
 }
 
 /* ------------------------------------------------------------------------
- * The transmit queue
+ * Transmit queues
  */
 static struct qhca_eth *qhca_reporter_eth(struct devlink_health_reporter *reporter)
 {
@@ -147,27 +147,36 @@ static int qhca_tx_recover(struct devlink_health_reporter *reporter,
 	return err;
 }
 
+static void qhca_queue_show(struct devlink_fmsg *fmsg, struct qhca_queue *q)
+{
+	struct netdev_queue *nq = netdev_get_tx_queue(q->eth->netdev, q->index);
+
+	devlink_fmsg_obj_nest_start(fmsg);
+	devlink_fmsg_u32_pair_put(fmsg, "queue", q->index);
+	devlink_fmsg_u32_pair_put(fmsg, "descriptors", q->tx.mask + 1);
+	devlink_fmsg_u32_pair_put(fmsg, "posted", READ_ONCE(q->tx.pi));
+	devlink_fmsg_u32_pair_put(fmsg, "rung", READ_ONCE(q->tx.rung));
+	devlink_fmsg_u32_pair_put(fmsg, "sent",
+				  le32_to_cpu(READ_ONCE(q->rec->tx_ci)));
+	devlink_fmsg_u32_pair_put(fmsg, "reclaimed", READ_ONCE(q->tx.ci));
+	devlink_fmsg_bool_pair_put(fmsg, "stopped", netif_tx_queue_stopped(nq));
+	devlink_fmsg_obj_nest_end(fmsg);
+}
+
 static int qhca_tx_diagnose(struct devlink_health_reporter *reporter,
 			    struct devlink_fmsg *fmsg,
 			    struct netlink_ext_ack *extack)
 {
 	struct qhca_eth *eth = qhca_reporter_eth(reporter);
+	unsigned int i;
 
 	rtnl_lock();
 	devlink_fmsg_bool_pair_put(fmsg, "started", eth->started);
 	if (eth->started) {
-		devlink_fmsg_u32_pair_put(fmsg, "descriptors",
-					  eth->tx.mask + 1);
-		devlink_fmsg_u32_pair_put(fmsg, "posted",
-					  READ_ONCE(eth->tx.pi));
-		devlink_fmsg_u32_pair_put(fmsg, "rung",
-					  READ_ONCE(eth->tx.rung));
-		devlink_fmsg_u32_pair_put(fmsg, "sent",
-					  le32_to_cpu(READ_ONCE(eth->rec->tx_ci)));
-		devlink_fmsg_u32_pair_put(fmsg, "reclaimed",
-					  READ_ONCE(eth->tx.ci));
-		devlink_fmsg_bool_pair_put(fmsg, "stopped",
-					   netif_queue_stopped(eth->netdev));
+		devlink_fmsg_arr_pair_nest_start(fmsg, "queues");
+		for (i = 0; i < eth->num_queues; i++)
+			qhca_queue_show(fmsg, &eth->queue[i]);
+		devlink_fmsg_arr_pair_nest_end(fmsg);
 	}
 	rtnl_unlock();
 	return 0;
@@ -199,7 +208,7 @@ void qhca_report_timeout(struct qhca_eth *eth)
 		qhca_eth_restart(eth);
 }
 
-/* The queue has been started, by whomever.  RTNL held. */
+/* The queues have been started, by whomever.  RTNL held. */
 void qhca_report_sends(struct qhca_eth *eth)
 {
 	struct qhca_core *core = eth->core;

@@ -18,16 +18,16 @@ static u32 qhca_tx_room(const struct qhca_tx_ring *tx)
 	return tx->mask + 1 - (READ_ONCE(tx->pi) - READ_ONCE(tx->ci));
 }
 
-static void qhca_tx_ring_doorbell(struct qhca_eth *eth)
+static void qhca_tx_ring_doorbell(struct qhca_queue *q)
 {
-	eth->tx.rung = eth->tx.pi;
-	qhca_ring(&eth->core->qdev, QHCA_DB_ETH_TX,
-		  QHCA_ETHQ | (u64)eth->tx.pi << 32);
+	q->tx.rung = q->tx.pi;
+	qhca_ring(&q->eth->core->qdev, QHCA_DB_ETH_TX,
+		  q->index | (u64)q->tx.pi << 32);
 }
 
-static void qhca_tx_unmap(struct qhca_eth *eth, struct qhca_tx_buf *buf)
+static void qhca_tx_unmap(struct qhca_queue *q, struct qhca_tx_buf *buf)
 {
-	struct device *dev = qhca_device(eth->core);
+	struct device *dev = qhca_device(q->eth->core);
 
 	if (buf->page)
 		dma_unmap_page(dev, buf->dma, buf->len, DMA_TO_DEVICE);
@@ -36,12 +36,12 @@ static void qhca_tx_unmap(struct qhca_eth *eth, struct qhca_tx_buf *buf)
 }
 
 /* Map the head (i < 0) or a fragment into descriptor number pi. */
-static int qhca_tx_map(struct qhca_eth *eth, struct sk_buff *skb, int i,
+static int qhca_tx_map(struct qhca_queue *q, struct sk_buff *skb, int i,
 		       u32 pi)
 {
-	struct qhca_tx_buf *buf = &eth->tx.buf[pi & eth->tx.mask];
-	struct qhca_eth_txd *txd = &eth->tx.desc[pi & eth->tx.mask];
-	struct device *dev = qhca_device(eth->core);
+	struct qhca_tx_buf *buf = &q->tx.buf[pi & q->tx.mask];
+	struct qhca_eth_txd *txd = &q->tx.desc[pi & q->tx.mask];
+	struct device *dev = qhca_device(q->eth->core);
 
 	if (i < 0) {
 		buf->len = skb_headlen(skb);
@@ -64,19 +64,19 @@ static int qhca_tx_map(struct qhca_eth *eth, struct sk_buff *skb, int i,
 	return 0;
 }
 
-static int qhca_tx_map_all(struct qhca_eth *eth, struct sk_buff *skb)
+static int qhca_tx_map_all(struct qhca_queue *q, struct sk_buff *skb)
 {
-	u32 pi = eth->tx.pi;
+	u32 pi = q->tx.pi;
 	int i;
 
 	for (i = -1; i < (int)skb_shinfo(skb)->nr_frags; i++, pi++)
-		if (qhca_tx_map(eth, skb, i, pi))
+		if (qhca_tx_map(q, skb, i, pi))
 			goto unmap;
 	return 0;
 
 unmap:
-	while (pi-- != eth->tx.pi)
-		qhca_tx_unmap(eth, &eth->tx.buf[pi & eth->tx.mask]);
+	while (pi-- != q->tx.pi)
+		qhca_tx_unmap(q, &q->tx.buf[pi & q->tx.mask]);
 	return -ENOMEM;
 }
 
@@ -108,7 +108,7 @@ netdev_features_t qhca_features_check(struct sk_buff *skb,
 }
 
 /* Fill in the fields that concern the whole frame, in its first descriptor. */
-static u16 qhca_tx_offloads(struct qhca_eth *eth, const struct sk_buff *skb,
+static u16 qhca_tx_offloads(struct qhca_queue *q, const struct sk_buff *skb,
 			    struct qhca_eth_txd *txd)
 {
 	u16 flags = 0;
@@ -130,13 +130,13 @@ static u16 qhca_tx_offloads(struct qhca_eth *eth, const struct sk_buff *skb,
 	return flags;
 }
 
-static void qhca_tx_post(struct qhca_eth *eth, struct sk_buff *skb)
+static void qhca_tx_post(struct qhca_queue *q, struct sk_buff *skb)
 {
-	struct qhca_tx_ring *tx = &eth->tx;
+	struct qhca_tx_ring *tx = &q->tx;
 	u32 last = tx->pi + skb_shinfo(skb)->nr_frags;
 	struct qhca_eth_txd *txd = &tx->desc[tx->pi & tx->mask];
 	struct qhca_tx_buf *buf = &tx->buf[last & tx->mask];
-	u16 flags = qhca_tx_offloads(eth, skb, txd);
+	u16 flags = qhca_tx_offloads(q, skb, txd);
 
 	buf->skb = skb;
 	buf->packets = qhca_tx_segments(skb);
@@ -152,17 +152,19 @@ static void qhca_tx_post(struct qhca_eth *eth, struct sk_buff *skb)
 	}
 	txd->flags = cpu_to_le16(flags);
 	if (flags & QHCA_TXD_CSUM)
-		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.csum,
+		qhca_stat_add(&q->tx_stats, &q->tx_stats.csum,
 			      buf->packets);
 	if (flags & QHCA_TXD_TSO)
-		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.tso, 1);
+		qhca_stat_add(&q->tx_stats, &q->tx_stats.tso, 1);
 	WRITE_ONCE(tx->pi, last + 1);
 }
 
 netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 {
 	struct qhca_eth *eth = netdev_priv(netdev);
-	struct netdev_queue *nq = netdev_get_tx_queue(netdev, 0);
+	u16 index = skb_get_queue_mapping(skb);
+	struct netdev_queue *nq = netdev_get_tx_queue(netdev, index);
+	struct qhca_queue *q = &eth->queue[index];
 	unsigned int bytes;
 	bool more = netdev_xmit_more();
 
@@ -171,7 +173,7 @@ netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 	 * the queue until NAPI is disabled, and a sender may have tested it
 	 * before.
 	 */
-	if (unlikely(!eth->tx_open)) {
+	if (unlikely(!q->tx_open)) {
 		netif_tx_stop_queue(nq);
 		return NETDEV_TX_BUSY;
 	}
@@ -179,54 +181,54 @@ netdev_tx_t qhca_start_xmit(struct sk_buff *skb, struct net_device *netdev)
 	if (unlikely(skb_shinfo(skb)->nr_frags >= QHCA_MAX_TX_FRAGS) &&
 	    skb_linearize(skb))
 		goto drop;
-	if (unlikely(qhca_tx_room(&eth->tx) <= skb_shinfo(skb)->nr_frags)) {
+	if (unlikely(qhca_tx_room(&q->tx) <= skb_shinfo(skb)->nr_frags)) {
 		netif_tx_stop_queue(nq);
 		return NETDEV_TX_BUSY;
 	}
-	if (unlikely(qhca_tx_map_all(eth, skb))) {
-		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.errors, 1);
+	if (unlikely(qhca_tx_map_all(q, skb))) {
+		qhca_stat_add(&q->tx_stats, &q->tx_stats.errors, 1);
 		goto drop;
 	}
 	skb_tx_timestamp(skb);
 	bytes = skb->len;
-	qhca_tx_post(eth, skb);
-	if (!netif_txq_maybe_stop(nq, qhca_tx_room(&eth->tx), QHCA_TX_STOP,
+	qhca_tx_post(q, skb);
+	if (!netif_txq_maybe_stop(nq, qhca_tx_room(&q->tx), QHCA_TX_STOP,
 				  QHCA_TX_WAKE))
-		qhca_stat_add(&eth->tx_stats, &eth->tx_stats.stalls, 1);
+		qhca_stat_add(&q->tx_stats, &q->tx_stats.stalls, 1);
 	if (__netdev_tx_sent_queue(nq, bytes, more))
-		qhca_tx_ring_doorbell(eth);
+		qhca_tx_ring_doorbell(q);
 	return NETDEV_TX_OK;
 
 drop:
 	dev_kfree_skb_any(skb);
-	qhca_stat_add(&eth->tx_stats, &eth->tx_stats.dropped, 1);
+	qhca_stat_add(&q->tx_stats, &q->tx_stats.dropped, 1);
 	/* Earlier frames may have relied on the doorbell of this one. */
-	if (!more && eth->tx.rung != eth->tx.pi)
-		qhca_tx_ring_doorbell(eth);
+	if (!more && q->tx.rung != q->tx.pi)
+		qhca_tx_ring_doorbell(q);
 	return NETDEV_TX_OK;
 }
 
 /* Free what the device has sent.  NAPI context. */
-void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
+void qhca_tx_reclaim(struct qhca_queue *q, int budget)
 {
-	struct netdev_queue *nq = netdev_get_tx_queue(eth->netdev, 0);
-	struct qhca_tx_ring *tx = &eth->tx;
+	struct netdev_queue *nq = netdev_get_tx_queue(q->eth->netdev, q->index);
+	struct qhca_tx_ring *tx = &q->tx;
 	unsigned int skbs = 0, len = 0, packets = 0, bytes = 0;
 	u32 ci = tx->ci;
-	u32 done = le32_to_cpu(READ_ONCE(eth->rec->tx_ci));
+	u32 done = le32_to_cpu(READ_ONCE(q->rec->tx_ci));
 
 	if (done == ci)
 		return;
 	/* The posted index is read after that of the device. */
 	dma_rmb();
 	if (unlikely(done - ci > READ_ONCE(tx->pi) - ci)) {
-		qhca_die(eth->core, "transmit index beyond what was posted");
+		qhca_die(q->eth->core, "transmit index beyond what was posted");
 		return;
 	}
 	for (; ci != done; ci++) {
 		struct qhca_tx_buf *buf = &tx->buf[ci & tx->mask];
 
-		qhca_tx_unmap(eth, buf);
+		qhca_tx_unmap(q, buf);
 		if (!buf->skb)
 			continue;
 		skbs++;
@@ -238,21 +240,21 @@ void qhca_tx_reclaim(struct qhca_eth *eth, int budget)
 	}
 	WRITE_ONCE(tx->ci, ci);
 
-	u64_stats_update_begin(&eth->tx_stats.sync);
-	u64_stats_add(&eth->tx_stats.packets, packets);
-	u64_stats_add(&eth->tx_stats.bytes, bytes);
-	u64_stats_update_end(&eth->tx_stats.sync);
+	u64_stats_update_begin(&q->tx_stats.sync);
+	u64_stats_add(&q->tx_stats.packets, packets);
+	u64_stats_add(&q->tx_stats.bytes, bytes);
+	u64_stats_update_end(&q->tx_stats.sync);
 
 	__netif_txq_completed_wake(nq, skbs, len, qhca_tx_room(tx),
-				   QHCA_TX_WAKE, !READ_ONCE(eth->tx_open));
+				   QHCA_TX_WAKE, !READ_ONCE(q->tx_open));
 }
 
-static void qhca_tx_set_open(struct qhca_eth *eth, bool open)
+static void qhca_tx_set_open(struct qhca_queue *q, bool open)
 {
-	struct netdev_queue *nq = netdev_get_tx_queue(eth->netdev, 0);
+	struct netdev_queue *nq = netdev_get_tx_queue(q->eth->netdev, q->index);
 
 	__netif_tx_lock_bh(nq);
-	WRITE_ONCE(eth->tx_open, open);
+	WRITE_ONCE(q->tx_open, open);
 	if (open)
 		netif_tx_wake_queue(nq);
 	else
@@ -262,60 +264,60 @@ static void qhca_tx_set_open(struct qhca_eth *eth, bool open)
 
 /**
  * qhca_tx_open - allow the stack to send
- * @eth: port, whose queue exists
+ * @q: queue, which exists in the device
  */
-void qhca_tx_open(struct qhca_eth *eth)
+void qhca_tx_open(struct qhca_queue *q)
 {
-	qhca_tx_set_open(eth, true);
+	qhca_tx_set_open(q, true);
 }
 
 /**
  * qhca_tx_close - keep the stack from sending
- * @eth: port
+ * @q: queue
  *
  * When this returns, qhca_start_xmit() does not use the ring until
  * qhca_tx_open(), even if the queue is woken.  NAPI may still reclaim.
  */
-void qhca_tx_close(struct qhca_eth *eth)
+void qhca_tx_close(struct qhca_queue *q)
 {
-	qhca_tx_set_open(eth, false);
+	qhca_tx_set_open(q, false);
 }
 
-int qhca_tx_alloc(struct qhca_eth *eth)
+int qhca_tx_alloc(struct qhca_queue *q)
 {
-	struct qhca_tx_ring *tx = &eth->tx;
-	u32 depth = 1u << eth->log_tx;
+	struct qhca_tx_ring *tx = &q->tx;
+	u32 depth = 1u << q->eth->log_tx;
 
 	memset(tx, 0, sizeof(*tx));
 	tx->mask = depth - 1;
 	tx->buf = kvcalloc(depth, sizeof(*tx->buf), GFP_KERNEL);
 	if (!tx->buf)
 		return -ENOMEM;
-	tx->desc = dma_alloc_coherent(qhca_device(eth->core),
+	tx->desc = dma_alloc_coherent(qhca_device(q->eth->core),
 				      depth * sizeof(*tx->desc), &tx->dma,
 				      GFP_KERNEL);
 	if (!tx->desc) {
 		kvfree(tx->buf);
 		return -ENOMEM;
 	}
-	netdev_tx_reset_queue(netdev_get_tx_queue(eth->netdev, 0));
+	netdev_tx_reset_queue(netdev_get_tx_queue(q->eth->netdev, q->index));
 	return 0;
 }
 
 /* Called when the device and NAPI do not use the ring, and it is closed. */
-void qhca_tx_free(struct qhca_eth *eth)
+void qhca_tx_free(struct qhca_queue *q)
 {
-	struct qhca_tx_ring *tx = &eth->tx;
+	struct qhca_tx_ring *tx = &q->tx;
 	u32 ci;
 
 	for (ci = tx->ci; ci != tx->pi; ci++) {
 		struct qhca_tx_buf *buf = &tx->buf[ci & tx->mask];
 
-		qhca_tx_unmap(eth, buf);
+		qhca_tx_unmap(q, buf);
 		dev_kfree_skb_any(buf->skb);
 	}
-	netdev_tx_reset_queue(netdev_get_tx_queue(eth->netdev, 0));
-	dma_free_coherent(qhca_device(eth->core),
+	netdev_tx_reset_queue(netdev_get_tx_queue(q->eth->netdev, q->index));
+	dma_free_coherent(qhca_device(q->eth->core),
 			  (tx->mask + 1) * sizeof(*tx->desc), tx->desc,
 			  tx->dma);
 	kvfree(tx->buf);

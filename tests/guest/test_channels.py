@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Several Ethernet queues: how many there are, who gets which frame, and changes of both
+while frames pass."""
+
+import contextlib
+import re
+
+import pytest
+
+from lab import content, devlink, verbs
+from lab.guest import GuestError
+
+from test_netdev import copy, statistics
+from test_offers import queues
+
+RSS, TSO = 0x20000000, 0x200000
+ALL = (1 << 64) - 1
+
+
+@pytest.fixture(scope="module")
+def pair(pairs):
+    """Guest a has a vector for each queue; b has fewer vectors than it would use."""
+    return pairs.get("qhca", "qhca", cpus=3, props=({}, {"vectors": 6}))
+
+
+@pytest.fixture
+def ends(pair):
+    with content(*pair):
+        yield pair.a, pair.b
+        for node in pair:
+            node.exec(f"ethtool -X {node.netif} default; ethtool -L {node.netif} combined "
+                      f"{most(node)}; ethtool -K {node.netif} tso on rxhash on", check=False)
+            node.configure()
+
+
+def combined(node):
+    """(the most channels that there can be, those in use)"""
+    text = node.out(f"ethtool -l {node.netif}")
+    return tuple(map(int, re.findall(r"^Combined:\s+(\d+)$", text, re.M)))
+
+
+def most(node):
+    return combined(node)[0]
+
+
+def interrupts(node):
+    return int(node.out("grep -c qhca /proc/interrupts"))
+
+
+def moved(before, after, name):
+    """Which queues have counted, by {number: difference}."""
+    numbers = [int(n) for n in re.findall(rf"^rxq(\d+)_{name}$", "\n".join(after), re.M)]
+    differences = {n: after[f"rxq{n}_{name}"] - before[f"rxq{n}_{name}"] for n in numbers}
+    return {n: difference for n, difference in differences.items() if difference}
+
+
+def flows(a, b, num=12, kib=64):
+    """Sends so many TCP streams from a to b; returns what the queues of b have received."""
+    before = statistics(b)
+    for _ in range(num):
+        copy(a, b, b.ip4, kib)
+    return moved(before, statistics(b), "packets")
+
+
+@contextlib.contextmanager
+def stream(a, b):
+    """TCP from a to b for as long as the context lasts."""
+    port = next(verbs._ports)
+    path = f"/sys/class/net/{b.netif}/statistics/rx_bytes"
+    server = b.spawn(f"exec iperf3 -s -1 -4 -B {b.ip4} -p {port}")
+    client = None
+    try:
+        b.wait_until(verbs.listening(port))
+        client = a.spawn(f"exec iperf3 -c {b.ip4} -p {port} -P 4 -t 600")
+
+        def goes_on():
+            assert client.poll() is None and server.poll() is None
+            goal = int(b.out(f"cat {path}")) + (1 << 20)
+            b.wait_until(f"[ $(cat {path}) -gt {goal} ]")
+        goes_on()
+        yield goes_on
+        goes_on()
+    finally:
+        for process in (client, server):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait(60, check=False)
+
+
+def test_numbers(ends):
+    """A queue for each CPU, as far as there are vectors; the others are for completions."""
+    a, b = ends
+    assert combined(a) == (3, 3) and combined(b) == (2, 2)
+    assert interrupts(a) == 1 + 3 + 3 and interrupts(b) == 1 + 2 + 3
+    for node, num in ((a, 3), (b, 2)):
+        napis, irqs, _ = queues(node)
+        assert sorted(napis) == sorted(f"{kind} {i}" for kind in ("rx", "tx") for i in range(num))
+        assert len({irqs[napis[f"rx {i}"]] for i in range(num)}) == num
+        masks = [int(node.out(f"cat /sys/class/net/{node.netif}/queues/tx-{i}/xps_cpus"), 16)
+                 for i in range(num)]
+        assert sum(masks) == 7 and all(masks)
+    verbs.pingpong(a, b, "rc", "-n 100 -e -c")
+
+
+def test_flows_are_distributed(ends):
+    a, b = ends
+    assert len(flows(a, b)) == 2
+    assert len(flows(b, a)) == 3
+    before = statistics(a)
+    copy(b, a, a.ip6, 64)
+    assert moved(before, statistics(a), "packets")
+
+
+def test_table(ends):
+    """The administrator chooses who gets which share, and the key."""
+    a, b = ends
+    for queue in (0, 1):
+        weights = "1 0" if queue == 0 else "0 1"
+        b.exec(f"ethtool -X {b.netif} weight {weights}")
+        got = flows(a, b, 4)
+        assert max(got, key=got.get) == queue
+        assert got[queue] > 10 * sum(n for q, n in got.items() if q != queue)
+    key = ":".join(f"{i * 7 % 256:02x}" for i in range(40))
+    b.exec(f"ethtool -X {b.netif} hkey {key} equal 2")
+    shown = b.out(f"ethtool -x {b.netif}")
+    assert key in shown and "with 2 RX ring(s)" in shown
+    assert len(flows(a, b)) == 2
+    # Queues that there are not, and a table that needs more queues than are to stay.
+    with pytest.raises(GuestError):
+        b.exec(f"ethtool -X {b.netif} weight 1 1 1")
+    with pytest.raises(GuestError):
+        b.exec(f"ethtool -L {b.netif} combined 1")
+    b.exec(f"ethtool -X {b.netif} default && ethtool -L {b.netif} combined 1")
+    assert list(flows(a, b, 4)) == [0]
+    # Table and key outlive what starts the device anew.
+    b.exec(f"ethtool -L {b.netif} combined 2; ethtool -X {b.netif} weight 0 1")
+    shown = b.out(f"ethtool -x {b.netif}")
+    assert key in shown
+    devlink.reload(b)
+    assert b.out(f"ethtool -x {b.netif}") == shown and combined(b) == (2, 2)
+    got = flows(a, b, 4)
+    assert max(got, key=got.get) == 1
+
+
+def test_number_changes_under_traffic(ends):
+    a, b = ends
+    path = f"/sys/class/net/{b.netif}/statistics/rx_packets"
+    with stream(a, b) as goes_on:
+        counted = 0
+        for _ in range(2):
+            for num in (1, 2):
+                b.exec(f"ethtool -L {b.netif} combined {num}")
+                a.exec(f"ethtool -L {a.netif} combined {num + 1}")
+                assert combined(b)[1] == num and combined(a)[1] == num + 1
+                goes_on()
+                # What queues have counted that are not in use any more stays counted.
+                now = int(b.out(f"cat {path}"))
+                assert now > counted
+                counted = now
+                assert len([q for q in queues(b)[2] if q.startswith("rx")]) == num
+    for num in (0, 3):
+        with pytest.raises(GuestError):
+            b.exec(f"ethtool -L {b.netif} combined {num}")
+    copy(a, b, b.ip4, 1024)
+
+
+def test_changes_under_traffic(ends):
+    """Distribution, offloads, MTU and rings, with several queues at work."""
+    a, b = ends
+    with stream(a, b) as goes_on:
+        for change in ("-X {} weight 0 1", "-X {} default", "-K {} tso off rxhash off",
+                       "-K {} tso on rxhash on", "-G {} rx 128 tx 128", "-C {} rx-usecs 50",
+                       "-C {} rx-usecs 0", "-G {} rx 512 tx 512"):
+            for node in ends:
+                node.exec(f"ethtool {change.format(node.netif)}")
+            goes_on()
+        for mtu in (1500, 4200):
+            for node in ends:
+                node.exec(f"ip link set {node.netif} mtu {mtu}")
+            goes_on()
+    copy(a, b, b.ip4, 1024)
+
+
+def test_life(ends):
+    """Down and up, and a recovery, in the middle of traffic."""
+    a, b = ends
+    a.exec(f"ethtool -L {a.netif} combined 2")
+    with stream(a, b) as goes_on:
+        for _ in range(3):
+            a.exec(f"ip link set {a.netif} down && ip link set {a.netif} up && "
+                   f"ip addr replace {a.ip4}/24 dev {a.netif}")
+            goes_on()
+        a.exec(f"devlink health test {devlink.device(a)} reporter fatal")
+        a.wait_until(f"ethtool -l {a.netif} | grep -q '^Combined:.*2'")
+        goes_on()
+    a.configure()
+    shown = a.out(f"devlink health diagnose {devlink.device(a)} reporter tx")
+    assert shown.count("reclaimed") == 2
+    copy(a, b, b.ip4, 1024)
+
+
+def test_old_device(pairs):
+    """The driver works on a device that has neither feature, and beside one that has."""
+    pair = pairs.get("qhca", "qhca", cpus=2, props=({"features": ALL & ~(RSS | TSO)}, {}))
+    with content(*pair):
+        a, b = pair.a, pair.b
+        assert combined(a) == (1, 1) and combined(b) == (2, 2)
+        assert re.search(r"tx-tcp-segmentation: off \[fixed\]",
+                         a.out(f"ethtool -k {a.netif}"))
+        with pytest.raises(GuestError):
+            a.exec(f"ethtool -X {a.netif} equal 1")
+        for sender, receiver in ((a, b), (b, a)):
+            copy(sender, receiver, receiver.ip4, 1024)
+            copy(sender, receiver, receiver.ip6, 1024)
+        assert statistics(a)["eth_tx_tso"] == 0 and statistics(b)["eth_tx_tso"] > 0
+        verbs.pingpong(a, b, "rc", "-n 100 -e -c")
