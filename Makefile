@@ -74,6 +74,7 @@ help:
 	@echo '  ROUNDS=3 for bench: how often each case is measured'
 	@echo '  CASES=REGEX for bench: the cases whose test and size match, and nothing else'
 	@echo '  CASES=migration for bench: what a move of a guest costs, with few and many objects'
+	@echo '  CASES=tcp for bench: TCP over qhca beside virtio-net, and beside RDMA'
 	@echo '  LANES=1 for check: the tests one after the other, and not in two lanes'
 	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'

@@ -10,7 +10,7 @@ import types
 import pytest
 
 import bench
-from bench import host, odp, rounds, sizes
+from bench import host, odp, rounds, sizes, tcp
 from lab import GuestError, Result, verbs
 from lab import __main__ as commands
 
@@ -188,12 +188,14 @@ def test_whole(world, monkeypatch, capsys):
     monkeypatch.setattr(sizes, "draw", lambda rows, out: None)
     costs = odp.Costs({(m, q): 1.0 for m in odp.MODES for q in odp.QUANTILES})
     monkeypatch.setattr(odp, "measure", lambda *_: costs)
+    monkeypatch.setattr(tcp, "measure", lambda *_: 5.0)
+    monkeypatch.setattr(tcp, "beside", lambda *_: {"RDMA": (10.0, 6.0), "TCP": (10.0, 3.0)})
     assert commands.run_bench(options(commands.EVERY_CASE)) == 0
     printed = capsys.readouterr().out
     assert "by the size of the messages" in printed and "instructions for a packet" in printed
     rows = json.loads((world.folder / "bench.json").read_text())
     assert {row["test"] for row in rows} >= {c.test for c in [*commands.EVERY_CASE, *sizes.CASES]} | \
-        {relation.name for relation in rounds.RELATIONS}
+        {relation.name for relation in rounds.RELATIONS} | {*tcp.DIRECTIONS, "TCP beside RDMA"}
     assert "FAILED" not in printed
 
 

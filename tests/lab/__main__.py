@@ -12,7 +12,7 @@ import threading
 import time
 
 import bench
-from bench import against, host, migration, odp, packets, rounds, sizes
+from bench import against, host, migration, odp, packets, rounds, sizes, tcp
 
 from . import accel, many, pair as joined, paths, verbs
 from .ending import ERRORS, ended
@@ -246,18 +246,43 @@ def run_bench_migration(options):
     return 1 if failed else 0
 
 
+def run_bench_tcp(options):
+    """Measures TCP over qhca's interface and over virtio-net's, and beside RDMA."""
+    pair = boot_bench(options.functions, options.kernel, options.wire)
+    try:
+        streams = tcp.run(pair, options.rounds, options.seconds, say)
+    finally:
+        pair.close()
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    (paths.BUILD / "bench-tcp.json").write_text(json.dumps(streams.rows, indent=1) + "\n")
+    print()
+    print_bench_tcp(options, streams)
+    print(f"(written to {os.path.relpath(paths.BUILD)}/bench-tcp.json)")
+    return 1 if streams.failed else 0
+
+
+def print_bench_tcp(options, streams):
+    """The tables of bench.tcp."""
+    print("TCP by iperf3 over qhca's interface beside virtio-net's, medians of "
+          f"{options.rounds} rounds, kernel {paths.kernel_release(options.kernel)}, {how()}")
+    for table in tcp.tables(streams):
+        print_table(*table)
+
+
 def run_bench(options):
     """Measures each case in rounds, qhca and rxe by turns."""
     if options.against:
         return run_bench_against(options)
     if options.cases == MIGRATION:
         return run_bench_migration(options)
+    if options.cases == TCP:
+        return run_bench_tcp(options)
     if options.draw_only:
         sizes.draw(json.loads((paths.BUILD / "bench.json").read_text()), paths.BUILD)
         return 0
     links = (0, 1, 2) if options.wire == "both" else (0, 1)
     whole = options.cases == EVERY_CASE
-    failed, instructions, by_size, on_demand = 0, None, [], []
+    failed, instructions, by_size, streams, on_demand = 0, None, [], None, []
     host.build()
     if whole:
         say("instructions for a packet, in the simulator")
@@ -271,6 +296,7 @@ def run_bench(options):
         done = rounds.measure(options.cases, pair, links, options, say)
         if whole:
             by_size = run_bench_sizes(pair, options.seconds)
+            streams = tcp.run(pair, options.rounds, options.seconds, say)
             if pair.a.release == paths.kernel_release(odp.KERNEL):
                 on_demand = run_bench_odp(pair)
     finally:
@@ -283,11 +309,14 @@ def run_bench(options):
             pair.close()
     failed += done.failed + sum(odp.failed(r) for r in on_demand)
     failed += sum(r["qhca"] is None or r["rxe"] is None for r in by_size)
-    write_bench(options, done, links, by_size + on_demand)
+    failed += streams.failed if streams else 0
+    write_bench(options, done, links, by_size + (streams.rows if streams else []) + on_demand)
     if by_size:
         sizes.draw(by_size, paths.BUILD)
     print_bench(options, done, links, by_size, on_demand)
     if whole:
+        print()
+        print_bench_tcp(options, streams)
         print()
         print_instructions(instructions)
     return 1 if failed else 0
@@ -519,14 +548,15 @@ def shell(options):
 
 # All that `make bench` measures in rounds: the plain programs between what they bound.
 EVERY_CASE = [*bench.CASES[:3], *host.CASES, *bench.CASES[3:]]
-# What CASES= calls the measurements of bench.migration.
+# What CASES= calls the measurements of bench.migration and of bench.tcp.
 MIGRATION = "migration"
+TCP = "tcp"
 
 
 def cases(text):
     """The cases whose test and size match the regular expression of `make bench CASES=`, or
-    MIGRATION"""
-    if text == MIGRATION:
+    MIGRATION or TCP"""
+    if text in (MIGRATION, TCP):
         return text
     try:
         found = [case for case in EVERY_CASE if re.search(text, f"{case.test} {case.size}")]
