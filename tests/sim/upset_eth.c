@@ -10,6 +10,9 @@
 #define LOG_SLOTS	4
 #define HEAD		30u		/* Ethernet header, seed, length, room */
 #define TYPE		0x88b5		/* for experiments */
+#define IP		14u		/* of frames that are sent in segments */
+#define TCP		34u
+#define TCP_END		54u
 
 static uint32_t word(const struct node *n, const struct md_buf *b, uint32_t off)
 {
@@ -94,6 +97,47 @@ uint32_t eth_outstanding(struct upset *u, unsigned int host)
 	return n->eth.live ? n->eth.tx_pi - word(n, &n->eth.rec, 64) : 0;
 }
 
+/*
+ * A frame of TCP over IPv4 that is to be sent in segments.  The acknowledgement number
+ * says what the payload is, and the sequence number where a segment begins in it.
+ */
+static void make_segmented(struct upset *u, uint8_t *frame, uint32_t len,
+			   struct qhca_eth_txd *d)
+{
+	uint32_t serial = (uint32_t)++u->serial, sum;
+
+	memset(frame + 12, 0, TCP_END - 12);
+	put_be16(frame + 12, 0x0800);
+	frame[IP] = 0x45;
+	frame[IP + 8] = 64;
+	frame[IP + 9] = 6;
+	put_be32(frame + IP + 12, 0x0a000001);
+	put_be32(frame + IP + 16, 0x0a000002);
+	put_be32(frame + TCP + 8, serial);
+	frame[TCP + 12] = 0x50;
+	sum = 0x0a00 + 1 + 0x0a00 + 2 + 6 + len - TCP;
+	put_be16(frame + TCP + 16, (uint16_t)sum);
+	upset_fill(serial, frame + TCP_END, len - TCP_END);
+	put_le16(&d->flags, QHCA_TXD_EOP | QHCA_TXD_TSO | QHCA_TXD_CSUM);
+	put_le16(&d->csum_start, TCP);
+	put_le16(&d->csum_offset, 16);
+	put_le16(&d->mss, (uint16_t)(40 + world_pick(&u->w, 100)));
+	put_le16(&d->hdr_len, TCP_END);
+}
+
+static void make_plain(struct upset *u, uint8_t *frame, uint32_t len,
+		       struct qhca_eth_txd *d)
+{
+	uint64_t seed = ++u->serial;
+
+	memset(frame + 12, 0, HEAD - 12);
+	put_be16(frame + 12, TYPE);
+	put_le64(frame + 14, seed);
+	put_le32(frame + 22, len);
+	upset_fill(seed, frame + HEAD, len - HEAD);
+	put_le16(&d->flags, QHCA_TXD_EOP);
+}
+
 /* Fill the ring. */
 void eth_post(struct upset *u, unsigned int host)
 {
@@ -102,22 +146,21 @@ void eth_post(struct upset *u, unsigned int host)
 	struct qhca_eth_txd *d;
 
 	while (e->live && eth_outstanding(u, host) < ETH_SLOTS) {
-		uint32_t len = HEAD + world_pick(&u->w, ETH_LEN - HEAD + 1);
-		uint64_t at = data_at(n, false, e->tx_pi), seed = ++u->serial;
+		uint32_t len = TCP_END + 1 +
+			       world_pick(&u->w, ETH_LEN - TCP_END);
+		uint64_t at = data_at(n, false, e->tx_pi);
 		uint8_t *frame = md_ptr(n->md, at);
 
-		memset(frame, 0, HEAD);
 		memcpy(frame, u->node[!host].md->mac, 6);
 		memcpy(frame + 6, n->md->mac, 6);
-		put_be16(frame + 12, TYPE);
-		put_le64(frame + 14, seed);
-		put_le32(frame + 22, len);
-		upset_fill(seed, frame + HEAD, len - HEAD);
 		d = md_ptr(n->md, e->tx.page[0] + e->tx_pi % ETH_SLOTS * TXD);
 		memset(d, 0, sizeof(*d));
+		if (world_pick(&u->w, 2))
+			make_segmented(u, frame, len, d);
+		else
+			make_plain(u, frame, len, d);
 		put_le64(&d->addr, at);
 		put_le32(&d->len, len);
-		put_le16(&d->flags, QHCA_TXD_EOP);
 		e->tx_pi++;
 	}
 	if (e->live)
@@ -125,12 +168,32 @@ void eth_post(struct upset *u, unsigned int host)
 			      (uint64_t)e->tx_pi << 32, host_clock(&n->md->host));
 }
 
+static bool check_segment(struct upset *u, unsigned int host,
+			  const uint8_t *frame, uint32_t len, uint32_t flags)
+{
+	uint32_t off = get_be32(frame + TCP + 4);
+	uint32_t bytes = get_be16(frame + IP + 2) - (TCP_END - IP);
+	uint8_t want[ETH_LEN];
+
+	if (!(flags & QHCA_RXC_CSUM_OK))
+		return UPSET_FAIL(u, "host %u: checksum of a segment", host);
+	if (bytes + TCP_END > len || off > ETH_LEN || bytes > ETH_LEN - off)
+		return UPSET_FAIL(u, "host %u: segment of %u bytes from %u in a frame of %u",
+				  host, bytes, off, len);
+	upset_fill(get_be32(frame + TCP + 8), want, off + bytes);
+	if (memcmp(frame + TCP_END, want + off, bytes))
+		return UPSET_FAIL(u, "host %u: bytes of a segment are wrong", host);
+	return true;
+}
+
 static bool check_frame(struct upset *u, unsigned int host, const uint8_t *frame,
-			uint32_t len)
+			uint32_t len, uint32_t flags)
 {
 	uint32_t sent = get_le32(frame + 22);
 	uint8_t want[ETH_LEN];
 
+	if (get_be16(frame + 12) == 0x0800)
+		return check_segment(u, host, frame, len, flags);
 	if (sent > ETH_LEN || sent < HEAD || len != (sent < 60 ? 60 : sent))
 		return UPSET_FAIL(u, "host %u: frame of %u bytes, not %u", host,
 				  len, sent);
@@ -157,7 +220,7 @@ bool eth_poll(struct upset *u, unsigned int host)
 			return UPSET_FAIL(u, "host %u: frame in slot %u, not %u",
 					  host, get_le16(&c->index), slot);
 		if (!check_frame(u, host, md_ptr(n->md, data_at(n, true, slot)),
-				 get_le32(&c->len)))
+				 get_le32(&c->len), get_le32(&c->flags)))
 			return false;
 		e->rx_ci++;
 		e->received++;
