@@ -250,15 +250,18 @@ static void test_moves(void **state)
 	struct host *h = host_new_ready();
 	struct nic n[QUEUES];
 	uint8_t f[QHCA_MAX_FRAME];
+	uint32_t hash;
 
 	(void)state;
 	open_queues(h, n);
 	assert_int_equal(set_rss(h, &in), QHCA_CMD_OK);
 	put_txd(&n[1], n[1].buf, 100, QHCA_TXD_EOP);
 	qhca_doorbell(h->hca, 0, 0, QHCA_DB_ETH_TX, 1ull << 32 | 2, h->now);
+	hash = hca_rss_hash(&h->fn->eth.rss, f, flow_frame(f, 2)).value;
 	host_move(h, 7);
 	rx(n, f, flow_frame(f, 2));
 	assert_int_equal(received(&n[2]), 1);
+	assert_int_equal(get_le32(&rxc(&n[2], 0)->hash), hash);
 	host_run(h);
 	assert_int_equal(tx_ci(&n[1]), 1);
 	assert_int_equal(h->num_sent, 1);

@@ -167,6 +167,11 @@ static void check_headers(bool v6)
 	assert_false(parses(&s, &tso));
 	tso.l4 = 17;				/* ... or than IP begins */
 	assert_false(parses(&s, &tso));
+	s = (struct tcp_spec){ .v6 = v6, .tags = 2, .mss = 1000, .payload = 5000 };
+	tcp_whole(&s, whole);			/* ... though TCP's length is right */
+	whole[18 + 12] = 0xf0;
+	tso = (struct hca_tso){ .hdr_len = 78, .l4 = 18, .mss = 1000, .len = 5000 };
+	assert_false(parses(&s, &tso));
 	tso = (struct hca_tso){ .hdr_len = 20, .l4 = 0, .mss = 8, .len = 100 };
 	assert_false(parses(&s, &tso));
 }
