@@ -7,7 +7,7 @@ import types
 import pytest
 
 import bench
-from bench import migration, odp, rounds, sizes
+from bench import migration, odp, rounds, sizes, tcp
 from lab import GuestError, Result, move, verbs
 from lab import __main__ as commands
 
@@ -228,6 +228,61 @@ def test_migration_verdicts():
     assert next(migration.verdicts([few])).endswith("MISSED")
 
 
-def test_migration_is_a_case():
+def test_migration_and_tcp_are_cases():
     assert commands.cases("migration") == commands.MIGRATION
-    assert commands.cases("write") != commands.MIGRATION
+    assert commands.cases("tcp") == commands.TCP
+    assert commands.cases("write") not in (commands.MIGRATION, commands.TCP)
+
+
+IPERF = '{"end": {"sum_received": {"bits_per_second": 838860800.0}}}'
+
+
+def test_tcp_is_read():
+    assert tcp.received(IPERF) == 100.0
+    for wrong in ("", "{}", '{"error": "unable to connect"}', IPERF.replace("838860800.0", "0")):
+        with pytest.raises(GuestError):
+            tcp.received(wrong)
+
+
+def test_tcp_is_summed_up():
+    row = tcp.summary("TCP, a to b", [300.0, 100.0, 200.0], [100.0])
+    assert (row["qhca"], row["virtio"], row["ratio"]) == (200.0, 100.0, 2.0)
+    assert tcp.summary("TCP, a to b", [], [1.0])["ratio"] is None
+    parts = tcp.shares([{"RDMA": (1000.0, 500.0), "TCP": (200.0, 30.0)}])
+    assert [(r["test"], r["share"]) for r in parts] == [("RDMA beside TCP", 0.5),
+                                                        ("TCP beside RDMA", 0.15)]
+    rows = [row, tcp.summary("TCP, b to a", [1.0], [2.0])]
+    (_, alone), (_, beside) = tcp.tables(tcp.Streams(rows, parts, 0))
+    assert [cells[-1] for cells in alone] == [">= 1 met", ">= 1 MISSED"]
+    assert [cells[-1] for cells in beside] == [">= 0.4 met", ">= 0.2 MISSED"]
+    none = tcp.Streams([tcp.summary("TCP, a to b", [], [])], tcp.shares([]), 0)
+    (_, alone), (_, beside) = tcp.tables(none)
+    assert alone[0][2:] == ["FAILED", "FAILED", "FAILED", ""]
+    assert all(cells[2:] == ["FAILED", "FAILED", "FAILED", ""] for cells in beside)
+
+
+def test_tcp_beside_rdma_is_counted():
+    """The rates of a window are those of counters between two moments of the guest's clock."""
+    text = "100.00 90.0\n1000\n2000\n102.00 91.0\n{}\n{}".format(1000 + (8 << 20), 2000 + (2 << 20))
+    server = types.SimpleNamespace(ibdev="qhca0", netif="eth0", out=lambda command, timeout: text)
+    assert tcp.rates(server, 2) == {"RDMA": 4.0, "TCP": 1.0}
+
+
+def test_tcp_failures_are_counted(monkeypatch):
+    """One interface that fails is in the table, and the other is measured all the same."""
+    def measured(server, client, seconds):
+        if server.kind == "rxe":
+            raise GuestError("no route")
+        return 5.0
+
+    def fails(*arguments):
+        raise GuestError("it has ended")
+    monkeypatch.setattr(tcp, "measure", measured)
+    monkeypatch.setattr(tcp, "beside", fails)
+    pair = [types.SimpleNamespace(ports=[types.SimpleNamespace(kind=kind)
+                                         for kind in ("qhca", "rxe")]) for _ in range(2)]
+    said = []
+    streams = tcp.run(pair, 2, 3, said.append)
+    assert [(r["qhca"], r["virtio"]) for r in streams.alone] == [(5.0, None)] * 2
+    assert [r["share"] for r in streams.beside] == [None, None] and streams.failed == 6
+    assert sum("no route" in line for line in said) == 4
