@@ -498,18 +498,35 @@ static void forge(struct world *x, struct frame *f)
 		f->data[in_below(x->in, (uint32_t)f->len)] = in_u8(x->in);
 }
 
+/* Make TCP of the frame, which the device sends in segments of a few bytes. */
+static void segment(struct frame *f, struct qhca_eth_txd *txd)
+{
+	put_be16(f->data + 12, HCA_ETHERTYPE_IPV4);
+	f->data[14] = 0x45;
+	put_be16(f->data + 20, 0);
+	f->data[23] = 6;
+	f->data[46] = 0x50;
+	put_le16(&txd->flags, QHCA_TXD_EOP | QHCA_TXD_TSO | QHCA_TXD_CSUM);
+	put_le16(&txd->csum_start, 34);
+	put_le16(&txd->csum_offset, HCA_TSO_CSUM);
+	put_le16(&txd->mss, QHCA_MIN_TSO_MSS);
+	put_le16(&txd->hdr_len, 54);
+}
+
 static void send_frames(struct world *x)
 {
 	struct md *md = x->end[VILLAIN].md;
-	uint8_t num = 1 + (in_u8(x->in) & 15);
+	uint8_t how = in_u8(x->in), num = 1 + (how & 15);
 	struct qhca_eth_txd txd = { 0 };
 	struct frame f;
 
 	forge(x, &f);
+	put_le16(&txd.flags, QHCA_TXD_EOP);
+	if (how & 0x80)
+		segment(&f, &txd);
 	memcpy(md_ptr(md, x->frame), f.data, f.len);
 	put_le64(&txd.addr, x->frame);
 	put_le32(&txd.len, (uint32_t)f.len);
-	put_le16(&txd.flags, QHCA_TXD_EOP);
 	for (; num; num--) {
 		memcpy(md_ptr(md, x->ring + x->tx_pi++ % (1u << LOG_TX) *
 			      sizeof(txd)), &txd, sizeof(txd));
