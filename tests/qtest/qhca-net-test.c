@@ -66,6 +66,72 @@ static void test_stalled_unplug(void)
     close(peer);
 }
 
+#define SEGMENTS    60
+#define MSS         1000
+#define HEADERS     54
+
+/* Post @num frames of TCP over IPv4, each of which is to be sent in segments. */
+static void send_segmented(Hca *h, Eth *e, unsigned int num)
+{
+    uint8_t headers[HEADERS] = { [12] = 0x08, [14] = 0x45, [23] = 6,
+                                 [46] = 0x50 };
+
+    memset(headers, 0xff, 6);
+    qtest_memwrite(h->qts, e->tx_buf, headers, sizeof(headers));
+    for (; num; num--, e->tx_pi++) {
+        struct qhca_eth_txd txd = {
+            .addr = cpu_to_le64(e->tx_buf),
+            .len = cpu_to_le32(HEADERS + SEGMENTS * MSS),
+            .flags = cpu_to_le16(QHCA_TXD_EOP | QHCA_TXD_TSO | QHCA_TXD_CSUM),
+            .csum_start = cpu_to_le16(34), .csum_offset = cpu_to_le16(16),
+            .mss = cpu_to_le16(MSS), .hdr_len = cpu_to_le16(HEADERS),
+        };
+
+        qtest_memwrite(h->qts, e->tx + e->tx_pi % TX_DEPTH * sizeof(txd),
+                       &txd, sizeof(txd));
+    }
+    hca_ring(h, 0, QHCA_DB_ETH_TX, (uint64_t)e->tx_pi << 32);
+}
+
+static void read_bytes(int fd, uint8_t *to, size_t len)
+{
+    while (len) {
+        ssize_t got = read(fd, to, len);
+
+        g_assert_cmpint(got, >, 0);
+        to += got;
+        len -= got;
+    }
+}
+
+/*
+ * The link takes no more in the middle of a frame: its other segments follow when
+ * the peer reads, each once and in order.
+ */
+static void test_stalled_segments(void)
+{
+    const unsigned int num = TX_DEPTH / 2;
+    uint8_t raw[4 + HEADERS + MSS];
+    Eth e = { };
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+
+    eth_bring_up(h, &e);
+    send_segmented(h, &e, num);
+    wait_adapter(h, "send_stalls", 1);
+    g_assert_cmpuint(eth_sent(h, &e), !=, e.tx_pi);
+    for (unsigned int i = 0; i < num * SEGMENTS; i++) {
+        read_bytes(peer, raw, sizeof(raw));
+        g_assert_cmpuint(ldl_be_p(raw), ==, HEADERS + MSS);
+        g_assert_cmpuint(ldl_be_p(raw + 4 + 38), ==, i % SEGMENTS * MSS);
+        g_assert_cmpuint(lduw_be_p(raw + 4 + 16), ==, HEADERS - 14 + MSS);
+    }
+    eth_wait_sent(h, &e);
+    hca_wait_counter(h, QHCA_CNT_eth_tx_tso, num);
+    hca_stop(h);
+    close(peer);
+}
+
 /* Nobody accepts frames any more: they are lost, and the device continues. */
 static void test_stalled_netdev_del(void)
 {
@@ -406,6 +472,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     qtest_add_func("/qhca-net/stalled-reset", test_stalled_reset);
+    qtest_add_func("/qhca-net/stalled-segments", test_stalled_segments);
     qtest_add_func("/qhca-net/stalled-unplug", test_stalled_unplug);
     qtest_add_func("/qhca-net/stalled-netdev-del", test_stalled_netdev_del);
     qtest_add_func("/qhca-net/peer-back", test_peer_back);
