@@ -256,6 +256,28 @@ static void test_tso_changed(void **state)
 	host_free(n.h);
 }
 
+/* Software that takes the frame back between segments can move all the same. */
+static void test_tso_taken_back(void **state)
+{
+	struct nic n = nic_new(5);
+	const struct tcp_spec s = { .mss = 100, .payload = 3000 };
+
+	(void)state;
+	put_tso(&n, &s, 3);
+	qhca_doorbell(n.h->hca, 0, 0, QHCA_DB_ETH_TX, (uint64_t)n.tx_pi << 32, 0);
+	assert_int_equal(hca_eth_run(n.h->fn, 7), 7);
+	qhca_doorbell(n.h->hca, 0, 0, QHCA_DB_ETH_TX, 0, 0);
+	host_move(n.h, 5);
+	host_run(n.h);
+	assert_int_equal(n.h->num_sent, 7);
+	/* It begins anew with what is posted next. */
+	qhca_doorbell(n.h->hca, 0, 0, QHCA_DB_ETH_TX, (uint64_t)n.tx_pi << 32, 0);
+	n.h->num_sent = 0;
+	host_run(n.h);
+	assert_int_equal(check_sent(n.h, &s, 0), 30);
+	host_free(n.h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_tso),
 	cmocka_unit_test(test_tso_vlan),
@@ -264,5 +286,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_tso_rate),
 	cmocka_unit_test(test_tso_errors),
 	cmocka_unit_test(test_tso_changed),
+	cmocka_unit_test(test_tso_taken_back),
 };
 TEST_MAIN(tests)

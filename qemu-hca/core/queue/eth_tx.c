@@ -425,6 +425,8 @@ void hca_eth_tx_doorbell(struct hca_fn *fn, uint64_t value)
 		hca_fn_wake(fn);
 		q->tx_pi = pi;
 		q->partial = false;
+		if (pi == q->tx_ci)
+			q->tx_sent = 0;		/* software has taken the frame back */
 	}
 	hca_ethq_update(fn, q);
 }
