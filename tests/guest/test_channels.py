@@ -111,6 +111,7 @@ def test_flows_are_distributed(ends):
     assert moved(before, statistics(a), "packets")
 
 
+@pytest.mark.full
 def test_table(ends):
     """The administrator chooses who gets which share, and the key."""
     a, b = ends
@@ -164,6 +165,7 @@ def test_number_changes_under_traffic(ends):
     copy(a, b, b.ip4, 1024)
 
 
+@pytest.mark.full
 def test_changes_under_traffic(ends):
     """Distribution, offloads, MTU and rings, with several queues at work."""
     a, b = ends
@@ -181,6 +183,7 @@ def test_changes_under_traffic(ends):
     copy(a, b, b.ip4, 1024)
 
 
+@pytest.mark.full
 def test_life(ends):
     """Down and up, and a recovery, in the middle of traffic."""
     a, b = ends
