@@ -24,7 +24,7 @@ CHECK := $(if $(KERNEL),QHCA_KERNEL='$(KERNEL)') scripts/check.sh
 # The parts share tools and two processors: each uses all of them by itself.
 .NOTPARALLEL:
 .PHONY: all ready help setup linux qemu switch guest modules modules-backports modules-all provider \
-	debug-kernel programs suites programs-table deb run shell bench instructions study check $(AREAS:%=check-%) clean
+	debug-kernel programs suites programs-table deb run shell bench path instructions study check $(AREAS:%=check-%) clean
 
 all: ready linux qemu switch modules-all provider programs
 
@@ -39,6 +39,7 @@ help:
 	@echo '  make shell     an interactive guest with qhca0 up; N=2 for two joined ones'
 	@echo '                 N=3 to N=16, of run and shell: so many guests at a switch'
 	@echo '  make bench     qhca beside Soft-RoCE in the same guests; writes build/bench.{json,svg}'
+	@echo '  make path      the way of a message from doorbell to memory, with times of each step'
 	@echo '  make instructions   those of the engine for a packet, beside recorded ones'
 	@echo '  make study     what the caches do: working sets against geometries, costs; build/study'
 	@echo 'Parts:'
@@ -76,9 +77,9 @@ help:
 	@echo '  CASES=migration for bench: what a move of a guest costs, with few and many objects'
 	@echo '  CASES=tcp for bench: TCP over qhca beside virtio-net, and beside RDMA'
 	@echo '  LANES=1 for check: the tests one after the other, and not in two lanes'
-	@echo '  LINK=shm for run, shell, bench and tests: join devices in shared memory; LINK=both'
+	@echo '  LINK=shm for run, shell, bench, path and tests: join devices in shared memory; LINK=both'
 	@echo '                   for bench: over a socket and in shared memory, beside each other'
-	@echo '  KERNEL=backports for run, shell, bench, study and check: guests boot the newer kernel;'
+	@echo '  KERNEL=backports for run, shell, bench, path, study and check: the newer kernel;'
 	@echo '                   KERNEL=debug: that of make debug-kernel'
 
 setup:
@@ -136,6 +137,9 @@ bench: all
 		$(LAB) bench $(if $(KERNEL),--kernel $(KERNEL)) $(if $(VFS),--functions $(VFS)) \
 			$(if $(AGAINST),--against "$$against") $(if $(ROUNDS),--rounds $(ROUNDS)) \
 			$(if $(value CASES),--cases '$(value CASES)')
+
+path: all
+	@$(LAB) path $(if $(KERNEL),--kernel $(KERNEL))
 
 instructions: setup
 	@$(RUN) bench $(if $(RECORD),--record)

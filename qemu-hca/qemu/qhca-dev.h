@@ -12,6 +12,7 @@
  *   qhca-migrate.c   migration and snapshots
  *   qhca-link.c      frames from and to another process, by shared memory
  *   qhca-dump.c      capture of those
+ *   qhca-timeline.c  when each step of a message happens
  *   qhca-monitor.c   QMP and HMP
  *   qhca-trace.c     the engine's trace points as QEMU's
  *
@@ -206,6 +207,36 @@ typedef struct QhcaLink {
     bool lost;                  /* the peer has ended */
 } QhcaLink;
 
+/* The steps of a message that a timeline marks. */
+typedef enum QhcaMarkKind {
+    QHCA_MARK_NONE,
+    QHCA_MARK_DOORBELL,         /* a vCPU has written one */
+    QHCA_MARK_ENTER,            /* and has the engine */
+    QHCA_MARK_TX,               /* the engine has built a packet */
+    QHCA_MARK_RX,               /* the engine has accepted a packet */
+    QHCA_MARK_PLACED,           /* its payload is in the guest's memory */
+    QHCA_MARK_CQE,              /* the engine has written a completion */
+    QHCA_MARK_WAKE,             /* the peer is about to be woken */
+    QHCA_MARK_KICK,             /* the device's thread is about to be woken */
+    QHCA_MARK_SLEEP,            /* it is about to sleep */
+    QHCA_MARK_AWAKE,            /* it has slept */
+    QHCA_MARK_YIELD,            /* a vCPU yields its processor */
+    QHCA_MARK_YIELDED,          /* and has it back */
+    QHCA_MARK_FLUSH,            /* a frame goes to the netdev */
+    QHCA_MARK_GOT,              /* a frame has come from it */
+} QhcaMarkKind;
+
+typedef struct QhcaMark QhcaMark;
+
+typedef struct QhcaTimeline {
+    /* BQL */
+    char *path;                 /* of the file to write; NULL: none */
+    /* Between threads, without a lock */
+    bool on;
+    uint32_t num;               /* marks made */
+    QhcaMark *mark;             /* the newest */
+} QhcaTimeline;
+
 /* The adapter, which is the physical function to QEMU. */
 struct QhcaState {
     PCIDevice parent_obj;
@@ -279,6 +310,7 @@ struct QhcaState {
     uint32_t yield_penalty;
 
     QhcaLink link;
+    QhcaTimeline timeline;
 
     QemuMutex doorbell_lock;
     /* Callers fill one array while the engine works on the other. */
@@ -433,6 +465,24 @@ static inline void qhca_dump(QhcaState *s, const void *frame, size_t len)
 {
     if (unlikely(s->link.dump_fd >= 0)) {
         qhca_dump_frame(s, frame, len);
+    }
+}
+
+/* qhca-timeline.c: any thread */
+void qhca_mark_now(QhcaState *s, QhcaMarkKind what, uint64_t a, uint64_t b);
+/* engine_lock: a trace point of the engine, and those that a timeline wants */
+void qhca_mark_trace(QhcaState *s, enum qhca_trace_id id, uint64_t a,
+                     uint64_t b, uint64_t c);
+uint64_t qhca_mark_mask(QhcaState *s);
+/* BQL */
+void qhca_timeline_class_init(ObjectClass *klass);
+void qhca_timeline_finalize(QhcaState *s);
+
+static inline void qhca_mark(QhcaState *s, QhcaMarkKind what, uint64_t a,
+                             uint64_t b)
+{
+    if (unlikely(qatomic_read(&s->timeline.on))) {
+        qhca_mark_now(s, what, a, b);
     }
 }
 

@@ -59,6 +59,7 @@ static void qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t now = qhca_now(s);
 
+    qhca_mark(s, QHCA_MARK_ENTER, 0, 0);
     qhca_take_doorbells(s, now);
     qhca_doorbell(s->hca, db->gvmi, db->page, db->offset, db->value, now);
     qhca_slice(s, s->inline_budget);
@@ -141,9 +142,11 @@ static void qhca_yield(QhcaState *s)
         qatomic_set(&s->yields_to_skip, skip - 1);
         return;
     }
+    qhca_mark(s, QHCA_MARK_YIELD, 0, 0);
     took = -get_clock();
     sched_yield();
     took += get_clock();
+    qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;
     if (took <= s->yield_max_us * (int64_t)SCALE_US) {
         qatomic_set(&s->yield_penalty, penalty / 2);
@@ -160,6 +163,7 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t sent = qatomic_read(&s->stats.frames_sent);
 
+    qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
     qhca_doorbell_take(s, db);
     if (s->yield_max_us && current_cpu &&
         qatomic_read(&s->stats.frames_sent) != sent) {

@@ -122,6 +122,7 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         s->stats.frames_received++;
         qhca_dump(s, s->link.frame, len);
         qhca_rx_frame(s->hca, s->link.frame, len, now);
+        qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
     }
     if (s->link.freed) {
         qhca_net_check_own_mac(s);
@@ -141,6 +142,7 @@ void qhca_link_wake_peer(QhcaState *s)
     s->link.freed = false;
     if (frames || room) {
         s->stats.link_wakes_sent++;
+        qhca_mark(s, QHCA_MARK_WAKE, 0, 0);
         hca_intro_wake(peer->fd);
     }
 }

@@ -119,6 +119,7 @@ void qhca_net_flush(QhcaState *s)
 
         /* This is set first, because the callback may precede the return. */
         qatomic_set(&s->tx_stalled, true);
+        qhca_mark(s, QHCA_MARK_FLUSH, iov.iov_len, 0);
         ret = qemu_sendv_packet_async(qemu_get_queue(s->nic), &iov, 1,
                                       qhca_net_sent);
         if (ret) {
@@ -173,6 +174,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
     if (!s->hca) {
         return len;     /* being unplugged */
     }
+    qhca_mark(s, QHCA_MARK_GOT, len, 0);
     /*
      * QEMU delivers what has waited for the VM to run before it tells the device that
      * the VM runs.  The engine is frozen until then, and would lose the frame.
@@ -182,6 +184,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
     /* The engine would drop a frame of this length, so do not queue it. */
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
+        qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
     } else if (len <= QHCA_MAX_FRAME && !qhca_net_put_off(s, frame, len)) {
         s->rx_stalled = true;
         s->stats.receive_stalls++;
@@ -255,6 +258,7 @@ void qhca_net_receive_pending(QhcaState *s, unsigned int frames)
 
     while (frames-- && (frame = qhca_ring_peek(&s->rx, &len))) {
         qhca_rx_frame(s->hca, frame, len, now);
+        qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
         qhca_ring_pop(&s->rx);
         s->stats.frames_deferred++;
     }

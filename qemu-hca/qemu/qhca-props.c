@@ -540,6 +540,7 @@ void qhca_props_class_init(ObjectClass *klass)
     qhca_cost_class_init(klass);
     qhca_link_class_init(klass);
     qhca_dump_class_init(klass);
+    qhca_timeline_class_init(klass);
 }
 
 void qhca_props_instance_init(QhcaState *s)

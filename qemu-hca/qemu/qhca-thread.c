@@ -51,6 +51,7 @@ void qhca_schedule(QhcaState *s)
 
 static void qhca_wake_thread(QhcaState *s)
 {
+    qhca_mark(s, QHCA_MARK_KICK, 0, 0);
     if (s->link.path) {
         qhca_link_call(s);
     } else {
@@ -463,9 +464,11 @@ static void qhca_wait(QhcaState *s, uint64_t *poll_ns)
         } while (get_clock() - start < *poll_ns);
     }
     trace_qhca_thread_sleep(s, *poll_ns);
+    qhca_mark(s, QHCA_MARK_SLEEP, 0, 0);
     if (!qhca_thread_sleep(s)) {
         return;
     }
+    qhca_mark(s, QHCA_MARK_AWAKE, 0, 0);
     s->stats.thread_sleeps++;
     waited = get_clock() - start;
     if (waited > max) {

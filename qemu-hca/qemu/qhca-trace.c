@@ -29,6 +29,11 @@ static const char *qhca_part_state_name(uint64_t part, uint64_t state)
 void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
                      uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
+    QhcaState *s = host;
+
+    if (unlikely(s->timeline.on)) {
+        qhca_mark_trace(s, id, a, b, c);
+    }
     switch (id) {
     case QHCA_TRACE_RESET:
         trace_qhca_reset(host, gvmi);
@@ -122,5 +127,5 @@ void qhca_trace_refresh(QhcaState *s)
             mask |= UINT64_C(1) << event[i].id;
         }
     }
-    qhca_trace_mask(s->hca, mask);
+    qhca_trace_mask(s->hca, mask | qhca_mark_mask(s));
 }

@@ -14,7 +14,7 @@ import time
 import bench
 from bench import against, host, migration, odp, packets, rounds, sizes, tcp
 
-from . import accel, many, pair as joined, paths, verbs
+from . import accel, many, pair as joined, paths, timeline, verbs
 from .ending import ERRORS, ended
 from .functions import Functions
 from .group import NAMES, Group
@@ -135,6 +135,52 @@ def run_steps(a, b):
     yield "ib_send_bw", "64 KiB", bandwidth("ib_send_bw", 65536)
     yield "ib_write_lat", "8 B", latency("ib_write_lat", 8)
     yield "ib_send_lat", "8 B", latency("ib_send_lat", 8)
+
+
+# What `make path` follows: the name, and the program of perftest.
+PATHS = {"WRITE": "ib_write_lat", "SEND": "ib_send_lat", "READ": "ib_read_lat"}
+PATH_SIZES = (8, 4096, 65536)
+
+
+def follow_messages(pair, program, size, count):
+    """The steps of the messages of a program of perftest between two guests."""
+    with timeline.recorded(*pair) as marks:
+        verbs.perftest(*pair, program, f"-s {size} -n {count}")
+    messages = timeline.follow_all(*marks)
+    if not messages:
+        raise ValueError(f"{program} -s {size}: no message can be followed")
+    return messages
+
+
+def run_path(options):
+    """Prints the way of a message, for each kind and size."""
+    kind = options.kinds.split(",")[0]
+    if set(options.kinds.split(",")) != {"qhca"}:
+        raise ValueError(f"a device {kind} has no timeline")
+    failed = 0
+    with_pair = boot(("qhca", "qhca"), options.kernel, wire=options.wire)
+    try:
+        for name, program in PATHS.items():
+            for size in PATH_SIZES:
+                failed += not print_path(with_pair, name, program, size, options)
+    finally:
+        with_pair.close()
+    return 1 if failed else 0
+
+
+def print_path(pair, name, program, size, options):
+    """One table of run_path(); false: it failed."""
+    wire = "in shared memory" if pair.shm[0] else "over a unix socket"
+    print(f"\n{name} of {size} bytes {wire}", flush=True)
+    try:
+        messages = follow_messages(pair, program, size, options.messages)
+    except ERRORS as error:
+        print(error, file=sys.stderr, flush=True)
+        return False
+    print(f"{len(messages)} messages; microseconds after the doorbell, of a typical message and of "
+          "the worst hundredth")
+    print_table(timeline.HEAD, timeline.table(messages))
+    return True
 
 
 def boot_bench(functions, kernel, wire, **options):
@@ -580,12 +626,13 @@ def guests(least):
 def main():
     parser = argparse.ArgumentParser(prog="lab")
     commands = parser.add_subparsers(required=True)
-    for name, function in (("run", run), ("bench", run_bench), ("shell", shell)):
+    for name, function in (("run", run), ("bench", run_bench), ("shell", shell), ("path", run_path)):
         sub = commands.add_parser(name)
         sub.add_argument("--kernel", default="default")
         sub.add_argument("--kinds", default="qhca,qhca")
         sub.add_argument("--seconds", type=int, default=3)
         sub.add_argument("--rounds", type=int, default=3)
+        sub.add_argument("--messages", type=int, default=1000, help="path: of each kind")
         sub.add_argument("--functions", type=int, default=0)
         sub.add_argument("--wire", default=joined.WIRE,
                          choices=[*joined.WIRES, "both"] if name == "bench" else joined.WIRES,

@@ -186,12 +186,12 @@ class Node(Guest):
     def capture(self, file):
         """Within this context, records every frame of the first port's link."""
         if isinstance(self.ports[0].netdev, dict):
-            self._set("shm-dump", str(file))
+            self.set_property("shm-dump", str(file))
             try:
                 yield
             finally:
                 if self.running:
-                    self._set("shm-dump", "")
+                    self.set_property("shm-dump", "")
             return
         self.qmp("object-add", qom_type="filter-dump", id="dump", netdev="n0",
                  file=str(file), maxlen=65536)
@@ -201,21 +201,22 @@ class Node(Guest):
             if self.running:
                 self.qmp("object-del", id="dump")
 
-    def _set(self, name, value):
+    def set_property(self, name, value):
+        """Sets a property of the first device, at once."""
         self.qmp("qom-set", path=f"/machine/peripheral/{self.first_device['id']}", property=name,
                  value=value)
 
     def set_link(self, up):
         """Takes the first port's link down or up."""
         if isinstance(self.ports[0].netdev, dict):
-            self._set("shm-link", up)
+            self.set_property("shm-link", up)
         else:
             self.qmp("set_link", name=self.first_device["id"], up=up)
 
     def inject(self, faults, seed=1):
         """Sets properties of the first port's fault injector: {"inject-drop-ppm": 1000}."""
         for name, value in {"inject-seed": seed, **faults}.items():
-            self._set(name, value)
+            self.set_property(name, value)
 
     def plug(self):
         """Plugs the device in again; the guest probes it by itself."""

@@ -580,11 +580,11 @@ static void test_stopped(void)
     stop(h, &p);
 }
 
-static void set_dump(Hca *h, const char *file)
+static void set_file(Hca *h, const char *property, const char *file)
 {
     qtest_qmp_assert_success(h->qts, "{ 'execute': 'qom-set', 'arguments': { "
                              "'path': '/machine/peripheral/h0', 'property': "
-                             "'shm-dump', 'value': %s } }", file);
+                             "%s, 'value': %s } }", property, file);
 }
 
 static void test_dump(void)
@@ -599,9 +599,9 @@ static void test_dump(void)
     file = g_strdup_printf("%s/pcap", p.folder);
     eth_bring_up(h, &e);
     both_ways(h, &e, &p, 1);
-    set_dump(h, file);
+    set_file(h, "shm-dump", file);
     both_ways(h, &e, &p, 3);
-    set_dump(h, "");
+    set_file(h, "shm-dump", "");
     both_ways(h, &e, &p, 5);
     g_assert_true(g_file_get_contents(file, &pcap, &len, NULL));
     g_assert_cmpuint(len, ==, 24 + 16 + 64 + 16 + 100);
@@ -610,6 +610,60 @@ static void test_dump(void)
     g_assert_cmpuint(ldl_be_p(pcap + 24 + 16 + 60), ==, 3);
     g_assert_cmpuint(ldl_he_p(pcap + 104 + 12), ==, 100);
     g_assert_cmpuint(ldl_be_p(pcap + 104 + 16 + 96), ==, 4);
+    unlink(file);
+    stop(h, &p);
+}
+
+/* How many lines of a timeline have this mark; the times do not go backwards. */
+static unsigned int count_marks(char *const *lines, const char *name)
+{
+    unsigned int num = 0;
+    gint64 last = 0;
+
+    for (int i = 0; *lines[i]; i++) {
+        g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
+        gint64 ns = g_ascii_strtoll(words[0], NULL, 10);
+
+        g_assert_cmpuint(g_strv_length(words), ==, 5);
+        g_assert_cmpint(ns, >=, last);
+        last = ns;
+        num += !strcmp(words[2], name);
+    }
+    return num;
+}
+
+static void test_timeline(void)
+{
+    g_autofree char *file = NULL;
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, "q35", true);
+
+    file = g_strdup_printf("%s/timeline", p.folder);
+    eth_bring_up(h, &e);
+    both_ways(h, &e, &p, 1);
+    set_file(h, "timeline", file);
+    both_ways(h, &e, &p, 3);
+    g_assert_false(g_file_test(file, G_FILE_TEST_EXISTS));
+    set_file(h, "timeline", "");
+    both_ways(h, &e, &p, 5);
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    g_assert_cmpuint(count_marks(lines, "placed"), ==, 1);
+    g_assert_cmpuint(count_marks(lines, "doorbell"), >=, 1);
+    g_assert_cmpuint(count_marks(lines, "doorbell"), ==,
+                     count_marks(lines, "enter"));
+    g_assert_cmpuint(count_marks(lines, "none"), ==, 0);
+    unlink(file);
+
+    /* The next one begins anew. */
+    g_clear_pointer(&text, g_free);
+    set_file(h, "timeline", file);
+    set_file(h, "timeline", "");
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_assert_null(strstr(text, "placed"));
     unlink(file);
     stop(h, &p);
 }
@@ -632,5 +686,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-link/garbage", test_garbage);
     qtest_add_func("/qhca-link/stopped", test_stopped);
     qtest_add_func("/qhca-link/dump", test_dump);
+    qtest_add_func("/qhca-link/timeline", test_timeline);
     return g_test_run();
 }

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""`make path` can follow messages between two guests."""
+
+import pytest
+
+from lab import timeline, verbs
+from lab.link import Link, qhca_links
+
+# Both kinds of link, always: each has steps of its own.
+WIRES = sorted({link.wire for link in qhca_links()} | {"shm"})
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("program, size", [("ib_write_lat", 65536), ("ib_send_lat", 8),
+                                           ("ib_read_lat", 4096)])
+def test_messages(pairs, wire, program, size):
+    link = Link(("qhca", "qhca"), wire=wire)
+    pair = pairs.get(*link.kinds, **link.options)
+    with timeline.recorded(*pair) as marks:
+        verbs.perftest(*pair, program, f"-s {size} -n 100")
+    messages = timeline.follow_all(*marks)
+    # Those that the device finds without a doorbell are not among them.
+    assert len(messages) >= 50
+    for message in messages:
+        order = [message[step].ns for step in ("doorbell", "engine", "first out", "first in")
+                 if step in message]
+        assert order == sorted(order) and len(order) >= 3
+        assert timeline.goal(message).ns >= message["last in"].ns
+    assert any("wake" in m if wire == "shm" else "flush" in m for m in messages)
