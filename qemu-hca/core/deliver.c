@@ -22,11 +22,14 @@ static bool icrc_right(const struct hca_fn *fn,
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	const uint8_t *bth = info->frame + info->bth_off;
+	const uint8_t *body = info->body + info->bth_off;
 	size_t ip_len = info->udp_off - info->ip_off;
 	size_t len = info->bth_len - HCA_ICRC_LEN;
-	uint32_t icrc = get_le32(bth + len);
+	uint32_t icrc = get_le32(body + len);
 
-	if (hca_icrc(ip, ip_len, len) == icrc)
+	if (!icrc && fn->hca->wire.no_icrc)
+		return true;
+	if (hca_icrc_of(ip, ip_len, body + HCA_BTH_LEN, len) == icrc)
 		return true;
 	return fn->cfg.rxe_flush &&
 	       bth[0] == (HCA_SVC_RC | HCA_OP_FLUSH) &&
@@ -192,6 +195,7 @@ void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 		drop(fn, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
 		return;
 	}
+	pkt.payload = info->body + (pkt.payload - info->frame);
 	qpn = pkt.dest_qpn;
 	hca_count(fn, QHCA_CNT_rx_packets);
 	hca_count_n(fn, QHCA_CNT_rx_bytes, info->len);

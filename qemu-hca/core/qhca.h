@@ -207,6 +207,21 @@ void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
  */
 void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		   uint64_t now);
+/*
+ * The same for a frame in memory that its sender may change at any time.  The engine reads
+ * each header once, and the payload of a packet that belongs to a QP where it lies.
+ */
+void qhca_rx_shared(struct qhca_hca *hca, const uint8_t *frame, size_t len,
+		    uint64_t now);
+/*
+ * The link is memory, in which nothing can be damaged on the way, and its other end agrees:
+ * packets go without ICRC from now on, that is with 0 in its place, and such packets are
+ * accepted.  Frames come through qhca_rx_shared() then.  Packets that stay in the device, and
+ * those that the injector may damage, have an ICRC all the same.
+ */
+void qhca_link_without_icrc(struct qhca_hca *hca, bool without);
+/* Put the ICRC into a packet that came or went without; other frames stay as they are. */
+void qhca_fill_icrc(const struct qhca_hca *hca, uint8_t *frame, size_t len);
 /* Could an Ethernet frame be received now?  (flow control of the host's link) */
 bool qhca_can_receive(const struct qhca_hca *hca);
 /* tx_reserve would succeed again. */

@@ -15,6 +15,7 @@
 #include "deliver.h"
 #include "flow_rx.h"
 #include "receive.h"
+#include "wire/icrc.h"
 
 #define IP_PROTO_UDP	17
 #define IPV4_HLEN	20
@@ -116,15 +117,16 @@ static bool lengths_agree(struct hca_rx_info *info)
 	return true;
 }
 
-enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
-			      size_t len, struct hca_rx_info *info)
+/* Is the frame a packet of RoCEv2, for whomever? */
+static bool find_roce(const uint8_t *frame, size_t len,
+		      struct hca_rx_info *info)
 {
 	uint16_t ethertype;
 
-	if (!fn->initialised || fn->restore ||
-	    len < HCA_ETH_HLEN + IPV4_HLEN + HCA_UDP_HLEN)
-		return HCA_STEER_ETH;
+	if (len < HCA_ETH_HLEN + IPV4_HLEN + HCA_UDP_HLEN)
+		return false;
 	info->frame = frame;
+	info->body = frame;
 	info->len = len;
 	info->vlan = HCA_VLAN_NONE;
 	info->ip_off = HCA_ETH_HLEN;
@@ -134,7 +136,14 @@ enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
 		info->ip_off += HCA_VLAN_HLEN;
 		ethertype = get_be16(frame + 16);
 	}
-	if (!parse_ip(info, ethertype) || !is_for_us(fn, info))
+	return parse_ip(info, ethertype);
+}
+
+enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
+			      size_t len, struct hca_rx_info *info)
+{
+	if (!fn->initialised || fn->restore || !find_roce(frame, len, info) ||
+	    !is_for_us(fn, info))
 		return HCA_STEER_ETH;
 	return lengths_agree(info) ? HCA_STEER_ROCE : HCA_STEER_DROP;
 }
@@ -272,6 +281,91 @@ void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
 		return;
 	}
 	receive_checked(hca, frame, len);
+	hca_leave(hca);
+}
+
+/* ------------------------------------------------------------------------
+ * Frames in memory that their sender can change
+ */
+static void fill_icrc(const struct hca *hca, uint8_t *frame, size_t len)
+{
+	bool rxe_flush = hca->fn[0]->cfg.rxe_flush;
+	struct hca_rx_info info;
+	uint8_t *icrc;
+	size_t ip_len;
+
+	if (!find_roce(frame, len, &info) || !lengths_agree(&info))
+		return;
+	ip_len = info.udp_off - info.ip_off;
+	icrc = frame + info.bth_off + info.bth_len - HCA_ICRC_LEN;
+	if (!get_le32(icrc))
+		put_le32(icrc, hca_icrc_to_send(rxe_flush, frame + info.ip_off,
+						ip_len, info.bth_len -
+							HCA_ICRC_LEN));
+}
+
+void qhca_fill_icrc(const struct qhca_hca *dev, uint8_t *frame, size_t len)
+{
+	fill_icrc(&dev->hca, frame, len);
+}
+
+/* Does anybody look at packets that come, but the QP that a packet is for? */
+static bool is_watched(const struct hca *hca)
+{
+	if (hca_inject_active(&hca->inject, true))
+		return true;
+	for (uint16_t gvmi = 0; gvmi <= hca->num_vfs; gvmi++)
+		if (hca->fn[gvmi] && hca->fn[gvmi]->flows.of_type[QHCA_FLOW_SNIFFER])
+			return true;
+	return false;
+}
+
+/* Deliver a packet of the only function, whose headers are copied.  false: it is none. */
+static bool receive_in_place(struct hca *hca, const uint8_t *shared, size_t len)
+{
+	struct hca_fn *pf = hca_pf(hca);
+	uint8_t *head = hca->wire.private;
+	struct hca_rx_info info;
+
+	memcpy(head, shared, len < HCA_ROCE_HEADERS ? len : HCA_ROCE_HEADERS);
+	if (hca_is_dead(pf) ||
+	    hca_wire_steer(pf, head, len, &info) != HCA_STEER_ROCE)
+		return false;
+	if (!memcmp(head + 6, pf->port.mac, sizeof(pf->port.mac)))
+		hca_count(pf, QHCA_CNT_rx_own_mac);
+	info.body = shared;
+	hca_roce_rx(pf, &info);
+	return true;
+}
+
+static void receive_shared(struct hca *hca, const uint8_t *shared, size_t len)
+{
+	uint8_t *copy = hca->wire.private;
+	bool watched = is_watched(hca);
+
+	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
+		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
+		return;
+	}
+	if (!watched && hca_switch_idle(&hca->sw) &&
+	    receive_in_place(hca, shared, len))
+		return;
+	memcpy(copy, shared, len);
+	if (watched && hca->wire.no_icrc)
+		fill_icrc(hca, copy, len);
+	receive_checked(hca, copy, len);
+}
+
+void qhca_rx_shared(struct qhca_hca *dev, const uint8_t *shared, size_t len,
+		    uint64_t now)
+{
+	struct hca *hca = &dev->hca;
+
+	if (!hca_enter(hca, now)) {
+		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
+		return;
+	}
+	receive_shared(hca, shared, len);
 	hca_leave(hca);
 }
 

@@ -257,8 +257,8 @@ static void join_group(struct victim *v)
 		    sizeof(mgid), NULL, 0, NULL), "ATTACH_MCAST");
 }
 
-/* One QP gets IPv4 to even addresses, the other copies of all frames. */
-static void make_rules(struct victim *v)
+/* One QP gets IPv4 to even addresses, the other, with @sniff, copies of all frames. */
+static void make_rules(struct victim *v, bool sniff)
 {
 	struct qhca_flow normal = { .layers = QHCA_FLOW_IPV4 };
 	struct qhca_flow sniffer = { .type = QHCA_FLOW_SNIFFER };
@@ -268,8 +268,9 @@ static void make_rules(struct victim *v)
 	put_le32(&sniffer.qpn, v->qp[SNIFFER].qpn);
 	must(md_cmd(v->md, QHCA_CMD_CREATE_FLOW, 1, 0, &normal, sizeof(normal),
 		    NULL, 0, NULL), "CREATE_FLOW");
-	must(md_cmd(v->md, QHCA_CMD_CREATE_FLOW, 0, 0, &sniffer,
-		    sizeof(sniffer), NULL, 0, NULL), "CREATE_FLOW");
+	if (sniff)
+		must(md_cmd(v->md, QHCA_CMD_CREATE_FLOW, 0, 0, &sniffer,
+			    sizeof(sniffer), NULL, 0, NULL), "CREATE_FLOW");
 }
 
 static void make_victim(struct victim *v, struct in *in)
@@ -306,7 +307,9 @@ static void make_victim(struct victim *v, struct in *in)
 		paging_start(&v->paging[0], v->g, &v->mr[MR_RW]);
 		paging_start(&v->paging[1], v->g, &v->mr[MR_LOCAL]);
 	}
-	make_rules(v);
+	make_rules(v, !(how & 16));
+	v->g->memory = how & 8;
+	qhca_link_without_icrc(v->g->hca, (how & 40) == 40);
 	guard_settle(v->g);
 }
 

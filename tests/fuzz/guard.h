@@ -58,6 +58,9 @@ struct guard {
 		uint8_t value;
 	} change[GUARD_CHANGES];
 
+	bool memory;			/* frames come in memory that their sender changes */
+	uint8_t *shared;		/* the one that is being received */
+	size_t shared_len;
 	uint64_t dma;			/* accesses asked for so far */
 	uint64_t dma_left;		/* of the call being made */
 	uint64_t frames_left;

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "pair.h"
+#include "wire/icrc.h"
+#include "wire/pkt.h"
 
 #define BUFFER		2048u		/* bytes of a receive */
 #define IPV4		0x0800
@@ -374,6 +376,29 @@ static void other_types(struct pair *p)
 	expect_none(&p->b.rcq);
 }
 
+/* A sniffer gets a packet whole, also where the link does without its ICRC. */
+static void sniffed_without_icrc(struct pair *p)
+{
+	struct qhca_flow rule = { .type = QHCA_FLOW_SNIFFER };
+	struct frame f;
+	uint32_t icrc;
+
+	connect_pair(p);
+	give_recvs(&p->b, 4);
+	CHECK_EQ(add_rule(&p->b, 0, p->b.qp.qpn, &rule), 0);
+	roce4(&f, p->b.md);
+	put_be16(f.data + 16, (uint16_t)(f.len - 14));
+	put_be16(f.data + 38, (uint16_t)(f.len - 34));
+	put_be16(f.data + 24, hca_ipv4_checksum(f.data + 14));
+	memset(f.data + f.len - 4, 0, 4);
+	icrc = hca_icrc(f.data + 14, 20, f.len - 42 - 4);
+	world_use_memory(&p->w);
+	qhca_rx_shared(p->b.md->host.hca, f.data, f.len, p->b.md->host.now);
+	md_settle(p->b.md);
+	put_le32(f.data + f.len - 4, icrc);
+	EXPECT_FRAME(&p->b, &f);
+}
+
 /* To ourselves it stays in the device; to a rule of ours it goes both ways. */
 static void loops_back(struct pair *p)
 {
@@ -615,7 +640,8 @@ static void rules_refused(struct pair *p)
 
 const struct scenario raw_scenarios[] = {
 	RAW(frames_cross), RAW(each_field_counts), RAW(ipv6_and_tcp),
-	RAW(rules_in_order), RAW(other_types), RAW(loops_back),
+	RAW(rules_in_order), RAW(other_types), RAW(sniffed_without_icrc),
+	RAW(loops_back),
 	RAW(no_room_drops), RAW(shared_receives, .srq = true),
 	RAW(destroyed_under_traffic), RAW(states), RAW(short_frames_padded),
 	RAW(lengths_and_opcodes), RAW(rules_refused),

@@ -328,6 +328,78 @@ static void stranger(struct pair *p)
 #define UDP	34u
 #define BTH	42u
 
+/* ---- a link without ICRC */
+
+/* What of the packets on the link has an ICRC. */
+static bool look_at_icrc(struct world *w, unsigned int from, uint8_t *frame,
+			 size_t len)
+{
+	uint32_t *sealed = w->filter_arg;
+
+	(void)from;
+	*sealed += get_le32(frame + len - HCA_ICRC_LEN) != 0;
+	return true;
+}
+
+static void inject(struct end *e, bool rx)
+{
+	struct qhca_inject_config cfg = { .on_rx = rx, .on_tx = !rx };
+	char err[160];
+
+	cfg.rule[QHCA_INJECT_CORRUPT].nth = 1;
+	CHECK(qhca_inject_set(e->md->host.hca, &cfg, err, sizeof(err)));
+}
+
+/* A packet goes without, unless the injector may damage it: then that is noticed. */
+static void without_icrc(struct pair *p)
+{
+	uint32_t sealed = 0;
+
+	world_use_memory(&p->w);
+	p->w.filter = look_at_icrc;
+	p->w.filter_arg = &sealed;
+	connect_pair(p);
+	one_of_each(p);
+	CHECK(p->w.frames > 6);
+	CHECK_EQ(sealed, 0);
+	inject(&p->a, false);
+	CHECK_WORKS(p);
+	CHECK(sealed > 0);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_icrc_errors), 1);
+	inject(&p->b, true);
+	CHECK_WORKS(p);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_icrc_errors), 2);
+}
+
+/* What stays in the device has an ICRC, whatever the link does when it arrives. */
+static void looped_with_icrc(struct pair *p)
+{
+	qhca_link_without_icrc(p->a.md->host.hca, true);
+	connect_pair(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 3000, 0);
+	qhca_run(p->a.md->host.hca, p->w.now, 1);
+	CHECK(count(&p->a, QHCA_CNT_loopback_packets) > 0);
+	CHECK_EQ(count(&p->a, QHCA_CNT_rx_packets), 0);
+	qhca_link_without_icrc(p->a.md->host.hca, false);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS);
+	CHECK_EQ(count(&p->a, QHCA_CNT_rx_icrc_errors), 0);
+	CHECK_EQ(count(&p->a, QHCA_CNT_retransmitted_packets), 0);
+}
+
+/* A device that has not agreed takes nothing without ICRC. */
+static void one_without_icrc(struct pair *p)
+{
+	qhca_link_without_icrc(p->a.md->host.hca, true);
+	p->a.conn.retry_cnt = 0;
+	connect_pair(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(count(&p->b, QHCA_CNT_rx_icrc_errors), 1);
+	qhca_link_without_icrc(p->a.md->host.hca, false);
+}
+
 /* ---- what was received */
 
 /* What each end has sent, the other one has received, to the octet. */
@@ -525,5 +597,7 @@ const struct scenario wire_scenarios[] = {
 	ON(RC, stranger, .hosts = 3),
 	RC(traffic_is_counted), RC(dropped_packets_are_counted),
 	RC(padding_between), RC(read_of_half_the_numbers),
+	RC(without_icrc), RC(one_without_icrc),
+	ON(RC, looped_with_icrc, .loop = true),
 	{ 0 }
 };

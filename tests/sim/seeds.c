@@ -23,8 +23,14 @@ static struct qhca_geometry small_cache(struct world *w)
 	return g[world_pick(w, sizeof(g) / sizeof(*g))];
 }
 
-/* --migrate: hosts move. */
-static bool migrate;
+/* --migrate: hosts move; --memory: the switch is memory. */
+static bool migrate, memory;
+
+static const char *flags(void)
+{
+	return memory ? (migrate ? " --memory --migrate" : " --memory") :
+			(migrate ? " --migrate" : "");
+}
 
 void seeds_link(struct world *w, struct world_link *link)
 {
@@ -39,6 +45,8 @@ void seeds_link(struct world *w, struct world_link *link)
 	link->block = ONE_OF(w, 0, 0, 0, 1000, 50000);
 	if (migrate)
 		link->migrate = ONE_OF(w, 300, 2000, 10000);
+	if (memory)
+		world_use_memory(w);
 }
 
 void seeds_init(struct world *w, struct md_init *init)
@@ -57,8 +65,8 @@ static struct {
 static void on_abort(int sig)
 {
 	(void)sig;
-	printf("# again with: %s%s --seed %llu -v\n", now.s->name,
-	       migrate ? " --migrate" : "", (unsigned long long)now.seed);
+	printf("# again with: %s%s --seed %llu -v\n", now.s->name, flags(),
+	       (unsigned long long)now.seed);
 	fflush(stdout);
 }
 
@@ -86,8 +94,7 @@ static int run_range(const struct seeds *s, uint64_t first, uint64_t last)
 				continue;
 			bad++;
 			printf("# again with: %s%s --seed %llu -v\n", s->name,
-			       migrate ? " --migrate" : "",
-			       (unsigned long long)seed);
+			       flags(), (unsigned long long)seed);
 		}
 		if (s->sum_up && !s->sum_up())
 			bad++;
@@ -110,6 +117,8 @@ int seeds_main(const struct seeds *s, int argc, char **argv)
 			verbose = true;
 		} else if (!strcmp(argv[i], "--migrate")) {
 			migrate = true;
+		} else if (!strcmp(argv[i], "--memory")) {
+			memory = true;
 		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
 			first = strtoull(argv[++i], NULL, 0);
 			one = true;
@@ -118,7 +127,7 @@ int seeds_main(const struct seeds *s, int argc, char **argv)
 			   first <= last) {
 			i++;
 		} else {
-			fprintf(stderr, "usage: %s [--migrate] [--seeds A..B | --seed N [-v]]\n",
+			fprintf(stderr, "usage: %s [--migrate] [--memory] [--seeds A..B | --seed N [-v]]\n",
 				s->name);
 			return 2;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The simulator: sim [--storm | --guests] [--migrate] --seeds A..B, or --seed N [-v] to
+ * The simulator: sim [--storm | --guests] [--migrate] [--memory] --seeds A..B, or --seed N [-v] to
  * repeat one.
  */
 #include <stdio.h>

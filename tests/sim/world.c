@@ -85,8 +85,11 @@ static void launch(struct world *w, unsigned int to, const uint8_t *data,
 		f.time += world_pick(w, REORDER_NS);
 	memcpy(f.data, data, len);
 	/* The FCS covers the headers of Ethernet, the ICRC does not. */
-	if (len > 14 && world_chance(w, w->link.corrupt))
+	if (len > 14 && world_chance(w, w->link.corrupt)) {
+		if (w->memory)
+			qhca_fill_icrc(w->host[to]->host.hca, f.data, len);
 		f.data[14 + world_pick(w, len - 14)] ^= 1 << world_pick(w, 8);
+	}
 	heap_push(w, f);
 }
 
@@ -238,6 +241,34 @@ static void set_time(struct world *w, uint64_t now)
 				w->host[i]->host.of_fn[gvmi]->now = now;
 }
 
+void world_use_memory(struct world *w)
+{
+	w->memory = true;
+	for (unsigned int i = 0; i < w->num_hosts; i++)
+		qhca_link_without_icrc(w->host[i]->host.hca, true);
+}
+
+/* Addresses, ports, opcode and PSN; what follows may be payload. */
+static void destroy_headers(struct host *h, enum host_call call)
+{
+	struct world_frame *f = h->meanwhile_arg;
+	size_t len = f->len > 14 && f->data[14] == 0x45 ? 14 + 20 + 8 + 12 : 14;
+
+	(void)call;
+	memset(f->data, 0xee, len < f->len ? len : f->len);
+}
+
+static void deliver_shared(struct host *h, struct world_frame *f)
+{
+	if (!h->meanwhile) {
+		h->meanwhile = destroy_headers;
+		h->meanwhile_arg = f;
+	}
+	qhca_rx_shared(h->hca, f->data, f->len, host_clock(h));
+	if (h->meanwhile == destroy_headers)
+		h->meanwhile = NULL;
+}
+
 static bool deliver(struct world *w)
 {
 	bool any = false;
@@ -245,8 +276,12 @@ static bool deliver(struct world *w)
 	while (w->num_flight && w->flight[1].time <= w->now) {
 		struct world_frame f = heap_pop(w);
 
-		qhca_rx_frame(w->host[f.to]->host.hca, f.data, f.len,
-			      host_clock(&w->host[f.to]->host));
+		struct host *h = &w->host[f.to]->host;
+
+		if (w->memory)
+			deliver_shared(h, &f);
+		else
+			qhca_rx_frame(h->hca, f.data, f.len, host_clock(h));
 		free(f.data);
 		any = true;
 	}
@@ -284,6 +319,8 @@ static void move_some(struct world *w)
 		host_migrate(h, world_chance(w, MILLION / 2) ?
 				world_rand(w) : 0);
 		w->moved++;
+		if (w->memory)
+			qhca_link_without_icrc(h->hca, true);
 		if (w->verbose)
 			qhca_trace_mask(h->hca, ~(1ull << QHCA_TRACE_CACHE_MISS));
 	}

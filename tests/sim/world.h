@@ -41,6 +41,12 @@ struct world {
 	uint64_t order;
 	uint64_t frames, lost, moved;
 	bool blocked[WORLD_HOSTS];
+	/*
+	 * The switch is memory that the senders can change: packets go without ICRC, and
+	 * their headers are destroyed as soon as the device that receives them looks
+	 * elsewhere.  What the switch damages has an ICRC.
+	 */
+	bool memory;
 	uint32_t late;			/* steps with a deadline gone by */
 	/*
 	 * Prints each trace event; and at the end all counters, and a digest of the trace
@@ -60,6 +66,8 @@ void world_init(struct world *w, uint64_t seed, unsigned int hosts,
 void world_fini(struct world *w);
 
 uint32_t world_rand(struct world *w);
+/* From now on the switch is memory. */
+void world_use_memory(struct world *w);
 /* 0 ... n - 1 */
 uint32_t world_pick(struct world *w, uint32_t n);
 bool world_chance(struct world *w, uint32_t ppm);

@@ -12,6 +12,7 @@
 #include <libdeflate.h>
 
 #include "compiler.h"
+#include "wire/pkt.h"
 
 #define UDP_LEN		8
 #define BTH_LEN		12
@@ -22,12 +23,12 @@
  * Octets that routers may change count as all ones (A17.3.3).  The code masks a
  * copy of the headers, and reads the payload where it lies.
  */
-uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
+uint32_t hca_icrc_of(const uint8_t *ip, size_t ip_len, const uint8_t *rest,
+		     size_t len)
 {
 	HCA_UNINITIALIZED uint8_t head[LRH_LEN + IP_MAX + UDP_LEN + BTH_LEN];
 	uint8_t *h = head + LRH_LEN;
 	size_t head_len = LRH_LEN + ip_len + UDP_LEN + BTH_LEN;
-	const uint8_t *rest = ip + ip_len + UDP_LEN + BTH_LEN;
 	uint32_t crc;
 
 	memset(head, 0xff, LRH_LEN);
@@ -48,8 +49,23 @@ uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
 	return libdeflate_crc32(crc, rest, len - BTH_LEN);
 }
 
+uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
+{
+	return hca_icrc_of(ip, ip_len, ip + ip_len + UDP_LEN + BTH_LEN, len);
+}
+
 uint32_t hca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len)
 {
 	return libdeflate_crc32(hca_icrc(ip, ip_len, len),
 				ip + ip_len + UDP_LEN, len);
+}
+
+uint32_t hca_icrc_to_send(bool rxe_flush, const uint8_t *ip, size_t ip_len,
+			  size_t len)
+{
+	uint8_t opcode = ip[ip_len + UDP_LEN];
+
+	return rxe_flush && opcode == (HCA_SVC_RC | HCA_OP_FLUSH) ?
+		       hca_icrc_rxe_flush(ip, ip_len, len) :
+		       hca_icrc(ip, ip_len, len);
 }

@@ -5,6 +5,7 @@
 #ifndef HCA_CORE_ICRC_H
 #define HCA_CORE_ICRC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,11 +18,17 @@
  * ICRC; @len is at least 12.
  */
 uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
+/* The same, where what follows the BTH is read at @rest. */
+uint32_t hca_icrc_of(const uint8_t *ip, size_t ip_len, const uint8_t *rest,
+		     size_t len);
 
 /*
  * The same for a FLUSH of Linux's Soft-RoCE, which goes over the @len bytes once
  * more, as if they were payload too (seen in 6.12).
  */
 uint32_t hca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len);
+/* The ICRC with which a packet is sent; @rxe_flush: for a FLUSH, that of Soft-RoCE. */
+uint32_t hca_icrc_to_send(bool rxe_flush, const uint8_t *ip, size_t ip_len,
+			  size_t len);
 
 #endif /* HCA_CORE_ICRC_H */

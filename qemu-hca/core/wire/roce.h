@@ -17,8 +17,15 @@
  * bth_len >= 16 bytes from bth_off (BTH to ICRC, by the UDP length), without
  * Ethernet padding.
  */
+#define HCA_ROCE_HEADERS	128	/* bytes, at most, in front of the payload */
+
 struct hca_rx_info {
 	const uint8_t *frame;		/* Ethernet header first */
+	/*
+	 * The same frame: payload and ICRC are read here.  It may be memory that the
+	 * sender can change meanwhile; @frame has the headers alone then.
+	 */
+	const uint8_t *body;
 	size_t len;			/* bytes up to and including the ICRC */
 	uint16_t ip_off;		/* IPv4 or IPv6 header */
 	uint16_t udp_off;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "hca.h"
+#include "wire/icrc.h"
 
 #define IPV4_HLEN	20
 #define IPV6_HLEN	40
@@ -26,7 +27,9 @@ bool hca_wire_create(struct hca *hca)
 	w->rx_scratch = malloc(QHCA_MAX_FRAME);
 	w->loop = malloc((size_t)HCA_LOOP_FRAMES * QHCA_MAX_FRAME);
 	w->untagged = malloc(QHCA_MAX_FRAME);
-	return w->scratch && w->rx_scratch && w->loop && w->untagged;
+	w->private = malloc(QHCA_MAX_FRAME);
+	return w->scratch && w->rx_scratch && w->loop && w->untagged &&
+	       w->private;
 }
 
 void hca_wire_destroy(struct hca *hca)
@@ -34,6 +37,7 @@ void hca_wire_destroy(struct hca *hca)
 	free(hca->wire.scratch);
 	free(hca->wire.rx_scratch);
 	free(hca->wire.untagged);
+	free(hca->wire.private);
 	free(hca->wire.loop);
 	memset(&hca->wire, 0, sizeof(hca->wire));
 }
@@ -220,19 +224,8 @@ static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
-/* Send a packet of the transport, as it is inside the switch. */
-static void emit_packet(struct hca_fn *fn, const uint8_t *frame, size_t len)
-{
-	bool copy = frame[0] & 1 && fn->port.num_members &&
-		    !fn->hca->wire.tx_no_loop;
-	struct hca_route r;
-
-	route(fn, frame, len, copy, &r);
-	emit(fn, frame, len, &r);
-}
-
-/* The offset of the BTH in a frame that this device has built. */
-static size_t own_bth_offset(const uint8_t *frame)
+/* The offset and the length of the IP header in a frame that this device has built. */
+static size_t own_ip_offset(const uint8_t *frame, size_t *ip_len)
 {
 	size_t off = HCA_ETH_HLEN;
 	uint16_t ethertype = get_be16(frame + 12);
@@ -241,8 +234,44 @@ static size_t own_bth_offset(const uint8_t *frame)
 		ethertype = get_be16(frame + 16);
 		off += HCA_VLAN_HLEN;
 	}
-	return off + HCA_UDP_HLEN +
-	       (ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN);
+	*ip_len = ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN;
+	return off;
+}
+
+static size_t own_bth_offset(const uint8_t *frame)
+{
+	size_t ip_len, off = own_ip_offset(frame, &ip_len);
+
+	return off + ip_len + HCA_UDP_HLEN;
+}
+
+/*
+ * Give a packet the ICRC that the link does without: other functions of this device, and
+ * the injector, get whole packets.
+ */
+static void seal(const struct hca_fn *fn, uint8_t *frame, size_t len)
+{
+	size_t ip_len, ip_off = own_ip_offset(frame, &ip_len);
+
+	if (fn->hca->wire.no_icrc)
+		put_le32(frame + len - HCA_ICRC_LEN,
+			 hca_icrc_to_send(fn->cfg.rxe_flush, frame + ip_off,
+					  ip_len, len - HCA_ICRC_LEN - ip_off -
+						  ip_len - HCA_UDP_HLEN));
+}
+
+/* Send a packet of the transport, as it is inside the switch.  @sealed: it has its ICRC. */
+static void emit_packet(struct hca_fn *fn, uint8_t *frame, size_t len,
+			bool sealed)
+{
+	bool copy = frame[0] & 1 && fn->port.num_members &&
+		    !fn->hca->wire.tx_no_loop;
+	struct hca_route r;
+
+	route(fn, frame, len, copy, &r);
+	if (r.fns && !sealed)
+		seal(fn, frame, len);
+	emit(fn, frame, len, &r);
 }
 
 /* The rules of the switch are for VFs: all is allowed to the physical function. */
@@ -250,6 +279,16 @@ static bool admit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		  bool free)
 {
 	return !fn->cfg.gvmi || hca_switch_admit(fn, frame, len, free);
+}
+
+static void inject_packet(struct hca_fn *fn, uint8_t *frame, size_t len)
+{
+	struct hca_inject *inj = &fn->hca->inject;
+
+	if (!hca_inject_apply(fn, frame, len, own_bth_offset(frame), false))
+		return;
+	emit_packet(fn, frame, len, true);
+	hca_inject_passed(inj, false, fn->hca->now);
 }
 
 void hca_tx_end(struct hca_fn *fn, size_t len)
@@ -269,11 +308,10 @@ void hca_tx_end(struct hca_fn *fn, size_t len)
 	len += hca_switch_tag_len(fn);
 	frame = hca_switch_tag(fn, frame);
 	if (!hca_inject_active(&fn->hca->inject, false)) {
-		emit_packet(fn, frame, len);
-	} else if (hca_inject_apply(fn, frame, len, own_bth_offset(frame),
-				    false)) {
-		emit_packet(fn, frame, len);
-		hca_inject_passed(&fn->hca->inject, false, fn->hca->now);
+		emit_packet(fn, frame, len, false);
+	} else {
+		seal(fn, frame, len);
+		inject_packet(fn, frame, len);
 	}
 	w->tx_no_loop = false;
 }
@@ -308,7 +346,7 @@ bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f)
 		return false;
 	memcpy(frame, hca_inject_data(&fn->hca->inject, f), f->len);
 	fn->hca->wire.tx_frame = NULL;
-	emit_packet(fn, frame, f->len);
+	emit_packet(fn, frame, f->len, true);
 	return true;
 }
 
@@ -351,4 +389,9 @@ void qhca_tx_ready(struct qhca_hca *dev, uint64_t now)
 	if (!hca->entered)
 		hca->now = now + hca->clock_offset;
 	hca->wire.tx_blocked = false;
+}
+
+void qhca_link_without_icrc(struct qhca_hca *dev, bool without)
+{
+	dev->hca.wire.no_icrc = without;
 }

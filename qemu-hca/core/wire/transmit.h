@@ -18,9 +18,13 @@ struct hca_wire {
 	uint8_t *tx_frame;		/* reserved and not yet ended */
 	size_t tx_room;
 	bool tx_scratch;		/* tx_frame is `scratch`: link is down */
+	bool no_icrc;			/* a packet goes over the link without ICRC, that
+					   is with 0, see qhca_link_without_icrc() */
 	uint8_t *scratch;		/* one frame, to be sent nowhere */
 	uint8_t *rx_scratch;		/* one frame, for the injector to corrupt */
 	uint8_t *untagged;		/* one frame, without the tag of its VF */
+	uint8_t *private;		/* one frame, or its headers, out of memory that
+					   the sender can change */
 	uint8_t *loop;			/* HCA_LOOP_FRAMES frames */
 	struct hca_looped {
 		uint64_t to;		/* functions, bit by GVMI */
