@@ -45,7 +45,7 @@ struct message {
 	uint32_t flags;			/* 0; others are for synchronised links */
 	uint32_t slots;			/* MEMORY */
 	uint32_t room;			/* HELLO: needed; MEMORY: there is */
-	uint32_t rsvd;
+	uint32_t offers;		/* HELLO, MEMORY: HCA_INTRO_* */
 	uint64_t size;			/* MEMORY, and the following */
 	uint64_t to_connecter;		/* offset of the queue that the listener fills */
 	uint64_t to_listener;
@@ -331,6 +331,7 @@ static enum hca_intro_result offer_memory(struct hca_intro *i,
 	m.size = 2 * queue;
 	m.to_connecter = 0;
 	m.to_listener = queue;
+	m.offers = hello->offers & i->wish.offers;
 	memfd = make_memfd(m.size);
 	if (memfd < 0) {
 		fail(i, "cannot make %zu bytes of shared memory: %s",
@@ -341,6 +342,7 @@ static enum hca_intro_result offer_memory(struct hca_intro *i,
 	i->room = m.room;
 	i->to_connecter = m.to_connecter;
 	i->to_listener = m.to_listener;
+	i->offers = m.offers;
 	result = map(i, memfd, m.size);
 	if (result == HCA_INTRO_DONE)
 		result = send_message(i, &m, memfd);
@@ -419,6 +421,7 @@ static enum hca_intro_result take_offer(struct hca_intro *i,
 	i->room = m->room;
 	i->to_connecter = m->to_connecter;
 	i->to_listener = m->to_listener;
+	i->offers = m->offers & i->wish.offers;
 	result = send_message(i, &ready, -1);
 	return result == HCA_INTRO_FAILED ? result : HCA_INTRO_DONE;
 }
@@ -429,7 +432,9 @@ enum hca_intro_result hca_intro_begin(struct hca_intro *i, int fd,
 				      bool listener,
 				      const struct hca_intro_wish *wish)
 {
-	struct message hello = { .kind = KIND_HELLO, .room = wish->room };
+	struct message hello = {
+		.kind = KIND_HELLO, .room = wish->room, .offers = wish->offers,
+	};
 
 	*i = (struct hca_intro){
 		.fd = fd, .listener = listener, .wish = *wish,
@@ -477,7 +482,9 @@ void hca_intro_take(struct hca_intro *i, struct hca_pair_memory *pair)
 	uint8_t *mem = i->mem;
 	uint8_t *down = mem + i->to_connecter, *up = mem + i->to_listener;
 
-	*pair = (struct hca_pair_memory){ .mem = mem, .size = i->size };
+	*pair = (struct hca_pair_memory){
+		.mem = mem, .size = i->size, .offers = i->offers,
+	};
 	hca_slots_init(&pair->tx, i->listener ? down : up, i->slots, i->room);
 	hca_slots_init(&pair->rx, i->listener ? up : down, i->slots, i->room);
 	i->mem = NULL;

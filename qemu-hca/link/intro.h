@@ -31,6 +31,13 @@
 #define HCA_INTRO_MAX_SIZE	(256u << 20)	/* bytes of memory that two may share */
 #define HCA_INTRO_TEXT		160
 
+/*
+ * What an end is willing to do.  What both are, they do: the connecter offers it, and the
+ * listener answers with what it is willing to do of that.  An end of an earlier version
+ * offers nothing, and ignores what it does not know.
+ */
+#define HCA_INTRO_NO_ICRC	0x1u	/* send and accept packets without ICRC */
+
 enum hca_intro_result {
 	HCA_INTRO_AGAIN,		/* wait until the socket is readable */
 	HCA_INTRO_DONE,
@@ -41,6 +48,7 @@ enum hca_intro_result {
 struct hca_intro_wish {
 	uint32_t slots;			/* in each queue; the listener's choice */
 	uint32_t room;			/* bytes of the largest frame, at least */
+	uint32_t offers;		/* HCA_INTRO_* */
 };
 
 /* An introduction under way.  Private to intro.c, but for fd and err. */
@@ -53,6 +61,7 @@ struct hca_intro {
 	void *mem;
 	size_t size;
 	uint32_t slots, room;		/* as agreed, and the following */
+	uint32_t offers;
 	uint64_t to_connecter, to_listener;	/* where the queues begin */
 };
 
@@ -61,6 +70,7 @@ struct hca_pair_memory {
 	void *mem;
 	size_t size;
 	struct hca_slots tx, rx;
+	uint32_t offers;		/* HCA_INTRO_* that both ends made */
 };
 
 /*

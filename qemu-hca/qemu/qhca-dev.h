@@ -180,6 +180,7 @@ typedef struct QhcaLink {
     char *path;                 /* of the socket; NULL: there is a netdev */
     bool server;                /* it listens there */
     uint32_t slots;             /* in each queue, if it listens */
+    bool icrc;                  /* packets have one even if the peer needs none */
     int epoll_fd;
     EventNotifier call;         /* from other threads to the device's */
 
@@ -193,7 +194,6 @@ typedef struct QhcaLink {
 
     /* engine_lock; the device's thread reads peer with RCU */
     QhcaPeer *peer;             /* written with the BQL as well */
-    uint8_t *frame;             /* the one being received */
     uint8_t *room;              /* for the one being sent */
     uint32_t turns;             /* of the thread since it looked for messages */
     bool sent;                  /* frames since the peer was woken */

@@ -34,8 +34,13 @@ typedef struct QhcaPcapFrame {
     uint32_t len;
 } QhcaPcapFrame;
 
+/*
+ * The frame is in memory that the peer can change, and a packet may lack its
+ * ICRC there, which whoever reads the capture wants to see.
+ */
 void qhca_dump_frame(QhcaState *s, const void *frame, size_t len)
 {
+    g_autofree void *copy = g_memdup2(frame, len);
     int64_t us = g_get_real_time();
     QhcaPcapFrame head = {
         .seconds = us / G_USEC_PER_SEC,
@@ -45,8 +50,10 @@ void qhca_dump_frame(QhcaState *s, const void *frame, size_t len)
     };
     struct iovec iov[] = {
         { .iov_base = &head, .iov_len = sizeof(head) },
-        { .iov_base = (void *)frame, .iov_len = len },
+        { .iov_base = copy, .iov_len = len },
     };
+
+    qhca_fill_icrc(s->hca, copy, len);
 
     if (writev(s->link.dump_fd, iov, 2) != sizeof(head) + len) {
         warn_report("qhca: shm-dump=%s: cannot write any more: %s",

@@ -91,9 +91,8 @@ bool qhca_link_pending(QhcaState *s)
 }
 
 /*
- * The peer may change a frame at any time, and the engine reads headers more
- * than once.  So the frame is copied, which brings it into the cache for the
- * check sum that follows, and its slot is free at once.
+ * The peer may change a frame at any time: the engine reads headers once, and
+ * payload where it lies, so the slot is the peer's again only afterwards.
  */
 void qhca_link_receive(QhcaState *s, unsigned int frames)
 {
@@ -105,24 +104,16 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
 
     while (peer && frames-- &&
            (found = hca_slots_peek(&peer->mem.rx, &frame, &len))) {
-        if (found == HCA_SLOTS_FRAME && len <= QHCA_MAX_FRAME) {
-            memcpy(s->link.frame, frame, len);
-        } else {
-            found = HCA_SLOTS_BAD;
+        if (found != HCA_SLOTS_FRAME || len > QHCA_MAX_FRAME) {
+            s->stats.link_bad_slots++;
+        } else if (!s->link.down) {
+            s->stats.frames_received++;
+            qhca_dump(s, frame, len);
+            qhca_rx_shared(s->hca, frame, len, now);
+            qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
         }
         hca_slots_pop(&peer->mem.rx);
         s->link.freed = true;
-        if (found == HCA_SLOTS_BAD) {
-            s->stats.link_bad_slots++;
-            continue;
-        }
-        if (s->link.down) {
-            continue;
-        }
-        s->stats.frames_received++;
-        qhca_dump(s, s->link.frame, len);
-        qhca_rx_frame(s->hca, s->link.frame, len, now);
-        qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
     }
     if (s->link.freed) {
         qhca_net_check_own_mac(s);
@@ -349,6 +340,7 @@ static void qhca_link_up(QhcaState *s)
     timer_del(s->link.timer);
     g_clear_pointer(&s->link.warned, g_free);
     qatomic_rcu_set(&s->link.peer, peer);
+    qhca_link_without_icrc(s->hca, peer->mem.offers & HCA_INTRO_NO_ICRC);
     s->stats.link_connects++;
     trace_qhca_link(s, true);
     qhca_set_link(s->hca, !s->link.down, qhca_now(s));
@@ -366,6 +358,9 @@ static void qhca_link_leave_peer(QhcaState *s)
     qatomic_set(&s->link.lost, false);
     if (peer) {
         qatomic_rcu_set(&s->link.peer, NULL);
+        if (s->hca) {
+            qhca_link_without_icrc(s->hca, false);
+        }
         epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
         s->stats.link_losses++;
         call_rcu(peer, qhca_peer_free, rcu);
@@ -424,6 +419,7 @@ static void qhca_link_introduce(QhcaState *s, int fd)
     const struct hca_intro_wish wish = {
         .slots = s->link.slots,
         .room = QHCA_MAX_FRAME,
+        .offers = s->link.icrc ? 0 : HCA_INTRO_NO_ICRC,
     };
 
     s->link.intro = g_new0(struct hca_intro, 1);
@@ -606,7 +602,6 @@ bool qhca_link_init(QhcaState *s, Error **errp)
     event.data.ptr = &s->link.call;
     epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD,
               event_notifier_get_fd(&s->link.call), &event);
-    s->link.frame = g_malloc(QHCA_MAX_FRAME);
     s->link.timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_link_timer, s);
     /* The VM that migrates to this place still has the link elsewhere. */
     if (!runstate_check(RUN_STATE_INMIGRATE) && !qhca_link_open(s, errp)) {
@@ -639,6 +634,5 @@ void qhca_link_free(QhcaState *s)
     s->link.timer = NULL;
     event_notifier_cleanup(&s->link.call);
     close(s->link.epoll_fd);
-    g_clear_pointer(&s->link.frame, g_free);
     g_clear_pointer(&s->link.warned, g_free);
 }

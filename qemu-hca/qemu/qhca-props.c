@@ -90,6 +90,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_STRING("shm", QhcaState, link.path),
     DEFINE_PROP_BOOL("shm-server", QhcaState, link.server, false),
     DEFINE_PROP_UINT32("shm-slots", QhcaState, link.slots, 256),
+    DEFINE_PROP_BOOL("shm-icrc", QhcaState, link.icrc, false),
 };
 
 static bool qhca_props_check_ring(const char *name, uint32_t size, Error **errp)

@@ -20,7 +20,7 @@ static const struct hca_intro_wish wish = { .slots = 16, .room = 9216 };
 /* A message as it goes over the socket. */
 struct raw {
 	uint64_t magic;
-	uint32_t version, kind, flags, slots, room, rsvd;
+	uint32_t version, kind, flags, slots, room, offers;
 	uint64_t size, to_connecter, to_listener;
 	char text[160];
 };
@@ -181,6 +181,39 @@ static void test_introduction(void **state)
 	assert_int_equal(num_fds(), before);
 }
 
+/* What both are willing to do, and nothing else, is agreed on at both ends. */
+static void agree(uint32_t ours, uint32_t theirs)
+{
+	struct hca_intro_wish mine = wish, yours = wish;
+	struct hca_pair_memory l, c;
+	struct world *w;
+	void *state;
+
+	setup(&state);
+	w = state;
+	mine.offers = ours;
+	yours.offers = theirs;
+	hca_intro_begin(&w->listener, w->fd[0], true, &mine);
+	hca_intro_begin(&w->connecter, w->fd[1], false, &yours);
+	hca_intro_step(&w->listener);
+	assert_int_equal(hca_intro_step(&w->connecter), HCA_INTRO_DONE);
+	assert_int_equal(hca_intro_step(&w->listener), HCA_INTRO_DONE);
+	hca_intro_take(&w->listener, &l);
+	hca_intro_take(&w->connecter, &c);
+	assert_int_equal(l.offers, ours & theirs);
+	assert_int_equal(c.offers, ours & theirs);
+	hca_pair_free(&l);
+	hca_pair_free(&c);
+	teardown(&state);
+}
+
+static void test_offers(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 16; n++)
+		agree(n & 3, n >> 2);
+}
+
 /* Neither may change the size of the memory later. */
 static void test_memory_is_sealed(void **state)
 {
@@ -336,6 +369,24 @@ static struct raw offer(void)
 	m.size = 2 * queue;
 	m.to_listener = queue;
 	return m;
+}
+
+/* A listener that answers with more than was offered to it. */
+static void test_too_many_offers(void **state)
+{
+	struct raw m = offer();
+	struct hca_pair_memory c;
+	struct world *w = *state;
+	int fd = memfd(m.size, BOTH);
+
+	begin_connecter(w);
+	m.offers = ~0u;
+	raw_send(w->fd[0], &m, 1, &fd);
+	assert_int_equal(hca_intro_step(&w->connecter), HCA_INTRO_DONE);
+	hca_intro_take(&w->connecter, &c);
+	assert_int_equal(c.offers, 0);
+	hca_pair_free(&c);
+	close(fd);
 }
 
 /* The offer @m with @num descriptors @fds, which are closed. */
@@ -624,7 +675,7 @@ static void test_wake(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-	TEST(test_introduction),
+	TEST(test_introduction), TEST(test_offers), TEST(test_too_many_offers),
 	TEST(test_memory_is_sealed),
 	TEST(test_room_of_the_larger),
 	TEST(test_listener_refuses),
