@@ -39,7 +39,7 @@ static void map_ipv4(uint8_t gid[16], const uint8_t *addr)
  * Is the IP packet at ip_off UDP to the RoCE port?  Fills in offsets and
  * addresses.
  */
-static bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
+static inline bool parse_ip(struct hca_rx_info *info, uint16_t ethertype)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	size_t room = info->len - info->ip_off;
@@ -93,7 +93,7 @@ static bool is_for_us(struct hca_fn *fn, struct hca_rx_info *info)
  * Do the lengths agree, and is the IPv4 header sound?  Removes Ethernet
  * padding.
  */
-static bool lengths_agree(struct hca_rx_info *info)
+static inline bool lengths_agree(struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	uint32_t udp_len = get_be16(info->frame + info->udp_off + 4);
@@ -118,8 +118,8 @@ static bool lengths_agree(struct hca_rx_info *info)
 }
 
 /* Is the frame a packet of RoCEv2, for whomever? */
-static bool find_roce(const uint8_t *frame, size_t len,
-		      struct hca_rx_info *info)
+static inline bool find_roce(const uint8_t *frame, size_t len,
+			     struct hca_rx_info *info)
 {
 	uint16_t ethertype;
 
@@ -246,8 +246,8 @@ static unsigned int receive_all(struct hca *hca, uint64_t to,
 	return num;
 }
 
-static void receive_checked(struct hca *hca, const uint8_t *frame,
-			    size_t len)
+static inline void receive_checked(struct hca *hca, const uint8_t *frame,
+				   size_t len)
 {
 	struct hca_fn *pf = hca_pf(hca), *source;
 	struct hca_route r;

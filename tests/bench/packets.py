@@ -17,7 +17,8 @@ import tempfile
 
 from lab import paths
 
-KINDS = ("WRITE", "SEND", "READ")
+# With -shm they go through shared memory, without ICRC.
+KINDS = ("WRITE", "SEND", "READ", "WRITE-shm", "SEND-shm", "READ-shm")
 SIZES = (8, 4096)
 SIDES = ("requester", "responder")
 COUNTS = (1280, 2560)        # messages of the two runs

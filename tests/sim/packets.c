@@ -5,6 +5,8 @@
  *
  *	packets WRITE|SEND|READ BYTES MESSAGES [GIDS]
  *
+ * WRITE-shm, SEND-shm and READ-shm go through memory that both hosts share, without ICRC.
+ *
  * With GIDS, each host has so many GIDs, each with a MAC address of its own, as it has with
  * VLAN or macvlan devices; the messages are between the last of them.
  *
@@ -51,6 +53,7 @@ struct side {
 	struct md_qp qp;
 	struct md_mr mr;
 	bool ring;			/* the driver has a doorbell to ring */
+	bool shm;			/* frames are in shared memory */
 	uint64_t sent;			/* packets */
 	uint32_t num_frames;
 	struct frame frame[4 * SLOTS];
@@ -58,6 +61,7 @@ struct side {
 
 struct request {
 	uint8_t opcode;			/* enum qhca_wqe_opcode */
+	bool shm;
 	uint32_t len;
 	uint32_t messages;
 	uint32_t gids;			/* 0: one, with the host's MAC address */
@@ -87,8 +91,14 @@ static inline void works(struct side *s)
 	if (s->ring)
 		qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ,
 			      (uint64_t)s->qp.sq_pi << 32 | s->qp.qpn, h->now);
-	for (uint32_t i = 0; i < s->num_frames; i++)
-		qhca_rx_frame(h->hca, s->frame[i].data, s->frame[i].len, h->now);
+	for (uint32_t i = 0; i < s->num_frames; i++) {
+		const struct frame *f = &s->frame[i];
+
+		if (s->shm)
+			qhca_rx_shared(h->hca, f->data, f->len, h->now);
+		else
+			qhca_rx_frame(h->hca, f->data, f->len, h->now);
+	}
 	s->ring = false;
 	s->num_frames = 0;
 	qhca_run(h->hca, h->now, BUDGET);
@@ -269,6 +279,9 @@ static void measure(const struct request *r)
 	qhca_config_default(&cfg);
 	open_side(a, b, 1, &cfg);
 	open_side(b, a, 2, &cfg);
+	a->shm = b->shm = r->shm;
+	qhca_link_without_icrc(a->md->host.hca, r->shm);
+	qhca_link_without_icrc(b->md->host.hca, r->shm);
 	set_gids(a, r->gids);
 	set_gids(b, r->gids);
 	connect_side(a, r->gids);
@@ -307,9 +320,14 @@ static bool parse(struct request *r, int argc, char **argv)
 	static const struct {
 		const char *name;
 		uint8_t opcode;
+		bool shm;
 	} kinds[] = {
-		{ "WRITE", QHCA_WQE_WRITE }, { "SEND", QHCA_WQE_SEND },
-		{ "READ", QHCA_WQE_READ },
+		{ "WRITE", QHCA_WQE_WRITE, false },
+		{ "SEND", QHCA_WQE_SEND, false },
+		{ "READ", QHCA_WQE_READ, false },
+		{ "WRITE-shm", QHCA_WQE_WRITE, true },
+		{ "SEND-shm", QHCA_WQE_SEND, true },
+		{ "READ-shm", QHCA_WQE_READ, true },
 	};
 
 	if (argc < 4 || argc > 5 || !number(argv[2], MAX_LEN, &r->len) ||
@@ -319,6 +337,7 @@ static bool parse(struct request *r, int argc, char **argv)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(argv[1], kinds[i].name)) {
 			r->opcode = kinds[i].opcode;
+			r->shm = kinds[i].shm;
 			return true;
 		}
 	return false;

@@ -89,9 +89,13 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 	size_t len = end - (f->data + f->bth_off);
 
 	memset(end - pad, 0, pad);
-	put_le32(end, fn->hca->wire.no_icrc ? 0 :
-		 hca_icrc_to_send(fn->cfg.rxe_flush, f->data + f->ip_off,
-				  f->ip_len, len));
+	if (fn->hca->wire.no_icrc)
+		put_le32(end, 0);
+	else if (fn->cfg.rxe_flush)
+		put_le32(end, hca_icrc_to_send(true, f->data + f->ip_off,
+					       f->ip_len, len));
+	else
+		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
 	len = end + HCA_ICRC_LEN - f->data;
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
 	hca_tx_end(fn, len);

@@ -49,11 +49,6 @@ uint32_t hca_icrc_of(const uint8_t *ip, size_t ip_len, const uint8_t *rest,
 	return libdeflate_crc32(crc, rest, len - BTH_LEN);
 }
 
-uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
-{
-	return hca_icrc_of(ip, ip_len, ip + ip_len + UDP_LEN + BTH_LEN, len);
-}
-
 uint32_t hca_icrc_rxe_flush(const uint8_t *ip, size_t ip_len, size_t len)
 {
 	return libdeflate_crc32(hca_icrc(ip, ip_len, len),

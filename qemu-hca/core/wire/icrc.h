@@ -10,17 +10,22 @@
 #include <stdint.h>
 
 #define HCA_ICRC_LEN	4
+#define HCA_ICRC_HEAD	20	/* UDP and BTH */
 
 /*
  * The ICRC of a packet, as the number whose little-endian octets go on the
  * wire.  @ip is the IP header (@ip_len bytes, 20 to 60), followed without a
  * gap by the UDP header and @len bytes from BTH up to, not including, the
- * ICRC; @len is at least 12.
+ * ICRC; @len is at least 12.  What follows the BTH is read at @rest.
  */
-uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len);
-/* The same, where what follows the BTH is read at @rest. */
 uint32_t hca_icrc_of(const uint8_t *ip, size_t ip_len, const uint8_t *rest,
 		     size_t len);
+
+/* The same, of a packet in one piece. */
+static inline uint32_t hca_icrc(const uint8_t *ip, size_t ip_len, size_t len)
+{
+	return hca_icrc_of(ip, ip_len, ip + ip_len + HCA_ICRC_HEAD, len);
+}
 
 /*
  * The same for a FLUSH of Linux's Soft-RoCE, which goes over the @len bytes once

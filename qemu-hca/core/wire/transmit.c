@@ -261,8 +261,8 @@ static void seal(const struct hca_fn *fn, uint8_t *frame, size_t len)
 }
 
 /* Send a packet of the transport, as it is inside the switch.  @sealed: it has its ICRC. */
-static void emit_packet(struct hca_fn *fn, uint8_t *frame, size_t len,
-			bool sealed)
+static inline void emit_packet(struct hca_fn *fn, uint8_t *frame, size_t len,
+			       bool sealed)
 {
 	bool copy = frame[0] & 1 && fn->port.num_members &&
 		    !fn->hca->wire.tx_no_loop;
