@@ -24,7 +24,7 @@
 #define SEALS		(F_SEAL_SHRINK | F_SEAL_GROW)
 #define BACKLOG		4
 /* A peer gets no more of our time with wake-ups that it does not owe. */
-#define MAX_WAKES	64
+#define MAX_WAKES	16
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS	83
@@ -516,15 +516,21 @@ void hca_intro_wake(int fd)
 bool hca_intro_woken(int fd)
 {
 	char byte[8];
+	struct iovec iov = { .iov_base = byte, .iov_len = sizeof(byte) };
+	struct mmsghdr msg[MAX_WAKES] = { 0 };
+	int num;
 
 	for (int n = 0; n < MAX_WAKES; n++) {
-		ssize_t len = recv(fd, byte, sizeof(byte), MSG_DONTWAIT);
-
-		if (len < 0)
-			return errno == EAGAIN || errno == EINTR;
-		/* An empty message looks like the end; nobody sends one. */
-		if (!len)
-			return false;
+		msg[n].msg_hdr.msg_iov = &iov;
+		msg[n].msg_hdr.msg_iovlen = 1;
 	}
+	/* One call: mostly there is one wake-up, and a peer waits for the answer. */
+	num = recvmmsg(fd, msg, MAX_WAKES, MSG_DONTWAIT, NULL);
+	if (num < 0)
+		return errno == EAGAIN || errno == EINTR;
+	/* An empty message looks like the end; nobody sends one. */
+	for (int n = 0; n < num; n++)
+		if (!msg[n].msg_len)
+			return false;
 	return true;
 }
