@@ -37,7 +37,7 @@ static inline bool send_to(struct host *h, const uint8_t *dmac, uint32_t payload
 	if (!room)
 		return false;
 	memcpy(room, built, len);
-	hca_tx_end(h->fn, len);
+	hca_tx_end(h->fn, len, 14, 20);
 	return true;
 }
 

@@ -280,7 +280,8 @@ static void test_inject_offset(void **state)
 			h->num_sent = 0;
 			room = hca_tx_begin(h->fn, len);
 			memcpy(room, built, len);
-			hca_tx_end(h->fn, len);
+			hca_tx_end(h->fn, len, kind & 2 ? 18 : 14,
+				   kind & 1 ? 40 : 20);
 			for (i = 0; i < len; i++)
 				if (h->sent[0].data[i] != built[i] &&
 				    i < lowest)

@@ -40,7 +40,7 @@ static void test_fairness(void **state)
 		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			hca_tx_end(h->fn, 60);
+			hca_tx_end(h->fn, 60, 14, 20);
 		}
 		assert_true(qhca_run(h->hca, 0, 1).more);
 	}
@@ -76,7 +76,7 @@ static void test_turns(void **state)
 		while ((room = hca_tx_begin(h->fn, 60)) != NULL) {
 			memset(room, 0, 60);
 			memcpy(room, mac, 6);
-			hca_tx_end(h->fn, 60);
+			hca_tx_end(h->fn, 60, 14, 20);
 		}
 		qhca_run(h->hca, 0, 1);
 	}

@@ -2,6 +2,7 @@
 #include "receive.h"
 
 #include "sending.h"
+#include "wire/icrc.h"
 
 static void test_tx(void **state)
 {
@@ -11,7 +12,7 @@ static void test_tx(void **state)
 	assert_true(send_to(h, peer, 32, 7));
 	hca_tx_begin(h->fn, 100);
 	/* The frame is longer than its room: the device sends nothing. */
-	hca_tx_end(h->fn, 101);
+	hca_tx_end(h->fn, 101, 14, 20);
 	assert_int_equal(h->num_sent, 1);
 	assert_int_equal(h->sent[0].len, 74);
 	assert_int_equal(mark_of(h, 0), 7);
@@ -22,7 +23,7 @@ static void test_tx(void **state)
 	assert_true(send_to(h, peer, 32, 8));
 	assert_int_equal(h->num_sent, 2);
 	/* Without a begin the device sends nothing. */
-	hca_tx_end(h->fn, 50);
+	hca_tx_end(h->fn, 50, 14, 20);
 	assert_int_equal(h->num_sent, 2);
 	assert_null(hca_tx_begin(h->fn, QHCA_MAX_FRAME + 1));
 	host_free(h);
@@ -114,9 +115,39 @@ static void test_loopback_mcast(void **state)
 	host_free(h);
 }
 
+/*
+ * The room for a frame is memory that the peer can change.  It makes the shortest packet,
+ * which the device gives its ICRC for the loopback, look as if its headers were longer.
+ */
+static void test_tx_changed_by_peer(void **state)
+{
+	struct frame_spec s = frame_default(false);
+	struct host *h = with_gids();
+	uint8_t built[QHCA_MAX_FRAME], *room;
+	const uint8_t *looped = h->hca->hca.wire.loop;
+	size_t len;
+
+	(void)state;
+	s.payload = 16;
+	memcpy(s.dmac, h->fn->port.mac, 6);
+	len = frame_build(built, &s);
+	put_be16(built + 12, HCA_ETHERTYPE_VLAN);
+	put_be16(built + 16, HCA_ETHERTYPE_IPV6);
+	put_le32(built + len - 4, 0);
+	qhca_link_without_icrc(h->hca, true);
+	room = hca_tx_begin(h->fn, len);
+	memcpy(room, built, len);
+	hca_tx_end(h->fn, len, 14, 20);
+	assert_memory_equal(looped, built, len - 4);
+	assert_int_equal(get_le32(looped + len - 4),
+			 hca_icrc(built + 14, 20, len - 42 - 4));
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_tx),
 	cmocka_unit_test(test_tx_blocked),
+	cmocka_unit_test(test_tx_changed_by_peer),
 	cmocka_unit_test(test_loopback),
 	cmocka_unit_test(test_loopback_mcast),
 };

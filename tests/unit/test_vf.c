@@ -377,7 +377,7 @@ static void send_delayed(struct pair *p)
 	memset(f, 0, 100);
 	memcpy(f, given, 6);
 	memcpy(f + 6, fn->port.mac, 6);
-	hca_tx_end(fn, 100);
+	hca_tx_end(fn, 100, 14, 20);
 	assert_int_equal(p->pf->hca->hca.inject.held, 1);
 }
 

@@ -98,7 +98,7 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
 	len = end + HCA_ICRC_LEN - f->data;
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
-	hca_tx_end(fn, len);
+	hca_tx_end(fn, len, f->ip_off, f->ip_len);
 	return len;
 }
 

@@ -16,8 +16,6 @@
 #include "hca.h"
 #include "wire/icrc.h"
 
-#define IPV4_HLEN	20
-#define IPV6_HLEN	40
 
 bool hca_wire_create(struct hca *hca)
 {
@@ -224,54 +222,43 @@ static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
-/* The offset and the length of the IP header in a frame that this device has built. */
-static size_t own_ip_offset(const uint8_t *frame, size_t *ip_len)
-{
-	size_t off = HCA_ETH_HLEN;
-	uint16_t ethertype = get_be16(frame + 12);
-
-	if (ethertype == HCA_ETHERTYPE_VLAN) {
-		ethertype = get_be16(frame + 16);
-		off += HCA_VLAN_HLEN;
-	}
-	*ip_len = ethertype == HCA_ETHERTYPE_IPV6 ? IPV6_HLEN : IPV4_HLEN;
-	return off;
-}
-
-static size_t own_bth_offset(const uint8_t *frame)
-{
-	size_t ip_len, off = own_ip_offset(frame, &ip_len);
-
-	return off + ip_len + HCA_UDP_HLEN;
-}
+/*
+ * A packet of the transport, as it is inside the switch.  It may lie in memory that the peer
+ * can change, so nothing here looks for headers in it.
+ */
+struct packet {
+	uint8_t *frame;
+	size_t len;
+	size_t ip_off, ip_len;		/* the IP header */
+	bool sealed;			/* it has its ICRC, whatever the link does */
+};
 
 /*
  * Give a packet the ICRC that the link does without: other functions of this device, and
  * the injector, get whole packets.
  */
-static void seal(const struct hca_fn *fn, uint8_t *frame, size_t len)
+static void seal(const struct hca_fn *fn, struct packet *p)
 {
-	size_t ip_len, ip_off = own_ip_offset(frame, &ip_len);
+	size_t bth_off = p->ip_off + p->ip_len + HCA_UDP_HLEN;
 
-	if (fn->hca->wire.no_icrc)
-		put_le32(frame + len - HCA_ICRC_LEN,
-			 hca_icrc_to_send(fn->cfg.rxe_flush, frame + ip_off,
-					  ip_len, len - HCA_ICRC_LEN - ip_off -
-						  ip_len - HCA_UDP_HLEN));
+	if (fn->hca->wire.no_icrc && !p->sealed)
+		put_le32(p->frame + p->len - HCA_ICRC_LEN,
+			 hca_icrc_to_send(fn->cfg.rxe_flush,
+					  p->frame + p->ip_off, p->ip_len,
+					  p->len - HCA_ICRC_LEN - bth_off));
+	p->sealed = true;
 }
 
-/* Send a packet of the transport, as it is inside the switch.  @sealed: it has its ICRC. */
-static inline void emit_packet(struct hca_fn *fn, uint8_t *frame, size_t len,
-			       bool sealed)
+static inline void emit_packet(struct hca_fn *fn, struct packet *p)
 {
-	bool copy = frame[0] & 1 && fn->port.num_members &&
+	bool copy = p->frame[0] & 1 && fn->port.num_members &&
 		    !fn->hca->wire.tx_no_loop;
 	struct hca_route r;
 
-	route(fn, frame, len, copy, &r);
-	if (r.fns && !sealed)
-		seal(fn, frame, len);
-	emit(fn, frame, len, &r);
+	route(fn, p->frame, p->len, copy, &r);
+	if (r.fns)
+		seal(fn, p);
+	emit(fn, p->frame, p->len, &r);
 }
 
 /* The rules of the switch are for VFs: all is allowed to the physical function. */
@@ -281,20 +268,23 @@ static bool admit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 	return !fn->cfg.gvmi || hca_switch_admit(fn, frame, len, free);
 }
 
-static void inject_packet(struct hca_fn *fn, uint8_t *frame, size_t len)
+static void inject_packet(struct hca_fn *fn, struct packet *p)
 {
 	struct hca_inject *inj = &fn->hca->inject;
 
-	if (!hca_inject_apply(fn, frame, len, own_bth_offset(frame), false))
+	seal(fn, p);
+	if (!hca_inject_apply(fn, p->frame, p->len,
+			      p->ip_off + p->ip_len + HCA_UDP_HLEN, false))
 		return;
-	emit_packet(fn, frame, len, true);
+	emit_packet(fn, p);
 	hca_inject_passed(inj, false, fn->hca->now);
 }
 
-void hca_tx_end(struct hca_fn *fn, size_t len)
+void hca_tx_end(struct hca_fn *fn, size_t len, size_t ip_off, size_t ip_len)
 {
 	struct hca_wire *w = &fn->hca->wire;
 	uint8_t *frame = take_frame(w, len);
+	struct packet p;
 
 	if (!frame)
 		return;
@@ -305,14 +295,15 @@ void hca_tx_end(struct hca_fn *fn, size_t len)
 		w->tx_no_loop = false;
 		return;
 	}
-	len += hca_switch_tag_len(fn);
-	frame = hca_switch_tag(fn, frame);
-	if (!hca_inject_active(&fn->hca->inject, false)) {
-		emit_packet(fn, frame, len, false);
-	} else {
-		seal(fn, frame, len);
-		inject_packet(fn, frame, len);
-	}
+	p = (struct packet){
+		.frame = hca_switch_tag(fn, frame),
+		.len = len + hca_switch_tag_len(fn),
+		.ip_off = ip_off + hca_switch_tag_len(fn), .ip_len = ip_len,
+	};
+	if (!hca_inject_active(&fn->hca->inject, false))
+		emit_packet(fn, &p);
+	else
+		inject_packet(fn, &p);
 	w->tx_no_loop = false;
 }
 
@@ -337,16 +328,16 @@ void hca_tx_raw(struct hca_fn *fn, size_t len)
 
 bool hca_tx_release(struct hca_fn *fn, const struct hca_inject_frame *f)
 {
-	uint8_t *frame;
+	struct packet p = { .len = f->len, .sealed = true };
 
 	if (!hca_wire_has_room(fn))
 		return false;
-	frame = begin_frame(fn, f->len, 0);
-	if (!frame)
+	p.frame = begin_frame(fn, f->len, 0);
+	if (!p.frame)
 		return false;
-	memcpy(frame, hca_inject_data(&fn->hca->inject, f), f->len);
+	memcpy(p.frame, hca_inject_data(&fn->hca->inject, f), f->len);
 	fn->hca->wire.tx_frame = NULL;
-	emit_packet(fn, frame, f->len, true);
+	emit_packet(fn, &p);
 	return true;
 }
 

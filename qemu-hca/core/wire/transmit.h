@@ -62,10 +62,11 @@ bool hca_wire_takes_eth(const struct hca_fn *fn);
  */
 uint8_t *hca_tx_begin(struct hca_fn *fn, size_t max_len);
 /*
- * The frame begun is complete and has @len bytes.  Counts it, gives it to the
- * injector, and sends it to functions of this device, or to the wire, or to both.
+ * The packet begun is complete and has @len bytes; its IP header is at @ip_off and has
+ * @ip_len bytes.  Counts it, gives it to the injector, and sends it to functions of this
+ * device, or to the wire, or to both.
  */
-void hca_tx_end(struct hca_fn *fn, size_t len);
+void hca_tx_end(struct hca_fn *fn, size_t len, size_t ip_off, size_t ip_len);
 /*
  * Send a frame of a raw packet QP: the device loops it back if it is for this
  * function, and loops it back and sends it if a flow rule matches it.  The
