@@ -220,7 +220,10 @@ void qhca_rx_shared(struct qhca_hca *hca, const uint8_t *frame, size_t len,
  * those that the injector may damage, have an ICRC all the same.
  */
 void qhca_link_without_icrc(struct qhca_hca *hca, bool without);
-/* Put the ICRC into a packet that came or went without; other frames stay as they are. */
+/*
+ * Put the ICRC into a packet that came or went without; other frames stay as they are, and
+ * all do on a link whose packets have one.
+ */
 void qhca_fill_icrc(const struct qhca_hca *hca, uint8_t *frame, size_t len);
 /* Could an Ethernet frame be received now?  (flow control of the host's link) */
 bool qhca_can_receive(const struct qhca_hca *hca);

@@ -306,7 +306,8 @@ static void fill_icrc(const struct hca *hca, uint8_t *frame, size_t len)
 
 void qhca_fill_icrc(const struct qhca_hca *dev, uint8_t *frame, size_t len)
 {
-	fill_icrc(&dev->hca, frame, len);
+	if (dev->hca.wire.no_icrc)
+		fill_icrc(&dev->hca, frame, len);
 }
 
 /* Does anybody look at packets that come, but the QP that a packet is for? */
@@ -341,17 +342,17 @@ static bool receive_in_place(struct hca *hca, const uint8_t *shared, size_t len)
 static void receive_shared(struct hca *hca, const uint8_t *shared, size_t len)
 {
 	uint8_t *copy = hca->wire.private;
-	bool watched = is_watched(hca);
 
 	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
 		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!watched && hca_switch_idle(&hca->sw) &&
+	if (!is_watched(hca) && hca_switch_idle(&hca->sw) &&
 	    receive_in_place(hca, shared, len))
 		return;
 	memcpy(copy, shared, len);
-	if (watched && hca->wire.no_icrc)
+	/* What is not for this port goes to software, such as Soft-RoCE, or on to others. */
+	if (hca->wire.no_icrc)
 		fill_icrc(hca, copy, len);
 	receive_checked(hca, copy, len);
 }

@@ -4,6 +4,7 @@
  * has the hash.
  */
 #include "nic.h"
+#include "wire/icrc.h"
 
 #define QUEUES	3u
 
@@ -272,6 +273,28 @@ static void test_moves(void **state)
 	host_free(h);
 }
 
+/* Software behind an Ethernet queue, such as Soft-RoCE, gets packets with their ICRC. */
+static void test_rx_without_icrc(void **state)
+{
+	struct nic n = nic_new(4);
+	struct frame_spec s = frame_default(false);
+	uint8_t frame[QHCA_MAX_FRAME];
+	size_t len, bth = 14 + 20 + 8;
+
+	(void)state;
+	assert_int_equal(set_rx(n.h, QHCA_RX_ENABLE | QHCA_RX_PROMISC), QHCA_CMD_OK);
+	s.payload = 60;
+	len = frame_build(frame, &s);
+	put_le32(frame + len - 4, 0);
+	qhca_link_without_icrc(n.h->hca, true);
+	post_rx(&n, 2048);
+	qhca_rx_shared(n.h->hca, frame, len, n.h->now);
+	assert_true(rxc_valid(&n, 0));
+	put_le32(frame + len - 4, hca_icrc(frame + 14, 20, len - bth - 4));
+	assert_memory_equal(host_ptr(n.h, n.buf), frame, len);
+	host_free(n.h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_steering),
 	cmocka_unit_test(test_lowest),
@@ -279,5 +302,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_without_rss),
 	cmocka_unit_test(test_turns),
 	cmocka_unit_test(test_moves),
+	cmocka_unit_test(test_rx_without_icrc),
 };
 TEST_MAIN(tests)

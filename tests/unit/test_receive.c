@@ -278,11 +278,14 @@ static void test_fill_icrc(void **state)
 {
 	struct host *h = with_gids();
 	uint8_t frame[QHCA_MAX_FRAME], kept[QHCA_MAX_FRAME];
+	const struct frame_spec spec = frame_default(false);
+	size_t len;
 
 	(void)state;
+	qhca_link_without_icrc(h->hca, true);
 	for (int n = 0; n < 8; n++) {
 		struct frame_spec s = frame_default(n & 1);
-		size_t len, bth, ip;
+		size_t bth, ip;
 
 		s.tag = n & 2 ? 0x6005 : -1;
 		s.payload = 100;
@@ -307,6 +310,13 @@ static void test_fill_icrc(void **state)
 		qhca_fill_icrc(h->hca, frame, len);
 		assert_memory_equal(frame, kept, len);
 	}
+	/* On any other link 0 is a wrong ICRC, and a capture shows it. */
+	qhca_link_without_icrc(h->hca, false);
+	len = frame_build(frame, &spec);
+	put_le32(frame + len - 4, 0);
+	memcpy(kept, frame, len);
+	qhca_fill_icrc(h->hca, frame, len);
+	assert_memory_equal(frame, kept, len);
 	host_free(h);
 }
 
