@@ -481,7 +481,7 @@ void qhca_timeline_finalize(QhcaState *s);
 static inline void qhca_mark(QhcaState *s, QhcaMarkKind what, uint64_t a,
                              uint64_t b)
 {
-    if (unlikely(qatomic_read(&s->timeline.on))) {
+    if (unlikely(qatomic_load_acquire(&s->timeline.on))) {
         qhca_mark_now(s, what, a, b);
     }
 }

@@ -97,7 +97,8 @@ static void qhca_timeline_switch(QhcaState *s, bool on)
 {
     bool entered = qhca_enter(s);       /* false: there is no engine yet */
 
-    qatomic_set(&s->timeline.on, on);
+    /* Whoever sees it on sees the memory of the marks: pairs with qhca_mark(). */
+    qatomic_store_release(&s->timeline.on, on);
     if (entered) {
         qhca_trace_refresh(s);
         qhca_leave(s);
