@@ -16,7 +16,7 @@
 #define SLOTS   16
 
 static const uint8_t other_mac[6] = { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0d };
-static const struct hca_intro_wish wish = { .slots = SLOTS, .room = 9216 };
+static struct hca_intro_wish wish = { .slots = SLOTS, .room = 9216 };
 
 typedef struct Peer {
     char *folder, *path;
@@ -668,6 +668,62 @@ static void test_timeline(void)
     stop(h, &p);
 }
 
+/*
+ * The peer sends a packet that is for no queue pair, without ICRC; returns what
+ * the Ethernet queue gets in the place of the ICRC.
+ */
+static uint32_t icrc_of_packet(Hca *h, Eth *e, Peer *p)
+{
+    static const uint8_t headers[] = {
+        0x08, 0x00, 0x45, 0, 0, 50, 0, 0, 0, 0, 64, 17, 0x66, 0xb9, 10, 0, 0, 1,
+        10, 0, 0, 2, 0xc0, 0, 4791 >> 8, 4791 & 0xff, 0, 30, 0, 0,
+    };
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint8_t *frame;
+    uint32_t got;
+
+    eth_post_receives(h, e);
+    frame = hca_slots_reserve(&p->mem.tx);
+    g_assert_nonnull(frame);
+    memset(frame, 0, 64);
+    memset(frame, 0xff, 6);
+    memcpy(frame + 12, headers, sizeof(headers));
+    hca_slots_commit(&p->mem.tx, 64);
+    peer_wake(p);
+    while (!eth_received(h, e, &got)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+    return got;
+}
+
+/* What one peer has agreed to is of no effect for the next one. */
+static void icrc_of(const char *machine, bool agrees)
+{
+    Peer p;
+    Eth e = { };
+    Hca *h = start(&p, machine, true);
+
+    eth_bring_up(h, &e);
+    g_assert_cmphex(icrc_of_packet(h, &e, &p), ==, 0);
+    for (int n = 0; n < 3; n++) {
+        peer_leave(&p);
+        wait_link(h, 0);
+        wish.offers = n & 1 ? 0 : HCA_INTRO_NO_ICRC;
+        peer_connect(&p);
+        wait_link(h, QHCA_LINK_UP);
+        g_assert_cmpint(!!icrc_of_packet(h, &e, &p), ==,
+                        agrees && wish.offers);
+    }
+    wish.offers = 0;
+    stop(h, &p);
+}
+
+static void test_icrc(void)
+{
+    icrc_of("q35", true);
+    icrc_of("q35 -global qhca.shm-icrc=on", false);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -687,5 +743,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-link/stopped", test_stopped);
     qtest_add_func("/qhca-link/dump", test_dump);
     qtest_add_func("/qhca-link/timeline", test_timeline);
+    qtest_add_func("/qhca-link/icrc", test_icrc);
     return g_test_run();
 }
