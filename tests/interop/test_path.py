@@ -4,15 +4,15 @@
 import pytest
 
 from lab import timeline, verbs
-from lab.link import Link, qhca_links
+from lab.link import FULL, Link, qhca_links
 
 # Both kinds of link, always: each has steps of its own.
 WIRES = sorted({link.wire for link in qhca_links()} | {"shm"})
+CASES = [("ib_write_lat", 65536), ("ib_send_lat", 8), ("ib_read_lat", 4096)]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("program, size", [("ib_write_lat", 65536), ("ib_send_lat", 8),
-                                           ("ib_read_lat", 4096)])
+@pytest.mark.parametrize("program, size", CASES if FULL else CASES[:1])
 def test_messages(pairs, wire, program, size):
     link = Link(("qhca", "qhca"), wire=wire)
     pair = pairs.get(*link.kinds, **link.options)
