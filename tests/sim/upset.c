@@ -438,7 +438,7 @@ static bool op_stopped(struct upset *u, struct conn *c, unsigned int host)
 		qhca_pci_reset(h->hca, 0, host_clock(h));
 	}
 	if (world_pick(&u->w, 2))
-		host_migrate(h, world_rand(&u->w));
+		world_migrate(&u->w, h, world_rand(&u->w));
 	else
 		qhca_thaw(h->hca, host_clock(h));
 	if (reset && qhca_reg_read(h->hca, 0, QHCA_REG_STATUS, host_clock(h)) !=

@@ -306,6 +306,16 @@ static void lose_flight(struct world *w, unsigned int host)
 	free(flight);
 }
 
+void world_migrate(struct world *w, struct host *h, uint64_t skew)
+{
+	host_migrate(h, skew);
+	w->moved++;
+	if (w->memory)
+		qhca_link_without_icrc(h->hca, true);
+	if (w->verbose)
+		qhca_trace_mask(h->hca, ~(1ull << QHCA_TRACE_CACHE_MISS));
+}
+
 /* A host moves to a machine whose clock may be ahead or behind. */
 static void move_some(struct world *w)
 {
@@ -316,13 +326,8 @@ static void move_some(struct world *w)
 			continue;
 		lose_flight(w, i);
 		w->blocked[i] = false;
-		host_migrate(h, world_chance(w, MILLION / 2) ?
-				world_rand(w) : 0);
-		w->moved++;
-		if (w->memory)
-			qhca_link_without_icrc(h->hca, true);
-		if (w->verbose)
-			qhca_trace_mask(h->hca, ~(1ull << QHCA_TRACE_CACHE_MISS));
+		world_migrate(w, h, world_chance(w, MILLION / 2) ?
+				    world_rand(w) : 0);
 	}
 }
 

@@ -68,6 +68,8 @@ void world_fini(struct world *w);
 uint32_t world_rand(struct world *w);
 /* From now on the switch is memory. */
 void world_use_memory(struct world *w);
+/* A host goes on in another engine, to which the link is what it was; see host_migrate(). */
+void world_migrate(struct world *w, struct host *h, uint64_t skew);
 /* 0 ... n - 1 */
 uint32_t world_pick(struct world *w, uint32_t n);
 bool world_chance(struct world *w, uint32_t ppm);
