@@ -16,6 +16,7 @@
 #include "flow_rx.h"
 #include "receive.h"
 #include "wire/icrc.h"
+#include "wire/pkt.h"
 
 #define IP_PROTO_UDP	17
 #define IPV4_HLEN	20
@@ -287,6 +288,17 @@ void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
 /* ------------------------------------------------------------------------
  * Frames in memory that their sender can change
  */
+
+/*
+ * Could the device have sent it?  Its packets have no checksum of UDP.  Programs that use
+ * the port for a protocol of their own have one, and their zeros are theirs.
+ */
+static bool is_of_device(const struct hca_rx_info *info)
+{
+	return !get_be16(info->frame + info->udp_off + 6) &&
+	       hca_pkt_what(info->frame[info->bth_off]);
+}
+
 static void fill_icrc(const struct hca *hca, uint8_t *frame, size_t len)
 {
 	bool rxe_flush = hca->fn[0]->cfg.rxe_flush;
@@ -294,7 +306,8 @@ static void fill_icrc(const struct hca *hca, uint8_t *frame, size_t len)
 	uint8_t *icrc;
 	size_t ip_len;
 
-	if (!find_roce(frame, len, &info) || !lengths_agree(&info))
+	if (!find_roce(frame, len, &info) || !lengths_agree(&info) ||
+	    !is_of_device(&info))
 		return;
 	ip_len = info.udp_off - info.ip_off;
 	icrc = frame + info.bth_off + info.bth_len - HCA_ICRC_LEN;

@@ -310,6 +310,20 @@ static void test_fill_icrc(void **state)
 		qhca_fill_icrc(h->hca, frame, len);
 		assert_memory_equal(frame, kept, len);
 	}
+	/* A datagram of another protocol may use the port, and end with zeros. */
+	for (int n = 0; n < 2; n++) {
+		size_t bth = 14 + 20 + 8;
+
+		len = frame_build(frame, &spec);
+		put_le32(frame + len - 4, 0);
+		if (n == 0)
+			put_be16(frame + bth - 2, 0x1234);	/* checksum */
+		else
+			frame[bth] = 0xff;			/* opcode */
+		memcpy(kept, frame, len);
+		qhca_fill_icrc(h->hca, frame, len);
+		assert_memory_equal(frame, kept, len);
+	}
 	/* On any other link 0 is a wrong ICRC, and a capture shows it. */
 	qhca_link_without_icrc(h->hca, false);
 	len = frame_build(frame, &spec);
