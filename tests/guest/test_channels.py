@@ -166,6 +166,16 @@ def test_number_changes_under_traffic(ends):
 
 
 @pytest.mark.full
+def test_unused_queues(ends):
+    """The stack's watchdog looks at all queues that there can be, every 10 s, and finds none
+    that does not send."""
+    a, _ = ends
+    a.exec(f"ethtool -L {a.netif} combined 1; sleep 25; ethtool -L {a.netif} combined 3")
+    shown = a.out(f"grep -H . /sys/class/net/{a.netif}/queues/tx-*/tx_timeout")
+    assert re.findall(r":(\d+)$", shown, re.M) == ["0"] * 3, shown
+
+
+@pytest.mark.full
 def test_changes_under_traffic(ends):
     """Distribution, offloads, MTU and rings, with several queues at work."""
     a, b = ends

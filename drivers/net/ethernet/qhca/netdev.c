@@ -126,6 +126,18 @@ static void qhca_eth_undo(struct qhca_eth *eth, unsigned int num)
 		qhca_queue_free(&eth->queue[i]);
 }
 
+/*
+ * Queues that were in use before are stopped.  The stack sends nothing by them, but its
+ * watchdog takes any queue that is stopped for one that does not send.
+ */
+static void qhca_eth_release_unused(struct qhca_eth *eth)
+{
+	unsigned int i;
+
+	for (i = eth->num_queues; i < eth->max_queues; i++)
+		netif_tx_start_queue(netdev_get_tx_queue(eth->netdev, i));
+}
+
 static int qhca_eth_start(struct qhca_eth *eth)
 {
 	unsigned int i, num = 0;
@@ -152,6 +164,7 @@ static int qhca_eth_start(struct qhca_eth *eth)
 	qhca_report_sends(eth);
 	for (i = 0; i < num; i++)
 		qhca_queue_open(&eth->queue[i]);
+	qhca_eth_release_unused(eth);
 	queue_work(eth->core->wq, &eth->link_work);
 	return 0;
 
