@@ -42,7 +42,13 @@ static bool qhca_dma_is_memory(MemoryRegion *mr)
            !object_dynamic_cast(memory_region_owner(mr), TYPE_PCI_DEVICE);
 }
 
-/* The host address of @addr, for at most *@len bytes; NULL if it is not RAM. */
+/*
+ * The host address of @addr, for at most *@len bytes; NULL if it is not RAM.
+ *
+ * As a request of PCI Express has, what is translated is the address of a double
+ * word.  QEMU's virtio-iommu searches for the mapping of the byte and the one
+ * behind it, so that it may take the last byte of a mapping for one of the next.
+ */
 static MemoryRegion *qhca_dma_translate(QhcaFunction *f, hwaddr addr,
                                         hwaddr *offset, hwaddr *len, bool write)
 {
@@ -50,12 +56,18 @@ static MemoryRegion *qhca_dma_translate(QhcaFunction *f, hwaddr addr,
         .memory = 1,
         .requester_id = pci_requester_id(f->dev),
     };
-    MemoryRegion *mr = address_space_translate(qhca_dma_as(f), addr, offset,
-                                               len, write, attrs);
+    const hwaddr skipped = addr & 3;
+    MemoryRegion *mr;
 
-    if (!qhca_dma_is_memory(mr) || !memory_access_is_direct(mr, write, attrs)) {
+    *len += skipped;
+    mr = address_space_translate(qhca_dma_as(f), addr - skipped, offset, len,
+                                 write, attrs);
+    if (!qhca_dma_is_memory(mr) || *len <= skipped ||
+        !memory_access_is_direct(mr, write, attrs)) {
         return NULL;
     }
+    *offset += skipped;
+    *len -= skipped;
     return mr;
 }
 
