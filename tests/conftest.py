@@ -7,6 +7,7 @@ after `@timeout=SECONDS` and `@name=NAME`. tests/qtest/*-test.c run in QEMU's qt
 point such a program prints counts as one test.
 """
 
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -261,11 +262,28 @@ def qhca_pair(pairs):
 # -- the count --------------------------------------------------------------
 
 _counts = {}
+# Of so many files the time is told, and of none that took less, s.
+SLOWEST, LEAST = 15, 15
+
+
+def _time_by_file(reports):
+    """[(seconds, file)] of what took longest. Programs that print TAP run beside each other,
+    and each counts."""
+    seconds = collections.Counter()
+    for report in reports:
+        seconds[report.nodeid.partition("::")[0]] += getattr(report, "duration", 0)
+    return [(took, file) for file, took in seconds.most_common(SLOWEST) if took >= LEAST]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter):
     stats = terminalreporter.stats
+    slowest = _time_by_file(report for reports in stats.values() for report in reports
+                            if isinstance(report, pytest.TestReport))
+    if slowest:
+        terminalreporter.section("slowest files")
+        for took, file in slowest:
+            terminalreporter.write_line(f"{took:7.1f}s {file}")
     _counts["passed"] = len(stats.get("passed", [])) + len(stats.get("xpassed", []))
     _counts["failed"] = len(stats.get("failed", [])) + len(stats.get("error", []))
     _counts["skipped"] = len(stats.get("skipped", [])) + len(stats.get("xfailed", []))
