@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lab import content, verbs
+from lab import content, paths, verbs
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,22 @@ def test_segmentation(ends):
         assert segmented(a, b, b.ip4, 512) > 0
     finally:
         a.exec(f"ethtool -K {a.netif} tso on; ip route del {b.ip4} dev {a.netif}", check=False)
+
+
+def test_merged_frame(ends):
+    """A frame that an adapter has merged, whose checksum is complete, arrives in segments
+    (kernel/qhca_test_merged.c)."""
+    a, b = ends
+    name = "qhca_test_merged"
+    a.push(paths.BUILD / "modules" / a.release / f"{name}.ko", f"/tmp/{name}.ko")
+    before = statistics(a)
+    waits = [(node, f"[ $(cat {path}) -ge {int(node.out(f'cat {path}')) + 2000} ]")
+             for node, path in ((a, f"/sys/class/net/{a.netif}/statistics/tx_bytes"),
+                                (b, f"/sys/class/net/{b.netif}/statistics/rx_bytes"))]
+    a.exec(f"insmod /tmp/{name}.ko netdev={a.netif} && rmmod {name}")
+    for node, condition in waits:
+        assert statistics(a)["eth_tx_errors"] == before["eth_tx_errors"]
+        node.wait_until(condition)
 
 
 def test_jumbo_frames(ends):

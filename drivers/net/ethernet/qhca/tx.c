@@ -93,14 +93,16 @@ static u32 qhca_tx_segments(const struct sk_buff *skb)
  * @features: what the device can do for others
  *
  * The stack segments frames that are outside of the device's limits, such as those of a
- * guest in this guest.
+ * guest in this guest.  It also segments those that another adapter has merged without a
+ * word on where their checksum is, since the device computes that of each segment.
  */
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
 				      netdev_features_t features)
 {
 	if (skb_is_gso(skb) &&
-	    (skb_shinfo(skb)->gso_size < QHCA_MIN_TSO_MSS ||
+	    (skb->ip_summed != CHECKSUM_PARTIAL ||
+	     skb_shinfo(skb)->gso_size < QHCA_MIN_TSO_MSS ||
 	     skb_tcp_all_headers(skb) > QHCA_MAX_TSO_HDR ||
 	     skb->len > QHCA_MAX_TSO_FRAME))
 		features &= ~NETIF_F_GSO_MASK;
