@@ -2,15 +2,14 @@
 """Several Ethernet queues: how many there are, who gets which frame, and changes of both
 while frames pass."""
 
-import contextlib
 import re
 
 import pytest
 
 from lab import content, devlink, verbs
 from lab.guest import GuestError
+from lab.netdev import combined, copy, statistics, stream
 
-from test_netdev import copy, statistics
 from test_offers import queues
 
 RSS, TSO = 0x20000000, 0x200000
@@ -31,12 +30,6 @@ def ends(pair):
             node.exec(f"ethtool -X {node.netif} default; ethtool -L {node.netif} combined "
                       f"{most(node)}; ethtool -K {node.netif} tso on rxhash on", check=False)
             node.configure()
-
-
-def combined(node):
-    """(the most channels that there can be, those in use)"""
-    text = node.out(f"ethtool -l {node.netif}")
-    return tuple(map(int, re.findall(r"^Combined:\s+(\d+)$", text, re.M)))
 
 
 def most(node):
@@ -60,31 +53,6 @@ def flows(a, b, num=12, kib=64):
     for _ in range(num):
         copy(a, b, b.ip4, kib)
     return moved(before, statistics(b), "packets")
-
-
-@contextlib.contextmanager
-def stream(a, b):
-    """TCP from a to b for as long as the context lasts."""
-    port = next(verbs._ports)
-    path = f"/sys/class/net/{b.netif}/statistics/rx_bytes"
-    server = b.spawn(f"exec iperf3 -s -1 -4 -B {b.ip4} -p {port}")
-    client = None
-    try:
-        b.wait_until(verbs.listening(port))
-        client = a.spawn(f"exec iperf3 -c {b.ip4} -p {port} -P 4 -t 600")
-
-        def goes_on():
-            assert client.poll() is None and server.poll() is None
-            goal = int(b.out(f"cat {path}")) + (1 << 20)
-            b.wait_until(f"[ $(cat {path}) -gt {goal} ]")
-        goes_on()
-        yield goes_on
-        goes_on()
-    finally:
-        for process in (client, server):
-            if process and process.poll() is None:
-                process.kill()
-                process.wait(60, check=False)
 
 
 def test_numbers(ends):

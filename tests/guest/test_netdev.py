@@ -6,6 +6,7 @@ import re
 import pytest
 
 from lab import content, paths, verbs
+from lab.netdev import copy, statistics
 
 
 @pytest.fixture(scope="module")
@@ -19,25 +20,10 @@ def ends(pair):
         yield pair.a, pair.b
 
 
-def statistics(node):
-    text = node.out(f"ethtool -S {node.netif}")
-    return {name: int(value) for name, value in re.findall(r"^\s*(\w+): (\d+)$", text, re.M)}
-
-
 def adapter(node):
     """The counters that the host keeps of the node's device."""
     (info,) = node.qmp("query-qhca")
     return {counter["name"]: counter["value"] for counter in info["adapter"]}
-
-
-def copy(a, b, address, kib=8192):
-    """Sends random bytes from a to b over TCP and compares their digests."""
-    port = next(verbs._ports)
-    receiver = b.spawn(f"busybox nc -l -p {port} | sha256sum")
-    b.wait_until(verbs.listening(port))
-    sent = a.out(f"head -c {kib}K /dev/urandom > /tmp/data && "
-                 f"cat /tmp/data > /dev/tcp/{address}/{port} && sha256sum < /tmp/data", timeout=90)
-    assert receiver.wait(60).out.strip() == sent
 
 
 def test_ping(ends):
