@@ -11,6 +11,7 @@ from lab.flows import RDMA
 from lab.functions import Functions
 from lab.moving import (MOVABLE, assert_carries_on, idle_queues, move_beside,
                         move_under_traffic)
+from lab.netdev import copy, statistics, stream
 from lab.netns import may_have_taps
 
 KINDS = ("rc-small", "rc-large", "ud")
@@ -115,6 +116,32 @@ def test_functions(get):
     verbs.pingpong(vfs[0], pair.b, "rc", "-n 200 -c")
     verbs.pingpong(vfs[1], vfs[2], "rc", "-n 200 -c")
     vfs.disable()
+
+
+def ethernet(node):
+    """What the administrator has chosen."""
+    return node.out(f"for option in l x k g c; do ethtool -$option {node.netif}; done")
+
+
+def test_ethernet_queues(get):
+    """Several queues move under TCP both ways, with the distribution, the rings and the
+    moderation that the administrator has chosen."""
+    pair = get(cpus=2)
+    for node in pair:
+        node.exec(f"ethtool -X {node.netif} weight 1 3; ethtool -C {node.netif} rx-usecs 50; "
+                  f"ethtool -G {node.netif} rx 256 tx 256")
+    before = [ethernet(node) for node in pair]
+    with stream(pair.a, pair.b) as forth, stream(pair.b, pair.a) as back:
+        for node in pair.b, pair.a, pair.b:
+            print(move.migrate(node))
+            forth()
+            back()
+    assert [ethernet(node) for node in pair] == before
+    for a, b in (pair.a, pair.b), (pair.b, pair.a):
+        copy(a, b, b.ip4, 1024)
+        assert statistics(a)["eth_tx_errors"] == 0
+    received = statistics(pair.b)
+    assert all(received[f"rxq{queue}_packets"] for queue in (0, 1)), received
 
 
 @pytest.mark.parametrize("qps, mrs", [(10000, 64), (64, 100000)])
