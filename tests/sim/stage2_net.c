@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "stage2_net.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define GUEST_MEM	(8u << 20)
@@ -101,13 +102,13 @@ void write_to(struct conn *c, uint64_t addr, uint32_t rkey, uint32_t len)
 		.wr_id = c->posted, .num_sge = 1, .sge = &sge, .raddr = addr,
 		.rkey = rkey,
 	};
+	uint8_t *data = malloc(len);
 
 	c->posted++;
-	for (uint32_t i = 0; i < len; i++) {
-		uint8_t byte = byte_of(i, c->posted);
-
-		md_buf_write(c->from, &c->from_mr.buf, i, &byte, 1);
-	}
+	for (uint32_t i = 0; i < len; i++)
+		data[i] = byte_of(i, c->posted);
+	md_buf_write(c->from, &c->from_mr.buf, 0, data, len);
+	free(data);
 	md_post_send(c->from, &c->from_qp, &wr);
 	md_ring(c->from, &c->from_qp);
 }
