@@ -390,6 +390,9 @@ static void sniffed_without_icrc(struct pair *p)
 	put_be16(f.data + 16, (uint16_t)(f.len - 14));
 	put_be16(f.data + 38, (uint16_t)(f.len - 34));
 	put_be16(f.data + 24, hca_ipv4_checksum(f.data + 14));
+	/* The device sends no checksum of UDP, and this opcode: SEND Only. */
+	put_be16(f.data + 40, 0);
+	f.data[42] = 4;
 	memset(f.data + f.len - 4, 0, 4);
 	icrc = hca_icrc(f.data + 14, 20, f.len - 42 - 4);
 	world_use_memory(&p->w);
