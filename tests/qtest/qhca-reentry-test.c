@@ -12,6 +12,7 @@
 #include "qhca-sriov.h"
 #include "hw/net/e1000_regs.h"
 #include "libqos/virtio-pci.h"
+#include "standard-headers/linux/virtio_iommu.h"
 #include "standard-headers/linux/virtio_ring.h"
 
 /* Another NIC on the same hub: a frame it receives is an MSI where we like. */
@@ -411,13 +412,14 @@ static void test_vf_vector(void)
  * configuration space: it finds the engine on the stack, with its lock held.
  */
 #define VIOMMU_BYPASS       36      /* in struct virtio_iommu_config */
+#define VIOMMU_REQUEST_QUEUE 0
 #define VIOMMU_EVENT_QUEUE  1
 #define VIOMMU_FAULT_ADDR   16      /* in struct virtio_iommu_fault */
 #define VIOMMU_FAULT_SIZE   24
 
 typedef struct Viommu {
     QVirtioPCIDevice *dev;
-    QVirtQueue *events;
+    QVirtQueue *requests, *events;
     uint64_t buf;
 } Viommu;
 
@@ -434,9 +436,18 @@ static void viommu_open(Hca *h, Viommu *v)
     qvirtio_set_features(vdev, qvirtio_get_features(vdev) &
                          ~(1ull << VIRTIO_RING_F_INDIRECT_DESC |
                            1ull << VIRTIO_RING_F_EVENT_IDX));
+    v->requests = qvirtqueue_setup(vdev, h->alloc, VIOMMU_REQUEST_QUEUE);
     v->events = qvirtqueue_setup(vdev, h->alloc, VIOMMU_EVENT_QUEUE);
     qvirtio_set_driver_ok(vdev);
     v->buf = hca_page(h);
+}
+
+static void viommu_close(Hca *h, Viommu *v)
+{
+    qvirtqueue_cleanup(v->dev->vdev.bus, v->events, h->alloc);
+    qvirtqueue_cleanup(v->dev->vdev.bus, v->requests, h->alloc);
+    qvirtio_pci_destructor(&v->dev->obj);
+    g_free(v->dev);
 }
 
 static void viommu_bypass(Viommu *v, bool on)
@@ -513,9 +524,7 @@ static void test_iommu_fault(void)
     eth_send(h, &e, 8, 100, 1);
     eth_wait_sent(h, &e);
     g_assert_cmpuint(hca_adapter(h, "mmio_refused"), >=, 1);
-    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, h->alloc);
-    qvirtio_pci_destructor(&v.dev->obj);
-    g_free(v.dev);
+    viommu_close(h, &v);
     hca_stop(h);
 }
 
@@ -563,11 +572,105 @@ static void test_iommu_fault_vf(void)
             g_assert_cmpint(hca_nop(vf[i]), ==, QHCA_CMD_OK);
         }
     }
-    qvirtqueue_cleanup(v.dev->vdev.bus, v.events, h->alloc);
-    qvirtio_pci_destructor(&v.dev->obj);
-    g_free(v.dev);
+    viommu_close(h, &v);
     vf_free(vf[0]);
     vf_free(vf[1]);
+    hca_stop(h);
+}
+
+/* A request whose tail is its last part. */
+static void viommu_request(Hca *h, Viommu *v, const void *request, size_t len)
+{
+    const size_t tail = sizeof(struct virtio_iommu_req_tail);
+    uint32_t head;
+
+    qtest_memwrite(h->qts, v->buf, request, len);
+    qtest_writeb(h->qts, v->buf + len - tail, VIRTIO_IOMMU_S_DEVERR);
+    head = qvirtqueue_add(h->qts, v->requests, v->buf, len - tail, false, true);
+    qvirtqueue_add(h->qts, v->requests, v->buf + len - tail, tail, true, false);
+    qvirtqueue_kick(h->qts, &v->dev->vdev, v->requests, head);
+    qvirtio_wait_used_elem(h->qts, &v->dev->vdev, v->requests, head, NULL,
+                           ANSWER_S * G_USEC_PER_SEC);
+    g_assert_cmpuint(qtest_readb(h->qts, v->buf + len - tail), ==,
+                     VIRTIO_IOMMU_S_OK);
+}
+
+static void viommu_attach(Hca *h, Viommu *v)
+{
+    struct virtio_iommu_req_attach attach = {
+        .head.type = VIRTIO_IOMMU_T_ATTACH, .domain = cpu_to_le32(1),
+        .endpoint = cpu_to_le32(QPCI_DEVFN(4, 0)),
+    };
+
+    viommu_request(h, v, &attach, sizeof(attach));
+}
+
+static void viommu_map(Hca *h, Viommu *v, uint64_t first, uint64_t end,
+                       uint64_t to)
+{
+    struct virtio_iommu_req_map map = {
+        .head.type = VIRTIO_IOMMU_T_MAP, .domain = cpu_to_le32(1),
+        .virt_start = cpu_to_le64(first), .virt_end = cpu_to_le64(end - 1),
+        .phys_start = cpu_to_le64(to),
+        .flags = cpu_to_le32(VIRTIO_IOMMU_MAP_F_READ |
+                             VIRTIO_IOMMU_MAP_F_WRITE),
+    };
+
+    viommu_request(h, v, &map, sizeof(map));
+}
+
+/*
+ * The second part of a frame begins at the last byte of a page, and the page
+ * behind it is mapped to somewhere else.
+ */
+static void test_iommu_last_byte(void)
+{
+    const uint64_t ram = 128 * MiB;
+    uint8_t frame[100] = { };
+    struct qhca_eth_txd txd[2];
+    uint64_t page, next, other;
+    Eth e = { };
+    Viommu v;
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35 -device virtio-iommu-pci,addr=06.0");
+
+    viommu_open(h, &v);
+    eth_bring_up(h, &e);
+    eth_reach_peer(h, &e, peer, 1);
+    eth_wait_sent(h, &e);
+    page = QEMU_ALIGN_UP(e.tx_buf, 4096);
+    next = page + 4096;
+    other = hca_page(h);
+    viommu_attach(h, &v);
+    viommu_map(h, &v, 0, next, 0);
+    viommu_map(h, &v, next, next + 4096, other);
+    viommu_map(h, &v, next + 4096, ram, next + 4096);
+
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, own_mac, 6);
+    stw_be_p(frame + 12, 0x88b5);
+    stl_be_p(frame + sizeof(frame) - 4, 2);
+    qtest_memwrite(h->qts, page, frame, 12);
+    qtest_memwrite(h->qts, next - 1, frame + 12, 1);
+    qtest_memset(h->qts, next, 0, 4096);
+    qtest_memwrite(h->qts, other, frame + 13, sizeof(frame) - 13);
+    txd[0] = (struct qhca_eth_txd) {
+        .addr = cpu_to_le64(page), .len = cpu_to_le32(12),
+    };
+    txd[1] = (struct qhca_eth_txd) {
+        .addr = cpu_to_le64(next - 1),
+        .len = cpu_to_le32(sizeof(frame) - 12),
+        .flags = cpu_to_le16(QHCA_TXD_EOP),
+    };
+    for (int i = 0; i < ARRAY_SIZE(txd); i++, e.tx_pi++) {
+        qtest_memwrite(h->qts, e.tx + e.tx_pi % TX_DEPTH * sizeof(*txd),
+                       &txd[i], sizeof(*txd));
+    }
+    hca_ring(h, 0, QHCA_DB_ETH_TX, (uint64_t)e.tx_pi << 32);
+    /* The frame's type is right, too. */
+    g_assert_true(peer_wait_for(peer, 2));
+    viommu_close(h, &v);
+    close(peer);
     hca_stop(h);
 }
 
@@ -585,5 +688,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-reentry/vf-in-flush", test_vf_in_flush);
     qtest_add_func("/qhca-reentry/vf-vector", test_vf_vector);
     qtest_add_func("/qhca-reentry/iommu-fault-vf", test_iommu_fault_vf);
+    qtest_add_func("/qhca-reentry/iommu-last-byte", test_iommu_last_byte);
     return g_test_run();
 }
