@@ -27,7 +27,10 @@ depends()
 	modprobe -d "$root" -S "$release" --show-depends -a "$@"
 }
 
-needed=$(depends virtio_pci virtio_blk ext4)
+needed=$(depends virtio_pci)
+# Behind a virtio-iommu no other device is there before its driver.
+needed+=$'\n'$(depends virtio_iommu 2> /dev/null || true)
+needed+=$'\n'$(depends virtio_blk ext4)
 # Newer kernels have this one no more.
 needed+=$'\n'$(depends crc32c_generic 2> /dev/null || true)
 : > "$work/lib/order"
