@@ -14,12 +14,13 @@ class Nvme:
     def __init__(self, target, host):
         self.target, self.host = target, host
 
-    def connect(self, loss=3):
+    def connect(self, loss=3, address=None):
         """`loss`: for how many seconds the host tries to have the target back.
+        `address`: the target's, if it has several.
 
         A connection that ends is noticed; keep-alives would take a busy machine for
         one that is gone."""
-        self.host.out(f"nvme connect -t rdma -n {NQN} -a {self.target.ip4} -s 4420 -i 2 -Q 32 "
+        self.host.out(f"nvme connect -t rdma -n {NQN} -a {address or self.target.ip4} -s 4420 -i 2 -Q 32 "
                       f"--reconnect-delay=1 --ctrl-loss-tmo={loss} --keep-alive-tmo=60", timeout=60)
         self.host.wait_until("[ -b /dev/nvme0n1 ]", 30, "the namespace")
 
@@ -40,10 +41,11 @@ class Nvme:
 
 
 @contextlib.contextmanager
-def serving(target, host):
-    """The target serves meanwhile, and the host may connect; an Nvme."""
+def serving(target, host, addresses=()):
+    """The target serves meanwhile, and the host may connect; an Nvme. The target listens on
+    each of the addresses, or on its first one."""
     host.out("modprobe nvme-rdma")
-    target.exec(script("interop/scripts/nvmet-add.sh", NQN, target.ip4), timeout=60)
+    target.exec(script("interop/scripts/nvmet-add.sh", NQN, *(addresses or (target.ip4,))), timeout=60)
     try:
         yield Nvme(target, host)
     finally:

@@ -6,7 +6,7 @@
 #   nvmet-remove.sh NQN
 
 cd /sys/kernel/config/nvmet || exit
-rm -f ports/1/subsystems/$1
-rmdir ports/1
-rmdir subsystems/$1/namespaces/1 subsystems/$1
+rm -f ports/*/subsystems/"$1"
+rmdir ports/*
+rmdir "subsystems/$1/namespaces/1" "subsystems/$1"
 modprobe -r nvmet-rdma brd
