@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab import wait_for
+from lab import aer, wait_for
 from lab.flows import FLUSHED, KINDS, RDMA, REMOTE_ACCESS, RETRY_EXCEEDED, Traffic
 from lab.link import FULL
 from lab.sample import SEED
@@ -130,6 +130,11 @@ def fatal(pair, traffic):
     b.wait_until("grep -q ACTIVE /sys/class/infiniband/qhca*/ports/1/state", LONG)
 
 
+def pci_error(pair, traffic):
+    aer.inject(pair.b, "RCVR", "correctable", "RxErr")
+    aer.inject(pair.b, "COMP_TIME", "nonfatal", "CmpltTO")
+
+
 # What becomes of RDMA traffic at an end.
 GOES_ON, MAY_END, ENDS, GONE = "goes on", "may end", "ends", "gone"
 
@@ -165,6 +170,7 @@ OPERATIONS = {
     "suspend_devices": Operation(suspend_devices, 2, ENDS, GONE),
     "suspend": Operation(suspend, 2, ENDS, GONE),
     "fatal": Operation(fatal, 2, ENDS, GONE, hard=True),
+    "pci_error": Operation(pci_error, 2),
 }
 
 # What is done to fresh traffic.
