@@ -9,16 +9,22 @@ from . import Case, Program, both, must_use
 PRELOAD = "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so"
 
 
-def perftest(test, options):
+def perftest(test, options, one_way=False, ip=4):
+    """A case's function. one_way: nothing acknowledges what the client sends."""
     def run(server, client):
-        done = must_use(server, client, lambda: verbs.perftest(server, client, test, options), 10)
+        done = must_use(server, client,
+                        lambda: verbs.perftest(server, client, test, options, ip=ip), 10,
+                        (client,) if one_way else None)
         if not done.rows:
             raise GuestError(f"no table\nclient: {done.client}\nserver: {done.server}")
     return run
 
 
+# The multicast group that perftest chooses (-g) is one of IPv6, and so must the address be.
 PERFTEST = Program("perftest", "perftest", tuple(
-    Case(f"{test} {connection}{more}", perftest(test, f"-c {connection} {options}{more}"))
+    Case(f"{test} {connection}{more}", perftest(
+        test, f"-c {connection} {options}{more}",
+        what == "bw" and connection in ("UC", "UD"), 6 if more else 4))
     for connection, tests in (
         ("RC", ("write", "read", "send", "atomic")), ("UC", ("write", "send")),
         ("XRC", ("write", "read", "send", "atomic")), ("UD", ("send",)))
