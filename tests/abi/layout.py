@@ -219,12 +219,14 @@ def debug_info(module, names):
                  for line in run(["pahole", "--sizes", module]).splitlines())
     wanted = [s for s in names.structs if s in sizes]
     found = {f"sizeof {s}": int(sizes[s]) for s in wanted}
-    for name in wanted:
-        text = run(["pahole", "-C", name, module])
+    # pahole reads all of a module for each call, whether it is asked for one struct or for all.
+    text = run(["pahole", module]) if wanted else ""
+    _, *structs = re.split(r"^struct (\w+) \{", text, flags=re.M)
+    for name, body in zip(structs[::2], structs[1::2]):
         # One tab: fields of the struct itself, not those of nested ones.
         for field, at, size in re.findall(
-                r"^\t\S.*?(\w+)(?:\[\d+\])*;\s+/\*\s+(\d+)\s+(\d+)\s+\*/", text, re.M):
-            if field in names.structs[name]:
+                r"^\t\S.*?(\w+)(?:\[\d+\])*;\s+/\*\s+(\d+)\s+(\d+)\s+\*/", body, re.M):
+            if field in names.structs.get(name, ()):
                 found[f"{name}.{field} at"] = int(at)
                 found[f"{name}.{field} size"] = int(size)
     return found
