@@ -109,7 +109,7 @@ fi
 [ ${#tests[@]} -gt 0 ] || { say "no tests in: ${areas[*]}"; finish; }
 
 # The slowest tests are named, since the time of all is limited.
-args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider --durations=15
+args=(-c "$TOP/tests/pytest.ini" --rootdir="$TOP/tests" -p no:cacheprovider --durations=30
 	--durations-min=15)
 [ -z "${T:-}" ] || args+=(-k "$T")
 # shellcheck disable=SC2206

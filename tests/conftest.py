@@ -263,7 +263,7 @@ def qhca_pair(pairs):
 
 _counts = {}
 # Of so many files the time is told, and of none that took less, s.
-SLOWEST, LEAST = 15, 15
+SLOWEST, LEAST = 30, 15
 
 
 def _time_by_file(reports):
