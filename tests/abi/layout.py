@@ -219,7 +219,7 @@ def debug_info(module, names):
                  for line in run(["pahole", "--sizes", module]).splitlines())
     wanted = [s for s in names.structs if s in sizes]
     found = {f"sizeof {s}": int(sizes[s]) for s in wanted}
-    # pahole reads all of a module for each call, whether it is asked for one struct or for all.
+    # Each call reads all of a module, whether one struct is asked for or all are.
     text = run(["pahole", module]) if wanted else ""
     _, *structs = re.split(r"^struct (\w+) \{", text, flags=re.M)
     for name, body in zip(structs[::2], structs[1::2]):
