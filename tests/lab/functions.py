@@ -10,34 +10,20 @@
 import json
 
 from . import devlink
-from .guest import Guest, wait_for
-from .pair import Port
+from .guest import wait_for
+from .namespace import NamespacePort, index_of
 from .script import script
 
 
-class Function(Port):
+class Function(NamespacePort):
     """A virtual function. It stands for a node wherever commands are run: these run in
     its namespace, and see no other interface."""
 
     def __init__(self, node, number, folder):
         # Addresses of the port's network; those of guests end in 1 and 2.
-        index = 16 * int(node.mac.rpartition(":")[2], 16) + number
-        super().__init__("qhca", node.ports[0].link, index, node.mtu)
-        self.guest = node
+        super().__init__(node, f"vf{number}", 16 * index_of(node) + number)
         self.number = number
-        self.namespace = f"vf{number}"
         self.folder = f"{folder}/virtfn{number}"
-
-    # Those of Guest, but with the spawn() below.
-    exec, out, wait_until = Guest.exec, Guest.out, Guest.wait_until
-
-    @property
-    def name(self):
-        return f"{self.guest.name}.{self.namespace}"
-
-    def spawn(self, command, stdin=None):
-        argv = ["/bin/bash", "-c", command] if isinstance(command, str) else command
-        return self.guest.spawn(["ip", "netns", "exec", self.namespace, *argv], stdin)
 
     @property
     def address(self):

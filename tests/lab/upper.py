@@ -3,14 +3,9 @@
 
 import contextlib
 
-from .guest import Guest
+from .namespace import NamespacePort, index_of
 from .pair import Port, gid_text
 from .script import script
-
-
-def index_of(node):
-    """1 for guest a, 2 for b: what their addresses end in."""
-    return int(node.mac.rpartition(":")[2], 16)
 
 
 class Upper(Port):
@@ -56,38 +51,17 @@ def uppers(pair, netif, name, *args):
             node.configure()
 
 
-class Enclosed(Port):
-    """A guest's first port in a network namespace, with its RDMA device. Commands run there."""
-
-    def __init__(self, node, namespace):
-        first = node.ports[0]
-        super().__init__("qhca", first.link, index_of(node), node.mtu)
-        self.guest = node
-        self.namespace = namespace
-
-    # Those of Guest, but with the spawn() below.
-    exec, out, wait_until = Guest.exec, Guest.out, Guest.wait_until
-
-    @property
-    def name(self):
-        return f"{self.guest.name}.{self.namespace}"
-
-    def spawn(self, command, stdin=None):
-        argv = ["/bin/bash", "-c", command] if isinstance(command, str) else command
-        return self.guest.spawn(["ip", "netns", "exec", self.namespace, *argv], stdin)
-
-
 @contextlib.contextmanager
 def enclosed(node, namespace="blue"):
     """The guest's RDMA devices belong to namespaces meanwhile, and its first one is in one;
-    an Enclosed. Afterwards all is as it was."""
+    a NamespacePort. Afterwards all is as it was."""
     device, netif = node.ibdev, node.netif
     # The kernel still cleans up after earlier namespaces.
     node.wait_until("rdma system set netns exclusive")
     try:
         node.exec(f"ip netns add {namespace} && ip -n {namespace} link set lo up && "
                   f"ip link set {netif} netns {namespace} && rdma dev set {device} netns {namespace}")
-        port = Enclosed(node, namespace)
+        port = NamespacePort(node, namespace, index_of(node))
         port.configure()
         yield port
     finally:
