@@ -87,7 +87,7 @@ def run(command, *, kernel="default", device="qhca,netdev=n0", memory="1G", cpus
         for option in f"{append} {accel.kernel_arguments(qemu)}".split():
             argv += ["--append", option]
         if accel.options(qemu) != accel.KVM:
-            extra += ["-cpu", "max"]
+            extra += accel.EMULATED_CPU
         for option in extra:
             argv.append(f"--qemu-opts={option}")
         child_env = dict(os.environ, PYTHONPATH=str(root / "usr/lib/python3/dist-packages"),
