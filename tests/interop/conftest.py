@@ -2,14 +2,18 @@
 """Two guests for a test: `ends` is (server, client) over one of the links.
 
 The order of tests is by link, since each link needs two guests of its own; and those that
-share the watchful pair follow one another.
+share the watchful pair follow one another. Beside Soft-RoCE the ends take roles: with FULL=1
+each test has both, else the one that its name and QHCA_SEED select.
 """
+
+import collections
+import zlib
 
 import pytest
 
 from lab import content
 from lab.guest import WATCHFUL
-from lab.link import Link, links
+from lab.link import FULL, Link, links
 from lab.sample import SEED
 
 
@@ -17,14 +21,43 @@ def pytest_report_header():
     return f"samples are those of QHCA_SEED={SEED}"
 
 
-def pytest_collection_modifyitems(items):
+def _link(item):
+    link = getattr(item, "callspec", None) and item.callspec.params.get("link")
+    return link if isinstance(link, Link) else None
+
+
+def _second_roles(items):
+    """Of tests that are there in both roles beside Soft-RoCE, those in the role not selected.
+
+    Tests of a module marked `together` share what a run in one role has left, so they have the
+    same one.
+    """
+    roles = collections.defaultdict(list)
+    for item in items:
+        link = _link(item)
+        if link and link.has_rxe:
+            others = sorted(f"{name}={value}" for name, value in item.callspec.params.items()
+                            if name != "link")
+            alone = () if item.get_closest_marker("together") else (item.originalname, *others)
+            roles[item.path.name, *alone].append(item)
+    for key, group in roles.items():
+        servers = sorted({_link(item).server for item in group})
+        selected = servers[zlib.crc32(f"{SEED} {key}".encode()) % len(servers)]
+        yield from (item for item in group if _link(item).server != selected)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    left_out = set() if FULL else set(_second_roles(items))
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     order = {(link.kinds, link.wire): n for n, link in reversed(list(enumerate(links())))}
 
     def key(item):
-        link = getattr(item, "callspec", None) and item.callspec.params.get("link")
+        link = _link(item)
         # Tests of other areas come first, those with guests of their own last. Those with the
         # watchful pair come after others, which still have the pairs of links.
-        if isinstance(link, Link):
+        if link:
             return order[link.kinds, link.wire]
         if "interop" not in item.path.parts:
             return -1

@@ -6,6 +6,8 @@ import pytest
 
 from lab import capture, verbs
 
+pytestmark = pytest.mark.together
+
 # One run of each kind of packet; small, as every frame is kept.
 RUNS = (
     ("ib_write_bw", "-s 10001 -n 5"), ("ib_read_bw", "-s 10001 -n 5"),
