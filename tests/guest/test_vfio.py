@@ -73,19 +73,54 @@ def enabled(guest):
     return [Passed(guest, f"{made.folder}/virtfn{n}", n) for n in range(NUMBER)]
 
 
+def disable(guest):
+    made = Functions(guest)
+    made.write(0)
+    guest.exec(f"echo 1 > {made.folder}/sriov_drivers_autoprobe")
+
+
+@pytest.fixture(scope="module")
+def kept(guest):
+    """Functions that one test has left as another wants them: to enable them, and to disable
+    them, takes seconds."""
+    left = []
+    yield left
+    if left and guest.running:
+        disable(guest)
+
+
 @pytest.fixture
-def functions(guest):
-    """They are gone after the test, with nothing pinned."""
+def functions(guest, kept):
+    """They come for the test, and are gone after it, with nothing pinned."""
+    if kept:
+        kept.clear()
+        disable(guest)
     with content(guest):
         yield enabled(guest)
-        made = Functions(guest)
-        made.write(0)
-    guest.exec(f"echo 1 > {made.folder}/sriov_drivers_autoprobe")
+        disable(guest)
 
 
 @pytest.fixture
 def function(functions):
     return functions[0]
+
+
+@pytest.fixture
+def users(guest, kept, request):
+    """The functions, of a test that leaves them with nothing pinned."""
+    found = kept.pop() if kept else enabled(guest)
+    before = request.session.testsfailed
+    with content(guest):
+        yield found
+        if request.session.testsfailed == before and all(idle(each) for each in found):
+            kept.append(found)
+        else:
+            disable(guest)
+
+
+@pytest.fixture
+def user(users):
+    return users[0]
 
 
 def idle(function):
@@ -94,38 +129,38 @@ def idle(function):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_case(function, case, tap_points):
-    done = function.run(case, seconds=SECONDS)
+def test_case(user, case, tap_points):
+    done = user.run(case, seconds=SECONDS)
     print(done.out)
-    assert idle(function)
+    assert idle(user)
     tap_points(done.out, done.code)
 
 
-def test_frames(guest, function, tap_points):
+def test_frames(guest, user, tap_points):
     """Descriptors of Ethernet queues; the physical function sends what the function is to
     receive."""
     asking = guest.spawn(f"ping -i 0.5 -w 60 -I {guest.netif} 10.77.0.99")
-    done = function.run("frames")
+    done = user.run("frames")
     asking.kill()
     print(done.out)
-    assert idle(function)
+    assert idle(user)
     tap_points(done.out, done.code)
 
 
-def test_two_of_one_guest(functions, tap_points):
-    one, other = functions
+def test_two_of_one_guest(users, tap_points):
+    one, other = users
     done = one.run("beside", environment=f"BESIDE={other.address}")
     print(done.out)
     assert idle(one) and idle(other)
     tap_points(done.out, done.code)
 
 
-def test_swapped(guest, function, tap_points):
+def test_swapped(guest, user, tap_points):
     guest.exec(script("guest/scripts/swap-file.sh"))
-    done = function.run("swapped")
+    done = user.run("swapped")
     guest.exec("swapoff /swapfile")
     print(done.out)
-    assert idle(function)
+    assert idle(user)
     tap_points(done.out, done.code)
 
 
@@ -144,11 +179,11 @@ def test_counters(function):
     busy.wait(60, check=False)
 
 
-def test_two_at_once(functions, tap_points):
+def test_two_at_once(users, tap_points):
     """One takes memory away under traffic, the other breaks all rules."""
-    busy = functions[0].spawn("traffic", seconds=20)
-    functions[0].wait_busy()
-    hostile = functions[1].run("commands", "outside", "promises")
+    busy = users[0].spawn("traffic", seconds=20)
+    users[0].wait_busy()
+    hostile = users[1].run("commands", "outside", "promises")
     print(hostile.out)
     tap_points(hostile.out, hostile.code)
     done = busy.wait(120, check=False)
