@@ -176,7 +176,7 @@ def memory(node):
 
 def test_load_and_unload(ends):
     b = ends[1]
-    cycles = 100 if FULL else 10
+    cycles = 100 if FULL else 5
     # The first ones fill caches of the kernel's and QEMU's own.
     b.exec("rmmod qhca_ib qhca")
     b.exec(script("guest/scripts/load-cycles.sh", 3), timeout=120)

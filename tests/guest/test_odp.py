@@ -131,6 +131,7 @@ def test_storm(ends, implicit, tap_points):
     pages(ends, "storm", f"{implicit} -T {seconds}", tap_points, timeout=120 + 4 * seconds)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("swap")
 def test_more_than_memory(ends, tap_points):
     """A peer writes and reads back three times what the process may have in memory."""

@@ -95,6 +95,7 @@ def small_bank(pairs):
         yield pair.a
 
 
+@pytest.mark.full
 def test_bank_full(small_bank, tap_points):
     """Keys without a place on chip work and are counted; the log says so once."""
     node = small_bank
@@ -137,6 +138,7 @@ def bind(node, nth, times):
     return failed, line
 
 
+@pytest.mark.full
 def test_unavailable(failing):
     """Whatever fails while the pool is made, the driver binds: with less of it, or none."""
     node, seen, nth = failing, set(), 0

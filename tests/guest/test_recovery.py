@@ -226,8 +226,8 @@ def hibernate(victim):
     assert victim.logged("Cannot find swap device") == 1
 
 
-@pytest.mark.parametrize("before", (None, function_level_reset, hibernate),
-                         ids=("first", "after-flr", "after-hibernation"))
+@pytest.mark.parametrize("before", (None, pytest.param(function_level_reset, marks=pytest.mark.full),
+                                    hibernate), ids=("first", "after-flr", "after-hibernation"))
 def test_slot_reset(victim, tap_points, before):
     """A device that answers after the reset of its slot is started again."""
     if before:
@@ -262,7 +262,9 @@ def test_left_down_after_failures(victim):
     victim.node.configure()
 
 
-@pytest.mark.parametrize("how", ("devlink dev reload pci/{}", "echo 1 > /sys/bus/pci/devices/{}/reset"),
+@pytest.mark.parametrize("how", ("devlink dev reload pci/{}",
+                                 pytest.param("echo 1 > /sys/bus/pci/devices/{}/reset",
+                                              marks=pytest.mark.full)),
                          ids=("reload", "reset"))
 def test_left_down_after_deaths(victim, how):
     """Five recoveries from deaths that follow each other, and no more."""

@@ -50,6 +50,7 @@ def test_reserved_key(node, tap_points, strict):
     assert after["protection_errors"] - before["protection_errors"] == (2 if strict else 0)
 
 
+@pytest.mark.full
 def test_strict_mode_absent(pairs):
     """A device without the mode: the driver says so when it is asked for."""
     without = hex(~STRICT_LKEY & (1 << 64) - 1)

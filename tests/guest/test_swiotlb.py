@@ -57,6 +57,7 @@ def behind_iommu():
             yield guest
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("synchronised", [False, True], ids=["usual", "synchronised"])
 def test_iommu(behind_iommu, synchronised):
     """An IOMMU translates: all of RDMA works.

@@ -72,6 +72,7 @@ def test_ordinary_user(node, tap_points):
     tap_points(done.out, done.code)
 
 
+@pytest.mark.full
 def test_region_changes(node, tap_points):
     """A region is described while it changes between the pool's memory and the process's.
 
@@ -125,6 +126,7 @@ def test_event_at_removal(node, tap_points):
     node.configure()
 
 
+@pytest.mark.full
 def test_shutdown_in_a_stop(node, tap_points):
     """The machine is shut down while a reload waits for a consumer's request."""
     address = node.out(f"basename $(readlink -f /sys/class/infiniband/{node.ibdev}/device)")

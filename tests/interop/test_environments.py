@@ -107,6 +107,7 @@ def test_guests(pairs, environment):
             assert not said(node, environment.faults)
 
 
+@pytest.mark.full
 def test_bridge(qhca_pair):
     """The address is the bridge's, and so is the MAC address of RDMA packets. Another port of
     the bridge reaches the other guest meanwhile."""

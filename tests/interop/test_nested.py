@@ -190,14 +190,15 @@ def test_isolation(machines, inner):
     assert ratio["rate"] >= 0.9 and ratio["p99"] <= 1.1, ratio
 
 
-@pytest.mark.parametrize("inside", ["server", "client"])
+@pytest.mark.parametrize("inside", ["server", pytest.param("client", marks=pytest.mark.full)])
 def test_pingpong(machines, inner, inside):
     ends = (inner, machines.b) if inside == "server" else (machines.b, inner)
     verbs.pingpong(*ends, "rc", "-n 200 -c")
     report(machines, "ibv_rc_pingpong")
 
 
-@pytest.mark.parametrize("options", ["-o", "-O"], ids=["explicit", "implicit"])
+@pytest.mark.parametrize("options", [pytest.param("-o", marks=pytest.mark.full), "-O"],
+                         ids=["explicit", "implicit"])
 def test_odp(machines, inner, options):
     """Pages may be absent for the inner machine's driver, and for the outer one's."""
     for ends in (inner, machines.b), (machines.b, inner):

@@ -269,6 +269,7 @@ def vxlan_mesh(own, others):
     return text.replace("192.0.2.1", own).replace("192.0.2.2 192.0.2.3", " ".join(others))
 
 
+@pytest.mark.full
 @needs_taps
 def test_vxlan():
     """Two network namespaces in place of the hosts, and VXLAN between them."""

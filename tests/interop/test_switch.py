@@ -55,6 +55,7 @@ def test_ring(group):
     assert len(many.ring_of_pingpongs(group)) == GUESTS
 
 
+@pytest.mark.full
 def test_datagrams(group):
     verbs.together(group.ring(), verbs.program_commands(
         "qhca-verify", f"-t ud -q 2 -m 2048 -n {ROUNDS} -T 150"), timeout=300)
