@@ -334,6 +334,8 @@ static void renew(struct guard *g)
 	qhca_tx_ready(g->hca, md->host.now);
 	qhca_set_link(g->hca, true, md->host.now);
 	qhca_reset(g->hca, 0, md->host.now);
+	/* What a frame in shared memory becomes depends on it. */
+	g->dma = 0;
 }
 
 struct guard *guard_take(unsigned int number)
