@@ -30,21 +30,22 @@ def reference():
 
 
 def guest():
-    """(tree, {release: folder}) of the guest that was built; empty when there is none.
+    """(tree, {release: folder}, debug) of the guest that was built; empty when there is none.
 
-    The folder, in the tree, is where modules for the release are built.
+    The folder, in the tree, is where modules for the release are built; debug is the release
+    of `make debug-kernel`.
     """
     path = BUILD / "guest" / "env"
     if not path.exists():
-        return None, {}
+        return None, {}, None
     env = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     releases = [name.removeprefix("kernel-") for name in env if name.startswith("kernel-")]
     # The kernel of `make debug-kernel` has no package of headers.
     return env["tree"], {release: env.get(f"build-{release}", f"/usr/src/linux-headers-{release}")
-                         for release in releases}
+                         for release in releases}, env.get("debug")
 
 
-GUEST_TREE, RELEASES = guest()
+GUEST_TREE, RELEASES, DEBUG = guest()
 
 
 def test_headers_were_understood():
@@ -110,9 +111,10 @@ def test_kernel_of_the_guest(reference, release, abi):
 
 
 def modules():
-    """The drivers; modules that are tests know the kernel's interfaces alone."""
+    """The drivers; modules that are tests know the kernel's interfaces alone, and the debug
+    kernel is compiled without debug information."""
     return sorted(module for module in BUILD.glob("modules/*/*.ko")
-                  if not module.stem.startswith("qhca_test_"))
+                  if not module.stem.startswith("qhca_test_") and module.parent.name != DEBUG)
 
 
 @pytest.mark.parametrize("module", modules() or [None],
