@@ -17,7 +17,7 @@ from lab import GuestError, content, paths
 from lab.link import FULL
 from lab.pair import Node
 
-SECONDS = int(os.environ.get("QHCA_FUZZ_SECONDS", 3600 if FULL else 35))
+SECONDS = int(os.environ.get("QHCA_FUZZ_SECONDS", 3600 if FULL else 20))
 SEED = int(os.environ.get("QHCA_FUZZ_SEED", time.time() if FULL else 1))
 ROUND = int(os.environ.get("QHCA_FUZZ_ROUND", 0))
 

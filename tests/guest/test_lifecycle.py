@@ -132,6 +132,7 @@ def test_modules_removed(ends, traffic):
     b.configure()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("watch")
 def test_unbind(ends, traffic):
     b = ends[1]

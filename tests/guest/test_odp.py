@@ -15,10 +15,10 @@ from lab import Pair, content, script, verbs
 from lab.link import FULL
 
 # perftest's programs that have --odp: READ, atomics, SEND, WRITE over RC and XRC.
-PERFTESTS = [("ib_write_bw", "-s 65536"), ("ib_read_bw", "-s 65536"), ("ib_send_bw", "-s 65536"),
-             ("ib_write_lat", "-s 65536"), ("ib_atomic_bw", "")]
+PERFTESTS = [("ib_write_bw", "-s 65536"), ("ib_read_bw", "-s 65536"), ("ib_send_bw", "-s 65536")]
 if FULL:
-    PERFTESTS += [("ib_send_bw", "-s 65536 -c XRC"), ("ib_read_lat", "-s 65536"),
+    PERFTESTS += [("ib_write_lat", "-s 65536"), ("ib_atomic_bw", ""),
+                  ("ib_send_bw", "-s 65536 -c XRC"), ("ib_read_lat", "-s 65536"),
                   ("ib_send_lat", "-s 65536"), ("ib_atomic_lat", ""),
                   ("ib_write_bw", "-s 65536 -b"), ("ib_send_bw", "-s 65536 -b"),
                   ("ib_read_bw", "-s 65536 -b"), ("ib_send_bw", "-s 65536 --use-srq"),

@@ -63,6 +63,7 @@ def test_default(node):
     assert "32768 KiB in 8 blocks, the largest piece 4096 KiB" in done.out
 
 
+@pytest.mark.full
 def test_too_much(node):
     """A pool larger than the free memory has fewer blocks, the log says so in one line, and all
     else works."""

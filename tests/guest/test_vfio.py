@@ -181,7 +181,7 @@ def test_counters(function):
 
 def test_two_at_once(users, tap_points):
     """One takes memory away under traffic, the other breaks all rules."""
-    busy = users[0].spawn("traffic", seconds=20)
+    busy = users[0].spawn("traffic", seconds=20 if FULL else 12)
     users[0].wait_busy()
     hostile = users[1].run("commands", "outside", "promises")
     print(hostile.out)

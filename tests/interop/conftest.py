@@ -27,19 +27,14 @@ def _link(item):
 
 
 def _second_roles(items):
-    """Of tests that are there in both roles beside Soft-RoCE, those in the role not selected.
-
-    Tests of a module marked `together` share what a run in one role has left, so they have the
-    same one.
-    """
+    """Of tests that are there in both roles beside Soft-RoCE, those in the role not selected."""
     roles = collections.defaultdict(list)
     for item in items:
         link = _link(item)
         if link and link.has_rxe:
             others = sorted(f"{name}={value}" for name, value in item.callspec.params.items()
                             if name != "link")
-            alone = () if item.get_closest_marker("together") else (item.originalname, *others)
-            roles[item.path.name, *alone].append(item)
+            roles[item.path.name, item.originalname, *others].append(item)
     for key, group in roles.items():
         servers = sorted({_link(item).server for item in group})
         selected = servers[zlib.crc32(f"{SEED} {key}".encode()) % len(servers)]

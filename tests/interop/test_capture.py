@@ -6,7 +6,7 @@ import pytest
 
 from lab import capture, verbs
 
-pytestmark = pytest.mark.together
+pytestmark = pytest.mark.ours
 
 # One run of each kind of packet; small, as every frame is kept.
 RUNS = (

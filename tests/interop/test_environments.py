@@ -125,6 +125,7 @@ def test_bridge(qhca_pair):
         assert a.out(f"ip neigh show {b.ip4} dev br0").split()[2] == macs[b.guest]
 
 
+@pytest.mark.full
 def test_namespace(qhca_pair):
     """The whole device belongs to a namespace, and to no other."""
     a, b = qhca_pair

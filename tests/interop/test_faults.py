@@ -95,7 +95,8 @@ def test_late_data(late):
     verbs.verify(*late, "-t uc -m 4096 -S 2048 -n 20 -s 43", timeout=300)
 
 
-@pytest.mark.parametrize("client", [0, 1], ids=["requests", "answers"])
+@pytest.mark.parametrize("client", [0, pytest.param(1, marks=pytest.mark.full)],
+                         ids=["requests", "answers"])
 def test_late_cases(late, client, tap_points):
     """The responder has no receives, however late the requester learns of it."""
     ends = late.nodes[1 - client], late.nodes[client]

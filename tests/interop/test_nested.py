@@ -208,7 +208,8 @@ def test_odp(machines, inner, options):
 
 
 @pytest.mark.parametrize("test, options", [
-    ("ib_send_bw", "-s 65536 -n 100"), ("ib_write_bw", "-s 65536 -n 100"), ("ib_atomic_bw", "-n 100")])
+    ("ib_send_bw", "-s 65536 -n 100"), ("ib_write_bw", "-s 65536 -n 100"),
+    pytest.param("ib_atomic_bw", "-n 100", marks=pytest.mark.full)])
 def test_bandwidth(machines, inner, test, options):
     run = verbs.perftest(inner, machines.b, test, options)
     print(verbs.measured(run, "bw"))

@@ -49,12 +49,13 @@ def test_xrc(ends, test):
     if "atomic" in test:
         verbs.perftest(*ends, test, "-c XRC -n 50")
     else:
-        run(ends, test, "-c XRC -n 50", 8192)
-        run(ends, test, "-c XRC -n 50", 1)
+        for size in (8192, 1) if FULL else (8192,):
+            run(ends, test, "-c XRC -n 50", size)
 
 
 @xrc
-@pytest.mark.parametrize("options", ["-q 8", "-b", "-b -q 4", "-e", "-I 64", "-l 8"])
+@pytest.mark.parametrize("options", ["-b -q 4", "-e", "-I 64", *(
+    pytest.param(more, marks=pytest.mark.full) for more in ("-q 8", "-b", "-l 8"))])
 def test_xrc_send(ends, options):
     run(ends, "ib_send_bw", f"-c XRC -n 64 {options}", 64)
 

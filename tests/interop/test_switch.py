@@ -144,6 +144,7 @@ def test_switch_killed(group):
     many.all_to_all_verified(group, f"-t rc -n {ROUNDS} {PATIENT}")
 
 
+@pytest.mark.full
 def test_stranger(group):
     """Somebody else at the switch floods it, half reads, and lies; RDMA goes on."""
     a, b, *_ = group

@@ -76,7 +76,7 @@ def ends_within(pair, vfs, kind):
     return {"vf-vf": (vfs[0], vfs[1]), "pf-vf": (pair.a, vfs[2]), "vf-pf": (vfs[3], pair.a)}[kind]
 
 
-@pytest.mark.parametrize("kind", ["vf-vf", "pf-vf", "vf-pf"])
+@pytest.mark.parametrize("kind", ["vf-vf", "pf-vf", pytest.param("vf-pf", marks=pytest.mark.full)])
 def test_within(pair, vfs, kind, tmp_path):
     """Nothing that is for another function reaches the wire."""
     server, client = ends_within(pair, vfs, kind)

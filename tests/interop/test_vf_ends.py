@@ -136,7 +136,7 @@ def test_disabled_under_traffic(pair, functions, vfs):
 def test_enable_and_disable(pair, functions):
     """Again and again, while the physical function is busy."""
     with traffic((pair.b, pair.a)) as (others,):
-        for _ in range(20 if FULL else 2):
+        for _ in range(20 if FULL else 1):
             functions.write(NUMBER)
             functions.write(0)
         others.wait_progress()
@@ -214,6 +214,7 @@ def test_reset_of_the_physical_function(pair, vfs):
     recovered(pair, vfs)
 
 
+@pytest.mark.full
 def test_function_away(pair, vfs):
     """A function that does not answer, as while the physical one is being reset, makes
     nobody wait for the end of a reset, and recovers when it is back."""

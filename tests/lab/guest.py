@@ -288,8 +288,10 @@ class Guest:
             append += " dma_debug=off"
         # no_timer_check: the kernel gives the timer a few ticks of a busy host
         # to show that it works, and panics.
+        # What follows `nokaslr` saves a seventh of the time that a guest takes to boot.
         append = (f"console=ttyS0 no_timer_check quiet loglevel=5 panic=0 no5lvl mitigations=off "
-                  f"nokaslr tsc=reliable {self.clock} random.trust_cpu=1 "
+                  f"nokaslr lsm=capability cryptomgr.notests init_on_alloc=0 "
+                  f"tsc=reliable {self.clock} random.trust_cpu=1 "
                   f"qhca.name={self.name} qhca.console={'shell' if self.console else 'agent'} "
                   f"{append}")
         argv = [self.qemu, "-name", self.name, "-nodefaults", "-no-user-config",
