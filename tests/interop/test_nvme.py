@@ -62,6 +62,7 @@ def test_nvme_disconnect_under_io(nvme):
     nvme.disconnect()
 
 
+@pytest.mark.full
 def test_nvme_target_goes_under_io(nvme):
     nvme.connect()
     job = nvme.host.spawn(nvme.fio("--rw=randrw --bs=16k --size=32M --time_based --runtime=60"))

@@ -67,9 +67,9 @@ def vfs(functions):
 class Traffic:
     """ib_write_bw from one node to another, until one of them ends."""
 
-    def __init__(self, server, client):
+    def __init__(self, server, client, timeout):
         port = next(verbs._ports)
-        options = f"-p {port} -F -s 65536 -D 600 -u {verbs.ACK_TIMEOUT}"
+        options = f"-p {port} -F -s 65536 -D 600 -u {timeout}"
         self.server = server.spawn(f"exec ib_write_bw -d {server.ibdev} -x {server.gid_index()} {options}")
         server.wait_until(verbs.listening(port))
         self.node = client
@@ -93,12 +93,12 @@ class Traffic:
 
 
 @contextlib.contextmanager
-def traffic(*ends):
-    """One Traffic for each (server, client)."""
+def traffic(*ends, timeout=verbs.ACK_TIMEOUT):
+    """One Traffic for each (server, client); timeout is the code of the ACK timeout."""
     running = []
     try:
         for server, client in ends:
-            running.append(Traffic(server, client))
+            running.append(Traffic(server, client, timeout))
         yield running
     finally:
         for each in running:
@@ -150,8 +150,9 @@ def test_more_than_there_are(pair, functions):
 
 
 def test_reset_of_a_function(pair, vfs):
-    """FLR of one function ends its traffic alone."""
-    with traffic((vfs[2], vfs[3])) as (others,), traffic((vfs[0], vfs[1])) as (moving,):
+    """FLR of one function ends its traffic alone, after 14 to 27 timeouts of 134 ms."""
+    with traffic((vfs[2], vfs[3])) as (others,), \
+            traffic((vfs[0], vfs[1]), timeout=15) as (moving,):
         pair.a.exec(f"echo 1 > {vfs[0].folder}/reset", timeout=120)
         assert moving.ended()
         others.wait_progress()
