@@ -123,7 +123,7 @@ if wants interop && [ ${#areas[@]} -gt 1 ]; then
 	# Either lane then takes about as long.
 	for dir in "${tests[@]}"; do
 		case ${dir##*/} in
-		setup | interop) lane+=("$dir") ;;
+		abi | unit | interop) lane+=("$dir") ;;
 		*) others+=("$dir") ;;
 		esac
 	done
