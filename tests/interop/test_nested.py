@@ -174,7 +174,7 @@ def test_others_go_on(machines, inner):
 def test_isolation(machines, inner):
     """As for two guests (test_pagefaults): a second pair of QPs of the function, while one
     waits for pages of 200 ms, which are absent in both stages at first."""
-    options = "-c isolate -H 200 -T 150 -n 5 -s 16"
+    options = "-c isolate -H 200 -T 150 -n 5 -s 32"
     for node in inner, machines.b:
         node.exec("modprobe fuse")
     run = verbs.program(inner, machines.b, "qhca-fault", *[options] * 2, timeout=900)

@@ -59,16 +59,26 @@ struct bystander {
 	struct region to;
 };
 
-/* The other QP: one WRITE in each hold_ms, to a page that is cold, or there. */
+/*
+ * The other QP: one WRITE in each hold_ms, to a page that is cold, or there.  Then the
+ * server's processor asks for a cold page instead: what its kernel does to bring one
+ * delays everything on a machine of few processors (by 15 ms a page in a machine in a
+ * machine), and is the same for both.
+ */
 struct neighbour {
 	struct qp_pair p;
 	struct area a;
 	struct region warm, cold;	/* cold: the next one */
+	uint8_t *by_processor;		/* the next one that the server's processor asks for */
 	bool faulting;
 	atomic_bool stop;
 	unsigned int writes;
 	pthread_t thread;
 };
+
+/* What the first octet of the warm page tells the server. */
+#define BRING_A_PAGE	'b'
+#define NO_MORE		'n'
 
 /* What the bystander achieved in one round, beside a neighbour of one kind. */
 struct tally {
@@ -209,6 +219,20 @@ static void bandwidth(struct bystander *b, uint64_t ns, struct tally *sum)
 	sum->seconds += (now_ns() - start) / 1e9;
 }
 
+static void rest_until(uint64_t ns)
+{
+	struct timespec until = { ns / 1000000000, ns % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/*
+ * One request in each PAUSE_NS.  Without a pause the processors of two machines have no
+ * time left, and the slowest hundredth are those that waited for a processor.
+ */
+#define PAUSE_NS	1000000
+
 static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 {
 	uint64_t end = now_ns() + ns, start;
@@ -225,25 +249,46 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 				die("WRITE failed: %s", ibv_wc_status_str(wc.status));
 		}
 		sample(s, now_ns() - start);
+		rest_until(start + PAUSE_NS);
 	}
 }
 
-static void write_to(struct neighbour *n, struct region page)
+static void write_to(struct neighbour *n, enum ibv_wr_opcode opcode, struct region page)
 {
 	struct ibv_wc wc;
 
-	post_send(&n->p, IBV_WR_RDMA_WRITE, &n->a, 0, 8, page);
+	post_send(&n->p, opcode, &n->a, 0, 8, page);
 	wc = sleep_wc(&n->p);
 	if (wc.status != IBV_WC_SUCCESS)
 		die("the neighbour's WRITE failed: %s", ibv_wc_status_str(wc.status));
 }
 
-static void rest_until(uint64_t ns)
+static void order(struct neighbour *n, char what)
 {
-	struct timespec until = { ns / 1000000000, ns % 1000000000 };
+	n->a.mem[0] = what;
+	write_to(n, IBV_WR_RDMA_WRITE_WITH_IMM, n->warm);
+}
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
+static void await_word(struct neighbour *n)
+{
+	post_recv(&n->p, &n->a, 0, 8);
+}
+
+static void *bring_pages(void *arg)
+{
+	struct neighbour *n = arg;
+
+	for (;;) {
+		struct ibv_wc wc = sleep_wc(&n->p);
+
+		if (wc.status != IBV_WC_SUCCESS)
+			die("the neighbour's RECV failed: %s", ibv_wc_status_str(wc.status));
+		if (n->a.mem[0] == NO_MORE)
+			return NULL;
+		await_word(n);
+		*(volatile uint8_t *)n->by_processor = 0;
+		n->by_processor += HELD_PAGE;
+	}
 }
 
 /* If it faults, a fault is outstanding all the time. */
@@ -256,10 +301,10 @@ static void *be_neighbour(void *arg)
 
 		n->writes++;
 		if (n->faulting) {
-			write_to(n, n->cold);
+			write_to(n, IBV_WR_RDMA_WRITE, n->cold);
 			n->cold.addr += HELD_PAGE;
 		} else {
-			write_to(n, n->warm);
+			order(n, BRING_A_PAGE);
 			rest_until(start + t.hold_ms * 1000000ull);
 		}
 	}
@@ -305,15 +350,15 @@ static void measure_pair(struct bystander *b, struct neighbour *n, unsigned int 
 	}
 }
 
-/* The warm page; and for each turn as many as it lasts for, and some if it ends late. */
+/* For turns of one kind: as many for each as it lasts for, and some if it ends late. */
 static unsigned int pages_needed(void)
 {
-	return 1 + t.rounds * t.turns * (2 * t.run_ms / t.hold_ms + 20);
+	return t.rounds * t.turns * (2 * t.run_ms / t.hold_ms + 20);
 }
 
 void run_isolate(void)
 {
-	size_t len = (size_t)pages_needed() * HELD_PAGE;
+	size_t pages = pages_needed(), len = (1 + 2 * pages) * HELD_PAGE;
 	struct neighbour n = { 0 };
 	struct bystander b = { 0 };
 
@@ -322,6 +367,7 @@ void run_isolate(void)
 		struct held *h = held_open(len);
 
 		n.a = area_of(held_mem(h), len, COLD_ACCESS);
+		n.by_processor = n.a.mem + (1 + pages) * HELD_PAGE;
 		held_set(h, t.hold_ms * 1000000ull);
 	} else {
 		n.a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
@@ -330,16 +376,24 @@ void run_isolate(void)
 	pair_open(&n.p, IBV_QPT_RC);
 	n.warm = n.cold = exchange_region(&n.a);
 	n.cold.addr += HELD_PAGE;
+	if (t.peer.server) {
+		await_word(&n);
+		if (pthread_create(&n.thread, NULL, bring_pages, &n))
+			die("pthread_create");
+	}
 	peer_barrier(&t.peer);
 	if (!t.peer.server) {
-		write_to(&n, n.warm);		/* from now on it is */
+		write_to(&n, IBV_WR_RDMA_WRITE, n.warm);	/* from now on it is */
 		for (unsigned int i = 0; i < t.rounds; i++)
 			measure_pair(&b, &n, i);
 		if (t.datagram)
 			datagram(&b, 'q', 8);
+		order(&n, NO_MORE);
 	} else if (t.datagram) {
 		serve_datagrams(&b);
 	}
+	if (t.peer.server)
+		pthread_join(n.thread, NULL);
 	peer_barrier(&t.peer);
 	pair_close(&n.p);
 	close_bystander(&b);
