@@ -9,6 +9,7 @@ the table of Documentation/programs.rst, see page.py.
 import json
 import re
 import shlex
+import time
 from dataclasses import dataclass, field
 
 from lab import paths, verbs
@@ -100,9 +101,12 @@ def reason_of(error):
 
 
 def run_cases(program, server, client, cases):
-    """{case: [result, reason]}; also the texts of those that failed, {case: text}"""
+    """{case: [result, reason]}; also the texts of those that failed, {case: text}.
+
+    Each result is printed as it comes: PYTEST_ARGS=-s shows which case takes long."""
     results, texts = {}, {}
     for case in cases:
+        start = time.monotonic()
         try:
             case.run(server, client)
             results[case.name] = ["passed", ""]
@@ -112,6 +116,8 @@ def run_cases(program, server, client, cases):
             texts[case.name] = str(error)
             reason = case.known.get(server.kind) or case.race or reason_of(error)
             results[case.name] = ["failed", reason]
+        print(f"{program.name} on {server.kind}: {case.name}:", *filter(None, results[case.name]),
+              f"({time.monotonic() - start:.1f} s)", flush=True)
     return results, texts
 
 
