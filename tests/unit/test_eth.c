@@ -135,11 +135,11 @@ static void test_tx_errors(void **state)
 	assert_int_equal(n.h->sent[0].len, 100);			\
 	assert_int_equal(tx_ci(&n), n.tx_pi);				\
 } while (0)
-	put_txd(&n, a, 1518, QHCA_TXD_EOP);	/* as long as may be */
+	put_txd(&n, a, 1522, QHCA_TXD_EOP);	/* as long as may be */
 	kick(&n);
-	assert_int_equal(n.h->sent[0].len, 1518);
+	assert_int_equal(n.h->sent[0].len, 1522);
 	ERROR(put_txd(&n, a, 13, QHCA_TXD_EOP));
-	ERROR(put_txd(&n, a, 1519, QHCA_TXD_EOP));
+	ERROR(put_txd(&n, a, 1523, QHCA_TXD_EOP));
 	ERROR(put_txd(&n, a, UINT32_MAX, QHCA_TXD_EOP));
 	ERROR(put_txd(&n, a, UINT32_MAX, 0);
 	      put_txd(&n, a, 101, QHCA_TXD_EOP));

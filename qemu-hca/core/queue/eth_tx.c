@@ -94,10 +94,13 @@ static void skip_frame(struct hca_fn *fn, struct hca_ethq *q)
 	}
 }
 
-/* The longest frame that software may give, or segment of one. */
+/*
+ * The longest frame that software may give, or segment of one.  Neither of two tags, as an
+ * interface of a VLAN in a VLAN sends them, counts in the MTU.
+ */
 static uint32_t longest(const struct hca_fn *fn)
 {
-	return fn->port.eth_mtu + HCA_ETH_HLEN + HCA_VLAN_HLEN;
+	return fn->port.eth_mtu + HCA_ETH_HLEN + 2 * HCA_VLAN_HLEN;
 }
 
 static struct hca_tso tso_of(const struct frame *f)
