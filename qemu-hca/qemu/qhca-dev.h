@@ -106,8 +106,7 @@ typedef struct QhcaDmaWindow {
 /* The kinds of reset, each of which does what the one before does. */
 typedef enum QhcaReset {
     QHCA_RESET_DEVICE,
-    QHCA_RESET_FLR,
-    QHCA_RESET_PCI,             /* clears device memory */
+    QHCA_RESET_PCI,             /* FLR as well; clears device memory */
 } QhcaReset;
 
 /* What each PCI function has for itself. */
@@ -124,7 +123,6 @@ typedef struct QhcaFunction {
     MemoryRegion devmem;
 
     /* BQL */
-    bool in_flr;
     QhcaReset reset_pending;    /* the strongest of those that are due */
 
     /* engine_lock */

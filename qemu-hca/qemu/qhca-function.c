@@ -149,7 +149,7 @@ void qhca_function_reset_hold(QhcaFunction *f)
     if (qhca_reports_errors(f)) {
         pcie_cap_deverr_reset(f->dev);
     }
-    qhca_reset_now_or_later(f, f->in_flr ? QHCA_RESET_FLR : QHCA_RESET_PCI);
+    qhca_reset_now_or_later(f, QHCA_RESET_PCI);
 }
 
 bool qhca_in_d0(PCIDevice *dev)
@@ -185,9 +185,7 @@ void qhca_function_config_write(QhcaFunction *f, uint32_t addr, uint32_t value,
         qhca_reset_now_or_later(f, QHCA_RESET_DEVICE);
     }
     if (pci_is_express(dev) && dev->exp.exp_cap) {
-        f->in_flr = true;
         pcie_cap_flr_write_config(dev, addr, value, len);
-        f->in_flr = false;
         pcie_aer_write_config(dev, addr, value, len);
     }
 }
