@@ -214,6 +214,13 @@ void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 void qhca_rx_shared(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		    uint64_t now);
 /*
+ * The room that tx_reserve gives is memory which the other end of the link can read and
+ * write, or is not.  While the device has virtual functions, frames are then built elsewhere
+ * and copied when they are sent to the link, so that the other end sees no frame that stays
+ * in the device.
+ */
+void qhca_link_is_shared(struct qhca_hca *hca, bool shared);
+/*
  * The link is memory, in which nothing can be damaged on the way, and its other end agrees:
  * packets go without ICRC from now on, that is with 0 in its place, and such packets are
  * accepted.  Frames come through qhca_rx_shared() then.  Packets that stay in the device, and

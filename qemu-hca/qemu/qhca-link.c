@@ -340,6 +340,7 @@ static void qhca_link_up(QhcaState *s)
     timer_del(s->link.timer);
     g_clear_pointer(&s->link.warned, g_free);
     qatomic_rcu_set(&s->link.peer, peer);
+    qhca_link_is_shared(s->hca, true);
     qhca_link_without_icrc(s->hca, peer->mem.offers & HCA_INTRO_NO_ICRC);
     s->stats.link_connects++;
     trace_qhca_link(s, true);
@@ -359,6 +360,7 @@ static void qhca_link_leave_peer(QhcaState *s)
     if (peer) {
         qatomic_rcu_set(&s->link.peer, NULL);
         if (s->hca) {
+            qhca_link_is_shared(s->hca, false);
             qhca_link_without_icrc(s->hca, false);
         }
         epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);

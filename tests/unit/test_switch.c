@@ -127,6 +127,41 @@ static void assign_mac(struct net *n, unsigned int gvmi, const uint8_t mac[6])
  * Where frames go
  */
 
+/* The other end of a link of shared memory sees only what is sent to it. */
+static void test_hidden(void **state)
+{
+	uint8_t want[LEN], untouched[LEN];
+	struct net n = net_new();
+	struct host *h = n.h[0];
+
+	(void)state;
+	qhca_link_is_shared(h->hca, true);
+	memset(untouched, 0xee, LEN);		/* as the host reserves it */
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 1u << 2);
+	assert_memory_equal(h->frame, untouched, LEN);
+	/* It may not send from this address. */
+	assert_false(sends(&n, 1, stranger, mac_of(&n, 2), -1));
+	assert_memory_equal(h->frame, untouched, LEN);
+	assert_true(sends(&n, 1, stranger, mac_of(&n, 1), -1));
+	frame_fill(want, stranger, mac_of(&n, 1), -1);
+	assert_int_equal(h->sent[h->num_sent - 1].len, LEN);
+	assert_memory_equal(h->sent[h->num_sent - 1].data, want, LEN);
+	/* The tag that the switch inserts is in what is sent. */
+	set_vlan(&n, 1, 7);
+	assert_true(sends(&n, 1, stranger, mac_of(&n, 1), -1));
+	assert_int_equal(h->sent[h->num_sent - 1].len, LEN + 4);
+	assert_int_equal(get_be16(h->sent[h->num_sent - 1].data + 14), 5 << 13 | 7);
+	assert_memory_equal(h->sent[h->num_sent - 1].data + 16, want + 12, LEN - 12);
+	/* Without a peer in the same memory the frame is built in the host's room. */
+	qhca_link_is_shared(h->hca, false);
+	set_vlan(&n, 1, 0);
+	assert_false(sends(&n, 1, mac_of(&n, 2), mac_of(&n, 1), -1));
+	assert_int_equal(receivers(&n), 1u << 2);
+	assert_memory_equal(h->frame, mac_of(&n, 2), 6);
+	host_free(h);
+}
+
 /* A VF that imitates an address does not get its owner's frames. */
 static void test_claim(void **state)
 {
@@ -651,6 +686,7 @@ static void test_trust(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_hidden),
 	cmocka_unit_test(test_claim),
 	cmocka_unit_test(test_owner),
 	cmocka_unit_test(test_wire),

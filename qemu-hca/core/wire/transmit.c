@@ -138,6 +138,15 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		hca_count(fn, QHCA_CNT_loopback_packets);
 }
 
+/*
+ * Must the other end of the link see a frame only when it is sent there?  It could read, and
+ * change, what functions of this device say to each other, or what the switch refuses.
+ */
+static bool stays_hidden(const struct hca *hca)
+{
+	return hca->wire.shared && !hca_switch_idle(&hca->sw);
+}
+
 /* Room for a frame of @max_len bytes, @skip bytes behind its beginning. */
 static uint8_t *begin_frame(struct hca_fn *fn, size_t max_len, size_t skip)
 {
@@ -147,12 +156,17 @@ static uint8_t *begin_frame(struct hca_fn *fn, size_t max_len, size_t skip)
 	if (max_len > QHCA_MAX_FRAME - skip)
 		return NULL;
 	w->tx_scratch = !fn->hca->link_up || !hca_fn_linked(fn);
+	w->tx_slot = NULL;
 	if (w->tx_scratch) {
 		w->tx_frame = w->scratch;
 	} else if (!w->tx_blocked) {
 		w->tx_frame = fn->hca->ops.tx_reserve(fn->hca->host,
 						      max_len + skip);
 		w->tx_blocked = !w->tx_frame;
+		if (w->tx_frame && stays_hidden(fn->hca)) {
+			w->tx_slot = w->tx_frame;
+			w->tx_frame = w->scratch;
+		}
 	}
 	w->tx_room = max_len;
 	if (w->tx_frame)
@@ -214,12 +228,17 @@ static void charge_copies(struct hca_fn *fn, size_t len,
 static void emit(struct hca_fn *fn, const uint8_t *frame, size_t len,
 		 const struct hca_route *r)
 {
+	const struct hca_wire *w = &fn->hca->wire;
+
 	if (!hca_switch_idle(&fn->hca->sw))
 		charge_copies(fn, len, r);
 	if (r->fns)
 		loop_push(fn, frame, len, r->fns);
-	if (r->wire && !fn->hca->wire.tx_scratch)
-		fn->hca->ops.tx_commit(fn->hca->host, len);
+	if (!r->wire || w->tx_scratch)
+		return;
+	if (w->tx_slot)
+		memcpy(w->tx_slot, frame, len);
+	fn->hca->ops.tx_commit(fn->hca->host, len);
 }
 
 /*
@@ -380,6 +399,11 @@ void qhca_tx_ready(struct qhca_hca *dev, uint64_t now)
 	if (!hca->entered)
 		hca->now = now + hca->clock_offset;
 	hca->wire.tx_blocked = false;
+}
+
+void qhca_link_is_shared(struct qhca_hca *dev, bool shared)
+{
+	dev->hca.wire.shared = shared;
 }
 
 void qhca_link_without_icrc(struct qhca_hca *dev, bool without)

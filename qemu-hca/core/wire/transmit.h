@@ -16,11 +16,15 @@ struct hca_wire {
 	bool tx_no_loop;		/* B sets before tx_end: no copy of this
 					   multicast frame to our own members */
 	uint8_t *tx_frame;		/* reserved and not yet ended */
+	uint8_t *tx_slot;		/* the link's room for it, if it is built in `scratch`
+					   all the same */
 	size_t tx_room;
 	bool tx_scratch;		/* tx_frame is `scratch`: link is down */
+	bool shared;			/* the other end of the link can see and change its
+					   room, see qhca_link_is_shared() */
 	bool no_icrc;			/* a packet goes over the link without ICRC, that
 					   is with 0, see qhca_link_without_icrc() */
-	uint8_t *scratch;		/* one frame, to be sent nowhere */
+	uint8_t *scratch;		/* one frame, to be sent nowhere or perhaps not */
 	uint8_t *rx_scratch;		/* one frame, for the injector to corrupt */
 	uint8_t *untagged;		/* one frame, without the tag of its VF */
 	uint8_t *private;		/* one frame, or its headers, out of memory that
