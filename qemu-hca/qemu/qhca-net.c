@@ -181,11 +181,11 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
      */
     direct = qatomic_read(&s->running) && qhca_ring_empty(&s->rx) &&
              qhca_enter_soon(s);
-    /* The engine would drop a frame of this length, so do not queue it. */
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
         qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
-    } else if (len <= QHCA_MAX_FRAME && !qhca_net_put_off(s, frame, len)) {
+    } else if (!qhca_net_put_off(s, frame, MIN(len, QHCA_MAX_FRAME + 1))) {
+        /* Of a frame that is too long, enough waits for the engine to drop and count it. */
         s->rx_stalled = true;
         s->stats.receive_stalls++;
         trace_qhca_net_stalled(s, false);

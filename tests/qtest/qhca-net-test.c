@@ -379,16 +379,24 @@ static void test_frames_meanwhile(void)
     int peer;
     Hca *h = hca_start_with_peer(&peer, "q35");
     gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint8_t longest[4 + 9216 + 1] = { };
     Eth e = { 0 };
     uint32_t tag, next = 0;
+    uint64_t dropped;
 
     eth_bring_up(h, &e);
     eth_post_receives(h, &e);
     eth_reach_peer(h, &e, peer, 0x77);
+    dropped = hca_counter(h, QHCA_CNT_rx_dropped);
     qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
     for (uint32_t i = 0; i < 3; i++) {
         g_assert_true(peer_send(peer, mac, i));
     }
+    /* The adapter drops a frame that is too long, and counts it. */
+    stl_be_p(longest, sizeof(longest) - 4);
+    memset(longest + 4, 0xff, 6);
+    g_assert_cmpint(send(peer, longest, sizeof(longest), MSG_NOSIGNAL), ==,
+                    sizeof(longest));
     /* The netdev reads them while it answers. */
     for (int i = 0; i < 20; i++) {
         qtest_qmp_assert_success(h->qts, "{ 'execute': 'query-status' }");
@@ -401,6 +409,7 @@ static void test_frames_meanwhile(void)
         }
     }
     g_assert_cmpuint(next, ==, 3);
+    hca_wait_counter(h, QHCA_CNT_rx_dropped, dropped + 1);
     close(peer);
     hca_stop(h);
 }
