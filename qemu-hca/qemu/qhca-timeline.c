@@ -106,7 +106,7 @@ static void qhca_timeline_switch(QhcaState *s, bool on)
 }
 
 /* In the order in which the marks were made. */
-static void qhca_timeline_write(QhcaState *s, Error **errp)
+static bool qhca_timeline_write(QhcaState *s, Error **errp)
 {
     QhcaTimeline *t = &s->timeline;
     uint32_t num = qatomic_read(&t->num);
@@ -114,7 +114,7 @@ static void qhca_timeline_write(QhcaState *s, Error **errp)
 
     if (!file) {
         error_setg_errno(errp, errno, "timeline=%s", t->path);
-        return;
+        return false;
     }
     for (uint32_t i = num > QHCA_MARKS ? num - QHCA_MARKS : 0; i != num; i++) {
         const QhcaMark *mark = &t->mark[i % QHCA_MARKS];
@@ -124,7 +124,9 @@ static void qhca_timeline_write(QhcaState *s, Error **errp)
     }
     if (fclose(file)) {
         error_setg_errno(errp, errno, "timeline=%s", t->path);
+        return false;
     }
+    return true;
 }
 
 static char *qhca_timeline_get(Object *obj, Error **errp)
@@ -138,9 +140,14 @@ static void qhca_timeline_set(Object *obj, const char *value, Error **errp)
     QhcaTimeline *t = &s->timeline;
 
     if (t->on) {
+        bool written;
+
         qhca_timeline_switch(s, false);
-        qhca_timeline_write(s, errp);
+        written = qhca_timeline_write(s, errp);
         g_clear_pointer(&t->path, g_free);
+        if (!written) {
+            return;     /* An error that takes effect would be none. */
+        }
     }
     if (*value) {
         /* Kept until the device goes: a thread may be about to make a mark. */

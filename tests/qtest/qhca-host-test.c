@@ -329,6 +329,33 @@ static void test_fetch_cost(void)
     hca_stop(h);
 }
 
+static QDict *set_timeline(Hca *h, const char *file)
+{
+    return qtest_qmp(h->qts, "{ 'execute': 'qom-set', 'arguments': {"
+                     " 'path': '/machine/peripheral/h0',"
+                     " 'property': 'timeline', 'value': %s } }", file);
+}
+
+/* If the old timeline cannot be written, that is an error, and no new one begins. */
+static void test_timeline_lost(void)
+{
+    g_autofree char *file = g_strdup_printf("%s/qhca-timeline-%d",
+                                            g_get_tmp_dir(), getpid());
+    Hca *h = hca_start();
+    QDict *answer;
+
+    qobject_unref(set_timeline(h, "/nonexistent/timeline"));
+    answer = set_timeline(h, file);
+    g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(answer, "error"), "desc"),
+                            "/nonexistent"));
+    qobject_unref(answer);
+    answer = set_timeline(h, "");
+    g_assert_true(qdict_haskey(answer, "return"));
+    qobject_unref(answer);
+    g_assert_false(g_file_test(file, G_FILE_TEST_EXISTS));
+    hca_stop(h);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -345,5 +372,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-host/query-qps", test_query_qps);
     qtest_add_func("/qhca-host/query-cache", test_query_cache);
     qtest_add_func("/qhca-host/fetch-cost", test_fetch_cost);
+    qtest_add_func("/qhca-host/timeline-lost", test_timeline_lost);
     return g_test_run();
 }
