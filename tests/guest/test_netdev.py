@@ -140,6 +140,47 @@ def test_vlan(ends):
             node.exec("ip link del v9")
 
 
+# An option of IPv6 that nobody knows, 168 bytes: 254 bytes of headers with one tag, and 258 with two.
+LONG_HEADERS = """
+import socket, sys
+s = socket.socket(socket.AF_INET6)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_DSTOPTS, bytes([0, 20, 30, 164]) + bytes(164))
+s.connect((sys.argv[1], int(sys.argv[2])))
+s.sendall(open("/tmp/data", "rb").read())
+s.shutdown(socket.SHUT_WR)
+s.recv(1)
+"""
+
+
+def test_vlan_in_vlan(ends):
+    """Neither of two tags in the data counts in the MTU, or in the headers that may be long."""
+    a, b = ends
+    four, six = {a: "10.97.1.1", b: "10.97.1.2"}, {a: "fd97::1", b: "fd97::2"}
+    for node in ends:
+        node.exec(f"ip link add link {node.netif} name s9 type vlan proto 802.1ad id 9 && "
+                  f"ip link add link s9 name s9.20 type vlan id 20 && ip link set s9 up && "
+                  f"ip addr add {four[node]}/24 dev s9.20 && "
+                  f"ip addr add {six[node]}/64 dev s9.20 nodad && "
+                  f"ip addr add {six[node].replace('97', '98')}/64 dev s9 nodad && "
+                  f"ip link set s9.20 up")
+    try:
+        a.wait_until(f"ping -c 1 -W 1 {four[b]}")
+        before = statistics(a)
+        a.exec(f"ping -c 2 -i 0.02 -W 30 -M do -s {a.mtu - 28} {four[b]}")
+        copy(a, b, four[b], 1024)
+        a.exec("cat > /tmp/headers.py", stdin=LONG_HEADERS)
+        for address in six[b], six[b].replace("97", "98"):
+            port = next(verbs._ports)
+            receiver = b.spawn(f"busybox nc -l -p {port} | sha256sum")
+            b.wait_until(verbs.listening(port))
+            a.exec(f"python3 /tmp/headers.py {address} {port}", timeout=90)
+            assert receiver.wait(60).out == a.out("sha256sum < /tmp/data") + "\n"
+        assert statistics(a)["eth_tx_errors"] == before["eth_tx_errors"]
+    finally:
+        for node in ends:
+            node.exec("ip link del s9")
+
+
 def test_driver_information(ends):
     for node in ends:
         info = node.out(f"ethtool -i {node.netif}")

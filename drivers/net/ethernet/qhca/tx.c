@@ -94,7 +94,8 @@ static u32 qhca_tx_segments(const struct sk_buff *skb)
  *
  * The stack segments frames that are outside of the device's limits, such as those of a
  * guest in this guest.  It also segments those that another adapter has merged without a
- * word on where their checksum is, since the device computes that of each segment.
+ * word on where their checksum is, since the device computes that of each segment.  A tag
+ * that the device does not insert comes into the frame only after this.
  */
 netdev_features_t qhca_features_check(struct sk_buff *skb,
 				      struct net_device *netdev,
@@ -103,8 +104,8 @@ netdev_features_t qhca_features_check(struct sk_buff *skb,
 	if (skb_is_gso(skb) &&
 	    (skb->ip_summed != CHECKSUM_PARTIAL ||
 	     skb_shinfo(skb)->gso_size < QHCA_MIN_TSO_MSS ||
-	     skb_tcp_all_headers(skb) > QHCA_MAX_TSO_HDR ||
-	     skb->len > QHCA_MAX_TSO_FRAME))
+	     skb_tcp_all_headers(skb) + VLAN_HLEN > QHCA_MAX_TSO_HDR ||
+	     skb->len + VLAN_HLEN > QHCA_MAX_TSO_FRAME))
 		features &= ~NETIF_F_GSO_MASK;
 	return vlan_features_check(skb, features);
 }
