@@ -124,6 +124,12 @@ if wants interop && [ ${#areas[@]} -gt 1 ]; then
 	for dir in "${tests[@]}"; do
 		case ${dir##*/} in
 		abi | unit | interop) lane+=("$dir") ;;
+		setup)
+			lane+=("$dir/test_linux.py")
+			for file in "$dir"/test_*.py; do
+				[ "$file" = "$dir/test_linux.py" ] || others+=("$file")
+			done
+			;;
 		*) others+=("$dir") ;;
 		esac
 	done
