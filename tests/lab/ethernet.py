@@ -20,8 +20,10 @@ def frame(source, dest, payload=b"qhca".ljust(46, b"."), kind=LOCAL):
 
 
 def roce_frame(source, dest, source_ip, dest_ip):
-    """A frame to the port of RoCEv2; what follows UDP is no packet of RDMA."""
-    udp = struct.pack("!HHHH", 49152, ROCE_PORT, 8 + 32, 0) + bytes(32)
+    """A frame to the port of RoCEv2; what follows UDP is no packet of RDMA.
+
+    Its end is not 0, for which a capture of shared memory would show the ICRC."""
+    udp = struct.pack("!HHHH", 49152, ROCE_PORT, 8 + 32, 0) + bytes(range(32))
     head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0,
                        ipaddress.IPv4Address(source_ip).packed,
                        ipaddress.IPv4Address(dest_ip).packed)
