@@ -13,6 +13,8 @@ from lab.pair import Node
 
 from test_drain import drain
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def node():
@@ -57,7 +59,6 @@ def behind_iommu():
             yield guest
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("synchronised", [False, True], ids=["usual", "synchronised"])
 def test_iommu(behind_iommu, synchronised):
     """An IOMMU translates: all of RDMA works.

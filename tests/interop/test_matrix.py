@@ -160,7 +160,7 @@ OPERATIONS = {
     "resize_srq": Operation(resize("USR2"), 5),
     "reload": Operation(reload, 3, ENDS, GONE),
     "flr": Operation(function_reset, 3, ENDS, GONE),
-    "unbind": Operation(unbind, 3, ENDS, GONE, anew=True, hard=True),
+    "unbind": Operation(unbind, 3, ENDS, GONE, anew=True),
     "unplug": Operation(unplug, 2, ENDS, GONE, anew=True),
     # The kernel takes its IPv6 addresses away with the interface.
     "netdev": Operation(netdev, 2, MAY_END, MAY_END, anew=True),

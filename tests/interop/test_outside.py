@@ -154,6 +154,7 @@ def large_messages(a, b, programs=PERFTEST if FULL else PERFTEST[:1]):
         print(f"{program}: {row['bw']} MiB/s")
 
 
+@pytest.mark.full
 @needs_taps
 def test_bridge():
     """Two taps on a bridge, and all of the first connection; then symptoms of the table."""

@@ -7,7 +7,7 @@ from lab import verbs
 from lab.link import FULL
 
 # A few iterations of each size up to 8 MiB. That takes long, with rxe half a
-# minute and more, so by default most tests make do with one size.
+# minute and more, so by default tests make do with one size.
 ALL = "-a -n 5"
 ONE = {"bw": "-s 1048576 -n 5", "lat": "-s 4097 -n 50"}
 
@@ -33,8 +33,8 @@ def run(ends, test, options, **kwargs):
 
 
 @pytest.mark.parametrize("test", RC)
-def test_sizes(ends, link, test):
-    if not FULL and (link.has_rxe or test != "ib_write_bw"):
+def test_sizes(ends, test):
+    if not FULL:
         run(ends, test, ONE[test.rpartition("_")[2]])
     else:
         rows = run(ends, test, ALL, timeout=300)
