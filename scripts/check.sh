@@ -125,9 +125,9 @@ if wants interop && [ ${#areas[@]} -gt 1 ]; then
 		case ${dir##*/} in
 		abi | unit | interop) lane+=("$dir") ;;
 		setup)
-			others+=("$dir/test_scripts.py")
+			lane+=("$dir/test_linux.py")
 			for file in "$dir"/test_*.py; do
-				[ "$file" = "$dir/test_scripts.py" ] || lane+=("$file")
+				[ "$file" = "$dir/test_linux.py" ] || others+=("$file")
 			done
 			;;
 		*) others+=("$dir") ;;
