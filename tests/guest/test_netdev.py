@@ -220,7 +220,9 @@ def test_under_full_load(ends):
         assert a.counters()["tx_packets"] > before + 1000
         more = {name: value - worked[name] for name, value in adapter(a).items()}
         assert [name for name in ("slices", "thread_slices", "frames_sent", "frames_received",
-                                  "frames_deferred", "yields") if not more[name]] == []
+                                  "frames_deferred") if not more[name]] == []
+        # After long yields up to 1,024 doorbells skip it, and these may be all of this test.
+        assert adapter(a)["yields"] > 0
         assert more["thread_slices"] <= more["slices"], more
         assert more["long_yields"] <= more["yields"], more
         # Without poll-max-us the device's thread goes to sleep at once.
