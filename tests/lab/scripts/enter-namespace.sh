@@ -9,7 +9,12 @@
 
 set -e
 namespace=$1 function=$2
-[ -e /run/netns/"$namespace" ] || ip netns add "$namespace"
+if [ ! -e /run/netns/"$namespace" ]; then
+	ip netns add "$namespace"
+	# A TCP connection whose process and peer are gone keeps the namespace as long as it
+	# tries to close, which takes minutes.
+	ip netns exec "$namespace" busybox sysctl -qw net.ipv4.tcp_orphan_retries=1
+fi
 ip -n "$namespace" link set lo up
 n=0
 until [ -n "$(ls "$function"/net 2> /dev/null)" ] && [ -n "$(ls "$function"/infiniband 2> /dev/null)" ]; do
