@@ -108,17 +108,22 @@ def test_wrong():
     def fails(_server, _client):
         raise GuestError("it said\nerror: no such QP\n")
 
+    def hangs(_server, _client):
+        raise GuestError("a: `x` took longer than 9 s and was killed\n")
+
     def skips(_server, _client):
         raise Skipped("no such device")
     cases = (Case("new", fails), Case("known", fails, known={"qhca": "its own fault"}),
              Case("mended", lambda *_: None, known={"qhca": "its own fault"}),
-             Case("race", fails, race="a race of its own"), Case("good", lambda *_: None), Case("skipped", skips))
+             Case("race", hangs, race="a race of its own"),
+             Case("other", fails, race="a race of its own"), Case("good", lambda *_: None), Case("skipped", skips))
     program = Program("one", "one", cases)
     results, texts = run_cases(program, Port, Port, cases)
     assert results == {"new": ["failed", "error: no such QP"], "known": ["failed", "its own fault"],
-                       "mended": PASSED, "race": ["failed", "a race of its own"], "good": PASSED, "skipped": SKIPPED}
+                       "mended": PASSED, "race": ["failed", "a race of its own"],
+                       "other": ["failed", "error: no such QP"], "good": PASSED, "skipped": SKIPPED}
     found = wrong(program, "qhca", results, texts)
-    assert [line.split(": ")[1].split(" passes")[0] for line in found] == ["new", "mended"]
+    assert [line.split(": ")[1].split(" passes")[0] for line in found] == ["new", "mended", "other"]
 
 
 @pytest.mark.parametrize("kind, counter", [("qhca", "tx_packets"), ("rxe", "sent_pkts")])
@@ -142,3 +147,6 @@ def test_reason():
     assert reason_of("server on a\n[log] fi_enable failed: -22\nmore\n") == "[log] fi_enable failed: -22"
     assert reason_of("just\nlines\n") == "just"
     assert reason_of("a: `cat x\n# error\n` took longer than 120 s and was killed") == "took longer than 120 s"
+    # Logs follow, and programs are named after errors that they make.
+    assert reason_of("a: `fi_fail` ended with 12\nb: `y` took longer than 5 s\n-- a --\nerror\n") == "ended with 12"
+    assert reason_of("server on a: not ready within 60 s: a: `z` took longer") == "not ready within 60 s"

@@ -60,10 +60,11 @@ def losses(node):
 
 
 def client_server(server, client, server_command, client_command, *, ready=None,
-                  timeout=120, check=True):
+                  timeout=120, check=True, aftermath=AFTERMATH):
     """Runs a server on one node and its client on the other, to their ends.
 
-    `ready` is a shell condition on the server's node that tells it is up.
+    ready      a shell condition on the server's node that tells it is up
+    aftermath  seconds that the server has to end when its client has failed
     """
     background = server.spawn(server_command)
     try:
@@ -71,7 +72,7 @@ def client_server(server, client, server_command, client_command, *, ready=None,
             _await_ready(server, background, ready, timeout)
         c = client.exec(client_command, timeout=timeout, check=False)
         try:
-            s = background.wait(timeout if c.ok else AFTERMATH, check=False)
+            s = background.wait(timeout if c.ok else aftermath, check=False)
         except GuestError as error:
             raise GuestError(f"client on {client.name}: {c}\nserver on {server.name}: {error}") from None
         if check and not (c.ok and s.ok):
@@ -228,7 +229,11 @@ def pingpong_us(run):
 def _await_ready(server, background, ready, timeout):
     # Ends early when the server does, so that its message is seen at once.
     loop = f"until {{ {ready} ; }}; do [ -d /proc/{background.pid} ] || exit 99; {PAUSE}; done"
-    waited = server.exec(loop, timeout=min(timeout, 60), check=False)
+    timeout = min(timeout, 60)
+    try:
+        waited = server.exec(loop, timeout=timeout, check=False)
+    except GuestError as error:
+        raise GuestError(f"server on {server.name}: not ready within {timeout} s: {error}") from None
     if not waited.ok:
         raise GuestError(f"server on {server.name}: {background.wait(AFTERMATH, check=False)}")
 

@@ -30,7 +30,8 @@ class Case:
             program fails, Skipped if it cannot run
     short   it is one of those that run without FULL=1
     known   {kind: reason}: where the case fails, and the fault of whom that is
-    race    the reason why the program fails now and then, whatever the device
+    race    the reason why the program hangs or finds its messages flushed now and then,
+            whatever the device
     """
     name: str
     run: object
@@ -58,7 +59,7 @@ def both(server, client, server_command, client_command, **options):
     """client_server() whose sides must both succeed; `expect` is a pattern of what the
     client prints when it has."""
     expect = options.pop("expect", None)
-    run = verbs.client_server(server, client, server_command, client_command, **options)
+    run = verbs.client_server(server, client, server_command, client_command, aftermath=5, **options)
     if expect and not re.search(expect, run.client.out):
         raise GuestError(f"no {expect!r}\nclient: {run.client}\nserver: {run.server}")
     return run
@@ -91,19 +92,31 @@ def version(node, package):
 
 
 def reason_of(error):
-    """The line of an error that says most: the last but those of logs."""
-    late = re.search(r"took longer than [\d.]+ s", str(error))
-    if late:
-        return late[0]
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if re.search(r"error|fail|timed out|took longer", line, re.I)),
-                lines[0] if lines else "no message")[:200]
+    """What an error says most clearly: its first line but those of logs, or its end."""
+    text = str(error).partition("\n-- ")[0]
+    late = re.search(r"(not ready within|took longer than) [\d.]+ s", text)
+    # The command itself has the names of tests.
+    lines = [line.strip() for line in re.sub("`[^`]*`", "", text).splitlines() if line.strip()]
+    found = next((line for line in lines if re.search(r"error|fail|timed out|ret=-", line, re.I)), None)
+    ended = re.search(r"` ended with -?\d+", text)
+    return (found or ended and ended[0][2:] or late and late[0] or (lines or ["no message"])[0])[:200]
+
+
+def reason_for(case, kind, error):
+    """Why a case has failed. What is not like its race has not failed of that."""
+    if kind in case.known:
+        return case.known[kind]
+    text = str(error)
+    if case.race and re.search(r"took longer than|flush", text, re.I) and "not ready within" not in text:
+        return case.race
+    return reason_of(error)
 
 
 def run_cases(program, server, client, cases):
     """{case: [result, reason]}; also the texts of those that failed, {case: text}.
 
-    Each result is printed as it comes: PYTEST_ARGS=-s shows which case takes long."""
+    Each result is printed as it comes, after what a failed case has said: PYTEST_ARGS=-s
+    shows them."""
     results, texts = {}, {}
     for case in cases:
         start = time.monotonic()
@@ -114,8 +127,8 @@ def run_cases(program, server, client, cases):
             results[case.name] = ["skipped", str(why)]
         except (GuestError, TimeoutError) as error:
             texts[case.name] = str(error)
-            reason = case.known.get(server.kind) or case.race or reason_of(error)
-            results[case.name] = ["failed", reason]
+            results[case.name] = ["failed", reason_for(case, server.kind, error)]
+            print(error)
         print(f"{program.name} on {server.kind}: {case.name}:", *filter(None, results[case.name]),
               f"({time.monotonic() - start:.1f} s)", flush=True)
     return results, texts
@@ -126,8 +139,8 @@ def wrong(program, kind, results, texts):
     ones that do not happen any more."""
     found = []
     for case in program.cases:
-        result = results.get(case.name, ["missing"])[0]
-        if result == "failed" and kind not in case.known and not case.race:
+        result, reason = results.get(case.name, ("missing", ""))
+        if result == "failed" and kind not in case.known and reason != case.race:
             found.append(f"{program.name}: {case.name}: {texts[case.name]}")
         elif result == "passed" and kind in case.known:
             found.append(f"{program.name}: {case.name} passes, but is known to fail: {case.known[kind]}")
