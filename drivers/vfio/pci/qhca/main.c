@@ -12,6 +12,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 
 #define QHCA_COMPAT_VFIO
 #include <linux/qhca/compat.h>
@@ -219,7 +220,24 @@ static struct pci_driver qhca_vfio_driver = {
 	.err_handler = &qhca_vfio_err_handlers,
 	.dev_groups = qhca_vfio_groups,
 };
-module_pci_driver(qhca_vfio_driver);
+
+static int __init qhca_vfio_init(void)
+{
+	return pci_register_driver(&qhca_vfio_driver);
+}
+
+static void __exit qhca_vfio_exit(void)
+{
+	pci_unregister_driver(&qhca_vfio_driver);
+	/*
+	 * All holds have ended, but a thread that ended one may have been
+	 * preempted before it left the code of this module.
+	 */
+	synchronize_rcu_tasks();
+}
+
+module_init(qhca_vfio_init);
+module_exit(qhca_vfio_exit);
 
 MODULE_DESCRIPTION("qhca virtual functions for virtual machines");
 MODULE_LICENSE("Dual BSD/GPL");
