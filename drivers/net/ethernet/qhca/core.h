@@ -378,6 +378,7 @@ void qhca_health_work(struct work_struct *work);
 void qhca_vfs_init(struct qhca_core *core);
 void qhca_vfs_fini(struct qhca_core *core);
 int qhca_vfs_start(struct qhca_core *core);
+void qhca_vfs_evict(struct qhca_core *core);
 void qhca_vfs_remove(struct qhca_core *core);
 int qhca_sriov_configure(struct pci_dev *pdev, int num);
 

@@ -212,6 +212,9 @@ static int qhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 free_netdev:
+	/* A driver of a virtual function may have found this one meanwhile. */
+	qhca_vfs_evict(core);
+	pci_set_drvdata(pdev, NULL);
 	disable_delayed_work_sync(&core->recover_work);
 	qhca_netdev_destroy(core);
 	qhca_cmdq_free(core);

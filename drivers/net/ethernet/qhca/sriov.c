@@ -217,8 +217,15 @@ int qhca_sriov_configure(struct pci_dev *pdev, int num)
 	return 0;
 }
 
-/* Unbind drivers that call this one, which wait until their users have gone. */
-static void qhca_vfs_evict(struct qhca_core *core)
+/**
+ * qhca_vfs_evict - unbind drivers of virtual functions that call this one
+ * @core: function whose driver is being unbound, or could not be bound
+ *
+ * They wait until their users have gone.  None comes any more.
+ *
+ * Context: process, device lock held.
+ */
+void qhca_vfs_evict(struct qhca_core *core)
 {
 	struct pci_dev *vf;
 
