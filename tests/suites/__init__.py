@@ -30,14 +30,15 @@ class Case:
             program fails, Skipped if it cannot run
     short   it is one of those that run without FULL=1
     known   {kind: reason}: where the case fails, and the fault of whom that is
-    race    the reason why the program hangs or finds its messages flushed now and then,
-            whatever the device
+    race    the reason why the program fails now and then, whatever the device
+    like    a pattern of how it then fails
     """
     name: str
     run: object
     short: bool = False
     known: dict = field(default_factory=dict)
     race: str = ""
+    like: str = r"took longer than|flush"
 
     def __post_init__(self):
         assert not (self.short and self.race), f"{self.name}: make check has no races"
@@ -107,7 +108,7 @@ def reason_for(case, kind, error):
     if kind in case.known:
         return case.known[kind]
     text = str(error)
-    if case.race and re.search(r"took longer than|flush", text, re.I) and "not ready within" not in text:
+    if case.race and re.search(case.like, text, re.I) and "not ready within" not in text:
         return case.race
     return reason_of(error)
 
