@@ -112,6 +112,7 @@ def test_table(ends):
     assert max(got, key=got.get) == 1
 
 
+@pytest.mark.full
 def test_number_changes_under_traffic(ends):
     a, b = ends
     path = f"/sys/class/net/{b.netif}/statistics/rx_packets"

@@ -156,6 +156,7 @@ def test_coalescing(node, flood):
     assert 0 < held <= 1050 and held < prompt
 
 
+@pytest.mark.full
 def test_coalescing_under_load(node, flood):
     """Whatever stops and starts the queue, frames go on, and no transmission times out."""
     def goes_on(what):

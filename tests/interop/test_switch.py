@@ -127,6 +127,7 @@ def test_guest_killed(group):
         verbs.verify(other, last, f"-t rc -m 4096 -n {ROUNDS} {PATIENT}", timeout=300)
 
 
+@pytest.mark.full
 def test_switch_killed(group):
     """The switch is killed and started again under traffic; QEMU connects again by itself,
     RDMA repeats what was lost, and every byte is right."""

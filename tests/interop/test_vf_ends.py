@@ -4,7 +4,6 @@ traffic, in guests whose kernels look for writes to memory that is free."""
 
 import contextlib
 import json
-import os
 import pathlib
 
 import pytest
@@ -13,7 +12,6 @@ from lab import GuestError, content, devlink, paths, verbs, wait_for
 from lab.functions import Functions
 from lab.guest import WATCHFUL
 
-FULL = os.environ.get("FULL", "") not in ("", "0")
 NUMBER = 4
 ENABLER = pathlib.Path(__file__).parent / "scripts" / "vf-enable.py"
 ASSIGNED = "qhca_test_assigned"
@@ -148,10 +146,11 @@ def test_disabled_under_traffic(pair, functions, vfs):
         verbs.pingpong(pair.b, vf, "rc", "-n 50 -c")
 
 
+@pytest.mark.full
 def test_enable_and_disable(pair, functions):
     """Again and again, while the physical function is busy."""
     with traffic((pair.b, pair.a)) as (others,):
-        for _ in range(20 if FULL else 1):
+        for _ in range(20):
             functions.write(NUMBER)
             functions.write(0)
         others.wait_progress()
