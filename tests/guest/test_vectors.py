@@ -6,6 +6,9 @@ import pytest
 from lab import content, verbs
 
 
+pytestmark = pytest.mark.full
+
+
 @pytest.fixture(scope="module")
 def pair(pairs, wire):
     return pairs.get("qhca", "qhca", wire=wire, props=({"vectors": 1}, {"vectors": 2}))

@@ -10,7 +10,7 @@ verified, and the kernels look for writes to memory that is free.
 
 With FULL=1 each operation meets all kinds at once and each kind alone, several times,
 with fresh traffic after each cell. Otherwise it is the operations that have been known
-to be hard, once each, with a flood and two kinds more; the traffic of the next cell is
+to be hard, once each, with a flood and one kind more; the traffic of the next cell is
 the fresh one. The last cell is that of an operation which all traffic survives, so its
 traffic is the fresh one of the cell before it. QHCA_SEED has other kinds.
 """
@@ -197,9 +197,7 @@ def cells():
     hard = [name for name, operation in OPERATIONS.items() if operation.hard]
     # Those that the traffic survives come last.
     hard.sort(key=lambda name: (OPERATIONS[name].a, OPERATIONS[name].b) == (GOES_ON, GOES_ON))
-    # Each kind is met before one is met again.
-    return [Cell(name, ("flood", *(others[(2 * i + j) % len(others)] for j in range(2))))
-            for i, name in enumerate(hard)]
+    return [Cell(name, ("flood", kind)) for name, kind in zip(hard, others)]
 
 
 # -- cells ----------------------------------------------------------------------
