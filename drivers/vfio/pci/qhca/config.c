@@ -2,18 +2,24 @@
 /*
  * The configuration space as its user writes it, and bus mastering.
  *
- * The user writes the command register by way of VFIO's library.  The driver writes
- * it, too: it ends the function's DMA when the physical function cannot be asked
- * to, and puts back what the user had set when that one has returned.  Each reads
- * the register, changes it, and writes it.  The library does so without a lock of
- * the driver's, and none can be held around it: the library waits for a semaphore
- * that the callers of a reset hold.
+ * The user writes the command register by way of VFIO's library, which also writes
+ * it back as it was after each step of a change of interrupts, when nobody has asked
+ * for that.  The driver writes it, too: it ends the function's DMA when the physical
+ * function cannot be asked to, and puts back what the user had set when that one has
+ * returned.  Each reads the register, changes it, and writes it.  The library does so
+ * without a lock of the driver's, and none can be held around it: the library waits
+ * for a semaphore that the callers of a reset hold.
  *
  * So the register does not tell what the user wants.  The driver takes that from
  * the bytes that the user writes, and whoever has changed something sets the
  * register afterwards, under a lock, to what all of them want.  Bus Master Enable
  * is the only bit of the register that a virtual function has, so that there is no
  * other to lose.
+ *
+ * What the library does besides needs no such care.  A reset is followed by a new
+ * life (row.c), which sets the register.  An expansion ROM, for which the library
+ * writes the register as well, is nothing that a virtual function has; and without
+ * the library's runtime power management no function is suspended.
  */
 #include <linux/pci.h>
 #include <linux/uaccess.h>
@@ -48,7 +54,7 @@ void qhca_vfio_want_master(struct qhca_vfio *vf, bool want)
  * @vf:     function
  * @broken: the function is broken
  *
- * A write of the user that is under way may switch bus mastering on once more, but
+ * A call of the user that is under way may switch bus mastering on once more, but
  * not for longer than until the end of a grace period of @vf->srcu.
  */
 void qhca_vfio_set_broken(struct qhca_vfio *vf, bool broken)
@@ -59,7 +65,7 @@ void qhca_vfio_set_broken(struct qhca_vfio *vf, bool broken)
 	spin_unlock(&vf->master_lock);
 }
 
-/* What remains after a write of the user, which may have been under way for long. */
+/* What remains after a call of the user, which may have been under way for long. */
 static void qhca_vfio_settle(struct qhca_vfio *vf)
 {
 	spin_lock(&vf->master_lock);
@@ -96,6 +102,29 @@ ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
 		qhca_vfio_want_master(vf, low & PCI_COMMAND_MASTER);
 	else if (command || READ_ONCE(vf->broken))
 		qhca_vfio_settle(vf);
+	srcu_read_unlock(&vf->srcu, idx);
+	return ret;
+}
+
+/**
+ * qhca_vfio_set_irqs - change the function's interrupts for the user
+ * @vf:  function
+ * @arg: argument of VFIO_DEVICE_SET_IRQS
+ *
+ * The library reads the command register, changes something, which may take
+ * milliseconds, and writes what it has read.
+ *
+ * Return: 0 or a negative errno.
+ */
+long qhca_vfio_set_irqs(struct qhca_vfio *vf, unsigned long arg)
+{
+	long ret;
+	int idx;
+
+	idx = srcu_read_lock(&vf->srcu);
+	ret = vfio_pci_core_ioctl(&vf->core.vdev, VFIO_DEVICE_SET_IRQS, arg);
+	/* Bus mastering may be off as well, though it should be on again. */
+	qhca_vfio_settle(vf);
 	srcu_read_unlock(&vf->srcu, idx);
 	return ret;
 }

@@ -103,13 +103,21 @@ static ssize_t qhca_vfio_write(struct vfio_device *vdev, const char __user *buf,
 	return vfio_pci_core_write(vdev, buf, count, ppos);
 }
 
+static long qhca_vfio_ioctl(struct vfio_device *vdev, unsigned int cmd,
+			    unsigned long arg)
+{
+	if (cmd == VFIO_DEVICE_SET_IRQS)
+		return qhca_vfio_set_irqs(qhca_vfio_of(vdev), arg);
+	return vfio_pci_core_ioctl(vdev, cmd, arg);
+}
+
 static const struct vfio_device_ops qhca_vfio_ops = {
 	.name = "qhca-vfio",
 	.init = qhca_vfio_init_dev,
 	.release = qhca_vfio_release_dev,
 	.open_device = qhca_vfio_open_device,
 	.close_device = qhca_vfio_close_device,
-	.ioctl = vfio_pci_core_ioctl,
+	.ioctl = qhca_vfio_ioctl,
 	QHCA_VFIO_REGION_INFO_OP
 	.device_feature = vfio_pci_core_ioctl_feature,
 	.read = vfio_pci_core_read,

@@ -16,7 +16,7 @@
  *	hold.c	 where no page may come in for the moment
  *	fault.c	 what the device asks for
  *	row.c	 which tree the device uses: the life of the function
- *	config.c the configuration space, bus mastering
+ *	config.c the configuration space, interrupts, bus mastering
  *	main.c	 VFIO and PCI
  *	stats.c	 what is pinned, and why
  *
@@ -118,7 +118,8 @@ struct qhca_s2_stats {
  * @master:   bus mastering as the user has set it
  * @broken:   bus mastering is off, and stays off, because the physical
  *            function could not be asked to end the function's DMA
- * @srcu:     protects writes to the configuration space against @broken
+ * @srcu:     protects calls of the user that write the command register
+ *            against @broken
  * @tree_lock: see above
  * @live:     the tree that the device uses, or NULL
  * @dead:     trees that have been replaced
@@ -209,6 +210,7 @@ void qhca_vfio_want_master(struct qhca_vfio *vf, bool want);
 void qhca_vfio_set_broken(struct qhca_vfio *vf, bool broken);
 ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
 			       size_t count, loff_t *ppos);
+long qhca_vfio_set_irqs(struct qhca_vfio *vf, unsigned long arg);
 
 /* stats.c */
 extern const struct attribute_group *qhca_vfio_groups[];

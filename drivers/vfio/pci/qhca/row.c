@@ -50,12 +50,13 @@ static struct qhca_s2_tree *qhca_s2_replace(struct qhca_vfio *vf,
  * @vf: function
  *
  * When this returns there is none, until the function has got a new tree.
- * Must not be called in a write to the configuration space.
+ * Must not be called in a write to the configuration space, nor in a change of
+ * interrupts.
  */
 void qhca_s2_silence(struct qhca_vfio *vf)
 {
 	qhca_vfio_set_broken(vf, true);
-	/* Writes under way that have not seen it, and undo it for a moment. */
+	/* Calls of the user under way that have not seen it, and undo it for a moment. */
 	synchronize_srcu(&vf->srcu);
 }
 
