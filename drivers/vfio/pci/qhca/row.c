@@ -46,17 +46,19 @@ static struct qhca_s2_tree *qhca_s2_replace(struct qhca_vfio *vf,
 }
 
 /**
- * qhca_s2_silence - end the function's DMA without the physical function
+ * qhca_s2_silence - wait until a function that is broken is silent
  * @vf: function
  *
- * When this returns there is none, until the function has got a new tree.
+ * Bus mastering is off by now, but a call of the user under way that has not seen
+ * that may undo it for a moment.  When this returns there is no DMA by what the
+ * function could reach before it broke.  If it is broken no longer, the device has
+ * got another tree since, and there is none either.
+ *
  * Must not be called in a write to the configuration space, nor in a change of
  * interrupts.
  */
 void qhca_s2_silence(struct qhca_vfio *vf)
 {
-	qhca_vfio_set_broken(vf, true);
-	/* Calls of the user under way that have not seen it, and undo it for a moment. */
 	synchronize_srcu(&vf->srcu);
 }
 
