@@ -16,6 +16,8 @@
  * and the user cannot switch it on again before there is a new tree: the
  * function is "broken".
  */
+#include <linux/pci.h>
+
 #include "qhca_vfio.h"
 
 struct qhca_s2_tree *qhca_s2_live(struct qhca_vfio *vf)
@@ -175,10 +177,25 @@ void qhca_s2_reset(struct qhca_vfio *vf)
 }
 
 /*
+ * A reset of the physical function that was more than a device reset has reset the
+ * configuration space of its virtual functions, too, which at no other time has
+ * MSI-X off without the kernel's knowing.  Otherwise the interrupts are in use, and
+ * the kernel may be changing them.
+ */
+static void qhca_s2_restore_msix(struct pci_dev *pdev)
+{
+	u16 control;
+
+	if (!pdev->msix_enabled)
+		return;
+	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
+	if (!(control & PCI_MSIX_FLAGS_ENABLE))
+		pci_restore_msi_state(pdev);
+}
+
+/*
  * The physical function is up again, and has lost the row: the function is
- * dead, and can be brought back by its own software once it has a tree.  A reset
- * of the physical function that was more than a device reset has reset the
- * configuration space of its virtual functions, too.
+ * dead, and can be brought back by its own software once it has a tree.
  *
  * If the user left meanwhile, stage 2 is still to be switched off, for the driver
  * that the function is bound to next.
@@ -191,7 +208,7 @@ void qhca_s2_restart(void *priv)
 	if (!vf->open) {
 		qhca_stage2_unset(&vf->s2);
 	} else {
-		pci_restore_msi_state(vf->core.pdev);
+		qhca_s2_restore_msix(vf->core.pdev);
 		qhca_s2_renew(vf);
 	}
 	mutex_unlock(&vf->row_lock);
