@@ -385,6 +385,7 @@ int qhca_sriov_configure(struct pci_dev *pdev, int num);
 /* stage2.c */
 void qhca_stage2_init(struct qhca_core *core);
 int qhca_stage2_clear(struct qhca_core *core, int num);
+void qhca_stage2_found(struct qhca_core *core, int vf, u32 status);
 void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe);
 void qhca_stage2_restart(struct qhca_core *core);
 void qhca_stage2_shut(struct qhca_core *core);

@@ -116,6 +116,7 @@ static int qhca_vfs_read(struct qhca_core *core)
 			return err;
 		}
 		core->vf[vf] = state.config;
+		qhca_stage2_found(core, vf, le32_to_cpu(state.status));
 	}
 	return 0;
 }

@@ -58,6 +58,24 @@ int qhca_stage2_clear(struct qhca_core *core, int num)
 	return err;
 }
 
+/**
+ * qhca_stage2_found - a virtual function has been there before the driver
+ * @core:   physical function that is being started for the first time
+ * @vf:     number of the virtual function
+ * @status: its QHCA_REG_STATUS
+ *
+ * The driver that was bound before may have left without switching its row off, and
+ * then the reset of this start has killed the function.  One that runs has no such
+ * row, and would be killed by the command.
+ */
+void qhca_stage2_found(struct qhca_core *core, int vf, u32 status)
+{
+	if (!(core->qdev.caps.features & QHCA_FEAT_STAGE2))
+		return;
+	if (status & QHCA_STATUS_FATAL || !(status & QHCA_STATUS_ENABLED))
+		set_bit(vf, core->stage2_owed);
+}
+
 /* Hard interrupts. */
 void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
 {
