@@ -10,14 +10,19 @@
  * VFIO makes an IOMMU group for such a device, which fails for a device that has
  * one.  So a function behind an IOMMU of the host is refused.
  */
+#include <linux/atomic.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include <linux/wait_bit.h>
 
 #define QHCA_COMPAT_VFIO
 #include <linux/qhca/compat.h>
 
 #include "qhca_vfio.h"
+
+/* Devices that are still to be released, by a call of the operation below. */
+static atomic_t qhca_vfio_devices = ATOMIC_INIT(0);
 
 static int qhca_vfio_init_dev(struct vfio_device *vdev)
 {
@@ -39,6 +44,7 @@ static int qhca_vfio_init_dev(struct vfio_device *vdev)
 	INIT_LIST_HEAD(&vf->dead);
 	INIT_LIST_HEAD(&vf->holds);
 	init_waitqueue_head(&vf->wait);
+	atomic_inc(&qhca_vfio_devices);
 	return 0;
 }
 
@@ -50,6 +56,8 @@ static void qhca_vfio_release_dev(struct vfio_device *vdev)
 	mutex_destroy(&vf->row_lock);
 	vfio_pci_core_release_dev(vdev);
 	cleanup_srcu_struct(&vf->srcu);
+	if (atomic_dec_and_test(&qhca_vfio_devices))
+		wake_up_var(&qhca_vfio_devices);
 }
 
 /*
@@ -237,9 +245,11 @@ static int __init qhca_vfio_init(void)
 static void __exit qhca_vfio_exit(void)
 {
 	pci_unregister_driver(&qhca_vfio_driver);
+	/* Others may have had the last reference to a device. */
+	wait_var_event(&qhca_vfio_devices, !atomic_read(&qhca_vfio_devices));
 	/*
-	 * All holds have ended, but a thread that ended one may have been
-	 * preempted before it left the code of this module.
+	 * All holds have ended, and all devices are released, but a thread that
+	 * did so may have been preempted before it left the code of this module.
 	 */
 	synchronize_rcu_tasks();
 }
