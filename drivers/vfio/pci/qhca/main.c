@@ -242,7 +242,7 @@ static int __init qhca_vfio_init(void)
 	return pci_register_driver(&qhca_vfio_driver);
 }
 
-static void __exit qhca_vfio_exit(void)
+static void __exit __maybe_unused qhca_vfio_exit(void)
 {
 	pci_unregister_driver(&qhca_vfio_driver);
 	/* Others may have had the last reference to a device. */
@@ -255,7 +255,13 @@ static void __exit qhca_vfio_exit(void)
 }
 
 module_init(qhca_vfio_init);
+/*
+ * A preemptible kernel without RCU Tasks has nothing that waits for such a thread.
+ * There the module stays: one that has no exit cannot be unloaded.
+ */
+#if !IS_ENABLED(CONFIG_PREEMPTION) || IS_ENABLED(CONFIG_TASKS_RCU)
 module_exit(qhca_vfio_exit);
+#endif
 
 MODULE_DESCRIPTION("qhca virtual functions for virtual machines");
 MODULE_LICENSE("Dual BSD/GPL");
