@@ -251,6 +251,8 @@ static void qhca_remove(struct pci_dev *pdev)
 	qhca_netdev_destroy(core);
 	qhca_reporters_destroy(core);
 	devl_unlock(devlink);
+	/* The driver of a virtual function that has stayed must find nothing. */
+	pci_set_drvdata(pdev, NULL);
 	qhca_cmdq_free(core);
 	qhca_pci_teardown(core);
 	qhca_vfs_fini(core);
