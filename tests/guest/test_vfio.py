@@ -6,6 +6,7 @@ the host does to functions that are in use.
 The kernel looks for writes to memory that is free.
 """
 
+import contextlib
 import os
 import time
 
@@ -220,27 +221,48 @@ def test_recovery_of_the_physical_function(guest, function):
     assert again.ok, again
 
 
-def test_left_while_the_physical_function_is_dead(guest, function):
-    """The user leaves, and so does qhca-vfio. Stage 2 of the function is off when the
-    device is up again: the driver that has the function next needs it off."""
+@contextlib.contextmanager
+def dead(guest):
+    """The physical function is dead meanwhile, and recovered after it."""
     health = f"devlink health {{}} {devlink.device(guest)} reporter fatal"
-    busy = function.spawn("traffic", seconds=600)
-    function.wait_busy()
-    device = f"/sys/bus/pci/devices/{function.address}"
     guest.exec(health.format("set") + " auto_recover false")
     try:
         guest.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
         guest.wait_until(health.format("show") + " | grep -q 'state error'")
-        busy.kill()
-        busy.wait(60, check=False)
-        guest.exec(f"echo {function.address} > {device}/driver/unbind")
+        yield
         guest.exec(health.format("recover"), timeout=120)
     finally:
         guest.exec(health.format("set") + " auto_recover true")
+
+
+def test_left_while_the_physical_function_is_dead(guest, function):
+    """The user leaves, and so does qhca-vfio. Stage 2 of the function is off when the
+    device is up again: the driver that has the function next needs it off."""
+    busy = function.spawn("traffic", seconds=600)
+    function.wait_busy()
+    device = f"/sys/bus/pci/devices/{function.address}"
+    with dead(guest):
+        busy.kill()
+        busy.wait(60, check=False)
+        guest.exec(f"echo {function.address} > {device}/driver/unbind")
     guest.exec(f"echo qhca > {device}/driver_override")
     guest.exec(f"echo {function.address} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
     assert guest.out(f"ls {device}/net") and guest.out(f"ls {device}/infiniband")
     guest.exec(f"echo {function.address} > {device}/driver/unbind")
+
+
+def test_interrupts_change_while_the_physical_function_is_dead(guest, function, tap_points):
+    """The kernel writes the command register back in the middle of such a change. The program
+    takes all memory away, which switches bus mastering off, and wants it again afterwards."""
+    out = "/tmp/broken.tap"
+    busy = function.spawn(f"broken > {out}", seconds=0)
+    guest.wait_until(f"grep -q '^# at work' {out}")
+    with dead(guest):
+        guest.wait_until(f"grep -q '^# broken' {out}")
+    done = busy.wait(120, check=False)
+    points = guest.out(f"cat {out}")
+    print(points)
+    tap_points(points, done.code)
 
 
 def test_disabled_in_use(guest, functions):

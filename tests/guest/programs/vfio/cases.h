@@ -62,6 +62,7 @@ void case_swapped(const char *address);
 /* ends.c: a life of the function that ends */
 void case_flr(const char *address);
 void case_death(const char *address);
+void case_broken(const char *address);
 /* hostile.c: software that breaks the rules */
 void case_commands(const char *address);
 void case_outside(const char *address);

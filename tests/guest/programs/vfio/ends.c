@@ -2,6 +2,9 @@
 /* A function, or the process that has it, ends in the middle of its work. */
 #include "vfio/cases.h"
 
+#include <errno.h>
+#include <linux/pci_regs.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,4 +145,89 @@ void case_death(const char *address)
 	} while (seconds() < end && !tap_check_has_failed());
 	printf("# killed under traffic %u times\n", rounds);
 	tap_checked("nothing is left of a process that was killed");
+}
+
+/* A thread that changes the function's interrupts all the time. */
+struct changer {
+	struct vfio *vfio;
+	pthread_t thread;
+	bool end;
+	unsigned int failed;
+};
+
+static void *change(void *arg)
+{
+	struct changer *c = arg;
+
+	while (!__atomic_load_n(&c->end, __ATOMIC_RELAXED))
+		c->failed += vfio_set_vectors(c->vfio) != 0;
+	return NULL;
+}
+
+static void changer_start(struct changer *c, struct guest *g)
+{
+	*c = (struct changer){ .vfio = g->vfio };
+	if (pthread_create(&c->thread, NULL, change, c))
+		host_die("no thread");
+}
+
+/* No change is under way after this. */
+static void changer_end(struct changer *c)
+{
+	__atomic_store_n(&c->end, true, __ATOMIC_RELAXED);
+	pthread_join(c->thread, NULL);
+	CHECK(c->failed == 0);
+}
+
+static bool is_master(struct guest *g)
+{
+	return vfio_config_read(g->vfio, PCI_COMMAND) & PCI_COMMAND_MASTER;
+}
+
+static bool is_broken(struct guest *g)
+{
+	return vfio_stat(g->vfio, "broken");
+}
+
+/* Tells the test what it waits for. */
+static void tell(const char *what)
+{
+	printf("# %s\n", what);
+	fflush(stdout);
+}
+
+/*
+ * All memory goes while the physical function is dead, and it comes back later.  The kernel
+ * writes the command register back in the middle of each change of interrupts; nobody does
+ * that to a function that has lost bus mastering, or has got it back.
+ */
+void case_broken(const char *address)
+{
+	struct md_mr from, to;
+	struct changer c;
+	struct guest g;
+	double end;
+
+	guest_open(&g, address);
+	begin_life(&g, &from, &to, 1);
+	changer_start(&c, &g);
+	tell("at work");
+	CHECK(guest_fatal(&g, 60000, NULL) != 0);
+	CHECK(!guest_unmap(&g, HOST_PAGE, GUEST_MEMORY - HOST_PAGE));
+	CHECK(is_broken(&g));
+	changer_end(&c);
+	CHECK(!is_master(&g));
+	CHECK(vfio_config_write(g.vfio, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER) ==
+	      -EIO);
+	CHECK(!is_master(&g));
+
+	changer_start(&c, &g);
+	tell("broken");
+	for (end = seconds() + 60; is_broken(&g) && seconds() < end;)
+		guest_wait(&g);
+	CHECK(!is_broken(&g));
+	changer_end(&c);
+	CHECK(is_master(&g));
+	guest_close(&g);
+	tap_checked("interrupts change while the function breaks and gets a new life");
 }

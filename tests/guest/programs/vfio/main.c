@@ -2,7 +2,7 @@
 /*
  * qhca-vfio ADDRESS [CASE...]: plays the guest of a virtual function that is bound to
  * qhca-vfio. Prints TAP; without names, all cases. BESIDE is the address of another function,
- * for the case of that name.
+ * for the case of that name; for "broken", somebody has the physical function die and recover.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +30,7 @@ static const struct {
 	{ "swapped", case_swapped },
 	{ "flr", case_flr },
 	{ "death", case_death },
+	{ "broken", case_broken },
 	{ "commands", case_commands },
 	{ "outside", case_outside },
 	{ "promises", case_promises },

@@ -64,7 +64,22 @@ static volatile uint8_t *map_region(struct vfio *v, uint32_t index, size_t *len)
 	return p;
 }
 
-static void set_vectors(struct vfio *v)
+static void make_vectors(struct vfio *v)
+{
+	struct vfio_irq_info info = {
+		.argsz = sizeof(info), .index = VFIO_PCI_MSIX_IRQ_INDEX,
+	};
+
+	if (call(v->device, VFIO_DEVICE_GET_IRQ_INFO, &info))
+		die("VFIO_DEVICE_GET_IRQ_INFO");
+	for (int i = 0; i < VFIO_VECTORS; i++)
+		v->vector[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	v->num_vectors = info.count < VFIO_VECTORS ? info.count : VFIO_VECTORS;
+	if (vfio_set_vectors(v))
+		die("VFIO_DEVICE_SET_IRQS");
+}
+
+int vfio_set_vectors(struct vfio *v)
 {
 	struct {
 		struct vfio_irq_set set;
@@ -75,21 +90,12 @@ static void set_vectors(struct vfio *v)
 			.flags = VFIO_IRQ_SET_DATA_EVENTFD |
 				 VFIO_IRQ_SET_ACTION_TRIGGER,
 			.index = VFIO_PCI_MSIX_IRQ_INDEX,
+			.count = v->num_vectors,
 		},
 	};
-	struct vfio_irq_info info = {
-		.argsz = sizeof(info), .index = VFIO_PCI_MSIX_IRQ_INDEX,
-	};
 
-	if (call(v->device, VFIO_DEVICE_GET_IRQ_INFO, &info))
-		die("VFIO_DEVICE_GET_IRQ_INFO");
-	for (int i = 0; i < VFIO_VECTORS; i++) {
-		v->vector[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		irqs.fd[i] = v->vector[i];
-	}
-	irqs.set.count = info.count < VFIO_VECTORS ? info.count : VFIO_VECTORS;
-	if (call(v->device, VFIO_DEVICE_SET_IRQS, &irqs))
-		die("VFIO_DEVICE_SET_IRQS");
+	memcpy(irqs.fd, v->vector, sizeof(irqs.fd));
+	return call(v->device, VFIO_DEVICE_SET_IRQS, &irqs);
 }
 
 int vfio_open_again(struct vfio *v)
@@ -124,7 +130,7 @@ void vfio_open(struct vfio *v, const char *address, const struct vfio *beside)
 	v->regs = region_info(v, VFIO_PCI_BAR0_REGION_INDEX).offset;
 	v->doorbells = map_region(v, VFIO_PCI_BAR2_REGION_INDEX, &v->doorbells_len);
 	vfio_config_write(v, PCI_COMMAND, PCI_COMMAND_MEMORY);
-	set_vectors(v);
+	make_vectors(v);
 }
 
 void vfio_close(struct vfio *v)

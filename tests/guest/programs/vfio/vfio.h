@@ -22,6 +22,7 @@ struct vfio {
 	volatile uint8_t *doorbells;	/* BAR 2 */
 	size_t doorbells_len;
 	int vector[VFIO_VECTORS];	/* eventfds */
+	unsigned int num_vectors;	/* of these in use */
 };
 
 /* In the container of @beside, or without one in a container of its own. */
@@ -49,6 +50,8 @@ void vfio_set_master(struct vfio *v, bool on);
 int vfio_reset(struct vfio *v);
 int vfio_flr(struct vfio *v);
 
+/* Has the kernel free the interrupts and request them again. */
+int vfio_set_vectors(struct vfio *v);
 /* Interrupts of @vector since the last call; waits for one up to @ms. */
 uint64_t vfio_interrupts(struct vfio *v, unsigned int vector, int ms);
 
