@@ -76,13 +76,15 @@ static inline void mutex_unlock(struct mutex *lock)
 #define lockdep_assert_held(lock)	assert((lock)->held)
 
 struct srcu_struct {
-	int unused;
+	int readers;
 };
 
-typedef struct srcu_struct wait_queue_head_t;
+typedef struct {
+	int unused;
+} wait_queue_head_t;
 
-#define srcu_read_lock(srcu)		((void)(srcu), 0)
-#define srcu_read_unlock(srcu, idx)	((void)(srcu), (void)(idx))
+#define srcu_read_lock(srcu)		((srcu)->readers++)
+#define srcu_read_unlock(srcu, idx)	((void)(idx), (void)(srcu)->readers--)
 #define synchronize_srcu(srcu)		((void)(srcu))
 /* Other threads run once, in the test's function. */
 #define wait_event(queue, condition) \
@@ -267,18 +269,27 @@ struct device {
 struct pci_dev {
 	struct device dev;
 	bool master;
+	bool msix_enabled;		/* as the kernel believes */
+	int msix_cap;
+	u16 msix_control;
+	unsigned int msix_restored;	/* times */
 };
 
 #define pci_name(pdev)			((void)(pdev), "0000:00:00.0")
 #define pci_clear_master(pdev)		((void)((pdev)->master = false))
 #define pci_set_master(pdev)		((void)((pdev)->master = true))
-#define pci_restore_msi_state(pdev)	((void)(pdev))
+#define pci_restore_msi_state(pdev) \
+	((void)((pdev)->msix_control |= PCI_MSIX_FLAGS_ENABLE), (void)(pdev)->msix_restored++)
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MASTER	4
 #define PCI_STATUS		6
+#define PCI_MSIX_FLAGS		2
+#define PCI_MSIX_FLAGS_ENABLE	0x8000
 #define U16_MAX			UINT16_MAX
+/* MSI-X has the only other register that is read. */
 #define pci_read_config_word(pdev, where, value) \
-	((void)(where), (void)(*(value) = (pdev)->master ? PCI_COMMAND_MASTER : 0))
+	((void)(*(value) = (where) == PCI_COMMAND ? (pdev)->master ? PCI_COMMAND_MASTER : 0 : \
+						   (pdev)->msix_control))
 #define dev_dbg(dev, ...)		((void)(dev))
 #define dev_err_ratelimited(dev, ...)	((void)(dev))
 
@@ -298,7 +309,10 @@ struct page;
 #define VFIO_PCI_OFFSET_MASK	((1ull << 40) - 1)
 #define get_user(x, p)		((x) = *(p), 0)
 
+#define VFIO_DEVICE_SET_IRQS	110
+
 ssize_t vfio_pci_core_write(struct vfio_device *vdev, const char *buf, size_t count, loff_t *ppos);
+long vfio_pci_core_ioctl(struct vfio_device *vdev, unsigned int cmd, unsigned long arg);
 
 #define IOMMU_READ	1
 #define IOMMU_WRITE	2
