@@ -221,18 +221,36 @@ def test_recovery_of_the_physical_function(guest, function):
     assert again.ok, again
 
 
+HEALTH = "devlink health {} {} reporter fatal {}"
+
+
+def die(guest):
+    """The physical function, for good."""
+    name = devlink.device(guest)
+    guest.exec(HEALTH.format("set", name, "auto_recover false"))
+    guest.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
+    guest.wait_until(HEALTH.format("show", name, "| grep -q 'state error'"))
+
+
 @contextlib.contextmanager
 def dead(guest):
     """The physical function is dead meanwhile, and recovered after it."""
-    health = f"devlink health {{}} {devlink.device(guest)} reporter fatal"
-    guest.exec(health.format("set") + " auto_recover false")
+    name = devlink.device(guest)
     try:
-        guest.qmp("qom-set", path="/machine/peripheral/nic0", property="inject-fatal", value=True)
-        guest.wait_until(health.format("show") + " | grep -q 'state error'")
+        die(guest)
         yield
-        guest.exec(health.format("recover"), timeout=120)
+        guest.exec(HEALTH.format("recover", name, ""), timeout=120)
     finally:
-        guest.exec(health.format("set") + " auto_recover true")
+        guest.exec(HEALTH.format("set", name, "auto_recover true"))
+
+
+def check_host(guest, device):
+    """The driver of the host has the virtual function, and can work with it."""
+    guest.exec(f"echo qhca > {device}/driver_override")
+    guest.exec(f"echo $(basename $(readlink -f {device})) > /sys/bus/pci/drivers/qhca/bind",
+               timeout=120)
+    assert guest.out(f"ls {device}/net") and guest.out(f"ls {device}/infiniband")
+    guest.exec(f"echo $(basename $(readlink -f {device})) > {device}/driver/unbind")
 
 
 def test_left_while_the_physical_function_is_dead(guest, function):
@@ -245,10 +263,7 @@ def test_left_while_the_physical_function_is_dead(guest, function):
         busy.kill()
         busy.wait(60, check=False)
         guest.exec(f"echo {function.address} > {device}/driver/unbind")
-    guest.exec(f"echo qhca > {device}/driver_override")
-    guest.exec(f"echo {function.address} > /sys/bus/pci/drivers/qhca/bind", timeout=120)
-    assert guest.out(f"ls {device}/net") and guest.out(f"ls {device}/infiniband")
-    guest.exec(f"echo {function.address} > {device}/driver/unbind")
+    check_host(guest, device)
 
 
 def test_interrupts_change_while_the_physical_function_is_dead(guest, function, tap_points):
@@ -288,17 +303,26 @@ def test_disabled_in_use(guest, functions):
     print(f"disabled in use {rounds} times")
 
 
+@contextlib.contextmanager
+def assigned(guest):
+    """Another hypervisor has a virtual function, which keeps all enabled."""
+    guest.push(paths.BUILD / "modules" / guest.release / f"{ASSIGNED}.ko", f"/tmp/{ASSIGNED}.ko")
+    guest.exec(f"insmod /tmp/{ASSIGNED}.ko")
+    try:
+        yield
+    finally:
+        guest.exec(f"rmmod {ASSIGNED}")
+
+
 def test_physical_function_goes_alone(guest, functions):
-    """A virtual function that another hypervisor has keeps all enabled, but this driver cannot
-    do without that of the physical function, whose unbinding waits for the user."""
+    """qhca-vfio cannot do without the driver of the physical function, whose unbinding waits
+    for the user."""
     pci = devlink.device(guest).removeprefix("pci/")
     driver = "/sys/bus/pci/drivers/qhca"
-    guest.push(paths.BUILD / "modules" / guest.release / f"{ASSIGNED}.ko", f"/tmp/{ASSIGNED}.ko")
     busy = functions[0].spawn("traffic", seconds=600)
     functions[0].wait_busy()
     guest.exec("dmesg -C")
-    guest.exec(f"insmod /tmp/{ASSIGNED}.ko")
-    try:
+    with assigned(guest):
         unbind = guest.spawn(f"echo {pci} > {driver}/unbind")
         guest.wait_until(ASKED)
         assert unbind.poll() is None
@@ -308,10 +332,24 @@ def test_physical_function_goes_alone(guest, functions):
         left = "/sys/bus/pci/drivers/qhca-vfio/0*"
         assert guest.out(f"ls -d {left} 2> /dev/null || :") == ""
         guest.exec(f"echo {pci} > {driver}/bind", timeout=120)
-    finally:
-        guest.exec(f"rmmod {ASSIGNED}")
     again = Passed(guest, f"{Functions(guest).folder}/virtfn0", 0).run("copy")
     assert again.ok, again
+
+
+def test_physical_function_goes_dead(guest, functions):
+    """Stage 2 of a function cannot be switched off before the driver of the physical function
+    goes. The one that comes does that, for the driver that has the function next."""
+    pci = devlink.device(guest).removeprefix("pci/")
+    driver = "/sys/bus/pci/drivers/qhca"
+    busy = functions[0].spawn("traffic", seconds=600)
+    functions[0].wait_busy()
+    with assigned(guest):
+        die(guest)
+        busy.kill()
+        busy.wait(60, check=False)
+        guest.exec(f"echo {pci} > {driver}/unbind", timeout=120)
+        guest.exec(f"echo {pci} > {driver}/bind", timeout=120)
+        check_host(guest, f"{Functions(guest).folder}/virtfn0")
 
 
 def test_unplugged_in_use(guest):
