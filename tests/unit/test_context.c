@@ -1,5 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <unistd.h>
+
 #include "qp_setup.h"
+#include "wire/psn.h"
+
+/* An endless loop of the engine ends the test program. */
+#define TOO_LONG	20	/* seconds */
+
+static struct qhca_qpc *context_of(struct host *h, uint32_t qpn)
+{
+	uint64_t addr;
+
+	assert_true(hca_table_entry(h->fn, QHCA_TABLE_QP, qpn, &addr));
+	return host_ptr(h, addr);
+}
+
+/* A QP in RTS or SQD that has sent nothing, and whose context is in memory only. */
+static struct host *evicted(uint8_t state, struct qhca_qpc_sw *sw,
+			    struct hca_qpc_hw **hw)
+{
+	struct host *h = ready((struct qhca_geometry){ 1, 1 });
+	struct qhca_qpc_sw other = good(h);
+
+	*sw = good(h);
+	assert_int_equal(create(h, QPN, sw), QHCA_CMD_OK);
+	assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+	to_rts(h, QPN);
+	if (state == QHCA_QPS_SQD)
+		assert_int_equal(modify(h, QPN, state, 0, NULL), QHCA_CMD_OK);
+	host_run(h);
+	to_rts(h, QPN + 1);		/* evicts the first */
+	host_run(h);
+	assert_null(hca_ctx_peek(h->fn, &h->fn->hca->cache.qd, QPN));
+	*hw = (void *)context_of(h, QPN)->hw;
+	return h;
+}
+
+static void ring(struct host *h, uint32_t pi)
+{
+	qhca_doorbell(h->hca, 0, 0, QHCA_DB_SQ, (uint64_t)pi << 32 | QPN, h->now);
+	host_run(h);
+}
 
 /*
  * Whatever software writes over a context in memory, the engine continues or reports that
@@ -66,8 +107,90 @@ static void test_impossible_parts(void **state)
 	}
 }
 
+/*
+ * The first PSN of the oldest WQE is ahead of the oldest PSN that is not acknowledged: there
+ * is nothing that the requester could ask for again.
+ */
+static void test_oldest_ahead(void **state)
+{
+	static const uint8_t states[] = { QHCA_QPS_RTS, QHCA_QPS_SQD };
+
+	(void)state;
+	alarm(TOO_LONG);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct qhca_qpc_sw sw;
+		struct hca_qpc_hw *hw;
+		struct host *h = evicted(states[i], &sw, &hw);
+		uint32_t psn = get_le32(&hw->s_una);
+
+		put_le32(&hw->s_ci_psn, hca_psn_add(psn, 10));
+		put_le32(&hw->s_cur_psn, hca_psn_add(psn, 10));
+		ring(h, 0);
+		assert_true(hca_is_dead(h->fn));
+		assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
+				 QHCA_FATAL_CONTEXT);
+		host_free(h);
+	}
+	alarm(0);
+}
+
+/* The farthest that the PSNs may be apart is not an endless loop either. */
+static void test_oldest_far_behind(void **state)
+{
+	static const uint8_t states[] = { QHCA_QPS_RTS, QHCA_QPS_SQD };
+
+	(void)state;
+	alarm(TOO_LONG);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct qhca_qpc_sw sw;
+		struct hca_qpc_hw *hw;
+		struct host *h = evicted(states[i], &sw, &hw);
+		uint32_t psn = hca_psn_sub(get_le32(&hw->s_una), HCA_PSN_HALF);
+
+		put_le32(&hw->s_ci_psn, psn);
+		put_le32(&hw->s_cur_psn, psn);
+		ring(h, 0);
+		assert_false(hca_is_dead(h->fn));
+		assert_int_equal(h->num_sent, 0);
+		host_free(h);
+	}
+	alarm(0);
+}
+
+/*
+ * Two packets of the oldest WQE are acknowledged, and then software makes it a WQE of one
+ * packet: the QP ends, and s_una does not run away from the WQE.
+ */
+static void test_oldest_changed(void **state)
+{
+	struct qhca_qpc_sw sw;
+	struct hca_qpc_hw *hw;
+	struct host *h = evicted(QHCA_QPS_RTS, &sw, &hw);
+	uint32_t psn = get_le32(&hw->s_una);
+	uint8_t *ring_of = host_ptr(h, get_le64(&sw.buf.base));
+
+	(void)state;
+	put_le32(&hw->sq_pi, 1);
+	put_le32(&hw->sq_cur, 1);
+	put_le32(&hw->sq_max, 1);
+	put_le32(&hw->s_una, hca_psn_add(psn, 2));
+	put_le32(&hw->s_psn, hca_psn_add(psn, 3));
+	put_le32(&hw->s_max, hca_psn_add(psn, 3));
+	put_le32(&hw->s_cur_psn, hca_psn_add(psn, 3));
+	put_le32(&hw->s_asked, hca_psn_add(psn, 3));
+	ring_of[0] = QHCA_WQE_SEND;
+	ring_of[128] = QHCA_WQE_NOP;
+	ring(h, 2);
+	assert_false(hca_is_dead(h->fn));
+	assert_int_equal(h->fn->qps.slot[QPN].state, QHCA_QPS_ERR);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_scribbled_context),
+	cmocka_unit_test(test_oldest_ahead),
+	cmocka_unit_test(test_oldest_far_behind),
+	cmocka_unit_test(test_oldest_changed),
 	cmocka_unit_test(test_impossible_parts),
 };
 TEST_MAIN(tests)

@@ -178,6 +178,12 @@ static void encode_fault(const struct hca_fault *f,
 	put_le32(&to->bus_len, f->bus_len);
 }
 
+/* The oldest PSN is one of WQE sq_ci, which has at most HCA_PSN_HALF of them. */
+static bool oldest_sane(const struct hca_qp *qp)
+{
+	return ((qp->s_una - qp->s_ci_psn) & HCA_PSN_MASK) <= HCA_PSN_HALF;
+}
+
 static bool requester_sane(const struct hca_qp *qp)
 {
 	uint32_t posted = qp->sq_pi - qp->sq_ci;
@@ -187,6 +193,7 @@ static bool requester_sane(const struct hca_qp *qp)
 	       qp->sq_cur - qp->sq_ci <= begun &&
 	       !((qp->s_psn | qp->s_una | qp->s_max | qp->s_cur_psn |
 		  qp->s_ci_psn | qp->s_asked) & ~HCA_PSN_MASK) &&
+	       oldest_sane(qp) &&
 	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK) <= HCA_PSN_HALF &&
 	       ((qp->s_psn - qp->s_una) & HCA_PSN_MASK) <=
 	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK) &&

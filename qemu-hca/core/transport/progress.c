@@ -192,6 +192,28 @@ static bool is_behind(const struct hca_qp *qp, uint32_t psn)
 	       ((qp->s_max - qp->s_una) & HCA_PSN_MASK);
 }
 
+/*
+ * Move s_una towards @upto, but not past the end of WQE sq_ci, whose summary is @sum.
+ * false: s_una is past it already.  The device never moves it there, so software has
+ * changed the ring since the packets were sent.
+ */
+static bool move_una(struct hca_qp *qp, const struct hca_swqe_sum *sum,
+		     uint32_t upto)
+{
+	uint32_t done = (qp->s_una - qp->s_ci_psn) & HCA_PSN_MASK;
+	uint32_t acked = (upto - qp->s_una) & HCA_PSN_MASK;
+
+	if (done > sum->packets)
+		return false;
+	/* Only its response acknowledges a READ, atomic, ATOMIC WRITE or FLUSH. */
+	if (sum->kind & HCA_WK_RESPONSE)
+		return true;
+	if (acked > sum->packets - done)
+		acked = sum->packets - done;
+	qp->s_una = hca_psn_add(qp->s_una, acked);
+	return true;
+}
+
 void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto)
 {
@@ -200,22 +222,13 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 	hca_qp_dirty(fn, qp);
 	while (qp->sq_ci != qp->sq_max && qp->state != QHCA_QPS_ERR) {
 		const struct hca_swqe_sum *sum;
-		uint32_t end;
 
 		sum = hca_requester_summary(fn, qp, qp->sq_ci);
-		if (!sum) {
+		if (!sum || !move_una(qp, sum, upto)) {
 			hca_qp_error_event(fn, qp, QHCA_EVENT_QP_FATAL);
 			return;
 		}
-		end = hca_psn_add(qp->s_ci_psn, sum->packets);
-		/* Only its response acknowledges a READ, atomic, ATOMIC WRITE or FLUSH. */
-		if (sum->packets && !(sum->kind & HCA_WK_RESPONSE)) {
-			uint32_t to = hca_psn_before(upto, end) ? upto : end;
-
-			if (hca_psn_before(qp->s_una, to))
-				qp->s_una = to;
-		}
-		if (qp->s_una != end)
+		if (qp->s_una != hca_psn_add(qp->s_ci_psn, sum->packets))
 			break;
 		complete(fn, qp, sum);
 	}

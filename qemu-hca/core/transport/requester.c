@@ -54,12 +54,13 @@ static void ask_again(struct hca_fn *fn, struct hca_qp *qp)
 
 /*
  * The WQE at the cursor waits until all packets before it are acknowledged.  If
- * none of those asks for that, the newest of them does now.
+ * none of those asks for that, the newest of them does now.  There are none before
+ * the oldest WQE, whatever the PSNs say.
  */
 static enum step wait_for_acks(struct hca_fn *fn, struct hca_qp *qp,
 			       enum step otherwise)
 {
-	if (hca_qp_is_reliable(qp) &&
+	if (hca_qp_is_reliable(qp) && qp->sq_cur != qp->sq_ci &&
 	    hca_psn_before(qp->s_una, qp->s_cur_psn) &&
 	    hca_psn_before(qp->s_asked, qp->s_cur_psn)) {
 		ask_again(fn, qp);
