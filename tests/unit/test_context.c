@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "qp_setup.h"
-#include "wire/psn.h"
+#include "transport/transport.h"
 
 /* An endless loop of the engine ends the test program. */
 #define TOO_LONG	20	/* seconds */
@@ -186,11 +186,68 @@ static void test_oldest_changed(void **state)
 	host_free(h);
 }
 
+/* A context in which more has been begun than a requester begins is corrupt. */
+static void test_too_much_begun(void **state)
+{
+	(void)state;
+	for (uint32_t over = 0; over < 2; over++) {
+		struct host *h = ready((struct qhca_geometry){ 1, 1 });
+		struct qhca_qpc_sw sw = good(h), other = good(h);
+		struct hca_qpc_hw *hw;
+		uint64_t reads;
+		uint8_t *wqes;
+
+		sw.sq_log_depth = 10;
+		put_le64(&sw.buf.base, host_alloc(h, 1 << 18, 4096));
+		put_le32(&sw.buf.length, 1 << 18);
+		put_le32(&sw.rq_offset, 1 << 17);
+		put_le32(&sw.rec_offset, (1 << 17) + 4096);
+		wqes = host_ptr(h, get_le64(&sw.buf.base));
+		for (uint32_t i = 0; i < 1024; i++)
+			wqes[128 * i] = QHCA_WQE_NOP;
+		assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+		assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+		to_rts(h, QPN);
+		host_run(h);
+		to_rts(h, QPN + 1);
+		host_run(h);
+		hw = (void *)context_of(h, QPN)->hw;
+		put_le32(&hw->sq_pi, HCA_SEND_BEGUN + over);
+		put_le32(&hw->sq_max, HCA_SEND_BEGUN + over);
+		put_le32(&hw->sq_cur, HCA_SEND_BEGUN + over - 1);
+		reads = h->reads;
+		ring(h, 0);
+		assert_int_equal(hca_is_dead(h->fn), over);
+		if (!over)
+			assert_true(h->reads - reads >= HCA_SEND_BEGUN);
+		host_free(h);
+	}
+}
+
+/* In SQD the device takes no posts, although the context says that it watches them. */
+static void test_active_when_drained(void **state)
+{
+	struct qhca_qpc_sw sw;
+	struct hca_qpc_hw *hw;
+	struct host *h = evicted(QHCA_QPS_SQD, &sw, &hw);
+	uint64_t record = get_le64(&sw.buf.base) + get_le32(&sw.rec_offset);
+
+	(void)state;
+	hw->s_flags |= HCA_SF_ACTIVE;
+	put_le32(host_ptr(h, record), 5);
+	ring(h, 0);
+	assert_false(hca_is_dead(h->fn));
+	assert_int_equal(hca_qp_get(h->fn, QPN)->sq_pi, 0);
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_scribbled_context),
 	cmocka_unit_test(test_oldest_ahead),
 	cmocka_unit_test(test_oldest_far_behind),
 	cmocka_unit_test(test_oldest_changed),
+	cmocka_unit_test(test_too_much_begun),
+	cmocka_unit_test(test_active_when_drained),
 	cmocka_unit_test(test_impossible_parts),
 };
 TEST_MAIN(tests)

@@ -190,6 +190,7 @@ static bool requester_sane(const struct hca_qp *qp)
 	uint32_t begun = qp->sq_max - qp->sq_ci;
 
 	return posted <= qp->sq_depth && begun <= posted &&
+	       begun <= HCA_SEND_BEGUN &&
 	       qp->sq_cur - qp->sq_ci <= begun &&
 	       !((qp->s_psn | qp->s_una | qp->s_max | qp->s_cur_psn |
 		  qp->s_ci_psn | qp->s_asked) & ~HCA_PSN_MASK) &&

@@ -84,7 +84,8 @@ static void serve_flush(struct hca_fn *fn, struct hca_qp *qp,
  */
 static bool end_suppression(struct hca_fn *fn, struct hca_qp *qp)
 {
-	if (!(qp->s_flags & HCA_SF_ACTIVE))
+	/* Elsewhere the device takes no posts; a context in memory may claim it does. */
+	if (!(qp->s_flags & HCA_SF_ACTIVE) || qp->state != QHCA_QPS_RTS)
 		return false;
 	/* The device finds posts at the lowest cost before it writes sq_active. */
 	if (hca_qp_refetch_sq(fn, qp))

@@ -16,9 +16,17 @@
 
 /* Packets a QP may have unacknowledged; an ACK is asked for every so many. */
 #define HCA_SEND_WINDOW		256
+#define HCA_ACK_EVERY		32
 /* WQEs that a QP may have begun when it begins one that has no packets. */
 #define HCA_SEND_WQES		512
-#define HCA_ACK_EVERY		32
+/*
+ * WQEs that a QP may have begun: those, one for each packet, and the READs and others
+ * that are answered one by one and need no room in the window.
+ */
+#define HCA_SEND_BEGUN		784
+_Static_assert(HCA_SEND_BEGUN ==
+	       HCA_SEND_WQES + HCA_SEND_WINDOW + HCA_MAX_RD_ATOMIC,
+	       "the most that a requester begins");
 
 #define HCA_GSI_QKEY		0x80010000u
 #define HCA_QKEY_CONTROLLED	0x80000000u	/* use the QP's own (IBTA 10.2.5) */
