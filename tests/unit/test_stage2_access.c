@@ -167,9 +167,9 @@ static void test_stale_fill(void **state)
 #define REC	(TX + 12288)
 #define FRAME	(TX + 16384)
 
-static void open_ethq(struct domain *d)
+static void open_ethq(struct domain *d, uint8_t log_rx)
 {
-	struct qhca_ethq_config in = { .log_tx = 3, .log_rx = 3 };
+	struct qhca_ethq_config in = { .log_tx = 3, .log_rx = log_rx };
 	struct qhca_port_config port = { 0 };
 
 	put_le64(&in.tx_base, TX);
@@ -219,7 +219,7 @@ static void test_ethernet_tx(void **state)
 	unsigned int sent = d->pf->num_sent;
 
 	(void)state;
-	open_ethq(d);
+	open_ethq(d, 3);
 	d->absent = true;
 	send_frame(d, 1);
 	check_eth_fault(d, 1, QHCA_FAULT_ETH_TX, FRAME);
@@ -277,7 +277,7 @@ static void test_ethernet_rx(void **state)
 	struct domain *d = domain_ready();
 
 	(void)state;
-	open_ethq(d);
+	open_ethq(d, 3);
 	d->absent = true;
 	/* The device asks when the buffer is posted, not when a frame comes. */
 	post_buffer(d, 1);
@@ -307,6 +307,34 @@ static void test_ethernet_rx(void **state)
 	domain_free(d);
 }
 
+/* A doorbell looks at so many buffers and no more, and the next one goes on behind them. */
+static void test_looks_at_few(void **state)
+{
+	struct domain *d = domain_ready();
+	const uint32_t posted = HCA_ETH_LOOK_AHEAD + 6;
+
+	(void)state;
+	open_ethq(d, 7);
+	d->absent = true;
+	host_s2_map(d->pf, d->vf, FRAME, PRESENT);
+	for (uint32_t i = 0; i < posted; i++) {
+		struct qhca_eth_rxd *rxd = host_ptr(d->vf, RX + 16ull * i);
+
+		put_le64(&rxd->addr, i + 1 < posted ? FRAME : FRAME + 4096);
+		put_le32(&rxd->len, 2048);
+	}
+	put_le32(host_ptr(d->vf, REC + offsetof(struct qhca_eth_record, rx_pi)),
+		 posted);
+	qhca_doorbell(d->vf->hca, GVMI, 0, QHCA_DB_ETH_ARM, 0, d->vf->now);
+	host_run(d->vf);
+	assert_int_equal(d->faults, 0);
+	assert_int_equal(d->vf->fn->eth.queue[0].rx_looked, HCA_ETH_LOOK_AHEAD);
+	qhca_doorbell(d->vf->hca, GVMI, 0, QHCA_DB_ETH_ARM, 0, d->vf->now);
+	check_eth_fault(d, 1, QHCA_FAULT_ETH_RX, FRAME + 4096);
+	assert_false(status_of(d->vf) & QHCA_STATUS_FATAL);
+	domain_free(d);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_hits),
 	cmocka_unit_test(test_evictions),
@@ -314,6 +342,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_observed),
 	cmocka_unit_test(test_ethernet_tx),
 	cmocka_unit_test(test_ethernet_rx),
+	cmocka_unit_test(test_looks_at_few),
 };
 
 TEST_MAIN(tests)

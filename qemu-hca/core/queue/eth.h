@@ -26,6 +26,7 @@
 #include "wire/rss.h"
 
 #define HCA_NUM_ETH_QUEUES	16
+#define HCA_ETH_LOOK_AHEAD	64	/* buffers that the device looks at in one go */
 
 struct hca_ethq {
 	bool live, armed;

@@ -85,19 +85,21 @@ static int read_rxd(struct hca_fn *fn, const struct hca_ethq *q, uint32_t index,
 
 /*
  * Ask for the first of the posted buffers that is absent.  Each is looked at once;
- * one that is taken away again is asked for when a frame needs it.
+ * one that is taken away again is asked for when a frame needs it.  The next call goes on
+ * where this one ends.
  */
 static void look_ahead(struct hca_fn *fn, struct hca_ethq *q)
 {
 	struct qhca_eth_rxd rxd;
-	uint32_t len;
+	uint32_t len, n;
 
 	if (fn->restore || fn->s2.mode != HCA_S2_ON || fn->s2.eth.waits ||
 	    !have_buffer(fn, q))
 		return;
 	if (q->rx_looked - q->rx_ci > q->rx_pi - q->rx_ci)
 		q->rx_looked = q->rx_ci;	/* it has fallen behind */
-	for (; q->rx_looked != q->rx_pi; q->rx_looked++) {
+	for (n = 0; n < HCA_ETH_LOOK_AHEAD && q->rx_looked != q->rx_pi;
+	     n++, q->rx_looked++) {
 		if (read_rxd(fn, q, q->rx_looked, &rxd))
 			return;
 		len = get_le32(&rxd.len);
