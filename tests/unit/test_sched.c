@@ -84,6 +84,26 @@ static void test_function_ends(void **state)
 	host_free(pf);
 }
 
+/*
+ * A function that ends without timers looks at no timer of another one.  Those are in an
+ * order that is wrong, which would be put right.
+ */
+static void test_others_timers(void **state)
+{
+	struct host *vf, *pf = new_functions(&vf, 1);
+	struct hca *hca = pf->fn->hca;
+
+	(void)state;
+	for (uint32_t qpn = 2; qpn < QPNS; qpn++)
+		hca_sched_timer(pf->fn, qpn, 1000 + qpn);
+	for (uint32_t qpn = 2; qpn < QPNS; qpn++)
+		pf->fn->qps.slot[qpn].deadline = 1000 - qpn;
+	hca_sched_fini(vf->fn);
+	for (uint32_t qpn = 2; qpn < QPNS; qpn++)
+		assert_int_equal(hca->sched.heap[qpn - 1].qpn, qpn);
+	host_free(pf);
+}
+
 /* The next turn is that of @qpn, which spends @spent packets and has more if @more. */
 static void turn_of(struct host *h, uint32_t qpn, unsigned int spent, bool more)
 {
@@ -339,6 +359,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_held),
 	cmocka_unit_test(test_precedence),
 	cmocka_unit_test(test_function_ends),
+	cmocka_unit_test(test_others_timers),
 	cmocka_unit_test(test_timers),
 	cmocka_unit_test(test_no_room),
 };

@@ -357,21 +357,11 @@ void hca_sched_expire(struct hca *hca, unsigned int budget)
 	}
 }
 
-/* Take the timers of @fn out of the heap. */
+/* Take the timers of @fn out of the heap: what that costs is no affair of others. */
 static void drop_timers(struct hca_fn *fn)
 {
-	struct hca_sched *s = &fn->hca->sched;
-	uint32_t kept = 0;
-
-	for (uint32_t pos = 1; pos <= s->heap_len; pos++) {
-		if (s->heap[pos].gvmi == fn->cfg.gvmi)
-			qpslot_of(fn->hca, s->heap[pos])->heap_pos = 0;
-		else
-			place(fn->hca, ++kept, s->heap[pos]);
-	}
-	s->heap_len = kept;
-	for (uint32_t pos = kept / 2; pos; pos--)
-		sift_down(fn->hca, pos);
+	for (uint32_t qpn = 0; qpn < fn->qps.num_timers; qpn++)
+		hca_sched_timer_stop(fn, qpn);
 }
 
 /* ---- functions that come and go */
