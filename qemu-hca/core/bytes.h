@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Loads and stores of little- and big-endian words at any alignment.
+ * Loads and stores of little- and big-endian words at any alignment; bits of words.
  */
 #ifndef HCA_CORE_BYTES_H
 #define HCA_CORE_BYTES_H
@@ -83,6 +83,14 @@ static inline bool hca_range_inside(uint64_t start, uint64_t len,
 				    uint64_t base, uint64_t size)
 {
 	return start >= base && len <= size && start - base <= size - len;
+}
+
+static inline unsigned int hca_count_bits(uint64_t set)
+{
+	set -= set >> 1 & 0x5555555555555555ull;
+	set = (set & 0x3333333333333333ull) + (set >> 2 & 0x3333333333333333ull);
+	set = (set + (set >> 4)) & 0x0f0f0f0f0f0f0f0full;
+	return (unsigned int)(set * 0x0101010101010101ull >> 56);
 }
 
 #endif /* HCA_CORE_BYTES_H */

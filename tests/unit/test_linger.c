@@ -336,6 +336,50 @@ static void test_function_ends(void **state)
 	host_free(p.h);
 }
 
+/* So many QPs of @fn at which the device would linger. */
+static unsigned int linger_at(struct hca_fn *fn, unsigned int num)
+{
+	unsigned int stay = 0;
+
+	for (uint32_t i = 0; i < num; i++) {
+		struct hca_qp qp = { .qpn = 2 + i, .type = QHCA_QPT_RC,
+				     .sq_pi = 32, .sq_max = 32 };
+
+		hca_linger_posted(fn, &qp, 0);
+		stay += hca_linger_stay(fn, &qp);
+	}
+	return stay;
+}
+
+/* One function cannot have all places while there are others, and gives up what they need. */
+static void test_shares(void **state)
+{
+	struct host *pf = host_new_ready(), *vf[2];
+	struct hca *hca = pf->fn->hca;
+	struct qhca_init_hca in;
+
+	(void)state;
+	for (uint16_t i = 0; i < 2; i++) {
+		vf[i] = host_new_vf(pf, i + 1, NULL);
+		host_enable(vf[i]);
+		host_init_default(vf[i], &in);
+		assert_int_equal(host_init_hca(vf[i], &in), QHCA_CMD_OK);
+	}
+	assert_int_equal(linger_at(vf[0]->fn, 62), HCA_LINGER_MAX - 2);
+	assert_int_equal(linger_at(pf->fn, 62), 1);
+	/* When the first function has looked again, the two are equal. */
+	linger_at(vf[0]->fn, 62);
+	linger_at(pf->fn, 62);
+	assert_int_equal(hca->linger.of[0], (HCA_LINGER_MAX - 1) / 2);
+	assert_int_equal(hca->linger.of[1], (HCA_LINGER_MAX - 1) / 2);
+	assert_int_equal(linger_at(vf[1]->fn, 62), 2);
+	assert_int_equal(hca->linger.num, HCA_LINGER_MAX);
+	hca_linger_fini(pf->fn);
+	assert_int_equal(hca->linger.of[0], 0);
+	assert_int_equal(hca->linger.fns, 1 << 1 | 1 << 2);
+	host_free(pf);
+}
+
 /* Any value in the CQ's record, and a record that the device cannot read. */
 static void test_bad_record(void **state)
 {
@@ -357,6 +401,7 @@ static void test_bad_record(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_function_ends),
+	cmocka_unit_test(test_shares),
 	cmocka_unit_test(test_one_at_a_time),
 	cmocka_unit_test(test_ends_not_seen),
 	cmocka_unit_test(test_looks_at_cq),

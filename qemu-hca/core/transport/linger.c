@@ -169,9 +169,11 @@ void hca_linger_message(struct hca_fn *fn, uint32_t qpn)
 static void stop_at(struct hca *hca, uint32_t i)
 {
 	struct hca_linger *linger = &hca->linger;
-	struct hca_fn *fn = hca_fn_of(hca, linger->qp[i].gvmi);
+	uint16_t gvmi = linger->qp[i].gvmi;
 
-	linger_of(fn, linger->qp[i].qpn)->on = false;
+	linger_of(hca_fn_of(hca, gvmi), linger->qp[i].qpn)->on = false;
+	if (!--linger->of[gvmi])
+		linger->fns &= ~(1ull << gvmi);
 	linger->qp[i] = linger->qp[--linger->num];
 }
 
@@ -226,6 +228,23 @@ bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
 	return expects_posts(fn, qp, qp->sq_pi - qp->sq_ci);
 }
 
+_Static_assert(HCA_LINGER_MAX > QHCA_MAX_VFS, "a place for each function");
+
+/* May the function linger at one more QP?  As hca_wire_has_room() decides on frames. */
+static bool has_place(const struct hca_fn *fn)
+{
+	const struct hca_linger *linger = &fn->hca->linger;
+	uint64_t sharing = linger->fns | 1ull << fn->cfg.gvmi;
+	unsigned int kept;
+
+	if (hca_switch_idle(&fn->hca->sw))
+		return linger->num < HCA_LINGER_MAX;
+	kept = hca_count_bits(fn->hca->sw.fns & ~sharing);
+	return HCA_LINGER_MAX - linger->num > kept &&
+	       linger->of[fn->cfg.gvmi] <
+	       (HCA_LINGER_MAX - kept) / hca_count_bits(sharing);
+}
+
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	struct hca_linger_qp *l = linger_of(fn, qp->qpn);
@@ -233,9 +252,10 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 	uint64_t due = fn->hca->now + HCA_LINGER_NS;
 
 	stop(fn, qp->qpn);
-	if (linger->num == HCA_LINGER_MAX ||
-	    !expects_posts(fn, qp, qp->sq_max - qp->sq_ci))
+	if (!has_place(fn) || !expects_posts(fn, qp, qp->sq_max - qp->sq_ci))
 		return false;
+	linger->of[fn->cfg.gvmi]++;
+	linger->fns |= 1ull << fn->cfg.gvmi;
 	linger->qp[linger->num].due = due;
 	linger->qp[linger->num].gvmi = fn->cfg.gvmi;
 	linger->qp[linger->num++].qpn = qp->qpn;

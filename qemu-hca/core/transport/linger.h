@@ -53,6 +53,10 @@
  * full barrier and reads sq_pi once more.  A wrong decision costs time, never a
  * request.
  *
+ * Shares.  The device lingers at no more than HCA_LINGER_MAX QPs.  One of these places
+ * is kept for each enabled function that has none, and those that have some divide the
+ * rest.  A function that has more than its share keeps each until its next read.
+ *
  * Example.  A ping-pong posts WQE 0, which has a CQE.  The device notes this CQE
  * and does not linger.  When WQE 8 has been posted, the device reads the consumer
  * index and finds that software has consumed all CQEs: one request at a time.  It
@@ -67,11 +71,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "qhca.h"
+
 struct hca;
 struct hca_fn;
 struct hca_qp;
 
-#define HCA_LINGER_MAX		64u	/* QPs at a time */
+#define HCA_LINGER_MAX		64u	/* QPs at a time, of all functions */
 #define HCA_LINGER_NS		50000u	/* between two reads of sq_pi */
 #define HCA_LINGER_END_NS	1000000u
 #define HCA_LINGER_WINDOW	8u	/* requests */
@@ -119,6 +125,8 @@ struct hca_linger {
 		uint16_t gvmi;		/* its function */
 	} qp[HCA_LINGER_MAX];		/* unordered */
 	uint32_t num;
+	uint64_t fns;			/* functions that have some, bit by GVMI */
+	uint8_t of[QHCA_MAX_VFS + 1];	/* how many, by GVMI */
 	uint64_t first_due;		/* no later than any due; QHCA_NEVER: none */
 };
 

@@ -45,14 +45,6 @@ static bool loop_full(const struct hca_wire *w)
 	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
 }
 
-static unsigned int count_bits(uint64_t set)
-{
-	set -= set >> 1 & 0x5555555555555555ull;
-	set = (set & 0x3333333333333333ull) + (set >> 2 & 0x3333333333333333ull);
-	set = (set + (set >> 4)) & 0x0f0f0f0f0f0f0f0full;
-	return (unsigned int)(set * 0x0101010101010101ull >> 56);
-}
-
 /*
  * Since a frame needs more places than are kept for others, there are always as many
  * free ones as enabled functions without a frame in the queue.
@@ -66,8 +58,8 @@ bool hca_wire_has_room(const struct hca_fn *fn)
 
 	if (hca_switch_idle(&hca->sw) || !(w->senders & self))
 		return !loop_full(w);
-	kept = count_bits(hca->sw.fns & ~w->senders);
-	sharing = count_bits(w->senders);
+	kept = hca_count_bits(hca->sw.fns & ~w->senders);
+	sharing = hca_count_bits(w->senders);
 	return HCA_LOOP_FRAMES - (w->loop_pi - w->loop_ci) > kept &&
 	       w->loop_of[fn->cfg.gvmi] < (HCA_LOOP_FRAMES - kept) / sharing;
 }
@@ -216,7 +208,7 @@ static void route(const struct hca_fn *fn, const uint8_t *frame, size_t len,
 static void charge_copies(struct hca_fn *fn, size_t len,
 			  const struct hca_route *r)
 {
-	unsigned int receivers = count_bits(r->fns) + r->wire;
+	unsigned int receivers = hca_count_bits(r->fns) + r->wire;
 
 	if (receivers < 2)
 		return;
