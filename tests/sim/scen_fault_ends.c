@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cold.h"
+#include "queue/eq.h"
 #include "wire/pkt.h"
 
 /* ---- no such page */
@@ -289,7 +290,8 @@ static void events_wait(struct pair *p)
 	CHECK_EQ(md_qp_modify(p->b.md, &b[QPS - 1].qp, QHCA_QPS_ERR, 0, NULL),
 		 0);
 	for (; n < 10 * QPS; n++) {
-		run_for(p, 200000);
+		/* Software arms no EQ, so the device has to find that there is room. */
+		run_for(p, HCA_EQ_POLL_MAX_NS + 200000);
 		if (!md_fault(p->b.md, &qpn, &f))
 			break;
 		for (uint32_t i = 0; i < QPS; i++)

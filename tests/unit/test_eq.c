@@ -355,6 +355,51 @@ static void test_event_behind_many(void **state)
 	host_free(h);
 }
 
+/* How long the device waits until it looks at full queues again, after it has looked. */
+static uint64_t next_look(struct host *h)
+{
+	uint64_t due = qhca_run(h->hca, h->now, 1).deadline, refetches;
+
+	assert_int_not_equal(due, QHCA_NEVER);
+	refetches = COUNT(h, refetches);
+	host_run_at(h, due);
+	assert_int_equal(COUNT(h, refetches), refetches + 1);
+	return qhca_run(h->hca, due, 1).deadline - due;
+}
+
+/* Software that never empties a queue is looked at ever more seldom. */
+static void test_nobody_empties(void **state)
+{
+	struct ring eq;
+	struct host *h = with_eq0(1, &eq);
+	uint64_t wait = HCA_EQ_POLL_NS;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		hca_event(h->fn, QHCA_EVENT_QP_FATAL, i, 0);
+	for (unsigned int i = 0; i < 12; i++) {
+		assert_int_equal(next_look(h), wait);
+		if (wait < HCA_EQ_POLL_MAX_NS)
+			wait *= 2;
+	}
+	assert_int_equal(wait, HCA_EQ_POLL_MAX_NS);
+	/* An event that is held anew, an arm in vain, and room begin with short waits. */
+	hca_event(h->fn, QHCA_EVENT_QP_FATAL, 5, 0);
+	assert_int_equal(qhca_run(h->hca, h->now, 1).deadline,
+			 h->now + HCA_EQ_POLL_NS);
+	for (unsigned int i = 0; i < 4; i++)
+		next_look(h);
+	arm(h, 0, 0);
+	assert_int_equal(next_look(h), HCA_EQ_POLL_NS);
+	for (unsigned int i = 0; i < 4; i++)
+		next_look(h);
+	host_set_ci(h, &eq, 1);
+	host_run_at(h, qhca_run(h->hca, h->now, 1).deadline);
+	assert_int_equal(written(h, 0), 3);
+	assert_int_equal(next_look(h), HCA_EQ_POLL_NS);
+	host_free(h);
+}
+
 /*
  * DESTROY_EQ of such a queue leaves nothing behind, be it cut by a reset or complete.
  */
@@ -640,6 +685,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_insane_ci),
 	cmocka_unit_test(test_arm_writes_a_few),
 	cmocka_unit_test(test_event_behind_many),
+	cmocka_unit_test(test_nobody_empties),
 	cmocka_unit_test(test_destroy_with_many),
 	cmocka_unit_test(test_create_errors),
 	cmocka_unit_test(test_query),

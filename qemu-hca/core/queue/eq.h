@@ -11,9 +11,10 @@
  * object coalesce.  The device holds a command's event in the slot of the command,
  * and the next command of that slot with an event waits for it.  The device writes
  * held events when the record's ci shows room.  It reads ci when software arms the
- * EQ, and every HCA_EQ_POLL_NS meanwhile.  One call writes at most HCA_EQ_DRAIN held
- * events, since an EQ may be as deep as there are objects; the next calls of
- * qhca_run() write the rest.
+ * EQ, and at intervals meanwhile: of HCA_EQ_POLL_NS, which double up to
+ * HCA_EQ_POLL_MAX_NS while software makes no room in any EQ.  One call writes at most
+ * HCA_EQ_DRAIN held events, since an EQ may be as deep as there are objects; the next
+ * calls of qhca_run() write the rest.
  *
  * Interrupts: when the device writes an entry to an armed EQ, it raises the EQ's
  * vector, and the EQ is no longer armed.  The arm doorbell carries ci; if the device
@@ -28,6 +29,7 @@
 
 #define HCA_MAX_LOG_EQ		8
 #define HCA_EQ_POLL_NS		100000u
+#define HCA_EQ_POLL_MAX_NS	6400000u
 #define HCA_EQ_DRAIN		64u
 
 #define HCA_HELD_NONE		UINT32_MAX
@@ -95,6 +97,7 @@ struct hca_eqs {
 	uint32_t num_linked;		/* nodes that hold something */
 	uint32_t num_waiting;		/* not 0 while anything is held */
 	uint32_t turn;			/* whose held events are written first */
+	uint32_t poll_ns;		/* to the next look, if that is in vain */
 	uint64_t next_poll;
 };
 

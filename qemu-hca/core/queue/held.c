@@ -84,11 +84,14 @@ void hca_held_count(struct hca_fn *fn, struct hca_eq *eq)
 	eq->overruns++;
 	hca_count(fn, QHCA_CNT_events_held);
 	hca_fn_wake(fn);
-	if (fn->eqs.num_waiting++ == 0)
+	fn->eqs.poll_ns = HCA_EQ_POLL_NS;
+	if (fn->eqs.num_waiting++ == 0 ||
+	    fn->eqs.next_poll > fn->hca->now + HCA_EQ_POLL_NS)
 		fn->eqs.next_poll = fn->hca->now + HCA_EQ_POLL_NS;
 }
 
-void hca_held_recount(struct hca_fn *fn, bool more)
+/* Count the EQs for which events are held, and look at them again in @ns. */
+static void recount(struct hca_fn *fn, uint32_t ns)
 {
 	uint32_t eqn, n = 0;
 
@@ -96,10 +99,23 @@ void hca_held_recount(struct hca_fn *fn, bool more)
 		if (fn->eqs.eq[eqn].live && hca_eq_holds(fn, &fn->eqs.eq[eqn]))
 			n++;
 	fn->eqs.num_waiting = n;
-	if (!n)
-		fn->eqs.next_poll = QHCA_NEVER;
-	else
-		fn->eqs.next_poll = fn->hca->now + (more ? 0 : HCA_EQ_POLL_NS);
+	fn->eqs.next_poll = n ? fn->hca->now + ns : QHCA_NEVER;
+}
+
+void hca_held_recount(struct hca_fn *fn, bool more)
+{
+	fn->eqs.poll_ns = HCA_EQ_POLL_NS;
+	recount(fn, more ? 0 : HCA_EQ_POLL_NS);
+}
+
+/* Nothing could be written.  The look after the next one is later than that. */
+static void wait_longer(struct hca_fn *fn)
+{
+	struct hca_eqs *eqs = &fn->eqs;
+
+	recount(fn, eqs->poll_ns);
+	if (eqs->poll_ns < HCA_EQ_POLL_MAX_NS)
+		eqs->poll_ns *= 2;
 }
 
 static void link_node(struct hca_fn *fn, struct hca_eq *eq, uint32_t node)
@@ -290,7 +306,10 @@ void hca_eqs_run(struct hca_fn *fn)
 	}
 	if (n)
 		eqs->turn = (eqs->turn + 1) % n;
-	hca_held_recount(fn, !budget);
+	if (budget == HCA_EQ_DRAIN)
+		wait_longer(fn);
+	else
+		hca_held_recount(fn, !budget);
 }
 
 bool hca_eqs_pending(const struct hca_fn *fn)
