@@ -241,6 +241,60 @@ static void test_active_when_drained(void **state)
 	host_free(h);
 }
 
+/* The record of a fault that waits is the one that the device has made, in parts at least. */
+static void test_impossible_fault(void **state)
+{
+	const uint32_t token = QPN | HCA_FAULT_TOKEN_DIR | 1u << 24;
+	const struct {
+		uint32_t cause, token;
+		bool sane;
+	} records[] = {
+		{ QHCA_FAULT_GATHER, token, true },
+		{ QHCA_FAULT_SCATTER, token, true },
+		{ 0, token, false },
+		{ QHCA_FAULT_RECV, token, false },
+		{ QHCA_FAULT_COMMAND, token, false },
+		{ 15, token, false },
+		{ QHCA_FAULT_GATHER, token + 1, false },
+		{ QHCA_FAULT_GATHER, token & ~HCA_FAULT_TOKEN_DIR, false },
+		{ QHCA_FAULT_GATHER, token & ~HCA_FAULT_TOKEN_GEN, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		struct qhca_qpc_sw sw;
+		struct hca_qpc_hw *hw;
+		struct host *h = evicted(QHCA_QPS_RTS, &sw, &hw);
+		struct hca_fault_hw *fault = &hw->fault[HCA_FAULT_DIR_REQ];
+
+		hw->f_req = records[i].cause == QHCA_FAULT_SCATTER ?
+			    HCA_REQF_SCATTER : HCA_REQF_GATHER;
+		put_le32(&fault->flags, QHCA_PUT(QHCA_FAULT_CAUSE, records[i].cause));
+		put_le32(&fault->token, records[i].token);
+		assert_int_equal(!!hca_qp_get(h->fn, QPN), records[i].sane);
+		assert_int_equal(hca_is_dead(h->fn), !records[i].sane);
+		host_free(h);
+	}
+}
+
+/* An event names the function that has the fault, whatever the record says of that. */
+static void test_fault_of_another(void **state)
+{
+	const struct hca_fault f = {
+		.flags = QHCA_FAULT_STAGE2 | QHCA_PUT(QHCA_FAULT_GVMI, 2u),
+	};
+	struct host *h = ready((struct qhca_geometry){ 1, 1 });
+	struct qhca_fault_info info;
+
+	(void)state;
+	h->fn->cfg.gvmi = 1;
+	hca_fault_fill_info(h->fn, &f, &info);
+	h->fn->cfg.gvmi = 0;
+	assert_int_equal(get_le32(&info.flags),
+			 QHCA_FAULT_STAGE2 | QHCA_PUT(QHCA_FAULT_GVMI, 1u));
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_scribbled_context),
 	cmocka_unit_test(test_oldest_ahead),
@@ -249,5 +303,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_too_much_begun),
 	cmocka_unit_test(test_active_when_drained),
 	cmocka_unit_test(test_impossible_parts),
+	cmocka_unit_test(test_impossible_fault),
+	cmocka_unit_test(test_fault_of_another),
 };
 TEST_MAIN(tests)

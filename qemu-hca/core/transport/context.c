@@ -262,6 +262,7 @@ static bool decode(struct hca_fn *fn, uint32_t index, const void *image,
 	       qp->type == fn->qps.slot[index].type &&
 	       qp->counter_set < HCA_NUM_COUNTER_SETS &&
 	       hca_qp_parts_sane(qp) &&
+	       hca_qp_faults_sane(qp) &&
 	       requester_sane(qp) && responder_sane(qp);
 }
 

@@ -41,9 +41,11 @@ void hca_fault_fill_info(const struct hca_fn *fn, const struct hca_fault *f,
 {
 	bool stage2 = hca_fault_is_stage2(f);
 	uint32_t gvmi = stage2 ? fn->cfg.gvmi : 0;
+	/* The record may come from memory, whose owner has no say in whose it is. */
+	uint32_t flags = f->flags & ~QHCA_FAULT_GVMI;
 
 	put_le32(&info->token, f->token);
-	put_le32(&info->flags, f->flags | QHCA_PUT(QHCA_FAULT_GVMI, gvmi));
+	put_le32(&info->flags, flags | QHCA_PUT(QHCA_FAULT_GVMI, gvmi));
 	put_le32(&info->key, stage2 ? 0 : f->key);
 	put_le32(&info->bytes_done, stage2 ? 0 : f->done);
 	put_le64(&info->addr, stage2 ? f->bus : f->addr);

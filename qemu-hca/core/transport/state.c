@@ -204,9 +204,32 @@ bool hca_qp_parts_sane(const struct hca_qp *qp)
 	return true;
 }
 
+static bool token_sane(const struct hca_qp *qp, uint32_t token, uint32_t dir)
+{
+	return token & HCA_FAULT_TOKEN_GEN &&
+	       (token & ~HCA_FAULT_TOKEN_GEN) == (qp->qpn | dir);
+}
+
+bool hca_qp_faults_sane(const struct hca_qp *qp)
+{
+	const struct hca_fault *req = &qp->fault[HCA_FAULT_DIR_REQ];
+	const struct hca_fault *resp = &qp->fault[HCA_FAULT_DIR_RESP];
+	uint32_t cause = QHCA_GET(QHCA_FAULT_CAUSE, req->flags);
+
+	if (hca_qp_has(qp, QHCA_PART_REQUESTER_FAULT, HCA_PS_WAITS) &&
+	    ((cause != QHCA_FAULT_GATHER && cause != QHCA_FAULT_SCATTER) ||
+	     !token_sane(qp, req->token, HCA_FAULT_TOKEN_DIR)))
+		return false;
+	cause = QHCA_GET(QHCA_FAULT_CAUSE, resp->flags);
+	return !hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT, HCA_PS_WAITS) ||
+	       (cause >= QHCA_FAULT_RECV && cause <= QHCA_FAULT_ATOMIC &&
+		token_sane(qp, resp->token, 0));
+}
+
 void hca_qp_check(const struct hca_qp *qp)
 {
 	stop_unless(hca_qp_parts_sane(qp), qp, "impossible combination");
+	stop_unless(hca_qp_faults_sane(qp), qp, "impossible fault");
 }
 
 void hca_qp_part_info(const struct hca_qp *qp, struct qhca_qp_info *info)

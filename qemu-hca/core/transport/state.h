@@ -80,7 +80,12 @@ void hca_qp_enter(struct hca_fn *fn, struct hca_qp *qp,
 		  enum qhca_qp_part part, uint8_t state);
 /* May a QP of this type and state have its parts in their states? */
 bool hca_qp_parts_sane(const struct hca_qp *qp);
-/* With HCA_CHECKED: stop unless hca_qp_parts_sane(). */
+/*
+ * Can the device have made the records of its faults that wait?  Not if the cause of one
+ * belongs to the other direction or to no QP, or if its token is not one of @qp.
+ */
+bool hca_qp_faults_sane(const struct hca_qp *qp);
+/* With HCA_CHECKED: stop unless both. */
 void hca_qp_check(const struct hca_qp *qp);
 void hca_qp_part_info(const struct hca_qp *qp, struct qhca_qp_info *info);
 
