@@ -293,6 +293,29 @@ static void test_not_written(void **state)
 	host_free(h);
 }
 
+/* Another function needs the place of a context that cannot be written. */
+static void test_evicted(void **state)
+{
+	struct host *h = at_work(), *vf = host_new_vf(h, 1, NULL);
+	struct hca_ctxcache *qd = &h->fn->hca->cache.qd;
+	struct qhca_init_hca in;
+
+	(void)state;
+	host_enable(vf);
+	host_init_default(vf, &in);
+	assert_int_equal(host_init_hca(vf, &in), QHCA_CMD_OK);
+	host_map_table(vf, QHCA_TABLE_QP);
+	h->no_dma = true;
+	assert_non_null(hca_ctx_peek(h->fn, qd, QPN + 1));
+	assert_false(hca_is_dead(h->fn));
+	assert_non_null(hca_ctx_new(vf->fn, qd, QPN));
+	assert_true(hca_is_dead(h->fn));
+	assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
+			 QHCA_FATAL_TABLE_DMA);
+	assert_false(hca_is_dead(vf->fn));
+	host_free(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_moves),
 	cmocka_unit_test(test_arrives_with),
@@ -303,5 +326,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_teardown),
 	cmocka_unit_test(test_reset),
 	cmocka_unit_test(test_not_written),
+	cmocka_unit_test(test_evicted),
 };
 TEST_MAIN(tests)

@@ -4,7 +4,9 @@
  *
  * Software may clear Bus Master Enable while the device has changed contexts, and set
  * it again later.  The machine may stop and move in between.  On the same host nothing is
- * needed: the caches keep what they have.  An image of such a function has the changed
+ * needed: the caches keep what they have, unless a miss of another function needs the
+ * place of a changed context.  Then the context cannot be written, and the function dies
+ * (hardware.rst, Shared caches).  An image of such a function has the changed
  * contexts, and the kept_* of QPs at work (qp_image.h); the engine that loads it keeps
  * them until the function may make DMA, writes them to the guest's memory, and only then
  * reads contexts as after any other move (hca_restore()).
