@@ -4,6 +4,10 @@
 # Builds what tests of other people's programs need and Debian does not build: fabtests,
 # which is in libfabric's source. It is built in the guest tree, and lies in the cache
 # beside it; it does not depend on the checkout.
+#
+# RDMA_UNIT_TEST_SRC=DIR   a tree of google/rdma-unit-test, which Debian has not at all, now
+#                          and in later runs; its tests of one machine are built as well, in
+#                          build/rdma-unit-test/; RDMA_UNIT_TEST_SRC= leaves them out again
 
 SCRIPT_NAME=suites
 # shellcheck source=scripts/common.sh
@@ -43,8 +47,75 @@ suites()
 	mv -T "$SUITES_DIR.tmp" "$SUITES_DIR"
 }
 
+# The tree's sources as Debian's libraries need them: abseil's string_view is a type of its
+# own there.
+unit_test_source()
+{
+	local src=$work/src file
+	sync_tree "$RDMA_UNIT_TEST_SRC/" "$src" --exclude=/.git
+	for file in "$src"/internal/introspection_*.{h,cc} "$src/public/introspection.cc"; do
+		sed -i -E 's/std::string_view/absl::string_view/g
+			s,#include <string_view>,#include "absl/strings/string_view.h",
+			s/magic_enum::enum_name\((\w+)\)/std::string(&)/' "$file"
+	done
+	# A device that the suite does not know fails it at once.
+	cp "$recipe/introspection_qhca.h" "$src/internal/"
+	sed -i -E 's,^#include "internal/introspection_rxe.h",#include "internal/introspection_qhca.h"\n&,
+		s/^( *)rdma_unit_test::IntrospectionRxe::Register.*/\1rdma_unit_test::IntrospectionQhca::Register();\n&/' \
+		"$src/unit/gunit_main.cc"
+}
+
+unit_test_build()
+{
+	local dir=/build/$name
+	in_tree "$dir" cmake -G Ninja -B build -S . \
+		-DSOURCE="$dir/src" -DPACKAGES="$dir/packages"
+	in_tree "$dir" ninja -C build -j "$JOBS"
+}
+
+unit_test()
+{
+	local recipe=$TOP/tests/suites/unit_test out=$BUILD/rdma-unit-test name work p
+	local -a packages
+	# What was built of these sources by this recipe is still there.
+	name=$(cd "$RDMA_UNIT_TEST_SRC" && find . -path ./.git -prune -o -type f -print0 | sort -z |
+		xargs -0 sha256sum)
+	name=rdma-unit-test-$(hash_of "$name" "$(cat "$TOP/scripts/suites.sh" "$recipe"/*)")
+	work=$GUEST_TREE/build/$name
+	if [ ! -x "$work/build/rdma_unit_test" ]; then
+		say "building rdma-unit-test (some minutes)"
+		as_root rm -rf "$work"
+		as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
+		packages=(libgtest-dev libgmock-dev googletest libmagicenum-dev libabsl-dev)
+		packages+=("$(apt_in "$GUEST_SUITE" apt-cache depends libabsl-dev |
+			sed -n 's/.*Depends: \(libabsl[0-9].*\)/\1/p')")
+		for p in "${packages[@]}"; do
+			fetch_deb "$GUEST_SUITE" "$p" "$work/deb"
+			dpkg -x "$fetched" "$work/packages"
+		done
+		unit_test_source
+		cp "$recipe/CMakeLists.txt" "$work/"
+		logged "$BUILD/log/rdma-unit-test.log" "rdma-unit-test does not build; see above" unit_test_build
+		strip "$work/build/rdma_unit_test"
+	fi
+	rm -rf "$out.new"
+	mkdir -p "$out.new"
+	cp "$work/build/rdma_unit_test" "$out.new/"
+	cp -P "$work"/packages/usr/lib/x86_64-linux-gnu/libabsl_*.so.* "$out.new/"
+	git -C "$RDMA_UNIT_TEST_SRC" log -1 --format=%cs 2> /dev/null > "$out.new/version" ||
+		echo unknown > "$out.new/version"
+	rm -rf "$out"
+	mv -T "$out.new" "$out"
+}
+
+own_tree RDMA_UNIT_TEST_SRC unit/gunit_main.cc "rdma-unit-test tree"
 need_root "build in the guest tree"
 run_script guest.sh
 apt_setup "$GUEST_SUITE"
 locked suites suites
+if [ -n "$RDMA_UNIT_TEST_SRC" ]; then
+	locked suites unit_test
+else
+	rm -rf "$BUILD/rdma-unit-test"
+fi
 say "done: ${SUITES_DIR##*/}"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lab.guest import GuestError
-from suites import Case, Program, Skipped, must_use, page, reason_of, run_cases, wrong
+from suites import Case, Program, Skipped, must_use, page, reason_of, run_cases, unit_test, wrong
 
 
 def record(qhca, rxe):
@@ -50,6 +50,12 @@ def test_table():
     assert "one     1       1           0           1            1                1                0\n" in text
     assert "On qhca, skipped:\n\n- one, ``b``: ``no such device``\n" in text
     assert "On Soft-RoCE, failed:\n\n- one, ``a``: ``its fault``\n" in text
+
+
+def test_one_reason():
+    """Cases with the same reason share a line."""
+    text = page.table(record({"a": SKIPPED, "b": PASSED, "c": SKIPPED}, {}))
+    assert "On qhca, skipped:\n\n- one, ``a``, ``c``: ``no such device``\n" in text
 
 
 def test_empty_table():
@@ -150,3 +156,41 @@ def test_reason():
     # Logs follow, and programs are named after errors that they make.
     assert reason_of("a: `fi_fail` ended with 12\nb: `y` took longer than 5 s\n-- a --\nerror\n") == "ended with 12"
     assert reason_of("server on a: not ready within 60 s: a: `z` took longer") == "not ready within 60 s"
+
+
+def test_tests_of_googletest():
+    """rdma-unit-test lists its tests by suite, and writes JSON."""
+    listed = "One.\n  A\n  B\nAll/Two.\n  C/0  # GetParam() = 1\n"
+    assert unit_test.names(listed) == ["One.A", "One.B", "All/Two.C/0"]
+    tests = [{"name": "A", "result": "COMPLETED"}, {"name": "B", "result": "SKIPPED",
+             "skipped": [{"message": "no huge pages"}]},
+             {"name": "C", "result": "COMPLETED", "failures": [{"failure": "x.cc:1\nnot equal"}]}]
+    text = json.dumps({"testsuites": [{"name": "One", "testsuite": tests}]})
+    assert unit_test.verdicts(text) == {"One.A": ("passed", ""), "One.B": ("skipped", "no huge pages"),
+                                        "One.C": ("failed", "x.cc:1\nnot equal")}
+
+
+class FakePort:
+    """A guest in which the program dies of one test, and can run the others alone."""
+    ibdev, kind = "qhca0", "qhca"
+
+    def __init__(self):
+        self.ran = []
+
+    def exec(self, command, **options):
+        if "--gtest_filter" in command:
+            self.ran.append(command.partition("--gtest_filter='")[2].partition("'")[0])
+        return "ended with -11"
+
+    def out(self, command):
+        test = self.ran[-1].rpartition(".")[2]
+        return "" if test in ("*", "dies") else json.dumps(
+            {"testsuites": [{"name": "S", "testsuite": [{"name": test, "result": "COMPLETED"}]}]})
+
+
+def test_program_that_dies():
+    port, results = FakePort(), unit_test.Results()
+    assert results.of(port, "S.dies") == ("failed", "ended with -11")
+    assert results.of(port, "S.lives") == ("passed", "")
+    assert results.of(port, "S.lives") == ("passed", "")
+    assert port.ran == ["S.*", "S.dies", "S.lives"]

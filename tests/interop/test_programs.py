@@ -10,16 +10,29 @@ import pytest
 
 from lab import content, paths
 from lab.link import FULL
-from suites import fabric, kernel, mpi, record, run_cases, sockets, ucx, version, wrong
+from suites import fabric, kernel, mpi, record, run_cases, sockets, ucx, unit_test, version, wrong
 
 PROGRAMS = (ucx.UCX, mpi.OPENMPI, fabric.LIBFABRIC, fabric.FABTESTS, sockets.PERFTEST,
             sockets.RSOCKETS, sockets.QPERF, *kernel.KERNEL)
 SHORT = [program for program in PROGRAMS if any(case.short for case in program.cases)]
 
 
-def guests(pairs, kind):
-    files = {"files": {"suites": paths.suites()}}
-    return pairs.get(kind, kind, memory=1536, a_args=files, b_args=files)
+def guests(pairs, kind, memory=1536, **more):
+    files = {"files": {"suites": paths.suites(), **more}}
+    return pairs.get(kind, kind, memory=memory, a_args=files, b_args=files)
+
+
+def run_both(pair, program, version_of):
+    """What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
+    found = {}
+    for kind, a, b in zip(("qhca", "rxe"), pair.a.ports, pair.b.ports):
+        assert (a.kind, b.kind) == (kind, kind)
+        results, texts = run_cases(program, a, b, program.cases)
+        found[kind] = wrong(program, kind, results, texts)
+        complaints = [line for node in pair for line in node.new_complaints()]
+        assert kind == "rxe" or not complaints, complaints
+        record(program, version_of, pair.a.release, kind, results)
+    assert not found["qhca"]
 
 
 @pytest.mark.parametrize("program", SHORT, ids=lambda program: program.name)
@@ -39,14 +52,13 @@ if FULL:
 @pytest.mark.full
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_all(pairs, program):
-    """What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
     pair = guests(pairs, "qhca+rxe")
-    found = {}
-    for kind, a, b in zip(("qhca", "rxe"), pair.a.ports, pair.b.ports):
-        assert (a.kind, b.kind) == (kind, kind)
-        results, texts = run_cases(program, a, b, program.cases)
-        found[kind] = wrong(program, kind, results, texts)
-        complaints = [line for node in pair for line in node.new_complaints()]
-        assert kind == "rxe" or not complaints, complaints
-        record(program, version(pair.a, program.package), pair.a.release, kind, results)
-    assert not found["qhca"]
+    run_both(pair, program, version(pair.a, program.package))
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not unit_test.folder(), reason="needs a tree: RDMA_UNIT_TEST_SRC=")
+def test_unit_test(pairs):
+    """As many CQs and QPs as there may be need memory."""
+    pair = guests(pairs, "qhca+rxe", memory=4096, **{"rdma-unit-test": unit_test.folder()})
+    run_both(pair, unit_test.program(), (unit_test.folder() / "version").read_text().strip())

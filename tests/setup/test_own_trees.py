@@ -57,8 +57,8 @@ def environment():
     """Without what chooses trees and kernels for the run that these tests are in."""
     return {name: value for name, value in os.environ.items()
             if name not in ("QHCA_KERNEL", "QHCA_QEMU", "QEMU_SANITIZE", "MAKEFLAGS", "MAKEOVERRIDES",
-                            "LINUX", "KDIR", "CC", "QEMU_SRC", "RDMA_CORE_SRC", "KERNEL", "BUILD",
-                            "PYTHONPATH")}
+                            "LINUX", "KDIR", "CC", "QEMU_SRC", "RDMA_CORE_SRC",
+                            "RDMA_UNIT_TEST_SRC", "KERNEL", "BUILD", "PYTHONPATH")}
 
 
 class Build:

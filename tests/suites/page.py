@@ -87,11 +87,16 @@ def table(record):
     parts = [f"Kernel {record['kernel']}:\n", _grid([head, *rows])]
     for kind, title in KINDS.items():
         for outcome in "failed", "skipped":
-            lines = [f"- {name}, {_literal(case)}: {_literal(why)}" for name, program in
-                     record["programs"].items() for case, (result, why) in program[kind].items()
-                     if result == outcome]
-            if lines:
-                parts.append(f"On {title}, {outcome}:\n\n" + "\n".join(lines) + "\n")
+            # Cases that have one reason are listed together.
+            found = {}
+            for name, program in record["programs"].items():
+                for case, (result, why) in program[kind].items():
+                    if result == outcome:
+                        found.setdefault((name, why), []).append(_literal(case))
+            if found:
+                parts.append(f"On {title}, {outcome}:\n\n" + "".join(
+                    f"- {name}, {', '.join(cases)}: {_literal(why)}\n"
+                    for (name, why), cases in found.items()))
     return "\n".join(parts)
 
 

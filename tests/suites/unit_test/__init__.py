@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""google/rdma-unit-test: tests of one device by itself, which scripts/suites.sh builds from a
+tree that is not in Debian (RDMA_UNIT_TEST_SRC=).
+
+Each of its tests is a case. A whole suite of tests runs at once, and its cases share the
+results; where the program ends before its end, each test that is missing runs alone.
+"""
+
+import functools
+import json
+import subprocess
+
+from lab import paths
+from lab.guest import GuestError
+
+from .. import Case, Program, Skipped
+
+HERE = "/run/qhca/rdma-unit-test"
+RESULT = "/tmp/rdma-unit-test.json"
+# Guests are slow. A timeout may last four times as long as it says (IBTA 9.9.2.1), and the suite
+# waits for as many as six.
+PATIENCE = "--completion_wait_multiplier=16 --other_wait_multiplier=4"
+LIMIT = 1800
+
+
+def folder():
+    """What scripts/suites.sh has built, or None."""
+    path = paths.BUILD / "rdma-unit-test"
+    return path if path.is_dir() else None
+
+
+def names(listed):
+    """The full names of the tests that --gtest_list_tests lists."""
+    found, suite = [], None
+    for line in listed.splitlines():
+        word = line.partition("#")[0].strip()
+        if not line.startswith(" "):
+            suite = word
+        elif word:
+            found.append(suite + word)
+    return found
+
+
+def listed():
+    """The program runs with the guest's libraries, and needs no device for that."""
+    tree = paths.guest_env()["tree"]
+    libraries = f"{folder()}:{tree}/usr/lib/x86_64-linux-gnu"
+    return subprocess.run([f"{tree}/usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries,
+                           folder() / "rdma_unit_test", "--gtest_list_tests"],
+                          check=True, capture_output=True, text=True).stdout
+
+
+def verdicts(text):
+    """{test: (passed, failed or skipped, why)} of the JSON that googletest writes."""
+    found = {}
+    for suite in json.loads(text)["testsuites"]:
+        for test in suite["testsuite"]:
+            why = [f["failure"] for f in test.get("failures", [])]
+            skipped = [s["message"] for s in test.get("skipped", [])]
+            result = "failed" if why else "skipped" if test["result"] == "SKIPPED" else "passed"
+            found[f"{suite['name']}.{test['name']}"] = (result, "\n".join(why or skipped))
+    return found
+
+
+class Results:
+    """What the program found on each device: {(device, test): verdict}."""
+
+    def __init__(self):
+        self.known = {}
+
+    def run(self, port, tests):
+        """Runs the tests of a pattern; returns how the program ended."""
+        port.exec(f"rm -f {RESULT}")
+        # Soft-RoCE is given its IPv4 address: the suite says that it has no other.
+        more = "--ipv4_only" if port.kind == "rxe" else ""
+        ended = port.exec(f"cd {HERE} && ./rdma_unit_test --device_name={port.ibdev} {more} {PATIENCE} "
+                          f"--gtest_filter='{tests}' --gtest_output=json:{RESULT}", timeout=LIMIT, check=False)
+        text = port.out(f"cat {RESULT} 2> /dev/null || :")
+        # It is written when the last test has ended.
+        for name, verdict in (verdicts(text) if text else {}).items():
+            self.known[port.ibdev, name] = verdict
+        return ended
+
+    def of(self, port, test):
+        suite = test.rpartition(".")[0]
+        if (port.ibdev, suite) not in self.known:
+            self.known[port.ibdev, suite] = self.run(port, f"{suite}.*")
+        if (port.ibdev, test) not in self.known:
+            ended = self.run(port, test)
+            self.known.setdefault((port.ibdev, test), ("failed", str(ended)))
+        return self.known[port.ibdev, test]
+
+
+def case(results, test, known):
+    def run(server, client):
+        result, why = results.of(server, test)
+        if result == "skipped":
+            raise Skipped(why or "the suite skips it")
+        if result == "failed":
+            raise GuestError(why)
+    return Case(test, run, known=known)
+
+
+@functools.cache
+def program():
+    """The Program, of the tests that the built tree has."""
+    results = Results()
+    return Program("rdma-unit-test", None, tuple(case(results, name, {}) for name in names(listed())))
