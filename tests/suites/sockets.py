@@ -48,17 +48,21 @@ def iperf(server, client):
     must_use(server, client, lambda: both(
         server, client, f"{PRELOAD} iperf3 -s -1 -B {server.ip4} -p {port}",
         f"{PRELOAD} iperf3 -c {server.ip4} -p {port} -n 2M -l 16K",
-        ready=verbs.cm_listening(port), timeout=180))
+        ready=verbs.cm_listening(port), timeout=60))
 
 
 # The server closes its socket after the last message.
 POLLHUP = "rstream leaves what it has received unread if poll() reports POLLHUP beside POLLIN"
+# iperf3 polls with a limit, while a thread of its own sends. The stack of the client shows
+# rpoll() going round: a poll that has run into its limit is counted as going on.
+RPOLL = {kind: "librdmacm before 63.0 waits in rpoll() for a poll that ran into its time limit"
+         for kind in ("qhca", "rxe")}
 
 RSOCKETS = Program("rsockets", "librdmacm1t64", (
     Case("rstream", rstream("-S 16384 -I 50")),
     Case("rstream -T a", rstream("-T a -S 16384 -I 50"), race=POLLHUP, like="ended with 16\n"),
     Case("rstream -T n", rstream("-T n -S 16384 -I 50")),
-    Case("iperf3", iperf),
+    Case("iperf3", iperf, known=RPOLL),
 ))
 
 
