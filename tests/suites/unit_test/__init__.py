@@ -8,6 +8,7 @@ results; where the program ends before its end, each test that is missing runs a
 
 import functools
 import json
+import re
 import subprocess
 
 from lab import paths
@@ -20,7 +21,27 @@ RESULT = "/tmp/rdma-unit-test.json"
 # Guests are slow. A timeout may last four times as long as it says (IBTA 9.9.2.1), and the suite
 # waits for as many as six.
 PATIENCE = "--completion_wait_multiplier=16 --other_wait_multiplier=4"
-LIMIT = 1800
+LIMIT, LIMIT_ALONE = 1800, 300
+
+PEER = ("a QP in the error state drops requests (IBTA 10.3.1.7), and its peer, whose timeout is "
+        "infinite, goes on for ever")
+BEFORE_RTS = "a send is refused before RTS (C10-96)"
+# {kind: {test: why it is left out}}. The suite says itself that C10-96 wants what it does not.
+LEFT_OUT = {
+    "qhca": {
+        "CompChannelTest.RequestNotificationInvalidCq":
+            "the device arms a CQ by a doorbell, which reports nothing",
+        "CompChannelTest.RequestNotificationOnCqWithoutCompChannel":
+            "the doorbell of a CQ without a channel reports nothing",
+        "DeviceLimitTest.MaxPd": "the device has 16777215 PDs",
+        "MwType2AdvancedTest.Rebind": PEER,
+        "QpStateTest.PostRecvReset": "a receive is refused in the Reset state (IBTA 10.3.1.1)",
+        "QpStateTest.PostSendReset": BEFORE_RTS,
+        "QpStateTest.PostSendInit": BEFORE_RTS,
+        "QpStateTest.PostSendRtr": BEFORE_RTS,
+    },
+    "rxe": {"MwType2AdvancedTest.Rebind": PEER},
+}
 
 
 def folder():
@@ -50,15 +71,20 @@ def listed():
                           check=True, capture_output=True, text=True).stdout
 
 
+def told(messages):
+    """What googletest says, without the places in the source."""
+    return "\n".join(re.sub(r"^\S+:\d+\n", "", message) for message in messages)
+
+
 def verdicts(text):
     """{test: (passed, failed or skipped, why)} of the JSON that googletest writes."""
     found = {}
     for suite in json.loads(text)["testsuites"]:
         for test in suite["testsuite"]:
-            why = [f["failure"] for f in test.get("failures", [])]
-            skipped = [s["message"] for s in test.get("skipped", [])]
+            why = told(f["failure"] for f in test.get("failures", []))
+            skipped = told(s["message"] for s in test.get("skipped", []))
             result = "failed" if why else "skipped" if test["result"] == "SKIPPED" else "passed"
-            found[f"{suite['name']}.{test['name']}"] = (result, "\n".join(why or skipped))
+            found[f"{suite['name']}.{test['name']}"] = (result, why or skipped)
     return found
 
 
@@ -68,25 +94,30 @@ class Results:
     def __init__(self):
         self.known = {}
 
-    def run(self, port, tests):
+    def run(self, port, tests, limit):
         """Runs the tests of a pattern; returns how the program ended."""
-        port.exec(f"rm -f {RESULT}")
         # Soft-RoCE is given its IPv4 address: the suite says that it has no other.
         more = "--ipv4_only" if port.kind == "rxe" else ""
-        ended = port.exec(f"cd {HERE} && ./rdma_unit_test --device_name={port.ibdev} {more} {PATIENCE} "
-                          f"--gtest_filter='{tests}' --gtest_output=json:{RESULT}", timeout=LIMIT, check=False)
-        text = port.out(f"cat {RESULT} 2> /dev/null || :")
+        without = ":".join(LEFT_OUT[port.kind])
+        ended = port.exec(
+            f"rm -f {RESULT}; cd {HERE} && timeout {limit} ./rdma_unit_test --device_name={port.ibdev} "
+            f"{more} {PATIENCE} --gtest_filter='{tests}-{without}' --gtest_output=json:{RESULT}",
+            timeout=limit + 60, check=False)
         # It is written when the last test has ended.
+        text = port.out(f"cat {RESULT} 2> /dev/null || :")
         for name, verdict in (verdicts(text) if text else {}).items():
             self.known[port.ibdev, name] = verdict
         return ended
 
     def of(self, port, test):
+        """(passed, failed or skipped, why) of a test."""
         suite = test.rpartition(".")[0]
+        if test in LEFT_OUT[port.kind]:
+            return "skipped", LEFT_OUT[port.kind][test]
         if (port.ibdev, suite) not in self.known:
-            self.known[port.ibdev, suite] = self.run(port, f"{suite}.*")
+            self.known[port.ibdev, suite] = self.run(port, f"{suite}.*", LIMIT)
         if (port.ibdev, test) not in self.known:
-            ended = self.run(port, test)
+            ended = self.run(port, test, LIMIT_ALONE)
             self.known.setdefault((port.ibdev, test), ("failed", str(ended)))
         return self.known[port.ibdev, test]
 

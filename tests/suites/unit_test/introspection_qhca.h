@@ -9,7 +9,6 @@
 
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "infiniband/verbs.h"
 #include "internal/introspection_registrar.h"
 #include "public/introspection.h"
@@ -27,31 +26,6 @@ public:
 	}
 
 	bool SupportsReRegMr() const override { return true; }
-
-protected:
-	/* Tests that are skipped, and why. */
-	const absl::flat_hash_map<TestcaseKey, std::string> &GetDeviations() const override
-	{
-		static const absl::flat_hash_map<TestcaseKey, std::string> deviations{
-			{{"CompChannelTest", "RequestNotificationInvalidCq"},
-			 "the device arms a CQ by a doorbell, which reports nothing"},
-			{{"CompChannelTest", "RequestNotificationOnCqWithoutCompChannel"},
-			 "the doorbell of a CQ without a channel reports nothing"},
-			{{"DeviceLimitTest", "MaxPd"}, "the device has 16777215 PDs"},
-			{{"MwType2AdvancedTest", "Rebind"},
-			 "a QP in the error state drops requests (IBTA 10.3.1.7), so that "
-			 "its peer, whose timeout is infinite, never ends"},
-			{{"QpStateTest", "PostRecvReset"},
-			 "a receive is refused in the Reset state (IBTA 10.3.1.1)"},
-			{{"QpStateTest", "PostSendReset"},
-			 "a send is refused before RTS (C10-96)"},
-			{{"QpStateTest", "PostSendInit"},
-			 "a send is refused before RTS (C10-96)"},
-			{{"QpStateTest", "PostSendRtr"},
-			 "a send is refused before RTS (C10-96)"},
-		};
-		return deviations;
-	}
 
 private:
 	IntrospectionQhca(const std::string &name, const ibv_device_attr &attr)
