@@ -224,6 +224,63 @@ static void test_too_much_begun(void **state)
 	}
 }
 
+static void uc_to_rts(struct host *h, uint32_t qpn)
+{
+	struct qhca_qpc_sw sw = attributes();
+	uint32_t to_rtr = QHCA_QP_ATTR_AV | QHCA_QP_ATTR_PATH_MTU |
+			  QHCA_QP_ATTR_DEST_QPN | QHCA_QP_ATTR_RQ_PSN;
+
+	assert_int_equal(modify(h, qpn, QHCA_QPS_INIT, TO_INIT, &sw), 0);
+	assert_int_equal(modify(h, qpn, QHCA_QPS_RTR, to_rtr, &sw), 0);
+	assert_int_equal(modify(h, qpn, QHCA_QPS_RTS, QHCA_QP_ATTR_SQ_PSN, &sw), 0);
+}
+
+/*
+ * Software makes the oldest WQE of an unreliable QP longer while the device sends it.  It
+ * is never complete then, and what is posted after it waits, so that the device writes no
+ * context that it would refuse.
+ */
+static void test_oldest_grows(void **state)
+{
+	struct host *h = ready((struct qhca_geometry){ 1, 1 });
+	struct qhca_qpc_sw sw = good(h), other = good(h);
+	struct qhca_sge *sge;
+	struct hca_qpc_hw *hw;
+	uint8_t *wqes;
+
+	(void)state;
+	sw.type = QHCA_QPT_UC;
+	sw.sq_log_depth = 10;
+	put_le64(&sw.buf.base, host_alloc(h, 1 << 18, 4096));
+	put_le32(&sw.buf.length, 1 << 18);
+	put_le32(&sw.rq_offset, 1 << 17);
+	put_le32(&sw.rec_offset, (1 << 17) + 4096);
+	wqes = host_ptr(h, get_le64(&sw.buf.base));
+	for (uint32_t i = 0; i < 1024; i++)
+		wqes[128 * i] = QHCA_WQE_SEND;
+	wqes[offsetof(struct qhca_sq_wqe, num_sge)] = 1;
+	sge = (void *)(wqes + sizeof(struct qhca_sq_wqe));
+	put_le32(&sge->length, 1u << 30);
+	assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+	assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+	uc_to_rts(h, QPN);
+	host_run(h);
+	to_rts(h, QPN + 1);		/* evicts the first */
+	host_run(h);
+	hw = (void *)context_of(h, QPN)->hw;
+	put_le32(&hw->sq_pi, HCA_SEND_BEGUN - 1);
+	put_le32(&hw->sq_max, HCA_SEND_BEGUN - 1);
+	put_le32(&hw->sq_cur, HCA_SEND_BEGUN - 1);
+	ring(h, HCA_SEND_BEGUN + 100);
+	assert_false(hca_is_dead(h->fn));
+	assert_int_equal(h->num_sent, 1);
+	assert_int_equal(hca_qp_get(h->fn, QPN)->sq_max, HCA_SEND_BEGUN);
+	assert_non_null(hca_qp_get(h->fn, QPN + 1));	/* evicts it again */
+	assert_non_null(hca_qp_get(h->fn, QPN));
+	assert_false(hca_is_dead(h->fn));
+	host_free(h);
+}
+
 /* In SQD the device takes no posts, although the context says that it watches them. */
 static void test_active_when_drained(void **state)
 {
@@ -301,6 +358,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_oldest_far_behind),
 	cmocka_unit_test(test_oldest_changed),
 	cmocka_unit_test(test_too_much_begun),
+	cmocka_unit_test(test_oldest_grows),
 	cmocka_unit_test(test_active_when_drained),
 	cmocka_unit_test(test_impossible_parts),
 	cmocka_unit_test(test_impossible_fault),

@@ -223,11 +223,6 @@ static bool expects_posts(struct hca_fn *fn, const struct hca_qp *qp,
 	return outstanding > 1 || l->votes;
 }
 
-bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
-{
-	return expects_posts(fn, qp, qp->sq_pi - qp->sq_ci);
-}
-
 _Static_assert(HCA_LINGER_MAX > QHCA_MAX_VFS, "a place for each function");
 
 /* May the function linger at one more QP?  As hca_wire_has_room() decides on frames. */
@@ -243,6 +238,13 @@ static bool has_place(const struct hca_fn *fn)
 	return HCA_LINGER_MAX - linger->num > kept &&
 	       linger->of[fn->cfg.gvmi] <
 	       (HCA_LINGER_MAX - kept) / hca_count_bits(sharing);
+}
+
+/* Where there is no place, watching the queue would only cost. */
+bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
+{
+	return (linger_of(fn, qp->qpn)->on || has_place(fn)) &&
+	       expects_posts(fn, qp, qp->sq_pi - qp->sq_ci);
 }
 
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)

@@ -265,12 +265,12 @@ static enum step may_send(struct hca_fn *fn, struct hca_qp *qp)
 	const struct hca_swqe *w = &qp->cur;
 	uint32_t flying = (qp->s_psn - qp->s_una) & HCA_PSN_MASK;
 
-	if (!hca_qp_is_reliable(qp))
-		return STEP_GO;
 	/* Beyond that only if software makes WQEs that were begun into others. */
 	if (qp->sq_cur == qp->sq_max &&
 	    qp->sq_cur - qp->sq_ci >= HCA_SEND_BEGUN)
 		return STEP_WAIT;
+	if (!hca_qp_is_reliable(qp))
+		return STEP_GO;
 	if (w->flags & QHCA_WQE_F_FENCE && qp->s_reads &&
 	    qp->s_psn == qp->s_cur_psn)
 		return STEP_WAIT;
