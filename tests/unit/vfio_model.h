@@ -209,6 +209,8 @@ ssize_t vfio_pci_core_write(struct vfio_device *vdev, const char *buf, size_t co
 	loff_t first = *ppos;
 
 	(void)vdev;
+	/* No other call of the user's is under way. */
+	assert_true(vf.user_lock.held);
 	if (first <= PCI_COMMAND && first + (loff_t)count > PCI_COMMAND)
 		pdev.master = buf[PCI_COMMAND - first] & PCI_COMMAND_MASTER;
 	*ppos += (loff_t)count;
@@ -222,6 +224,7 @@ long vfio_pci_core_ioctl(struct vfio_device *vdev, unsigned int cmd, unsigned lo
 	bool master = pdev.master;
 
 	assert_true(vdev == &vf.core.vdev && cmd == VFIO_DEVICE_SET_IRQS);
+	assert_true(vf.user_lock.held);
 	run_meanwhile();
 	pdev.master = master;
 	return (long)arg;

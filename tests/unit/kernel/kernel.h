@@ -71,6 +71,13 @@ static inline void mutex_unlock(struct mutex *lock)
 	lock->held = false;
 }
 
+/* Nobody is killed here. */
+static inline int mutex_lock_killable(struct mutex *lock)
+{
+	mutex_lock(lock);
+	return 0;
+}
+
 #define spin_lock(lock)			mutex_lock(lock)
 #define spin_unlock(lock)		mutex_unlock(lock)
 #define lockdep_assert_held(lock)	assert((lock)->held)

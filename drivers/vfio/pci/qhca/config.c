@@ -7,14 +7,18 @@
  * for that.  The driver writes it, too: it ends the function's DMA when the physical
  * function cannot be asked to, and puts back what the user had set when that one has
  * returned.  Each reads the register, changes it, and writes it.  The library does so
- * without a lock of the driver's, and none can be held around it: the library waits
- * for a semaphore that the callers of a reset hold.
+ * without a lock that the driver could take elsewhere: it waits for a semaphore that
+ * the callers of a reset hold.
  *
  * So the register does not tell what the user wants.  The driver takes that from
  * the bytes that the user writes, and whoever has changed something sets the
  * register afterwards, under a lock, to what all of them want.  Bus Master Enable
  * is the only bit of the register that a virtual function has, so that there is no
  * other to lose.
+ *
+ * Calls of the user are one at a time, up to the end of what they set afterwards.  A
+ * call that began after the function broke would otherwise read what one from before
+ * has just undone, and write it when nobody waits any more.
  *
  * What the library does besides needs no such care.  A reset is followed by a new
  * life (row.c), which sets the register.  An expansion ROM, for which the library
@@ -94,6 +98,8 @@ ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
 
 	if (command && get_user(low, (const u8 __user *)buf + PCI_COMMAND - pos))
 		return -EFAULT;
+	if (mutex_lock_killable(&vf->user_lock))
+		return -EINTR;
 	idx = srcu_read_lock(&vf->srcu);
 	if (!command || !READ_ONCE(vf->broken))
 		ret = vfio_pci_core_write(&vf->core.vdev, buf, count, ppos);
@@ -103,6 +109,7 @@ ssize_t qhca_vfio_write_config(struct qhca_vfio *vf, const char __user *buf,
 	else if (command || READ_ONCE(vf->broken))
 		qhca_vfio_settle(vf);
 	srcu_read_unlock(&vf->srcu, idx);
+	mutex_unlock(&vf->user_lock);
 	return ret;
 }
 
@@ -121,10 +128,13 @@ long qhca_vfio_set_irqs(struct qhca_vfio *vf, unsigned long arg)
 	long ret;
 	int idx;
 
+	if (mutex_lock_killable(&vf->user_lock))
+		return -EINTR;
 	idx = srcu_read_lock(&vf->srcu);
 	ret = vfio_pci_core_ioctl(&vf->core.vdev, VFIO_DEVICE_SET_IRQS, arg);
 	/* Bus mastering may be off as well, though it should be on again. */
 	qhca_vfio_settle(vf);
 	srcu_read_unlock(&vf->srcu, idx);
+	mutex_unlock(&vf->user_lock);
 	return ret;
 }

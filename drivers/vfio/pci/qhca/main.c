@@ -37,6 +37,7 @@ static int qhca_vfio_init_dev(struct vfio_device *vdev)
 		cleanup_srcu_struct(&vf->srcu);
 		return err;
 	}
+	mutex_init(&vf->user_lock);
 	mutex_init(&vf->row_lock);
 	mutex_init(&vf->lock);
 	spin_lock_init(&vf->tree_lock);
@@ -54,6 +55,7 @@ static void qhca_vfio_release_dev(struct vfio_device *vdev)
 
 	mutex_destroy(&vf->lock);
 	mutex_destroy(&vf->row_lock);
+	mutex_destroy(&vf->user_lock);
 	vfio_pci_core_release_dev(vdev);
 	cleanup_srcu_struct(&vf->srcu);
 	if (atomic_dec_and_test(&qhca_vfio_devices))

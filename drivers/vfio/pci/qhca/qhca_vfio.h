@@ -22,6 +22,7 @@
  *
  * Locks, in this order:
  *
+ *	user_lock	calls of the user that write the command register
  *	lock		the contents of trees
  *	row_lock	which tree the device uses
  *	tree_lock	the pointers to trees, and the list of holds
@@ -114,6 +115,7 @@ struct qhca_s2_stats {
  * @s2:       stage 2 of the physical function
  * @row_lock: see above
  * @open:     a user has the device; under @row_lock
+ * @user_lock: see above; taken by nobody else
  * @master_lock: see above
  * @master:   bus mastering as the user has set it
  * @broken:   bus mastering is off, and stays off, because the physical
@@ -140,6 +142,7 @@ struct qhca_vfio {
 	struct qhca_stage2 s2;
 	struct mutex row_lock;	/* open, and which tree the device uses */
 	bool open;
+	struct mutex user_lock;	/* calls that write the command register */
 	spinlock_t master_lock;	/* master, broken */
 	bool master;
 	bool broken;

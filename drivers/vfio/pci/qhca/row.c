@@ -178,9 +178,9 @@ void qhca_s2_reset(struct qhca_vfio *vf)
 
 /*
  * A reset of the physical function that was more than a device reset has reset the
- * configuration space of its virtual functions, too, which at no other time has
- * MSI-X off without the kernel's knowing.  Otherwise the interrupts are in use, and
- * the kernel may be changing them.
+ * configuration space of its virtual functions, too.  Otherwise the interrupts are in
+ * use, and the kernel may be changing them.  If it is just switching MSI-X off, this
+ * may switch it on once more, with all entries masked, until it is used again.
  */
 static void qhca_s2_restore_msix(struct pci_dev *pdev)
 {
