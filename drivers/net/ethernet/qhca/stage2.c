@@ -95,6 +95,24 @@ void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
 	spin_unlock_irqrestore(&core->stage2_lock, irqflags);
 }
 
+/* A function that runs has no row, and would be killed by the command. */
+static bool qhca_stage2_runs(struct qhca_core *core, u32 gvmi)
+{
+	struct qhca_vf_state state;
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_VF,
+		.index = gvmi,
+		.out = &state,
+		.out_len = sizeof(state),
+	};
+	u32 status;
+
+	if (qhca_cmd_exec(&core->qdev, &cmd))
+		return false;
+	status = le32_to_cpu(state.status);
+	return status & QHCA_STATUS_ENABLED && !(status & QHCA_STATUS_FATAL);
+}
+
 /**
  * qhca_stage2_restart - the device is up again and has lost its rows
  * @core: physical function
@@ -110,7 +128,11 @@ void qhca_stage2_restart(struct qhca_core *core)
 	for (i = 0; i < QHCA_MAX_VFS; i++)
 		if (core->stage2[i])
 			core->stage2[i]->ops->restart(core->stage2[i]->priv);
-		else if (test_bit(i, core->stage2_owed))
+		else if (!test_bit(i, core->stage2_owed))
+			continue;
+		else if (qhca_stage2_runs(core, i + 1))
+			clear_bit(i, core->stage2_owed);
+		else
 			qhca_stage2_write(core, i + 1, &off);
 	mutex_unlock(&core->stage2_mutex);
 }
