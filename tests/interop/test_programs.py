@@ -22,7 +22,7 @@ def guests(pairs, kind, memory=1536, **more):
     return pairs.get(kind, kind, memory=memory, a_args=files, b_args=files)
 
 
-def run_both(pair, program, version_of):
+def run_both(pair, program, version_text):
     """What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
     found = {}
     for kind, a, b in zip(("qhca", "rxe"), pair.a.ports, pair.b.ports):
@@ -31,7 +31,7 @@ def run_both(pair, program, version_of):
         found[kind] = wrong(program, kind, results, texts)
         complaints = [line for node in pair for line in node.new_complaints()]
         assert kind == "rxe" or not complaints, complaints
-        record(program, version_of, pair.a.release, kind, results)
+        record(program, version_text, pair.a.release, kind, results)
     assert not found["qhca"]
 
 
