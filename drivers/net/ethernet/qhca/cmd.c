@@ -507,6 +507,21 @@ int qhca_query_counter_set(struct qhca_dev *qdev, u32 set, u32 first,
 }
 EXPORT_SYMBOL_GPL(qhca_query_counter_set);
 
+/* @starting: the physical function is being started; otherwise it must be up */
+int qhca_vf_query(struct qhca_core *core, int vf, struct qhca_vf_state *state,
+		  bool starting)
+{
+	struct qhca_cmd cmd = {
+		.opcode = QHCA_CMD_QUERY_VF,
+		.index = vf + 1,
+		.out = state,
+		.out_len = sizeof(*state),
+	};
+
+	return starting ? qhca_core_exec(core, &cmd) :
+			  qhca_cmd_exec(&core->qdev, &cmd);
+}
+
 int qhca_read_clock(struct qhca_dev *qdev, u64 *clock)
 {
 	struct qhca_core *core = container_of(qdev, struct qhca_core, qdev);

@@ -343,6 +343,8 @@ void qhca_cmdq_fail_all(struct qhca_core *core);
 void qhca_cmdq_event(struct qhca_core *core, const struct qhca_eqe *eqe);
 int qhca_core_exec(struct qhca_core *core, struct qhca_cmd *cmd);
 int qhca_core_simple(struct qhca_core *core, u16 opcode, u32 index, u32 param);
+int qhca_vf_query(struct qhca_core *core, int vf, struct qhca_vf_state *state,
+		  bool starting);
 
 /* table.c */
 int qhca_bitmap_init(struct qhca_bitmap *map, u32 size, u32 first);

@@ -38,7 +38,7 @@ static void qhca_vf_default(struct qhca_vf_config *config)
 	};
 }
 
-/* @starting: the function is being started; otherwise it must be up */
+/* @starting: as for qhca_vf_query() */
 static int qhca_vf_write(struct qhca_core *core, int vf,
 			 const struct qhca_vf_config *config, u32 fields,
 			 bool starting)
@@ -53,21 +53,6 @@ static int qhca_vf_write(struct qhca_core *core, int vf,
 
 	lockdep_assert_held(&core->vf_lock);
 	in.fields = cpu_to_le32(fields);
-	return starting ? qhca_core_exec(core, &cmd) :
-			  qhca_cmd_exec(&core->qdev, &cmd);
-}
-
-/* @starting: as above */
-static int qhca_vf_query(struct qhca_core *core, int vf,
-			 struct qhca_vf_state *state, bool starting)
-{
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_QUERY_VF,
-		.index = vf + 1,
-		.out = state,
-		.out_len = sizeof(*state),
-	};
-
 	return starting ? qhca_core_exec(core, &cmd) :
 			  qhca_cmd_exec(&core->qdev, &cmd);
 }
