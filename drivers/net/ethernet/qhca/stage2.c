@@ -96,18 +96,12 @@ void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
 }
 
 /* A function that runs has no row, and would be killed by the command. */
-static bool qhca_stage2_runs(struct qhca_core *core, u32 gvmi)
+static bool qhca_stage2_runs(struct qhca_core *core, int vf)
 {
 	struct qhca_vf_state state;
-	struct qhca_cmd cmd = {
-		.opcode = QHCA_CMD_QUERY_VF,
-		.index = gvmi,
-		.out = &state,
-		.out_len = sizeof(state),
-	};
 	u32 status;
 
-	if (qhca_cmd_exec(&core->qdev, &cmd))
+	if (qhca_vf_query(core, vf, &state, false))
 		return false;
 	status = le32_to_cpu(state.status);
 	return status & QHCA_STATUS_ENABLED && !(status & QHCA_STATUS_FATAL);
@@ -130,7 +124,7 @@ void qhca_stage2_restart(struct qhca_core *core)
 			core->stage2[i]->ops->restart(core->stage2[i]->priv);
 		else if (!test_bit(i, core->stage2_owed))
 			continue;
-		else if (qhca_stage2_runs(core, i + 1))
+		else if (qhca_stage2_runs(core, i))
 			clear_bit(i, core->stage2_owed);
 		else
 			qhca_stage2_write(core, i + 1, &off);
