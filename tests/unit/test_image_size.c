@@ -108,8 +108,8 @@ static void hold_frames(struct host *h)
 		w->looped[i] = (struct hca_looped){ .to = 1, .len = QHCA_MAX_FRAME };
 		memset(w->loop + i * QHCA_MAX_FRAME, 1, QHCA_MAX_FRAME);
 	}
-	w->loop_pi = w->loop_of[0] = HCA_LOOP_FRAMES;
-	w->senders = 1;
+	w->loop_pi = w->loop_places.of[0] = HCA_LOOP_FRAMES;
+	w->loop_places.fns = 1;
 	for (uint32_t i = 0; i < HCA_INJECT_STORE; i++) {
 		inject->slot[i] = (struct hca_inject_frame){
 			.used = true, .len = QHCA_MAX_FRAME, .order = i,

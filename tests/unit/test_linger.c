@@ -370,13 +370,13 @@ static void test_shares(void **state)
 	/* When the first function has looked again, the two are equal. */
 	linger_at(vf[0]->fn, 62);
 	linger_at(pf->fn, 62);
-	assert_int_equal(hca->linger.of[0], (HCA_LINGER_MAX - 1) / 2);
-	assert_int_equal(hca->linger.of[1], (HCA_LINGER_MAX - 1) / 2);
+	assert_int_equal(hca->linger.places.of[0], (HCA_LINGER_MAX - 1) / 2);
+	assert_int_equal(hca->linger.places.of[1], (HCA_LINGER_MAX - 1) / 2);
 	assert_int_equal(linger_at(vf[1]->fn, 62), 2);
 	assert_int_equal(hca->linger.num, HCA_LINGER_MAX);
 	hca_linger_fini(pf->fn);
-	assert_int_equal(hca->linger.of[0], 0);
-	assert_int_equal(hca->linger.fns, 1 << 1 | 1 << 2);
+	assert_int_equal(hca->linger.places.of[0], 0);
+	assert_int_equal(hca->linger.places.fns, 1 << 1 | 1 << 2);
 	host_free(pf);
 }
 

@@ -442,14 +442,13 @@ static void test_frames(void **state)
 
 		w->looped[slot] = (struct hca_looped){ .to = 1, .len = 60 + i };
 		memset(w->loop + slot * QHCA_MAX_FRAME, (int)(i + 1), 60 + i);
-		w->loop_of[0]++;
-		w->senders |= 1;
+		hca_places_take(&w->loop_places, 0);
 	}
 	host_move(h, 3);
 	w = &h->hca->hca.wire;
 	/* Thawing delivers no frames: qhca_run() does that. */
 	assert_int_equal(w->loop_pi - w->loop_ci, 3);
-	assert_int_equal(w->loop_of[0], 3);
+	assert_int_equal(w->loop_places.of[0], 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t slot = (w->loop_ci + i) % HCA_LOOP_FRAMES;
 

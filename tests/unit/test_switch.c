@@ -321,7 +321,7 @@ static void test_room_is_shared(void **state)
 	assert_int_equal(sends_until_full(&n, 1), (HCA_LOOP_FRAMES - 2) / 2);
 	assert_int_equal(sends_until_full(&n, 3), (HCA_LOOP_FRAMES - 2) / 2 - 1);
 	qhca_reset(n.h[0]->hca, 2, 0);		/* to which they all went */
-	assert_int_equal(n.h[0]->hca->hca.wire.senders, 0);
+	assert_int_equal(n.h[0]->hca->hca.wire.loop_places.fns, 0);
 	assert_int_equal(sends_until_full(&n, 1), HCA_LOOP_FRAMES - 3);
 	host_free(n.h[0]);
 }

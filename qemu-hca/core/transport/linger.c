@@ -172,8 +172,7 @@ static void stop_at(struct hca *hca, uint32_t i)
 	uint16_t gvmi = linger->qp[i].gvmi;
 
 	linger_of(hca_fn_of(hca, gvmi), linger->qp[i].qpn)->on = false;
-	if (!--linger->of[gvmi])
-		linger->fns &= ~(1ull << gvmi);
+	hca_places_give_back(&linger->places, gvmi);
 	linger->qp[i] = linger->qp[--linger->num];
 }
 
@@ -225,19 +224,12 @@ static bool expects_posts(struct hca_fn *fn, const struct hca_qp *qp,
 
 _Static_assert(HCA_LINGER_MAX > QHCA_MAX_VFS, "a place for each function");
 
-/* May the function linger at one more QP?  As hca_wire_has_room() decides on frames. */
 static bool has_place(const struct hca_fn *fn)
 {
 	const struct hca_linger *linger = &fn->hca->linger;
-	uint64_t sharing = linger->fns | 1ull << fn->cfg.gvmi;
-	unsigned int kept;
 
-	if (hca_switch_idle(&fn->hca->sw))
-		return linger->num < HCA_LINGER_MAX;
-	kept = hca_count_bits(fn->hca->sw.fns & ~sharing);
-	return HCA_LINGER_MAX - linger->num > kept &&
-	       linger->of[fn->cfg.gvmi] <
-	       (HCA_LINGER_MAX - kept) / hca_count_bits(sharing);
+	return hca_places_left(&linger->places, fn, linger->num,
+			       HCA_LINGER_MAX);
 }
 
 /* Where there is no place, watching the queue would only cost. */
@@ -256,8 +248,7 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 	stop(fn, qp->qpn);
 	if (!has_place(fn) || !expects_posts(fn, qp, qp->sq_max - qp->sq_ci))
 		return false;
-	linger->of[fn->cfg.gvmi]++;
-	linger->fns |= 1ull << fn->cfg.gvmi;
+	hca_places_take(&linger->places, fn->cfg.gvmi);
 	linger->qp[linger->num].due = due;
 	linger->qp[linger->num].gvmi = fn->cfg.gvmi;
 	linger->qp[linger->num++].qpn = qp->qpn;

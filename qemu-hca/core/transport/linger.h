@@ -53,9 +53,9 @@
  * full barrier and reads sq_pi once more.  A wrong decision costs time, never a
  * request.
  *
- * Shares.  The device lingers at no more than HCA_LINGER_MAX QPs.  One of these places
- * is kept for each enabled function that has none, and those that have some divide the
- * rest.  A function that has more than its share keeps each until its next read.
+ * Shares.  The device lingers at no more than HCA_LINGER_MAX QPs, and at no more of a
+ * function's than its share (places.h).  A function that has more keeps each until its
+ * next read.
  *
  * Example.  A ping-pong posts WQE 0, which has a CQE.  The device notes this CQE
  * and does not linger.  When WQE 8 has been posted, the device reads the consumer
@@ -72,6 +72,7 @@
 #include <stdint.h>
 
 #include "qhca.h"
+#include "wire/places.h"
 
 struct hca;
 struct hca_fn;
@@ -125,8 +126,7 @@ struct hca_linger {
 		uint16_t gvmi;		/* its function */
 	} qp[HCA_LINGER_MAX];		/* unordered */
 	uint32_t num;
-	uint64_t fns;			/* functions that have some, bit by GVMI */
-	uint8_t of[QHCA_MAX_VFS + 1];	/* how many, by GVMI */
+	struct hca_places places;	/* of the functions of these QPs */
 	uint64_t first_due;		/* no later than any due; QHCA_NEVER: none */
 };
 

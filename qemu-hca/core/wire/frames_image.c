@@ -52,8 +52,7 @@ void hca_wire_image(struct hca_image *im, struct hca_fn *fn)
 		if (!im->loading || hca_image_failed(im))
 			continue;
 		w->loop_pi++;
-		w->loop_of[l->from]++;
-		w->senders |= 1ull << l->from;
+		hca_places_take(&w->loop_places, l->from);
 	}
 }
 

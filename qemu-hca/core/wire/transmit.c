@@ -40,28 +40,14 @@ void hca_wire_destroy(struct hca *hca)
 	memset(&hca->wire, 0, sizeof(hca->wire));
 }
 
-static bool loop_full(const struct hca_wire *w)
-{
-	return w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES;
-}
+_Static_assert(HCA_LOOP_FRAMES > QHCA_MAX_VFS, "a place for each function");
 
-/*
- * Since a frame needs more places than are kept for others, there are always as many
- * free ones as enabled functions without a frame in the queue.
- */
 bool hca_wire_has_room(const struct hca_fn *fn)
 {
-	const struct hca *hca = fn->hca;
-	const struct hca_wire *w = &hca->wire;
-	uint64_t self = 1ull << fn->cfg.gvmi;
-	unsigned int kept, sharing;
+	const struct hca_wire *w = &fn->hca->wire;
 
-	if (hca_switch_idle(&hca->sw) || !(w->senders & self))
-		return !loop_full(w);
-	kept = hca_count_bits(hca->sw.fns & ~w->senders);
-	sharing = hca_count_bits(w->senders);
-	return HCA_LOOP_FRAMES - (w->loop_pi - w->loop_ci) > kept &&
-	       w->loop_of[fn->cfg.gvmi] < (HCA_LOOP_FRAMES - kept) / sharing;
+	return hca_places_left(&w->loop_places, fn, w->loop_pi - w->loop_ci,
+			       HCA_LOOP_FRAMES);
 }
 
 static struct hca_looped *looped(struct hca_wire *w, uint32_t i)
@@ -69,18 +55,11 @@ static struct hca_looped *looped(struct hca_wire *w, uint32_t i)
 	return &w->looped[i % HCA_LOOP_FRAMES];
 }
 
-/* A frame of function @from leaves the loopback queue. */
-static void give_back(struct hca_wire *w, uint16_t from)
-{
-	if (!--w->loop_of[from])
-		w->senders &= ~(1ull << from);
-}
-
 void hca_wire_looped_done(struct hca *hca)
 {
 	struct hca_wire *w = &hca->wire;
 
-	give_back(w, looped(w, w->loop_ci++)->from);
+	hca_places_give_back(&w->loop_places, looped(w, w->loop_ci++)->from);
 }
 
 void hca_wire_forget(struct hca_fn *fn)
@@ -91,7 +70,8 @@ void hca_wire_forget(struct hca_fn *fn)
 	for (uint32_t i = w->loop_ci; i != w->loop_pi; i++)
 		looped(w, i)->to &= ~(1ull << fn->cfg.gvmi);
 	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_pi - 1)->to)
-		give_back(w, looped(w, --w->loop_pi)->from);
+		hca_places_give_back(&w->loop_places,
+				     looped(w, --w->loop_pi)->from);
 	while (w->loop_pi != w->loop_ci && !looped(w, w->loop_ci)->to)
 		hca_wire_looped_done(fn->hca);
 	w->tx_no_loop = false;
@@ -117,15 +97,14 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len,
 	struct hca_wire *w = &fn->hca->wire;
 	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
 
-	if (loop_full(w))
+	if (w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES)
 		return;			/* the frame is lost, as on a wire */
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
 	w->looped[slot] = (struct hca_looped){
 		.to = to, .len = (uint32_t)len, .from = fn->cfg.gvmi,
 	};
 	w->loop_pi++;
-	w->loop_of[fn->cfg.gvmi]++;
-	w->senders |= 1ull << fn->cfg.gvmi;
+	hca_places_take(&w->loop_places, fn->cfg.gvmi);
 	if (to >> fn->cfg.gvmi & 1)
 		hca_count(fn, QHCA_CNT_loopback_packets);
 }

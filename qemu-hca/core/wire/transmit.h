@@ -6,6 +6,7 @@
 #define HCA_CORE_TRANSMIT_H
 
 #include "qhca.h"
+#include "wire/places.h"
 
 struct hca_inject_frame;
 
@@ -36,9 +37,7 @@ struct hca_wire {
 		uint16_t from;		/* GVMI */
 	} looped[HCA_LOOP_FRAMES];
 	uint32_t loop_pi, loop_ci;
-	/* Whose frames they are: the number of each sender's, and the senders by GVMI. */
-	uint8_t loop_of[QHCA_MAX_VFS + 1];
-	uint64_t senders;
+	struct hca_places loop_places;	/* of the senders */
 	unsigned int copies;		/* receivers of frames beyond the first: the
 					   workers zero and charge them */
 };
@@ -48,9 +47,8 @@ void hca_wire_destroy(struct hca *hca);
 /* The function is reset or dead: the frames that are to loop to it are dropped. */
 void hca_wire_forget(struct hca_fn *fn);
 /*
- * Is there room in the loopback queue for a frame of the function?  One place is kept
- * for each other function that has none, and those that have some share the rest
- * equally: a function that floods the others stops nobody but itself.
+ * Is there room in the loopback queue for a frame of the function?  It may take no more
+ * places than its share (places.h).
  */
 bool hca_wire_has_room(const struct hca_fn *fn);
 /* The oldest frame of the loopback queue has been delivered. */
