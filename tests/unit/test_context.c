@@ -107,54 +107,53 @@ static void test_impossible_parts(void **state)
 	}
 }
 
+/* The QP is rung for when the first PSN of its oldest WQE is @from that in s_una. */
+static struct host *rung_with_oldest(uint8_t qp_state, uint32_t from)
+{
+	struct qhca_qpc_sw sw;
+	struct hca_qpc_hw *hw;
+	struct host *h = evicted(qp_state, &sw, &hw);
+	uint32_t psn = hca_psn_add(get_le32(&hw->s_una), from);
+
+	put_le32(&hw->s_ci_psn, psn);
+	put_le32(&hw->s_cur_psn, psn);
+	alarm(TOO_LONG);
+	ring(h, 0);
+	alarm(0);
+	return h;
+}
+
+static const uint8_t sending_states[] = { QHCA_QPS_RTS, QHCA_QPS_SQD };
+
 /*
  * The first PSN of the oldest WQE is ahead of the oldest PSN that is not acknowledged: there
  * is nothing that the requester could ask for again.
  */
 static void test_oldest_ahead(void **state)
 {
-	static const uint8_t states[] = { QHCA_QPS_RTS, QHCA_QPS_SQD };
-
 	(void)state;
-	alarm(TOO_LONG);
 	for (unsigned int i = 0; i < 2; i++) {
-		struct qhca_qpc_sw sw;
-		struct hca_qpc_hw *hw;
-		struct host *h = evicted(states[i], &sw, &hw);
-		uint32_t psn = get_le32(&hw->s_una);
+		struct host *h = rung_with_oldest(sending_states[i], 10);
 
-		put_le32(&hw->s_ci_psn, hca_psn_add(psn, 10));
-		put_le32(&hw->s_cur_psn, hca_psn_add(psn, 10));
-		ring(h, 0);
 		assert_true(hca_is_dead(h->fn));
 		assert_int_equal(QHCA_GET(QHCA_STATUS_FATAL_CAUSE, h->fn->status),
 				 QHCA_FATAL_CONTEXT);
 		host_free(h);
 	}
-	alarm(0);
 }
 
 /* The farthest that the PSNs may be apart is not an endless loop either. */
 static void test_oldest_far_behind(void **state)
 {
-	static const uint8_t states[] = { QHCA_QPS_RTS, QHCA_QPS_SQD };
-
 	(void)state;
-	alarm(TOO_LONG);
 	for (unsigned int i = 0; i < 2; i++) {
-		struct qhca_qpc_sw sw;
-		struct hca_qpc_hw *hw;
-		struct host *h = evicted(states[i], &sw, &hw);
-		uint32_t psn = hca_psn_sub(get_le32(&hw->s_una), HCA_PSN_HALF);
+		/* As many back as ahead. */
+		struct host *h = rung_with_oldest(sending_states[i], HCA_PSN_HALF);
 
-		put_le32(&hw->s_ci_psn, psn);
-		put_le32(&hw->s_cur_psn, psn);
-		ring(h, 0);
 		assert_false(hca_is_dead(h->fn));
 		assert_int_equal(h->num_sent, 0);
 		host_free(h);
 	}
-	alarm(0);
 }
 
 /*
