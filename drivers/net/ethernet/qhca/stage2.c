@@ -95,7 +95,10 @@ void qhca_stage2_event(struct qhca_core *core, const struct qhca_eqe *eqe)
 	spin_unlock_irqrestore(&core->stage2_lock, irqflags);
 }
 
-/* A function that runs has no row, and would be killed by the command. */
+/*
+ * A function that runs has no row, or is about to find that its row is lost: it stays
+ * owed until it has been seen dead.  The command would kill it.
+ */
 static bool qhca_stage2_runs(struct qhca_core *core, int vf)
 {
 	struct qhca_vf_state state;
@@ -122,11 +125,8 @@ void qhca_stage2_restart(struct qhca_core *core)
 	for (i = 0; i < QHCA_MAX_VFS; i++)
 		if (core->stage2[i])
 			core->stage2[i]->ops->restart(core->stage2[i]->priv);
-		else if (!test_bit(i, core->stage2_owed))
-			continue;
-		else if (qhca_stage2_runs(core, i))
-			clear_bit(i, core->stage2_owed);
-		else
+		else if (test_bit(i, core->stage2_owed) &&
+			 !qhca_stage2_runs(core, i))
 			qhca_stage2_write(core, i + 1, &off);
 	mutex_unlock(&core->stage2_mutex);
 }
