@@ -5,8 +5,8 @@
  *
  * While the physical function is alone it may have all.  Otherwise one place is kept for
  * each enabled function that has none, and those that have some divide the rest equally:
- * a function that wants many stops nobody but itself.  A resource must have more places
- * than there are functions.
+ * a function that wants many stops nobody but itself.  A resource must have at least as
+ * many places as there are functions.
  */
 #ifndef HCA_CORE_PLACES_H
 #define HCA_CORE_PLACES_H
