@@ -93,4 +93,10 @@ static inline unsigned int hca_count_bits(uint64_t set)
 	return (unsigned int)(set * 0x0101010101010101ull >> 56);
 }
 
+/* The number of the lowest bit of @set, which is not 0. */
+static inline unsigned int hca_lowest_bit(uint64_t set)
+{
+	return (unsigned int)__builtin_ctzll(set);
+}
+
 #endif /* HCA_CORE_BYTES_H */

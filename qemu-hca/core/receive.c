@@ -234,10 +234,10 @@ static unsigned int receive_all(struct hca *hca, uint64_t to,
 {
 	unsigned int num = 0;
 
-	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && to >> gvmi; gvmi++) {
-		struct hca_fn *fn = hca->fn[gvmi];
+	for (; to; to &= to - 1) {
+		struct hca_fn *fn = hca->fn[hca_lowest_bit(to)];
 
-		if (!(to >> gvmi & 1) || !fn->enabled)
+		if (!fn->enabled)
 			continue;
 		if (from && from != fn)
 			hca_count(fn, QHCA_CNT_switched_packets);

@@ -35,20 +35,19 @@ static struct hca_fn *owner_of(const struct hca *hca, const uint8_t mac[6],
 	struct hca_fn *owner = NULL;
 	int best = -1;
 
-	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && sw->fns >> gvmi; gvmi++) {
-		struct hca_fn *fn = hca->fn[gvmi];
+	for (uint64_t fns = sw->fns; fns; fns &= fns - 1) {
+		unsigned int gvmi = hca_lowest_bit(fns);
 		int claim = HCA_MAC_CHOSEN;
 
-		if (!(sw->fns >> gvmi & 1))
-			continue;
 		if (word == sw->mac[gvmi])
 			claim = sw->claim[gvmi];
-		else if (!(sw->smacs >> gvmi & 1 && hca_mac_is_ours(fn, mac)))
+		else if (!(sw->smacs >> gvmi & 1 &&
+			   hca_mac_is_ours(hca->fn[gvmi], mac)))
 			continue;
 		else if (!gvmi)
 			claim = HCA_MAC_ASSIGNED;
-		if (claim > best && on_vlan(fn, vlan)) {
-			owner = fn;
+		if (claim > best && on_vlan(hca->fn[gvmi], vlan)) {
+			owner = hca->fn[gvmi];
 			best = claim;
 		}
 	}
@@ -60,9 +59,9 @@ static uint64_t members(const struct hca *hca, uint64_t fns, uint32_t vlan)
 {
 	uint64_t on = 0;
 
-	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS && fns >> gvmi; gvmi++)
-		if (fns >> gvmi & 1 && on_vlan(hca->fn[gvmi], vlan))
-			on |= 1ull << gvmi;
+	for (; fns; fns &= fns - 1)
+		if (on_vlan(hca->fn[hca_lowest_bit(fns)], vlan))
+			on |= fns & -fns;
 	return on;
 }
 
