@@ -247,10 +247,24 @@ static unsigned int receive_all(struct hca *hca, uint64_t to,
 	return num;
 }
 
+/* A frame that comes from one of our own addresses shows a loop, or an impostor. */
+static inline void count_own_mac(struct hca *hca, const uint8_t *frame,
+				 size_t len)
+{
+	struct hca_fn *source = hca_pf(hca);
+
+	if (!hca_switch_idle(&hca->sw))
+		source = hca_switch_source(hca, frame, len);
+	else if (memcmp(frame + 6, source->port.mac, sizeof(source->port.mac)))
+		return;
+	if (source)
+		hca_count(source, QHCA_CNT_rx_own_mac);
+}
+
 static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 				   size_t len)
 {
-	struct hca_fn *pf = hca_pf(hca), *source;
+	struct hca_fn *pf = hca_pf(hca);
 	struct hca_route r;
 
 	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
@@ -260,14 +274,11 @@ static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 	if (hca_switch_idle(&hca->sw)) {
 		if (hca_is_dead(pf))
 			return;
-		if (!memcmp(frame + 6, pf->port.mac, sizeof(pf->port.mac)))
-			hca_count(pf, QHCA_CNT_rx_own_mac);
+		count_own_mac(hca, frame, len);
 		receive(pf, frame, len);
 		return;
 	}
-	source = hca_switch_source(hca, frame, len);
-	if (source)
-		hca_count(source, QHCA_CNT_rx_own_mac);
+	count_own_mac(hca, frame, len);
 	hca_switch_route(hca, NULL, frame, len, &r);
 	receive_all(hca, r.fns, NULL, frame, len);
 }
@@ -334,21 +345,36 @@ static bool is_watched(const struct hca *hca)
 	return false;
 }
 
-/* Deliver a packet of the only function, whose headers are copied.  false: it is none. */
+/* The only function that gets a frame, and gets it as it is; NULL: there is no such one. */
+static struct hca_fn *only_receiver(const struct hca *hca, const uint8_t *head,
+				    size_t len)
+{
+	struct hca_route r = { .fns = 1 };
+	struct hca_fn *fn;
+
+	if (!hca_switch_idle(&hca->sw))
+		hca_switch_route(hca, NULL, head, len, &r);
+	fn = hca->fn[hca_lowest_bit(r.fns)];
+	if (r.fns & (r.fns - 1) || !fn->enabled || !hca_fn_linked(fn) ||
+	    fn->vf.vlan || hca_is_dead(fn))
+		return NULL;
+	return fn;
+}
+
+/* Deliver a packet for one function, whose headers are copied.  false: it is none. */
 static bool receive_in_place(struct hca *hca, const uint8_t *shared, size_t len)
 {
-	struct hca_fn *pf = hca_pf(hca);
 	uint8_t *head = hca->wire.private;
 	struct hca_rx_info info;
+	struct hca_fn *fn;
 
 	memcpy(head, shared, len < HCA_ROCE_HEADERS ? len : HCA_ROCE_HEADERS);
-	if (hca_is_dead(pf) ||
-	    hca_wire_steer(pf, head, len, &info) != HCA_STEER_ROCE)
+	fn = only_receiver(hca, head, len);
+	if (!fn || hca_wire_steer(fn, head, len, &info) != HCA_STEER_ROCE)
 		return false;
-	if (!memcmp(head + 6, pf->port.mac, sizeof(pf->port.mac)))
-		hca_count(pf, QHCA_CNT_rx_own_mac);
+	count_own_mac(hca, head, len);
 	info.body = shared;
-	hca_roce_rx(pf, &info);
+	hca_roce_rx(fn, &info);
 	return true;
 }
 
@@ -360,8 +386,7 @@ static void receive_shared(struct hca *hca, const uint8_t *shared, size_t len)
 		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
 		return;
 	}
-	if (!is_watched(hca) && hca_switch_idle(&hca->sw) &&
-	    receive_in_place(hca, shared, len))
+	if (!is_watched(hca) && receive_in_place(hca, shared, len))
 		return;
 	memcpy(copy, shared, len);
 	/* What is not for this port goes to software, such as Soft-RoCE, or on to others. */

@@ -231,13 +231,106 @@ static void test_rx_bounds(void **state)
 	host_free(h);
 }
 
+#define VFS	2u
+
+/* As the host is, but with functions that have GIDs too; the last one has a VLAN. */
+static void add_functions(struct host *h)
+{
+	struct qhca_vf_config in = { .qos = 0 };
+
+	for (uint16_t gvmi = 1; gvmi <= VFS; gvmi++) {
+		struct host *vf = host_new_vf(h, gvmi, NULL);
+		struct qhca_init_hca init;
+		uint8_t gid[16];
+
+		host_enable(vf);
+		host_init_default(vf, &init);
+		assert_int_equal(host_init_hca(vf, &init), QHCA_CMD_OK);
+		for (int t = 0; t < QHCA_NUM_TABLES; t++)
+			host_map_table(vf, (enum qhca_table)t);
+		memcpy(gid, frame_gid4, 16);
+		gid[15] = (uint8_t)(gid[15] + gvmi);
+		assert_int_equal(set_gid(vf, 0, gid, vf->fn->port.mac, 0xffff),
+				 QHCA_CMD_OK);
+	}
+	put_le32(&in.fields, QHCA_VF_SET_VLAN);
+	put_le16(&in.vlan, 7);
+	assert_int_equal(host_cmd(h, QHCA_CMD_SET_VF, VFS, 0, &in, sizeof(in),
+				  NULL, 0), QHCA_CMD_OK);
+}
+
+/* Makes the payload behind UDP's header a SEND with its ICRC. */
+static void make_send(uint8_t *frame, size_t len, const struct frame_spec *s)
+{
+	uint8_t *ip = frame + (s->tag < 0 ? 14 : 18);
+	size_t ip_len = s->v6 ? 40 : 20;
+	uint8_t *bth = ip + ip_len + 8;
+
+	bth[0] = 0x04;			/* RC SEND Only */
+	bth[1] = 0;
+	put_le32(frame + len - 4, hca_icrc(ip, ip_len, s->payload - 4));
+}
+
+/* A frame for one of the functions of @h, for several, or for none. */
+static size_t random_frame(const struct host *h, uint8_t *frame, uint64_t *rng)
+{
+	struct frame_spec s = frame_default(host_random(rng) % 2);
+	unsigned int to = (unsigned int)(host_random(rng) % (VFS + 3));
+	static const int tags[] = { -1, -1, 0, 7 };
+	size_t len;
+
+	s.tag = tags[host_random(rng) % 4];
+	s.payload = (uint32_t)(host_random(rng) % 200);
+	if (to > VFS)
+		memset(s.dmac, to == VFS + 1 ? 0xff : 0x0e, 6);
+	else if (to && h->of_fn[to])
+		memcpy(s.dmac, h->of_fn[to]->fn->port.mac, 6);
+	if (to && to <= VFS && !s.v6)
+		s.dst[15] = (uint8_t)(s.dst[15] + to);
+	len = frame_build(frame, &s);
+	if (s.payload >= 16 && host_random(rng) % 2)
+		make_send(frame, len, &s);
+	for (uint64_t k = host_random(rng) % 4; k > 0; k--)
+		frame[host_random(rng) % len] = (uint8_t)host_random(rng);
+	if (host_random(rng) % 16 == 0)
+		memcpy(frame + 6, h->fn->port.mac, 6);
+	return len - (host_random(rng) % 8 ? 0 : host_random(rng) % len);
+}
+
+/* Gives one host shared frames, and the other the same frames in memory of its own. */
+static void shared_is_alike(struct host *h, struct host *other)
+{
+	static uint8_t frame[QHCA_MAX_FRAME];
+	uint64_t rng = 11;
+
+	for (unsigned int i = 0; i < 20000; i++) {
+		size_t len = random_frame(h, frame, &rng);
+		/* The sanitizer reports a read beyond it. */
+		uint8_t *exact = malloc(len);
+
+		assert_non_null(exact);
+		memcpy(exact, frame, len);
+		qhca_rx_shared(h->hca, exact, len, 0);
+		qhca_rx_frame(other->hca, exact, len, 0);
+		free(exact);
+	}
+	for (uint16_t gvmi = 0; gvmi <= VFS && (!gvmi || h->of_fn[gvmi]); gvmi++) {
+		for (int id = 0; id < QHCA_NUM_COUNTERS; id++)
+			assert_int_equal(qhca_counter(h->hca, gvmi, id),
+					 qhca_counter(other->hca, gvmi, id));
+		assert_true(qhca_counter(h->hca, gvmi, QHCA_CNT_rx_packets));
+		assert_true(qhca_counter(h->hca, gvmi, QHCA_CNT_rx_icrc_errors));
+	}
+	assert_true(COUNT(h, rx_malformed) && COUNT(h, rx_own_mac));
+	host_free(h);
+	host_free(other);
+}
+
 /* A frame in shared memory has the effect that it has anywhere else. */
 static void test_rx_shared(void **state)
 {
+	static const uint8_t frame[QHCA_MAX_FRAME + 1];
 	struct host *h = with_gids(), *other = with_gids();
-	static uint8_t frame[QHCA_MAX_FRAME + 1];
-	uint64_t rng = 11;
-	int id;
 
 	(void)state;
 	qhca_rx_shared(h->hca, frame, 13, 0);
@@ -246,31 +339,48 @@ static void test_rx_shared(void **state)
 	assert_int_equal(COUNT(h, rx_dropped), 3);
 	for (int n = 0; n < 3; n++)
 		qhca_rx_frame(other->hca, frame, 13, 0);
-	for (unsigned int i = 0; i < 20000; i++) {
-		struct frame_spec s = frame_default(host_random(&rng) % 2);
-		uint8_t *exact;
-		size_t len;
+	shared_is_alike(h, other);
+}
 
-		s.tag = host_random(&rng) % 2 ? -1 : 0;
-		s.payload = (uint32_t)(host_random(&rng) % 200);
-		len = frame_build(frame, &s);
-		for (uint64_t k = host_random(&rng) % 4; k > 0; k--)
-			frame[host_random(&rng) % len] =
-				(uint8_t)host_random(&rng);
-		len -= host_random(&rng) % 8 ? 0 : host_random(&rng) % len;
-		exact = malloc(len);	/* the sanitizer reports a read beyond it */
-		assert_non_null(exact);
-		memcpy(exact, frame, len);
-		qhca_rx_shared(h->hca, exact, len, 0);
-		qhca_rx_frame(other->hca, exact, len, 0);
-		free(exact);
-	}
-	for (id = 0; id < QHCA_NUM_COUNTERS; id++)
-		assert_int_equal(qhca_counter(h->hca, 0, id),
-				 qhca_counter(other->hca, 0, id));
-	assert_true(COUNT(h, rx_malformed) && COUNT(h, rx_icrc_errors));
+static void test_rx_shared_functions(void **state)
+{
+	struct host *h = with_gids(), *other = with_gids();
+
+	(void)state;
+	add_functions(h);
+	add_functions(other);
+	shared_is_alike(h, other);
+}
+
+/* A packet for one function is read where it lies, but for its headers. */
+static void test_rx_in_place(void **state)
+{
+	struct host *h = with_gids();
+	struct frame_spec s = frame_default(false);
+	uint8_t frame[QHCA_MAX_FRAME];
+	size_t len;
+
+	(void)state;
+	add_functions(h);
+	s.payload = 200;
+	memcpy(s.dmac, h->of_fn[1]->fn->port.mac, 6);
+	s.dst[15]++;
+	len = frame_build(frame, &s);
+	make_send(frame, len, &s);
+	memset(h->hca->hca.wire.private, 0xcc, QHCA_MAX_FRAME);
+	qhca_rx_shared(h->hca, frame, len, 0);
+	assert_int_equal(COUNT(h->of_fn[1], rx_packets), 1);
+	assert_int_equal(h->hca->hca.wire.private[HCA_ROCE_HEADERS], 0xcc);
+	/* With a tag on the way it is copied whole. */
+	memcpy(s.dmac, h->of_fn[2]->fn->port.mac, 6);
+	s.dst[15]++;
+	s.tag = 7;
+	len = frame_build(frame, &s);
+	make_send(frame, len, &s);
+	qhca_rx_shared(h->hca, frame, len, 0);
+	assert_int_equal(COUNT(h->of_fn[2], rx_packets), 1);
+	assert_memory_equal(h->hca->hca.wire.private, frame, len);
 	host_free(h);
-	host_free(other);
 }
 
 /* An ICRC is put into a packet that has none, and into nothing else. */
@@ -363,6 +473,8 @@ static void test_rx_random(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_steer),
 	cmocka_unit_test(test_rx_shared),
+	cmocka_unit_test(test_rx_shared_functions),
+	cmocka_unit_test(test_rx_in_place),
 	cmocka_unit_test(test_fill_icrc),
 	cmocka_unit_test(test_steer_eth),
 	cmocka_unit_test(test_steer_short),
