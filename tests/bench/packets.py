@@ -17,8 +17,10 @@ import tempfile
 
 from lab import paths
 
-# With -shm they go through shared memory, without ICRC.
-KINDS = ("WRITE", "SEND", "READ", "WRITE-shm", "SEND-shm", "READ-shm")
+# With -shm they go through shared memory, without ICRC; with -vfs, each adapter has four
+# idle virtual functions.
+KINDS = tuple(name + link + vfs for vfs in ("", "-vfs") for link in ("", "-shm")
+              for name in ("WRITE", "SEND", "READ"))
 SIZES = (8, 4096)
 SIDES = ("requester", "responder")
 COUNTS = (1280, 2560)        # messages of the two runs

@@ -3,9 +3,10 @@
  * For tests/bench/packets.py: a number of messages of one kind between two engines, so
  * that the instructions of each engine can be counted.
  *
- *	packets WRITE|SEND|READ BYTES MESSAGES [GIDS]
+ *	packets WRITE|SEND|READ[-shm][-vfs] BYTES MESSAGES [GIDS]
  *
- * WRITE-shm, SEND-shm and READ-shm go through memory that both hosts share, without ICRC.
+ * With -shm, frames go through memory that both hosts share, without ICRC.  With -vfs, each
+ * adapter has IDLE_VFS virtual functions that are ready and do nothing.
  *
  * With GIDS, each host has so many GIDs, each with a MAC address of its own, as it has with
  * VLAN or macvlan devices; the messages are between the last of them.
@@ -37,6 +38,7 @@
 #define MAX_ROUNDS	10000u		/* without a message to post */
 #define MAX_MESSAGES	1000000u
 #define MAX_GIDS	128u
+#define IDLE_VFS	4u		/* as README's example has */
 #define ACCESS		(QHCA_ACCESS_LOCAL_WRITE | QHCA_ACCESS_REMOTE_WRITE | \
 			 QHCA_ACCESS_REMOTE_READ)
 
@@ -52,6 +54,7 @@ struct side {
 	struct md_cq scq, rcq;
 	struct md_qp qp;
 	struct md_mr mr;
+	struct md *vf[IDLE_VFS];
 	bool ring;			/* the driver has a doorbell to ring */
 	bool shm;			/* frames are in shared memory */
 	uint64_t sent;			/* packets */
@@ -61,7 +64,7 @@ struct side {
 
 struct request {
 	uint8_t opcode;			/* enum qhca_wqe_opcode */
-	bool shm;
+	bool shm, vfs;
 	uint32_t len;
 	uint32_t messages;
 	uint32_t gids;			/* 0: one, with the host's MAC address */
@@ -141,6 +144,24 @@ static void open_side(struct side *s, struct side *peer, unsigned int number,
 	md_reg_mr(s->md, &s->mr, PD, IOVA, SLOTS * MAX_LEN, ACCESS);
 	if (md_qp_create(s->md, &s->qp, &qi))
 		host_die("CREATE_QP fails");
+}
+
+static void open_vfs(struct side *s, const struct qhca_config *cfg)
+{
+	const struct md_init init = { .scatter = true };
+
+	for (uint16_t i = 0; i < IDLE_VFS; i++) {
+		s->vf[i] = md_create_vf(s->md, i + 1, MEM_LEN, cfg);
+		md_start(s->vf[i], &init);
+	}
+}
+
+static void close_side(struct side *s)
+{
+	for (uint32_t i = 0; i < IDLE_VFS && s->vf[i]; i++)
+		md_destroy_vf(s->vf[i]);
+	md_destroy(s->md);
+	free(s);
 }
 
 static struct qhca_gid_entry gid_of(const struct side *s, uint32_t index)
@@ -279,7 +300,13 @@ static void measure(const struct request *r)
 	qhca_config_default(&cfg);
 	open_side(a, b, 1, &cfg);
 	open_side(b, a, 2, &cfg);
+	if (r->vfs) {
+		open_vfs(a, &cfg);
+		open_vfs(b, &cfg);
+	}
 	a->shm = b->shm = r->shm;
+	qhca_link_is_shared(a->md->host.hca, r->shm);
+	qhca_link_is_shared(b->md->host.hca, r->shm);
 	qhca_link_without_icrc(a->md->host.hca, r->shm);
 	qhca_link_without_icrc(b->md->host.hca, r->shm);
 	set_gids(a, r->gids);
@@ -294,10 +321,8 @@ static void measure(const struct request *r)
 	printf("%u messages: %llu packets of the requester, %llu of the responder\n",
 	       r->messages, (unsigned long long)a->sent,
 	       (unsigned long long)b->sent);
-	md_destroy(a->md);
-	md_destroy(b->md);
-	free(a);
-	free(b);
+	close_side(a);
+	close_side(b);
 }
 
 /* ---- the program */
@@ -315,32 +340,38 @@ static bool number(const char *text, uint32_t max, uint32_t *to)
 	return true;
 }
 
+/* Is @ending how @text goes on?  Then @text is what follows it. */
+static bool goes_on(const char **text, const char *ending)
+{
+	size_t len = strlen(ending);
+
+	if (strncmp(*text, ending, len))
+		return false;
+	*text += len;
+	return true;
+}
+
+static bool kind(struct request *r, const char *text)
+{
+	if (goes_on(&text, "WRITE"))
+		r->opcode = QHCA_WQE_WRITE;
+	else if (goes_on(&text, "SEND"))
+		r->opcode = QHCA_WQE_SEND;
+	else if (goes_on(&text, "READ"))
+		r->opcode = QHCA_WQE_READ;
+	else
+		return false;
+	r->shm = goes_on(&text, "-shm");
+	r->vfs = goes_on(&text, "-vfs");
+	return !*text;
+}
+
 static bool parse(struct request *r, int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		uint8_t opcode;
-		bool shm;
-	} kinds[] = {
-		{ "WRITE", QHCA_WQE_WRITE, false },
-		{ "SEND", QHCA_WQE_SEND, false },
-		{ "READ", QHCA_WQE_READ, false },
-		{ "WRITE-shm", QHCA_WQE_WRITE, true },
-		{ "SEND-shm", QHCA_WQE_SEND, true },
-		{ "READ-shm", QHCA_WQE_READ, true },
-	};
-
-	if (argc < 4 || argc > 5 || !number(argv[2], MAX_LEN, &r->len) ||
-	    !number(argv[3], MAX_MESSAGES, &r->messages) ||
-	    (argc == 5 && !number(argv[4], MAX_GIDS, &r->gids)))
-		return false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(argv[1], kinds[i].name)) {
-			r->opcode = kinds[i].opcode;
-			r->shm = kinds[i].shm;
-			return true;
-		}
-	return false;
+	return (argc == 4 || argc == 5) && kind(r, argv[1]) &&
+	       number(argv[2], MAX_LEN, &r->len) &&
+	       number(argv[3], MAX_MESSAGES, &r->messages) &&
+	       (argc == 4 || number(argv[4], MAX_GIDS, &r->gids));
 }
 
 int main(int argc, char **argv)
@@ -349,7 +380,7 @@ int main(int argc, char **argv)
 
 	if (!parse(&r, argc, argv)) {
 		fprintf(stderr,
-			"usage: packets WRITE|SEND|READ BYTES MESSAGES [GIDS] (1 to %u, 1 to %u, 1 to %u)\n",
+			"usage: packets WRITE|SEND|READ[-shm][-vfs] BYTES MESSAGES [GIDS] (1 to %u, 1 to %u, 1 to %u)\n",
 			MAX_LEN, MAX_MESSAGES, MAX_GIDS);
 		return 2;
 	}

@@ -32,7 +32,8 @@ def test_each_message_is_a_packet(kind, size):
 
 @pytest.mark.parametrize("argv", [
     (), ("WRITE",), ("WRITE", "8"), ("WRITE", "8", "1", "1", "1"), ("WRITE", "8", "1", "0"),
-    ("WRITE", "8", "1", "129"), ("write", "8", "1"), ("", "8", "1"),
+    ("WRITE", "8", "1", "129"), ("write", "8", "1"), ("", "8", "1"), ("WRITE-", "8", "1"),
+    ("WRITE-vfs-shm", "8", "1"), ("WRITE-shmx", "8", "1"),
     ("WRITE", "0", "1"), ("WRITE", "4097", "1"), ("WRITE", "-8", "1"), ("WRITE", "8x", "1"),
     ("WRITE", "", "1"), ("WRITE", " 8", "1"), ("WRITE", "8", "0"), ("WRITE", "8", "1000001"),
     ("WRITE", "8", "99999999999999999999"), ("WRITE", "8", "+1")], ids=str)
