@@ -185,23 +185,33 @@ static void test_steer_malformed(void **state)
 	host_free(h);
 }
 
-static void test_steer_mcast(void **state)
-{
-	struct host *h = with_gids();
-	struct hca_rx_info info;
-	struct frame_spec s = frame_default(false);
-	struct qhca_mgid group = { .gid = { [10] = 0xff, [11] = 0xff, 239, 1,
-					    2, 3 } };
+static const uint8_t group_mac[6] = { 1, 0, 0x5e, 1, 2, 3 };
+static const uint8_t group_gid[16] = { [10] = 0xff, 0xff, 239, 1, 2, 3 };
 
-	(void)state;
-	memcpy(s.dst, group.gid, 16);
-	memcpy(s.dmac, (uint8_t[]){ 1, 0, 0x5e, 1, 2, 3 }, 6);
-	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+/* A QP that does not exist any more is a member of the group. */
+static void join_group(struct host *h)
+{
+	struct qhca_mgid group;
+
+	memcpy(group.gid, group_gid, 16);
 	h->fn->qps.slot[5].live = 1;
 	h->fn->qps.slot[5].type = QHCA_QPT_UD;
 	assert_int_equal(host_cmd(h, QHCA_CMD_ATTACH_MCAST, 5, 0, &group,
 				  sizeof(group), NULL, 0), QHCA_CMD_OK);
 	h->fn->qps.slot[5].live = 0;
+}
+
+static void test_steer_mcast(void **state)
+{
+	struct host *h = with_gids();
+	struct hca_rx_info info;
+	struct frame_spec s = frame_default(false);
+
+	(void)state;
+	memcpy(s.dst, group_gid, 16);
+	memcpy(s.dmac, group_mac, 6);
+	assert_int_equal(steer(h, &s, &info), HCA_STEER_ETH);
+	join_group(h);
 	assert_int_equal(steer(h, &s, &info), HCA_STEER_ROCE);
 	assert_true(info.multicast);
 	assert_int_equal(info.sgid_index, -1);
@@ -233,11 +243,15 @@ static void test_rx_bounds(void **state)
 
 #define VFS	2u
 
-/* As the host is, but with functions that have GIDs too; the last one has a VLAN. */
+/*
+ * As the host is, but with functions that have GIDs too.  All are in a group; the last one
+ * has a VLAN, and a GID with the same tag inside of it.
+ */
 static void add_functions(struct host *h)
 {
 	struct qhca_vf_config in = { .qos = 0 };
 
+	join_group(h);
 	for (uint16_t gvmi = 1; gvmi <= VFS; gvmi++) {
 		struct host *vf = host_new_vf(h, gvmi, NULL);
 		struct qhca_init_hca init;
@@ -252,6 +266,9 @@ static void add_functions(struct host *h)
 		gid[15] = (uint8_t)(gid[15] + gvmi);
 		assert_int_equal(set_gid(vf, 0, gid, vf->fn->port.mac, 0xffff),
 				 QHCA_CMD_OK);
+		assert_int_equal(set_gid(vf, 1, gid, vf->fn->port.mac, 7),
+				 QHCA_CMD_OK);
+		join_group(vf);
 	}
 	put_le32(&in.fields, QHCA_VF_SET_VLAN);
 	put_le16(&in.vlan, 7);
@@ -275,18 +292,22 @@ static void make_send(uint8_t *frame, size_t len, const struct frame_spec *s)
 static size_t random_frame(const struct host *h, uint8_t *frame, uint64_t *rng)
 {
 	struct frame_spec s = frame_default(host_random(rng) % 2);
-	unsigned int to = (unsigned int)(host_random(rng) % (VFS + 3));
+	unsigned int to = (unsigned int)(host_random(rng) % (VFS + 4));
 	static const int tags[] = { -1, -1, 0, 7 };
 	size_t len;
 
 	s.tag = tags[host_random(rng) % 4];
 	s.payload = (uint32_t)(host_random(rng) % 200);
-	if (to > VFS)
+	if (to == VFS + 3) {
+		s.v6 = false;
+		memcpy(s.dmac, group_mac, 6);
+		memcpy(s.dst, group_gid, 16);
+	} else if (to > VFS) {
 		memset(s.dmac, to == VFS + 1 ? 0xff : 0x0e, 6);
-	else if (to && h->of_fn[to])
+	} else if (to && h->of_fn[to]) {
 		memcpy(s.dmac, h->of_fn[to]->fn->port.mac, 6);
-	if (to && to <= VFS && !s.v6)
-		s.dst[15] = (uint8_t)(s.dst[15] + to);
+		s.dst[15] = (uint8_t)(s.dst[15] + (s.v6 ? 0 : to));
+	}
 	len = frame_build(frame, &s);
 	if (s.payload >= 16 && host_random(rng) % 2)
 		make_send(frame, len, &s);
