@@ -33,6 +33,11 @@ def gid_text(address):
     return packed.hex(":", 2)
 
 
+def option(value):
+    """A property's value on a command line; device_add takes it as it is."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 class Port:
     """One end of a link: a network device of a guest, and its RDMA device.
 
@@ -151,8 +156,8 @@ class Node(Guest):
             if not isinstance(netdev, dict):
                 args += ["-netdev", f"{netdev},id=n{port.link}"]
             device = dict(self.first_device if port.link == 0 else port.device(None))
-            args += ["-device", ",".join([device.pop("driver")] +
-                                         [f"{k}={v}" for k, v in device.items()])]
+            args += ["-device", ",".join([device.pop("driver"),
+                                          *(f"{name}={option(v)}" for name, v in device.items())])]
         kwargs["args"] = args + list(kwargs.get("args", ()))
         super().__init__(name, **kwargs)
 
@@ -283,7 +288,7 @@ class Pair:
         """Properties of a device whose link is in shared memory: a listens, b connects."""
         properties = {"shm": str(self.dir / f"link{link}")}
         if side == 0:
-            properties["shm-server"] = "on"
+            properties["shm-server"] = True
         return properties
 
     @staticmethod
