@@ -361,6 +361,9 @@ static struct hca_fn *only_receiver(const struct hca *hca, const uint8_t *head,
 	return fn;
 }
 
+_Static_assert(HCA_ROCE_HEADERS >= HCA_MAX_OVERHEAD - HCA_ICRC_LEN,
+	       "headers are copied whole");
+
 /* Deliver a packet for one function, whose headers are copied.  false: it is none. */
 static bool receive_in_place(struct hca *hca, const uint8_t *shared, size_t len)
 {
