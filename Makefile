@@ -9,7 +9,7 @@ export BUILD ?= $(CURDIR)/build
 
 # One's own trees, in place of Debian's. A variable that is not given stays unset, so
 # that the scripts take what was given before; an empty one takes that back.
-TREES := QEMU_SRC KDIR LINUX RDMA_CORE_SRC RDMA_UNIT_TEST_SRC
+TREES := QEMU_SRC KDIR LINUX RDMA_CORE_SRC RDMA_UNIT_TEST_SRC BLKTESTS_SRC
 # CC is make's own if it is not given.
 export BUILD $(foreach v,$(TREES) CC,$(if $(filter-out undefined default,$(origin $(v))),$(v)))
 # More choices, see `make help`.
@@ -54,7 +54,7 @@ help:
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
 	@echo '  make programs  the test programs that run in guests'
 	@echo '  make suites    fabtests, for the tests of other people'"'"'s programs; with'
-	@echo '                 RDMA_UNIT_TEST_SRC=DIR that tree'"'"'s tests as well'
+	@echo '                 RDMA_UNIT_TEST_SRC=DIR, BLKTESTS_SRC=DIR those trees'"'"' as well'
 	@echo '  make deb       Debian packages: modules by DKMS, provider, QEMU; build/deb'
 	@echo '  make $(AREAS:%=check-%)'
 	@echo '                 the tests of one kind; T=WORDS picks by name (pytest -k)'

@@ -24,7 +24,7 @@ backports) kernel=(backports) ;;
 *) die "KERNEL=$2: AGAINST= is for the suite's own kernel and for backports" ;;
 esac
 # A suite of tests is not what is compared.
-chosen=$(sed -e '/^RDMA_UNIT_TEST_SRC=/d' -e 's/=.*//' "$BUILD/trees" 2> /dev/null | paste -s -d ' ' || true)
+chosen=$(sed -e '/^RDMA_UNIT_TEST_SRC=/d' -e '/^BLKTESTS_SRC=/d' -e 's/=.*//' "$BUILD/trees" 2> /dev/null | paste -s -d ' ' || true)
 [ -z "$chosen" ] ||
 	die "AGAINST= builds with Debian's sources: take $chosen back first, each by an empty value"
 commit=$(git -C "$TOP" rev-parse --verify --quiet "$1^{commit}") ||

@@ -8,6 +8,7 @@
 # RDMA_UNIT_TEST_SRC=DIR   a tree of google/rdma-unit-test, which Debian has not at all, now
 #                          and in later runs; its tests of one machine are built as well, in
 #                          build/rdma-unit-test/; RDMA_UNIT_TEST_SRC= leaves them out again
+# BLKTESTS_SRC=DIR         the same for a tree of blktests, in build/blktests/
 
 SCRIPT_NAME=suites
 # shellcheck source=scripts/common.sh
@@ -47,6 +48,18 @@ suites()
 	mv -T "$SUITES_DIR.tmp" "$SUITES_DIR"
 }
 
+# The names and the contents of a tree's files.
+content_of()
+{
+	(cd "$1" && find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum)
+}
+
+# The day of a tree's newest commit.
+date_of()
+{
+	git -C "$1" log -1 --format=%cs 2> /dev/null || echo unknown
+}
+
 # The tree's sources as Debian's libraries need them: abseil's string_view is a type of its
 # own there.
 unit_test_source()
@@ -78,9 +91,8 @@ unit_test()
 	local recipe=$TOP/tests/suites/unit_test out=$BUILD/rdma-unit-test name work p
 	local -a packages
 	# What was built of these sources by this recipe is still there.
-	name=$(cd "$RDMA_UNIT_TEST_SRC" && find . -path ./.git -prune -o -type f -print0 | sort -z |
-		xargs -0 sha256sum)
-	name=rdma-unit-test-$(hash_of "$name" "$(cat "$TOP/scripts/suites.sh" "$recipe"/*)")
+	name=rdma-unit-test-$(hash_of "$(content_of "$RDMA_UNIT_TEST_SRC")" \
+		"$(cat "$TOP/scripts/suites.sh" "$recipe"/*)")
 	work=$GUEST_TREE/build/$name
 	if [ ! -x "$work/build/rdma_unit_test" ]; then
 		say "building rdma-unit-test (some minutes)"
@@ -102,20 +114,60 @@ unit_test()
 	mkdir -p "$out.new"
 	cp "$work/build/rdma_unit_test" "$out.new/"
 	cp -P "$work"/packages/usr/lib/x86_64-linux-gnu/libabsl_*.so.* "$out.new/"
-	git -C "$RDMA_UNIT_TEST_SRC" log -1 --format=%cs 2> /dev/null > "$out.new/version" ||
-		echo unknown > "$out.new/version"
+	date_of "$RDMA_UNIT_TEST_SRC" > "$out.new/version"
 	rm -rf "$out"
 	mv -T "$out.new" "$out"
 }
 
+blktests_build()
+{
+	in_tree "/build/$name/tree/src" make -j "$JOBS"
+}
+
+# blktests runs where it lies. packages/ has the programs that it calls and the guest lacks.
+blktests()
+{
+	local out=$BUILD/blktests name work p
+	name=blktests-$(hash_of "$(content_of "$BLKTESTS_SRC")" "$(cat "$TOP/scripts/suites.sh")")
+	work=$GUEST_TREE/build/$name
+	if [ ! -e "$work/built" ]; then
+		say "building blktests"
+		as_root rm -rf "$work"
+		as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
+		for p in gawk libsigsegv2 bsdextrautils xfsprogs libinih1 liburcu8t64; do
+			fetch_deb "$GUEST_SUITE" "$p" "$work/deb"
+			dpkg -x "$fetched" "$work/packages"
+		done
+		sync_tree "$BLKTESTS_SRC/" "$work/tree" --exclude=/.git --exclude=/results
+		logged "$BUILD/log/blktests.log" "blktests does not build; see above" blktests_build
+		touch "$work/built"
+	fi
+	rm -rf "$out.new"
+	sync_tree "$work/tree/" "$out.new"
+	mkdir -p "$out.new/packages"
+	cp -P "$work"/packages/usr/{bin,sbin}/* "$work"/packages/usr/lib/x86_64-linux-gnu/*.so.* \
+		"$out.new/packages/"
+	date_of "$BLKTESTS_SRC" > "$out.new/version"
+	rm -rf "$out"
+	mv -T "$out.new" "$out"
+}
+
+# build_or_remove VARIABLE FUNCTION FOLDER: what is built of a tree of the user's
+build_or_remove()
+{
+	if [ -n "${!1}" ]; then
+		locked suites "$2"
+	else
+		rm -rf "${BUILD:?}/$3"
+	fi
+}
+
 own_tree RDMA_UNIT_TEST_SRC unit/gunit_main.cc "rdma-unit-test tree"
+own_tree BLKTESTS_SRC tests/nvme/rc "blktests tree"
 need_root "build in the guest tree"
 run_script guest.sh
 apt_setup "$GUEST_SUITE"
 locked suites suites
-if [ -n "$RDMA_UNIT_TEST_SRC" ]; then
-	locked suites unit_test
-else
-	rm -rf "$BUILD/rdma-unit-test"
-fi
+build_or_remove RDMA_UNIT_TEST_SRC unit_test rdma-unit-test
+build_or_remove BLKTESTS_SRC blktests blktests
 say "done: ${SUITES_DIR##*/}"

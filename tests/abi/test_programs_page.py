@@ -7,7 +7,8 @@ import json
 import pytest
 
 from lab.guest import GuestError
-from suites import Case, Program, Skipped, must_use, page, reason_of, run_cases, unit_test, wrong
+from suites import (Case, Program, Skipped, blktests, must_use, page, reason_of, run_cases,
+                    unit_test, wrong)
 
 
 def record(qhca, rxe):
@@ -168,6 +169,19 @@ def test_tests_of_googletest():
     text = json.dumps({"testsuites": [{"name": "One", "testsuite": tests}]})
     assert unit_test.verdicts(text) == {"One.A": ("passed", ""), "One.B": ("skipped", "no huge pages"),
                                         "One.C": ("failed", "not equal")}
+
+
+def test_verdicts_of_blktests():
+    """A test may run under several conditions; it has failed if one of them fails."""
+    head = ("nvme/010 (tr=rdma bd=device) (run data verification)        \n    runtime  8.2s  ...\n")
+    passed = head + "nvme/010 (tr=rdma bd=device) (run data verification)        [passed]\n    runtime  8.2s  ...  9s\n"
+    failed = head + "nvme/010 (tr=rdma bd=file) (run data verification)          [failed]\n    -one\n    +two\n"
+    skipped = "nvme/063 (tr=rdma) (keys) [not run]\n    runtime  1s  ...  \n    no tlshd\n    no keys\n"
+    assert blktests.verdict(passed) == ("passed", "")
+    assert blktests.verdict(passed + failed) == ("failed", "    -one\n    +two\n")
+    assert blktests.verdict(skipped) == ("skipped", "no tlshd; no keys")
+    assert blktests.verdict(passed + skipped) == ("passed", "")
+    assert blktests.verdict("./check: no bash\n") == ("failed", "no result in: ./check: no bash\n")
 
 
 class FakePort:

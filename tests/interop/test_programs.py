@@ -10,7 +10,8 @@ import pytest
 
 from lab import content, paths
 from lab.link import FULL
-from suites import fabric, kernel, mpi, record, run_cases, sockets, ucx, unit_test, version, wrong
+from suites import (blktests, fabric, kernel, mpi, record, run_cases, sockets, ucx, unit_test, used,
+                    version, wrong)
 
 PROGRAMS = (ucx.UCX, mpi.OPENMPI, fabric.LIBFABRIC, fabric.FABTESTS, sockets.PERFTEST,
             sockets.RSOCKETS, sockets.QPERF, *kernel.KERNEL)
@@ -22,17 +23,21 @@ def guests(pairs, kind, memory=1536, **more):
     return pairs.get(kind, kind, memory=memory, a_args=files, b_args=files)
 
 
+def run_on(pair, link, kind, program, version_text):
+    """What is wrong on qhca. What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
+    a, b = pair.a.ports[link], pair.b.ports[link]
+    assert (a.kind, b.kind) == (kind, kind)
+    results, texts = run_cases(program, a, b, program.cases)
+    complaints = [line for node in pair for line in node.new_complaints()]
+    assert kind == "rxe" or not complaints, complaints
+    record(program, version_text, pair.a.release, kind, results)
+    return wrong(program, kind, results, texts) if kind == "qhca" else []
+
+
 def run_both(pair, program, version_text):
-    """What Soft-RoCE fails at is recorded, and its WARNs are not qhca's."""
-    found = {}
-    for kind, a, b in zip(("qhca", "rxe"), pair.a.ports, pair.b.ports):
-        assert (a.kind, b.kind) == (kind, kind)
-        results, texts = run_cases(program, a, b, program.cases)
-        found[kind] = wrong(program, kind, results, texts)
-        complaints = [line for node in pair for line in node.new_complaints()]
-        assert kind == "rxe" or not complaints, complaints
-        record(program, version_text, pair.a.release, kind, results)
-    assert not found["qhca"]
+    """On both devices of the same guests."""
+    found = [run_on(pair, link, kind, program, version_text) for link, kind in enumerate(("qhca", "rxe"))]
+    assert found == [[], []]
 
 
 @pytest.mark.parametrize("program", SHORT, ids=lambda program: program.name)
@@ -62,3 +67,15 @@ def test_unit_test(pairs):
     """As many CQs and QPs as there may be need memory."""
     pair = guests(pairs, "qhca+rxe", memory=4096, **{"rdma-unit-test": unit_test.folder()})
     run_both(pair, unit_test.program(), (unit_test.folder() / "version").read_text().strip())
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not blktests.folder(), reason="needs a tree: BLKTESTS_SRC=")
+@pytest.mark.parametrize("kind", ["qhca", "rxe"])
+def test_blktests(pairs, kind):
+    """The suite makes and removes Soft-RoCE's device itself: each kind has guests of its own."""
+    pair = guests(pairs, kind, memory=2048, blktests=blktests.folder())
+    before = used(pair.a.ports[0], 0) if kind == "qhca" else 0
+    found = run_on(pair, 0, kind, blktests.program(), (blktests.folder() / "version").read_text().strip())
+    assert not found
+    assert kind == "rxe" or used(pair.a.ports[0], before) > 10000

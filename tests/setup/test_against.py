@@ -99,7 +99,7 @@ def test_what_cannot_be_built(world, args, what):
 def test_own_trees(world):
     """The trees of the user's would be in one of the two builds only."""
     (world.build).mkdir()
-    (world.build / "trees").write_text("QEMU_SRC=/x\nKDIR=/y\nRDMA_UNIT_TEST_SRC=/z\n")
+    (world.build / "trees").write_text("QEMU_SRC=/x\nKDIR=/y\nRDMA_UNIT_TEST_SRC=/z\nBLKTESTS_SRC=/b\n")
     code, out = world.script("against", "HEAD")
     assert code == 1 and "take QEMU_SRC KDIR back first" in out
 

@@ -58,7 +58,7 @@ def environment():
     return {name: value for name, value in os.environ.items()
             if name not in ("QHCA_KERNEL", "QHCA_QEMU", "QEMU_SANITIZE", "MAKEFLAGS", "MAKEOVERRIDES",
                             "LINUX", "KDIR", "CC", "QEMU_SRC", "RDMA_CORE_SRC",
-                            "RDMA_UNIT_TEST_SRC", "KERNEL", "BUILD", "PYTHONPATH")}
+                            "RDMA_UNIT_TEST_SRC", "BLKTESTS_SRC", "KERNEL", "BUILD", "PYTHONPATH")}
 
 
 class Build:

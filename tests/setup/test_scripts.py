@@ -196,7 +196,8 @@ def test_relative_path_of_a_tree(world):
 @pytest.mark.parametrize("name, part, what", [
     ("QEMU_SRC", "qemu", "QEMU source tree"), ("RDMA_CORE_SRC", "provider", "rdma-core source tree"),
     ("KDIR", "modules", "kernel build tree"), ("LINUX", "linux", "Linux tree"),
-    ("RDMA_UNIT_TEST_SRC", "suites", "rdma-unit-test tree")])
+    ("RDMA_UNIT_TEST_SRC", "suites", "rdma-unit-test tree"),
+    ("BLKTESTS_SRC", "suites", "blktests tree")])
 def test_folder_that_is_no_tree(world, name, part, what):
     """It is refused, and not remembered."""
     code, out = make(world, part, f"{name}={world.folder}")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""blktests' tests of NVMe over RDMA, which scripts/suites.sh builds from a tree that is not in
+Debian (BLKTESTS_SRC=).
+
+Each test is a case. Initiator and target are in one guest, and reach each other by the address
+of the guest's only RDMA device: packets come back inside the adapter, and the suite would take
+any other device as well. Before each test it makes a device of Soft-RoCE on each interface that
+has no RDMA device, and removes it afterwards.
+"""
+
+import functools
+import re
+
+from lab import paths
+from lab.guest import GuestError
+
+from . import Case, Program, Skipped
+
+HERE = "/run/qhca/blktests"
+RESULTS = "/tmp/blktests"
+# The image must hold an XFS file system. The suite does some things a thousand times.
+SETTINGS = ("USE_RXE=1 NVMET_TRTYPES=rdma NVMET_BLKDEV_TYPES=device NVME_IMG_SIZE=350M NVME_NUM_ITER=10 TIMEOUT=20 "
+            f"PATH=$PATH:{HERE}/packages LD_LIBRARY_PATH={HERE}/packages")
+LIMIT = 600
+
+
+def folder():
+    """What scripts/suites.sh has built, or None."""
+    path = paths.BUILD / "blktests"
+    return path if path.is_dir() else None
+
+
+def verdict(output):
+    """(passed, failed or skipped, why) of what `check` prints of one test, which may run under
+    several conditions."""
+    found = re.findall(r"^nvme/\d+.*\[(passed|failed|not run)\]\n((?: .*\n|\n)*)", output, re.M)
+    if not found:
+        return "failed", f"no result in: {output}"
+    for result in ("failed", "passed"):
+        why = [text for ended, text in found if ended == result]
+        if why:
+            return result, why[0] if result == "failed" else ""
+    reasons = [line.strip() for line in found[0][1].splitlines() if "..." not in line]
+    return "skipped", "; ".join(filter(None, reasons)) or "the suite skips it"
+
+
+def case(name):
+    def run(server, client):
+        # The guest has no udev that would make this link.
+        ended = server.exec("[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd; "
+                            "modprobe configfs; mountpoint -q /sys/kernel/config || "
+                            "mount -t configfs none /sys/kernel/config; "
+                            f"cd {HERE} && {SETTINGS} ./check -o {RESULTS} {name} 2>&1",
+                            timeout=LIMIT, check=False)
+        result, why = verdict(ended.out)
+        if result == "skipped":
+            raise Skipped(why)
+        if result == "failed":
+            raise GuestError(why)
+    return Case(name, run)
+
+
+@functools.cache
+def program():
+    """The Program, of the tests that the tree has."""
+    names = sorted(path.name for path in (folder() / "tests/nvme").iterdir() if path.name.isdigit())
+    return Program("blktests nvme", None, tuple(case(f"nvme/{name}") for name in names))
