@@ -175,10 +175,11 @@ def test_verdicts_of_blktests():
     """A test may run under several conditions; it has failed if one of them fails."""
     head = ("nvme/010 (tr=rdma bd=device) (run data verification)        \n    runtime  8.2s  ...\n")
     passed = head + "nvme/010 (tr=rdma bd=device) (run data verification)        [passed]\n    runtime  8.2s  ...  9s\n"
-    failed = head + "nvme/010 (tr=rdma bd=file) (run data verification)          [failed]\n    -one\n    +two\n"
+    failed = (head + "nvme/010 (tr=rdma bd=file) (run data verification)     [failed]\n    runtime ...  2s\n"
+              "    --- a.out\n    +++ b.bad\n    @@ -1 @@\n     same\n    -one\n    +two\n    ...\n")
     skipped = "nvme/063 (tr=rdma) (keys) [not run]\n    runtime  1s  ...  \n    no tlshd\n    no keys\n"
     assert blktests.verdict(passed) == ("passed", "")
-    assert blktests.verdict(passed + failed) == ("failed", "    -one\n    +two\n")
+    assert blktests.verdict(passed + failed) == ("failed", "-one\n+two")
     assert blktests.verdict(skipped) == ("skipped", "no tlshd; no keys")
     assert blktests.verdict(passed + skipped) == ("passed", "")
     assert blktests.verdict("./check: no bash\n") == ("failed", "no result in: ./check: no bash\n")
