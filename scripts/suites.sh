@@ -124,17 +124,22 @@ blktests_build()
 	in_tree "/build/$name/tree/src" make -j "$JOBS"
 }
 
-# blktests runs where it lies. packages/ has the programs that it calls and the guest lacks.
+# blktests runs where it lies, in tree/. packages/ has the programs that it calls and the guest
+# lacks, with their libraries.
 blktests()
 {
 	local out=$BUILD/blktests name work p
+	local packages=(gawk libsigsegv2 bsdextrautils
+		xfsprogs libinih1 liburcu8t64 e2fsprogs libext2fs2t64 libss2 libcom-err2
+		multipath-tools kpartx dmsetup libdevmapper1.02.1 libaio1t64 libedit2 libbsd0 libmd0
+		libjson-c5 sg3-utils libsgutils2-1.48)
 	name=blktests-$(hash_of "$(content_of "$BLKTESTS_SRC")" "$(cat "$TOP/scripts/suites.sh")")
 	work=$GUEST_TREE/build/$name
 	if [ ! -e "$work/built" ]; then
 		say "building blktests"
 		as_root rm -rf "$work"
 		as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
-		for p in gawk libsigsegv2 bsdextrautils xfsprogs libinih1 liburcu8t64; do
+		for p in "${packages[@]}"; do
 			fetch_deb "$GUEST_SUITE" "$p" "$work/deb"
 			dpkg -x "$fetched" "$work/packages"
 		done
@@ -143,10 +148,10 @@ blktests()
 		touch "$work/built"
 	fi
 	rm -rf "$out.new"
-	sync_tree "$work/tree/" "$out.new"
-	mkdir -p "$out.new/packages"
-	cp -P "$work"/packages/usr/{bin,sbin}/* "$work"/packages/usr/lib/x86_64-linux-gnu/*.so.* \
-		"$out.new/packages/"
+	sync_tree "$work/tree/" "$out.new/tree"
+	sync_tree "$work/packages/" "$out.new/packages" --exclude=/usr/share
+	mkdir "$out.new/bin"
+	cp "$TOP/tests/suites/blktests/rdma" "$out.new/bin/"
 	date_of "$BLKTESTS_SRC" > "$out.new/version"
 	rm -rf "$out"
 	mv -T "$out.new" "$out"

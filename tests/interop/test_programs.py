@@ -71,11 +71,12 @@ def test_unit_test(pairs):
 
 @pytest.mark.full
 @pytest.mark.skipif(not blktests.folder(), reason="needs a tree: BLKTESTS_SRC=")
+@pytest.mark.parametrize("group", ["nvme", "srp"])
 @pytest.mark.parametrize("kind", ["qhca", "rxe"])
-def test_blktests(pairs, kind):
+def test_blktests(pairs, kind, group):
     """The suite makes and removes Soft-RoCE's device itself: each kind has guests of its own."""
     pair = guests(pairs, kind, memory=2048, blktests=blktests.folder())
     before = used(pair.a.ports[0], 0) if kind == "qhca" else 0
-    found = run_on(pair, 0, kind, blktests.program(), (blktests.folder() / "version").read_text().strip())
+    found = run_on(pair, 0, kind, blktests.program(group), (blktests.folder() / "version").read_text().strip())
     assert not found
     assert kind == "rxe" or used(pair.a.ports[0], before) > 10000

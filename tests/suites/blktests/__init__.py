@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""blktests' tests of NVMe over RDMA, which scripts/suites.sh builds from a tree that is not in
-Debian (BLKTESTS_SRC=).
+"""blktests' tests of NVMe over RDMA and of SRP, which scripts/suites.sh builds from a tree that is
+not in Debian (BLKTESTS_SRC=).
 
 Each test is a case. Initiator and target are in one guest, and reach each other by the address
 of the guest's only RDMA device: packets come back inside the adapter, and the suite would take
@@ -13,15 +13,16 @@ import re
 
 from lab import paths
 from lab.guest import GuestError
+from lab.script import script
 
-from . import Case, Program, Skipped
+from .. import Case, Program, Skipped
 
 HERE = "/run/qhca/blktests"
 RESULTS = "/tmp/blktests"
 # The image must hold an XFS file system. The suite does some things a thousand times.
-SETTINGS = ("USE_RXE=1 NVMET_TRTYPES=rdma NVMET_BLKDEV_TYPES=device NVME_IMG_SIZE=350M NVME_NUM_ITER=10 TIMEOUT=20 "
-            f"PATH=$PATH:{HERE}/packages LD_LIBRARY_PATH={HERE}/packages")
-LIMIT = 600
+SETTINGS = (f"PATH={HERE}/bin:$PATH USE_RXE=1 NVMET_TRTYPES=rdma NVMET_BLKDEV_TYPES=device "
+            "NVME_IMG_SIZE=350M NVME_NUM_ITER=10 TIMEOUT=20")
+LIMIT = 900
 VERSION = "the suite takes the end of Debian's kernel version, +deb13, for a part of a number"
 KNOWN = {"nvme/047": {"qhca": VERSION, "rxe": VERSION}}
 
@@ -35,7 +36,7 @@ def folder():
 def verdict(output):
     """(passed, failed or skipped, why) of what `check` prints of one test, which may run under
     several conditions."""
-    found = re.findall(r"^nvme/\d+.*\[(passed|failed|not run)\]\n((?: .*\n|\n)*)", output, re.M)
+    found = re.findall(r"^\w+/\d+.*\[(passed|failed|not run)\]\n((?: .*\n|\n)*)", output, re.M)
     if not found:
         return "failed", f"no result in: {output}"
     results = [result for result, _ in found]
@@ -52,11 +53,8 @@ def verdict(output):
 
 def case(name):
     def run(server, client):
-        # The guest has no udev that would make this link.
-        ended = server.exec("[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd; "
-                            "modprobe configfs; mountpoint -q /sys/kernel/config || "
-                            "mount -t configfs none /sys/kernel/config; "
-                            f"cd {HERE} && {SETTINGS} ./check -o {RESULTS} {name} 2>&1",
+        server.exec(script("suites/blktests/prepare.sh", HERE), timeout=120)
+        ended = server.exec(f"cd {HERE}/tree && {SETTINGS} ./check -o {RESULTS} {name} 2>&1",
                             timeout=LIMIT, check=False)
         result, why = verdict(ended.out)
         if result == "skipped":
@@ -67,8 +65,8 @@ def case(name):
 
 
 @functools.cache
-def program():
-    """The Program, of the tests that the tree has and that need no NVMe device of the machine."""
-    tests = sorted(path for path in (folder() / "tests/nvme").iterdir() if path.name.isdigit())
-    return Program("blktests nvme", None, tuple(
-        case(f"nvme/{path.name}") for path in tests if re.search(r"^test\(\)", path.read_text(), re.M)))
+def program(group):
+    """The Program of a group, with its tests that need no block device of the machine."""
+    tests = sorted(path for path in (folder() / "tree/tests" / group).iterdir() if path.name.isdigit())
+    return Program(f"blktests {group}", None, tuple(
+        case(f"{group}/{path.name}") for path in tests if re.search(r"^test\(\)", path.read_text(), re.M)))
