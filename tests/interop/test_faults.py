@@ -18,10 +18,11 @@ INJECTED = ["inject_dropped", "inject_duplicated", "inject_reordered", "inject_c
 REPAIRS = ["rx_icrc_errors", "retransmitted_packets", "duplicate_requests", "out_of_sequence"]
 COUNTERS = INJECTED + REPAIRS
 
+# perftest's tests of latency are not for such a wire. Their server ends when it has all
+# messages: if the last acknowledgement is lost, the client's QP has no peer to ask again.
 RUNS = (
     ("ib_write_bw", "-s 65536 -n 150"), ("ib_read_bw", "-s 65536 -n 150"),
     ("ib_send_bw", "-s 65536 -n 150"), ("ib_atomic_bw", "-n 500"),
-    ("ib_write_lat", "-s 8 -n 200"), ("ib_send_lat", "-s 8 -n 200"),
 )
 
 
