@@ -185,6 +185,22 @@ static void test_oldest_changed(void **state)
 	host_free(h);
 }
 
+/* Gives @sw a send queue of 1,024 WQEs of one kind. */
+static uint8_t *fill_long_ring(struct host *h, struct qhca_qpc_sw *sw, uint8_t opcode)
+{
+	uint8_t *wqes;
+
+	sw->sq_log_depth = 10;
+	put_le64(&sw->buf.base, host_alloc(h, 1 << 18, 4096));
+	put_le32(&sw->buf.length, 1 << 18);
+	put_le32(&sw->rq_offset, 1 << 17);
+	put_le32(&sw->rec_offset, (1 << 17) + 4096);
+	wqes = host_ptr(h, get_le64(&sw->buf.base));
+	for (uint32_t i = 0; i < 1024; i++)
+		wqes[128 * i] = opcode;
+	return wqes;
+}
+
 /* A context in which more has been begun than a requester begins is corrupt. */
 static void test_too_much_begun(void **state)
 {
@@ -194,16 +210,8 @@ static void test_too_much_begun(void **state)
 		struct qhca_qpc_sw sw = good(h), other = good(h);
 		struct hca_qpc_hw *hw;
 		uint64_t reads;
-		uint8_t *wqes;
 
-		sw.sq_log_depth = 10;
-		put_le64(&sw.buf.base, host_alloc(h, 1 << 18, 4096));
-		put_le32(&sw.buf.length, 1 << 18);
-		put_le32(&sw.rq_offset, 1 << 17);
-		put_le32(&sw.rec_offset, (1 << 17) + 4096);
-		wqes = host_ptr(h, get_le64(&sw.buf.base));
-		for (uint32_t i = 0; i < 1024; i++)
-			wqes[128 * i] = QHCA_WQE_NOP;
+		fill_long_ring(h, &sw, QHCA_WQE_NOP);
 		assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
 		assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
 		to_rts(h, QPN);
@@ -249,14 +257,7 @@ static void test_oldest_grows(void **state)
 
 	(void)state;
 	sw.type = QHCA_QPT_UC;
-	sw.sq_log_depth = 10;
-	put_le64(&sw.buf.base, host_alloc(h, 1 << 18, 4096));
-	put_le32(&sw.buf.length, 1 << 18);
-	put_le32(&sw.rq_offset, 1 << 17);
-	put_le32(&sw.rec_offset, (1 << 17) + 4096);
-	wqes = host_ptr(h, get_le64(&sw.buf.base));
-	for (uint32_t i = 0; i < 1024; i++)
-		wqes[128 * i] = QHCA_WQE_SEND;
+	wqes = fill_long_ring(h, &sw, QHCA_WQE_SEND);
 	wqes[offsetof(struct qhca_sq_wqe, num_sge)] = 1;
 	sge = (void *)(wqes + sizeof(struct qhca_sq_wqe));
 	put_le32(&sge->length, 1u << 30);
