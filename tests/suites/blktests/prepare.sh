@@ -8,6 +8,8 @@ set -e
 [ ! -e /run/blktests-is-ready ] || exit 0
 cp -a "$1"/packages/. /
 [ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+# A node that every system has at boot: whoever opens it loads the module.
+[ -e /dev/loop-control ] || mknod -m 660 /dev/loop-control c 10 237
 modprobe configfs
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 # Devices and interfaces keep the names that they have.
