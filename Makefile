@@ -53,7 +53,7 @@ help:
 	@echo '  make debug-kernel  a kernel with KASAN, lockdep and kmemleak, and modules for it'
 	@echo '  make provider  libqhca, in rdma-core'"'"'s tree'
 	@echo '  make programs  the test programs that run in guests'
-	@echo '  make suites    fabtests, for the tests of other people'"'"'s programs; with'
+	@echo '  make suites    fabtests and diod, for the tests of other people'"'"'s programs; with'
 	@echo '                 RDMA_UNIT_TEST_SRC=DIR, BLKTESTS_SRC=DIR those trees'"'"' as well'
 	@echo '  make deb       Debian packages: modules by DKMS, provider, QEMU; build/deb'
 	@echo '  make $(AREAS:%=check-%)'

@@ -12,7 +12,8 @@ GUEST_TREE=$GUEST_DIR/tree
 GUEST_IMAGE=$GUEST_DIR/image.ext4
 VNG_DIR=$GUEST_DIR/virtme-ng
 SUITES_DIR=$GUEST_DIR/suites
-export GUEST_DIR GUEST_TREE GUEST_IMAGE VNG_DIR SUITES_DIR
+DIOD_DIR=$GUEST_DIR/diod
+export GUEST_DIR GUEST_TREE GUEST_IMAGE VNG_DIR SUITES_DIR DIOD_DIR
 
 # guest_kernels: the releases the tree has, oldest first
 guest_kernels()

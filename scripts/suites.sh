@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Builds what tests of other people's programs need and Debian does not build: fabtests,
-# which is in libfabric's source. It is built in the guest tree, and lies in the cache
-# beside it; it does not depend on the checkout.
+# Builds what tests of other people's programs need and Debian does not build: fabtests, which
+# is in libfabric's source, and diod with its transport over RDMA. They are built in the guest
+# tree, and lie in the cache beside it; they do not depend on the checkout.
 #
 # RDMA_UNIT_TEST_SRC=DIR   a tree of google/rdma-unit-test, which Debian has not at all, now
 #                          and in later runs; its tests of one machine are built as well, in
@@ -34,18 +34,35 @@ fabtests()
 	in_tree "$dir" make install-strip "DESTDIR=/build/suites/out"
 }
 
-suites()
+# Debian builds it without RDMA. Its source needs what headers once gave it.
+diod()
 {
-	[ ! -d "$SUITES_DIR" ] || return 0
+	local dir=/build/suites/diod part
+	unpack diod
+	sed -i 's,<attr/xattr.h>,<sys/xattr.h>,' "$work"/diod/diod/*.c
+	in_tree "$dir" ./autogen.sh
+	in_tree "$dir" ./configure --enable-rdmatrans \
+		CPPFLAGS="-D_GNU_SOURCE -DENOATTR=ENODATA -include sys/sysmacros.h"
+	for part in liblsd libnpfs libnpclient libdiod diod; do
+		in_tree "$dir" make -C "$part" -j "$JOBS"
+	done
+	install -s -D "$work/diod/diod/diod" "$work/out/usr/sbin/diod"
+}
+
+# suite FUNCTION FOLDER: has a function build what a folder of the cache is to have
+suite()
+{
+	local dir=$2
+	[ ! -d "$dir" ] || return 0
 	work=$GUEST_TREE/build/suites
-	say "building fabtests (once on this machine, some minutes)"
-	as_root rm -rf "$work" "$SUITES_DIR.tmp"
+	say "building $1 (once on this machine)"
+	as_root rm -rf "$work" "$dir.tmp"
 	as_root install -d -o "$(id -u)" -g "$(id -g)" "$work"
 	mkdir -p "$work/out"
-	logged "$GUEST_DIR/suites.log" "could not build fabtests; see above" fabtests
-	mkdir -p "$SUITES_DIR.tmp"
-	sync_tree "$work/out/usr/" "$SUITES_DIR.tmp"
-	mv -T "$SUITES_DIR.tmp" "$SUITES_DIR"
+	logged "$dir.log" "could not build $1; see above" "$1"
+	mkdir -p "$dir.tmp"
+	sync_tree "$work/out/usr/" "$dir.tmp"
+	mv -T "$dir.tmp" "$dir"
 }
 
 # The names and the contents of a tree's files.
@@ -92,7 +109,7 @@ unit_test()
 	local -a packages
 	# What was built of these sources by this recipe is still there.
 	name=rdma-unit-test-$(hash_of "$(content_of "$RDMA_UNIT_TEST_SRC")" \
-		"$(cat "$TOP/scripts/suites.sh" "$recipe"/*)")
+		"$(declare -f unit_test_source unit_test_build unit_test)" "$(cat "$recipe"/*)")
 	work=$GUEST_TREE/build/$name
 	if [ ! -x "$work/build/rdma_unit_test" ]; then
 		say "building rdma-unit-test (some minutes)"
@@ -133,7 +150,7 @@ blktests()
 		xfsprogs libinih1 liburcu8t64 e2fsprogs libext2fs2t64 libss2 libcom-err2
 		multipath-tools kpartx dmsetup libdevmapper1.02.1 libaio1t64 libedit2 libbsd0 libmd0
 		libjson-c5 sg3-utils libsgutils2-1.48)
-	name=blktests-$(hash_of "$(content_of "$BLKTESTS_SRC")" "$(cat "$TOP/scripts/suites.sh")")
+	name=blktests-$(hash_of "$(content_of "$BLKTESTS_SRC")" "$(declare -f blktests_build blktests)")
 	work=$GUEST_TREE/build/$name
 	if [ ! -e "$work/built" ]; then
 		say "building blktests"
@@ -172,7 +189,8 @@ own_tree BLKTESTS_SRC tests/nvme/rc "blktests tree"
 need_root "build in the guest tree"
 run_script guest.sh
 apt_setup "$GUEST_SUITE"
-locked suites suites
+locked suites suite fabtests "$SUITES_DIR"
+locked suites suite diod "$DIOD_DIR"
 build_or_remove RDMA_UNIT_TEST_SRC unit_test rdma-unit-test
 build_or_remove BLKTESTS_SRC blktests blktests
 say "done: ${SUITES_DIR##*/}"

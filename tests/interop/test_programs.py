@@ -19,7 +19,7 @@ SHORT = [program for program in PROGRAMS if any(case.short for case in program.c
 
 
 def guests(pairs, kind, memory=1536, **more):
-    files = {"files": {"suites": paths.suites(), **more}}
+    files = {"files": {"suites": paths.suite("suites"), "diod": paths.suite("diod"), **more}}
     return pairs.get(kind, kind, memory=memory, a_args=files, b_args=files)
 
 

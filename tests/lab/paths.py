@@ -111,9 +111,9 @@ def programs(build=BUILD):
     return path if path.is_dir() else None
 
 
-def suites():
-    """What scripts/suites.sh has built for guests."""
-    path = pathlib.Path(guest_env()["tree"]).parent / "suites"
+def suite(name):
+    """What scripts/suites.sh has built for guests: fabtests in `suites`, and diod."""
+    path = pathlib.Path(guest_env()["tree"]).parent / name
     if not path.is_dir():
-        raise Missing("there is no fabtests yet: run `make suites`")
+        raise Missing(f"there is no {path} yet: run `make suites`")
     return path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the kernel has over RDMA: RDS, SMC-R, NFS, iSER."""
+"""What the kernel has over RDMA: RDS, SMC-R, NFS, 9P, iSER."""
 
 import contextlib
 
@@ -70,6 +70,9 @@ def iser(server, client):
         server.exec(script("interop/scripts/iser-end.sh", name), check=False, timeout=60)
 
 
+# diod serves everything as the user that it runs as.
+P9_MOUNT = ("mount -t 9p -o trans=rdma,port=5640,version=9p2000.L,aname=/srv/9p,uname=nobody,"
+            "access=any {ip} /mnt")
 NFS_MOUNT = "mount -t nfs -o rdma,port=20049,vers=4.2 {ip}:/ /mnt"
 
 KERNEL = (
@@ -81,6 +84,9 @@ KERNEL = (
     )),
     Program("NFS", "nfs-kernel-server", (
         Case("write and read", mounted("nfs-export.sh", "nfs-end.sh", NFS_MOUNT, "rpcrdma")),
+    )),
+    Program("9P", "linux-image-amd64", (
+        Case("diod, write and read", mounted("9p-export.sh", "9p-end.sh", P9_MOUNT, "9pnet_rdma")),
     )),
     Program("iSER", "open-iscsi", (Case("write, verify", iser),)),
 )
