@@ -37,7 +37,7 @@ def received(report):
 
 def measure(server, client, seconds):
     """MiB/s that a client sends to a server."""
-    port = next(verbs._ports)
+    port = verbs.next_port()
     run = verbs.client_server(
         server, client, f"iperf3 -s -1 -4 -B {server.ip4} -p {port}",
         f"iperf3 -c {server.ip4} -p {port} -t {seconds} -J", ready=verbs.listening(port))
@@ -86,7 +86,7 @@ def _stream(server, client, server_command, client_command, port, path):
 
 
 def _rdma(server, client):
-    port = next(verbs._ports)
+    port = verbs.next_port()
     mine, peers = verbs.gid_options(server, client, 4, "-x")
     options = f"-p {port} -F -s 65536 -D {LONGER} -u {verbs.ACK_TIMEOUT}"
     return _stream(server, client, f"ib_write_bw -d {server.ibdev} {mine} {options}",
@@ -95,7 +95,7 @@ def _rdma(server, client):
 
 
 def _tcp(server, client):
-    port = next(verbs._ports)
+    port = verbs.next_port()
     return _stream(server, client, f"iperf3 -s -1 -4 -B {server.ip4} -p {port}",
                    f"iperf3 -c {server.ip4} -p {port} -t {LONGER}", port,
                    _paths(server)["TCP"])

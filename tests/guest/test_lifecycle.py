@@ -23,7 +23,7 @@ class Traffic:
 
     def __init__(self, a, b):
         self.a, self.b = a, b
-        port = next(verbs._ports)
+        port = verbs.next_port()
         options = f"-p {port} -F -s 65536 -D 600"
         self.server = b.spawn(f"exec ib_write_bw -d {b.ibdev} -x {b.gid_index()} {options}")
         b.wait_until(verbs.listening(port))

@@ -170,7 +170,7 @@ def test_vlan_in_vlan(ends):
         copy(a, b, four[b], 1024)
         a.exec("cat > /tmp/headers.py", stdin=LONG_HEADERS)
         for address in six[b], six[b].replace("97", "98"):
-            port = next(verbs._ports)
+            port = verbs.next_port()
             receiver = b.spawn(f"busybox nc -l -p {port} | sha256sum")
             b.wait_until(verbs.listening(port))
             a.exec(f"python3 /tmp/headers.py {address} {port}", timeout=90)
@@ -199,7 +199,7 @@ def test_raw_packets(ends, tap_points):
 def test_under_full_load(ends):
     """RDMA at full speed leaves room for ping, the console and processes."""
     a, b = ends
-    port = next(verbs._ports)
+    port = verbs.next_port()
     options = f"-p {port} -F -s 65536 -q 4 -D 600 -u {verbs.ACK_TIMEOUT}"
     server = b.spawn(f"exec ib_write_bw -d {b.ibdev} -x {b.gid_index()} {options}")
     client = None

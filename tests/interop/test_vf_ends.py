@@ -67,7 +67,7 @@ class Traffic:
     """ib_write_bw from one node to another, until one of them ends."""
 
     def __init__(self, server, client, timeout):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         options = f"-p {port} -F -s 65536 -D 600 -u {timeout}"
         self.server = server.spawn(f"exec ib_write_bw -d {server.ibdev} -x {server.gid_index()} {options}")
         server.wait_until(verbs.listening(port))

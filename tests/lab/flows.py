@@ -78,7 +78,7 @@ class Traffic:
 
     def start(self):
         a, b = self.pair
-        ports = {kind: next(verbs._ports) for kind in self.kinds}
+        ports = {kind: verbs.next_port() for kind in self.kinds}
         for node, other in (a, b), (b, a):
             lines = []
             for kind in self.here[node.name]:

@@ -20,7 +20,7 @@ def combined(node):
 
 def copy(a, b, address, kib=8192):
     """Sends random bytes from a to b over TCP and compares their digests."""
-    port = next(verbs._ports)
+    port = verbs.next_port()
     receiver = b.spawn(f"busybox nc -l -p {port} | sha256sum")
     b.wait_until(verbs.listening(port))
     sent = a.out(f"head -c {kib}K /dev/urandom > /tmp/data && "
@@ -31,7 +31,7 @@ def copy(a, b, address, kib=8192):
 @contextlib.contextmanager
 def stream(a, b):
     """TCP from a to b for as long as the context lasts."""
-    port = next(verbs._ports)
+    port = verbs.next_port()
     path = f"/sys/class/net/{b.netif}/statistics/rx_bytes"
     server = b.spawn(f"exec iperf3 -s -1 -4 -B {b.ip4} -p {port}")
     client = None

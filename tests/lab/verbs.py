@@ -34,6 +34,11 @@ TRIES = 5
 _ports = itertools.count(18515)
 
 
+def next_port():
+    """A number for a TCP port that no other run has."""
+    return next(_ports)
+
+
 @dataclass
 class Run:
     """What both sides of a run left."""
@@ -261,7 +266,7 @@ def _commands(name, options, gid_flag, ip=4, server_options=None):
         server_options = options
 
     def commands(server, client):
-        port = next(_ports)
+        port = next_port()
         gs, gc = gid_options(server, client, ip, gid_flag)
         return (f"{name} -d {server.ibdev} {gs} -p {port} {server_options}",
                 f"{name} -d {client.ibdev} {gc} -p {port} {options} {server.ip4}", port)
@@ -337,7 +342,7 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
     options = _perftest_options(server, client, test, options)
     xs, xc = ("", "") if cm else gid_options(server, client, ip, "-x")
     for more in (cm, cm, False):
-        port = next(_ports)
+        port = next_port()
         try:
             run = client_server(
                 server, client,

@@ -24,7 +24,7 @@ REPEATED = 5
 
 def pingpong(endpoint, options="-I 20"):
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         program = f"FI_VERBS_DEVICE_NAME={server.ibdev} fi_pingpong {endpoint} {options} -c"
         must_use(server, client, lambda: both(
             server, client, f"{program} -B {port}", f"{program} -P {port} {server.ip4}",
@@ -44,7 +44,7 @@ def fabtest(command, oob=False):
 
     oob: its server first waits for a connection by TCP, at a port of fabtests' own."""
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         line = f"FI_LOG_LEVEL=warn FI_VERBS_DEVICE_NAME={server.ibdev} {BIN}/{command}"
         # The shortest send one message. Its end may answer the client's CM and ACK it, no more.
         try:

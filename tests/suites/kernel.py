@@ -20,7 +20,7 @@ FILES = ("dd if=/dev/urandom of=/tmp/data bs=64k count={count} status=none && "
 
 def rds(size):
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         for node in server, client:
             node.exec(f"modprobe -a rds rds_rdma && rm -f {LISTENS}")
         words = ["python3", "-c", (TESTS / STREAM).read_text()]
@@ -34,7 +34,7 @@ def rds(size):
 def smc(size):
     """SMC goes on over TCP when it fails with RDMA, which must_use() finds out."""
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         for node in server, client:
             node.exec("modprobe smc")
         program = ["python3", "-c", (TESTS / "interop/scripts/smc.py").read_text()]

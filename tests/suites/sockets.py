@@ -35,7 +35,7 @@ PERFTEST = Program("perftest", "perftest", tuple(
 
 def rstream(options):
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         must_use(server, client, lambda: both(
             server, client, f"rstream -b {server.ip4} -p {port} {options}",
             f"rstream -s {server.ip4} -p {port} {options}",
@@ -44,7 +44,7 @@ def rstream(options):
 
 
 def iperf(server, client):
-    port = next(verbs._ports)
+    port = verbs.next_port()
     must_use(server, client, lambda: both(
         server, client, f"{PRELOAD} iperf3 -s -1 -B {server.ip4} -p {port}",
         f"{PRELOAD} iperf3 -c {server.ip4} -p {port} -n 2M -l 16K",
@@ -69,7 +69,7 @@ RSOCKETS = Program("rsockets", "librdmacm1t64", (
 def qperf(test, options="-t 1"):
     """A case's function. Parameters that are a node's own have -loc and -rem."""
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         devices = f"-li {client.ibdev}:1 -ri {server.ibdev}:1" if "_" in test else ""
         daemon = server.spawn(f"qperf -lp {port}")
         try:

@@ -30,7 +30,7 @@ def perftest(test, size=1024, transports="", device_options=""):
     """A case's function: ucx_perftest without MPI, which it otherwise wants without a
     terminal."""
     def run(server, client):
-        port = next(verbs._ports)
+        port = verbs.next_port()
         options = f"-P 0 -p {port} {device_options.format(dev=server.ibdev)}"
         must_use(server, client, lambda: both(
             server, client, f"{environment(server, transports)} ucx_perftest {options}",
