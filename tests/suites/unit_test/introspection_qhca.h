@@ -27,6 +27,9 @@ public:
 
 	bool SupportsReRegMr() const override { return true; }
 
+	/* Fewer messages of the same kinds, as for Soft-RoCE: guests are slow. */
+	bool IsSlowNic() const override { return true; }
+
 private:
 	IntrospectionQhca(const std::string &name, const ibv_device_attr &attr)
 		: NicIntrospection(name, attr) {}
