@@ -186,7 +186,8 @@ static void recv_malformed(struct pair *p)
 	EXPECT(&p->b.rcq, 0, QHCA_WC_LOC_QP_OP_ERR);
 }
 
-static void write_imm_bad_key_flushes_recv(struct pair *p)
+/* The WQE that is taken for the immediate says why (IBTA 11.6.2). */
+static void write_imm_bad_rkey(struct pair *p)
 {
 	struct md_wr wr = { .opcode = QHCA_WQE_WRITE_IMM,
 			    .raddr = p->b.mr.iova, .rkey = 0x400 };
@@ -196,7 +197,7 @@ static void write_imm_bad_key_flushes_recv(struct pair *p)
 	post_recv(&p->b, 100);
 	post_bad(p, &wr);
 	refused(p, QHCA_WC_REM_ACCESS_ERR, QHCA_EVENT_QP_ACCESS_ERROR);
-	EXPECT(&p->b.rcq, 0, QHCA_WC_WR_FLUSH_ERR, QHCA_WC_WR_FLUSH_ERR);
+	EXPECT(&p->b.rcq, 0, QHCA_WC_LOC_ACCESS_ERR, QHCA_WC_WR_FLUSH_ERR);
 }
 
 static void earlier_reads_are_answered(struct pair *p)
@@ -725,7 +726,7 @@ const struct scenario error_scenarios[] = {
 	RC(atomic_bad_rkey), RC(atomic_misaligned), RC(write_not_enabled),
 	RC(read_not_enabled), RC(too_many_reads), RC(send_too_long),
 	RC(recv_bad_lkey), RC(recv_malformed),
-	RC(write_imm_bad_key_flushes_recv), RC(earlier_reads_are_answered),
+	RC(write_imm_bad_rkey), RC(earlier_reads_are_answered),
 	RC(send_bad_lkey), RC(send_lkey_of_other_pd), RC(user_reserved_lkey),
 	RC(read_into_read_only), RC(unknown_opcode), RC(too_many_segments),
 	RC(message_too_long), RC(atomic_wrong_length), RC(read_without_depth),

@@ -55,9 +55,9 @@ static void send_inv_refused(struct pair *p)
 	post_recv(&p->b, 100);
 	post_inv(&p->a, QHCA_WQE_SEND_INV, key);
 	settle(p);
-	EXPECT(&p->a.scq, 0, QHCA_WC_REM_ACCESS_ERR);
 	EXPECT(&p->b.rcq, 0, QHCA_WC_MW_BIND_ERR);
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_ACCESS_ERROR);
+	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
 }
 
 /* ---- under traffic */

@@ -160,6 +160,9 @@ static void count_nak(struct hca_fn *fn, const struct hca_qp *qp,
 	case HCA_NAK_OP:
 		hca_qp_count(fn, qp, QHCA_CNT_tx_nak_op);
 		break;
+	case HCA_AETH_ACK | HCA_AETH_NO_CREDITS:
+		hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
+		break;
 	default:			/* RNR NAKs are counted by cause */
 		break;
 	}
@@ -269,11 +272,11 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_NAK_SENT);
 	else
 		hca_qp_error_event(fn, qp,
-				   syndrome == HCA_NAK_ACCESS ?
-				   QHCA_EVENT_QP_ACCESS_ERROR :
+				   syndrome == HCA_NAK_INVALID ?
+				   QHCA_EVENT_QP_REQ_ERROR :
 				   syndrome == HCA_NAK_OP ?
 				   QHCA_EVENT_QP_FATAL :
-				   QHCA_EVENT_QP_REQ_ERROR);
+				   QHCA_EVENT_QP_ACCESS_ERROR);
 	return true;
 }
 

@@ -176,7 +176,7 @@ static enum hca_verdict execute_send(struct hca_fn *fn, struct hca_qp *qp,
 	if (pkt->what & HCA_H_IETH &&
 	    hca_mem_remote_inv(fn, qp->pd, qp->qpn, pkt->rkey) != HCA_MEM_OK)
 		return receive_error(fn, qp, QHCA_WC_MW_BIND_ERR,
-				     HCA_V_ACCESS);
+				     HCA_V_SILENT);	/* IBTA 9.9.6.3, class J */
 
 	done += pkt->payload_len;
 	/* r_psn moves after this, because a NAK carries the request's PSN. */
@@ -230,6 +230,9 @@ static enum hca_verdict execute_write(struct hca_fn *fn, struct hca_qp *qp,
 	};
 	enum hca_verdict verdict = write_payload(fn, qp, pkt, &w);
 
+	if (verdict == HCA_V_ACCESS && pkt->what & HCA_H_IMM &&
+	    qp->type != QHCA_QPT_UC)
+		return receive_error(fn, qp, QHCA_WC_LOC_ACCESS_ERR, verdict);
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
 

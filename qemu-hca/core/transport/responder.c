@@ -19,8 +19,9 @@ static void owe_nak(struct hca_fn *fn, struct hca_qp *qp, uint8_t syndrome)
 }
 
 /*
- * Refuse a request.  After a fatal verdict the QP goes to ERR when the NAK has
- * been sent, behind everything that the responder owes before it.
+ * Refuse a request.  After a fatal verdict the QP goes to ERR when the NAK, or the
+ * ACK in its place, has been sent, behind everything that the responder owes before
+ * it.
  */
 static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 		   enum hca_verdict verdict)
@@ -29,6 +30,7 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 		[HCA_V_INVALID] = HCA_NAK_INVALID,
 		[HCA_V_ACCESS] = HCA_NAK_ACCESS,
 		[HCA_V_OPERATION] = HCA_NAK_OP,
+		[HCA_V_SILENT] = HCA_AETH_ACK | HCA_AETH_NO_CREDITS,
 	};
 
 	if (verdict == HCA_V_RNR) {
@@ -49,6 +51,9 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 	}
 	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_FATAL_NAK_DUE);
 	owe_nak(fn, qp, syndrome[verdict]);
+	/* The last answer is an ACK of what came before the request. */
+	if (verdict == HCA_V_SILENT)
+		qp->r_nak_psn = hca_psn_add(qp->r_psn, HCA_PSN_MASK);
 }
 
 /* ---- page faults */

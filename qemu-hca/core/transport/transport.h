@@ -228,6 +228,7 @@ enum hca_verdict {
 	HCA_V_INVALID,		/* NAK invalid request */
 	HCA_V_ACCESS,		/* NAK remote access error */
 	HCA_V_OPERATION,	/* NAK remote operational error */
+	HCA_V_SILENT,		/* no NAK, but the QP ends all the same */
 	HCA_V_FAULT,		/* RNR NAK: a page is absent */
 	HCA_V_FAULT_AGAIN,	/* RNR NAK: the responder waits for a page already */
 };
