@@ -9,214 +9,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
-#include "qhca-eth.h"
-#include "hw/rdma/qhca/link/intro.h"
-#include <poll.h>
-
-#define SLOTS   16
-
-static const uint8_t other_mac[6] = { 0x52, 0x54, 0x00, 0x0a, 0x0b, 0x0d };
-static struct hca_intro_wish wish = { .slots = SLOTS, .room = 9216 };
-
-typedef struct Peer {
-    char *folder, *path;
-    int listener;               /* or -1: the device listens */
-    int fd;
-    struct hca_pair_memory mem;
-} Peer;
-
-/*
- * ------------------------------------------------------------------------
- * The peer
- */
-static void peer_wait_message(int fd)
-{
-    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-
-    g_assert_cmpint(poll(&poll_fd, 1, ANSWER_S * 1000), ==, 1);
-}
-
-static void peer_introduce(Peer *p)
-{
-    struct hca_intro intro;
-    enum hca_intro_result result = hca_intro_begin(&intro, p->fd,
-                                                   p->listener >= 0, &wish);
-
-    while (result == HCA_INTRO_AGAIN) {
-        peer_wait_message(p->fd);
-        result = hca_intro_step(&intro);
-    }
-    g_assert_cmpint(result, ==, HCA_INTRO_DONE);
-    hca_intro_take(&intro, &p->mem);
-}
-
-static void peer_connect(Peer *p)
-{
-    char err[HCA_INTRO_TEXT] = "";
-
-    if (p->listener >= 0) {
-        peer_wait_message(p->listener);
-        p->fd = hca_intro_accept(p->listener);
-    } else {
-        p->fd = hca_intro_connect(p->path, NULL, err, sizeof(err));
-    }
-    g_assert_cmpstr(err, ==, "");
-    g_assert_cmpint(p->fd, >=, 0);
-    peer_introduce(p);
-}
-
-static void peer_leave(Peer *p)
-{
-    close(p->fd);
-    hca_pair_free(&p->mem);
-}
-
-static void peer_listen(Peer *p)
-{
-    char err[HCA_INTRO_TEXT] = "";
-
-    p->listener = hca_intro_listen(p->path, NULL, err, sizeof(err));
-    g_assert_cmpstr(err, ==, "");
-}
-
-static void wait_link(Hca *h, uint32_t up)
-{
-    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
-
-    while ((hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP) != up) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-    }
-}
-
-/* A device with a link, and the peer that is connected to it. */
-static Hca *start(Peer *p, const char *machine, bool device_listens)
-{
-    g_autofree char *options = NULL;
-    Hca *h;
-
-    p->folder = g_dir_make_tmp("qhca-link-XXXXXX", NULL);
-    p->path = g_strdup_printf("%s/link", p->folder);
-    p->listener = -1;
-    options = g_strdup_printf("-device qhca,id=h0,addr=04.0,mac=" MAC ","
-                              "shm=%s,shm-server=%s,shm-slots=%u", p->path,
-                              device_listens ? "on" : "off", SLOTS);
-    h = hca_new(machine, options);
-    hca_map(h);
-    g_assert_cmphex(hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP, ==, 0);
-    if (!device_listens) {
-        peer_listen(p);
-    }
-    peer_connect(p);
-    wait_link(h, QHCA_LINK_UP);
-    return h;
-}
-
-static void stop(Hca *h, Peer *p)
-{
-    peer_leave(p);
-    if (p->listener >= 0) {
-        close(p->listener);
-    }
-    hca_stop(h);
-    unlink(p->path);
-    g_assert_cmpint(rmdir(p->folder), ==, 0);
-    g_free(p->path);
-    g_free(p->folder);
-}
-
-/* Wake the device if it waits for frames. */
-static void peer_wake(Peer *p)
-{
-    if (hca_slots_wakes_consumer(&p->mem.tx)) {
-        hca_intro_wake(p->fd);
-    }
-}
-
-/* Send without a wake-up; returns the slot. */
-static struct hca_slot *peer_put(Peer *p, uint32_t tag)
-{
-    uint8_t *frame = hca_slots_reserve(&p->mem.tx);
-
-    g_assert_nonnull(frame);
-    memset(frame, 0, 64);
-    memset(frame, 0xff, 6);
-    memcpy(frame + 6, other_mac, 6);
-    stw_be_p(frame + 12, 0x88b5);
-    stl_be_p(frame + 60, tag);
-    hca_slots_commit(&p->mem.tx, 64);
-    return (struct hca_slot *)frame - 1;
-}
-
-static void link_send(Peer *p, uint32_t tag)
-{
-    peer_put(p, tag);
-    peer_wake(p);
-}
-
-/* The last four bytes of the next frame, or 0: there is none. */
-static uint32_t peer_take(Peer *p)
-{
-    const uint8_t *frame;
-    uint32_t tag;
-    size_t len;
-
-    if (!hca_slots_pending(&p->mem.rx)) {
-        return 0;
-    }
-    g_assert_cmpint(hca_slots_peek(&p->mem.rx, &frame, &len), ==,
-                    HCA_SLOTS_FRAME);
-    g_assert_cmpuint(len, >=, 14);
-    g_assert_cmphex(lduw_be_p(frame + 12), ==, 0x88b5);
-    tag = ldl_be_p(frame + len - 4);
-    hca_slots_pop(&p->mem.rx);
-    if (hca_slots_wakes_producer(&p->mem.rx)) {
-        hca_intro_wake(p->fd);
-    }
-    return tag;
-}
-
-/* Sleep until the device sends the wake-up that was asked for. */
-static void peer_is_woken(Peer *p)
-{
-    peer_wait_message(p->fd);
-    g_assert_true(hca_intro_woken(p->fd));
-}
-
-/* The next frame, which is there or wakes the sleeper, as in the device. */
-static uint32_t link_receive(Peer *p)
-{
-    while (!hca_slots_pending(&p->mem.rx)) {
-        hca_slots_sleep(&p->mem.rx);
-        if (!hca_slots_pending(&p->mem.rx)) {
-            peer_is_woken(p);
-        }
-        hca_slots_wake(&p->mem.rx);
-    }
-    return peer_take(p);
-}
-
-static void guest_receives(Hca *h, Eth *e, uint32_t tag)
-{
-    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
-    uint32_t got;
-
-    while (!eth_received(h, e, &got)) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-    }
-    g_assert_cmpuint(got, ==, tag);
-}
-
-static void both_ways(Hca *h, Eth *e, Peer *p, uint32_t tag)
-{
-    eth_post_receives(h, e);
-    link_send(p, tag);
-    guest_receives(h, e, tag);
-    hca_slots_sleep(&p->mem.rx);
-    eth_send(h, e, 1, 100, tag + 1);
-    peer_is_woken(p);
-    g_assert_cmpuint(link_receive(p), ==, tag + 1);
-    eth_wait_sent(h, e);
-}
+#include "qhca-peer.h"
 
 /*
  * ------------------------------------------------------------------------
@@ -226,7 +19,7 @@ static void frames_of(bool device_listens)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", device_listens);
+    Hca *h = link_start(&p, "q35", device_listens);
 
     eth_bring_up(h, &e);
     for (uint32_t tag = 1; tag < 200; tag += 2) {
@@ -238,7 +31,7 @@ static void frames_of(bool device_listens)
     g_assert_cmpuint(hca_adapter(h, "link_losses"), ==, 0);
     g_assert_cmpuint(hca_adapter(h, "link_wakes_sent"), <=, 200);
     g_assert_cmpuint(hca_adapter(h, "link_wakes_received"), <=, 200);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 static void test_listens(void)
@@ -251,27 +44,11 @@ static void test_connects(void)
     frames_of(false);
 }
 
-/* Does the device ask for a wake-up, and take the frame that comes with one? */
-static void takes_frame(Peer *p, uint32_t tag)
-{
-    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
-    struct hca_slot *slot;
-
-    while (!qatomic_read(&p->mem.tx.flags->consumer_sleeps)) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-    }
-    slot = peer_put(p, tag);
-    peer_wake(p);
-    while (qatomic_read(&slot->own_type) & HCA_SLOT_FULL) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-    }
-}
-
 /* With a vIOMMU the bottom half takes the frames, but the thread is woken. */
 static void test_viommu(void)
 {
     Peer p;
-    Hca *h = start(&p, "q35 -device intel-iommu", true);
+    Hca *h = link_start(&p, "q35 -device intel-iommu", true);
 
     for (uint32_t tag = 0; tag < 3; tag++) {
         takes_frame(&p, tag);
@@ -288,7 +65,7 @@ static void test_viommu(void)
     peer_connect(&p);
     wait_link(h, QHCA_LINK_UP);
     takes_frame(&p, 7);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /* The peer takes nothing for a while: nothing is lost, and nothing overtakes. */
@@ -296,7 +73,7 @@ static void test_full(void)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     eth_bring_up(h, &e);
     for (uint32_t tag = 1; tag <= 3 * SLOTS; tag++) {
@@ -309,7 +86,7 @@ static void test_full(void)
     }
     eth_wait_sent(h, &e);
     both_ways(h, &e, &p, 1000);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /* More frames at once than one slice of the engine takes. */
@@ -318,7 +95,7 @@ static void test_burst(void)
     uint32_t sent = 0, received = 0, tag;
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     eth_bring_up(h, &e);
     while (received < 500) {
@@ -332,7 +109,7 @@ static void test_burst(void)
             g_assert_cmpuint(tag, ==, received++);
         }
     }
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 static void set_link_of(Hca *h, bool on)
@@ -347,7 +124,7 @@ static void test_set_link(void)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     eth_bring_up(h, &e);
     both_ways(h, &e, &p, 1);
@@ -366,7 +143,7 @@ static void test_set_link(void)
     set_link_of(h, true);
     wait_link(h, QHCA_LINK_UP);
     both_ways(h, &e, &p, 40);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /*
@@ -377,7 +154,7 @@ static void back_again(bool device_listens)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", device_listens);
+    Hca *h = link_start(&p, "q35", device_listens);
 
     eth_bring_up(h, &e);
     for (uint32_t n = 1; n <= 4; n++) {
@@ -396,7 +173,7 @@ static void back_again(bool device_listens)
             eth_bring_up(h, &e);
         }
     }
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 static void test_back_to_listener(void)
@@ -417,7 +194,7 @@ static void test_rude_introductions(void)
     struct hca_intro intro;
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     eth_bring_up(h, &e);
     peer_leave(&p);
@@ -433,8 +210,8 @@ static void test_rude_introductions(void)
                             ==, sizeof(nonsense));
             break;
         case 2:
-            hca_intro_begin(&intro, fd, false, &wish);
-            peer_wait_message(fd);      /* there is memory, and no answer */
+            hca_intro_begin(&intro, fd, false, &link_wish);
+            link_wait_message(fd);      /* there is memory, and no answer */
             break;
         }
         close(fd);
@@ -442,7 +219,7 @@ static void test_rude_introductions(void)
     peer_connect(&p);
     wait_link(h, QHCA_LINK_UP);
     both_ways(h, &e, &p, 1);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /* The device is unplugged while frames pass, and a new one connects. */
@@ -450,7 +227,7 @@ static void test_unplug(void)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "pc", true);
+    Hca *h = link_start(&p, "pc", true);
     g_autofree char *properties = g_strdup_printf(
         "{ 'addr': '04', 'mac': '" MAC "', 'shm': '%s', 'shm-server': true, "
         "'shm-slots': %u }", p.path, SLOTS);
@@ -471,7 +248,7 @@ static void test_unplug(void)
     wait_link(h, QHCA_LINK_UP);
     eth_bring_up(h, &e);
     both_ways(h, &e, &p, 1);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /*
@@ -482,7 +259,7 @@ static void test_bad_slots(void)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
     uint64_t bad = 0;
 
     eth_bring_up(h, &e);
@@ -510,7 +287,7 @@ static void test_bad_slots(void)
     hca_reset(h);
     eth_bring_up(h, &e);
     both_ways(h, &e, &p, 1000);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /* Whatever is in the memory, wake-ups without end included. */
@@ -519,7 +296,7 @@ static void test_garbage(void)
     GRand *rand = g_rand_new_with_seed(1);
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     eth_bring_up(h, &e);
     for (int n = 0; n < 200; n++) {
@@ -548,7 +325,7 @@ static void test_garbage(void)
     eth_bring_up(h, &e);
     both_ways(h, &e, &p, 1);
     g_rand_free(rand);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /*
@@ -559,7 +336,7 @@ static void test_stopped(void)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
     struct hca_slot *slot;
 
     eth_bring_up(h, &e);
@@ -577,7 +354,7 @@ static void test_stopped(void)
     guest_receives(h, &e, 10);
     g_assert_cmpuint(hca_adapter(h, "link_losses"), ==, 0);
     both_ways(h, &e, &p, 20);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 static void set_file(Hca *h, const char *property, const char *file)
@@ -593,7 +370,7 @@ static void test_dump(void)
     g_autofree char *pcap = NULL;
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
     gsize len;
 
     file = g_strdup_printf("%s/pcap", p.folder);
@@ -611,7 +388,7 @@ static void test_dump(void)
     g_assert_cmpuint(ldl_he_p(pcap + 104 + 12), ==, 100);
     g_assert_cmpuint(ldl_be_p(pcap + 104 + 16 + 96), ==, 4);
     unlink(file);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /* How many lines of a timeline have this mark; the times do not go backwards. */
@@ -639,7 +416,7 @@ static void test_timeline(void)
     g_auto(GStrv) lines = NULL;
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, "q35", true);
+    Hca *h = link_start(&p, "q35", true);
 
     file = g_strdup_printf("%s/timeline", p.folder);
     eth_bring_up(h, &e);
@@ -665,7 +442,7 @@ static void test_timeline(void)
     g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
     g_assert_null(strstr(text, "placed"));
     unlink(file);
-    stop(h, &p);
+    link_stop(h, &p);
 }
 
 /*
@@ -701,21 +478,21 @@ static void icrc_of(const char *machine, bool agrees)
 {
     Peer p;
     Eth e = { };
-    Hca *h = start(&p, machine, true);
+    Hca *h = link_start(&p, machine, true);
 
     eth_bring_up(h, &e);
     g_assert_cmphex(icrc_of_packet(h, &e, &p), ==, 0);
     for (int n = 0; n < 3; n++) {
         peer_leave(&p);
         wait_link(h, 0);
-        wish.offers = n & 1 ? 0 : HCA_INTRO_NO_ICRC;
+        link_wish.offers = n & 1 ? 0 : HCA_INTRO_NO_ICRC;
         peer_connect(&p);
         wait_link(h, QHCA_LINK_UP);
         g_assert_cmpint(!!icrc_of_packet(h, &e, &p), ==,
-                        agrees && wish.offers);
+                        agrees && link_wish.offers);
     }
-    wish.offers = 0;
-    stop(h, &p);
+    link_wish.offers = 0;
+    link_stop(h, &p);
 }
 
 static void test_icrc(void)
