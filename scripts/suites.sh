@@ -71,10 +71,11 @@ content_of()
 	(cd "$1" && find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha256sum)
 }
 
-# The day of a tree's newest commit.
+# The day of a tree's newest commit, or what stands for its contents.
 date_of()
 {
-	git -C "$1" log -1 --format=%cs 2> /dev/null || echo unknown
+	{ [ -e "$1/.git" ] && git -C "$1" log -1 --format=%cs 2> /dev/null; } ||
+		hash_of "$(content_of "$1")"
 }
 
 # The tree's sources as Debian's libraries need them: abseil's string_view is a type of its
