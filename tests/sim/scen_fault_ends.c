@@ -30,6 +30,8 @@ static void failed_at_responder(struct pair *p)
 	} cases[] = {
 		{ QHCA_WQE_WRITE, QHCA_WC_REM_ACCESS_ERR, 0,
 		  QHCA_EVENT_QP_ACCESS_ERROR },
+		{ QHCA_WQE_WRITE_IMM, QHCA_WC_REM_ACCESS_ERR,
+		  QHCA_WC_LOC_ACCESS_ERR, QHCA_EVENT_QP_ACCESS_ERROR },
 		{ QHCA_WQE_READ, QHCA_WC_REM_ACCESS_ERR, 0,
 		  QHCA_EVENT_QP_ACCESS_ERROR },
 		{ QHCA_WQE_FETCH_ADD, QHCA_WC_REM_ACCESS_ERR, 0,
@@ -55,7 +57,7 @@ static void failed_at_responder(struct pair *p)
 		CHECK_EQ(state_of(&p->a), QHCA_QPS_ERR);
 		CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
 	}
-	CHECK_EQ(count_of(&p->b, QHCA_CNT_fault_failures), 4);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_fault_failures), 5);
 }
 
 static void failed_at_requester(struct pair *p)

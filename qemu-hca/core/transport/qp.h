@@ -98,7 +98,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(32, r_psn)		/* next PSN expected */ \
 	X(32, r_msn)		/* messages completed, 24 bits */ \
 	X(32, r_ack_psn)	/* PSN of the pending ACK */ \
-	X(32, r_nak_psn)	/* PSN of the pending NAK */ \
+	X(32, r_nak_psn)	/* PSN of the pending NAK, or last ACK */ \
 	X(32, r_len)		/* message in progress: bytes received */ \
 	X(32, r_left)		/* WRITE in progress: bytes to come */ \
 	X(32, r_rkey)		/* WRITE in progress */ \
@@ -116,7 +116,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 	X(8, s_retry)		/* retries left */ \
 	X(8, s_rnr)		/* RNR retries left */ \
 	X(8, r_op)		/* message in progress: enum hca_rmsg */ \
-	X(8, r_syndrome)	/* of the pending NAK (AETH) */ \
+	X(8, r_syndrome)	/* its syndrome (AETH) */ \
 	X(8, r_unacked)		/* packets since the last acknowledgement */ \
 	X(8, res_head)		/* slot the next resource takes */ \
 	X(8, res_pending)	/* resources with an answer to send */ \

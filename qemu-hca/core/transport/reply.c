@@ -265,7 +265,9 @@ static bool put_nak(struct hca_fn *fn, struct hca_qp *qp,
 	if (!put(fn, qp, reply, &pkt))
 		return false;
 	count_nak(fn, qp, syndrome);
-	hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn, 0);
+	if (syndrome & HCA_AETH_NAK)
+		hca_trace(fn, QHCA_TRACE_NAK, qp->qpn, syndrome, qp->r_nak_psn,
+			  0);
 	/* A NAK acknowledges everything before it. */
 	qp->r_flags &= ~HCA_RF_ACK;
 	if (qp->r_state == HCA_RESP_NAK_DUE)

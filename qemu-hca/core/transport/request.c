@@ -73,14 +73,18 @@ static enum hca_verdict need_rwqe(struct hca_fn *fn, struct hca_qp *qp)
 	return HCA_V_ACCEPT;
 }
 
-enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp)
+enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp,
+					 enum qhca_fault_cause cause)
 {
 	/* The device reads the WQE again if an eviction has lost its copy. */
 	enum hca_verdict verdict = need_rwqe(fn, qp);
 
 	if (verdict != HCA_V_ACCEPT)
 		return verdict;
-	return receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR, HCA_V_OPERATION);
+	if (cause == QHCA_FAULT_RECV)
+		return receive_error(fn, qp, QHCA_WC_LOC_PROT_ERR,
+				     HCA_V_OPERATION);
+	return receive_error(fn, qp, QHCA_WC_LOC_ACCESS_ERR, HCA_V_ACCESS);
 }
 
 /* false: the CQ is of no more use. */

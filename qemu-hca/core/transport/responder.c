@@ -61,16 +61,15 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 void hca_request_fault_failed(struct hca_fn *fn, struct hca_qp *qp,
 			      enum qhca_fault_cause cause)
 {
+	bool rwqe = qp->r_flags & HCA_RF_RWQE;
 	enum hca_verdict verdict = HCA_V_ACCESS;
 
-	if (cause == QHCA_FAULT_RECV) {
-		if (!(qp->r_flags & HCA_RF_RWQE))
-			return;
-		verdict = hca_request_recv_failed(fn, qp);
-		if (qp->state == QHCA_QPS_ERR)
-			return;
-	}
-	refuse(fn, qp, verdict);
+	if (cause == QHCA_FAULT_RECV && !rwqe)
+		return;
+	if (cause == QHCA_FAULT_RECV || (cause == QHCA_FAULT_RDMA_W && rwqe))
+		verdict = hca_request_recv_failed(fn, qp, cause);
+	if (qp->state != QHCA_QPS_ERR)
+		refuse(fn, qp, verdict);
 }
 
 /* ---- ACKs and duplicates */

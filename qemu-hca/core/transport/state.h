@@ -37,7 +37,7 @@ enum hca_responder {
 	HCA_RESP_READY,		/* the request with r_psn is next */
 	HCA_RESP_NAK_DUE,	/* a NAK is to be sent, and lets the peer go on */
 	HCA_RESP_NAK_SENT,	/* ... has been sent: no other for the same gap */
-	HCA_RESP_FATAL_NAK_DUE,	/* a NAK is to be sent, after which the QP ends */
+	HCA_RESP_FATAL_NAK_DUE,	/* a NAK, or an ACK, is to be sent; then the QP ends */
 	HCA_RESP_STOPPED,	/* the QP is in ERR */
 	HCA_RESP_DROPPING,	/* UC: up to the next first packet */
 	HCA_NUM_RESP

@@ -240,10 +240,12 @@ enum hca_verdict hca_request_execute(struct hca_fn *fn,
 /* HCA_RES_* of the answer that a request gets; NONE: SEND and WRITE, an ACK. */
 uint8_t hca_request_resource(const struct hca_pkt *pkt);
 /*
- * The page that a receive WQE needs is unavailable: complete the WQE in progress
- * in error.  Returns how to refuse the request.
+ * A page is unavailable that the receive WQE in progress needs (@cause RECV), or that a
+ * WRITE with immediate needs (RDMA_W): complete the WQE in error.  Returns how to refuse
+ * the request.
  */
-enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp);
+enum hca_verdict hca_request_recv_failed(struct hca_fn *fn, struct hca_qp *qp,
+					 enum qhca_fault_cause cause);
 
 /* ---- software has reported a page as unavailable: refuse the access */
 
