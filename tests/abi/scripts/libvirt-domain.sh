@@ -33,5 +33,7 @@ virsh -q -c qemu:///system create "$1"
 name=$(virsh -q -c qemu:///system list --name)
 echo "state: $(virsh -q -c qemu:///system domstate "$name")"
 virsh -q -c qemu:///system qemu-monitor-command "$name" --hmp 'info qhca'
+echo "pt-cache-sets: $(virsh -q -c qemu:///system qemu-monitor-command "$name" --hmp \
+	'qom-get /machine/peripheral/net0 pt-cache-sets')"
 ip -o link show master br0
 virsh -q -c qemu:///system destroy "$name"
