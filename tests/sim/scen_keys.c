@@ -53,11 +53,15 @@ static void send_inv_refused(struct pair *p)
 	settle(p);
 	EXPECT(&p->b.scq, 0, QHCA_WC_SUCCESS);
 	post_recv(&p->b, 100);
+	post_recv(&p->b, 100);
+	/* What came before it is acknowledged. */
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 	post_inv(&p->a, QHCA_WQE_SEND_INV, key);
 	settle(p);
-	EXPECT(&p->b.rcq, 0, QHCA_WC_MW_BIND_ERR);
+	EXPECT(&p->b.rcq, 0, QHCA_WC_SUCCESS, QHCA_WC_MW_BIND_ERR);
 	CHECK_EQ(next_event(&p->b, p->b.qp.qpn), QHCA_EVENT_QP_ACCESS_ERROR);
-	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+	EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_tx_nak_access), 0);
 }
 
 /* ---- under traffic */
