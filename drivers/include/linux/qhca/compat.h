@@ -35,6 +35,22 @@ hrtimer_setup(struct hrtimer *timer,
 #endif /* QHCA_COMPAT_HRTIMER */
 
 /* ------------------------------------------------------------------------
+ * NAPI, for qhca.ko
+ */
+#ifdef QHCA_COMPAT_NAPI
+#include <linux/netdevice.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+static inline void
+netif_napi_add_config(struct net_device *netdev, struct napi_struct *napi,
+		      int (*poll)(struct napi_struct *, int), int index)
+{
+	netif_napi_add(netdev, napi, poll);
+}
+#endif
+#endif /* QHCA_COMPAT_NAPI */
+
+/* ------------------------------------------------------------------------
  * ethtool, for qhca.ko
  */
 #ifdef QHCA_COMPAT_ETHTOOL

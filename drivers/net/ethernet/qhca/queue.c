@@ -2,7 +2,10 @@
 /*
  * An Ethernet queue: rings, interrupt, NAPI context, and its life in the device.
  */
+#define QHCA_COMPAT_NAPI
+
 #include <linux/dma-mapping.h>
+#include <linux/qhca/compat.h>
 
 #include "netdev.h"
 
@@ -217,5 +220,6 @@ void qhca_queue_init(struct qhca_eth *eth, unsigned int index)
 	u64_stats_init(&q->rx_stats.sync);
 	snprintf(q->irq_name, sizeof(q->irq_name), "%s-eth%u@%s", QHCA_DRV_NAME,
 		 index, pci_name(eth->core->qdev.pdev));
-	netif_napi_add(eth->netdev, &q->napi, qhca_poll);
+	/* A queue keeps its NAPI ID and settings while it is not in use. */
+	netif_napi_add_config(eth->netdev, &q->napi, qhca_poll, index);
 }
