@@ -22,9 +22,10 @@ RESULT = "/tmp/rdma-unit-test.json"
 # waits for as many as six.
 PATIENCE = "--completion_wait_multiplier={} --other_wait_multiplier=4"
 MULTIPLIER = 16
-# A test destroys a QP whose peer's timeout is infinite, and wants within 30 seconds that the peer
-# has waited for 5.
-LESS_PATIENCE = {"ThreadedWorkloadTest": 4}
+# {suite, or test that runs alone: multiplier}. In one, a test destroys a QP whose peer's timeout is
+# infinite, and wants within 30 seconds that the peer has waited for 5. The other wants that there
+# is no completion, which comes after six timeouts of one second.
+LESS_PATIENCE = {"ThreadedWorkloadTest": 4, "LoopbackRcQpTest.SendWithInvalidateType1Rkey": 2}
 LIMIT, LIMIT_ALONE = 1800, 300
 
 PEER = ("a QP in the error state drops requests (IBTA 10.3.1.7), and its peer, whose timeout is "
@@ -102,11 +103,13 @@ class Results:
         """Runs the tests of a pattern; returns how the program ended."""
         # Soft-RoCE is given its IPv4 address: the suite says that it has no other.
         more = "--ipv4_only" if port.kind == "rxe" else ""
-        without = ":".join(LEFT_OUT[port.kind])
-        patience = PATIENCE.format(LESS_PATIENCE.get(tests.partition(".")[0], MULTIPLIER))
+        alone = [test for test in LESS_PATIENCE if "." in test and test != tests]
+        without = ":".join([*LEFT_OUT[port.kind], *alone])
+        multiplier = LESS_PATIENCE.get(tests, LESS_PATIENCE.get(tests.partition(".")[0], MULTIPLIER))
         ended = port.exec(
             f"rm -f {RESULT}; cd {HERE} && timeout {limit} ./rdma_unit_test --device_name={port.ibdev} "
-            f"{more} {patience} --gtest_filter='{tests}-{without}' --gtest_output=json:{RESULT}",
+            f"{more} {PATIENCE.format(multiplier)} --gtest_filter='{tests}-{without}' "
+            f"--gtest_output=json:{RESULT}",
             timeout=limit + 60, check=False)
         # It is written when the last test has ended.
         text = port.out(f"cat {RESULT} 2> /dev/null || :")
