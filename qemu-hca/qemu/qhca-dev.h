@@ -444,13 +444,14 @@ void qhca_link_commit(QhcaState *s, size_t len);
 bool qhca_link_has_room(QhcaState *s);      /* for half a queue of frames */
 bool qhca_link_pending(QhcaState *s);
 void qhca_link_receive(QhcaState *s, unsigned int frames);
-void qhca_link_wake_peer(QhcaState *s);
+bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_events(QhcaState *s);
 /* The device's thread, without a lock */
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);
-/* Any thread */
+/* Any thread, without a lock */
 void qhca_link_call(QhcaState *s);
+void qhca_link_wake_peer(QhcaState *s);
 
 /* qhca-dump.c */
 void qhca_dump_class_init(ObjectClass *klass);

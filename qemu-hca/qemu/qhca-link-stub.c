@@ -61,6 +61,11 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
 {
 }
 
+bool qhca_link_wakes_peer(QhcaState *s)
+{
+    return false;
+}
+
 void qhca_link_wake_peer(QhcaState *s)
 {
 }

@@ -120,8 +120,8 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
     }
 }
 
-/* Wake the peer, once for all that was sent and received with the lock. */
-void qhca_link_wake_peer(QhcaState *s)
+/* Is the peer to be woken, for all that was sent and received with the lock? */
+bool qhca_link_wakes_peer(QhcaState *s)
 {
     QhcaPeer *peer = s->link.peer;
     bool frames = s->link.sent && peer &&
@@ -131,11 +131,8 @@ void qhca_link_wake_peer(QhcaState *s)
 
     s->link.sent = false;
     s->link.freed = false;
-    if (frames || room) {
-        s->stats.link_wakes_sent++;
-        qhca_mark(s, QHCA_MARK_WAKE, 0, 0);
-        hca_intro_wake(peer->fd);
-    }
+    s->stats.link_wakes_sent += frames || room;
+    return frames || room;
 }
 
 /*
@@ -167,7 +164,7 @@ void qhca_link_events(QhcaState *s)
 
 /*
  * ------------------------------------------------------------------------
- * The thread: no lock
+ * No lock: the thread, and whoever wakes it or the peer
  */
 bool qhca_link_called(QhcaState *s)
 {
@@ -246,6 +243,22 @@ void qhca_link_call(QhcaState *s)
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (qatomic_read(&s->link.asleep)) {
         event_notifier_set(&s->link.call);
+    }
+}
+
+/*
+ * Wake the peer.  No one holds engine_lock here: on a busy host the peer gets the
+ * processor of this very thread, and this device's thread takes the answer.
+ */
+void qhca_link_wake_peer(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (peer) {
+        qhca_mark(s, QHCA_MARK_WAKE, 0, 0);
+        hca_intro_wake(peer->fd);
     }
 }
 

@@ -95,9 +95,8 @@ static void qhca_locked(QhcaState *s)
 /* This thread drops engine_lock, and the engine has left its stack. */
 static void qhca_release(QhcaState *s)
 {
-    if (s->link.sent || s->link.freed) {
-        qhca_link_wake_peer(s);
-    }
+    bool wakes = (s->link.sent || s->link.freed) && qhca_link_wakes_peer(s);
+
     if (bql_locked()) {
         while (s->resets_pending) {
             unsigned int gvmi = ctz64(s->resets_pending);
@@ -112,6 +111,9 @@ static void qhca_release(QhcaState *s)
         s->in_engine = false;
     }
     qemu_mutex_unlock(&s->engine_lock);
+    if (wakes) {
+        qhca_link_wake_peer(s);
+    }
 }
 
 void qhca_lock(QhcaState *s)

@@ -182,6 +182,11 @@ bool qhca_link_has_room(QhcaState *hca)
     return true;
 }
 
+bool qhca_link_wakes_peer(QhcaState *hca)
+{
+    return false;
+}
+
 void qhca_link_wake_peer(QhcaState *hca)
 {
 }
