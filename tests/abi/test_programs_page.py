@@ -59,6 +59,21 @@ def test_one_reason():
     assert "On qhca, skipped:\n\n- one, ``a``, ``c``: ``no such device``\n" in text
 
 
+def test_many_cases():
+    cases = {f"case {n}": ["skipped", "not\nhere\n"] for n in range(page.MANY + 1)}
+    text = page.table(record(cases, {}))
+    assert f"- one, ``case 0`` and {page.MANY} others: ``not here``\n" in text
+    del cases["case 0"]
+    assert "others" not in page.table(record(cases, {}))
+
+
+def test_written():
+    """Each case has a line, whatever its reason says."""
+    told = record({"a": PASSED, "b": ["failed", 'it said "[]",\nand a \\']}, {"a": PASSED})
+    assert json.loads(page._written(told)) == told
+    assert page._written(told).count('    "') == 3
+
+
 def test_empty_table():
     assert page.table({"kernel": "", "programs": {}}) == "No results have been recorded yet.\n"
 

@@ -6,6 +6,7 @@ The file is {"kernel": release, "programs": {name: {"version": text, "qhca": res
 """
 
 import json
+import re
 
 from lab import paths
 
@@ -17,6 +18,7 @@ BEGIN = ".. The test suite writes what follows; see `make programs-table`.\n"
 END = ".. The test suite wrote what precedes.\n"
 KINDS = {"qhca": "qhca", "rxe": "Soft-RoCE"}
 OUTCOMES = ("passed", "failed", "skipped")
+MANY = 12               # cases with one reason that are named
 
 
 class BadRecord(Exception):
@@ -74,7 +76,21 @@ def _counts(results):
 
 
 def _literal(text):
-    return f"``{text}``" if text else ""
+    """A reason may have lines, and end with one."""
+    return f"``{' '.join(text.split())}``" if text else ""
+
+
+def _listed(cases):
+    """The names of cases, but not of hundreds; programs.json has those."""
+    if len(cases) <= MANY:
+        return ", ".join(map(_literal, cases))
+    return f"{_literal(cases[0])} and {len(cases) - 1} others"
+
+
+def _written(record):
+    """The file's text, with a line for each case."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    return re.sub(r'\[\n *("\w+"),\n *("(?:[^"\\]|\\.)*")\n *\]', r"[\1, \2]", text) + "\n"
 
 
 def table(record):
@@ -92,10 +108,10 @@ def table(record):
             for name, program in record["programs"].items():
                 for case, (result, why) in program[kind].items():
                     if result == outcome:
-                        found.setdefault((name, why), []).append(_literal(case))
+                        found.setdefault((name, why), []).append(case)
             if found:
                 parts.append(f"On {title}, {outcome}:\n\n" + "".join(
-                    f"- {name}, {', '.join(cases)}: {_literal(why)}\n"
+                    f"- {name}, {_listed(cases)}: {_literal(why)}\n"
                     for (name, why), cases in found.items()))
     return "\n".join(parts)
 
@@ -117,6 +133,6 @@ def update():
     if bad:
         raise BadRecord("\n".join(bad))
     page = placed(PAGE.read_text(), table(record))
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    RECORD.write_text(_written(record))
     PAGE.write_text(page)
     return record
