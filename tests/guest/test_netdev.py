@@ -219,8 +219,10 @@ def test_under_full_load(ends):
         assert client.poll() is None and server.poll() is None
         assert a.counters()["tx_packets"] > before + 1000
         more = {name: value - worked[name] for name, value in adapter(a).items()}
-        assert [name for name in ("slices", "thread_slices", "frames_sent", "frames_received",
-                                  "frames_deferred") if not more[name]] == []
+        # Frames in shared memory wait where they are.
+        deferred = [] if isinstance(a.ports[0].netdev, dict) else ["frames_deferred"]
+        assert [name for name in ("slices", "thread_slices", "frames_sent", "frames_received", *deferred)
+                if not more[name]] == []
         # After long yields up to 1,024 doorbells skip it, and these may be all of this test.
         assert adapter(a)["yields"] > 0
         assert more["thread_slices"] <= more["slices"], more
