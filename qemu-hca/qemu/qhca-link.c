@@ -247,8 +247,8 @@ void qhca_link_call(QhcaState *s)
 }
 
 /*
- * Wake the peer.  No one holds engine_lock here: on a busy host the peer gets the
- * processor of this very thread, and this device's thread takes the answer.
+ * Wake the peer.  The caller has dropped engine_lock: on a busy host the peer gets the
+ * processor of the caller, and this device's thread needs the lock for the answer.
  */
 void qhca_link_wake_peer(QhcaState *s)
 {

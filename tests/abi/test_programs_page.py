@@ -67,11 +67,11 @@ def test_many_cases():
     assert "others" not in page.table(record(cases, {}))
 
 
-def test_written():
+def test_text_of_record():
     """Each case has a line, whatever its reason says."""
     told = record({"a": PASSED, "b": ["failed", 'it said "[]",\nand a \\']}, {"a": PASSED})
-    assert json.loads(page._written(told)) == told
-    assert page._written(told).count('    "') == 3
+    assert json.loads(page.text_of(told)) == told
+    assert page.text_of(told).count('    "') == 3
 
 
 def test_empty_table():

@@ -87,7 +87,7 @@ def _listed(cases):
     return f"{_literal(cases[0])} and {len(cases) - 1} others"
 
 
-def _written(record):
+def text_of(record):
     """The file's text, with a line for each case."""
     text = json.dumps(record, indent=1, ensure_ascii=False)
     return re.sub(r'\[\n *("\w+"),\n *("(?:[^"\\]|\\.)*")\n *\]', r"[\1, \2]", text) + "\n"
@@ -133,6 +133,6 @@ def update():
     if bad:
         raise BadRecord("\n".join(bad))
     page = placed(PAGE.read_text(), table(record))
-    RECORD.write_text(_written(record))
+    RECORD.write_text(text_of(record))
     PAGE.write_text(page)
     return record
