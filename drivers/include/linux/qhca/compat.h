@@ -234,11 +234,6 @@ static inline void qhca_compat_counter_init(struct rdma_counter *counter)
 #include <linux/hmm.h>
 #include <linux/pci-p2pdma.h>
 
-static inline u64 qhca_compat_odp_mask(bool write)
-{
-	return write ? HMM_PFN_WRITE : 0;
-}
-
 static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 				       dma_addr_t *addr, bool *write)
 {
@@ -261,11 +256,6 @@ static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 	return 1;
 }
 #else
-static inline u64 qhca_compat_odp_mask(bool write)
-{
-	return ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
-}
-
 static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 				       dma_addr_t *addr, bool *write)
 {
@@ -276,6 +266,80 @@ static inline int qhca_compat_odp_page(struct ib_umem_odp *umem, size_t idx,
 	*addr = entry & ODP_DMA_ADDR_MASK;
 	*write = entry & ODP_WRITE_ALLOWED_BIT;
 	return 1;
+}
+#endif
+
+/*
+ * Bring pages in, and return with @umem_mutex held and how many they are; or an
+ * error, -EBUSY among them if invalidations interfere.
+ *
+ * From 7.3 on, ib_umem_odp_map_dma_and_lock() lets a handler of page faults drop
+ * the lock of the address space, and repeats the fault as if it were the first
+ * one.  A file's handler drops the lock for the first attempt at a read, and
+ * says only at the second that the page cannot be read.  So the core reads such
+ * a page for ever, and the address space of a process that serves its own pages
+ * never goes when the process is killed.  hmm_range_fault() keeps the lock.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+
+static inline int qhca_compat_odp_fault(struct ib_umem_odp *umem,
+					struct mm_struct *mm, u64 start,
+					u64 length, bool write)
+{
+	struct hmm_range range = {
+		.notifier = &umem->notifier,
+		.start = start,
+		.end = start + length,
+		.hmm_pfns = umem->map.pfn_list +
+			    ((start - ib_umem_start(umem)) >> PAGE_SHIFT),
+		.default_flags = HMM_PFN_REQ_FAULT |
+				 (write ? HMM_PFN_REQ_WRITE : 0),
+	};
+	int ret;
+
+	range.notifier_seq = mmu_interval_read_begin(range.notifier);
+	mmap_read_lock(mm);
+	ret = hmm_range_fault(&range);
+	mmap_read_unlock(mm);
+	if (ret)
+		return ret;
+	mutex_lock(&umem->umem_mutex);
+	if (!mmu_interval_read_retry(range.notifier, range.notifier_seq))
+		return length >> PAGE_SHIFT;
+	mutex_unlock(&umem->umem_mutex);
+	return -EBUSY;
+}
+
+static inline int qhca_compat_odp_map(struct ib_umem_odp *umem, u64 start,
+				      u64 length, bool write)
+{
+	struct task_struct *owner = get_pid_task(umem->tgid, PIDTYPE_PID);
+	struct mm_struct *mm = umem->umem.owning_mm;
+	int ret = -EINVAL;
+
+	/* A process that has ended gets no more pages. */
+	if (!owner)
+		return ret;
+	if (mmget_not_zero(mm)) {
+		ret = qhca_compat_odp_fault(umem, mm, start, length, write);
+		mmput_async(mm);
+	}
+	put_task_struct(owner);
+	return ret;
+}
+#else
+static inline int qhca_compat_odp_map(struct ib_umem_odp *umem, u64 start,
+				      u64 length, bool write)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	u64 mask = write ? HMM_PFN_WRITE : 0;
+#else
+	u64 mask = ODP_READ_ALLOWED_BIT | (write ? ODP_WRITE_ALLOWED_BIT : 0);
+#endif
+
+	return ib_umem_odp_map_dma_and_lock(umem, start, length, mask, true);
 }
 #endif
 

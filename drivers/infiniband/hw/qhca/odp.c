@@ -17,10 +17,9 @@
  *
  * These races may happen, and are resolved as follows:
  *
- * - Pages are invalidated while a fault brings them in.  The core's
- *   ib_umem_odp_map_dma_and_lock() repeats until no invalidation has come
- *   between, and returns with @umem_mutex held, which the notifier takes, too.
- *   The driver fills in the entries under that mutex.
+ * - Pages are invalidated while a fault brings them in.  The driver repeats
+ *   that until no invalidation has come between, and then holds @umem_mutex,
+ *   which the notifier takes, too.  It fills in the entries under that mutex.
  * - A page is taken away again before the device has used it.  The access then
  *   faults again, with another token.
  * - A region is deregistered during a fault.  The driver ends the key first, so

@@ -175,8 +175,8 @@ const struct mmu_interval_notifier_ops qhca_odp_notifier_ops = {
  * necessary.  Returns how many are mapped now, or -ESTALE if the stretch has
  * been freed or the region has been deregistered.
  *
- * The core gives up if invalidations have interfered for a second.  An access
- * must not fail for that reason, so the driver tries again.
+ * The call gives up if invalidations interfere.  An access must not fail for
+ * that reason, so the driver tries again.
  */
 static int qhca_stretch_page_in(struct qhca_stretch *s, size_t first,
 				size_t num, bool write)
@@ -187,9 +187,7 @@ static int qhca_stretch_page_in(struct qhca_stretch *s, size_t first,
 	int ret;
 
 	do {
-		ret = ib_umem_odp_map_dma_and_lock(umem, start, length,
-						   qhca_compat_odp_mask(write),
-						   true);
+		ret = qhca_compat_odp_map(umem, start, length, write);
 	} while (ret == -EBUSY && !READ_ONCE(s->odp->closing));
 	if (ret < 0)
 		return ret;
