@@ -105,6 +105,7 @@ static struct site sites[] = {
 	{ "__kvmalloc_node_noprof", MEMORY, NOTHING },
 	{ "kmem_cache_alloc_noprof", MEMORY, NOTHING },
 	{ "alloc_pages_noprof", MEMORY, NOTHING },
+	{ "alloc_pages_node_noprof", MEMORY, NOTHING },
 	{ "__alloc_pages_noprof", MEMORY, NOTHING },
 	{ "get_free_pages_noprof", MEMORY, NOTHING },
 	{ "memdup_user", MEMORY, NO_MEMORY },
@@ -130,6 +131,7 @@ static struct site sites[] = {
 	{ "ib_umem_odp_alloc_implicit", MAPPING, NO_MEMORY },
 	{ "ib_umem_odp_alloc_child", MAPPING, NO_MEMORY },
 	{ "ib_umem_odp_map_dma_and_lock", MAPPING, NO_MEMORY },
+	{ "hmm_range_fault", MAPPING, NO_MEMORY },
 	{ "ib_umem_dmabuf_get_pinned", MAPPING, NO_MEMORY },
 	{ "hmm_dma_map_pfn", MAPPING, NO_MAPPING },
 
