@@ -135,6 +135,7 @@ void case_death(const char *address)
 		usleep(500000 + (unsigned int)rand() % 500000);
 		kill(child, SIGKILL);
 		CHECK(waitpid(child, NULL, 0) == child);
+		vfio_wait_free(address, 10000);
 		others = canaries_new();
 
 		guest_open(&g, address);

@@ -25,22 +25,41 @@ static int call(int fd, unsigned long request, void *arg)
 	return ioctl(fd, request, arg) < 0 ? -errno : 0;
 }
 
-static int open_group(const char *address)
+/* @path gets its name, for a message. */
+static int try_group(const char *address, char path[128])
 {
-	char path[128], link[256];
+	char link[256];
 	ssize_t len;
-	int fd;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group", address);
+	snprintf(path, 128, "/sys/bus/pci/devices/%s/iommu_group", address);
 	len = readlink(path, link, sizeof(link) - 1);
 	if (len < 0)
 		die(path);
 	link[len] = 0;
-	snprintf(path, sizeof(path), "/dev/vfio/%s", strrchr(link, '/') + 1);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, 128, "/dev/vfio/%s", strrchr(link, '/') + 1);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int open_group(const char *address)
+{
+	char path[128];
+	int fd = try_group(address, path);
+
 	if (fd < 0)
 		die(path);
 	return fd;
+}
+
+void vfio_wait_free(const char *address, unsigned int ms)
+{
+	char path[128];
+	int fd;
+
+	while ((fd = try_group(address, path)) < 0 && errno == EBUSY && ms--)
+		usleep(1000);
+	if (fd < 0)
+		die(path);
+	close(fd);
 }
 
 static struct vfio_region_info region_info(struct vfio *v, uint32_t index)

@@ -28,6 +28,12 @@ struct vfio {
 /* In the container of @beside, or without one in a container of its own. */
 void vfio_open(struct vfio *v, const char *address, const struct vfio *beside);
 void vfio_close(struct vfio *v);
+/*
+ * Wait up to @ms until the group of a process that was killed is free.  While the kernel
+ * brings in a page of a process, it keeps the address space, and with it the mappings of
+ * the device, whose file keeps the group open.
+ */
+void vfio_wait_free(const char *address, unsigned int ms);
 /* Another descriptor of the device, which is open; or a negative errno. */
 int vfio_open_again(struct vfio *v);
 
