@@ -56,6 +56,12 @@ class Agent:
                 self._synced = True
                 return
 
+    def use(self, sock):
+        """Goes on over another socket."""
+        with self._lock:
+            self._sock.close()
+            self._sock, self._buffer, self._synced = sock, b"", False
+
     def unsync(self):
         """Has the next request synchronise first, as the guest's side has started or restarted."""
         with self._lock:

@@ -407,6 +407,19 @@ class Guest:
                     total += int(line.split()[1])
         return total
 
+    def reconnect_agent(self):
+        """Connects to the guest's agent anew, as if its port had been closed on the host.
+
+        When Linux 7.3 suspends the port it takes the host's end for closed, and it asks for
+        the truth before it has room for the answer. The agent hears nothing from then on.
+        """
+        path = tempfile.mktemp(prefix="agent-", dir=self.dir)
+        backend = {"addr": {"type": "unix", "data": {"path": path}}, "server": True, "wait": False}
+        self.qmp("chardev-change", id="agent", backend={"type": "socket", "data": backend})
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(path)
+        self.agent.use(sock)
+
     def reset(self, timeout=180):
         """Resets the machine, as its button does, and waits until it is up again."""
         self._mark = self.qmp_client.mark()

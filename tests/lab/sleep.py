@@ -19,5 +19,5 @@ def sleep_and_wake(node, sleep, wake):
     wake()
     wait_for(lambda: "awake" in node.console_text()[said:], LONG * node.patience,
              f"{node.name} is awake")
-    node.agent.unsync()
+    node.reconnect_agent()
     job.wait(LONG)
