@@ -24,6 +24,10 @@ sys.path.insert(0, str(HERE))
 from lab import Pair, note_leaks, paths, process, tap, unheard  # noqa: E402
 from lab.link import FULL, Link, wires  # noqa: E402
 from lab.pair import WIRE  # noqa: E402
+from lab.turns import Turns  # noqa: E402
+
+# The lanes of one run have this folder together.
+turns = Turns(os.environ.get("QHCA_CHECK_RESULTS"))
 
 
 # -- what is left out -------------------------------------------------------
@@ -42,6 +46,24 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [i for i in items if i not in left_out]
+
+
+# -- lanes ------------------------------------------------------------------
+
+class TakesTurns:
+    """Programs that print TAP take theirs by themselves, as many run at once."""
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        if isinstance(item, TapProgram):
+            yield
+            return
+        with turns.take(alone=item.get_closest_marker("alone") is not None):
+            yield
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(TakesTurns())
 
 
 # -- TAP programs -----------------------------------------------------------
@@ -122,8 +144,9 @@ class TapProgram(pytest.Item):
         log = paths.LOGS / "tap" / f"{self.path.parent.name}-{self.name}.log"
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            for event in tap.run(self.argv, timeout=self.limit, env=self.env, log=log):
-                self.events.put(event)
+            with turns.take():
+                for event in tap.run(self.argv, timeout=self.limit, env=self.env, log=log):
+                    self.events.put(event)
         except Exception as error:  # noqa: BLE001 raised again by run_points
             self.events.put(error)
         self.events.put(None)

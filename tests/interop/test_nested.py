@@ -170,6 +170,7 @@ def test_others_go_on(machines, inner):
     report(machines, "others go on")
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_isolation(machines, inner):
     """As for two guests (test_pagefaults): a second pair of QPs of the function, while one

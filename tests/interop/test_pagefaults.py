@@ -145,6 +145,7 @@ def test_beside(ends, kind):
     assert [int(row["requests"]) for row in run.rows] == [500]
 
 
+@pytest.mark.alone
 @pytest.mark.full
 @BOTH
 @pytest.mark.parametrize("kind", ["rc", "ud"])

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Two pytests at once report as one does (lab/lanes.py)."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 from lab import lanes, paths, wait_for
+from lab.turns import Turns
 
 # In place of pytest: a path names a file with what to print, line by line, and what to do.
 PYTEST = '''
@@ -146,3 +149,43 @@ def test_interrupted(lane, tmp_path):
         os.kill(pid, signal.SIGINT)
     code, out = ended(process)
     assert code == 2 and out[-1] == "2 passed, 0 failed"
+
+
+def test_alone(tmp_path):
+    """One that measures waits for what runs, and what comes then waits for it."""
+    running, most = set(), {}
+    may_end = {name: threading.Event() for name in ("first", "second", "alone", "late")}
+
+    def run(name):
+        with Turns(tmp_path).take(alone=name == "alone"):
+            running.add(name)
+            most[name] = len(running)
+            may_end[name].wait(60)
+            running.discard(name)
+
+    threads = {name: threading.Thread(target=run, args=[name]) for name in may_end}
+    for name in "first", "second":
+        threads[name].start()
+    wait_for(lambda: len(running) == 2, 60, "two at once")
+    threads["alone"].start()
+    # It has the gate once it waits for the others.
+    wait_for(lambda: is_locked(tmp_path / "gate"), 60, "one that wants to be alone")
+    threads["late"].start()
+    may_end["late"].set()
+    for name in "first", "second":
+        may_end[name].set()
+    wait_for(lambda: "alone" in most, 60, "its turn")
+    assert "late" not in most
+    may_end["alone"].set()
+    for thread in threads.values():
+        thread.join(60)
+    assert most["alone"] == most["late"] == 1 and not running
+
+
+def is_locked(path):
+    with open(path, "w", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
