@@ -10,7 +10,8 @@
  *   qhca-dma.c       the engine's access to the guest's memory
  *   qhca-net.c       frames from and to the netdev
  *   qhca-migrate.c   migration and snapshots
- *   qhca-link.c      frames from and to another process, by shared memory
+ *   qhca-link.c      link to another process, by shared memory
+ *   qhca-link-frames.c  frames from and to that process
  *   qhca-dump.c      capture of those
  *   qhca-timeline.c  when each step of a message happens
  *   qhca-monitor.c   QMP and HMP
@@ -438,7 +439,8 @@ void qhca_link_exit(QhcaState *s);          /* before the thread ends */
 void qhca_link_free(QhcaState *s);          /* after it */
 void qhca_link_vm_change(QhcaState *s, bool running, RunState state);
 void qhca_link_check(QhcaState *s);         /* end the link if it is lost */
-/* engine_lock */
+
+/* qhca-link-frames.c: engine_lock */
 void *qhca_link_reserve(QhcaState *s);
 void qhca_link_commit(QhcaState *s, size_t len);
 bool qhca_link_has_room(QhcaState *s);      /* for half a queue of frames */

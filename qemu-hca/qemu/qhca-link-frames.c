@@ -1,0 +1,237 @@
+/*
+ * qhca adapter: the frames of a link over shared memory, and who waits for them
+ *
+ * Frames are engine_lock's: whoever has it sends and receives.  When no one does, the
+ * device's thread waits for the peer, so frames pass without the BQL.  It waits in one
+ * epoll set for the peer's messages and for calls of this process.  The peer cannot drain
+ * those calls, since they come through an eventfd of our own.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/rcu.h"
+#include <poll.h>
+#include <sys/epoll.h>
+#include "qhca-dev.h"
+#include "qhca-link.h"
+#include "trace.h"
+
+#define QHCA_LINK_LOOK      64      /* turns without sleep until a look around */
+
+/*
+ * ------------------------------------------------------------------------
+ * Frames: engine_lock
+ */
+void *qhca_link_reserve(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+    uint8_t *room = peer ? hca_slots_reserve(&peer->mem.tx) : NULL;
+
+    if (!room && peer && hca_slots_wait_room(&peer->mem.tx)) {
+        room = hca_slots_reserve(&peer->mem.tx);
+    }
+    s->link.room = room;
+    if (!room && !s->tx_starved) {
+        qatomic_set(&s->tx_starved, true);
+        s->stats.send_stalls++;
+        trace_qhca_net_stalled(s, true);
+    }
+    return room;
+}
+
+/* The peer may have marked the slot as its own meanwhile; it is ours. */
+void qhca_link_commit(QhcaState *s, size_t len)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    qhca_dump(s, s->link.room, len);
+    hca_slots_commit(&peer->mem.tx, len);
+    s->link.sent = true;
+    s->stats.frames_sent++;
+}
+
+/*
+ * The engine waits for room.  Ask for the wake-up anew as long as there is none: the one
+ * that has come may be that of an earlier wait.
+ */
+bool qhca_link_has_room(QhcaState *s)
+{
+    return s->link.peer && hca_slots_wait_half(&s->link.peer->mem.tx);
+}
+
+bool qhca_link_pending(QhcaState *s)
+{
+    return s->link.peer && hca_slots_pending(&s->link.peer->mem.rx);
+}
+
+/*
+ * The peer may change a frame at any time: the engine reads headers once, and
+ * payload where it lies, so the slot is the peer's again only afterwards.
+ */
+void qhca_link_receive(QhcaState *s, unsigned int frames)
+{
+    QhcaPeer *peer = s->link.peer;
+    uint64_t now = qhca_now(s);
+    enum hca_slots_found found;
+    const uint8_t *frame;
+    size_t len;
+
+    while (peer && frames-- &&
+           (found = hca_slots_peek(&peer->mem.rx, &frame, &len))) {
+        if (found != HCA_SLOTS_FRAME || len > QHCA_MAX_FRAME) {
+            s->stats.link_bad_slots++;
+        } else if (!s->link.down) {
+            s->stats.frames_received++;
+            qhca_dump(s, frame, len);
+            qhca_rx_shared(s->hca, frame, len, now);
+            qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
+        }
+        hca_slots_pop(&peer->mem.rx);
+        s->link.freed = true;
+    }
+    if (s->link.freed) {
+        qhca_net_check_own_mac(s);
+    }
+}
+
+/* Is the peer to be woken, for all that was sent and received with the lock? */
+bool qhca_link_wakes_peer(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+    bool frames = s->link.sent && peer &&
+                  hca_slots_wakes_consumer(&peer->mem.tx);
+    bool room = s->link.freed && peer &&
+                hca_slots_wakes_producer(&peer->mem.rx);
+
+    s->link.sent = false;
+    s->link.freed = false;
+    s->stats.link_wakes_sent += frames || room;
+    return frames || room;
+}
+
+/*
+ * The peer has sent messages, or ended; the main loop ends the link then.  A
+ * thread that always finds work does not sleep, so it looks by itself.
+ */
+void qhca_link_events(QhcaState *s)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    if (peer && ++s->link.turns >= QHCA_LINK_LOOK) {
+        struct pollfd poll_fd = { .fd = peer->fd, .events = POLLIN };
+
+        s->link.turns = 0;
+        if (poll(&poll_fd, 1, 0) > 0) {
+            qatomic_set(&s->link.readable, true);
+        }
+    }
+    if (!qatomic_xchg(&s->link.readable, false) || !peer) {
+        return;
+    }
+    s->stats.link_wakes_received++;
+    if (!hca_intro_woken(peer->fd)) {
+        epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+        qatomic_set(&s->link.lost, true);
+        qhca_schedule(s);
+    }
+}
+
+/*
+ * ------------------------------------------------------------------------
+ * No lock: the thread, and whoever wakes it or the peer
+ */
+bool qhca_link_called(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    return peer && qatomic_read(&s->running) &&
+           hca_slots_pending(&peer->mem.rx);
+}
+
+/* Ask the peer for a wake-up.  Returns whether there are frames already. */
+static bool qhca_link_fall_asleep(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (!peer || !qatomic_read(&s->running)) {
+        return false;
+    }
+    hca_slots_sleep(&peer->mem.rx);
+    return hca_slots_pending(&peer->mem.rx);
+}
+
+static void qhca_link_wake_up(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    qatomic_set(&s->link.asleep, false);
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (peer) {
+        hca_slots_wake(&peer->mem.rx);
+    }
+}
+
+/* Sleep until the peer or another thread calls; false: there was a call. */
+bool qhca_link_sleep(QhcaState *s)
+{
+    struct epoll_event events[2];
+    bool slept = false;
+    int num = 0;
+
+    qatomic_set(&s->link.asleep, true);
+    smp_mb();           /* pairs with qhca_link_call() */
+    if (!qatomic_read(&s->kicked) && !qatomic_read(&s->quit)) {
+        /* With a vIOMMU the bottom half takes the frames. */
+        if (!qhca_link_fall_asleep(s)) {
+            slept = true;
+        } else if (qatomic_read(&s->dma_iommu)) {
+            slept = true;
+            qhca_schedule(s);
+            qatomic_set(&s->kicked, true);
+        }
+    }
+    if (slept) {
+        do {
+            num = epoll_wait(s->link.epoll_fd, events, ARRAY_SIZE(events), -1);
+        } while (num < 0 && errno == EINTR);
+    }
+    qhca_link_wake_up(s);
+    for (int i = 0; i < num; i++) {
+        if (events[i].data.ptr == &s->link.call) {
+            event_notifier_test_and_clear(&s->link.call);
+        } else {
+            qatomic_set(&s->link.readable, true);
+        }
+    }
+    return slept;
+}
+
+/* Another thread has work for the device's, and has said so in a flag. */
+void qhca_link_call(QhcaState *s)
+{
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (qatomic_read(&s->link.asleep)) {
+        event_notifier_set(&s->link.call);
+    }
+}
+
+/*
+ * Wake the peer.  The caller has dropped engine_lock: on a busy host the peer gets the
+ * processor of the caller, and this device's thread needs the lock for the answer.
+ */
+void qhca_link_wake_peer(QhcaState *s)
+{
+    QhcaPeer *peer;
+
+    RCU_READ_LOCK_GUARD();
+    peer = qatomic_rcu_read(&s->link.peer);
+    if (peer) {
+        qhca_mark(s, QHCA_MARK_WAKE, 0, 0);
+        hca_intro_wake(peer->fd);
+    }
+}
