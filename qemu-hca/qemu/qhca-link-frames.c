@@ -191,8 +191,7 @@ bool qhca_link_sleep(QhcaState *s)
             slept = true;
         } else if (qatomic_read(&s->dma_iommu)) {
             slept = true;
-            qhca_schedule(s);
-            qatomic_set(&s->kicked, true);
+            qhca_kick(s);
         }
     }
     if (slept) {
