@@ -74,7 +74,9 @@ def test_perftest(ends, test, options):
     assert all(m["fault_resumes"] and m["fault_resumes"] <= m["page_faults1"]
                for m in moved if m["page_faults1"])
     assert not any(m["fault_failures"] for m in moved)
-    if not test.startswith("ib_read"):
+    # In both directions the fault of what is sent may bring the pages that are written to:
+    # they are the next ones, and in memory.
+    if not test.startswith("ib_read") and "-b" not in options.split():
         assert any(m["tx_rnr_fault1"] for m in moved), "no side sent an RNR NAK for a page fault"
 
 
