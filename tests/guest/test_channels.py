@@ -193,6 +193,55 @@ def test_life(ends):
     copy(a, b, b.ip4, 1024)
 
 
+def threads(node):
+    """How many threads poll queues of the node."""
+    return int(node.out("grep -ls '^napi/' /proc/[0-9]*/comm | wc -l"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("less, more", [("ethtool -L {} combined 1", "ethtool -L {} combined 3"),
+                                        ("ip link set {} down", "ip link set {} up")],
+                         ids=["fewer", "down"])
+def test_threads(ends, less, more):
+    """Threads poll the queues, and no longer do from when some queues are not in use. Since
+    Linux 6.17 this waits for every context on the interface's list, and for ever for one that
+    is disabled."""
+    a, b = ends
+    threaded = f"/sys/class/net/{a.netif}/threaded"
+    a.exec(f"echo 1 > {threaded}")
+    assert threads(a) == 3
+    copy(b, a, a.ip4, 1024)
+    a.exec(less.format(a.netif))
+    # Linux refuses it while the list is empty.
+    done = a.exec(f"echo 0 > {threaded}", timeout=30, check=False)
+    assert done.ok or "not supported" in done.err
+    a.exec(more.format(a.netif))
+    a.configure()
+    a.exec(f"echo 0 > {threaded}", timeout=30)
+    assert len(queues(a)[1]) == 3
+    copy(b, a, a.ip4, 1024)
+    copy(a, b, b.ip4, 1024)
+
+
+@pytest.mark.full
+def test_threads_under_changes(ends):
+    """Nobody finds a context on the list while it is disabled."""
+    a, b = ends
+    threaded = f"/sys/class/net/{a.netif}/threaded"
+    with stream(b, a) as goes_on:
+        toggling = a.spawn(f"while :; do echo 1 > {threaded}; echo 0 > {threaded}; done")
+        for _ in range(10):
+            for num in (1, 3):
+                a.exec(f"ethtool -L {a.netif} combined {num}", timeout=30)
+        toggling.kill()
+        a.exec(f"echo 0 > {threaded}", timeout=30)
+        goes_on()
+    # Before Linux 6.17 a context keeps its thread, which has no work, until it is deleted.
+    a.exec(f"ethtool -L {a.netif} combined 2")
+    assert threads(a) == 0
+    copy(a, b, b.ip4, 1024)
+
+
 @pytest.mark.full
 def test_old_device(pairs):
     """The driver works on a device that has neither feature, and beside one that has."""

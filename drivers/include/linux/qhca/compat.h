@@ -48,6 +48,20 @@ netif_napi_add_config(struct net_device *netdev, struct napi_struct *napi,
 	netif_napi_add(netdev, napi, poll);
 }
 #endif
+
+/*
+ * Older cores have no lock of the netdev, or not all of the functions for those who hold
+ * it.  There the functions lock by themselves, and nobody waits for a disabled context.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define netdev_lock(_netdev)		((void)(_netdev))
+#define netdev_unlock(_netdev)		((void)(_netdev))
+#define netif_napi_add_config_locked	netif_napi_add_config
+#define netif_napi_del_locked		netif_napi_del
+#define __netif_napi_del_locked		__netif_napi_del
+#define napi_enable_locked		napi_enable
+#define napi_disable_locked		napi_disable
+#endif
 #endif /* QHCA_COMPAT_NAPI */
 
 /* ------------------------------------------------------------------------

@@ -122,6 +122,7 @@ static void qhca_eth_undo(struct qhca_eth *eth, unsigned int num)
 		qhca_queue_silence(&eth->queue[i]);
 	/* Reclaim may have woken queues while they were being closed. */
 	netif_tx_disable(eth->netdev);
+	synchronize_net();
 	for (i = 0; i < num; i++)
 		qhca_queue_free(&eth->queue[i]);
 }
@@ -468,15 +469,11 @@ static void qhca_eth_init(struct qhca_eth *eth, struct qhca_core *core)
 
 static void qhca_eth_fini(struct qhca_eth *eth)
 {
-	unsigned int i;
-
 	disable_work_sync(&eth->filter_work);
 	disable_work_sync(&eth->link_work);
 	disable_work_sync(&eth->timeout_work);
 	disable_delayed_work_sync(&eth->restart_work);
 	mutex_destroy(&eth->filter_lock);
-	for (i = 0; i < eth->max_queues; i++)
-		netif_napi_del(&eth->queue[i].napi);
 }
 
 /*

@@ -124,7 +124,7 @@ struct qhca_rx_ring {
  * struct qhca_queue - an Ethernet queue of the device: two rings and their NAPI context
  * @eth:        the port
  * @index:      number of the queue, in the device and in the stack
- * @napi:       for both rings
+ * @napi:       for both rings; the netdev lists it only while it is enabled
  * @arm_timer:  arms the queue @eth->usecs after NAPI has consumed everything
  * @tx:         transmit ring
  * @rx:         receive ring

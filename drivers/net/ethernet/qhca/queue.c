@@ -107,6 +107,42 @@ void qhca_queue_free(struct qhca_queue *q)
 			  q->rec_dma);
 }
 
+/*
+ * The netdev lists only contexts that are enabled.  The core waits for each that it finds
+ * on the list when threads are no longer to poll, with the netdev locked, and for a
+ * disabled one it waits for ever.  So the lock is held from when a context is added until
+ * it is enabled, and from when it is disabled until it is deleted.
+ *
+ * The rings are made in between: nobody may poll before they exist, and a page pool that
+ * is destroyed again complains of a context that is not disabled.
+ */
+static int qhca_queue_prepare(struct qhca_queue *q)
+{
+	struct net_device *netdev = q->eth->netdev;
+	int err;
+
+	netdev_lock(netdev);
+	netif_napi_add_config_locked(netdev, &q->napi, qhca_poll, q->index);
+	err = qhca_rings_alloc(q);
+	if (err)
+		netif_napi_del_locked(&q->napi);
+	else
+		napi_enable_locked(&q->napi);
+	netdev_unlock(netdev);
+	return err;
+}
+
+/* Who has found the context before may use it until an RCU grace period has passed. */
+static void qhca_queue_end_napi(struct qhca_queue *q)
+{
+	struct net_device *netdev = q->eth->netdev;
+
+	netdev_lock(netdev);
+	napi_disable_locked(&q->napi);
+	__netif_napi_del_locked(&q->napi);
+	netdev_unlock(netdev);
+}
+
 /* Say who serves the rings, for busy polling and for tools. */
 static void qhca_queue_show_napi(struct qhca_queue *q, int irq)
 {
@@ -153,14 +189,13 @@ int qhca_queue_start(struct qhca_queue *q)
 	int irq = qhca_queue_irq_number(q);
 	int err;
 
-	err = qhca_rings_alloc(q);
+	err = qhca_queue_prepare(q);
 	if (err)
 		return err;
-	napi_enable(&q->napi);
 	err = request_irq(irq, qhca_queue_irq, qhca_irq_flags(q->eth->core),
 			  q->irq_name, q);
 	if (err)
-		goto free_rings;
+		goto end_napi;
 	err = qhca_ethq_create(q);
 	if (err)
 		goto free_irq;
@@ -169,8 +204,9 @@ int qhca_queue_start(struct qhca_queue *q)
 
 free_irq:
 	free_irq(irq, q);
-free_rings:
-	napi_disable(&q->napi);
+end_napi:
+	qhca_queue_end_napi(q);
+	synchronize_net();
 	qhca_coalesce_stop(q);
 	qhca_queue_free(q);
 	return err;
@@ -200,12 +236,14 @@ void qhca_queue_close(struct qhca_queue *q)
 /**
  * qhca_queue_silence - destroy the queue in the device, and end NAPI
  * @q: queue, which is closed or was never opened
+ *
+ * The caller waits for an RCU grace period before it frees or starts the queue.
  */
 void qhca_queue_silence(struct qhca_queue *q)
 {
 	qhca_ethq_destroy(q);
 	qhca_queue_free_irq(q);
-	napi_disable(&q->napi);
+	qhca_queue_end_napi(q);
 	qhca_coalesce_stop(q);
 }
 
@@ -220,6 +258,4 @@ void qhca_queue_init(struct qhca_eth *eth, unsigned int index)
 	u64_stats_init(&q->rx_stats.sync);
 	snprintf(q->irq_name, sizeof(q->irq_name), "%s-eth%u@%s", QHCA_DRV_NAME,
 		 index, pci_name(eth->core->qdev.pdev));
-	/* A queue keeps its NAPI ID and settings while it is not in use. */
-	netif_napi_add_config(eth->netdev, &q->napi, qhca_poll, index);
 }
