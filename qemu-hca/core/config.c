@@ -160,6 +160,9 @@ uint64_t hca_config_features(const struct qhca_config *cfg)
 	uint64_t features = cfg->features & HCA_ENGINE_FEATURES & ~QHCA_FEAT_VF;
 
 	features &= ~QHCA_FEAT_STAGE2;		/* qhca_vf_create() adds it */
+	/* What one function does with its hints delays the frames of all. */
+	if (cfg->gvmi)
+		features &= ~QHCA_FEAT_POLL_HINT;
 	if (!cfg->devmem_size)
 		features &= ~QHCA_FEAT_DEVMEM;
 	if (!cfg->max_pool_blocks)

@@ -80,6 +80,9 @@ static void features(struct hca_image *im, struct hca_fn *fn)
 	if (!im->loading)
 		return;
 	lacking = there & ~fn->offers;
+	/* A device may always ignore hints, so software may go on giving them. */
+	if (!fn->cfg.gvmi)
+		lacking &= ~QHCA_FEAT_POLL_HINT;
 	if (lacking)
 		hca_image_refuse(im, "features is %#llx there and %#llx here, which lacks %#llx",
 				 (unsigned long long)there,

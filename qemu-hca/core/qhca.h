@@ -202,6 +202,16 @@ void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
 		   uint32_t offset, uint64_t value, uint64_t now);
 
 /*
+ * QHCA_DB_POLL says that a program polls a CQ and finds nothing.  The engine itself has no
+ * use for it: the host may do the device's work now.  Is there really nothing for the
+ * program?  @page and @value are those of the write.  false also if it is not known: the
+ * CQ's context is not in the cache, or the doorbell would be ignored.  Locking: as
+ * qhca_doorbell().
+ */
+bool qhca_polls_in_vain(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
+			uint64_t value);
+
+/*
  * A frame from the wire, without FCS.  Handled before return; the engine keeps
  * no reference.  Frames longer than QHCA_MAX_FRAME are dropped and counted.
  */

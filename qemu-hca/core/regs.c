@@ -171,7 +171,8 @@ void qhca_doorbell(struct qhca_hca *dev, uint16_t gvmi, uint32_t page,
 	struct hca_fn *fn = hca_fn_find(hca, gvmi);
 	uint64_t ignored;
 
-	if (!fn)
+	/* A hint is the host's, see qhca_polls_in_vain(). */
+	if (!fn || offset == QHCA_DB_POLL)
 		return;
 	if (!hca_enter(hca, now)) {
 		hca_count(fn, QHCA_CNT_doorbells_ignored);
@@ -196,4 +197,15 @@ void qhca_doorbell(struct qhca_hca *dev, uint16_t gvmi, uint32_t page,
 		hca_trace(fn, QHCA_TRACE_DOORBELL_IGNORED, page, offset,
 			  value, 0);
 	hca_leave(hca);
+}
+
+bool qhca_polls_in_vain(struct qhca_hca *dev, uint16_t gvmi, uint32_t page,
+			uint64_t value)
+{
+	const struct hca_fn *fn = hca_fn_find(&dev->hca, gvmi);
+
+	return fn && fn->features & QHCA_FEAT_POLL_HINT && !hca_is_dead(fn) &&
+	       fn->initialised && !fn->restore &&
+	       hca_cq_is_drained(fn, (uint32_t)value & QHCA_DB_NUMBER, page,
+				 (uint32_t)(value >> 32));
 }

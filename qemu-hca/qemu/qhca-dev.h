@@ -149,6 +149,8 @@ typedef struct QhcaStats {
     uint64_t link_bad_slots;
     uint64_t link_wakes_sent;
     uint64_t link_wakes_received;
+    uint64_t polls;
+    uint64_t poll_frames;
     /* doorbell_lock */
     uint64_t doorbells_deferred;
     /* BQL; of a link over shared memory: engine_lock */
@@ -166,6 +168,7 @@ typedef struct QhcaStats {
     uint64_t long_yields;
     /* the device's thread */
     uint64_t thread_sleeps;
+    uint64_t thread_naps;
     uint64_t thread_polls;
     uint64_t thread_poll_hits;
 } QhcaStats;
@@ -197,11 +200,16 @@ typedef struct QhcaLink {
     uint32_t turns;             /* of the thread since it looked for messages */
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */
+    bool polls_on;              /* the program that polls, even after frames */
     int dump_fd;                /* of a capture, or -1 */
     char *dump;                 /* its path */
 
     /* Between threads, without a lock */
     bool asleep;                /* the device's thread is */
+    bool naps;                  /* and wakes up by itself */
+    bool called;                /* to nap, and has not slept since */
+    uint32_t polls;             /* how often a program has polled in vain */
+    uint32_t polls_seen;        /* the device's thread's */
     bool readable;              /* the peer has sent messages */
     bool lost;                  /* the peer has ended */
 } QhcaLink;
@@ -448,6 +456,7 @@ bool qhca_link_pending(QhcaState *s);
 void qhca_link_receive(QhcaState *s, unsigned int frames);
 bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_events(QhcaState *s);
+void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
 /* The device's thread, without a lock */
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);

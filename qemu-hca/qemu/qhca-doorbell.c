@@ -10,6 +10,7 @@
 #include "trace.h"
 
 #define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells */
+#define QHCA_POLLED_BUDGET 16           /* frames for a program that polls */
 
 /*
  * Ring the doorbells deferred so far.  doorbell_lock is not held meanwhile: a
@@ -172,6 +173,36 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 }
 
 /*
+ * A program polls an empty CQ, and the device's thread sleeps: this vCPU does the device's
+ * work in place of polling on.  On a busy host the answer would otherwise wait until the
+ * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
+ * does the work itself; it is mostly better at many frames, which it takes while the
+ * program goes on.  The hint does not wait for engine_lock, and is never deferred.
+ */
+static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
+{
+    uint64_t frames;
+
+    if (!s->link.path || !qatomic_read(&s->link.asleep) || qhca_nested(s) ||
+        !qhca_trylock(s) || !qhca_have_engine(s)) {
+        return;
+    }
+    if (!qatomic_read(&s->running) || qatomic_read(&s->dma_iommu) ||
+        !qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value)) {
+        qhca_leave_undone(s);
+        return;
+    }
+    s->stats.polls++;
+    frames = s->stats.frames_received;
+    s->link.polls_on = db->value & QHCA_DB_POLL_RECV;
+    qhca_slice(s, QHCA_POLLED_BUDGET);
+    s->stats.poll_frames += s->stats.frames_received - frames;
+    qhca_link_polled(s, s->link.polls_on ||
+                     qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));
+    qhca_leave(s);
+}
+
+/*
  * ------------------------------------------------------------------------
  * BAR 2: doorbells
  */
@@ -194,6 +225,10 @@ static void qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
 
     if (size != 8) {
         db.offset = QHCA_DB_PAGE_SIZE - 1; /* none: the engine counts it */
+    }
+    if (db.offset == QHCA_DB_POLL) {
+        qhca_polled(f->s, &db);
+        return;
     }
     qhca_doorbell_ring(f->s, &db);
 }

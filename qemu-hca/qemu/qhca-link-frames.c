@@ -17,6 +17,7 @@
 #include "trace.h"
 
 #define QHCA_LINK_LOOK      64      /* turns without sleep until a look around */
+#define QHCA_LINK_NAP_NS    (250 * SCALE_US)
 
 /*
  * ------------------------------------------------------------------------
@@ -90,6 +91,10 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         s->link.freed = true;
     }
     if (s->link.freed) {
+        if (qatomic_read(&s->link.naps) && !s->link.polls_on) {
+            /* The program has what it polled for, and may do anything else now. */
+            hca_slots_sleep(&peer->mem.rx);
+        }
         qhca_net_check_own_mac(s);
     }
 }
@@ -137,6 +142,35 @@ void qhca_link_events(QhcaState *s)
 }
 
 /*
+ * A program polls, and the device has done its work for it.  If it polls on, it will do so
+ * for the next frame as well, and the peer need not wake anybody: that would take the
+ * processor from the program.  But it is not bound to.  So this is done without wake-ups
+ * only while the thread naps, which looks for frames when its nap ends, and asks for a
+ * wake-up in each.
+ */
+void qhca_link_polled(QhcaState *s, bool polls_on)
+{
+    QhcaPeer *peer = s->link.peer;
+
+    qatomic_set(&s->link.polls, s->link.polls + 1);
+    if (!peer || !polls_on) {
+        return;
+    }
+    if (!qatomic_read(&s->link.naps)) {
+        if (!qatomic_xchg(&s->link.called, true)) {
+            qhca_link_call(s);  /* to nap */
+        }
+        return;
+    }
+    hca_slots_wake(&peer->mem.rx);
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (!qatomic_read(&s->link.naps)) {
+        hca_slots_sleep(&peer->mem.rx);
+        s->more |= qhca_link_pending(s);
+    }
+}
+
+/*
  * ------------------------------------------------------------------------
  * No lock: the thread, and whoever wakes it or the peer
  */
@@ -176,29 +210,56 @@ static void qhca_link_wake_up(QhcaState *s)
     }
 }
 
-/* Sleep until the peer or another thread calls; false: there was a call. */
+/* Wait for the peer or another thread.  Returns the number of @events, if it is not a nap. */
+static int qhca_link_wait(QhcaState *s, bool nap, struct epoll_event *events,
+                          int max)
+{
+    GPollFD poll_fd = { .fd = s->link.epoll_fd, .events = G_IO_IN };
+    int num;
+
+    if (nap) {
+        qatomic_set(&s->link.naps, true);
+        qemu_poll_ns(&poll_fd, 1, QHCA_LINK_NAP_NS);
+        s->stats.thread_naps++;
+    }
+    do {
+        num = epoll_wait(s->link.epoll_fd, events, max, nap ? 0 : -1);
+    } while (num < 0 && errno == EINTR);
+    qatomic_set(&s->link.naps, false);
+    return num;
+}
+
+/*
+ * Sleep until the peer or another thread calls; false: there was a call.  While a program
+ * polls, and does the device's work, sleep in naps.
+ */
 bool qhca_link_sleep(QhcaState *s)
 {
     struct epoll_event events[2];
-    bool slept = false;
+    uint32_t polls;
+    bool slept = false, nap;
     int num = 0;
 
     qatomic_set(&s->link.asleep, true);
-    smp_mb();           /* pairs with qhca_link_call() */
-    if (!qatomic_read(&s->kicked) && !qatomic_read(&s->quit)) {
+    do {
+        qatomic_set(&s->link.called, false);
+        smp_mb();       /* pairs with qhca_link_call() and qhca_link_polled() */
+        if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+            break;
+        }
         /* With a vIOMMU the bottom half takes the frames. */
-        if (!qhca_link_fall_asleep(s)) {
-            slept = true;
-        } else if (qatomic_read(&s->dma_iommu)) {
-            slept = true;
+        if (qhca_link_fall_asleep(s)) {
+            if (!qatomic_read(&s->dma_iommu)) {
+                break;
+            }
             qhca_kick(s);
         }
-    }
-    if (slept) {
-        do {
-            num = epoll_wait(s->link.epoll_fd, events, ARRAY_SIZE(events), -1);
-        } while (num < 0 && errno == EINTR);
-    }
+        slept = true;
+        polls = qatomic_read(&s->link.polls);
+        nap = polls != s->link.polls_seen;
+        s->link.polls_seen = polls;
+        num = qhca_link_wait(s, nap, events, ARRAY_SIZE(events));
+    } while (!num);
     qhca_link_wake_up(s);
     for (int i = 0; i < num; i++) {
         if (events[i].data.ptr == &s->link.call) {

@@ -74,6 +74,10 @@ void qhca_link_events(QhcaState *s)
 {
 }
 
+void qhca_link_polled(QhcaState *s, bool polls_on)
+{
+}
+
 bool qhca_link_called(QhcaState *s)
 {
     return false;

@@ -248,7 +248,8 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(thread_polls), STAT(thread_poll_hits), STAT(yields),
         STAT(long_yields), STAT(mmio_refused), STAT(link_connects),
         STAT(link_losses), STAT(link_bad_slots), STAT(link_wakes_sent),
-        STAT(link_wakes_received),
+        STAT(link_wakes_received), STAT(polls), STAT(poll_frames),
+        STAT(thread_naps),
 #undef STAT
     };
     QhcaCounterList *list = NULL, **tail = &list;

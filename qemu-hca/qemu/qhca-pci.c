@@ -27,6 +27,7 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
         .may_dma = qhca_host_may_dma,
         .trace = qhca_host_trace,
     };
+    struct qhca_config cfg;
     struct qhca_hca *hca;
     char err[160] = "";
 
@@ -35,7 +36,11 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
     s->cfg.devmem = s->pf.devmem_size ?
                     memory_region_get_ram_ptr(&s->pf.devmem) : NULL;
     s->cfg.seed = s->inject.seed;
-    hca = qhca_create(&s->cfg, &ops, s, err, sizeof(err));
+    cfg = s->cfg;
+    if (!s->link.path) {
+        cfg.features &= ~QHCA_FEAT_POLL_HINT;
+    }
+    hca = qhca_create(&cfg, &ops, s, err, sizeof(err));
     if (!hca) {
         error_setg(errp, "%s", err);
         return false;

@@ -41,7 +41,7 @@ def test_registers(header):
 
 def test_doorbells(header):
     rows = re.findall(r"^(0x\w\w)   DB_(\w+)", section("Doorbells"), re.M)
-    assert len(rows) == 5
+    assert len(rows) == 6
     for at, name in rows:
         assert header[f"QHCA_DB_{name}"] == int(at, 16)
 

@@ -33,6 +33,38 @@ def test_data(shared):
     assert after["link_bad_slots"] == 0
 
 
+def test_polling(shared):
+    """A program that polls for single messages has the device's work done on its vCPU, and
+    is not interrupted: the peer, which counts its own wake-ups, sends fewer than frames."""
+    before = [counters(node) for node in shared]
+    verbs.perftest(*shared, "ib_send_lat", "-s 8 -n 5000")
+    verbs.perftest(*shared, "ib_read_lat", "-s 8 -n 5000")
+    moved = [{name: value - was[name] for name, value in counters(node).items()}
+             for node, was in zip(shared, before)]
+    print(moved)
+    for node, other in (moved, moved[::-1]):
+        assert node["polls"] and node["poll_frames"] > 1000
+        assert node["frames_received"] <= other["frames_sent"]
+    # Of both: the server of the READs does not poll, and is woken for each.
+    assert moved[0]["link_wakes_sent"] < 0.8 * moved[0]["frames_sent"]
+
+
+def test_polling_stops(shared):
+    """What comes when no hint follows is taken as well, at once or after a nap: pings beside a
+    program that polls, none of which is lost, and single ones when it has ended."""
+    a, b = shared
+    for _ in range(3):
+        pings = [node.spawn(f"ping -q -c 300 -i 0.01 -W 5 {ip}")
+                 for node, ip in ((a, b.ip4), (b, a.ip4))]
+        verbs.perftest(a, b, "ib_send_lat", "-s 8 -n 10000")
+        for ping in pings:
+            assert " 0% packet loss" in ping.wait(60, True).out
+        verbs.perftest(a, b, "ib_send_lat", "-s 8 -n 100")
+        for node, ip in ((a, b.ip4), (b, a.ip4)):
+            node.exec(f"for i in 1 2 3 4 5; do ping -q -c 1 -W 5 {ip} || exit; done")
+    assert counters(b)["thread_naps"]
+
+
 def test_peer_killed(shared):
     """The link follows the peer, which gets new memory when it is back."""
     a, b = shared

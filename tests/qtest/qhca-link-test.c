@@ -13,6 +13,164 @@
 
 /*
  * ------------------------------------------------------------------------
+ * A program in the guest that polls
+ */
+#define POLL_PAGE 1
+
+/* CQ 0, through which nothing ever comes. */
+static void poll_open(Hca *h)
+{
+    struct qhca_cqc_sw cq = {
+        .buf = {
+            .base = cpu_to_le64(hca_page(h)), .length = cpu_to_le32(4096),
+        },
+        .rec_offset = cpu_to_le32(2048), .db_page = cpu_to_le32(POLL_PAGE),
+    };
+
+    g_assert_cmpint(hca_map_chunk(h, QHCA_TABLE_CQ, 0, hca_page(h)), ==,
+                    QHCA_CMD_OK);
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_CREATE_CQ, 0, 0, &cq, sizeof(cq), NULL,
+                            0), ==, QHCA_CMD_OK);
+}
+
+static void polls(Hca *h, uint32_t ci)
+{
+    hca_ring(h, POLL_PAGE, QHCA_DB_POLL, (uint64_t)ci << 32);
+}
+
+static void polls_on(Hca *h)
+{
+    hca_ring(h, POLL_PAGE, QHCA_DB_POLL, QHCA_DB_POLL_RECV);
+}
+
+static bool asks_for_wake_up(Peer *p)
+{
+    return qatomic_read(&p->mem.tx.flags->consumer_sleeps);
+}
+
+static bool is_taken(const struct hca_slot *slot)
+{
+    return !(qatomic_read(&slot->own_type) & HCA_SLOT_FULL);
+}
+
+/* Poll until the device asks for no wake-up, and not only because its thread is awake. */
+static void poll_until_quiet(Hca *h, Peer *p, void (*poll)(Hca *h))
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    bool quiet = false;
+
+    while (!quiet) {
+        poll(h);
+        quiet = !asks_for_wake_up(p);
+        if (quiet) {
+            g_usleep(1);                /* some 60 us in truth */
+            quiet = !asks_for_wake_up(p);
+        }
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+    }
+}
+
+static void polls_first(Hca *h)
+{
+    polls(h, 0);
+}
+
+/*
+ * While the program polls, the device takes frames in its hints, without a wake-up.  The
+ * program may stop at any time, and what comes then is taken all the same.
+ */
+static void polls_of(void (*poll)(Hca *h), bool goes_on)
+{
+    uint64_t asked = 0, quiet = 0;
+    Peer p;
+    Hca *h = link_start(&p, "q35", true);
+
+    hca_bring_up(h);
+    poll_open(h);
+    for (uint32_t tag = 0; tag < 300; tag++) {
+        gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+        struct hca_slot *slot;
+
+        poll_until_quiet(h, &p, poll);
+        g_usleep(tag % 5 * 100);
+        slot = peer_put(&p, tag);
+        quiet += !asks_for_wake_up(&p);
+        peer_wake(&p);
+        if (tag & 1) {
+            poll(h);
+            asked += asks_for_wake_up(&p);
+        }
+        while (!is_taken(slot)) {
+            g_assert_cmpint(g_get_monotonic_time(), <, end);
+        }
+    }
+    g_test_message("%" PRIu64 " of 300 frames taken in %" PRIu64 " hints, %" PRIu64
+                   " sent without a wake-up, %" PRIu64 " naps; asked for the next %" PRIu64
+                   " times of 150", hca_adapter(h, "poll_frames"),
+                   hca_adapter(h, "polls"), quiet,
+                   hca_adapter(h, "thread_naps"), asked);
+    g_assert_cmpuint(hca_adapter(h, "poll_frames"), >, 0);
+    g_assert_cmpuint(quiet, >=, 30);
+    if (goes_on) {
+        g_assert_cmpuint(asked, <, 150);
+    }
+    takes_frame(&p, 1000);              /* when all naps are over */
+    link_stop(h, &p);
+}
+
+static void test_polls(void)
+{
+    polls_of(polls_first, false);
+}
+
+static void test_polls_on(void)
+{
+    polls_of(polls_on, true);
+}
+
+/* Hints that are wrong, early or of no use change nothing, and the next frame is taken. */
+static void test_polls_wrongly(void)
+{
+    Peer p;
+    Hca *h = link_start(&p, "q35", true);
+
+    polls(h, 0);                        /* before there is a CQ */
+    takes_frame(&p, 0);
+    hca_bring_up(h);
+    poll_open(h);
+    for (uint32_t tag = 1; tag < 20; tag++) {
+        polls(h, 5);                    /* it has not seen all */
+        hca_ring(h, POLL_PAGE + 1, QHCA_DB_POLL, 0);
+        hca_ring(h, POLL_PAGE, QHCA_DB_POLL, 0xffffff);
+        takes_frame(&p, tag);
+    }
+    g_assert_cmpuint(hca_adapter(h, "poll_frames"), ==, 0);
+    g_assert_cmpuint(hca_adapter(h, "thread_naps"), ==, 0);
+    /* In the middle of hints the VM stops, the peer leaves, and the device is reset. */
+    for (uint32_t n = 0; n < 20; n++) {
+        polls(h, 0);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    polls(h, 0);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    takes_frame(&p, 20);
+    polls(h, 0);
+    peer_leave(&p);
+    polls(h, 0);
+    wait_link(h, 0);
+    polls(h, 0);
+    peer_connect(&p);
+    wait_link(h, QHCA_LINK_UP);
+    polls(h, 0);
+    hca_reset(h);
+    polls(h, 0);
+    takes_frame(&p, 21);
+    hca_assert_alive(h);
+    link_stop(h, &p);
+}
+
+/*
+ * ------------------------------------------------------------------------
  * A peer that does what it should
  */
 static void frames_of(bool device_listens)
@@ -50,9 +208,13 @@ static void test_viommu(void)
     Peer p;
     Hca *h = link_start(&p, "q35 -device intel-iommu", true);
 
+    hca_bring_up(h);
+    poll_open(h);
     for (uint32_t tag = 0; tag < 3; tag++) {
+        polls(h, 0);            /* in vain: it would be DMA without the BQL */
         takes_frame(&p, tag);
     }
+    g_assert_cmpuint(hca_adapter(h, "polls"), ==, 0);
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     peer_put(&p, 3);
     peer_wake(&p);
@@ -511,6 +673,9 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-link/full", test_full);
     qtest_add_func("/qhca-link/burst", test_burst);
     qtest_add_func("/qhca-link/set-link", test_set_link);
+    qtest_add_func("/qhca-link/polls", test_polls);
+    qtest_add_func("/qhca-link/polls-on", test_polls_on);
+    qtest_add_func("/qhca-link/polls-wrongly", test_polls_wrongly);
     qtest_add_func("/qhca-link/back-to-listener", test_back_to_listener);
     qtest_add_func("/qhca-link/back-to-connecter", test_back_to_connecter);
     qtest_add_func("/qhca-link/rude-introductions", test_rude_introductions);

@@ -81,6 +81,12 @@ void bql_block_unlock(bool increase)
  * ------------------------------------------------------------------------
  * The engine, which only counts doorbells
  */
+bool qhca_polls_in_vain(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
+                        uint64_t value)
+{
+    return true;
+}
+
 void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
                    uint32_t offset, uint64_t value, uint64_t now)
 {
@@ -162,6 +168,10 @@ void qhca_link_call(QhcaState *hca)
 bool qhca_link_called(QhcaState *hca)
 {
     return false;
+}
+
+void qhca_link_polled(QhcaState *hca, bool polls_on)
+{
 }
 
 void qhca_link_events(QhcaState *hca)

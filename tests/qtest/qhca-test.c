@@ -266,7 +266,7 @@ static void ring_garbage(Hca *h, GRand *rand)
 {
     static const uint32_t offsets[] = {
         QHCA_DB_SQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ_ARM, QHCA_DB_ETH_TX,
-        QHCA_DB_ETH_ARM, 0x28, 0x7f8, 0xff8,
+        QHCA_DB_ETH_ARM, QHCA_DB_POLL, 0x30, 0x7f8, 0xff8,
     };
 
     for (int i = 0; i < 2000; i++) {

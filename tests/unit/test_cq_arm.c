@@ -155,6 +155,58 @@ static void test_arm_random(void **state)
 	}
 }
 
+static bool in_vain(struct setup *s, uint16_t gvmi, uint32_t page, uint32_t cqn,
+		    uint32_t ci)
+{
+	return qhca_polls_in_vain(s->h->hca, gvmi, page,
+				  cqn | (uint64_t)ci << 32);
+}
+
+/* The hint of a program that polls is true as long as it has seen all that there is. */
+static void test_polls_in_vain(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint64_t ignored = COUNT(s.h, doorbells_ignored);
+
+	(void)state;
+	assert_true(in_vain(&s, 0, PAGE, CQN, 0));
+	assert_true(in_vain(&s, 0, PAGE, CQN | QHCA_DB_POLL_RECV, 0));
+	post(&s, 0, 0, false);
+	assert_false(in_vain(&s, 0, PAGE, CQN, 0));
+	assert_true(in_vain(&s, 0, PAGE, CQN, 1));
+	assert_false(in_vain(&s, 0, PAGE, CQN, 2));
+	/* Others' queues, and those that there are not. */
+	assert_false(in_vain(&s, 0, PAGE + 1, CQN, 1));
+	assert_false(in_vain(&s, 0, PAGE, CQN + 1, 0));
+	assert_false(in_vain(&s, 0, PAGE, 0xffffff, 0));
+	assert_false(in_vain(&s, 1, PAGE, CQN, 1));
+	/* The hint itself is no doorbell of the engine's, and changes nothing. */
+	qhca_doorbell(s.h->hca, 0, PAGE, QHCA_DB_POLL, CQN, s.h->now);
+	qhca_doorbell(s.h->hca, 0, 0, QHCA_DB_POLL, 0xffffff, s.h->now);
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(COUNT(s.h, doorbells_ignored), ignored);
+	qhca_reset(s.h->hca, 0, s.h->now);
+	assert_false(in_vain(&s, 0, PAGE, CQN, 1));
+	host_free(s.h);
+}
+
+/* A CQ in error, and a function without the feature. */
+static void test_polls_of_no_use(void **state)
+{
+	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
+	uint32_t i;
+
+	(void)state;
+	s.h->fn->features &= ~QHCA_FEAT_POLL_HINT;
+	assert_false(in_vain(&s, 0, PAGE, CQN, 0));
+	s.h->fn->features |= QHCA_FEAT_POLL_HINT;
+	assert_true(in_vain(&s, 0, PAGE, CQN, 0));
+	for (i = 0; post(&s, i, 0, false); i++)
+		;
+	assert_false(in_vain(&s, 0, PAGE, CQN, i));
+	host_free(s.h);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_arm_next),
 	cmocka_unit_test(test_arm_solicited),
@@ -162,5 +214,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_arm_beyond),
 	cmocka_unit_test(test_arm_ignored),
 	cmocka_unit_test(test_arm_random),
+	cmocka_unit_test(test_polls_in_vain),
+	cmocka_unit_test(test_polls_of_no_use),
 };
 TEST_MAIN(tests)

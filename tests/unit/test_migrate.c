@@ -230,6 +230,27 @@ static void test_other_features(void **state)
 	host_free(h);
 }
 
+/* Software may go on with hints where nobody takes them: on a link of another kind. */
+static void test_hints_go_nowhere(void **state)
+{
+	struct host *h = with_fewer(0), *other = with_fewer(QHCA_FEAT_POLL_HINT);
+	struct image im = save(h);
+	uint64_t all = h->fn->features;
+
+	(void)state;
+	assert_true(all & QHCA_FEAT_POLL_HINT);
+	assert_true(load(other, im));
+	memcpy(other->ram, h->ram, h->ram_len);
+	qhca_thaw(other->hca, host_clock(other));
+	assert_int_equal(features(other), all);
+	qhca_reset(other->hca, 0, host_clock(other));
+	host_enable(other);
+	assert_int_equal(features(other), all & ~QHCA_FEAT_POLL_HINT);
+	free(im.bytes);
+	host_free(other);
+	host_free(h);
+}
+
 /* An adapter from before sections had features has saved them without the feature. */
 static void test_section_without_feature(void **state)
 {
@@ -647,6 +668,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_other_versions),
 	cmocka_unit_test(test_other_layout),
 	cmocka_unit_test(test_other_features),
+	cmocka_unit_test(test_hints_go_nowhere),
 	cmocka_unit_test(test_section_without_feature),
 	cmocka_unit_test(test_request_wraps),
 	cmocka_unit_test(test_truncated),

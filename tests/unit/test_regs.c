@@ -159,7 +159,7 @@ static void test_doorbells(void **state)
 	uint64_t ignored = COUNT(h, doorbells_ignored);
 
 	(void)state;
-	qhca_doorbell(h->hca, 0, 0, 0x28, 0, 0);
+	qhca_doorbell(h->hca, 0, 0, 0x30, 0, 0);
 	qhca_doorbell(h->hca, 0, 0, 4, 0, 0);
 	qhca_doorbell(h->hca, 0, 0, UINT32_MAX, 0, 0);
 	qhca_doorbell(h->hca, 0, 16, QHCA_DB_SQ, 0, 0);

@@ -62,10 +62,12 @@ static void test_caps(void **state)
 	host_cmd(p.pf, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &caps, sizeof(caps));
 	assert_int_equal(get_le16(&caps.total_vfs), 2);
 	assert_true(get_le64(&caps.features) & QHCA_FEAT_VF);
+	assert_true(get_le64(&caps.features) & QHCA_FEAT_POLL_HINT);
 	host_enable(p.vf);
 	host_cmd(p.vf, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &caps, sizeof(caps));
 	assert_int_equal(get_le16(&caps.total_vfs), 0);
 	assert_false(get_le64(&caps.features) & QHCA_FEAT_VF);
+	assert_false(get_le64(&caps.features) & QHCA_FEAT_POLL_HINT);
 	host_free(p.pf);
 
 	p.pf = host_new_ready();

@@ -121,9 +121,11 @@ enum qhca_fatal_stage2 {
 #define QHCA_DB_EQ_ARM			0x10	/* page 0: EQN | ci << 32 */
 #define QHCA_DB_ETH_TX			0x18	/* page 0: queue | tx_pi << 32 */
 #define QHCA_DB_ETH_ARM			0x20	/* page 0: QHCA_DB_ETH_ARM_* */
+#define QHCA_DB_POLL			0x28	/* CQN | QHCA_DB_POLL_* | ci << 32 */
 
 #define QHCA_DB_NUMBER			0x00ffffffu
 #define QHCA_DB_CQ_SOLICITED		0x01000000u	/* else: next completion */
+#define QHCA_DB_POLL_RECV		0x01000000u	/* receives are outstanding */
 /* high half of QHCA_DB_ETH_ARM: what software has consumed so far */
 #define QHCA_DB_ETH_ARM_RX		0x0000ffffu	/* rx completions, low 16 */
 #define QHCA_DB_ETH_ARM_TX		0xffff0000u	/* tx_ci, low 16 */
@@ -325,6 +327,7 @@ enum qhca_table {
 #define QHCA_FEAT_NULL_LKEY		0x0000000008000000ull
 #define QHCA_FEAT_QP_COUNTERS		0x0000000010000000ull
 #define QHCA_FEAT_ETH_RSS		0x0000000020000000ull
+#define QHCA_FEAT_POLL_HINT		0x0000000040000000ull
 
 struct qhca_caps {
 	__le64	features;

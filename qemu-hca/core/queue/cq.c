@@ -475,6 +475,15 @@ bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi)
 	return cq;
 }
 
+bool hca_cq_is_drained(const struct hca_fn *fn, uint32_t cqn, uint32_t page,
+		       uint32_t ci)
+{
+	const struct hca_cq *cq = hca_ctx_peek(fn, &fn->hca->cache.cq, cqn);
+
+	return cq && cq->state == HCA_CQ_LIVE && cq->db_page == page &&
+	       cq->pi == ci;
+}
+
 bool hca_cq_refetch(struct hca_fn *fn, uint32_t cqn, uint32_t *ci)
 {
 	/* A peek leaves the order of replacement as it is; the refetch marks changes. */

@@ -102,6 +102,13 @@ bool hca_cq_post(struct hca_fn *fn, uint32_t cqn, struct qhca_cqe *cqe);
 bool hca_cq_written(const struct hca_fn *fn, uint32_t cqn, uint32_t *pi);
 bool hca_cq_refetch(struct hca_fn *fn, uint32_t cqn, uint32_t *ci);
 
+/*
+ * Has a program whose doorbell page is @page, and which has consumed @ci entries, seen all
+ * that were written?  As above, this is for heuristics; false if it is not known.
+ */
+bool hca_cq_is_drained(const struct hca_fn *fn, uint32_t cqn, uint32_t page,
+		       uint32_t ci);
+
 /* QHCA_DB_CQ_ARM through doorbell page @page. */
 void hca_cq_doorbell(struct hca_fn *fn, uint32_t page, uint64_t value);
 /* Moderation timers that are due. */

@@ -68,8 +68,48 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 	return SL_UDP | (cqe->net_type == 4 ? SL_IPV4 : SL_IPV6);
 }
 
+/*
+ * After so many empty polls the device is told, which may then do its work on this very
+ * processor.  That helps a program that waits for single messages.  With more requests
+ * outstanding the device does them while the program polls, and does better alone.  When
+ * many hints have brought nothing, this CQ is one that is looked at and seldom used.
+ */
+#define POLLS_TO_HINT		16
+#define POLLS_TO_LATE_HINT	1024
+#define MANY_HINTS		256
+#define FEW_REQUESTS		4
+
+/* Work requests that are posted and not known to be completed. */
+static uint32_t outstanding(const struct qhca_wq *wq)
+{
+	/* Another thread may be posting: both the old and the new index will do. */
+	return __atomic_load_n(&wq->pi, __ATOMIC_RELAXED) -
+	       atomic_load_explicit(&wq->ci, memory_order_relaxed);
+}
+
+/*
+ * Unlock a CQ that was found empty.  The device may work for a while in the hint, and other
+ * threads that poll this CQ must not wait for it.
+ */
+static void unlock_empty(struct qhca_cq *cq)
+{
+	struct qhca_context *ctx = to_qctx(cq->vcq.cq.context);
+	uint32_t number = cq->cqn | (cq->more_recv ? QHCA_DB_POLL_RECV : 0);
+	uint32_t ci = cq->ring->base + cq->ring->ci;
+	bool hint = cq->few && ++cq->empty_polls >=
+		    (cq->hints < MANY_HINTS ? POLLS_TO_HINT : POLLS_TO_LATE_HINT);
+
+	if (hint) {
+		cq->empty_polls = 0;
+		cq->hints += cq->hints < MANY_HINTS;
+	}
+	qhca_unlock(&cq->lock);
+	if (hint && ctx->features & QHCA_FEAT_POLL_HINT)
+		qhca_doorbell(ctx, QHCA_DB_POLL, number, ci);
+}
+
 /* Free the slot of the work request in its ring. */
-static void release_wqe(const struct qhca_cqe *cqe)
+static void release_wqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 {
 	void *owner = (void *)(uintptr_t)le64toh(cqe->handle);
 	uint32_t flags = le32toh(cqe->flags);
@@ -87,6 +127,12 @@ static void release_wqe(const struct qhca_cqe *cqe)
 	else
 		atomic_store_explicit(&qp->rq.ci, wqe + 1,
 				      memory_order_release);
+
+	cq->empty_polls = 0;
+	cq->hints = 0;
+	cq->few = !(flags & QHCA_CQE_XRC) &&
+		  outstanding(&qp->sq) <= FEW_REQUESTS;
+	cq->more_recv = cq->few && (qp->vqp.qp.srq || outstanding(&qp->rq));
 }
 
 /* Consume the oldest unread completion; NULL if there is none. */
@@ -116,7 +162,7 @@ static const struct qhca_cqe *next_cqe(struct qhca_cq *cq)
 		qhca_cq_next_ring(cq, le32toh(cqe->wqe));
 	}
 
-	release_wqe(cqe);
+	release_wqe(cq, cqe);
 	if (unlikely(cqe->status && !(flags & QHCA_CQE_XRC)))
 		qhca_qp_in_error((void *)(uintptr_t)le64toh(cqe->handle));
 	return cqe;
@@ -155,8 +201,11 @@ int qhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 			break;
 		fill_wc(wc + n, cqe);
 	}
-	if (n)
-		qhca_cq_publish(cq);
+	if (!n && num_entries > 0) {
+		unlock_empty(cq);
+		return 0;
+	}
+	qhca_cq_publish(cq);
 	qhca_unlock(&cq->lock);
 	return n;
 }
@@ -184,7 +233,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	qhca_lock(&cq->lock);
 	ret = advance(cq);
 	if (ret)
-		qhca_unlock(&cq->lock);
+		unlock_empty(cq);
 	return ret;
 }
 

@@ -126,6 +126,10 @@ struct qhca_cq {
 	struct qhca_pd *pd;	/* parent domain or NULL */
 	uint32_t cqn;
 	uint32_t threshold;	/* asked for; 0: the driver's */
+	uint32_t empty_polls;	/* in a row, since a completion or a hint */
+	uint32_t hints;		/* that the CQ is empty, since a completion */
+	bool few;		/* requests outstanding, at the last completion */
+	bool more_recv;		/* receives outstanding, likewise */
 	_Atomic(uint32_t) arm_ci;	/* what an arm doorbell says */
 };
 

@@ -96,10 +96,11 @@ static void post(struct thread *t, struct file *f)
 static void ring(struct thread *t, struct file *f)
 {
 	static const uint8_t offsets[] = {
-		QHCA_DB_SQ, QHCA_DB_CQ_ARM, QHCA_DB_EQ_ARM, QHCA_DB_ETH_TX, QHCA_DB_ETH_ARM,
+		QHCA_DB_SQ, QHCA_DB_CQ_ARM, QHCA_DB_POLL, QHCA_DB_EQ_ARM, QHCA_DB_ETH_TX,
+		QHCA_DB_ETH_ARM,
 	};
-	unsigned int offset = offsets[below(&t->rng, chance(&t->rng, 80) ? 2 : 5)];
-	uint64_t value = any_number(t, f, offset == QHCA_DB_CQ_ARM ? CQ : QP);
+	unsigned int offset = offsets[below(&t->rng, chance(&t->rng, 80) ? 3 : 6)];
+	uint64_t value = any_number(t, f, offset == QHCA_DB_CQ_ARM || offset == QHCA_DB_POLL ? CQ : QP);
 
 	value |= (uint64_t)below(&t->rng, 32) << 32;
 	if (chance(&t->rng, 5))
