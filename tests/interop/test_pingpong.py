@@ -37,6 +37,8 @@ def test_mtu(ends, kind, mtu):
 @pytest.mark.full
 @pytest.mark.parametrize("size", [0, 1, 1 << 20, 16 << 20])
 def test_size(ends, size):
+    if not size and "rxe" in (end.kind for end in ends):
+        pytest.skip("Soft-RoCE registers no region of zero bytes")
     verbs.pingpong(*ends, "rc", f"-n 20 -s {size} -c")
 
 
