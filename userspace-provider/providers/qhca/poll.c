@@ -69,8 +69,8 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 }
 
 /*
- * After so many empty polls the device is told, which may then do its work on this very
- * processor.  That helps a program that waits for single messages.  With more requests
+ * After so many empty polls the provider tells the device, which may then do its work on
+ * this processor.  That helps a program that waits for single messages.  With more requests
  * outstanding the device does them while the program polls, and does better alone.  When
  * many hints have brought nothing, this CQ is one that is looked at and seldom used.
  */
