@@ -328,7 +328,8 @@ def rping(server, client, count=20):
                              f"server: {done.server}")
 
 
-def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True):
+def perftest(server, client, test, options="", server_options="", client_options="", *, ip=4,
+             timeout=180, check=True):
     """One of perftest's programs, e.g. "ib_write_bw"; rows are its table.
 
     Each row is a dict by the names perftest prints at the head of its table.
@@ -346,8 +347,8 @@ def perftest(server, client, test, options="", *, ip=4, timeout=180, check=True)
         try:
             run = client_server(
                 server, client,
-                f"{test} -d {server.ibdev} {xs} -p {port} {options}",
-                f"{test} -d {client.ibdev} {xc} -p {port} {options} {server.ip4}",
+                f"{test} -d {server.ibdev} {xs} -p {port} {options} {server_options}",
+                f"{test} -d {client.ibdev} {xc} -p {port} {options} {client_options} {server.ip4}",
                 ready=cm_listening(port) if cm else listening(port), timeout=timeout, check=check)
             break
         except GuestError as error:
