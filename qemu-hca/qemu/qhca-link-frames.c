@@ -91,9 +91,13 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         s->link.freed = true;
     }
     if (s->link.freed) {
-        if (qatomic_read(&s->link.naps) && !s->link.polls_on) {
+        if (!s->link.polls_on && s->link.quiet) {
             /* The program has what it polled for, and may do anything else now. */
-            hca_slots_sleep(&peer->mem.rx);
+            qatomic_set(&s->link.quiet, false);
+            smp_mb();   /* pairs with qhca_link_sleep() */
+            if (qatomic_read(&s->link.naps)) {
+                hca_slots_sleep(&peer->mem.rx);
+            }
         }
         qhca_net_check_own_mac(s);
     }
@@ -145,8 +149,8 @@ void qhca_link_events(QhcaState *s)
  * A program polls, and the device has done its work for it.  If it polls on, it will do so
  * for the next frame as well, and the peer need not wake anybody: that would take the
  * processor from the program.  But it is not bound to.  So this is done without wake-ups
- * only while the thread naps, which looks for frames when its nap ends, and asks for a
- * wake-up in each.
+ * only while the thread naps, which looks for frames when its nap ends.  It naps again only
+ * if there were hints meanwhile.
  */
 void qhca_link_polled(QhcaState *s, bool polls_on)
 {
@@ -156,6 +160,7 @@ void qhca_link_polled(QhcaState *s, bool polls_on)
     if (!peer || !polls_on) {
         return;
     }
+    qatomic_set(&s->link.quiet, true);
     if (!qatomic_read(&s->link.naps)) {
         if (!qatomic_xchg(&s->link.called, true)) {
             qhca_link_call(s);  /* to nap */
@@ -218,14 +223,12 @@ static int qhca_link_wait(QhcaState *s, bool nap, struct epoll_event *events,
     int num;
 
     if (nap) {
-        qatomic_set(&s->link.naps, true);
         qemu_poll_ns(&poll_fd, 1, QHCA_LINK_NAP_NS);
         s->stats.thread_naps++;
     }
     do {
         num = epoll_wait(s->link.epoll_fd, events, max, nap ? 0 : -1);
     } while (num < 0 && errno == EINTR);
-    qatomic_set(&s->link.naps, false);
     return num;
 }
 
@@ -237,29 +240,35 @@ bool qhca_link_sleep(QhcaState *s)
 {
     struct epoll_event events[2];
     uint32_t polls;
-    bool slept = false, nap;
+    bool slept = false, nap, pending;
     int num = 0;
 
     qatomic_set(&s->link.asleep, true);
     do {
+        qatomic_set(&s->link.naps, false);
         qatomic_set(&s->link.called, false);
         smp_mb();       /* pairs with qhca_link_call() and qhca_link_polled() */
         if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
             break;
         }
-        /* With a vIOMMU the bottom half takes the frames. */
-        if (qhca_link_fall_asleep(s)) {
+        polls = qatomic_read(&s->link.polls);
+        nap = polls != s->link.polls_seen;
+        s->link.polls_seen = polls;
+        qatomic_set(&s->link.naps, nap);
+        smp_mb();       /* pairs with qhca_link_receive() */
+        pending = nap && qatomic_read(&s->link.quiet) ?
+                  qhca_link_called(s) : qhca_link_fall_asleep(s);
+        if (pending) {
+            /* With a vIOMMU the bottom half takes the frames. */
             if (!qatomic_read(&s->dma_iommu)) {
                 break;
             }
             qhca_kick(s);
         }
         slept = true;
-        polls = qatomic_read(&s->link.polls);
-        nap = polls != s->link.polls_seen;
-        s->link.polls_seen = polls;
         num = qhca_link_wait(s, nap, events, ARRAY_SIZE(events));
     } while (!num);
+    qatomic_set(&s->link.naps, false);
     qhca_link_wake_up(s);
     for (int i = 0; i < num; i++) {
         if (events[i].data.ptr == &s->link.call) {
