@@ -207,7 +207,7 @@ typedef struct QhcaLink {
     /* Between threads, without a lock */
     bool asleep;                /* the device's thread is */
     bool naps;                  /* and wakes up by itself */
-    bool quiet;                 /* the program polls on: no wake-ups in a nap */
+    bool quiet;                 /* there were hints in naps: the next begin without wake-ups */
     bool called;                /* to nap, and has not slept since */
     uint32_t polls;             /* how often a program has polled in vain */
     uint32_t polls_seen;        /* the device's thread's */

@@ -66,6 +66,22 @@ bool qhca_link_pending(QhcaState *s)
 }
 
 /*
+ * The program that polled may do anything else now.  A nap may have begun without the flag
+ * that asks the peer for a wake-up, so set it.
+ */
+static void qhca_link_polls_end(QhcaState *s, QhcaPeer *peer)
+{
+    if (!qatomic_read(&s->link.quiet)) {
+        return;
+    }
+    qatomic_set(&s->link.quiet, false);
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (qatomic_read(&s->link.naps)) {
+        hca_slots_sleep(&peer->mem.rx);
+    }
+}
+
+/*
  * The peer may change a frame at any time: the engine reads headers once, and
  * payload where it lies, so the slot is the peer's again only afterwards.
  */
@@ -91,13 +107,8 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         s->link.freed = true;
     }
     if (s->link.freed) {
-        if (!s->link.polls_on && s->link.quiet) {
-            /* The program has what it polled for, and may do anything else now. */
-            qatomic_set(&s->link.quiet, false);
-            smp_mb();   /* pairs with qhca_link_sleep() */
-            if (qatomic_read(&s->link.naps)) {
-                hca_slots_sleep(&peer->mem.rx);
-            }
+        if (!s->link.polls_on) {
+            qhca_link_polls_end(s, peer);
         }
         qhca_net_check_own_mac(s);
     }
@@ -149,24 +160,29 @@ void qhca_link_events(QhcaState *s)
  * A program polls, and the device has done its work for it.  If it polls on, it will do so
  * for the next frame as well, and the peer need not wake anybody: that would take the
  * processor from the program.  But it is not bound to.  So this is done without wake-ups
- * only while the thread naps, which looks for frames when its nap ends.  It naps again only
- * if there were hints meanwhile.
+ * only while the thread naps, which looks for frames when its nap ends.  The nap that a hint
+ * called for begins with the flag; one that follows a nap with hints in it does without.
  */
 void qhca_link_polled(QhcaState *s, bool polls_on)
 {
     QhcaPeer *peer = s->link.peer;
 
     qatomic_set(&s->link.polls, s->link.polls + 1);
-    if (!peer || !polls_on) {
+    if (!peer) {
         return;
     }
-    qatomic_set(&s->link.quiet, true);
+    if (!polls_on) {
+        qhca_link_polls_end(s, peer);
+        s->more |= qhca_link_pending(s);
+        return;
+    }
     if (!qatomic_read(&s->link.naps)) {
         if (!qatomic_xchg(&s->link.called, true)) {
             qhca_link_call(s);  /* to nap */
         }
         return;
     }
+    qatomic_set(&s->link.quiet, true);
     hca_slots_wake(&peer->mem.rx);
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (!qatomic_read(&s->link.naps)) {
@@ -254,8 +270,11 @@ bool qhca_link_sleep(QhcaState *s)
         polls = qatomic_read(&s->link.polls);
         nap = polls != s->link.polls_seen;
         s->link.polls_seen = polls;
+        if (!nap) {
+            qatomic_set(&s->link.quiet, false);
+        }
         qatomic_set(&s->link.naps, nap);
-        smp_mb();       /* pairs with qhca_link_receive() */
+        smp_mb();       /* pairs with qhca_link_polls_end() */
         pending = nap && qatomic_read(&s->link.quiet) ?
                   qhca_link_called(s) : qhca_link_fall_asleep(s);
         if (pending) {
