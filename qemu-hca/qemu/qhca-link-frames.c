@@ -107,6 +107,11 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
         s->link.freed = true;
     }
     if (s->link.freed) {
+        /*
+         * The thread may be falling asleep.  It must see which slot is the next, or the
+         * slice must see the frame that comes there: they look without each other's lock.
+         */
+        smp_mb();       /* pairs with hca_slots_sleep() */
         if (!s->link.polls_on) {
             qhca_link_polls_end(s, peer);
         }
