@@ -60,7 +60,7 @@ void qhca_coalesce_init(struct qhca_queue *q)
 		      HRTIMER_MODE_REL);
 }
 
-/* Called with NAPI disabled, which would start the timer again. */
+/* Called when no poll runs any more, which would start the timer again. */
 void qhca_coalesce_stop(struct qhca_queue *q)
 {
 	hrtimer_cancel(&q->arm_timer);

@@ -98,9 +98,13 @@ free_rec:
 /**
  * qhca_queue_free - free the rings
  * @q: queue, which the device, NAPI and the stack do not use
+ *
+ * A poll may start the timer after it has completed NAPI, thus after NAPI was disabled.  It
+ * has returned now, as an RCU grace period has passed since.
  */
 void qhca_queue_free(struct qhca_queue *q)
 {
+	qhca_coalesce_stop(q);
 	qhca_rx_free(q);
 	qhca_tx_free(q);
 	dma_free_coherent(qhca_device(q->eth->core), sizeof(*q->rec), q->rec,
@@ -207,7 +211,6 @@ free_irq:
 end_napi:
 	qhca_queue_end_napi(q);
 	synchronize_net();
-	qhca_coalesce_stop(q);
 	qhca_queue_free(q);
 	return err;
 }
@@ -244,7 +247,6 @@ void qhca_queue_silence(struct qhca_queue *q)
 	qhca_ethq_destroy(q);
 	qhca_queue_free_irq(q);
 	qhca_queue_end_napi(q);
-	qhca_coalesce_stop(q);
 }
 
 void qhca_queue_init(struct qhca_eth *eth, unsigned int index)
