@@ -190,7 +190,7 @@ static void test_polls_in_vain(void **state)
 	host_free(s.h);
 }
 
-/* A CQ in error, and a function without the feature. */
+/* A CQ in error, a function without the feature, and one that has died. */
 static void test_polls_of_no_use(void **state)
 {
 	struct setup s = setup((struct options){ 2, 4, 0, 0, 0 });
@@ -204,6 +204,12 @@ static void test_polls_of_no_use(void **state)
 	for (i = 0; post(&s, i, 0, false); i++)
 		;
 	assert_false(in_vain(&s, 0, PAGE, CQN, i));
+	host_free(s.h);
+
+	s = setup((struct options){ 2, 4, 0, 0, 0 });
+	assert_true(in_vain(&s, 0, PAGE, CQN, 0));
+	qhca_inject_fatal(s.h->hca, 0);
+	assert_false(in_vain(&s, 0, PAGE, CQN, 0));
 	host_free(s.h);
 }
 
