@@ -147,18 +147,26 @@ void qhca_cq_next_ring(struct qhca_cq *cq, uint32_t base)
 }
 
 /*
- * The index after the last completion that a poll would return now.  It does
- * not include the entry that ends a ring, since what follows is in another
- * ring.
+ * The index after the last completion that a poll would return now.  A ring that has ended is
+ * followed by the next one, and the entry that ends it counts as read: the device has written
+ * it, and would raise an event for an index before it at once.
  */
 static uint32_t seen(const struct qhca_cq_ring *ring)
 {
-	uint32_t end = ring_end(ring);
+	uint32_t base = ring->base, end = ring_end(ring);
+	const struct qhca_cqe *last;
 
-	if (end != ring->ci &&
-	    ring_slot(ring, end - 1)->opcode == QHCA_CQE_RESIZED)
-		end--;
-	return ring->base + end;
+	while (end != ring->ci) {
+		last = ring_slot(ring, end - 1);
+		if (last->opcode != QHCA_CQE_RESIZED)
+			break;
+		if (!ring->next)
+			return base + end - 1;
+		base = le32toh(last->wqe);
+		ring = ring->next;
+		end = ring_end(ring);
+	}
+	return base + end;
 }
 
 /*

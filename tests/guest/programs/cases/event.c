@@ -83,6 +83,48 @@ static void armed_server(struct test *t)
 	EXPECT(t, !event_within(t, 200), "a second event of a CQ that was armed once");
 }
 
+#define RESIZED 4	/* messages of the case below */
+
+static void resized_client(struct test *t)
+{
+	meet(t);
+	for (int i = 1; i <= RESIZED; i++) {
+		send_with(t, i, 0);
+		meet(t);
+		meet(t);
+	}
+}
+
+/*
+ * The CQ gets room elsewhere with two completions in it that nobody has polled.  These raise
+ * no event, nor does one that came between the resize and the arming.
+ */
+static void resized_server(struct test *t)
+{
+	int rc;
+
+	for (int i = 1; i <= RESIZED; i++)
+		post_receive(t, i, 0, 64);
+	meet(t);
+	for (int i = 1; i <= RESIZED; i++) {
+		meet(t);
+		if (i == 2) {
+			rc = ibv_resize_cq(t->recv_cq, t->recv_cq->cqe + 100);
+			EXPECT(t, !rc, "ibv_resize_cq: %s", strerror(rc));
+		}
+		EXPECT(t, event_within(t, i > 2 ? SOON : 0) == (i > 2),
+		       "%s event with message %d", i > 2 ? "no" : "an", i);
+		if (i >= 2) {
+			EXPECT(t, !ibv_req_notify_cq(t->recv_cq, 0), "ibv_req_notify_cq");
+			EXPECT(t, !event_within(t, 200),
+			       "an event for message %d, before which the CQ was not armed", i);
+		}
+		meet(t);
+	}
+	for (int i = 1; i <= RESIZED; i++)
+		expect_wc(t, t->recv_cq, i, IBV_WC_SUCCESS);
+}
+
 /* An error is a solicited event. */
 static void error_event(struct test *t)
 {
@@ -264,6 +306,7 @@ static void outlive_server(struct test *t)
 const struct test_case event_cases[] = {
 	{ "solicited events", solicited_client, solicited_server },
 	{ "an event for each arm", armed_client, armed_server },
+	{ "an event for each arm of a resized CQ", resized_client, resized_server },
 	{ "a flushed receive is a solicited event", error_event, error_event,
 	  .no_rxe_client = NO_ERROR_EVENT, .no_rxe_server = NO_ERROR_EVENT },
 	{ "the first packet establishes communication", established_client, established_server,
