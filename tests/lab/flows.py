@@ -123,7 +123,10 @@ class Traffic:
 
     def resize(self, sig):
         """Has all ends resize queues, and waits until they have."""
-        self._each(f"resize {sig}")
+        try:
+            self._each(f"resize {sig}")
+        except GuestError as error:
+            raise GuestError(f"queues are not resized: {error}\n{self._state()}") from None
 
     def wait_over(self, node, kinds, timeout=LONG):
         """Waits until the ends have exited by themselves."""

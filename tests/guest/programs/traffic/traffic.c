@@ -30,6 +30,7 @@
 #include "traffic.h"
 
 #define BATCH	32
+#define BATCHES	16	/* of a CQ, until the others and signals have their turn */
 
 static const struct shape shapes[KINDS] = {
 	[SMALL]	 = { "rc-small", IBV_QPT_RC, 32, 272, false, false },
@@ -55,38 +56,45 @@ static void report(void)
 	fflush(stdout);
 }
 
-static void poll_cq(struct ibv_cq *cq, void (*done)(struct traffic *t, const struct ibv_wc *wc))
+/*
+ * Returns whether there may be more.  A peer that sends as fast as this end receives would
+ * otherwise keep it here for ever.
+ */
+static bool poll_cq(struct ibv_cq *cq, void (*done)(struct traffic *t, const struct ibv_wc *wc))
 {
 	struct ibv_wc wc[BATCH];
-	int n;
+	int n = BATCH;
 
-	do {
+	for (int batch = 0; batch < BATCHES && n == BATCH; batch++) {
 		n = ibv_poll_cq(cq, BATCH, wc);
 		for (int i = 0; i < n; i++)
 			done(&t, &wc[i]);
-	} while (n == BATCH);
+	}
 	if (n < 0 && !t.fatal)
 		flow_bad(&t.flow, "ibv_poll_cq: %d", n);
+	return n == BATCH;
 }
 
 /*
  * The CQ is armed first, so that a completion behind the last poll raises another
- * event.
+ * event.  Returns whether there may be more without one.
  */
-static void completions(void)
+static bool completions(void)
 {
 	struct ibv_cq *cq;
 	void *context;
+	bool more;
 
 	while (!ibv_get_cq_event(t.channel, &cq, &context)) {
 		ibv_ack_cq_events(cq, 1);
 		if (ibv_req_notify_cq(cq, 0) && !t.fatal)
 			flow_bad(&t.flow, "ibv_req_notify_cq: %s", strerror(errno));
 	}
-	poll_cq(t.send_cq, complete_send);
-	poll_cq(t.recv_cq, complete_receive);
+	more = poll_cq(t.send_cq, complete_send);
+	more |= poll_cq(t.recv_cq, complete_receive);
 	for (unsigned int l = 0; l < LANES && !t.stopped && !t.fatal; l++)
 		lane_fill(&t, &t.lane[l]);
+	return more;
 }
 
 static void asynchronous_events(void)
@@ -164,12 +172,13 @@ static void run(void)
 	MUST(!fcntl(t.channel->fd, F_SETFL, O_NONBLOCK));
 	MUST(!fcntl(t.peer.ctx->async_fd, F_SETFL, O_NONBLOCK));
 	while (signals()) {
-		completions();
+		bool more = completions();
+
 		flow_progress(&t.flow, false);
 		flow_rest(&t.flow);
 		if (t.fatal || t.ended == LANES)
 			break;
-		if (poll(fds, 3, 100) > 0 && fds[2].revents)
+		if (poll(fds, 3, more ? 0 : 100) > 0 && fds[2].revents)
 			asynchronous_events();
 	}
 	report();
