@@ -47,6 +47,32 @@ static void test_moderation_time(void **state)
 	host_free(s.h);
 }
 
+/* Who arms again while an event is held back has seen what it is for, and still gets it. */
+static void test_moderation_arm_again(void **state)
+{
+	struct setup s = setup((struct options){ 5, 32, 3, 100, 0 });
+
+	(void)state;
+	arm(&s, 0, false);
+	post(&s, 0, 0, false);
+	arm(&s, 1, false);
+	assert_int_equal(events(&s), 0);
+	assert_int_equal(get_le32(&query(&s)->pending), 1);
+	host_run_at(s.h, s.h->now + 100000);
+	assert_int_equal(events(&s), 1);
+	/* Nothing is counted twice. */
+	arm(&s, 1, false);
+	post(&s, 1, 0, false);
+	arm(&s, 1, true);
+	post(&s, 2, 0, false);
+	arm(&s, 1, false);
+	assert_int_equal(events(&s), 1);
+	assert_int_equal(get_le32(&query(&s)->pending), 2);
+	post(&s, 3, 0, false);
+	assert_int_equal(events(&s), 2);
+	host_free(s.h);
+}
+
 /* Several CQs are moderated at once, and each posts its event at its time. */
 static void test_moderation_many(void **state)
 {
@@ -153,6 +179,7 @@ static void test_moderation_bound(void **state)
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_moderation_count),
 	cmocka_unit_test(test_moderation_time),
+	cmocka_unit_test(test_moderation_arm_again),
 	cmocka_unit_test(test_moderation_many),
 	cmocka_unit_test(test_moderation_gone),
 	cmocka_unit_test(test_moderation_bound),

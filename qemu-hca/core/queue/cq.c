@@ -310,17 +310,20 @@ static bool take_ci(struct hca_cq *cq, uint32_t ci)
 	return true;
 }
 
+/* An event that moderation holds back is owed to an earlier arm, and stays so. */
 static void arm(struct hca_fn *fn, uint32_t cqn, struct hca_cq *cq,
 		uint32_t ci, bool solicited)
 {
 	uint8_t kind = solicited ? HCA_ARM_SOLICITED : HCA_ARM_NEXT;
-	uint32_t due;
+	uint32_t held = cq->pending, due;
 
 	if (cq->arm != HCA_ARM_NEXT)
 		cq->arm = kind;
 	cq->pending = 0;
 	dirty(fn, cq);
 	due = unseen(cq, ci, cq->arm == HCA_ARM_SOLICITED);
+	if (due < held)
+		due = held;
 	if (due)
 		event_due(fn, cqn, cq, due);
 	if (cq->arm && tell_armed(fn, cq) && cq->state == HCA_CQ_LIVE)

@@ -10,8 +10,8 @@
  * is not locked while the kernel works, and a second resize may begin before a
  * poller has reached the end of the first ring.  The device's index does not
  * start anew.  So the index in the record and in an arm doorbell is the ring's
- * base plus the index in the ring.  The base is known once all entries before
- * it have been read.
+ * base plus the index in the ring.  The base is in the entry that ends the ring
+ * before it.
  */
 #include <errno.h>
 #include <stdlib.h>
