@@ -191,6 +191,7 @@ void qhca_link_polled(QhcaState *s, bool polls_on)
     hca_slots_wake(&peer->mem.rx);
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (!qatomic_read(&s->link.naps)) {
+        qatomic_set(&s->link.quiet, false);     /* the thread may sleep without a limit */
         hca_slots_sleep(&peer->mem.rx);
         s->more |= qhca_link_pending(s);
     }
