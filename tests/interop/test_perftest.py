@@ -69,8 +69,10 @@ def joined(end, group):
         return
     address = f"{ipaddress.IPv6Address(bytes(group))} dev {end.netif}"
     end.exec(f"ip addr add {address} autojoin")
-    yield
-    end.exec(f"ip addr del {address}")
+    try:
+        yield
+    finally:
+        end.exec(f"ip addr del {address}")
 
 
 @pytest.mark.ours
