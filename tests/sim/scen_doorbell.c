@@ -200,11 +200,11 @@ static void lingering_ends(struct pair *p)
 	now = p->w.now;
 	/* The device finds the request in the end. */
 	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
-	world_run(&p->w, now + HCA_LINGER_NS + 1000);
+	world_run(&p->w, now + HCA_LINGER_ACKED_NS + 1000);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_sq_wqes_found), 51);
 	world_run(&p->w, now + HCA_LINGER_END_NS);
 	CHECK_EQ(active(p), 1);
-	world_run(&p->w, now + HCA_LINGER_END_NS + 3 * HCA_LINGER_NS);
+	world_run(&p->w, now + HCA_LINGER_END_NS + 3 * HCA_LINGER_ACKED_NS);
 	CHECK_EQ(active(p), 0);
 	p->w.filter = NULL;
 	settle(p);

@@ -243,10 +243,12 @@ bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	struct hca_linger_qp *l = linger_of(fn, qp->qpn);
 	struct hca_linger *linger = &fn->hca->linger;
-	uint64_t due = fn->hca->now + HCA_LINGER_NS;
+	uint32_t outstanding = qp->sq_max - qp->sq_ci;
+	uint64_t due = fn->hca->now +
+		       (outstanding ? HCA_LINGER_ACKED_NS : HCA_LINGER_NS);
 
 	stop(fn, qp->qpn);
-	if (!has_place(fn) || !expects_posts(fn, qp, qp->sq_max - qp->sq_ci))
+	if (!has_place(fn) || !expects_posts(fn, qp, outstanding))
 		return false;
 	hca_places_take(&linger->places, fn->cfg.gvmi);
 	linger->qp[linger->num].due = due;

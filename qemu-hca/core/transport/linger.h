@@ -6,11 +6,13 @@
  * post their next request within microseconds.  While the device lingers at an
  * empty send queue, sq_active stays set in the queue's record, software does not
  * ring, and the device reads sq_pi itself: with each acknowledgement, and every
- * HCA_LINGER_NS.  It stops HCA_LINGER_END_NS after it last found requests.  But a
- * request that is posted meanwhile waits for the next read.  An application that
- * has many requests outstanding loses nothing by that.  An application that posts
- * one request, waits for its completion and posts the next would lose up to
- * HCA_LINGER_NS with each request.
+ * HCA_LINGER_NS, or every HCA_LINGER_ACKED_NS while requests are outstanding.  These
+ * will be acknowledged, so the timer is only for a peer that is slow or a packet that
+ * is lost; in QEMU each look by a timer is a turn of the main loop.  The device stops
+ * HCA_LINGER_END_NS after it last found requests.  But a request that is posted
+ * meanwhile waits for the next read.  An application that has many requests
+ * outstanding loses nothing by that.  An application that posts one request, waits for
+ * its completion and posts the next would lose up to HCA_LINGER_NS with each request.
  *
  * Idea.  The device tells these applications apart by the number of requests that
  * the application has posted and does not know to be complete.  The number of
@@ -80,6 +82,7 @@ struct hca_qp;
 
 #define HCA_LINGER_MAX		64u	/* QPs at a time, of all functions */
 #define HCA_LINGER_NS		50000u	/* between two reads of sq_pi */
+#define HCA_LINGER_ACKED_NS	200000u	/* ... while acknowledgements are to come */
 #define HCA_LINGER_END_NS	1000000u
 #define HCA_LINGER_WINDOW	8u	/* requests */
 #define HCA_LINGER_SURE		4u	/* votes, or posts in rhythm, in succession */
