@@ -121,13 +121,13 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 }
 
 /*
- * Yield the processor after this vCPU has sent frames.  The process that
- * receives them may wait for this very processor: a guest that polls for the
- * answer keeps the processor busy, and neither a netdev's reader nor QEMU's own
- * main loop preempts a vCPU that has just begun to run.  If no other thread is
- * ready, this costs one system call.  If others compute, the vCPU may lose a
- * whole time slice; then the next doorbells skip the yield, twice as many each
- * time.
+ * Yield the processor after this vCPU has sent frames, or when its program polls
+ * in vain.  The process that receives the frames, or the thread that does the
+ * work, may wait for this very processor: a guest that polls for the answer keeps
+ * the processor busy, and neither a netdev's reader nor QEMU's own main loop
+ * preempts a vCPU that has just begun to run.  If no other thread is ready, this
+ * costs one system call.  If others compute, the vCPU may lose a whole time slice;
+ * then the next doorbells skip the yield, twice as many each time.
  *
  * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
  * vCPU has taken it, or another device that writes to this BAR, is not known
@@ -139,6 +139,9 @@ static void qhca_yield(QhcaState *s)
     uint32_t penalty = qatomic_read(&s->yield_penalty);
     int64_t took;
 
+    if (!s->yield_max_us || !current_cpu) {
+        return;
+    }
     if (skip) {
         qatomic_set(&s->yields_to_skip, skip - 1);
         return;
@@ -166,8 +169,7 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 
     qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
     qhca_doorbell_take(s, db);
-    if (s->yield_max_us && current_cpu &&
-        qatomic_read(&s->stats.frames_sent) != sent) {
+    if (qatomic_read(&s->stats.frames_sent) != sent) {
         qhca_yield(s);
     }
 }
@@ -177,14 +179,21 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
  * work in place of polling on.  On a busy host the answer would otherwise wait until the
  * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
  * does the work itself; it is mostly better at many frames, which it takes while the
- * program goes on.  The hint does not wait for engine_lock, and is never deferred.
+ * program goes on.  It may be ready but wait for this processor, on which the program only
+ * polls.  The hint does not wait for engine_lock, and is never deferred.
  */
 static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t frames;
 
-    if (!s->link.path || !qatomic_read(&s->link.asleep) || qhca_nested(s) ||
-        !qhca_trylock(s) || !qhca_have_engine(s)) {
+    if (!s->link.path || qhca_nested(s)) {
+        return;
+    }
+    if (!qatomic_read(&s->link.asleep)) {
+        qhca_yield(s);
+        return;
+    }
+    if (!qhca_trylock(s) || !qhca_have_engine(s)) {
         return;
     }
     if (!qatomic_read(&s->running) || qatomic_read(&s->dma_iommu) ||
