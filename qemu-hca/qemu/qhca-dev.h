@@ -166,12 +166,19 @@ typedef struct QhcaStats {
     /* vCPUs */
     uint64_t yields;
     uint64_t long_yields;
+    uint64_t poll_yields;
     /* the device's thread */
     uint64_t thread_sleeps;
     uint64_t thread_naps;
     uint64_t thread_polls;
     uint64_t thread_poll_hits;
 } QhcaStats;
+
+/* What qhca_yield() has learned of one kind of occasion; it alone uses these. */
+typedef struct QhcaYields {
+    uint32_t skip;              /* occasions */
+    uint32_t penalty;
+} QhcaYields;
 
 typedef struct QhcaPeer QhcaPeer;
 struct hca_intro;
@@ -211,6 +218,7 @@ typedef struct QhcaLink {
     bool called;                /* to nap, and has not slept since */
     uint32_t polls;             /* how often a program has polled in vain */
     uint32_t polls_seen;        /* the device's thread's */
+    uint64_t frames_slept;      /* all that came and went until the thread woke */
     bool readable;              /* the peer has sent messages */
     bool lost;                  /* the peer has ended */
 } QhcaLink;
@@ -314,8 +322,8 @@ struct QhcaState {
     QemuEvent wake;
     bool kicked;
     bool quit;
-    uint32_t yields_to_skip;    /* qhca_yield() alone knows these two */
-    uint32_t yield_penalty;
+    QhcaYields doorbell_yields;
+    QhcaYields poll_yields;
 
     QhcaLink link;
     QhcaTimeline timeline;
@@ -458,6 +466,7 @@ void qhca_link_receive(QhcaState *s, unsigned int frames);
 bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_events(QhcaState *s);
 void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
+uint64_t qhca_link_frames_awake(QhcaState *s);
 /* The device's thread, without a lock */
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);

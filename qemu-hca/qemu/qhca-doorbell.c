@@ -9,8 +9,9 @@
 #include "qhca-dev.h"
 #include "trace.h"
 
-#define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells */
+#define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells, or hints */
 #define QHCA_POLLED_BUDGET 16           /* frames for a program that polls */
+#define QHCA_YIELD_FRAMES 16            /* the thread is awake for many */
 
 /*
  * Ring the doorbells deferred so far.  doorbell_lock is not held meanwhile: a
@@ -127,24 +128,24 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
  * the processor busy, and neither a netdev's reader nor QEMU's own main loop
  * preempts a vCPU that has just begun to run.  If no other thread is ready, this
  * costs one system call.  If others compute, the vCPU may lose a whole time slice;
- * then the next doorbells skip the yield, twice as many each time.
+ * then the next ones of its kind skip the yield, twice as many each time.
  *
  * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
  * vCPU has taken it, or another device that writes to this BAR, is not known
  * here.
  */
-static void qhca_yield(QhcaState *s)
+static bool qhca_yield(QhcaState *s, QhcaYields *yields)
 {
-    uint32_t skip = qatomic_read(&s->yields_to_skip);
-    uint32_t penalty = qatomic_read(&s->yield_penalty);
+    uint32_t skip = qatomic_read(&yields->skip);
+    uint32_t penalty = qatomic_read(&yields->penalty);
     int64_t took;
 
     if (!s->yield_max_us || !current_cpu) {
-        return;
+        return false;
     }
     if (skip) {
-        qatomic_set(&s->yields_to_skip, skip - 1);
-        return;
+        qatomic_set(&yields->skip, skip - 1);
+        return false;
     }
     qhca_mark(s, QHCA_MARK_YIELD, 0, 0);
     took = -get_clock();
@@ -153,14 +154,15 @@ static void qhca_yield(QhcaState *s)
     qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;
     if (took <= s->yield_max_us * (int64_t)SCALE_US) {
-        qatomic_set(&s->yield_penalty, penalty / 2);
-        return;
+        qatomic_set(&yields->penalty, penalty / 2);
+        return true;
     }
     penalty = MIN(penalty * 2 + 1, QHCA_YIELD_PENALTY_MAX);
-    qatomic_set(&s->yield_penalty, penalty);
-    qatomic_set(&s->yields_to_skip, penalty);
+    qatomic_set(&yields->penalty, penalty);
+    qatomic_set(&yields->skip, penalty);
     s->stats.long_yields++;
     trace_qhca_long_yield(s, took, penalty);
+    return true;
 }
 
 static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
@@ -170,7 +172,7 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
     qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
     qhca_doorbell_take(s, db);
     if (qatomic_read(&s->stats.frames_sent) != sent) {
-        qhca_yield(s);
+        qhca_yield(s, &s->doorbell_yields);
     }
 }
 
@@ -179,8 +181,10 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
  * work in place of polling on.  On a busy host the answer would otherwise wait until the
  * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
  * does the work itself; it is mostly better at many frames, which it takes while the
- * program goes on.  It may be ready but wait for this processor, on which the program only
- * polls.  The hint does not wait for engine_lock, and is never deferred.
+ * program goes on.  If it has had many since it woke, it may be ready but wait for this
+ * processor, on which the program only polls, so yield.  For single frames that would make
+ * it harder for a hint to find the thread asleep, and to take the next frame without a
+ * wake-up.  The hint does not wait for engine_lock, and is never deferred.
  */
 static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 {
@@ -190,7 +194,10 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
         return;
     }
     if (!qatomic_read(&s->link.asleep)) {
-        qhca_yield(s);
+        /* Only the physical function has the feature.  The CQ cannot be looked at here. */
+        if (!db->gvmi && qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
+            s->stats.poll_yields += qhca_yield(s, &s->poll_yields);
+        }
         return;
     }
     if (!qhca_trylock(s) || !qhca_have_engine(s)) {

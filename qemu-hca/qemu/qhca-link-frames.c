@@ -211,6 +211,18 @@ bool qhca_link_called(QhcaState *s)
            hca_slots_pending(&peer->mem.rx);
 }
 
+static uint64_t qhca_link_frames(QhcaState *s)
+{
+    return qatomic_read(&s->stats.frames_received) +
+           qatomic_read(&s->stats.frames_sent);
+}
+
+/* How many frames has the device received and sent since its thread woke? */
+uint64_t qhca_link_frames_awake(QhcaState *s)
+{
+    return qhca_link_frames(s) - qatomic_read(&s->link.frames_slept);
+}
+
 /* Ask the peer for a wake-up.  Returns whether there are frames already. */
 static bool qhca_link_fall_asleep(QhcaState *s)
 {
@@ -294,6 +306,7 @@ bool qhca_link_sleep(QhcaState *s)
         num = qhca_link_wait(s, nap, events, ARRAY_SIZE(events));
     } while (!num);
     qatomic_set(&s->link.naps, false);
+    qatomic_set(&s->link.frames_slept, qhca_link_frames(s));
     qhca_link_wake_up(s);
     for (int i = 0; i < num; i++) {
         if (events[i].data.ptr == &s->link.call) {

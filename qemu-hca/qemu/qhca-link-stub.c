@@ -74,6 +74,11 @@ void qhca_link_events(QhcaState *s)
 {
 }
 
+uint64_t qhca_link_frames_awake(QhcaState *s)
+{
+    return 0;
+}
+
 void qhca_link_polled(QhcaState *s, bool polls_on)
 {
 }

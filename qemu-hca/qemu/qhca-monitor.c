@@ -249,7 +249,7 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(long_yields), STAT(mmio_refused), STAT(link_connects),
         STAT(link_losses), STAT(link_bad_slots), STAT(link_wakes_sent),
         STAT(link_wakes_received), STAT(polls), STAT(poll_frames),
-        STAT(thread_naps),
+        STAT(poll_yields), STAT(thread_naps),
 #undef STAT
     };
     QhcaCounterList *list = NULL, **tail = &list;

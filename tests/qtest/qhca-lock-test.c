@@ -170,6 +170,11 @@ bool qhca_link_called(QhcaState *hca)
     return false;
 }
 
+uint64_t qhca_link_frames_awake(QhcaState *hca)
+{
+    return 0;
+}
+
 void qhca_link_polled(QhcaState *hca, bool polls_on)
 {
 }

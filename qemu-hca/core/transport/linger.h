@@ -9,7 +9,7 @@
  * HCA_LINGER_NS, or every HCA_LINGER_ACKED_NS while requests are outstanding.  These
  * will be acknowledged, so the timer is only for a peer that is slow or a packet that
  * is lost; in QEMU each look by a timer is a turn of the main loop.  The device stops
- * HCA_LINGER_END_NS after it last found requests.  But a request that is posted
+ * when it has found no requests for HCA_LINGER_END_NS.  But a request that is posted
  * meanwhile waits for the next read.  An application that has many requests
  * outstanding loses nothing by that.  An application that posts one request, waits for
  * its completion and posts the next would lose up to HCA_LINGER_NS with each request.
