@@ -218,7 +218,7 @@ typedef struct QhcaLink {
     bool called;                /* to nap, and has not slept since */
     uint32_t polls;             /* how often a program has polled in vain */
     uint32_t polls_seen;        /* the device's thread's */
-    uint64_t frames_slept;      /* all that came and went until the thread woke */
+    uint64_t frames_slept;      /* all until the thread woke, or could not sleep */
     bool readable;              /* the peer has sent messages */
     bool lost;                  /* the peer has ended */
 } QhcaLink;
@@ -466,6 +466,7 @@ void qhca_link_receive(QhcaState *s, unsigned int frames);
 bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_events(QhcaState *s);
 void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
+/* Without a lock */
 uint64_t qhca_link_frames_awake(QhcaState *s);
 /* The device's thread, without a lock */
 bool qhca_link_called(QhcaState *s);

@@ -128,7 +128,8 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
  * the processor busy, and neither a netdev's reader nor QEMU's own main loop
  * preempts a vCPU that has just begun to run.  If no other thread is ready, this
  * costs one system call.  If others compute, the vCPU may lose a whole time slice;
- * then the next ones of its kind skip the yield, twice as many each time.
+ * then the next ones of its kind skip the yield, twice as many each time.  Returns
+ * whether it yielded.
  *
  * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
  * vCPU has taken it, or another device that writes to this BAR, is not known
