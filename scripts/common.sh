@@ -384,7 +384,7 @@ fetch_deb()
 	mkdir -p "$dir"
 	(cd "$dir" && apt_in "$suite" apt-get -qq download "$package") ||
 		die "cannot fetch ${package%%=*} from $suite: check the network or proxy"
-	fetched=$(find "$dir" -name '*.deb')
+	fetched=$(find "$dir" -type f -name '*.deb')
 	[ -n "$fetched" ] || die "${package%%=*} of $suite was not fetched"
 }
 
