@@ -30,7 +30,8 @@ n=0
 while [ -z "$dev" ]; do
 	for d in /sys/class/net/*; do
 		read -r address 2> /dev/null < "$d/address" || continue
-		[ "$address" != "$mac" ] || dev=${d##*/}
+		# A device that is being registered has no IPv6 yet.
+		[ "$address" != "$mac" ] || [ ! -e /proc/sys/net/ipv6/conf/"${d##*/}" ] || dev=${d##*/}
 	done
 	n=$((n + 1))
 	[ $n -lt 1500 ] || fail "no network device with address $mac"
