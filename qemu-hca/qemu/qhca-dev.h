@@ -467,7 +467,7 @@ bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_events(QhcaState *s);
 void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
 /* Without a lock */
-uint64_t qhca_link_frames_awake(QhcaState *s);
+int64_t qhca_link_frames_awake(QhcaState *s);
 /* The device's thread, without a lock */
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);

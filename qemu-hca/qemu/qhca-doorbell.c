@@ -131,9 +131,9 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
  * then the next ones of its kind skip the yield, twice as many each time.  Returns
  * whether it yielded.
  *
- * QEMU before 10.2 calls this with the BQL held, and it stays held: whether a
- * vCPU has taken it, or another device that writes to this BAR, is not known
- * here.
+ * QEMU before 10.2, and TCG in every release, call this with the BQL held, and it
+ * stays held: whether a vCPU has taken it, or another device that writes to this
+ * BAR, is not known here.
  */
 static bool qhca_yield(QhcaState *s, QhcaYields *yields)
 {
@@ -197,7 +197,9 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     if (!qatomic_read(&s->link.asleep)) {
         /* Only the physical function has the feature.  The CQ cannot be looked at here. */
         if (!db->gvmi && qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
-            s->stats.poll_yields += qhca_yield(s, &s->poll_yields);
+            if (qhca_yield(s, &s->poll_yields)) {
+                s->stats.poll_yields++;
+            }
         }
         return;
     }

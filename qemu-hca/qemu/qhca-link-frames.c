@@ -217,8 +217,11 @@ static uint64_t qhca_link_frames(QhcaState *s)
            qatomic_read(&s->stats.frames_sent);
 }
 
-/* How many frames has the device received and sent since its thread woke? */
-uint64_t qhca_link_frames_awake(QhcaState *s)
+/*
+ * How many frames has the device received and sent since its thread woke, or could not
+ * sleep?  Negative: the thread has just been awake again.
+ */
+int64_t qhca_link_frames_awake(QhcaState *s)
 {
     return qhca_link_frames(s) - qatomic_read(&s->link.frames_slept);
 }

@@ -74,7 +74,7 @@ void qhca_link_events(QhcaState *s)
 {
 }
 
-uint64_t qhca_link_frames_awake(QhcaState *s)
+int64_t qhca_link_frames_awake(QhcaState *s)
 {
     return 0;
 }

@@ -59,10 +59,13 @@ def test_polling(shared):
 
 def test_polling_of_many(shared):
     """A receiver that polls while the device's thread is awake, which is so with many
-    messages, yields its processor."""
+    messages, yields its processor, but not in the hints after a yield that took long."""
     before = counters(shared.a)["poll_yields"]
-    verbs.perftest(*shared, "ib_send_bw", "-s 4096 -n 5000")
-    assert counters(shared.a)["poll_yields"] > before
+    for _ in range(6):
+        verbs.perftest(*shared, "ib_send_bw", "-s 4096 -n 5000")
+        if counters(shared.a)["poll_yields"] > before:
+            return
+    assert False, "no hint yields"
 
 
 def test_polling_stops(shared):

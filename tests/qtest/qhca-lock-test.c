@@ -170,7 +170,7 @@ bool qhca_link_called(QhcaState *hca)
     return false;
 }
 
-uint64_t qhca_link_frames_awake(QhcaState *hca)
+int64_t qhca_link_frames_awake(QhcaState *hca)
 {
     return 0;
 }
