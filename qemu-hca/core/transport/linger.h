@@ -11,8 +11,10 @@
  * is lost; in QEMU each look by a timer is a turn of the main loop.  The device stops
  * when it has found no requests for HCA_LINGER_END_NS.  But a request that is posted
  * meanwhile waits for the next read.  An application that has many requests
- * outstanding loses nothing by that.  An application that posts one request, waits for
- * its completion and posts the next would lose up to HCA_LINGER_NS with each request.
+ * outstanding loses nothing by that; one that keeps three to seven on a link whose
+ * acknowledgements are far apart may wait for HCA_LINGER_ACKED_NS after each.  An
+ * application that posts one request, waits for its completion and posts the next would
+ * lose up to HCA_LINGER_NS with each request.
  *
  * Idea.  The device tells these applications apart by the number of requests that
  * the application has posted and does not know to be complete.  The number of
