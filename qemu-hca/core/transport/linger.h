@@ -12,7 +12,7 @@
  * when it has found no requests for HCA_LINGER_END_NS.  But a request that is posted
  * meanwhile waits for the next read.  An application that has many requests
  * outstanding loses nothing by that; one that keeps three to seven on a link whose
- * acknowledgements are far apart may wait for HCA_LINGER_ACKED_NS after each.  An
+ * acknowledgements are far apart may wait up to HCA_LINGER_ACKED_NS after each.  An
  * application that posts one request, waits for its completion and posts the next would
  * lose up to HCA_LINGER_NS with each request.
  *
