@@ -7,5 +7,4 @@ rpc.nfsd 0
 exportfs -ua
 pkill -x rpc.mountd
 pkill -x nfsdcld
-umount /run/rpc_pipefs
 umount /srv/nfs

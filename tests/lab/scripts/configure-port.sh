@@ -34,7 +34,7 @@ while [ -z "$dev" ]; do
 		[ "$address" != "$mac" ] || [ ! -e /proc/sys/net/ipv6/conf/"${d##*/}" ] || dev=${d##*/}
 	done
 	n=$((n + 1))
-	[ $n -lt 1500 ] || fail "no network device with address $mac"
+	[ $n -lt 1500 ] || fail "no network device with address $mac and with IPv6"
 	[ -n "$dev" ] || pause
 done
 echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad
