@@ -182,7 +182,7 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
  * work in place of polling on.  On a busy host the answer would otherwise wait until the
  * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
  * does the work itself; it is mostly better at many frames, which it takes while the
- * program goes on.  If it has had many since it woke, it may be ready but wait for this
+ * program goes on.  If there were many since it woke, it may be ready but wait for this
  * processor, on which the program only polls, so yield.  For single frames that would make
  * it harder for a hint to find the thread asleep, and to take the next frame without a
  * wake-up.  The hint does not wait for engine_lock, and is never deferred.

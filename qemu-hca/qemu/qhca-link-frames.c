@@ -219,7 +219,7 @@ static uint64_t qhca_link_frames(QhcaState *s)
 
 /*
  * How many frames has the device received and sent since its thread woke, or could not
- * sleep?  Negative: the thread has just been awake again.
+ * sleep?  Negative: it woke between the two reads.
  */
 int64_t qhca_link_frames_awake(QhcaState *s)
 {
