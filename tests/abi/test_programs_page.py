@@ -3,6 +3,7 @@
 that says nothing that it must not."""
 
 import json
+import re
 
 import pytest
 
@@ -27,6 +28,23 @@ def test_page():
 def test_record():
     kept = json.loads(page.RECORD.read_text())
     assert page.faults(kept) == []
+
+
+def told(page_text, test, why):
+    """Does the section of refusals have the paragraph of a reason, or, without one, the test?"""
+    section = page_text.partition("\nWhat the device refuses on purpose\n")[2]
+    paragraph = re.search(r"\b([Co]\d+-[\d.]*\d)|\bIBTA ([\d.]*\d)", why)
+    if paragraph:
+        return re.search(rf"^{re.escape(paragraph[1] or paragraph[2])} ", section, re.M) is not None
+    return f"``{test}``" in section
+
+
+@pytest.mark.parametrize("test", unit_test.LEFT_OUT["qhca"])
+def test_refusals(test):
+    """What rdma-unit-test wants and the device refuses on purpose is on the page."""
+    why = unit_test.LEFT_OUT["qhca"][test]
+    assert told(page.PAGE.read_text(), test, why)
+    assert not told("\nWhat the device refuses on purpose\nC10-9 EINVAL\n", test, why)
 
 
 @pytest.mark.parametrize("qhca, rxe, fault", [
