@@ -8,12 +8,13 @@ coalescing of the interface's interrupts; the counters of single QPs; a function
 without RDMA.
 """
 
+import contextlib
 import re
 import time
 
 import pytest
 
-from lab import content, devlink, script
+from lab import content, devlink, script, wait_for
 from lab.pair import Node
 from lab.script import TESTS
 
@@ -191,18 +192,27 @@ def test_coalescing_refused(node):
     assert coalescing(node) == before
 
 
+@contextlib.contextmanager
+def running(node, program):
+    """Two QPs of one guest that send to each other meanwhile."""
+    options = f"-F -d {node.ibdev} -x {node.gid_index()} -p 18999"
+    ends = [node.spawn(f"{program} {options}")]
+    try:
+        node.wait_until("ss -ltn | grep -q :18999", what="the server")
+        ends.append(node.spawn(f"{program} {options} {node.ip4}"))
+        moving(node)
+        yield
+    finally:
+        for end in ends:
+            end.kill()
+            end.wait(60, check=False)
+
+
 @pytest.fixture
 def traffic(node):
-    """Two QPs of one guest that send to each other until the test ends."""
-    options = f"-F -d {node.ibdev} -x {node.gid_index()} -D 600 -s 4096 -p 18999"
-    ends = [node.spawn(f"ib_send_bw {options}")]
-    node.wait_until("ss -ltn | grep -q :18999", what="the server")
-    ends.append(node.spawn(f"ib_send_bw {options} {node.ip4}"))
-    moving(node)
-    yield
-    for end in ends:
-        end.kill()
-        end.wait(60, check=False)
+    """Such QPs until the test ends, and no counters afterwards."""
+    with running(node, "ib_send_bw -D 600 -s 4096"):
+        yield
     node.exec(f"rdma statistic qp set link {node.ibdev}/1 auto off", check=False)
 
 
@@ -227,9 +237,9 @@ def port_statistic(node):
     return {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", out)}
 
 
-def data_qps(node):
+def data_qps(node, kind="RC"):
     out = node.out(f"rdma resource show qp link {node.ibdev}/1")
-    return [int(qpn) for qpn in re.findall(r"lqpn (\d+) .*type RC", out)]
+    return [int(qpn) for qpn in re.findall(rf"lqpn (\d+) .*type {kind}", out)]
 
 
 def test_qp_counters(node, traffic):
@@ -269,14 +279,15 @@ def test_qp_counters_by_type(node):
     before = node.counters()
     node.exec(f"rdma statistic qp set {link} auto type on")
     try:
-        # Without events the two would poll, on one processor.
-        for program in ("ib_send_lat -e", "ib_send_lat -e -c UD"):
-            options = f"-F -d {node.ibdev} -x {node.gid_index()} -n 100 -p 18998"
-            server = node.spawn(f"{program} {options}")
-            node.wait_until("ss -ltn | grep -q :18998", what="the server")
-            node.exec(f"{program} {options} {node.ip4}", timeout=120)
-            server.wait(60)
-            assert not qp_counters(node)
+        for kind in "RC", "UD":
+            # Without events the two would poll, on one processor.
+            with running(node, f"ib_send_lat -e -c {kind} -n 1000000"):
+                (number, (counted, qps)), = qp_counters(node).items()
+                assert len(qps) == 2 and sorted(qps) == sorted(data_qps(node, kind))
+                moving(node)
+                now, _ = qp_counters(node)[number]
+                assert now["tx_packets"] > counted["tx_packets"] and now["rx_packets"] > counted["rx_packets"]
+            wait_for(lambda: not qp_counters(node), 60, "the counter outlives its QPs")
         after, port = node.counters(), port_statistic(node)
         assert after["tx_packets"] - before["tx_packets"] >= 400
         for name in ("tx_packets", "tx_bytes", "rx_packets", "tx_acks", "ud_dropped"):
