@@ -64,10 +64,18 @@ register()
 		die "this rdma-core's CMakeLists.txt is not laid out as expected; add providers/qhca by hand"
 }
 
+# Debian's compiler and rdma-core are of one version each, so a warning is the provider's fault.
+lists()
+{
+	[ -n "$RDMA_CORE_SRC" ] || echo "add_compile_options(-Werror)"
+	cat "$source/CMakeLists.txt"
+}
+
 stage()
 {
 	local abi=$TOP/drivers/include
-	sync_tree "$source/" "$work/src/providers/qhca" --exclude=/qhca_hw.h
+	sync_tree "$source/" "$work/src/providers/qhca" --exclude=/qhca_hw.h --exclude=/CMakeLists.txt
+	lists | write_if_changed "$work/src/providers/qhca/CMakeLists.txt"
 	rsync -lp --checksum "$abi/uapi/rdma/qhca-abi.h" "$work/src/kernel-headers/rdma/qhca-abi.h"
 	rsync -lp --checksum "$abi/qhca/qhca_hw.h" "$work/src/providers/qhca/qhca_hw.h"
 	register

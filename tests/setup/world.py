@@ -105,6 +105,7 @@ class World:
                 "tests/guest/programs/Makefile": "all:\n",
                 "tests/host/host.h": "host\n",
                 "qemu-hca/core/hca.h": "engine\n",
+                "userspace-provider/providers/qhca/CMakeLists.txt": "",
                 "userspace-provider/providers/qhca/qhcadv.h": "dv\n"}.items():
             path = self.checkout / name
             path.parent.mkdir(parents=True, exist_ok=True)
