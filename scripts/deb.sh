@@ -5,7 +5,7 @@
 #
 #   qhca-dkms          the modules, which DKMS builds for each kernel
 #   libqhca1           the provider, beside Debian's libibverbs
-#   libqhca-dev        its header
+#   libqhca-dev        its header and manual pages
 #   qemu-system-qhca   QEMU with the device, beside Debian's QEMU
 #   qhca-switch        the switch that joins guests
 #
@@ -92,6 +92,19 @@ finish()
 	say "built ${out#"$TOP/"}/${package}_${version}_$1.deb"
 }
 
+# manual FROM: a tree of manual pages, which the package has compressed
+manual()
+{
+	local to=$root/usr/share/man page
+	mkdir -p "$to"
+	cp -a "$1/." "$to/"
+	find "$to" -type f -exec gzip -9n {} +
+	find "$to" -type l | while read -r page; do
+		ln -s "$(readlink "$page").gz" "$page.gz"
+		rm "$page"
+	done
+}
+
 # libraries_of FILE: the packages whose libraries it needs; run where it was built
 libraries_of()
 {
@@ -155,12 +168,14 @@ Priority: optional" <<-EOF
 	mkdir -p "$root/$libdir" "$root/usr/include/infiniband"
 	cp -a "$made/$libdir/libqhca.so" "$made/$libdir/pkgconfig" "$root/$libdir/"
 	cp "$made/usr/include/infiniband/qhcadv.h" "$root/usr/include/infiniband/"
+	manual "$made/usr/share/man"
 	finish amd64 "Depends: libqhca1 (= $version), libibverbs-dev
 Section: libdevel
 Priority: optional" <<-EOF
 	Description: RDMA adapter qhca: header of the provider
-	 This package has the header of the functions that libqhca has beyond those
-	 of libibverbs: memory of the pool of a device, and thresholds of queues.
+	 This package has the header and the manual pages of the functions that
+	 libqhca has beyond those of libibverbs: memory of the pool of a device, and
+	 thresholds of queues.
 	EOF
 }
 

@@ -157,12 +157,37 @@ build()
 	say "built ${out#"$TOP/"}/${so##*/}"
 }
 
-# The provider as rdma-core installs it, without paths of the build in it, and the
-# packages whose libraries it needs.
+# pandoc, which makes manual pages, with the libraries that the guest lacks. No user of a guest
+# needs it, so that it lies beside the builds.
+get_pandoc()
+{
+	local dir=$GUEST_TREE/build/pandoc p
+	[ ! -d "$dir" ] || return 0
+	say "fetching pandoc"
+	as_root rm -rf "$dir.tmp"
+	as_root install -d -o "$(id -u)" -g "$(id -g)" "$dir.tmp"
+	for p in pandoc pandoc-data libyaml-0-2 liblua5.4-0; do
+		fetch_deb "$GUEST_SUITE" "$p" "$dir.tmp/deb"
+		dpkg -x "$fetched" "$dir.tmp"
+	done
+	rm -rf "$dir.tmp/deb"
+	cat > "$dir.tmp/pandoc" <<-'EOF'
+	#!/bin/sh
+	here=${0%/*}
+	LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec "$here/usr/bin/pandoc" \
+		--data-dir="$here/usr/share/pandoc/data" "$@"
+	EOF
+	chmod 755 "$dir.tmp/pandoc"
+	as_root mv -T "$dir.tmp" "$dir"
+}
+
+# The provider as rdma-core installs it, with its manual pages and without paths of the build
+# in it, and the packages whose libraries it needs.
 package()
 {
 	local dir=$work/build-package dest=$BUILD/package/provider
 	[ -z "$RDMA_CORE_SRC" ] || die "packages are for Debian's libibverbs: RDMA_CORE_SRC= goes back to it"
+	get_pandoc
 	stage
 	say "building the provider's package"
 	mkdir -p "$dir/debian"
@@ -172,12 +197,13 @@ package()
 	logged "$BUILD/log/provider-package.log" "the provider's package does not build; see above" \
 		in_tree "/build/$name/build-package" sh -ec '
 		eval "$(dpkg-buildflags --export=sh)"
-		[ -e build.ninja ] || cmake -G Ninja -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DENABLE_STATIC=0 \
-			-DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc \
-			-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu ../src
-		ninja build.ninja
-		ninja -j "$1" qhca
-		DESTDIR=$PWD/installed cmake -P providers/qhca/cmake_install.cmake
+		cmake -G Ninja -DNO_PYVERBS=1 -DNO_MAN_PAGES=0 -DENABLE_STATIC=0 \
+			-DPANDOC_EXECUTABLE=/build/pandoc/pandoc -DCMAKE_INSTALL_PREFIX=/usr \
+			-DCMAKE_INSTALL_SYSCONFDIR=/etc -DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu ../src
+		ninja -j "$1" qhca $(cd ../src/providers/qhca/man && printf "man-%s\n" *.md | sed "s/\.md\$//")
+		for part in qhca qhca/man; do
+			DESTDIR=$PWD/installed cmake -P "providers/$part/cmake_install.cmake"
+		done
 		dpkg-shlibdeps -O installed/usr/lib/x86_64-linux-gnu/libqhca.so.1.* > depends' sh "$JOBS"
 	mkdir -p "$dest"
 	cp -a "$dir/installed/." "$dest/"
@@ -189,6 +215,7 @@ package()
 need_root "build in the guest tree"
 run_script guest.sh
 if [ "${1:-}" = package ]; then
+	apt_setup "$GUEST_SUITE"
 	locked "$name" package
 else
 	locked "$name" build

@@ -62,6 +62,14 @@ def test_switch(system):
     assert "unix socket" in inside(system, "qhca-switch", "--help")
 
 
+def test_manual(system):
+    """Each page of the provider, also by the names of further functions."""
+    for page in paths.TOP.glob("userspace-provider/providers/qhca/man/*.md"):
+        name, section = page.stem.split(".")
+        assert name in inside(system, "zcat", f"/usr/share/man/man{section}/{page.stem}.gz")
+    assert "qhcadv_create_cq" in inside(system, "zcat", "/usr/share/man/man3/qhcadv_create_qp.3.gz")
+
+
 def test_clean(system):
     """Debian's checker of packages finds nothing."""
     debs = [f"/mnt/debs/{name}" for name in os.listdir(system / "mnt/debs")]
