@@ -12,7 +12,7 @@ import re
 
 import pytest
 
-from lab import content, devlink, paths
+from lab import content, devlink, paths, script, wait_for
 from lab.sleep import sleep_and_wake
 
 FULL = os.environ.get("FULL", "") not in ("", "0")
@@ -151,6 +151,38 @@ def test_reporter_test(victim):
     victim.wait_log("dead: test of the reporter")
     victim.wait_log("qhca .*: recovered")
     victim.node.configure()
+
+
+@pytest.mark.parametrize("recover", ("auto", pytest.param("by-hand", marks=pytest.mark.full)))
+def test_transmit_timeout(pair, victim, recover):
+    """The peer's machine stands still and takes no frames, until the stack's watchdog finds the
+    queue full and stopped. The driver reports that, and the recovery restarts the queue."""
+    node, tx = victim.node, Reporter(victim, "tx")
+    tx.do("dump clear")
+    tx.do("set", f"auto_recover {'true' if recover == 'auto' else 'false'}")
+    before = tx.show()
+    neighbour = f"{pair.a.ip4} dev {node.netif}"
+    node.exec(f"ip neigh replace {neighbour} lladdr {pair.a.mac} nud permanent")
+    flood = node.spawn(script("guest/scripts/flood.sh", pair.a.ip4))
+    pair.a.qmp("stop")
+    try:
+        victim.wait_log("transmit timeout of queue")
+        wait_for(lambda: tx.show()["error"] > before["error"], 60, "no report")
+        if recover == "by-hand":
+            assert tx.show()["state"] == "error"
+            tx.do("recover")
+        wait_for(lambda: tx.show()["recover"] > before["recover"], 60, "no recovery")
+    finally:
+        flood.kill()
+        flood.wait(60, check=False)
+        pair.a.qmp("cont")
+        node.exec(f"ip neigh del {neighbour}")
+        tx.do("set", "auto_recover true")
+    assert tx.show()["state"] == "healthy"
+    dump = tx.do("dump show").out
+    posted, sent = (int(re.search(rf"{name}: (\d+)", dump).group(1)) for name in ("posted", "sent"))
+    assert posted > sent and "stopped: true" in dump, dump
+    node.wait_until(f"ping -c 1 -W 1 {pair.a.ip4}")
 
 
 def test_start_fails(victim):

@@ -159,7 +159,8 @@ static void qhca_queue_show(struct devlink_fmsg *fmsg, struct qhca_queue *q)
 	devlink_fmsg_u32_pair_put(fmsg, "sent",
 				  le32_to_cpu(READ_ONCE(q->rec->tx_ci)));
 	devlink_fmsg_u32_pair_put(fmsg, "reclaimed", READ_ONCE(q->tx.ci));
-	devlink_fmsg_bool_pair_put(fmsg, "stopped", netif_tx_queue_stopped(nq));
+	/* By the driver or by byte queue limits, as the watchdog asks. */
+	devlink_fmsg_bool_pair_put(fmsg, "stopped", netif_xmit_stopped(nq));
 	devlink_fmsg_obj_nest_end(fmsg);
 }
 
