@@ -234,6 +234,58 @@ static void destroy_in_traffic(struct pair *p)
 	}
 }
 
+/* ---- the last ACK */
+
+static bool make_again(struct end *e)
+{
+	struct md_qp_init init = e->qp.init;
+	uint32_t qpn = e->qp.qpn, next = e->md->next_qpn;
+	bool ok = !md_qp_destroy(e->md, &e->qp);
+
+	e->md->next_qpn = qpn;
+	ok = ok && !md_qp_create(e->md, &e->qp, &init);
+	e->md->next_qpn = next;
+	return ok;
+}
+
+/*
+ * Software of b ends its QP as soon as it has polled a receive.  The peer's request is
+ * complete, although the device, which is busy with another QP, may not have
+ * acknowledged it by then.
+ */
+static void leaves_after_receive(struct pair *p)
+{
+	static const uint8_t ends[] = { QHCA_QPS_RESET, QHCA_QPS_ERR };
+	struct end other_a, other_b;
+
+	connect_pair(p);
+	open_second(p, &other_a, &other_b,
+		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct qhca_cqe c;
+
+		p->w.link = (struct world_link){ .delay = 1000 };
+		for (int n = 0; n < 10; n++)
+			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		post_recv(&p->b, 100);
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+		while (!md_poll(&p->b.rcq, &c))
+			world_step(&p->w, QHCA_NEVER);
+		if (i % 3 == 2)
+			CHECK(make_again(&p->b));
+		else
+			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, ends[i % 3], 0,
+					      NULL), 0);
+		settle(p);
+		EXPECT(&p->a.scq, 0, 0);
+		CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
+		while (md_poll(&other_b.scq, &c))
+			CHECK_EQ(c.status, 0);
+		reconnect_pair(p, i * 0x40000u);
+	}
+	close_second(&other_a, &other_b);
+}
+
 /* ---- limits */
 
 /* Drops the first so many frames of a. */
@@ -324,7 +376,8 @@ static void rnr_retries_just_enough(struct pair *p)
 
 const struct scenario state_scenarios[] = {
 	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),
-	RC(destroy_in_traffic), RC(retries_just_enough),
-	RC(progress_restores_retries), RC(rnr_retries_just_enough),
+	RC(destroy_in_traffic), RC(leaves_after_receive),
+	RC(retries_just_enough), RC(progress_restores_retries),
+	RC(rnr_retries_just_enough),
 	{ 0 }
 };

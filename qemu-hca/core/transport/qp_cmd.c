@@ -211,6 +211,7 @@ enum qhca_cmd_status hca_cmd_destroy_qp(struct hca_fn *fn,
 	qp = hca_qp_get(fn, cmd->index);
 	if (!qp)
 		return QHCA_CMD_DMA_ERR;
+	hca_reply_leave(fn, qp);
 	release_srq_wqe(fn, qp);
 	hca_fault_forget(fn, qp);
 	unref(fn, qp);
@@ -437,9 +438,11 @@ static void enter(struct hca_fn *fn, struct hca_qp *qp, uint8_t to)
 
 	switch (to) {
 	case QHCA_QPS_RESET:
+		hca_reply_leave(fn, qp);
 		reset(fn, qp);
 		return;
 	case QHCA_QPS_ERR:
+		hca_reply_leave(fn, qp);
 		if (from == QHCA_QPS_ERR)
 			hca_sched_work(fn, qp->qpn, HCA_WORK_FLUSH);
 		hca_qp_error(fn, qp);

@@ -289,6 +289,20 @@ bool hca_reply_owed(const struct hca_qp *qp)
 	       hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE);
 }
 
+void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
+{
+	const struct hca_resource *r = hca_resource_owed(qp);
+	HCA_UNINITIALIZED struct reply reply;
+
+	if (!(qp->r_flags & HCA_RF_ACK) ||
+	    (r && !hca_psn_before(qp->r_ack_psn, r->next)))
+		return;
+	reply.to.len = 0;
+	reply.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
+				       &reply.to.path);
+	put_ack(fn, qp, &reply);
+}
+
 enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 				  unsigned int budget, unsigned int *spent)
 {
