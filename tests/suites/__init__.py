@@ -31,16 +31,17 @@ class Case:
     short   it is one of those that run without FULL=1
     known   {kind: reason}: where the case fails, and the fault of whom that is
     race    the reason why the program fails now and then, whatever the device
-    like    a pattern of how it then fails
+    like    a pattern of how it then fails, in what said() returns
     """
     name: str
     run: object
     short: bool = False
     known: dict = field(default_factory=dict)
     race: str = ""
-    like: str = r"took longer than|flush"
+    like: str = ""
 
     def __post_init__(self):
+        assert bool(self.race) == bool(self.like), f"{self.name}: a race has a pattern"
         assert not (self.short and self.race), f"{self.name}: make check has no races"
 
 
@@ -92,9 +93,15 @@ def version(node, package):
     return re.sub(r"[+~](ds|dfsg|repack).*", "", text)
 
 
+def said(error):
+    """How both sides have ended, and what they have said. Counters and logs follow, among
+    them names such as completions_flushed."""
+    return str(error).partition("\n-- ")[0]
+
+
 def reason_of(error):
     """What an error says most clearly: its first line but those of logs, or its end."""
-    text = str(error).partition("\n-- ")[0]
+    text = said(error)
     late = re.search(r"(not ready within|took longer than) [\d.]+ s", text)
     # The command itself has the names of tests.
     lines = [line.strip() for line in re.sub("`[^`]*`", "", text).splitlines() if line.strip()]
@@ -107,8 +114,7 @@ def reason_for(case, kind, error):
     """Why a case has failed. What is not like its race has not failed of that."""
     if kind in case.known:
         return case.known[kind]
-    text = str(error)
-    if case.race and re.search(case.like, text, re.I) and "not ready within" not in text:
+    if case.race and re.search(case.like, said(error)):
         return case.race
     return reason_of(error)
 

@@ -61,12 +61,23 @@ def fabtest(command, oob=False):
     return run
 
 
-# When the peer ends, ofi_rxm's thread for connections destroys the QP and polls the CQ only
-# then, while the program's thread has yet to poll what completed before. The specification
-# says that completions of a destroyed QP may be lost. The program then waits for ever, or
-# takes its last message for one that was flushed. qhca keeps these completions, for this
-# program; the cases remain marked until enough runs have shown that nothing else is left.
-RACE = "libfabric destroys a QP before it has polled the completions of that QP"
+# When the peer has ended, rxm_close_conn() of libfabric 2.1 closes the endpoint first and
+# handles what its CQ still has second. Each receive posts a buffer again, to the endpoint
+# that is freed: rxm_post_recv() calls fi_recv(), and ep->msg is NULL. A receive is still
+# there if both the last message and the end have come since the program polled the CQ. A
+# breakpoint between the two polls shows the fault each time. Upstream has mended it
+# (697688386). The peer has succeeded then, as its last message was acknowledged.
+RACE = "libfabric handles receives of an endpoint that it has freed (prov/rxm, mended after 2.1)"
+
+
+def ended(client, server):
+    """A pattern of how both sides have ended."""
+    return (rf"client on \w+: `[^`]*` ended with {client}\n"
+            rf"(?s:.*)server on \w+: `[^`]*` ended with {server}\n")
+
+
+# One side has a segmentation fault, and the other has succeeded.
+FAULT = f"{ended(0, -11)}|{ended(-11, 0)}"
 
 # ofi_rxm asks for a CQ for all receives that its SRQ and its endpoints may have.
 RXE_RDM = {"rxe": "Soft-RoCE has CQs of at most 32767 entries, and libfabric asks for more"}
@@ -77,7 +88,7 @@ TWICE = dict.fromkeys(("qhca", "rxe"), "libfabric resolves the address of a pass
 LIBFABRIC = Program("libfabric", "libfabric-bin", (
     Case("fi_pingpong verbs msg", pingpong(MSG), True),
     Case("fi_pingpong verbs dgram", pingpong(DGRAM, "-I 20 -S 1024"), True),
-    Case("fi_pingpong verbs;ofi_rxm rdm", pingpong(RDM), known=RXE_RDM, race=RACE),
+    Case("fi_pingpong verbs;ofi_rxm rdm", pingpong(RDM), known=RXE_RDM, race=RACE, like=FAULT),
 ))
 
 VERBS, RXM = "-p verbs", "-p 'verbs;ofi_rxm'"
@@ -92,9 +103,10 @@ FABTESTS = Program("fabtests", "libfabric1", (
         "fi_msg_epoll", "fi_flood -e msg -v -T 1")),
     Case("fi_multi_ep -e msg -v -A, verbs", fabtest(f"fi_multi_ep -e msg -v -A {VERBS}", True)),
     Case("fi_inject_test -A inject, ofi_rxm, repeated",
-         repeated(fabtest(f"fi_inject_test -A inject -I 20 {RXM}")), known=RXE_RDM, race=RACE),
+         repeated(fabtest(f"fi_inject_test -A inject -I 20 {RXM}")), known=RXE_RDM, race=RACE,
+         like=FAULT),
     *(Case(f"{test}, ofi_rxm", fabtest(f"{test} {RXM}", test.startswith(OOB)), known=RXE_RDM,
-           race=RACE) for test in (
+           race=RACE, like=FAULT) for test in (
         "fi_rdm_pingpong -I 5 -v", "fi_rdm_tagged_pingpong -I 5 -v", "fi_rdm_tagged_bw -I 5 -v",
         "fi_rma_bw -e rdm -o write -I 5", "fi_rma_bw -e rdm -o read -I 5",
         "fi_rdm_atomic -I 5 -o all -S 64", "fi_rdm", "fi_rdm_cntr_pingpong -I 5",

@@ -9,7 +9,7 @@ from lab.guest import GuestError
 from lab.script import script
 
 from . import Case, Program, must_use
-from .fabric import RACE, RXE_RDM
+from .fabric import RXE_RDM
 from .ucx import HOPELESS, RXE_SL, environment
 
 UCX_PML = "--mca pml ucx --mca osc ucx"
@@ -46,5 +46,5 @@ OPENMPI = Program("Open MPI", "openmpi-bin", (
     Case("NetPIPE, UCX", mpirun(UCX_PML, "NPopenmpi -u 65536 -n 20", 100), known=RXE_SL),
     # Debian excludes all components of one-sided access but UCX's and those of one machine.
     Case("messages and collectives, libfabric", mpirun(OFI_MTL, "qhca-mpi two-sided", 100),
-         known=RXE_RDM, race=RACE),
+         known=RXE_RDM),
 ))
