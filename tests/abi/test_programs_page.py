@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from lab.guest import GuestError
-from suites import (Case, Program, Skipped, blktests, fabric, must_use, page, reason_for, reason_of, run_cases,
-                    unit_test, wrong)
+from lab.guest import GuestError, Result
+from suites import (Case, Program, Skipped, blktests, fabric, must_use, page, rdma_core, reason_for,
+                    reason_of, run_cases, unit_test, wrong)
 
 
 def record(qhca, rxe):
@@ -261,3 +261,46 @@ def test_program_that_dies():
     assert results.of(port, "S.lives") == ("passed", "")
     assert results.of(port, "DeviceLimitTest.MaxPd")[0] == "skipped"
     assert port.ran == ["S.*", "S.dies", "S.lives"]
+
+
+class PythonPort:
+    """A guest in which one test ends Python."""
+    ibdev, kind = "qhca0", "qhca"
+
+    def __init__(self):
+        self.ran = []
+
+    def write(self, path, text):
+        pass
+
+    def gid_index(self):
+        return 1
+
+    def exec(self, command):
+        pass
+
+    def spawn(self, command, stdin):
+        self.ran.append(stdin.split())
+        return self
+
+    def wait(self, limit, check):
+        assert not check
+        said = ""
+        for test in self.ran[-1]:
+            said += f"start {test}\n"
+            if test == "m.T.dies":
+                break
+            said += {"m.T.bad": f"result failed {test} Traceback:\\n  line\\nError: 22\\n\n",
+                     "m.T.late": f"result skipped {test} no such QP\n"}.get(test, f"result passed {test} \n")
+        return Result("run", 3, said, "too late")
+
+
+def test_python_that_ends():
+    """The results before it count, and the tests after it run in another."""
+    port, results = PythonPort(), rdma_core.Results(["m.T.good", "m.T.bad", "m.T.dies", "m.T.late"])
+    assert results.of(port, "m.T.good") == ("passed", "")
+    result, why = results.of(port, "m.T.bad")
+    assert result == "failed" and rdma_core.reason(why) == "Error: 22"
+    assert results.of(port, "m.T.dies") == ("failed", "ended with 3\ntoo late")
+    assert results.of(port, "m.T.late") == ("skipped", "no such QP")
+    assert port.ran == [results.tests, ["m.T.late"]]
