@@ -8,6 +8,13 @@
 #include "qhca.h"
 #include "qhca-abi.h"
 
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC, which older releases
+ * do not have.  It allows memory that is shared with the host where a device
+ * needs such memory, in guests whose memory is encrypted; this one does not.
+ */
+#define ALLOW_CC_UNPROTECTED_ALLOC	(1 << 2)
+
 struct ibv_pd *qhca_alloc_pd(struct ibv_context *context)
 {
 	struct qhca_ucmd_alloc_pd_resp resp = {};
@@ -110,7 +117,8 @@ qhca_alloc_parent_domain(struct ibv_context *context,
 
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+			     ALLOW_CC_UNPROTECTED_ALLOC)) {
 		errno = EINVAL;
 		return NULL;
 	}
