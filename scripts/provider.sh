@@ -29,8 +29,13 @@ else
 	# Its libibverbs is to look for providers where guests have them.
 	options+=(-DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
 		-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu)
+	[ "${1:-}" != pyverbs ] || options+=(-DNO_PYVERBS=0)
 	name=rdma-core-own-$(hash_of "$RDMA_CORE_SRC" "${options[@]}")
 fi
+# There is no target for the libraries alone.
+targets=(qhca qhca_test_rings)
+[ -z "$RDMA_CORE_SRC" ] || targets=(all)
+[ "${1:-}" != pyverbs ] || targets=({libibverbs,librdmacm,providers/qhca,providers/rxe,pyverbs}/all)
 work=$GUEST_TREE/build/$name
 out=$BUILD/provider
 
@@ -48,7 +53,8 @@ own_source()
 	put "$RDMA_CORE_SRC/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
 }
 
-# The lines any provider adds to rdma-core's build.
+# The lines any provider adds to rdma-core's build. To optimize the C that cython writes would
+# take longer than all else, and gain nothing; the variable has options of pyverbs alone.
 register()
 {
 	local src=$work/src
@@ -56,6 +62,7 @@ register()
 	[ -e "$work/kernel-headers.txt.orig" ] || put "$src/kernel-headers/CMakeLists.txt" "$work/kernel-headers.txt.orig"
 	sed -e 's,^add_subdirectory(providers/rxe),add_subdirectory(providers/qhca)\n&,' \
 		-e 's,^add_subdirectory(providers/rxe/man),add_subdirectory(providers/qhca/man)\n&,' \
+		-e 's,^  add_subdirectory(pyverbs),  set(NO_VAR_TRACKING_FLAGS "-O0 -g0")\n&,' \
 		"$work/CMakeLists.txt.orig" | write_if_changed "$src/CMakeLists.txt"
 	# Once in the list of headers, once in that of provider ABIs.
 	sed -E 's,^( *)rdma/rdma_user_rxe\.h,\1rdma/qhca-abi.h\n&,' \
@@ -81,10 +88,34 @@ stage()
 	register
 }
 
+# What pyverbs is compiled with is fetched for it alone; neither the guest nor the guest tree
+# has it.
+fetch_cython()
+{
+	local p
+	[ ! -e "$work/packages.fetched" ] || return 0
+	apt_setup "$GUEST_SUITE"
+	for p in cython3 "lib$python-dev"; do
+		fetch_deb "$GUEST_SUITE" "$p" "$work/deb"
+		dpkg -x "$fetched" "$work/packages"
+	done
+	rm -rf "$work/deb"
+	touch "$work/packages.fetched"
+}
+
+# in_build COMMAND...: in the folder of the build. Python's header of the machine's
+# architecture lies beside those of its version.
+in_build()
+{
+	local packages=/build/$name/packages/usr
+	in_tree "/build/$name/build" env PYTHONPATH="$packages/lib/python3/dist-packages" \
+		C_INCLUDE_PATH="$packages/include" "$@"
+}
+
 configure()
 {
 	mkdir -p "$work/build"
-	in_tree "/build/$name/build" cmake -G Ninja "${options[@]}" ../src
+	in_build cmake -G Ninja "${options[@]}" ../src
 }
 
 # plugin FROM TO: a provider as libibverbs finds it, in a folder below the libraries'
@@ -102,7 +133,6 @@ plugin()
 build()
 {
 	local so pabi other
-	local -a targets
 	[ -z "$RDMA_CORE_SRC" ] || own_source
 	stage
 	if [ ! -e "$work/build/build.ninja" ]; then
@@ -113,11 +143,8 @@ build()
 	say "building the provider"
 	# Other checkouts build here too: none of theirs is to be taken for this one's.
 	rm -f "$work"/build/lib/libqhca*
-	targets=(qhca qhca_test_rings)
-	# There is no target for the libraries alone.
-	[ -z "$RDMA_CORE_SRC" ] || targets=(all)
 	logged "$BUILD/log/provider.log" "the provider does not build; see above" \
-		in_tree "/build/$name/build" sh -c 'ninja build.ninja && ninja -j "$@"' sh "$JOBS" "${targets[@]}"
+		in_build sh -c 'ninja build.ninja && ninja -j "$@"' sh "$JOBS" "${targets[@]}"
 	! grep -A 4 'warning:' "$BUILD/log/provider.log" >&2 || [ -z "${WERROR:-}" ] ||
 		die "the provider builds with warnings"
 	so=$(find "$work/build/lib" -name 'libqhca.so.*.*' | first_line)
@@ -146,6 +173,8 @@ build()
 			-exec cp -a -t "$out.new/lib" {} +
 		mkdir "$out.new/providers"
 		for other in "$work"/build/lib/*-rdmav"$pabi".so; do
+			# A link may be there without the library, whose name has a version.
+			[ -e "$other" ] || continue
 			case ${other##*/} in
 			libqhca-*) ;;
 			*) plugin "$other" "$out.new/providers/${other##*/}" ;;
@@ -181,6 +210,32 @@ get_pandoc()
 	as_root mv -T "$dir.tmp" "$dir"
 }
 
+# What is not compiled is a link in the build, by a path of the guest tree's.
+put_pyverbs()
+{
+	local out=$BUILD/pyverbs
+	rm -rf "$out.new"
+	mkdir -p "$out.new"
+	sync_tree "$work/src/pyverbs/" "$out.new/pyverbs" --prune-empty-dirs --include='*/' --include='*.py' --exclude='*'
+	rsync -r --no-links --info=nonreg0 "$work/build/python/pyverbs/" "$out.new/pyverbs"
+	cp -r "$work/src/tests" "$out.new/"
+	rm -rf "$out"
+	mv -T "$out.new" "$out"
+	say "built ${out#"$TOP/"}"
+}
+
+pyverbs()
+{
+	local python
+	[ -n "$RDMA_CORE_SRC" ] || die "the guest has Debian's pyverbs: give a tree by RDMA_CORE_SRC="
+	python=$(readlink "$GUEST_TREE/usr/bin/python3")
+	options+=("-DPython_INCLUDE_DIR=/build/$name/packages/usr/include/$python"
+		"-DPython_LIBRARY=/usr/lib/x86_64-linux-gnu/lib$python.so.1")
+	fetch_cython
+	build
+	put_pyverbs
+}
+
 # The provider as rdma-core installs it, with its manual pages and without paths of the build
 # in it, and the packages whose libraries it needs.
 package()
@@ -214,9 +269,11 @@ package()
 [ -d "$source" ] || { say "no provider yet: nothing to build"; exit 0; }
 need_root "build in the guest tree"
 run_script guest.sh
-if [ "${1:-}" = package ]; then
+case ${1:-} in
+package)
 	apt_setup "$GUEST_SUITE"
 	locked "$name" package
-else
-	locked "$name" build
-fi
+	;;
+pyverbs) locked "$name" pyverbs ;;
+*) locked "$name" build ;;
+esac

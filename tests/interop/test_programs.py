@@ -10,6 +10,7 @@ import pytest
 
 from lab import content, paths
 from lab.link import FULL
+from lab.trees import newest_rdma_core
 from suites import (blktests, fabric, kernel, mpi, rdma_core, record, run_cases, sockets, ucx,
                     unit_test, used, version, wrong)
 
@@ -82,9 +83,9 @@ def test_blktests(pairs, kind, group):
     assert kind == "rxe" or used(pair.a.ports[0], before) > 10000
 
 
-def beside_nothing(pairs, files):
+def beside_nothing(pairs, files, build=paths.BUILD):
     """For what needs one guest: the other has no RDMA device."""
-    return pairs.get("qhca+rxe", "none+none", a_args={"memory": 1536, "files": files},
+    return pairs.get("qhca+rxe", "none+none", build=build, a_args={"memory": 1536, "files": files},
                      b_args={"memory": 384})
 
 
@@ -93,3 +94,10 @@ def test_rdma_core(pairs):
     """The guest's release."""
     pair = beside_nothing(pairs, {"rdma-core/tests": rdma_core.sources()})
     run_both(pair, rdma_core.program("rdma-core", pair.a), version(pair.a, "libibverbs1"))
+
+
+@pytest.mark.full
+def test_newest_rdma_core(pairs):
+    folder = newest_rdma_core()
+    pair = beside_nothing(pairs, {"rdma-core": folder / "pyverbs"}, folder)
+    run_both(pair, rdma_core.program("rdma-core newest", pair.a), rdma_core.own_version(pair.a))

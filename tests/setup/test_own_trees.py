@@ -6,8 +6,6 @@ Each test compiles a whole tree, so only FULL=1 runs them. What the scripts do w
 all other respects is in test_linux.py and test_scripts.py.
 """
 
-import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -17,9 +15,9 @@ import pytest
 
 from lab import Guest, content, paths, recipe
 from lab.link import FULL
+from lab.trees import environment, unpacked
 
 RECIPES = recipe.recipes("users-guide.rst")
-UNPACK = pathlib.Path(__file__).with_name("trees") / "unpack.sh"
 
 # A kernel with little more than linux.config has far fewer parts to compile than one of the
 # page's configuration.
@@ -36,29 +34,14 @@ def versions():
     return dict(re.findall(r"^(\w+)=(.*)$", (paths.TOP / "versions.mk").read_text(), re.M))
 
 
-def unpacked(name):
-    """The folder of a tree."""
-    done = subprocess.run([UNPACK, name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          check=True)
-    return pathlib.Path(done.stdout.strip())
-
-
 def shell(folder, script, **env):
     """Runs commands in a folder, which must succeed: (what they print, seconds that it took)."""
     began = time.monotonic()
     done = subprocess.run(["bash", "-ec", script], cwd=folder, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env=dict(environment(), QHCA=str(paths.TOP), **env), check=False)
+                          env=environment(QHCA=str(paths.TOP), **env), check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     return done.stdout, time.monotonic() - began
-
-
-def environment():
-    """Without what chooses trees and kernels for the run that these tests are in."""
-    return {name: value for name, value in os.environ.items()
-            if name not in ("QHCA_KERNEL", "QHCA_QEMU", "QEMU_SANITIZE", "MAKEFLAGS", "MAKEOVERRIDES",
-                            "LINUX", "KDIR", "CC", "QEMU_SRC", "RDMA_CORE_SRC",
-                            "RDMA_UNIT_TEST_SRC", "BLKTESTS_SRC", "KERNEL", "BUILD", "PYTHONPATH")}
 
 
 class Build:

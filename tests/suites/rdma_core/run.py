@@ -84,6 +84,7 @@ def main(folder, action, *arguments):
         for test in tests(load(name) for name in modules(folder)):
             print("test", name_of(test))
         return
+    faulthandler.enable()
     device, gid = arguments
     prepare(folder, ["--dev", device, "--gid", gid])
     suite = unittest.TestSuite(map(load, sys.stdin.read().split()))
