@@ -55,7 +55,7 @@ def iperf(server, client):
 POLLHUP = "rstream leaves what it has received unread if poll() reports POLLHUP beside POLLIN"
 # iperf3 polls with a limit, while a thread of its own sends. The stack of the client shows
 # rpoll() going round: a poll that has run into its limit is counted as going on.
-RPOLL = {kind: "librdmacm before 63.0 waits in rpoll() for a poll that ran into its time limit"
+RPOLL = {kind: "librdmacm 56.1 waits in rpoll() for a poll that ran into its time limit"
          for kind in ("qhca", "rxe")}
 
 RSOCKETS = Program("rsockets", "librdmacm1t64", (
