@@ -289,17 +289,28 @@ bool hca_reply_owed(const struct hca_qp *qp)
 	       hca_qp_has(qp, QHCA_PART_RESPONDER, HCA_PS_NAK_DUE);
 }
 
+/* Is an ACK due, and no answer before it?  @r: the oldest answer that is owed, or NULL. */
+static bool ack_is_next(const struct hca_qp *qp, const struct hca_resource *r)
+{
+	return qp->r_flags & HCA_RF_ACK &&
+	       (!r || hca_psn_before(qp->r_ack_psn, r->next));
+}
+
+static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
+			struct reply *reply)
+{
+	reply->to.len = 0;
+	reply->path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
+					&reply->to.path);
+}
+
 void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 {
-	const struct hca_resource *r = hca_resource_owed(qp);
 	HCA_UNINITIALIZED struct reply reply;
 
-	if (!(qp->r_flags & HCA_RF_ACK) ||
-	    (r && !hca_psn_before(qp->r_ack_psn, r->next)))
+	if (!ack_is_next(qp, hca_resource_owed(qp)))
 		return;
-	reply.to.len = 0;
-	reply.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
-				       &reply.to.path);
+	begin_reply(fn, qp, &reply);
 	put_ack(fn, qp, &reply);
 }
 
@@ -310,15 +321,12 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 	unsigned int sent = 0;
 	HCA_UNINITIALIZED struct reply reply;
 
-	reply.to.len = 0;
-	reply.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
-				       &reply.to.path);
+	begin_reply(fn, qp, &reply);
 	hca_qp_dirty(fn, qp);
 	while (sent < budget && ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
 
-		if (qp->r_flags & HCA_RF_ACK &&
-		    (!r || hca_psn_before(qp->r_ack_psn, r->next)))
+		if (ack_is_next(qp, r))
 			ok = put_ack(fn, qp, &reply);
 		else if (r && hca_qp_has(qp, QHCA_PART_RESPONDER_FAULT,
 					 HCA_PS_HOLDS_READS))
