@@ -88,18 +88,25 @@ stage()
 	register
 }
 
+# unpack_into FOLDER PACKAGE...: of the guest's release
+unpack_into()
+{
+	local dir=$1 p
+	shift
+	for p; do
+		fetch_deb "$GUEST_SUITE" "$p" "$dir/deb"
+		dpkg -x "$fetched" "$dir"
+	done
+	rm -rf "$dir/deb"
+}
+
 # What pyverbs is compiled with is fetched for it alone; neither the guest nor the guest tree
 # has it.
 fetch_cython()
 {
-	local p
 	[ ! -e "$work/packages.fetched" ] || return 0
 	apt_setup "$GUEST_SUITE"
-	for p in cython3 "lib$python-dev"; do
-		fetch_deb "$GUEST_SUITE" "$p" "$work/deb"
-		dpkg -x "$fetched" "$work/packages"
-	done
-	rm -rf "$work/deb"
+	unpack_into "$work/packages" cython3 "lib$python-dev"
 	touch "$work/packages.fetched"
 }
 
@@ -190,16 +197,12 @@ build()
 # needs it, so that it lies beside the builds.
 get_pandoc()
 {
-	local dir=$GUEST_TREE/build/pandoc p
+	local dir=$GUEST_TREE/build/pandoc
 	[ ! -d "$dir" ] || return 0
 	say "fetching pandoc"
 	as_root rm -rf "$dir.tmp"
 	as_root install -d -o "$(id -u)" -g "$(id -g)" "$dir.tmp"
-	for p in pandoc pandoc-data libyaml-0-2 liblua5.4-0; do
-		fetch_deb "$GUEST_SUITE" "$p" "$dir.tmp/deb"
-		dpkg -x "$fetched" "$dir.tmp"
-	done
-	rm -rf "$dir.tmp/deb"
+	unpack_into "$dir.tmp" pandoc pandoc-data libyaml-0-2 liblua5.4-0
 	cat > "$dir.tmp/pandoc" <<-'EOF'
 	#!/bin/sh
 	here=${0%/*}
