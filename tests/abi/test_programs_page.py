@@ -156,7 +156,8 @@ def test_wrong():
     cases = (Case("new", fails), Case("known", fails, known={"qhca": "its own fault"}),
              Case("mended", lambda *_: None, known={"qhca": "its own fault"}),
              Case("race", hangs, race="a race of its own", like="took longer than 9 s"),
-             Case("other", fails, race="a race of its own", like="took longer than 9 s"), Case("good", lambda *_: None), Case("skipped", skips))
+             Case("other", fails, race="a race of its own", like="took longer than 9 s"),
+             Case("good", lambda *_: None), Case("skipped", skips))
     program = Program("one", "one", cases)
     results, texts = run_cases(program, Port, Port, cases)
     assert results == {"new": ["failed", "error: no such QP"], "known": ["failed", "its own fault"],

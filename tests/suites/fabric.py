@@ -65,7 +65,7 @@ def fabtest(command, oob=False):
 # handles what its CQ still has second. Each receive posts a buffer again, to the endpoint
 # that is freed: rxm_post_recv() calls fi_recv(), and ep->msg is NULL. A receive is still
 # there if both the last message and the end have come since the program polled the CQ. A
-# breakpoint between the two polls shows the fault each time. Upstream has mended it
+# breakpoint between the two polls has shown the fault, tried once. Upstream has mended it
 # (697688386). The peer has succeeded then, as its last message was acknowledged.
 RACE = "libfabric handles receives of an endpoint that it has freed (prov/rxm, mended after 2.1)"
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Runs rdma-core's tests in a guest, and prints a line for each.
 
     run.py FOLDER list
