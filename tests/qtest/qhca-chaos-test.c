@@ -235,17 +235,19 @@ static void chaos_move(Chaos *c)
 
 static void chaos_run(uint32_t seed, bool express)
 {
+#define ACTION(name, weight)    { chaos_##name, #name, weight }
     static const struct {
         void (*run)(Chaos *c);
+        const char *name;
         unsigned int weight;
     } actions[] = {
-        { chaos_send, 40 }, { chaos_peer, 25 }, { chaos_start, 12 },
-        { chaos_peer_leaves, 3 }, { chaos_peer_returns, 6 },
-        { chaos_reset, 5 }, { chaos_flr, 5 }, { chaos_bus_master, 3 },
-        { chaos_destroy, 4 }, { chaos_link, 4 }, { chaos_unplug, 3 },
-        { chaos_stop_vm, 2 }, { chaos_vfs, 6 }, { chaos_vf, 20 },
-        { chaos_move, 3 },
+        ACTION(send, 40), ACTION(peer, 25), ACTION(start, 12),
+        ACTION(peer_leaves, 3), ACTION(peer_returns, 6), ACTION(reset, 5),
+        ACTION(flr, 5), ACTION(bus_master, 3), ACTION(destroy, 4),
+        ACTION(link, 4), ACTION(unplug, 3), ACTION(stop_vm, 2),
+        ACTION(vfs, 6), ACTION(vf, 20), ACTION(move, 3),
     };
+#undef ACTION
     Chaos c = { .express = express, .rand = g_rand_new_with_seed(seed) };
     unsigned int sum = 0;
 
@@ -266,6 +268,7 @@ static void chaos_run(uint32_t seed, bool express)
         while (n >= actions[i].weight) {
             n -= actions[i++].weight;
         }
+        g_test_message("step %d: %s, peer %d", step, actions[i].name, c.peer);
         actions[i].run(&c);
         g_assert_cmphex(hca_read(c.h, QHCA_REG_MAGIC), ==, QHCA_MAGIC);
     }

@@ -305,7 +305,8 @@ int server_accept(Server *server)
     int fd;
 
     g_assert_cmpint(poll(&poll_fd, 1, ANSWER_S * 1000), ==, 1);
-    fd = accept(server->listener, NULL, NULL);
+    /* A QEMU that the test starts must not hold the connection of another. */
+    fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
     g_assert_cmpint(fd, >=, 0);
     return fd;
 }
@@ -358,6 +359,7 @@ void eth_reach_peer(Hca *h, Eth *e, int fd, uint32_t tag)
 {
     gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
     struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+    bool arrived;
 
     do {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
@@ -365,6 +367,9 @@ void eth_reach_peer(Hca *h, Eth *e, int fd, uint32_t tag)
             eth_send(h, e, 1, 1000, tag);
         }
     } while (poll(&poll_fd, 1, 10) == 0);
-    g_assert_true(peer_wait_for(fd, tag));
+    arrived = peer_wait_for(fd, tag);
+    /* A connection that ended because QEMU did is reported as QEMU's end. */
+    g_assert_cmphex(hca_read(h, QHCA_REG_MAGIC), ==, QHCA_MAGIC);
+    g_assert_true(arrived);
     eth_wait_sent(h, e);
 }

@@ -92,7 +92,7 @@ void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 	do { \
 		long long a_ = (long long)(a), b_ = (long long)(b); \
 		if (a_ != b_) \
-			check_failed(__LINE__, #a " is %#llx, not %#llx", \
+			check_failed(__LINE__, "%s is %#llx, not %#llx", #a, \
 				     a_, b_); \
 	} while (0)
 
