@@ -200,28 +200,29 @@ static bool peer_read(int fd, void *buf, size_t len)
     return true;
 }
 
-/* The last four bytes of the next frame; 0 when none comes. */
-static uint32_t peer_receive(int fd)
+/* Read a frame and its last four bytes, @tag.  false: none comes. */
+static bool peer_receive(int fd, uint32_t *tag)
 {
     static uint8_t frame[65536];
     uint32_t len;
     uint16_t type;
 
-    do {
-        if (!peer_read(fd, &len, sizeof(len))) {
-            return 0;
-        }
-        len = be32_to_cpu(len);
-        g_assert_cmpuint(len, >=, 14);
-        g_assert_cmpuint(len, <=, sizeof(frame));
-        if (!peer_read(fd, frame, len)) {
-            return 0;
-        }
-        type = lduw_be_p(frame + 12);
-        /* QEMU announces a guest that has moved, several times. */
-    } while (type == 0x8035);
-    g_assert_cmphex(type, ==, 0x88b5);
-    return ldl_be_p(frame + len - 4);
+    if (!peer_read(fd, &len, sizeof(len))) {
+        return false;
+    }
+    len = be32_to_cpu(len);
+    g_assert_cmpuint(len, >=, 14);
+    g_assert_cmpuint(len, <=, sizeof(frame));
+    if (!peer_read(fd, frame, len)) {
+        return false;
+    }
+    type = lduw_be_p(frame + 12);
+    *tag = 0;
+    if (type != 0x8035) {   /* QEMU announces a guest that has moved, several times. */
+        g_assert_cmphex(type, ==, 0x88b5);
+        *tag = ldl_be_p(frame + len - 4);
+    }
+    return true;
 }
 
 bool peer_wait_for(int fd, uint32_t tag)
@@ -229,9 +230,11 @@ bool peer_wait_for(int fd, uint32_t tag)
     uint32_t got;
 
     do {
-        got = peer_receive(fd);
-    } while (got && got != tag);
-    return got == tag;
+        if (!peer_receive(fd, &got)) {
+            return false;
+        }
+    } while (got != tag);
+    return true;
 }
 
 bool peer_send(int fd, const uint8_t *src, uint32_t tag)
@@ -353,23 +356,27 @@ Hca *hca_start_with_server(Server *server, const char *machine,
 
 /*
  * Send frames with @tag until one arrives: what is sent before both ends know
- * that they are connected is lost.  Each that arrives is whole.
+ * that they are connected is lost.  Each that arrives is whole, and another's
+ * may come first: of QEMU, which announces a guest that has moved, or of a VF.
  */
 void eth_reach_peer(Hca *h, Eth *e, int fd, uint32_t tag)
 {
     gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
     struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-    bool arrived;
+    bool connected = true;
+    uint32_t got = 0;
 
     do {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         if (e->tx_pi - eth_sent(h, e) < TX_DEPTH) {
             eth_send(h, e, 1, 1000, tag);
         }
-    } while (poll(&poll_fd, 1, 10) == 0);
-    arrived = peer_wait_for(fd, tag);
+        if (poll(&poll_fd, 1, 10) == 1) {
+            connected = peer_receive(fd, &got);
+        }
+    } while (connected && got != tag);
     /* A connection that ended because QEMU did is reported as QEMU's end. */
     g_assert_cmphex(hca_read(h, QHCA_REG_MAGIC), ==, QHCA_MAGIC);
-    g_assert_true(arrived);
+    g_assert_true(connected);
     eth_wait_sent(h, e);
 }
