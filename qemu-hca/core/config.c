@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "hca.h"
+#include "wire/bundle.h"
 
 void qhca_config_default(struct qhca_config *cfg)
 {
@@ -82,6 +83,8 @@ static bool sizes_ok(const struct qhca_config *cfg, char *err, size_t err_len)
 		{ "gids", cfg->num_gids, 1, HCA_MAX_GIDS },
 		{ "doorbell-pages", cfg->num_db_pages, 1, 1u << 20 },
 		{ "flows", cfg->max_flows, 0, QHCA_MAX_FLOWS },
+		{ "max-bundle", cfg->max_bundle,
+		  cfg->max_bundle ? HCA_BUNDLE_MIN : 0, QHCA_MAX_BUNDLE },
 		{ "link-speed", cfg->link_speed, 1,
 		  QHCA_GET(QHCA_LINK_SPEED, QHCA_LINK_SPEED) },
 	};

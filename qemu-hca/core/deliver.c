@@ -7,6 +7,7 @@
 
 #include "transport/transport.h"
 #include "wire/icrc.h"
+#include "wire/bundle.h"
 
 #define NO_VLAN		0xffff
 #define VLAN_ID		0x0fff
@@ -17,8 +18,8 @@ static void drop(struct hca_fn *fn, uint32_t qpn, enum qhca_counter why)
 	hca_trace(fn, QHCA_TRACE_RX_DROP, qpn, why, 0, 0);
 }
 
-static bool icrc_right(const struct hca_fn *fn,
-		       const struct hca_rx_info *info)
+bool hca_roce_icrc_right(const struct hca_fn *fn,
+			 const struct hca_rx_info *info)
 {
 	const uint8_t *ip = info->frame + info->ip_off;
 	const uint8_t *bth = info->frame + info->bth_off;
@@ -182,16 +183,53 @@ static void deliver_multicast(struct hca_fn *fn, const struct hca_pkt *pkt,
 		drop(fn, pkt->dest_qpn, QHCA_CNT_rx_no_qp);
 }
 
+static void take_packet(struct hca_fn *fn, const struct hca_pkt *pkt,
+			const struct hca_rx_info *info)
+{
+	uint32_t qpn = pkt->dest_qpn;
+
+	if (!qpn || qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live) {
+		drop(fn, qpn, QHCA_CNT_rx_no_qp);
+		return;
+	}
+	if (!admit(fn, qpn, pkt))
+		return;
+	if (pkt->service == HCA_SVC_UD)
+		deliver_datagram(fn, qpn, pkt, info);
+	else
+		deliver_connected(fn, qpn, pkt, info);
+}
+
+static void take_bundle(struct hca_fn *fn, const struct hca_pkt *bundle,
+			const struct hca_rx_info *info)
+{
+	unsigned int num = hca_bundle_packets(bundle);
+	HCA_UNINITIALIZED struct hca_pkt pkt;
+	struct hca_rx_info part = *info;
+
+	fn->hca->bundles.received++;
+	hca_count_n(fn, QHCA_CNT_rx_packets, num - 1);
+	/* The headers and the ICRC count with the first packet. */
+	part.len = info->len - bundle->payload_len - bundle->pad;
+	for (unsigned int i = 0; i < num && !hca_is_dead(fn); i++) {
+		hca_bundle_packet(bundle, i, num, &pkt);
+		part.len += pkt.payload_len + pkt.pad;
+		take_packet(fn, &pkt, &part);
+		part.len = 0;
+	}
+}
+
 void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 	uint32_t qpn;
 
-	if (!hca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt)) {
+	if (!hca_pkt_parse(info->frame + info->bth_off, info->bth_len, &pkt) ||
+	    (pkt.bundle && (info->multicast || !hca_bundle_packets(&pkt)))) {
 		drop(fn, pkt.dest_qpn, QHCA_CNT_rx_malformed);
 		return;
 	}
-	if (!icrc_right(fn, info)) {
+	if (!hca_roce_icrc_right(fn, info)) {
 		drop(fn, pkt.dest_qpn, QHCA_CNT_rx_icrc_errors);
 		return;
 	}
@@ -204,14 +242,8 @@ void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 		deliver_multicast(fn, &pkt, info);
 		return;
 	}
-	if (!qpn || qpn >= fn->qps.num_slots || !fn->qps.slot[qpn].live) {
-		drop(fn, qpn, QHCA_CNT_rx_no_qp);
-		return;
-	}
-	if (!admit(fn, qpn, &pkt))
-		return;
-	if (pkt.service == HCA_SVC_UD)
-		deliver_datagram(fn, qpn, &pkt, info);
+	if (pkt.bundle)
+		take_bundle(fn, &pkt, info);
 	else
-		deliver_connected(fn, qpn, &pkt, info);
+		take_packet(fn, &pkt, info);
 }

@@ -9,6 +9,10 @@
 
 struct hca_fn;
 
+/* Is its ICRC right, or absent where the link does without? */
+bool hca_roce_icrc_right(const struct hca_fn *fn,
+			 const struct hca_rx_info *info);
+/* A packet, or a bundle of some. */
 void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info);
 
 #endif /* HCA_CORE_DELIVER_H */

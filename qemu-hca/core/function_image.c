@@ -9,13 +9,13 @@
 #include "hca.h"
 #include "mem/mem_image.h"
 
-HCA_IMAGE_COVERS(struct qhca_config, 128);
+HCA_IMAGE_COVERS(struct qhca_config, 136);
 HCA_IMAGE_COVERS(struct hca_vf, 32);
 HCA_IMAGE_COVERS(struct hca_regs, 4);
 HCA_IMAGE_COVERS(struct hca_counter_sets,
 		 8 * HCA_NUM_COUNTER_SETS * HCA_SET_COUNTERS);
-HCA_IMAGE_COVERS(struct hca, 46536);
-HCA_IMAGE_COVERS(struct hca_fn, 90328);
+HCA_IMAGE_COVERS(struct hca, 46592);
+HCA_IMAGE_COVERS(struct hca_fn, 93480);
 
 /* ---- limits */
 

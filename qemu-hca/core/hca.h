@@ -37,6 +37,7 @@ struct hca_fn;
 #include "wire/ether.h"
 #include "wire/tso.h"
 #include "wire/transmit.h"
+#include "wire/peers.h"
 #include "wire/switch.h"
 #include "wire/inject.h"
 #include "wire/rate.h"
@@ -82,6 +83,7 @@ struct hca {
 	struct hca_caches cache;
 	struct hca_cost cost;		/* of misses, and the stall */
 	struct hca_wire wire;
+	struct hca_bundles bundles;
 	struct hca_switch sw;
 	struct hca_inject inject;
 	struct hca_sched sched;		/* QPs with work, and timers */
@@ -131,6 +133,7 @@ struct hca_fn {
 	struct hca_rate rate;
 	struct hca_eth eth;
 	struct hca_flows flows;
+	struct hca_peers peers;		/* that take bundles */
 	struct hca_ports port;
 	struct hca_stage2 s2;
 };

@@ -222,8 +222,10 @@ static void change_link(struct hca *hca, bool up)
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++) {
 		struct hca_fn *fn = hca->fn[gvmi];
 
-		if (fn && fn->vf.link == QHCA_VF_LINK_AUTO &&
-		    hca_fn_linked(fn))
+		if (!fn)
+			continue;
+		hca_peers_forget(fn);
+		if (fn->vf.link == QHCA_VF_LINK_AUTO && hca_fn_linked(fn))
 			hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1,
 				  hca_link_word(fn));
 	}

@@ -29,6 +29,7 @@ void hca_teardown(struct hca_fn *fn)
 	hca_ports_teardown(fn);
 	hca_flows_reset(fn);
 	hca_wire_forget(fn);
+	hca_peers_forget(fn);
 	hca_inject_forget(fn);
 	hca_s2_forget(fn);
 	if (fn == hca_pf(fn->hca)) {

@@ -173,3 +173,12 @@ void qhca_for_each_cache_line(const struct qhca_hca *dev, enum qhca_cache_id id,
 	if (c)
 		hca_cache_for_each(c, first_set, show_line, &walk);
 }
+
+struct qhca_bundles qhca_query_bundles(const struct qhca_hca *dev)
+{
+	return (struct qhca_bundles){
+		.sent = dev->hca.bundles.sent,
+		.received = dev->hca.bundles.received,
+		.messages = dev->hca.bundles.messages,
+	};
+}

@@ -35,6 +35,10 @@ struct qhca_hca;
 
 #define QHCA_NEVER		UINT64_MAX
 #define QHCA_MAX_FRAME		9216	/* bytes, Ethernet header included */
+/* Payload of a bundle, at most: the lengths of IP and UDP have 16 bits. */
+#define QHCA_MAX_BUNDLE		(15u * 4096)
+/* ... and its frame: Ethernet header, tag and the longest IP packet */
+#define QHCA_MAX_BUNDLE_FRAME	(14 + 4 + 65535u)
 
 /* The trace points; QEMU's trace events have the same names. */
 enum qhca_trace_id {
@@ -140,9 +144,20 @@ struct qhca_config {
 	void *devmem;			/* bytes of BAR 4, owned by the host */
 	size_t devmem_size;
 	uint64_t seed;			/* of the fault injector */
+	uint64_t secret;		/* of the host, whom peers must not imitate */
 	bool rxe_flush;			/* ICRC of FLUSH as Soft-RoCE has it */
 	/* Mask of the blocks that it may fill, unless SET_VF names others; 0: all. */
 	uint16_t vf_blocks;
+	/* Of the PF: the payload that a frame may have for peers that agree, bytes; 0: none. */
+	uint32_t max_bundle;
+};
+
+/*
+ * Frames with several packets that the adapter has sent and received, and the messages that
+ * it has sent to agree on them.
+ */
+struct qhca_bundles {
+	uint64_t sent, received, messages;
 };
 
 void qhca_config_default(struct qhca_config *cfg);
@@ -213,10 +228,12 @@ bool qhca_polls_in_vain(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
 
 /*
  * A frame from the wire, without FCS.  Handled before return; the engine keeps
- * no reference.  Frames longer than QHCA_MAX_FRAME are dropped and counted.
+ * no reference.  Frames longer than qhca_max_frame() are dropped and counted.
  */
 void qhca_rx_frame(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		   uint64_t now);
+/* The longest frame that the engine takes, bytes. */
+size_t qhca_max_frame(const struct qhca_hca *hca);
 /*
  * The same for a frame in memory that its sender may change at any time.  The engine reads
  * each header once, and the payload of a packet that belongs to a QP where it lies.
@@ -244,6 +261,7 @@ void qhca_link_without_icrc(struct qhca_hca *hca, bool without);
 void qhca_fill_icrc(const struct qhca_hca *hca, uint8_t *frame, size_t len);
 /* Could an Ethernet frame be received now?  (flow control of the host's link) */
 bool qhca_can_receive(const struct qhca_hca *hca);
+struct qhca_bundles qhca_query_bundles(const struct qhca_hca *hca);
 /* tx_reserve would succeed again. */
 void qhca_tx_ready(struct qhca_hca *hca, uint64_t now);
 void qhca_set_link(struct qhca_hca *hca, bool up, uint64_t now);

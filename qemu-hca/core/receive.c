@@ -17,6 +17,7 @@
 #include "receive.h"
 #include "wire/icrc.h"
 #include "wire/pkt.h"
+#include "wire/bundle.h"
 
 #define IP_PROTO_UDP	17
 #define IPV4_HLEN	20
@@ -175,7 +176,9 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		hca_count(fn, QHCA_CNT_rx_malformed);
 		break;
 	case HCA_STEER_ETH:
-		if (!fn->flows.num) {
+		if (len > QHCA_MAX_FRAME) {
+			hca_count(fn, QHCA_CNT_rx_dropped);
+		} else if (!fn->flows.num) {
 			hca_eth_rx(fn, frame, len);
 		} else if (!hca_flow_steer(fn, frame, len) &&
 			   !hca_is_dead(fn) &&
@@ -186,11 +189,7 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	}
 }
 
-/*
- * Handle a frame from the wire, or one that was looped back, after the
- * injector.
- */
-static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
+static void receive_packet(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_inject *inj = &fn->hca->inject;
 	struct hca_wire *w = &fn->hca->wire;
@@ -206,6 +205,52 @@ static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		return;
 	deliver(fn, w->rx_scratch, len);
 	hca_inject_passed(inj, true, fn->hca->now);
+}
+
+/* Sniffers and the injector get the packets of a bundle one by one. */
+static bool receive_bundle(struct hca_fn *fn, const uint8_t *frame, size_t len)
+{
+	struct hca_rx_info info;
+	struct hca_pkt bundle, pkt;
+	unsigned int num;
+
+	if (hca_is_dead(fn) ||
+	    hca_wire_steer(fn, frame, len, &info) != HCA_STEER_ROCE ||
+	    !hca_pkt_parse(frame + info.bth_off, info.bth_len, &bundle) ||
+	    !(num = hca_bundle_packets(&bundle)))
+		return false;
+	if (!hca_roce_icrc_right(fn, &info)) {
+		hca_count(fn, QHCA_CNT_rx_icrc_errors);
+		return true;
+	}
+	fn->hca->bundles.received++;
+	for (unsigned int i = 0; i < num; i++) {
+		uint8_t *packet = fn->hca->wire.packet;
+
+		hca_bundle_packet(&bundle, i, num, &pkt);
+		receive_packet(fn, packet,
+			       hca_bundle_frame(frame, info.ip_off,
+						info.bth_off, &pkt, packet));
+	}
+	return true;
+}
+
+/*
+ * Handle a frame from the wire, or one that was looped back, after the
+ * injector.
+ */
+static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
+{
+	bool watched;
+
+	/* What the adapters say to each other is nobody's data. */
+	if (hca_peers_rx(fn, frame, len))
+		return;
+	watched = hca_inject_active(&fn->hca->inject, true) ||
+		       fn->flows.of_type[QHCA_FLOW_SNIFFER];
+
+	if (!watched || !receive_bundle(fn, frame, len))
+		receive_packet(fn, frame, len);
 }
 
 /* A frame out of the switch for a function. */
@@ -267,7 +312,7 @@ static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 	struct hca_fn *pf = hca_pf(hca);
 	struct hca_route r;
 
-	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
+	if (len > hca_wire_longest(hca) || len < HCA_ETH_HLEN) {
 		hca_count(pf, QHCA_CNT_rx_dropped);
 		return;
 	}
@@ -281,6 +326,11 @@ static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 	count_own_mac(hca, frame, len);
 	hca_switch_route(hca, NULL, frame, len, &r);
 	receive_all(hca, r.fns, NULL, frame, len);
+}
+
+size_t qhca_max_frame(const struct qhca_hca *dev)
+{
+	return hca_wire_longest(&dev->hca);
 }
 
 void qhca_rx_frame(struct qhca_hca *dev, const uint8_t *frame, size_t len,
@@ -385,7 +435,7 @@ static void receive_shared(struct hca *hca, const uint8_t *shared, size_t len)
 {
 	uint8_t *copy = hca->wire.private;
 
-	if (len > QHCA_MAX_FRAME || len < HCA_ETH_HLEN) {
+	if (len > hca_wire_longest(hca) || len < HCA_ETH_HLEN) {
 		hca_count(hca_pf(hca), QHCA_CNT_rx_dropped);
 		return;
 	}

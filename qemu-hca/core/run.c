@@ -108,6 +108,7 @@ static const struct {
 	{ hca_wire_run, 32 },
 	{ run_qps, 64 },
 	{ run_ethernet, 16 },
+	{ hca_peers_run, 4 },
 };
 #define NUM_WORKERS	(sizeof(workers) / sizeof(workers[0]))
 
@@ -130,7 +131,8 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 
 static bool work_left(const struct hca *hca)
 {
-	if (count_with(hca, has_commands) || hca_wire_pending(hca))
+	if (count_with(hca, has_commands) || hca_wire_pending(hca) ||
+	    hca_peers_pending(hca))
 		return true;
 	for (struct hca_fn *fn = next_active(hca, NULL); fn;
 	     fn = next_active(hca, fn))

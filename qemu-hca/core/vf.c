@@ -44,6 +44,7 @@ static void change(struct hca_fn *fn, const struct hca_vf *vf)
 
 	if (frames_differ(&fn->vf, vf))
 		hca_inject_forget(fn);
+	hca_peers_forget(fn);
 	hca_vf_load(fn, vf);
 	if (hca_link_word(fn) != link)
 		hca_event(fn, QHCA_EVENT_PORT_CHANGE, 1, hca_link_word(fn));

@@ -48,7 +48,7 @@ struct host_frame {
 
 struct sent {
 	size_t len;
-	uint8_t data[QHCA_MAX_FRAME];
+	uint8_t data[QHCA_MAX_BUNDLE_FRAME];
 };
 
 struct host {
@@ -89,7 +89,7 @@ struct host {
 	bool (*tx_room)(void *arg);	/* NULL, or whether it has */
 	void (*tx)(void *arg, const uint8_t *frame, size_t len);
 	void *tx_arg;
-	uint8_t frame[QHCA_MAX_FRAME];	/* the room for the frame being made */
+	uint8_t frame[QHCA_MAX_BUNDLE_FRAME];	/* the room for the frame being made */
 	size_t reserved;
 	struct sent *sent;		/* without tx(): the first HOST_MAX_SENT */
 	unsigned int num_sent;

@@ -13,7 +13,6 @@ uint32_t md_rand(struct md *md);
 /* Ends the program if a command has failed. */
 void md_must(int status, const char *what);
 void md_buf_describe(const struct md_buf *b, struct qhca_buf *to);
-void md_make_gid(uint8_t gid[16], unsigned int number, uint8_t net, bool v6);
 /* A receive WQE at @off, all but its `next` field. */
 void md_fill_rwqe(struct md *md, const struct md_buf *b, uint64_t off,
 		  uint64_t wr_id, const struct md_sge *sge, uint32_t num_sge);

@@ -253,6 +253,8 @@ void md_post_recv(struct md *md, struct md_qp *qp, uint64_t wr_id,
 /* Takes the next asynchronous event; returns false if there is none. */
 bool md_event(struct md *md, struct qhca_eqe *eqe);
 
+/* The GID 10.@net.0.@number, as IPv4's are, or fe80::@net:@number. */
+void md_make_gid(uint8_t gid[16], unsigned int number, uint8_t net, bool v6);
 /*
  * Entry @index of the GID table: 10.@net.0.@number or fe80::@net:@number, in VLAN
  * @vlan (QHCA_GID_NO_VLAN: none).  Returns the command's status.

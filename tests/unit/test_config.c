@@ -46,6 +46,8 @@ static void test_config_errors(void **state)
 	BAD("flows", cfg.max_flows = QHCA_MAX_FLOWS + 1);
 	BAD("link-speed", cfg.link_speed = 0x10000);
 	BAD("link-speed", cfg.link_speed = 0);
+	BAD("max-bundle", cfg.max_bundle = 511);
+	BAD("max-bundle", cfg.max_bundle = QHCA_MAX_BUNDLE + 1);
 	BAD("devmem-size", cfg.devmem_size = 1);
 	BAD("pt-cache-max-sets=3", cfg.cache_max[QHCA_CACHE_PT].sets = 3);
 	BAD("cq-cache-sets=2048", cfg.cache_default[QHCA_CACHE_CQ].sets = 2048);

@@ -284,6 +284,7 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 	}
 	hca_qp_count(fn, qp, QHCA_CNT_ack_timeouts);
 	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
+	hca_qp_doubt_peer(fn, qp);
 	hca_requester_retry(fn, qp);
 }
 

@@ -399,8 +399,13 @@ static enum qhca_cmd_status check_attrs(struct hca_fn *fn,
 
 /* ---- entering a state */
 
-static void enter_rtr(struct hca_qp *qp)
+static void enter_rtr(struct hca_fn *fn, struct hca_qp *qp)
 {
+	struct hca_path path;
+
+	if (!hca_type_is_framed(qp->type) &&
+	    hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
+		hca_peer_connect(fn, &path);
 	qp->r_psn = get_le32(&qp->sw.rq_psn);
 	qp->r_flags &= ~HCA_RF_COMM_EST;
 }
@@ -448,7 +453,7 @@ static void enter(struct hca_fn *fn, struct hca_qp *qp, uint8_t to)
 		hca_qp_error(fn, qp);
 		return;
 	case QHCA_QPS_RTR:
-		enter_rtr(qp);
+		enter_rtr(fn, qp);
 		break;
 	case QHCA_QPS_RTS:
 		if (from != QHCA_QPS_RTS)

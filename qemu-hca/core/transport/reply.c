@@ -47,7 +47,7 @@ static bool put(struct hca_fn *fn, const struct hca_qp *qp,
 		return true;
 	if (!hca_frame_begin(fn, &reply->to, pkt, qp->qpn, &f))
 		return false;
-	hca_qp_frame_end(fn, qp, &f);
+	hca_qp_frame_end(fn, qp, &reply->to, &f);
 	return true;
 }
 
@@ -232,6 +232,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 		return true;
 	}
 	if (reply->path_ok) {
+		reply->to.left = r->value - offset;
 		if (!hca_frame_begin(fn, &reply->to, &pkt, qp->qpn, &f))
 			return false;
 		status = hca_mem_read(fn, &req, f.payload);
@@ -247,7 +248,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 				       HCA_NAK_ACCESS : HCA_NAK_OP, r->next);
 			return true;
 		}
-		hca_qp_frame_end(fn, qp, &f);
+		hca_qp_frame_end(fn, qp, &reply->to, &f);
 	}
 	r->next = hca_psn_add(r->next, 1);
 	if (last)
@@ -296,10 +297,11 @@ static bool ack_is_next(const struct hca_qp *qp, const struct hca_resource *r)
 	       (!r || hca_psn_before(qp->r_ack_psn, r->next));
 }
 
+/* @packets: at most so many */
 static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
-			struct reply *reply)
+			struct reply *reply, unsigned int packets)
 {
-	reply->to.len = 0;
+	hca_frame_to_start(&reply->to, packets);
 	reply->path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
 					&reply->to.path);
 }
@@ -310,7 +312,7 @@ void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 
 	if (!ack_is_next(qp, hca_resource_owed(qp)))
 		return;
-	begin_reply(fn, qp, &reply);
+	begin_reply(fn, qp, &reply, 1);
 	put_ack(fn, qp, &reply);
 }
 
@@ -321,7 +323,7 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 	unsigned int sent = 0;
 	HCA_UNINITIALIZED struct reply reply;
 
-	begin_reply(fn, qp, &reply);
+	begin_reply(fn, qp, &reply, budget);
 	hca_qp_dirty(fn, qp);
 	while (sent < budget && ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
@@ -347,6 +349,7 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 			break;
 		sent += ok;
 	}
+	hca_frame_finish(fn, &reply.to);
 	*spent += sent;
 	if (held)
 		return HCA_REPLY_RATE;

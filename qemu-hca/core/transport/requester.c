@@ -337,7 +337,7 @@ static enum step put_packet(struct hca_fn *fn, struct hca_qp *qp,
 	if (status != HCA_MEM_OK)
 		return local_error(fn, qp, QHCA_WC_LOC_PROT_ERR);
 	fn->hca->wire.tx_no_loop = qp->flags & QHCA_QP_MCAST_NO_LOOP;
-	hca_qp_frame_end(fn, qp, &f);
+	hca_qp_frame_end(fn, qp, &s->to, &f);
 	return STEP_GO;
 }
 
@@ -392,6 +392,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	pkt.payload_len = !hca_swqe_has_data(w) ? 0 :
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
+	s->to.left = pkt.payload_len ? w->length - offset : 0;
 	if (hca_type_is_datagram(qp->type)) {
 		s->to.len = 0;
 		s->path_ok = hca_datagram_address(fn, qp, w, &s->to.path, &pkt);
@@ -477,12 +478,13 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 
 	s.spent = 0;
 	s.path_ok = false;
-	s.to.len = 0;
+	hca_frame_to_start(&s.to, budget);
 	if (!hca_type_is_framed(qp->type))
 		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
 					   qp->dest_qpn, &s.to.path);
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(fn, qp, &s);
+	hca_frame_finish(fn, &s.to);
 	if (step == STEP_RATE)
 		hca_requester_held(fn, qp);
 	check_drained(fn, qp);

@@ -48,11 +48,21 @@ static inline void hca_qp_count(struct hca_fn *fn, const struct hca_qp *qp,
 	hca_qp_count_too(fn, qp, id, 1);
 }
 
+/* Packets of the QP were lost on the way to its peer. */
+static inline void hca_qp_doubt_peer(struct hca_fn *fn, const struct hca_qp *qp)
+{
+	struct hca_path path;
+
+	if (hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
+		hca_peer_doubt(fn, &path);
+}
+
 /* Send a frame of the QP. */
 static inline void hca_qp_frame_end(struct hca_fn *fn, const struct hca_qp *qp,
+				    struct hca_frame_to *to,
 				    struct hca_frame *f)
 {
-	size_t len = hca_frame_end(fn, f);
+	size_t len = hca_frame_end(fn, to, f);
 
 	hca_qp_count_too(fn, qp, QHCA_CNT_tx_packets, 1);
 	hca_qp_count_too(fn, qp, QHCA_CNT_tx_bytes, len);

@@ -6,6 +6,8 @@
 
 #include "hca.h"
 #include "wire/icrc.h"
+#include "wire/psn.h"
+#include "wire/bundle.h"
 
 #define DEFAULT_TTL	64
 #define MTU_OVERHEAD	96	/* IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC */
@@ -57,16 +59,54 @@ static void build_headers(struct hca_frame_to *to, size_t udp_len)
 	to->udp_len = udp_len;
 }
 
-bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
-		     const struct hca_pkt *pkt, uint32_t qpn,
-		     struct hca_frame *f)
+static bool ends_message(uint8_t opcode)
 {
-	size_t udp_len = hca_pkt_header_len(pkt->opcode) + pkt->payload_len +
-			 hca_pkt_pad(pkt->payload_len) + HCA_ICRC_LEN;
+	return hca_pkt_what(opcode) & HCA_OPF_LAST;
+}
 
+/* How much payload may a frame get that begins with this packet?  Bytes. */
+static uint32_t payload_room(struct hca_fn *fn, const struct hca_frame_to *to,
+			     const struct hca_pkt *pkt)
+{
+	uint32_t each = pkt->payload_len, max, packets;
+
+	if (ends_message(pkt->opcode) || to->left <= each || to->packets < 2)
+		return each;
+	packets = hca_peer_bundle(fn, &to->path, each,
+				  (pkt->opcode & HCA_SVC_MASK) == HCA_SVC_UC) / each;
+	if (packets > HCA_BUNDLE_PACKETS)
+		packets = HCA_BUNDLE_PACKETS;
+	if (packets > to->packets)
+		packets = to->packets;
+	if (packets < 2)
+		return each;
+	max = packets * each;
+	return max < to->left ? max : to->left;
+}
+
+/* May the packet join those that wait? */
+static bool joins(const struct hca_open_bundle *bundle, const struct hca_pkt *pkt)
+{
+	const struct hca_frame *f = &bundle->frame;
+	uint8_t joined;
+
+	return pkt->psn == bundle->next &&
+	       f->room - f->payload_len >= pkt->payload_len &&
+	       hca_bundle_joins(f->opcode, pkt->opcode, &joined);
+}
+
+static bool begin_first(struct hca_fn *fn, struct hca_frame_to *to,
+			const struct hca_pkt *pkt, struct hca_frame *f)
+{
+	size_t headers = hca_pkt_header_len(pkt->opcode) + HCA_ICRC_LEN;
+	size_t udp_len = headers + pkt->payload_len +
+			 hca_pkt_pad(pkt->payload_len);
+
+	f->room = payload_room(fn, to, pkt);
 	if (!to->len || to->udp_len != udp_len)
 		build_headers(to, udp_len);
-	f->data = hca_tx_begin(fn, to->len + udp_len);
+	f->data = hca_tx_begin(fn, to->len + headers + f->room +
+				   hca_pkt_pad(f->room));
 	if (!f->data)
 		return false;
 	memcpy(f->data, to->headers, to->len);
@@ -75,14 +115,40 @@ bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
 	f->ip_len = f->bth_off - f->ip_off - HCA_UDP_HLEN;
 	f->payload = f->data + f->bth_off +
 		     hca_pkt_build(pkt, f->data + f->bth_off);
+	return true;
+}
+
+bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
+		     const struct hca_pkt *pkt, uint32_t qpn,
+		     struct hca_frame *f)
+{
+	struct hca_frame *first = &to->bundle.frame;
+
+	f->joins = first->data && joins(&to->bundle, pkt);
+	if (f->joins) {
+		f->payload = first->payload + first->payload_len;
+	} else {
+		hca_frame_finish(fn, to);
+		if (!begin_first(fn, to, pkt, f))
+			return false;
+	}
 	f->payload_len = pkt->payload_len;
 	f->qpn = qpn;
 	f->psn = pkt->psn;
 	f->opcode = pkt->opcode;
+	f->ack_req = pkt->ack_req;
+	f->solicited = pkt->solicited;
 	return true;
 }
 
-size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
+static size_t frame_len(const struct hca_frame *f)
+{
+	return f->payload + f->payload_len + hca_pkt_pad(f->payload_len) +
+	       HCA_ICRC_LEN - f->data;
+}
+
+/* Pad, ICRC, send. */
+static void send_frame(struct hca_fn *fn, const struct hca_frame *f)
 {
 	uint32_t pad = hca_pkt_pad(f->payload_len);
 	uint8_t *end = f->payload + f->payload_len + pad;
@@ -96,9 +162,80 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f)
 					       f->ip_len, len));
 	else
 		put_le32(end, hca_icrc(f->data + f->ip_off, f->ip_len, len));
-	len = end + HCA_ICRC_LEN - f->data;
+	hca_tx_end(fn, frame_len(f), f->ip_off, f->ip_len);
+}
+
+/* The packet begun is the first of those that will wait. */
+static void open_bundle(struct hca_open_bundle *bundle, const struct hca_frame *f)
+{
+	*bundle = (struct hca_open_bundle){
+		.frame = *f, .each = f->payload_len, .packets = 1,
+		.next = hca_psn_add(f->psn, 1),
+	};
+}
+
+static void join(struct hca_open_bundle *bundle, const struct hca_frame *f)
+{
+	struct hca_frame *first = &bundle->frame;
+
+	hca_bundle_joins(first->opcode, f->opcode, &first->opcode);
+	first->payload_len += f->payload_len;
+	first->ack_req |= f->ack_req;
+	first->solicited = f->solicited;
+	bundle->next = hca_psn_add(bundle->next, 1);
+	bundle->packets++;
+}
+
+/* Headers were those of the first packet alone. */
+static void change_headers(const struct hca_open_bundle *bundle)
+{
+	const struct hca_frame *f = &bundle->frame;
+	const struct hca_pkt pkt = {
+		.opcode = f->opcode, .payload_len = f->payload_len,
+		.solicited = f->solicited, .ack_req = f->ack_req,
+		.bundle = hca_bundle_code(bundle->each),
+	};
+
+	hca_path_set_len(f->data, f->bth_off, f->ip_off,
+			 frame_len(f) - f->bth_off);
+	hca_pkt_change(f->data + f->bth_off, &pkt);
+}
+
+void hca_frame_finish(struct hca_fn *fn, struct hca_frame_to *to)
+{
+	struct hca_open_bundle *bundle = &to->bundle;
+
+	if (!bundle->frame.data)
+		return;
+	if (bundle->packets > 1) {
+		change_headers(bundle);
+		fn->hca->bundles.sent++;
+	}
+	send_frame(fn, &bundle->frame);
+	hca_count_n(fn, QHCA_CNT_tx_packets, bundle->packets - 1);
+	bundle->frame.data = NULL;
+}
+
+size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
+		     struct hca_frame *f)
+{
+	struct hca_frame *first = &to->bundle.frame;
+	size_t len = f->joins ? f->payload_len + hca_pkt_pad(f->payload_len) :
+				frame_len(f);
+
+	to->packets -= !!to->packets;
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
-	hca_tx_end(fn, len, f->ip_off, f->ip_len);
+	if (!f->joins && f->room == f->payload_len) {
+		send_frame(fn, f);
+		return len;
+	}
+	if (f->joins)
+		join(&to->bundle, f);
+	else
+		open_bundle(&to->bundle, f);
+	if (ends_message(first->opcode) ||
+	    first->payload_len == first->room)
+		hca_frame_finish(fn, to);
 	return len;
 }
 

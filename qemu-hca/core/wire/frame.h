@@ -19,6 +19,21 @@ struct hca_frame {
 	uint32_t payload_len;
 	uint32_t qpn, psn;		/* for the trace */
 	uint8_t opcode;
+	bool ack_req, solicited;
+	bool joins;			/* the packets that wait: it is only payload */
+	uint32_t room;			/* for payload: more than its own if others may join it */
+};
+
+/**
+ * struct hca_open_bundle - packets that one frame has by now (bundle.h)
+ * @frame: the frame; data NULL: there is none, or it has been sent
+ * @each: bytes of payload of each packet but the last
+ * @next: the PSN of the packet that it could go on with
+ * @packets: how many it has
+ */
+struct hca_open_bundle {
+	struct hca_frame frame;
+	uint32_t each, next, packets;
 };
 
 /**
@@ -29,6 +44,9 @@ struct hca_frame {
  * @len: bytes of @headers; 0: they have not been built yet
  * @ip_off: where the IP header begins
  * @udp_len: bytes of UDP payload of the packet before
+ * @left: who begins a packet: what its message has from there on, bytes
+ * @packets: how many more may follow before hca_frame_finish()
+ * @bundle: packets that wait to be sent, see hca_frame_finish()
  *
  * It is on the stack of a function that sends packets and calls nothing that executes
  * commands: the path, the GID and the port cannot change while it exists.
@@ -37,7 +55,19 @@ struct hca_frame_to {
 	struct hca_path path;
 	uint8_t headers[HCA_MAX_PATH_LEN];
 	size_t len, ip_off, udp_len;
+	uint32_t left, packets;
+	struct hca_open_bundle bundle;
 };
+
+/* Nothing has been built yet; the caller fills in the path.  @packets: at most so many. */
+static inline void hca_frame_to_start(struct hca_frame_to *to,
+				      unsigned int packets)
+{
+	to->len = 0;
+	to->left = 0;
+	to->packets = packets;
+	to->bundle.frame.data = NULL;
+}
 
 /* false: the source GID is not valid. */
 bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
@@ -51,8 +81,14 @@ bool hca_path_of_av(struct hca_fn *fn, const struct qhca_av *av,
 bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
 		     const struct hca_pkt *pkt, uint32_t qpn,
 		     struct hca_frame *f);
-/* Pad, ICRC, send.  Returns the length of the frame. */
-size_t hca_frame_end(struct hca_fn *fn, struct hca_frame *f);
+/*
+ * The packet is complete.  It goes at once, or waits for those that may join it.  Returns
+ * the bytes that it adds to what goes over the wire.
+ */
+size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
+		     struct hca_frame *f);
+/* Send what waits.  To be called before @to is left, and before its path changes. */
+void hca_frame_finish(struct hca_fn *fn, struct hca_frame_to *to);
 
 /* Largest RoCE MTU that fits the port's Ethernet MTU, bytes. */
 uint32_t hca_port_mtu(const struct hca_fn *fn);

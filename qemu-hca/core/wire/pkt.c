@@ -147,7 +147,7 @@ static const uint8_t *parse_extended(const uint8_t *p, struct hca_pkt *pkt)
 
 bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt)
 {
-	uint32_t pad = bth[1] >> 4 & 3;
+	uint32_t pad = bth[1] >> 4 & 3, tver = bth[1] & 0x0f;
 	size_t need;
 
 	pkt->opcode = bth[0];
@@ -159,7 +159,8 @@ bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt)
 	pkt->dest_qpn = get_be32(bth + 4) & 0xffffff;
 	pkt->ack_req = bth[8] & 0x80;
 	pkt->psn = get_be32(bth + 8) & 0xffffff;
-	if (!pkt->what || bth[1] & 0x0f)
+	pkt->bundle = tver ? bth[8] & HCA_BTH_BUNDLE : 0;
+	if (!pkt->what || tver > HCA_BTH_TVER_BUNDLE || (tver && !pkt->bundle))
 		return false;
 
 	need = hca_pkt_header_len(pkt->opcode) + 4;	/* ICRC */
@@ -223,14 +224,27 @@ static uint8_t *build_extended(const struct hca_pkt *pkt, uint32_t what,
 	return p;
 }
 
+/* What depends on the packet's place in a message. */
+static void build_place(const struct hca_pkt *pkt, uint8_t *bth)
+{
+	bth[0] = pkt->opcode;
+	/* MigReq is 1 in the migrated state, where a path without APM stays. */
+	bth[1] = (pkt->solicited ? 0x80 : 0) | 0x40 |
+		 hca_pkt_pad(pkt->payload_len) << 4;
+}
+
+void hca_pkt_change(uint8_t *bth, const struct hca_pkt *to)
+{
+	build_place(to, bth);
+	bth[1] |= HCA_BTH_TVER_BUNDLE;
+	bth[8] = (to->ack_req ? 0x80 : 0) | to->bundle;
+}
+
 size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to)
 {
 	uint32_t what = hca_pkt_what(pkt->opcode);
 
-	to[0] = pkt->opcode;
-	/* MigReq is 1 in the migrated state, where a path without APM stays. */
-	to[1] = (pkt->solicited ? 0x80 : 0) | 0x40 |
-		hca_pkt_pad(pkt->payload_len) << 4;
+	build_place(pkt, to);
 	put_be16(to + 2, pkt->pkey);
 	put_be32(to + 4, pkt->dest_qpn & 0xffffff);
 	put_be32(to + 8, (pkt->ack_req ? 0x80000000u : 0) |

@@ -69,6 +69,9 @@ enum hca_op {
 #define HCA_OPF_RESPONSE 0x8000u
 
 #define HCA_BTH_LEN	12
+/* A bundle (bundle.h) has this version, and a code in reserved bits of the octet of AckReq. */
+#define HCA_BTH_TVER_BUNDLE	1u
+#define HCA_BTH_BUNDLE	0x7fu
 #define HCA_MAX_TRANSPORT_LEN	(HCA_BTH_LEN + 4 + 28 + 4)
 /* Ethernet, VLAN, IPv6, UDP, transport headers, ICRC */
 #define HCA_MAX_OVERHEAD	(14 + 4 + 40 + 8 + HCA_MAX_TRANSPORT_LEN + 4)
@@ -118,6 +121,7 @@ struct hca_pkt {
 	const uint8_t *payload;
 	uint32_t payload_len;
 	uint8_t pad;			/* received: octets of padding behind it */
+	uint8_t bundle;			/* 0: one packet; else see bundle.h */
 };
 
 /* Wire opcodes; all zero: reserved or not supported. */
@@ -151,6 +155,11 @@ bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt);
  * pad count) to @to.  Returns their length.
  */
 size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to);
+/*
+ * Change a BTH into that of several packets (bundle.h): opcode, solicited event, AckReq,
+ * padding of the last packet, and what each of them carries.
+ */
+void hca_pkt_change(uint8_t *bth, const struct hca_pkt *to);
 
 /* Pad octets that round @len up to four. */
 static inline uint32_t hca_pkt_pad(uint32_t len)

@@ -85,6 +85,18 @@ void hca_switch_route(const struct hca *hca, const struct hca_fn *from,
 		r->fns = 1;
 }
 
+bool hca_switch_is_local(const struct hca_fn *from, const uint8_t mac[6],
+			 uint16_t vlan)
+{
+	const struct hca *hca = from->hca;
+
+	if (hca_switch_idle(&hca->sw))
+		return hca_mac_is_ours(from, mac);
+	if (from->vf.vlan)
+		vlan = from->vf.vlan;
+	return owner_of(hca, mac, vlan == HCA_VLAN_NONE ? NO_TAG : vlan);
+}
+
 struct hca_fn *hca_switch_source(const struct hca *hca, const uint8_t *frame,
 				 size_t len)
 {

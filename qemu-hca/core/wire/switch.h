@@ -65,6 +65,13 @@ struct hca_fn *hca_switch_source(const struct hca *hca, const uint8_t *frame,
 				 size_t len);
 
 /*
+ * Is the address that of a function of this device, for one that sends to it?  @vlan: of
+ * the path, HCA_VLAN_NONE: untagged.
+ */
+bool hca_switch_is_local(const struct hca_fn *from, const uint8_t mac[6],
+			 uint16_t vlan);
+
+/*
  * May @fn send the frame, which does not have the VF's tag yet?  Counts what it
  * refuses.  @free: the frame's headers are software's, and not the transport's.
  */

@@ -7,7 +7,8 @@
  * functions of this device get it.  Copies wait in the loopback queue, each with its
  * sender and with the functions that get it, which share one copy.  Room in both the
  * ring and the loopback queue is required before a frame begins, since its
- * destination is known only when it is complete: no frame is lost inside the device.
+ * destination is known only when it is complete: no frame is lost inside the device
+ * (but one that is longer than any packet, which is never for its functions).
  * While the link is down the device builds frames in a scratch buffer, and only those
  * for functions of the device arrive.
  */
@@ -15,19 +16,20 @@
 
 #include "hca.h"
 #include "wire/icrc.h"
-
+#include "wire/pkt.h"
 
 bool hca_wire_create(struct hca *hca)
 {
 	struct hca_wire *w = &hca->wire;
 
-	w->scratch = malloc(QHCA_MAX_FRAME);
-	w->rx_scratch = malloc(QHCA_MAX_FRAME);
+	w->scratch = malloc(QHCA_MAX_BUNDLE_FRAME);
+	w->rx_scratch = malloc(QHCA_MAX_BUNDLE_FRAME);
 	w->loop = malloc((size_t)HCA_LOOP_FRAMES * QHCA_MAX_FRAME);
-	w->untagged = malloc(QHCA_MAX_FRAME);
-	w->private = malloc(QHCA_MAX_FRAME);
+	w->untagged = malloc(QHCA_MAX_BUNDLE_FRAME);
+	w->private = malloc(QHCA_MAX_BUNDLE_FRAME);
+	w->packet = malloc(QHCA_MAX_FRAME);
 	return w->scratch && w->rx_scratch && w->loop && w->untagged &&
-	       w->private;
+	       w->private && w->packet;
 }
 
 void hca_wire_destroy(struct hca *hca)
@@ -36,8 +38,17 @@ void hca_wire_destroy(struct hca *hca)
 	free(hca->wire.rx_scratch);
 	free(hca->wire.untagged);
 	free(hca->wire.private);
+	free(hca->wire.packet);
 	free(hca->wire.loop);
 	memset(&hca->wire, 0, sizeof(hca->wire));
+}
+
+size_t hca_wire_longest(const struct hca *hca)
+{
+	size_t bundle = hca_pf(hca)->cfg.max_bundle + HCA_MAX_OVERHEAD +
+			HCA_VLAN_HLEN;	/* of a port VLAN */
+
+	return bundle > QHCA_MAX_FRAME ? bundle : QHCA_MAX_FRAME;
 }
 
 _Static_assert(HCA_LOOP_FRAMES > QHCA_MAX_VFS, "a place for each function");
@@ -97,7 +108,7 @@ static void loop_push(struct hca_fn *fn, const uint8_t *frame, size_t len,
 	struct hca_wire *w = &fn->hca->wire;
 	uint32_t slot = w->loop_pi % HCA_LOOP_FRAMES;
 
-	if (w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES)
+	if (w->loop_pi - w->loop_ci == HCA_LOOP_FRAMES || len > QHCA_MAX_FRAME)
 		return;			/* the frame is lost, as on a wire */
 	memcpy(w->loop + (size_t)slot * QHCA_MAX_FRAME, frame, len);
 	w->looped[slot] = (struct hca_looped){
@@ -124,7 +135,7 @@ static uint8_t *begin_frame(struct hca_fn *fn, size_t max_len, size_t skip)
 	struct hca_wire *w = &fn->hca->wire;
 
 	w->tx_frame = NULL;
-	if (max_len > QHCA_MAX_FRAME - skip)
+	if (max_len > hca_wire_longest(fn->hca) - skip)
 		return NULL;
 	w->tx_scratch = !fn->hca->link_up || !hca_fn_linked(fn);
 	w->tx_slot = NULL;

@@ -28,6 +28,7 @@ struct hca_wire {
 	uint8_t *scratch;		/* one frame, to be sent nowhere or perhaps not */
 	uint8_t *rx_scratch;		/* one frame, for the injector to corrupt */
 	uint8_t *untagged;		/* one frame, without the tag of its VF */
+	uint8_t *packet;		/* one frame: a packet of a bundle */
 	uint8_t *private;		/* one frame, or its headers, out of memory that
 					   the sender can change */
 	uint8_t *loop;			/* HCA_LOOP_FRAMES frames */
@@ -44,6 +45,8 @@ struct hca_wire {
 
 bool hca_wire_create(struct hca *hca);		/* false: no memory */
 void hca_wire_destroy(struct hca *hca);
+/* The longest frame that the adapter sends or takes, bytes. */
+size_t hca_wire_longest(const struct hca *hca);
 /* The function is reset or dead: the frames that are to loop to it are dropped. */
 void hca_wire_forget(struct hca_fn *fn);
 /*
