@@ -505,6 +505,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	qhca_config_default(&cfg);
 	cfg.log_max_qp = cfg.log_max_cq = cfg.log_max_srq = 4;
 	cfg.log_max_pt = 11;
+	cfg.max_bundle = seeds_bundle(seed);
 	cfg.num_db_pages = 2;
 	c->w.verbose = verbose;
 	world_init(&c->w, seed, 2, MEM_LEN, &cfg);

@@ -132,6 +132,7 @@ void open_pair(struct pair *p, const struct pair_options *o)
 	cfg.log_max_srq = 8;
 	cfg.num_db_pages = 16;
 	cfg.rxe_flush = o->rxe_flush;
+	cfg.max_bundle = o->max_bundle;
 	world_init(&p->w, o->seed + 1, o->hosts ? o->hosts : 2, MEM_LEN, &cfg);
 	restart_pair(p, o);
 }
@@ -336,6 +337,9 @@ int main(int argc, char **argv)
 		isolation_scenarios, study_scenarios,
 		share_scenarios, function_scenarios, stage2_scenarios,
 		stage2_key_scenarios, stage2_isolation_scenarios,
+		bundle_scenarios, bundle_between_scenarios, bundle_end_scenarios,
+		bundle_function_scenarios, bundle_hostile_scenarios,
+		bundle_doubt_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

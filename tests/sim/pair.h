@@ -48,6 +48,7 @@ struct pair_options {
 	uint8_t log_sq;			/* 0: 6 */
 	uint32_t init_flags;		/* QHCA_INIT_* */
 	bool rxe_flush;			/* as qhca_config has it */
+	uint32_t max_bundle;		/* as qhca_config has it */
 	uint16_t moder_count, moder_usec;	/* of the receive CQs */
 	uint64_t seed;
 };
@@ -72,7 +73,10 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 	place_scenarios[], raw_scenarios[], economy_scenarios[],
 	lookup_scenarios[], isolation_scenarios[], study_scenarios[],
 	share_scenarios[], function_scenarios[], stage2_scenarios[],
-	stage2_key_scenarios[], stage2_isolation_scenarios[];
+	stage2_key_scenarios[], stage2_isolation_scenarios[],
+	bundle_scenarios[], bundle_between_scenarios[], bundle_end_scenarios[],
+	bundle_function_scenarios[], bundle_hostile_scenarios[],
+	bundle_doubt_scenarios[];
 
 /* ---- checks */
 

@@ -49,6 +49,13 @@ void seeds_link(struct world *w, struct world_link *link)
 		world_use_memory(w);
 }
 
+uint32_t seeds_bundle(uint64_t seed)
+{
+	static const uint32_t size[] = { 0, 4096, 32768 };
+
+	return size[seed % 3];
+}
+
 void seeds_init(struct world *w, struct md_init *init)
 {
 	for (int c = 0; c < QHCA_NUM_CACHES; c++)

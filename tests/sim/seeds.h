@@ -18,6 +18,9 @@ void seeds_link(struct world *w, struct world_link *link);
 /* Caches of 1 x 1 to 4 x 4, or the default; memory in one piece or shuffled. */
 void seeds_init(struct world *w, struct md_init *init);
 
+/* What the adapters of a seed take in one frame, bytes of payload; 0: packets alone. */
+uint32_t seeds_bundle(uint64_t seed);
+
 struct seeds {
 	const char *name;		/* of the program */
 	/* false: the seed failed, and has said why */

@@ -130,6 +130,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	cfg.log_max_qp = cfg.log_max_cq = 10;
 	cfg.log_max_pt = 12;
 	cfg.log_max_srq = 8;
+	cfg.max_bundle = seeds_bundle(seed);
 	cfg.num_db_pages = 16;
 	world_init(&w, seed, 2, MEM_LEN, &cfg);
 	make_plan(&w, &plan, &cfg);

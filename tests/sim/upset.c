@@ -580,6 +580,7 @@ static bool run_seed(uint64_t seed, bool verbose)
 	cfg.log_max_qp = cfg.log_max_cq = 10;
 	cfg.log_max_pt = 12;
 	cfg.log_max_srq = 8;
+	cfg.max_bundle = seeds_bundle(seed);
 	cfg.num_db_pages = 2;
 	u->w.verbose = verbose;
 	world_init(&u->w, seed, 2, MEM_LEN, &cfg);

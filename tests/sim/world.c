@@ -123,7 +123,7 @@ static void on_tx(void *arg, const uint8_t *frame, size_t len)
 {
 	struct world_port *port = arg;
 	struct world *w = port->w;
-	uint8_t copy[QHCA_MAX_FRAME];
+	uint8_t copy[QHCA_MAX_BUNDLE_FRAME];
 
 	w->frames++;
 	memcpy(copy, frame, len);
@@ -346,7 +346,7 @@ bool world_step(struct world *w, uint64_t until)
 			w->blocked[i] = false;
 			qhca_tx_ready(w->host[i]->host.hca, host_clock(&w->host[i]->host));
 		}
-		r = qhca_run(h->hca, host_clock(h), 1 + world_pick(w, 40));
+		r = qhca_run(h->hca, host_clock(h), w->budget ? w->budget : 1 + world_pick(w, 40));
 		busy |= r.more || w->blocked[i];
 		if (r.deadline != QHCA_NEVER)
 			r.deadline = r.deadline > h->skew ?

@@ -32,6 +32,7 @@ struct world_port {
 
 struct world {
 	uint64_t now;
+	unsigned int budget;		/* of a call of the engine; 0: any */
 	uint64_t rng;
 	struct md *host[WORLD_HOSTS];
 	unsigned int num_hosts;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Bundles that no device builds, and bundles for a device that has not agreed to any.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bundles.h"
+#include "wire/icrc.h"
+
+#define IP		14
+#define BTH		(14 + 20 + 8)	/* IPv4 without a tag */
+
+struct hostile {
+	uint8_t frame[QHCA_MAX_BUNDLE_FRAME];
+	struct kept model;		/* a packet of a, with its path */
+};
+
+/* A frame from a's address with a right ICRC, whatever its opcode, payload, version and bits. */
+static size_t build_hostile(struct hostile *h, const struct hca_pkt *pkt,
+			    uint8_t version, uint8_t bits)
+{
+	size_t pad = hca_pkt_pad(pkt->payload_len), body;
+	uint8_t *bth = h->frame + BTH, *end;
+
+	memcpy(h->frame, h->model.data, BTH);
+	end = bth + hca_pkt_build(pkt, bth);
+	memset(end, 0x5a, pkt->payload_len);
+	memset(end + pkt->payload_len, 0, pad);
+	end += pkt->payload_len + pad;
+	bth[1] |= version;
+	bth[8] |= bits;
+	body = (size_t)(end - bth);
+	hca_path_set_len(h->frame, BTH, IP, body + 4);
+	put_le32(end, hca_icrc(h->frame + IP, 20, body));
+	return BTH + body + 4;
+}
+
+/* One packet of a is the model of others; then the hosts start anew. */
+static void take_model(struct pair *p, struct hostile *h)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	s.keep = true;
+	transfer(p, QHCA_WQE_WRITE, MTU, 1);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_EQ(s.num_kept, 1);
+	h->model = s.kept[0];
+	unwatch(p, &s);
+	reconnect_pair(p, 1000);
+}
+
+static void arrive_at_b(struct pair *p, const struct hostile *h, size_t len)
+{
+	uint8_t *copy = malloc(len);
+
+	/* The copy is as long as the frame, so that the sanitizer reports a read beyond it. */
+	memcpy(copy, h->frame, len);
+	qhca_rx_frame(p->b.md->host.hca, copy, len, p->b.md->host.now);
+	free(copy);
+	md_settle(p->b.md);
+}
+
+static uint64_t taken_or_not(const struct end *e)
+{
+	return count_of(e, QHCA_CNT_rx_packets) +
+	       count_of(e, QHCA_CNT_rx_malformed) +
+	       count_of(e, QHCA_CNT_rx_dropped);
+}
+
+/* All opcodes, with bits and lengths of any kind, in place: nobody dies of them. */
+static void any_bits(struct pair *p)
+{
+	static const uint32_t length[] = {
+		0, 1, 255, 256, 257, 512, 1024, 1025, 4095, 4096, 8192, 9100, 16000,
+	};
+	static const uint8_t bits[] = { 1, 2, 3, 5, 6, 0x40, 0x7f };
+	static struct hostile h;
+	uint32_t psn = 1000;
+
+	take_model(p, &h);
+	p->w.filter = drop_all;		/* a would answer what it has not asked */
+	for (unsigned int n = 0; n < 256 * 7 && check_ok(); n++) {
+		struct hca_pkt pkt = {
+			.opcode = (uint8_t)(n / 7), .pkey = 0xffff, .psn = psn,
+			.dest_qpn = p->b.qp.qpn, .va = p->b.mr.iova,
+			.rkey = p->b.mr.key, .ack_req = n & 1, .syndrome = 0x1f,
+		};
+
+		for (unsigned int l = 0; l < sizeof(length) / sizeof(*length); l++) {
+			uint64_t before = taken_or_not(&p->b);
+			size_t len;
+
+			pkt.payload_len = pkt.dma_len = length[l];
+			len = build_hostile(&h, &pkt, (n + l) % 5 ? 1 : 0,
+					    bits[n % 7]);
+			arrive_at_b(p, &h, len);
+			CHECK(taken_or_not(&p->b) > before);
+		}
+		CHECK(!md_dead(p->b.md));
+		if (n % 7 != 6)
+			continue;
+		p->w.filter = drop_all;
+		reconnect_pair(p, psn);
+	}
+	p->w.filter = NULL;
+	settle(p);
+	reconnect_pair(p, 5000);
+	while (next_event(&p->b, p->b.qp.qpn))
+		;
+	CHECK_WORKS(p);
+}
+
+/* Whoever takes no bundles understands one that is not too long, and drops others. */
+static void unasked(struct pair *p)
+{
+	bool takes = p->a.md->host.made[0]->max_bundle;
+	struct hca_pkt pkt = {
+		.opcode = HCA_OP_WRITE_ONLY, .pkey = 0xffff, .psn = 1000,
+		.dest_qpn = p->b.qp.qpn, .va = p->b.mr.iova,
+		.rkey = p->b.mr.key, .payload_len = 8000, .dma_len = 8000,
+	};
+	static struct hostile h;
+	uint8_t data[8000];
+	uint64_t packets;
+
+	take_model(p, &h);
+	packets = count_of(&p->b, QHCA_CNT_rx_packets);
+	arrive_at_b(p, &h, build_hostile(&h, &pkt, 1, 3));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, 8);
+	CHECK_EQ(qhca_query_bundles(p->b.md->host.hca).received, 1);
+	get_bytes(&p->b, 0, data, sizeof(data));
+	for (unsigned int i = 0; i < sizeof(data) && check_ok(); i++)
+		CHECK_EQ(data[i], 0x5a);
+	/* This is longer than any frame that a device without bundles takes. */
+	pkt.psn = 1008;
+	pkt.payload_len = pkt.dma_len = 10000;
+	arrive_at_b(p, &h, build_hostile(&h, &pkt, 1, 3));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, takes ? 18 : 8);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_dropped), !takes);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+	/* Packets that are not of the path's MTU are refused as they always were. */
+	pkt.psn = takes ? 1018 : 1008;
+	pkt.payload_len = pkt.dma_len = 8192;
+	packets = count_of(&p->b, QHCA_CNT_rx_packets);
+	arrive_at_b(p, &h, build_hostile(&h, &pkt, 1, 1));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, 32);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
+	/* What cannot be a bundle, since its packets are not all whole, is dropped. */
+	reconnect_pair(p, 1000);
+	pkt.opcode = HCA_OP_WRITE_FIRST;
+	pkt.psn = 1000;
+	pkt.payload_len = pkt.dma_len = 8000;
+	packets = count_of(&p->b, QHCA_CNT_rx_packets);
+	arrive_at_b(p, &h, build_hostile(&h, &pkt, 1, 3));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_malformed), 1);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_RTS);
+	/* Without the version the bits mean nothing, and it is a packet that is too long. */
+	arrive_at_b(p, &h, build_hostile(&h, &pkt, 0, 3));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, 1);
+	CHECK_EQ(state_of(&p->b), QHCA_QPS_ERR);
+}
+
+/* What a sets in its datagrams, as no device does. */
+static bool set_bits(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	(void)w;
+	if (from)
+		return true;
+	frame[BTH + 8] |= 1;
+	put_le32(frame + len - 4, hca_icrc(frame + IP, 20, len - 4 - BTH));
+	return true;
+}
+
+/* A datagram is one packet, whatever its bits say. */
+static void datagram_with_bits(struct pair *p)
+{
+	struct qhca_cqe cqe;
+
+	connect_pair(p);
+	p->w.filter = set_bits;
+	fill_at(&p->a, 0, 3, MTU);
+	post_recv(&p->b, 2 * MTU);
+	post(p, &p->a, QHCA_WQE_SEND, MTU, 0);
+	settle(p);
+	CHECK(md_poll(&p->b.rcq, &cqe) && !cqe.status);
+	CHECK_EQ(get_le32(&cqe.byte_len), 40 + MTU);
+	CHECK(holds(&p->b, 16384 + 40, 3, MTU));
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets), 1);
+	CHECK_EQ(qhca_query_bundles(p->b.md->host.hca).received, 0);
+	expect_none(&p->b.rcq);
+}
+
+const struct scenario bundle_hostile_scenarios[] = {
+	RC(any_bits),
+	NAMED(RC, "any_bits (bundles)", any_bits, BUNDLES),
+	ON(UC, any_bits),
+	RC(unasked),
+	NAMED(RC, "unasked (bundles)", unasked, BUNDLES),
+	ON(UD, datagram_with_bits),
+	NAMED(UD, "datagram_with_bits (bundles)", datagram_with_bits, BUNDLES),
+	{ 0 }
+};
