@@ -44,3 +44,44 @@ void frame_fix(struct frame *f, uint8_t what)
 			 hca_icrc(f->data + ip, udp - ip,
 				  len - HCA_UDP_HLEN - HCA_ICRC_LEN));
 }
+
+static uint32_t token_of(const struct guard *g)
+{
+	const struct hca_peers *peers = &g->hca->pf.peers;
+
+	for (unsigned int i = 0; i < HCA_PEERS; i++)
+		if (peers->peer[i].token)
+			return peers->peer[i].token;
+	return 0;
+}
+
+void frame_send_message(struct guard *g, struct in *in)
+{
+	static const uint32_t sizes[] = { GUARD_BUNDLE, 4096, 512, 2048 };
+	uint8_t kind = (uint8_t)(1 + in_below(in, 4)), how = in_u8(in);
+	uint32_t size = how & 4 ? (uint32_t)in_number(in) : sizes[how & 3];
+	struct frame f = { .len = HCA_MIN_FRAME };
+	uint8_t *p = f.data + 12;
+
+	memcpy(f.data, g->md->mac, 6);
+	memcpy(f.data + 6, g->md->mac, 6);
+	f.data[11] = 1;
+	if (how & 8) {
+		put_be16(p, HCA_ETHERTYPE_VLAN);
+		put_be16(p + 2, (uint16_t)in_word(in, 2));
+		p += 4;
+	}
+	put_be16(p, HCA_ETHERTYPE_PEERS);
+	memcpy(p + 2, "qhca\1", 5);
+	p[7] = kind;
+	put_be32(p + 10, size);
+	put_be32(p + 14, how & 16 ? (uint32_t)in_number(in) : token_of(g));
+	/* A PROBE is as long as it says. */
+	if (kind == 3 && size <= GUARD_BUNDLE)
+		f.len = size + HCA_MAX_OVERHEAD;
+	if (how & 32)
+		f.len = in_below(in, (uint32_t)f.len + 1);
+	if (how & 64)
+		f.data[in_below(in, 32)] ^= in_u8(in);
+	guard_rx(g, f.data, f.len);
+}

@@ -5,12 +5,13 @@
 #ifndef QHCA_FUZZ_FRAME_H
 #define QHCA_FUZZ_FRAME_H
 
-#include "hca.h"
+#include "guard.h"
+#include "input.h"
 #include "wire/pkt.h"
 
 struct frame {
 	size_t len;
-	uint8_t data[QHCA_MAX_FRAME];
+	uint8_t data[GUARD_FRAME];
 };
 
 /* All headers, a payload that counts up from @pattern, room for the ICRC. */
@@ -23,5 +24,11 @@ void frame_build(struct frame *f, const struct hca_path *path,
 #define FRAME_ALL	7u
 /* Make these right for what the frame is now. */
 void frame_fix(struct frame *f, uint8_t what);
+
+/*
+ * The device gets what another one would say to it about bundles, or almost: the source has
+ * the number 1, and the token is often that of the device's own question.
+ */
+void frame_send_message(struct guard *g, struct in *in);
 
 #endif /* QHCA_FUZZ_FRAME_H */

@@ -357,6 +357,7 @@ static void open_adapter(struct script *s)
 	guard_config(&cfg);
 	cfg.devmem = NULL;
 	cfg.devmem_size = 0;
+	cfg.max_bundle = GUARD_BUNDLE;
 	s->pf = md_create(1, PF_MEM, &cfg);
 	s->vf = md_create_vf(s->pf, GUEST, VF_MEM, &cfg);
 	s->other = md_create_vf(s->pf, NEIGHBOUR, VF_MEM, &cfg);

@@ -307,7 +307,8 @@ static void make_victim(struct victim *v, struct in *in)
 		paging_start(&v->paging[0], v->g, &v->mr[MR_RW]);
 		paging_start(&v->paging[1], v->g, &v->mr[MR_LOCAL]);
 	}
-	make_rules(v, !(how & 16));
+	if (!(how & 64))		/* with rules it sends no bundles */
+		make_rules(v, !(how & 16));
 	v->g->memory = how & 8;
 	qhca_link_without_icrc(v->g->hca, (how & 40) == 40);
 	guard_settle(v->g);
@@ -690,8 +691,10 @@ static void step(struct victim *v, struct in *in)
 		send_again(v, in);
 	} else if (op < 160) {
 		send_back(v, in);
-	} else if (op < 166) {
+	} else if (op < 164) {
 		send_anything(v, in);
+	} else if (op < 166) {
+		frame_send_message(v->g, in);
 	} else if (op < 190) {
 		post_send(v, in);
 	} else if (op < 206) {

@@ -19,6 +19,8 @@
 #define DMA_A_PACKET	1000u
 /* Frames beyond the budget, since the engine completes a turn that it has begun. */
 #define FRAMES_MORE	2u
+/* Questions of a call: there are few addresses, and none is asked twice. */
+#define MESSAGES	8u
 #define SETTLE_RUNS	20000u
 #define STAIN_STACK	16384
 
@@ -176,14 +178,38 @@ static void *op_reserve(void *host, size_t len)
 {
 	struct guard *g = host;
 
-	if (len > QHCA_MAX_FRAME)
-		guard_fail("the device asks for room for a frame of %zu bytes, at most %u are allowed",
-			   len, QHCA_MAX_FRAME);
+	if (len > qhca_max_frame(g->hca))
+		guard_fail("the device asks for room for a frame of %zu bytes, at most %zu are allowed",
+			   len, qhca_max_frame(g->hca));
 	g->raw_before = g->hca->pf.counter[QHCA_CNT_raw_tx_packets];
 	if (g->blocked)
 		return NULL;
 	memset(g->md->host.frame, guard_mode.stain, len);
 	return g->md->host.frame;
+}
+
+/* Is it a message of devices about bundles? */
+static bool is_message(const uint8_t *frame, size_t len)
+{
+	size_t at = len >= 18 && get_be16(frame + 12) == 0x8100 ? 16 : 12;
+
+	return len >= at + 2 && get_be16(frame + at) == HCA_ETHERTYPE_PEERS;
+}
+
+/* Long is only what shows that such frames come through. */
+static void check_message(struct guard *g, const uint8_t *frame, size_t len)
+{
+	size_t at = get_be16(frame + 12) == 0x8100 ? 18 : 14;
+	uint8_t kind = frame[at + 5];
+
+	if (!g->messages_left--)
+		guard_fail("one call sends more messages about bundles than there are reasons");
+	if (!g->ours)
+		return;			/* software may send any frame */
+	if (kind < 1 || kind > 4 || len < HCA_MIN_FRAME ||
+	    (kind != 3 && len > HCA_MIN_FRAME))
+		guard_fail("the device sends a message about bundles of kind %u with %zu bytes",
+			   kind, len);
 }
 
 /* Checks that any receiver accepts what the transport sends. */
@@ -225,9 +251,12 @@ static void op_commit(void *host, size_t len)
 	struct guard *g = host;
 	struct guard_frame *f;
 
-	if (!g->frames_left--)
+	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] == g->raw_before &&
+	    is_message(g->md->host.frame, len))
+		check_message(g, g->md->host.frame, len);
+	else if (!g->frames_left--)
 		guard_fail("one call sends more frames than its budget allows");
-	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
+	else if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] != g->raw_before)
 		check_raw_frame(g, len);
 	else if (g->ours)
 		check_frame(g, g->md->host.frame, len);
@@ -288,6 +317,7 @@ static struct guard *create(unsigned int number)
 	guard_config(&cfg);
 	cfg.devmem = g->devmem;
 	cfg.devmem_size = sizeof(g->devmem);
+	cfg.max_bundle = GUARD_BUNDLE;
 	g->md = md_create(number, GUARD_MEM, &cfg);
 	g->hca = g->md->host.hca;
 	g->hca->hca.ops = ops;
@@ -327,6 +357,9 @@ static void renew(struct guard *g)
 	g->fail_on = g->blocked = g->ours = false;
 	g->first = g->num = 0;
 	g->dma_left = g->frames_left = UINT64_MAX;
+	g->messages_left = UINT32_MAX;
+	/* Tokens depend on the number of questions since the device exists. */
+	g->hca->hca.bundles = (struct hca_bundles){ 0 };
 	qhca_trace_mask(g->hca, guard_mode.compared ? ~0ull : 0);
 	/* A change of the seed restarts the sequence. */
 	no_faults(g->hca, 2);
@@ -431,12 +464,14 @@ static void begin(struct guard *g, uint64_t packets)
 {
 	g->dma_left = DMA_A_CALL + DMA_A_PACKET * packets;
 	g->frames_left = packets + FRAMES_MORE;
+	g->messages_left = MESSAGES;
 	stain_stack();
 }
 
 static void end(struct guard *g)
 {
 	g->dma_left = g->frames_left = UINT64_MAX;
+	g->messages_left = UINT32_MAX;
 }
 
 struct qhca_run_result guard_run(struct guard *g, unsigned int budget)
@@ -457,8 +492,10 @@ void guard_rx(struct guard *g, const uint8_t *frame, size_t len)
 	uint8_t *copy = malloc(len ? len : 1);
 
 	memcpy(copy, frame, len);
-	begin(g, 0);
+	begin(g, len / 256);		/* as many packets as a bundle may have */
 	g->frames_left = 0;		/* qhca_run() sends the answers */
+	/* ... but those to messages about bundles, of which each gets one at most. */
+	g->messages_left = is_message(frame, len);
 	if (g->memory) {
 		g->shared = copy;
 		g->shared_len = len;

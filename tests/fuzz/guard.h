@@ -18,12 +18,17 @@
 #include "hca.h"
 #include "minidrv.h"
 #include "target.h"
+#include "wire/pkt.h"
 
 #define GUARD_MEM	(3u << 19)	/* bytes of guest memory */
 #define GUARD_BLOCK	64u		/* granularity of what the device may write */
 #define GUARD_FRAMES	128		/* on the wire; more are lost */
 #define GUARD_CHANGES	8
 #define GUARD_DEVMEM	4096
+/* All devices take bundles, some of which are longer than any other frame. */
+#define GUARD_BUNDLE	10240u
+#define GUARD_FRAME	(GUARD_BUNDLE + HCA_MAX_OVERHEAD + HCA_VLAN_HLEN)
+_Static_assert(GUARD_FRAME > QHCA_MAX_FRAME, "room for any frame");
 
 /* How this input is being run. */
 struct guard_mode {
@@ -37,7 +42,7 @@ extern struct guard_mode guard_mode;
 
 struct guard_frame {
 	size_t len;
-	uint8_t data[QHCA_MAX_FRAME];
+	uint8_t data[GUARD_FRAME];
 };
 
 struct guard {
@@ -64,6 +69,7 @@ struct guard {
 	uint64_t dma;			/* accesses asked for so far */
 	uint64_t dma_left;		/* of the call being made */
 	uint64_t frames_left;
+	unsigned int messages_left;	/* the same of messages of the peers */
 	bool blocked;			/* the link takes no frame */
 	bool ours;			/* frames are the transport's, or raw: check */
 	uint64_t raw_before;		/* raw_tx_packets when room was asked for */

@@ -372,7 +372,8 @@ static void test_loop_shrunk(void **state)
 	md_post_send(r.md, &r.qp[0], &wr);
 	rig_ring(&r, &r.qp[0], 1);
 	guard_settle(r.g);
-	assert_int_equal(r.g->num, 3);
+	/* The first packet comes behind a question about bundles. */
+	assert_int_equal(r.g->num, 4);
 	/* This access evicts the context of the first QP. */
 	rig_state(&r, 1);
 	((uint8_t *)md_ptr(r.md, r.qp[0].buf.page[0]))[2] = 0;

@@ -94,6 +94,19 @@ def long_write(queue):
             + request(queue, WRITE_MIDDLE, FULL, ack=False) + request(queue, WRITE_LAST, FULL))
 
 
+def bundle(queue, opcode, size, remote=THERE):
+    """request() with @size bytes; change_frame() says in the BTH that its packets have 256."""
+    out = bytes([0, queue, opcode, 0, 6, 0]) + word(size)
+    if opcode in REMOTE:
+        out += remote
+    return out + rest()[:-len(KEPT)] + bytes([176, 0, 36, 1, 0])
+
+
+def message(kind, how=1):
+    """frame_send_message(): with 4096 bytes, and the token of the victim's question."""
+    return bytes([164, kind - 1, how])
+
+
 def packet_seeds():
     again = bytes([136, 0]) + KEPT
     poll = bytes([244])
@@ -130,13 +143,21 @@ def packet_seeds():
                                  + packets_time(3) + response(RC, ACK) + work)
     yield "own-datagram", packets_post(UD, 0) + packets_post(RAW, 0) + work
     yield "reset", request(RC, WRITE_FIRST, FULL, bytes([0, 6, 2, 2])) + bytes([238, RC, 3]) + work
-    yield "write-to-absent-page", (b"paged", long_write(RC) + packets_run() + serve + serve + work)
+    yield "bundle", (bundle(RC, SEND_ONLY, 600) + bundle(RC, WRITE_ONLY, 1000)
+                     + bundle(RC, WRITE_FIRST, 512, bytes([0, 6, 2, 3]))
+                     + bundle(RC, WRITE_LAST, 768) + work)
+    yield "bundle-of-xrc", bundle(XRC_TGT, SEND_ONLY, 600) + bundle(UC, WRITE_ONLY, 600) + work
+    yield "agreement", (64, message(1) + message(3) + packets_post(RC, 2, 2000) + packets_run()
+                        + message(2) + message(4) + packets_post(RC, 2, 2000)
+                        + packets_run() + response(RC, ACK) + work)
+    yield "write-to-absent-page", (4, long_write(RC) + packets_run() + serve + serve + work)
 
 
 def packet_files():
-    for name, script in packet_seeds():
-        # The first byte is make_victim()'s: 4 is on demand.
-        yield name, (b"\4" + script[1] if isinstance(script, tuple) else b"\0" + script)
+    for name, seed in packet_seeds():
+        # The first byte is make_victim()'s: 4 is on demand, 64 without rules of flows.
+        how, script = seed if isinstance(seed, tuple) else (0, seed)
+        yield name, bytes([how]) + script
 
 
 # -- fuzz_cmd ---------------------------------------------------------------
@@ -308,6 +329,10 @@ def wqe_seeds():
     eight = (segment(8),)
     yield "write-and-read", PROCESS, (wqe_post(WQE_RC, W_WRITE) + wqe_post(WQE_RC, W_READ)
                                       + wqe_work())
+    # A packet has 256 bytes, and only the second message of each kind is a bundle.
+    long = [segment(200)] * 3
+    yield "bundles", PROCESS, (wqe_post(WQE_RC, W_WRITE, long) + wqe_work()) * 2 + (
+        wqe_post(WQE_RC, W_READ, long) + wqe_work()) * 2
     yield "send", PROCESS, (wqe_receive(WQE_RC) + wqe_post(WQE_RC, W_SEND_IMM) + wqe_work())
     yield "send-to-srq", PROCESS, (wqe_receive(WQE_SRQ) + wqe_receive(WQE_SRQ)
                                    + wqe_post(WQE_SRQ, W_SEND) + wqe_work())
