@@ -236,6 +236,7 @@ static QhcaCounterList *qhca_counters(QhcaState *s, uint16_t gvmi)
 
 static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
 {
+    struct qhca_bundles bundles = qhca_query_bundles(s->hca);
     const struct {
         const char *name;
         uint64_t value;
@@ -251,6 +252,9 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(link_wakes_received), STAT(polls), STAT(poll_frames),
         STAT(poll_yields), STAT(thread_naps),
 #undef STAT
+        { "bundles_sent", bundles.sent },
+        { "bundles_received", bundles.received },
+        { "bundle_messages_sent", bundles.messages },
     };
     QhcaCounterList *list = NULL, **tail = &list;
 

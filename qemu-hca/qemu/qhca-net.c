@@ -184,7 +184,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
         qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
-    } else if (!qhca_net_put_off(s, frame, MIN(len, QHCA_MAX_FRAME + 1))) {
+    } else if (!qhca_net_put_off(s, frame, MIN(len, qhca_max_frame(s->hca) + 1))) {
         /* Of a frame that is too long, enough waits for the engine to drop and count it. */
         s->rx_stalled = true;
         s->stats.receive_stalls++;

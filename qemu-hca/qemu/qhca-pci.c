@@ -40,6 +40,13 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
     if (!s->link.path) {
         cfg.features &= ~QHCA_FEAT_POLL_HINT;
     }
+    qemu_guest_getrandom_nofail(&cfg.secret, sizeof(cfg.secret));
+    if (cfg.max_bundle <= QHCA_MAX_BUNDLE) {
+        /* A slot of shared memory has room for one packet. */
+        cfg.max_bundle = s->link.path ? 0 :
+                         MIN(cfg.max_bundle,
+                             MIN(s->tx_ring_size, s->rx_ring_size) / 8);
+    }
     hca = qhca_create(&cfg, &ops, s, err, sizeof(err));
     if (!hca) {
         error_setg(errp, "%s", err);

@@ -67,6 +67,7 @@ static const Property qhca_properties[] = {
     CFG_PROP_U16("s2-cache-max-blocks", s2_max.blocks),
     /* in units of 100 Mb/s */
     CFG_PROP("link-speed", link_speed, qdev_prop_uint32, uint32_t),
+    CFG_PROP("max-bundle", max_bundle, qdev_prop_uint32, uint32_t),
     CFG_PROP("features", features, qdev_prop_uint64, uint64_t),
     CFG_PROP("rxe-flush", rxe_flush, qdev_prop_bool, bool),
     DEFINE_PROP_SIZE("devmem-size", QhcaState, pf.devmem_size, 1 * MiB),
@@ -549,6 +550,8 @@ void qhca_props_instance_init(QhcaState *s)
     qhca_config_default(&s->cfg);
     /* BAR 0 and BAR 2 fit the 2 MiB that firmware leaves to a hot-plug port. */
     s->cfg.num_db_pages = 256;
+    /* An eighth of the default rings. */
+    s->cfg.max_bundle = 32 * KiB;
     /* A virtual function serves one virtual machine or container. */
     qhca_config_default(&s->vf_cfg);
     s->vf_cfg.num_vectors = 8;

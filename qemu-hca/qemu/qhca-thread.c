@@ -335,6 +335,7 @@ void qhca_slice(QhcaState *s, unsigned int budget)
         qhca_link_receive(s, budget);
     } else {
         qhca_net_receive_pending(s, budget);
+        now = qhca_now(s);      /* frames came later than the slice began */
     }
     if (s->tx_starved && qhca_tx_has_room(s)) {
         qatomic_set(&s->tx_starved, false);

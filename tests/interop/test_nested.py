@@ -129,7 +129,7 @@ def test_capture(machines, inner, tmp_path):
     with machines.b.capture(tmp_path / "b.pcap"):
         verbs.pingpong(inner, machines.b, "rc", "-n 3 -s 65536 -c")
     counted = change(before, machines.counters())
-    found = list(capture.frames(tmp_path / "b.pcap"))
+    found = list(capture.packets(tmp_path / "b.pcap"))
     waits = list(capture.rnr_waits(found, ipaddress.ip_address(machines.b.ip4).packed))
     early = [wait for wait in waits if wait.until - wait.since < wait.timer]
     print(f"{len(waits)} waits, {len(early)} ended by an unsolicited ACK")

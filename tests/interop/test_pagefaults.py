@@ -257,7 +257,7 @@ ALL_WIRES = pytest.mark.parametrize(
 
 def exchange(path, fault):
     """(time, from the client?, opcode, PSN, syndrome or None) of a request's packets"""
-    for f in capture.frames(path):
+    for f in capture.packets(path):
         if f.dest_qp not in (fault.qpn, fault.peer) or (f.psn - fault.psn + 1) & 0xFFFFFF > 64:
             continue
         answer = f.opcode in (0x0D, 0x0F, 0x10, 0x11, 0x12)

@@ -10,7 +10,7 @@ import shutil
 import struct
 import subprocess
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ROCE_PORT = 4791
 ETH_VLAN, ETH_IPV4, ETH_IPV6 = 0x8100, 0x0800, 0x86DD
@@ -112,6 +112,33 @@ def frames(path):
     for number, time, data in _records(path):
         if len(data) > 42 and (found := _packet(data)):
             yield Frame(number, time, *found)
+
+
+# The opcodes of a message's packets: first, middle, last, only.
+MESSAGES = (0x00, 0x01, 0x02, 0x04), (0x06, 0x07, 0x08, 0x0A), (0x0D, 0x0E, 0x0F, 0x10)
+RETH, AETH, XRCETH = 16, 4, 4
+HEADERS = {0x06: RETH, 0x0A: RETH, 0x0D: AETH, 0x0F: AETH, 0x10: AETH}
+
+
+def packets(path):
+    """The same, with a bundle (hardware.rst) taken apart: its packets have no ICRC of their own."""
+    for frame in frames(path):
+        bth, code = frame.bth, frame.bth[8] & 0x7F
+        service, operation = bth[0] & 0xE0, bth[0] & 0x1F
+        if bth[1] & 0x0F != 1:
+            yield frame
+            continue
+        opcodes = next(ops for ops in MESSAGES if operation in ops)
+        begins, ends = operation in opcodes[::3], operation in opcodes[2:]
+        head = 12 + HEADERS.get(operation, 0) + (XRCETH if service == 0xA0 else 0)
+        payload, each = bth[head:-4], 256 << (code - 1)
+        for i, at in enumerate(range(0, len(payload), each)):
+            first, last = begins and i == 0, ends and at + each >= len(payload)
+            opcode = opcodes[{(True, False): 0, (False, False): 1, (False, True): 2,
+                              (True, True): 3}[first, last]]
+            own = (bytes([service | opcode, bth[1] & 0xF0]) + bth[2:9] + ((frame.psn + i) & 0xFFFFFF).to_bytes(3, "big")
+                   + bth[12:head] + payload[at:at + each] + bytes(4))
+            yield replace(frame, ip=frame.ip[:frame.l3 + 8] + own)
 
 
 def raw(path):
