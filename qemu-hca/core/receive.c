@@ -247,8 +247,7 @@ static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	if (hca_peers_rx(fn, frame, len))
 		return;
 	watched = hca_inject_active(&fn->hca->inject, true) ||
-		       fn->flows.of_type[QHCA_FLOW_SNIFFER];
-
+		  fn->flows.of_type[QHCA_FLOW_SNIFFER];
 	if (!watched || !receive_bundle(fn, frame, len))
 		receive_packet(fn, frame, len);
 }
