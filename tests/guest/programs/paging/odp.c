@@ -25,6 +25,10 @@
 
 #include "odp.h"
 
+/* As newer libraries number them than the guest's. */
+#define ODP_SUPPORT_FLUSH		(1u << 6)
+#define ODP_SUPPORT_ATOMIC_WRITE	(1u << 7)
+
 struct odp_test t = { .seconds = 5 };
 
 void make_qps(void)
@@ -33,18 +37,20 @@ void make_qps(void)
 		.type = IBV_QPT_RC, .mtu = IBV_MTU_1024, .timeout = 16,
 		.retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
 		.rd_atomic = 4, .dest_rd_atomic = 4,
-		.access = ACCESS & ~IBV_ACCESS_ON_DEMAND,
+		.access = (ACCESS & ~IBV_ACCESS_ON_DEMAND) | IBV_ACCESS_FLUSH_GLOBAL,
 	};
-	struct ibv_qp_init_attr init = {
+	struct ibv_qp_init_attr_ex init = {
 		.send_cq = t.cq, .recv_cq = t.cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 64, .max_recv_wr = 64,
 			 .max_send_sge = 2, .max_recv_sge = 2 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = t.pd, .send_ops_flags = IBV_QP_EX_WITH_FLUSH,
 	};
 
 	for (int i = 0; i < 2; i++) {
-		t.qp[i] = ibv_create_qp(t.pd, &init);
+		t.qp[i] = ibv_create_qp_ex(t.ctx, &init);
 		if (!t.qp[i])
-			die("ibv_create_qp: %s", strerror(errno));
+			die("ibv_create_qp_ex: %s", strerror(errno));
 	}
 	errno = qp_connect_pair(t.qp, &c, t.gid_index);
 	if (errno)
@@ -155,7 +161,8 @@ static void test_caps(void)
 	struct ibv_device_attr_ex attr = { 0 };
 	const uint32_t all = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 			     IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+			     IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV |
+			     ODP_SUPPORT_FLUSH | ODP_SUPPORT_ATOMIC_WRITE;
 
 	CHECK(!ibv_query_device_ex(t.ctx, NULL, &attr));
 	CHECK(attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
@@ -196,6 +203,56 @@ static void test_cold(void)
 	do_op(IBV_WR_ATOMIC_FETCH_AND_ADD, &a, 4096, &b, 8192, 8);
 	CHECK(*(uint64_t *)(b.mem + 8192) == 10);
 	CHECK(*(uint64_t *)(a.mem + 4096) == 5);
+	drop_qps();
+	drop_area(&a);
+	drop_area(&b);
+}
+
+static void flush(struct area *r, size_t roff, size_t len, enum ibv_placement_level level)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(t.qp[0]);
+
+	ibv_wr_start(qp);
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(qp, r->mr->rkey, (uintptr_t)r->mem + roff, len, IBV_FLUSH_GLOBAL, level);
+	CHECK(!ibv_wr_complete(qp));
+}
+
+static bool is_present(struct area *a, size_t off)
+{
+	unsigned char in_core = 0;
+
+	CHECK(!mincore(a->mem + off, PAGE, &in_core));
+	return in_core & 1;
+}
+
+/*
+ * An ATOMIC WRITE faults its page in; a FLUSH finds nothing to flush in a page
+ * that is not there, and leaves it away.
+ */
+static void test_place(void)
+{
+	struct area a = make_area(ACCESS), b = make_area(ACCESS | IBV_ACCESS_FLUSH_GLOBAL);
+	const uint64_t value = 0x0123456789abcdef;
+
+	make_qps();
+	*(uint64_t *)(a.mem + 4096) = value;
+	for (int i = 0; i < 3; i++) {
+		put_away(&b);
+		do_op(IBV_WR_ATOMIC_WRITE, &a, 4096, &b, 8192, 8);
+		CHECK(*(uint64_t *)(b.mem + 8192) == value);
+		flush(&b, 8192, 8, IBV_FLUSH_RANGE);
+		CHECK(completion() == IBV_WC_SUCCESS);
+	}
+	put_away(&b);
+	flush(&b, 4096, LEN - 4096, IBV_FLUSH_RANGE);
+	flush(&b, 0, 0, IBV_FLUSH_MR);
+	CHECK(completion() == IBV_WC_SUCCESS);
+	CHECK(completion() == IBV_WC_SUCCESS);
+	CHECK(!is_present(&b, 0) && !is_present(&b, 8192) && !is_present(&b, LEN - PAGE));
+	CHECK(!mprotect(b.mem, LEN, PROT_READ));
+	post(IBV_WR_ATOMIC_WRITE, &a, 4096, &b, 8192, 8);
+	CHECK(completion() == IBV_WC_REM_ACCESS_ERR);
 	drop_qps();
 	drop_area(&a);
 	drop_area(&b);
@@ -478,6 +535,7 @@ int main(int argc, char **argv)
 		return measure(regions);
 	run("caps", test_caps);
 	run("cold", test_cold);
+	run("place", test_place);
 	run("fork", test_fork);
 	run("unmapped", test_unmapped);
 	run("protected", test_protected);
