@@ -153,6 +153,14 @@ enum hca_steer hca_wire_steer(struct hca_fn *fn, const uint8_t *frame,
 /* ------------------------------------------------------------------------
  * Receiving
  */
+
+/* On a hub, the bundles of others come by. */
+static void count_too_long(struct hca_fn *fn, const uint8_t *frame)
+{
+	hca_count(fn, frame[0] & 1 || hca_mac_is_ours(fn, frame) ?
+			      QHCA_CNT_rx_dropped : QHCA_CNT_eth_rx_filtered);
+}
+
 static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_rx_info info;
@@ -177,7 +185,7 @@ static void deliver(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		break;
 	case HCA_STEER_ETH:
 		if (len > QHCA_MAX_FRAME) {
-			hca_count(fn, QHCA_CNT_rx_dropped);
+			count_too_long(fn, frame);
 		} else if (!fn->flows.num) {
 			hca_eth_rx(fn, frame, len);
 		} else if (!hca_flow_steer(fn, frame, len) &&
@@ -207,7 +215,10 @@ static void receive_packet(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	hca_inject_passed(inj, true, fn->hca->now);
 }
 
-/* Sniffers and the injector get the packets of a bundle one by one. */
+/*
+ * Sniffers and the injector get the packets of a bundle one by one; sniffers get what is
+ * dropped as one frame whole.
+ */
 static bool receive_bundle(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_rx_info info;
@@ -219,8 +230,8 @@ static bool receive_bundle(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	    !hca_pkt_parse(frame + info.bth_off, info.bth_len, &bundle) ||
 	    !(num = hca_bundle_packets(&bundle)))
 		return false;
-	if (!hca_roce_icrc_right(fn, &info)) {
-		hca_count(fn, QHCA_CNT_rx_icrc_errors);
+	if (info.multicast || !hca_roce_icrc_right(fn, &info)) {
+		deliver(fn, frame, len);
 		return true;
 	}
 	fn->hca->bundles.received++;
@@ -311,8 +322,12 @@ static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 	struct hca_fn *pf = hca_pf(hca);
 	struct hca_route r;
 
-	if (len > hca_wire_longest(hca) || len < HCA_ETH_HLEN) {
+	if (len < HCA_ETH_HLEN) {
 		hca_count(pf, QHCA_CNT_rx_dropped);
+		return;
+	}
+	if (len > hca_wire_longest(hca)) {
+		count_too_long(pf, frame);
 		return;
 	}
 	if (hca_switch_idle(&hca->sw)) {

@@ -284,8 +284,22 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 	}
 	hca_qp_count(fn, qp, QHCA_CNT_ack_timeouts);
 	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
-	hca_qp_doubt_peer(fn, qp);
+	hca_requester_doubt(fn, qp);
 	hca_requester_retry(fn, qp);
+}
+
+void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp)
+{
+	const struct hca_swqe_sum *sum = NULL;
+	struct hca_path path;
+
+	if (qp->sq_ci != qp->sq_pi)
+		sum = hca_requester_summary(fn, qp, qp->sq_ci);
+	/* What asks for a response is one packet, whatever PSNs it uses. */
+	if (!sum || sum->packets < 2 || sum->kind & HCA_WK_RESPONSE)
+		return;
+	if (hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
+		hca_peer_doubt(fn, &path);
 }
 
 void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)

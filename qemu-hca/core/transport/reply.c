@@ -232,7 +232,9 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 		return true;
 	}
 	if (reply->path_ok) {
-		reply->to.left = r->value - offset;
+		/* What was lost may have been so for the size of its bundle. */
+		reply->to.left = r->flags & HCA_RES_F_REPLAY ? 0 :
+				 r->value - offset;
 		if (!hca_frame_begin(fn, &reply->to, &pkt, qp->qpn, &f))
 			return false;
 		status = hca_mem_read(fn, &req, f.payload);

@@ -120,12 +120,8 @@ static void duplicate(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	}
 	r = hca_resource_find(qp, type, pkt);
-	if (!r || !hca_resource_repeat(qp, r, pkt->psn))
-		return;
-	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
-	/* The responses may have been lost for their size. */
-	if (r->type == HCA_RES_READ && r->value > qp->mtu)
-		hca_qp_doubt_peer(fn, qp);
+	if (r && hca_resource_repeat(qp, r, pkt->psn))
+		hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 }
 
 /* ---- order */

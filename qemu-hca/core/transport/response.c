@@ -103,7 +103,7 @@ static void nak(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	if (pkt->syndrome == HCA_NAK_SEQ) {
 		hca_qp_count(fn, qp, QHCA_CNT_rx_nak_seq);
-		hca_qp_doubt_peer(fn, qp);
+		hca_requester_doubt(fn, qp);
 		go_back(fn, qp);
 		return;
 	}

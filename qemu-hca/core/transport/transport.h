@@ -48,15 +48,6 @@ static inline void hca_qp_count(struct hca_fn *fn, const struct hca_qp *qp,
 	hca_qp_count_too(fn, qp, id, 1);
 }
 
-/* Packets of the QP were lost on the way to its peer. */
-static inline void hca_qp_doubt_peer(struct hca_fn *fn, const struct hca_qp *qp)
-{
-	struct hca_path path;
-
-	if (hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
-		hca_peer_doubt(fn, &path);
-}
-
 /* Send a frame of the QP. */
 static inline void hca_qp_frame_end(struct hca_fn *fn, const struct hca_qp *qp,
 				    struct hca_frame_to *to,
@@ -172,6 +163,11 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 			  uint32_t upto);
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
+/*
+ * A part of the oldest request was lost.  If it can have been in a bundle, doubt that the
+ * peer's path passes them.
+ */
+void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp);
 /*
  * The requester waits for the rate of its function: stop the ACK timer if the peer has
  * nothing to acknowledge.

@@ -69,11 +69,14 @@ static uint32_t payload_room(struct hca_fn *fn, const struct hca_frame_to *to,
 			     const struct hca_pkt *pkt)
 {
 	uint32_t each = pkt->payload_len, max, packets;
+	bool blind;
 
 	if (ends_message(pkt->opcode) || to->left <= each || to->packets < 2)
 		return each;
-	packets = hca_peer_bundle(fn, &to->path, each,
-				  (pkt->opcode & HCA_SVC_MASK) == HCA_SVC_UC) / each;
+	/* Who waits for a READ response may give up without another word. */
+	blind = (pkt->opcode & HCA_SVC_MASK) == HCA_SVC_UC ||
+		hca_pkt_what(pkt->opcode) & HCA_OPF_RESPONSE;
+	packets = hca_peer_bundle(fn, &to->path, each, blind) / each;
 	if (packets > HCA_BUNDLE_PACKETS)
 		packets = HCA_BUNDLE_PACKETS;
 	if (packets > to->packets)

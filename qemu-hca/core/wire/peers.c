@@ -233,6 +233,8 @@ static void ask(struct hca_fn *fn, const struct hca_path *path,
 	p->token = out.token;
 	p->probed = 0;
 	p->asked = hca->now;
+	p->proved = p->carried;
+	p->carried = false;
 	if (p->size) {
 		p->ask = hca->now + HCA_PEERS_AGAIN_NS;
 		return;
@@ -288,7 +290,10 @@ uint32_t hca_peer_bundle(struct hca_fn *fn, const struct hca_path *path,
 		p->size = 0;
 	if (p->ask <= now && !(p->size && awaits(fn, p)))
 		ask(fn, path, p);
-	p->blind |= blind;
+	if (p->size) {
+		p->blind |= blind;
+		p->carried = true;
+	}
 	return p->size;
 }
 
@@ -301,6 +306,7 @@ void hca_peer_doubt(struct hca_fn *fn, const struct hca_path *path)
 	p->size = 0;
 	p->token = 0;
 	p->doubted = true;
+	p->carried = p->proved = false;
 	p->doubt = p->doubt ? 2 * p->doubt : HCA_PEERS_DOUBT_NS;
 	if (p->doubt > HCA_PEERS_DOUBT_MAX_NS)
 		p->doubt = HCA_PEERS_DOUBT_MAX_NS;
@@ -315,8 +321,10 @@ void hca_peer_connect(struct hca_fn *fn, const struct hca_path *path)
 	if (!p || !p->heard || !is_over(fn, p->asked, HCA_PEERS_CONNECT_NS))
 		return;
 	p->size = 0;
-	p->token = 0;
 	p->silence = 0;
+	if (awaits(fn, p))
+		return;
+	p->token = 0;
 	if (!p->doubted)
 		p->ask = fn->hca->now;
 }
@@ -369,10 +377,13 @@ static bool is_own_gid(struct hca_fn *fn, const struct hca_peer_message *in)
 	return hca_gid_find(fn, in->gid, vid_of(in->tci)) >= 0;
 }
 
-/* The agreement holds, for that size.  If it has held before, the next pause is short. */
+/*
+ * The agreement holds, for that size.  If bundles went there before the question, and no
+ * doubt came of them, the next pause is short.
+ */
 static void renew(struct hca_fn *fn, struct hca_peer *p, uint32_t size)
 {
-	if (!p->doubted)
+	if (!p->doubted && p->proved)
 		p->doubt = 0;
 	p->doubted = false;
 	p->size = size;

@@ -14,10 +14,9 @@
  *
  * All of them are Ethernet frames of a local experimental type, of which everybody else
  * sees ASK alone: a short frame that is ignored.  Until HEARD comes packets go one by one.
- * An agreement is renewed while it is used, and ends if that fails; for a service that does
- * not notice losses there is a PROBE each time.  When packets are lost
- * the device waits before it asks anew, longer each time: on a path that loses many,
- * packets are better.  What is known ends with the link and with the function's settings,
+ * An agreement is renewed while it is used, and ends if that fails; for packets whose loss
+ * the device may not notice there is a PROBE each time.  When others are lost it waits
+ * before it asks anew, longer each time: on a path that loses many, packets are better.  What is known ends with the link and with the function's settings,
  * and none of it travels with an image.
  */
 #ifndef HCA_CORE_PEERS_H
@@ -65,13 +64,15 @@ struct hca_path;
  * @doubt: how long to wait after the next loss, ns
  * @doubted: packets were lost since the agreement before the last
  * @blind: bundles may have gone there of whose loss nobody tells
+ * @carried: bundles may have gone there since the last question
+ * @proved: ... between the two questions before
  */
 struct hca_peer {
 	uint8_t mac[6];
 	uint16_t vlan;
 	uint8_t gid[16];
 	uint32_t token, size, probed;
-	bool doubted, blind;
+	bool doubted, blind, carried, proved;
 	uint64_t used, asked, heard, ask;
 	uint64_t silence, doubt;
 };

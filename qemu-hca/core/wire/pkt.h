@@ -145,8 +145,8 @@ static inline size_t hca_pkt_header_len(uint8_t opcode)
 
 /*
  * Take apart @len bytes from BTH to ICRC (>= 16).  false: an opcode not
- * supported, a transport version other than 0, headers or pad beyond the end,
- * or a payload where none belongs.
+ * supported, a transport version other than 0 and that of bundles, headers or pad
+ * beyond the end, or a payload where none belongs.
  */
 bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt);
 
