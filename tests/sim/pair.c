@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 		stage2_key_scenarios, stage2_isolation_scenarios,
 		bundle_scenarios, bundle_between_scenarios, bundle_end_scenarios,
 		bundle_function_scenarios, bundle_hostile_scenarios,
-		bundle_doubt_scenarios,
+		bundle_doubt_scenarios, bundle_reasons_scenarios,
 	};
 	unsigned int number = 0, bad = 0;
 	const char *only = argc > 1 ? argv[1] : NULL;

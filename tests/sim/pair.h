@@ -76,7 +76,7 @@ extern const struct scenario error_scenarios[], key_scenarios[],
 	stage2_key_scenarios[], stage2_isolation_scenarios[],
 	bundle_scenarios[], bundle_between_scenarios[], bundle_end_scenarios[],
 	bundle_function_scenarios[], bundle_hostile_scenarios[],
-	bundle_doubt_scenarios[];
+	bundle_doubt_scenarios[], bundle_reasons_scenarios[];
 
 /* ---- checks */
 

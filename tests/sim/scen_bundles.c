@@ -142,7 +142,10 @@ static void path_narrows(struct pair *p)
 	unwatch(p, &s);
 }
 
-/* The same for responses, whose sender hears of no loss but by the request that comes again. */
+/*
+ * The same for responses, whose sender hears of no loss but by the request that comes again.
+ * It answers that with packets, and knows after two seconds.
+ */
 static void path_narrows_for_responses(struct pair *p)
 {
 	struct seen s;
@@ -156,9 +159,15 @@ static void path_narrows_for_responses(struct pair *p)
 	transfer(p, QHCA_WQE_READ, MESSAGE, 3);
 	CHECK_EQ(s.bundles, 2);
 	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 1);
+	sleep_for(p, SECOND);
 	transfer(p, QHCA_WQE_READ, MESSAGE, 4);
-	CHECK_EQ(s.bundles, 2);
-	EXPECT(&p->a.scq, 0, 0, 0, 0, 0);
+	CHECK_EQ(s.bundles, 3);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 2);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 5);
+	CHECK_EQ(s.bundles, 3);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 2);
+	EXPECT(&p->a.scq, 0, 0, 0, 0, 0, 0);
 	unwatch(p, &s);
 }
 

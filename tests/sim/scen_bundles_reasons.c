@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Bundles: what ends an agreement, and what does not.
+ */
+#include <string.h>
+
+#include "bundles.h"
+#include "cold.h"
+
+#define TOO_SHORT	1200u		/* a path that passes packets and no bundles */
+#define MS		1000000ull
+
+static void connect_again(struct end *e)
+{
+	CHECK_EQ(md_qp_modify(e->md, &e->qp, QHCA_QPS_RESET, 0, NULL), 0);
+	md_qp_connect(e->md, &e->qp, &e->conn);
+	e->qp.sq_pi = e->qp.rq_pi = 0;
+}
+
+static void drain(struct md_cq *cq)
+{
+	struct qhca_cqe cqe;
+
+	while (md_poll(cq, &cqe))
+		;
+}
+
+/* One message, and whether it went as a bundle. */
+static bool goes_as_bundle(struct pair *p, struct seen *s, uint8_t mark)
+{
+	unsigned int bundles = s->bundles;
+
+	begin_write(p, MESSAGE, mark);
+	run_for(p, 200000);
+	CHECK(has_arrived(p, MESSAGE, mark));
+	drain(&p->a.scq);
+	return s->bundles == bundles + 1;
+}
+
+/*
+ * A program writes single bytes to a QP that is gone, and connects again for ever.  Each
+ * connection asks the peer anew; the timeouts do not concern anybody else.
+ */
+static void others_time_out(struct pair *p)
+{
+	struct pair_options o = { .type = QHCA_QPT_RC };
+	struct end near, far;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	open_second(p, &near, &far, &o);
+	CHECK_EQ(md_qp_destroy(far.md, &far.qp), 0);
+	near.conn.timeout = 12;
+	near.conn.retry_cnt = 7;
+	for (unsigned int i = 0; i < 16; i++) {
+		connect_again(&near);
+		post_at(p, &near, QHCA_WQE_WRITE, p->a.mr.iova, p->a.mr.key, 1,
+			p->b.mr.iova, p->b.mr.key);
+		for (uint8_t k = 0; k < 40; k++) {
+			CHECK(goes_as_bundle(p, &s, k) || !k);
+			sleep_for(p, 10 * MS);
+		}
+		drain(&near.scq);
+	}
+	CHECK(count_of(&p->a, QHCA_CNT_ack_timeouts) >= 16 * 7);
+	unwatch(p, &s);
+}
+
+/* Nobody asks again for responses that were lost, and yet the agreement ends in time. */
+static void reads_give_up(struct pair *p)
+{
+	struct pair_options o = { .type = QHCA_QPT_RC };
+	struct end near[12], far[12];
+	unsigned int failed = 0;
+	struct qhca_cqe cqe;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	p->a.conn.retry_cnt = 0;
+	for (unsigned int i = 0; i < 12; i++)
+		open_second(p, &near[i], &far[i], &o);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 1);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);
+	s.limit = TOO_SHORT;
+	for (unsigned int i = 0; i < 12; i++) {
+		post_at(p, &near[i], QHCA_WQE_READ, p->a.mr.iova, p->a.mr.key, MESSAGE,
+			p->b.mr.iova + 32768, p->b.mr.key);
+		run_for(p, 100 * MS);
+		CHECK(md_poll(&near[i].scq, &cqe));
+		failed += cqe.status != 0;
+		CHECK(i < 3 || !cqe.status);
+		sleep_for(p, SECOND);
+	}
+	CHECK(failed >= 1 && failed <= 2);
+	unwatch(p, &s);
+}
+
+static bool lose_bundles(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	struct seen *s = w->filter_arg;
+	unsigned int before = s->bundles;
+
+	return see_frame(w, from, frame, len) && s->bundles == before;
+}
+
+/* PROBEs pass and bundles do not: however seldom there are messages, fewer and fewer are lost. */
+static void pauses_grow_with_seldom_messages(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	p->w.filter = lose_bundles;
+	for (uint8_t i = 0; i < 80; i++) {
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, i);
+		sleep_for(p, SECOND);
+	}
+	/* Once the pause is four seconds, one in five. */
+	CHECK(s.bundles >= 10 && s.bundles <= 24);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), s.bundles);
+	unwatch(p, &s);
+}
+
+/* Only what was asked for again, since the page was absent, goes as packets. */
+static void read_of_cold_pages(struct pair *p)
+{
+	uint8_t b = p->b.md->mac[5];
+	struct qhca_fault_info f;
+	unsigned int faults = 0;
+	struct seen s;
+	struct cold c;
+	uint32_t qpn;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 1);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);
+	post(p, &p->b, QHCA_WQE_WRITE, MESSAGE, 0);
+	settle(p);
+	c = cold_make(&p->a);
+	for (unsigned int round = 0; round < 8; round++) {
+		unsigned int bundles = s.of[b].bundles;
+
+		if (md_odp_is_mapped(c.odp, 0))
+			md_odp_unmap(c.odp, 0, md_odp_pages(c.odp));
+		post_at(p, &p->a, QHCA_WQE_READ, COLD_IOVA, c.odp->mr.key, 2 * MESSAGE,
+			p->b.mr.iova + 32768, p->b.mr.key);
+		for (unsigned int k = 0; k < 50; k++) {
+			run_for(p, 100000);
+			if (!md_fault(p->a.md, &qpn, &f))
+				continue;
+			faults++;
+			cold_map(&c);
+			md_resume(p->a.md, get_le32(&f.token), true);
+		}
+		CHECK_EQ(s.of[b].bundles, bundles + 1);
+		post(p, &p->b, QHCA_WQE_WRITE, MESSAGE, 0);
+		settle(p);
+		CHECK_EQ(s.of[b].bundles, bundles + 2);
+		sleep_for(p, 20 * MS);
+	}
+	CHECK(faults >= 8);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+	unwatch(p, &s);
+}
+
+/* QPs connect faster than answers come, and questions have their answers nevertheless. */
+static void connections_on_a_slow_link(struct pair *p)
+{
+	struct pair_options o = { .type = QHCA_QPT_UC };
+	struct end near, far;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	open_second(p, &near, &far, &o);
+	sleep_for(p, SECOND);
+	p->w.link.delay = 30 * MS;
+	s.bundles = 0;
+	for (unsigned int i = 0; i < 100; i++) {
+		connect_again(&near);
+		for (unsigned int k = 0; k < 4; k++) {
+			post(p, &near, QHCA_WQE_WRITE, 4 * MTU, 0);
+			run_for(p, 27 * MS);
+		}
+		drain(&near.scq);
+	}
+	CHECK(s.bundles >= 50);
+	unwatch(p, &s);
+}
+
+const struct scenario bundle_reasons_scenarios[] = {
+	RC(others_time_out, BUNDLES),
+	RC(reads_give_up, BUNDLES),
+	RC(pauses_grow_with_seldom_messages, BUNDLES),
+	RC(read_of_cold_pages, BUNDLES),
+	ON(UC, connections_on_a_slow_link, BUNDLES),
+	{ 0 }
+};
