@@ -257,6 +257,7 @@ def connection_fails(server, client, commands):
     shows(NOT_RTR, done.server.err)
 
 
+@pytest.mark.full
 def test_peer_answers_no_arp(pair, ends, vlan):
     """The programs meet on the other network."""
     a, b = ends
@@ -281,6 +282,7 @@ def test_peer_answers_no_arp(pair, ends, vlan):
     verbs.pingpong(a, b, options="-n 10")
 
 
+@pytest.mark.full
 def test_indices_of_two_protocols(ends):
     """One end has the index of an IPv6 address, the other that of an IPv4 one."""
     a, b = ends
@@ -290,6 +292,7 @@ def test_indices_of_two_protocols(ends):
 
 # -- requests that nobody answers ---------------------------------------------
 
+@pytest.mark.full
 def test_same_mac(pair, ends):
     """The guests give their devices the same address, as two QEMUs without `mac=` may."""
     a, b = ends
@@ -324,6 +327,7 @@ def test_peer_killed(ends):
     assert not done.ok and f"Failed status {NUMBERS[status]}:" in done.out + done.err, done
 
 
+@pytest.mark.full
 def test_peer_not_ready(ends):
     """The client's requests go to a QP that waits in INIT for a client of its own."""
     a, b = ends
@@ -343,6 +347,7 @@ def test_peer_not_ready(ends):
         server.kill()
 
 
+@pytest.mark.full
 def test_index_of_another_network(ends, vlan):
     """The packets do not reach the peer's RDMA."""
     a, b = ends
@@ -397,6 +402,7 @@ def status_is(cause, number, text):
     assert f"{cause.words[number]} ({NUMBERS[name]}), IBV_WC_{name}\n" in text
 
 
+@pytest.mark.full
 def test_no_receive(ends):
     a, b = ends
     with rising(NO_RECEIVE, a, "tx_rnr_no_wqe"):
@@ -417,6 +423,7 @@ def traced(node):
                      node.qemu_log.read_text()[mark:], re.M)
 
 
+@pytest.mark.full
 def test_wrong_local_key(ends):
     a, b = ends
     with rising(REFUSED, b, "protection_errors"), traced(b):
@@ -482,6 +489,7 @@ def datagram(source, target, wrong):
     return macs + b"\x08\x00" + ip + data[:-4] + icrc.to_bytes(4, "little")
 
 
+@pytest.mark.full
 def test_changed_packets(ends):
     """The guest sends the frames by hand: with the right ICRC the device looks further."""
     a, b = ends
@@ -507,6 +515,7 @@ def tcp_flood(server, client):
     return int(re.search(r"^\[SUM\].* (\d+) +sender$", done.client.out, re.M)[1])
 
 
+@pytest.mark.full
 def test_slow_tcp(ends):
     """A ring that is smaller than TCP's window, and the largest, which is not."""
     a, b = ends
@@ -543,6 +552,7 @@ def number_of_device(node):
     return int(re.match(r"(\d+): qhca0:", node.out("rdma dev show qhca0"))[1])
 
 
+@pytest.mark.full
 def test_goes_away(pair, ends):
     """The kernel's log tells the cause for good, query-qhca until the device is reset."""
     a, _ = ends
