@@ -190,11 +190,11 @@ static void tx_commit(void *host, size_t len)
 	if (len > h->reserved)
 		host_die("the device sends %zu bytes and has asked for room for %zu",
 			 len, h->reserved);
-	h->reserved = 0;
 	if (h->tx)
 		h->tx(h->tx_arg, h->frame, len);
 	else
 		record(h, len);
+	h->reserved = 0;
 	meanwhile(h, HOST_TX);
 }
 

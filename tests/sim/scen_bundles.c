@@ -70,6 +70,14 @@ static void longest(struct pair *p)
 	unwatch(p, &s);
 }
 
+/* A SEND whose last packet alone has SE. */
+static void send_solicited(struct pair *p)
+{
+	post_recv(&p->b, MESSAGE);
+	post(p, &p->a, QHCA_WQE_SEND, MESSAGE - 3, QHCA_WQE_F_SOLICITED);
+	settle(p);
+}
+
 /* The packets of a bundle are, bit by bit, those which go without. */
 static void packets_of_a_bundle(struct pair *p)
 {
@@ -82,8 +90,7 @@ static void packets_of_a_bundle(struct pair *p)
 	s.keep = true;
 	s.drop = PEER_HEARD;
 	fill_at(&p->a, 0, 9, MESSAGE);
-	post(p, &p->a, QHCA_WQE_WRITE, MESSAGE - 3, QHCA_WQE_F_SOLICITED);
-	settle(p);
+	send_solicited(p);
 	CHECK_EQ(s.num_kept, 8);
 	s.drop = 0;
 	sleep_for(p, 3000000000ull);
@@ -91,14 +98,13 @@ static void packets_of_a_bundle(struct pair *p)
 	post(p, &p->a, QHCA_WQE_WRITE, MESSAGE, 0);
 	settle(p);
 	CHECK_EQ(s.bundles, 0);
-	/* A connection with the same PSNs forgets the agreement, so another QP makes it anew. */
 	s.num_kept = 8;
-	post(p, &p->a, QHCA_WQE_WRITE, MESSAGE - 3, QHCA_WQE_F_SOLICITED);
-	settle(p);
+	send_solicited(p);
 	CHECK_EQ(s.bundles, 1);
 	CHECK_EQ(s.num_kept, 9);
 	CHECK(hca_pkt_parse(s.kept[8].data + BTH, s.kept[8].len - BTH, &bundle));
 	CHECK_EQ(hca_bundle_packets(&bundle), 8);
+	CHECK(bundle.solicited);
 	for (unsigned int i = 0; i < 8; i++) {
 		uint8_t *single = s.kept[i].data;
 		size_t len;
@@ -112,6 +118,146 @@ static void packets_of_a_bundle(struct pair *p)
 		memcpy(frame + BTH + 9, single + BTH + 9, 3);
 		CHECK(!memcmp(frame, single, len - 4));
 	}
+	unwatch(p, &s);
+}
+
+/*
+ * With the smallest packets a bundle ends at 32 of them, though more octets are agreed upon.
+ * A turn of a QP has no more packets either.
+ */
+static void smallest_packets(struct pair *p)
+{
+	const uint32_t most = HCA_BUNDLE_PACKETS * 256;
+	struct seen s;
+
+	CHECK_EQ(HCA_BUNDLE_PACKETS, 32);
+	p->a.conn.mtu = p->b.conn.mtu = QHCA_MTU_256;
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, 4 * 256, 1);
+	s.single = 0;
+	s.longest = 0;
+	s.keep = true;
+	transfer(p, QHCA_WQE_WRITE, 2 * most, 2);
+	CHECK_EQ(s.bundles, 2);
+	CHECK_EQ(s.single, 0);
+	/* The first one has an RETH. */
+	CHECK_EQ(s.num_kept, 2);
+	CHECK_EQ(s.kept[0].len, BTH + 12 + 16 + most + 4);
+	CHECK_EQ(s.kept[1].len, BTH + 12 + most + 4);
+	CHECK_EQ(s.longest, s.kept[0].len);
+	EXPECT(&p->a.scq, 0, 0, 0);
+	unwatch(p, &s);
+}
+
+/* PSNs have 24 bits: 0 comes behind the third packet of the bundle. */
+static void psns_wrap(struct pair *p)
+{
+	uint32_t first = 0x1000000 - 8 - 3;
+	struct hca_pkt bundle;
+	struct seen s;
+
+	p->a.conn.sq_psn = p->b.conn.rq_psn = first;
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	s.single = 0;
+	s.keep = true;
+	transfer(p, QHCA_WQE_SEND, MESSAGE, 2);
+	CHECK_EQ(s.bundles, 1);
+	CHECK_EQ(s.single, 0);
+	CHECK_EQ(s.num_kept, 1);
+	CHECK(hca_pkt_parse(s.kept[0].data + BTH, s.kept[0].len - BTH, &bundle));
+	CHECK_EQ(bundle.psn, 0xfffffd);
+	EXPECT(&p->b.rcq, 0, 0);
+	EXPECT(&p->a.scq, 0, 0, 0);
+	unwatch(p, &s);
+}
+
+/* The same for responses, whose PSNs are those of the request. */
+static void psns_of_responses_wrap(struct pair *p)
+{
+	struct seen s;
+
+	p->a.conn.sq_psn = p->b.conn.rq_psn = 0x1000000 - 8 - 3;
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 1);
+	s.single = 0;
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);
+	CHECK_EQ(s.bundles, 1);
+	CHECK_EQ(s.single, 0);
+	EXPECT(&p->a.scq, 0, 0, 0);
+	unwatch(p, &s);
+}
+
+static bool asks_for_ack(const struct kept *frame)
+{
+	struct hca_pkt pkt;
+
+	CHECK(hca_pkt_parse(frame->data + BTH, frame->len - BTH, &pkt));
+	return pkt.ack_req;
+}
+
+/*
+ * The device asks for an acknowledgement in each 32nd packet of a long message.  Here that is
+ * in the middle of a bundle, since a call of the engine sends 20 packets: so the bundle asks.
+ */
+static void question_in_the_middle(struct pair *p)
+{
+	struct md_sge sge = { p->a.mr.iova, 40 * MTU, p->a.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
+		.num_sge = 1, .sge = &sge, .raddr = p->b.mr.iova,
+		.rkey = p->b.mr.key,
+	};
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	s.keep = true;
+	p->w.budget = 20;
+	fill_at(&p->a, 0, 2, 40 * MTU);
+	post_wr(&p->a, &wr);
+	settle(p);
+	CHECK(holds(&p->b, 0, 2, 40 * MTU));
+	/* Packets 1 to 16, 17 to 20, 21 to 36 and 37 to 40. */
+	CHECK_EQ(s.bundles, 4);
+	CHECK_EQ(s.num_kept, 4);
+	CHECK(!asks_for_ack(&s.kept[0]));
+	CHECK(!asks_for_ack(&s.kept[1]));
+	CHECK(asks_for_ack(&s.kept[2]));
+	CHECK(asks_for_ack(&s.kept[3]));
+	EXPECT(&p->a.scq, 0, 0, 0);
+	unwatch(p, &s);
+}
+
+/* The link has been asked for the room that the bundle needs, and for no more. */
+static bool see_room(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	const struct seen *s = w->filter_arg;
+	unsigned int before = s->bundles;
+	bool through = see_frame(w, from, frame, len);
+
+	if (s->bundles > before)
+		CHECK_EQ(w->host[from]->host.reserved, len);
+	return through;
+}
+
+/* A link with little room has it for the few packets that a call of the engine may send. */
+static void room_for_a_turn(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	p->w.filter = see_room;
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	p->w.budget = 3;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 2);
+	CHECK_EQ(s.bundles, 3);
+	EXPECT(&p->a.scq, 0, 0, 0);
 	unwatch(p, &s);
 }
 
@@ -271,6 +417,12 @@ const struct scenario bundle_scenarios[] = {
 	ON(UC, agreement, BUNDLES),
 	RC(longest, BUNDLES),
 	RC(packets_of_a_bundle, BUNDLES),
+	RC(smallest_packets, BUNDLES),
+	RC(psns_wrap, BUNDLES),
+	ON(UC, psns_wrap, BUNDLES),
+	RC(psns_of_responses_wrap, BUNDLES),
+	RC(question_in_the_middle, BUNDLES),
+	RC(room_for_a_turn, BUNDLES),
 	RC(path_narrows, BUNDLES),
 	RC(path_narrows_for_responses, BUNDLES),
 	ON(UC, path_narrows_in_silence, BUNDLES),
