@@ -337,6 +337,7 @@ int main(int argc, char **argv)
 		isolation_scenarios, study_scenarios,
 		share_scenarios, function_scenarios, stage2_scenarios,
 		stage2_key_scenarios, stage2_isolation_scenarios,
+		bundle_watched_scenarios, bundle_question_scenarios,
 		bundle_scenarios, bundle_between_scenarios, bundle_end_scenarios,
 		bundle_function_scenarios, bundle_hostile_scenarios,
 		bundle_doubt_scenarios, bundle_reasons_scenarios,

@@ -125,41 +125,6 @@ static void counters_are_equal(struct pair *p)
 	CHECK(with.fn[0][QHCA_CNT_tx_packets] >= 8 * 4 + 32);
 }
 
-/* Sniffers get the packets, and b counts their bytes. */
-static void counters_of_a_watched_host(struct pair *p)
-{
-	struct qhca_flow rule = { .type = QHCA_FLOW_SNIFFER };
-	struct md_qp_init qi = {
-		.type = QHCA_QPT_RAW, .pd = PAIR_PD, .sq_log_depth = 2,
-		.sq_log_stride = 7, .rq_log_depth = 6, .rq_log_stride = 6,
-		.send_cq = &p->b.scq, .recv_cq = &p->b.scq,
-	};
-	struct md_sge sge = { p->b.mr.iova + 49152, 2048, p->b.mr.key };
-	struct md_conn none = { 0 };
-	uint64_t packets, bytes;
-	struct md_qp raw;
-	struct seen s;
-
-	agree(p, &s);
-	CHECK_EQ(md_qp_create(p->b.md, &raw, &qi), 0);
-	md_qp_connect(p->b.md, &raw, &none);
-	for (uint64_t i = 0; i < 12; i++)
-		md_post_recv(p->b.md, &raw, i, &sge, 1);
-	put_le32(&rule.qpn, raw.qpn);
-	CHECK_EQ(md_cmd(p->b.md, QHCA_CMD_CREATE_FLOW, 0, 0, &rule, sizeof(rule),
-			NULL, 0, NULL), 0);
-	packets = count_of(&p->b, QHCA_CNT_rx_packets);
-	bytes = count_of(&p->b, QHCA_CNT_rx_bytes);
-	s.roce_bytes[0] = 0;
-	transfer(p, QHCA_WQE_WRITE, MESSAGE, 2);
-	CHECK_EQ(s.bundles, 1);
-	CHECK_EQ(count_of(&p->b, QHCA_CNT_raw_rx_packets), 8);
-	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_packets) - packets, 8);
-	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_bytes) - bytes,
-		 s.roce_bytes[0] + 7 * (14 + 20 + 8 + 12 + 4));
-	unwatch(p, &s);
-}
-
 /* ---- faults in the middle */
 
 static uint32_t acks_of_b(const struct end *b)
@@ -607,7 +572,6 @@ static void unreliable_loss(struct pair *p)
 
 const struct scenario bundle_end_scenarios[] = {
 	RC(counters_are_equal, .roomy = true, BUNDLES),
-	RC(counters_of_a_watched_host, BUNDLES),
 	RC(page_fault_in_the_middle, BUNDLES),
 	RC(own_fault_in_the_middle, BUNDLES),
 	RC(no_receive, BUNDLES),

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Bundles: when a peer is asked again, and what late or other answers are worth.
+ */
+#include <string.h>
+
+#include "bundles.h"
+
+/* All completions of a until now were good. */
+static void all_good(struct pair *p)
+{
+	struct qhca_cqe cqe;
+
+	while (md_poll(&p->a.scq, &cqe))
+		CHECK_EQ(cqe.status, 0);
+	CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_malformed), 0);
+}
+
+/* Messages of several packets for @ns, each @every. */
+static void write_for(struct pair *p, uint64_t ns, uint64_t every)
+{
+	for (uint64_t t = 0; t < ns; t += every) {
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, (uint8_t)(t / every));
+		all_good(p);
+		sleep_for(p, every);
+	}
+}
+
+static void expect_message(int line, struct pair *p, struct seen *s, uint8_t mark,
+			   bool bundle)
+{
+	s->bundles = s->single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, mark);
+	if (s->bundles != bundle || s->single != (bundle ? 0 : 8))
+		check_failed(line, "%u bundles and %u packets", s->bundles,
+			     s->single);
+}
+#define EXPECT_A_BUNDLE(p, s, mark) expect_message(__LINE__, p, s, mark, true)
+#define EXPECT_EIGHT(p, s, mark) expect_message(__LINE__, p, s, mark, false)
+
+/* A question that is to renew an agreement waits a second for its answer. */
+static void one_question_at_a_time(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	CHECK_EQ(s.asks_of[0], 1);
+	s.drop = PEER_ASK;
+	s.bundles = s.single = 0;
+	/* At 0.5 and 1.5 s; the agreement holds for two. */
+	write_for(p, 1900000000ull, 100000000);
+	CHECK_EQ(s.asks_of[0], 3);
+	CHECK_EQ(s.bundles, 19);
+	CHECK_EQ(s.single, 0);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+/* What takes less than before is another device: packets, until a PROBE has come through. */
+static void smaller_offer(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	p->b.md->host.made[0]->max_bundle = 4096;
+	world_migrate(&p->w, &p->b.md->host, 0);
+	sleep_for(p, SECOND * 6 / 10);
+	s.drop = PEER_HEARD;
+	/* The answer is on its way when this message is sent. */
+	EXPECT_A_BUNDLE(p, &s, 3);
+	CHECK_EQ(s.kind[PEER_OFFER], 2);
+	CHECK_EQ(get_be32(s.last[PEER_OFFER].data + 14 + PEER_SIZE), 4096);
+	EXPECT_EIGHT(p, &s, 4);
+	CHECK_EQ(s.kind[PEER_PROBE], 2);
+	s.drop = 0;
+	sleep_for(p, 2 * SECOND);
+	EXPECT_EIGHT(p, &s, 5);
+	s.bundles = s.single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 6);
+	CHECK_EQ(s.bundles, 2);
+	CHECK_EQ(s.single, 0);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+/* An answer to a question from before a loss says nothing about the path behind it. */
+static void late_offer(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	sleep_for(p, SECOND * 6 / 10);
+	s.drop = PEER_OFFER;
+	s.limit = 1200;
+	s.bundles = s.single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 3);
+	CHECK_EQ(s.asks_of[0], 2);
+	CHECK_EQ(s.kind[PEER_OFFER], 2);
+	CHECK_EQ(s.bundles, 1);
+	CHECK_EQ(s.single, 8);
+	s.limit = SIZE_MAX;
+	qhca_rx_frame(p->a.md->host.hca, s.last[PEER_OFFER].data,
+		      s.last[PEER_OFFER].len, host_clock(&p->a.md->host));
+	settle(p);
+	CHECK_EQ(s.kind[PEER_PROBE], 1);
+	EXPECT_EIGHT(p, &s, 4);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+/* The wire loses a bundle, whose packets come again after the timer has fired. */
+static void lose_a_bundle(struct pair *p, struct seen *s)
+{
+	s->limit = 1200;
+	s->bundles = s->single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 7);
+	CHECK_EQ(s->bundles, 1);
+	CHECK_EQ(s->single, 8);
+	s->limit = SIZE_MAX;
+}
+
+/* The pauses after losses double up to 4.096 s. */
+static void longest_pause(struct pair *p)
+{
+	uint64_t pause = PAUSE;
+	unsigned int asks;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	/* Thirteen losses, after the last of which it is the longest one. */
+	for (unsigned int i = 0; i < 13; i++) {
+		lose_a_bundle(p, &s);
+		asks = s.asks_of[0];
+		sleep_for(p, pause);
+		EXPECT_EIGHT(p, &s, 3);
+		CHECK_EQ(s.asks_of[0], asks + 1);
+		pause *= 2;
+	}
+	lose_a_bundle(p, &s);
+	asks = s.asks_of[0];
+	sleep_for(p, 4 * SECOND);
+	EXPECT_EIGHT(p, &s, 4);
+	CHECK_EQ(s.asks_of[0], asks);
+	sleep_for(p, SECOND / 10);
+	EXPECT_EIGHT(p, &s, 5);
+	CHECK_EQ(s.asks_of[0], asks + 1);
+	EXPECT_A_BUNDLE(p, &s, 6);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+/* Who is silent is asked after 1, 2, 4 ... 64 s, and then each 64 s. */
+static void longest_silence(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	s.drop = PEER_ASK;
+	/* At 0, 1, 3, 7, 15, 31, 63 and 127 s. */
+	write_for(p, 128 * SECOND, SECOND);
+	CHECK_EQ(s.asks_of[0], 8);
+	write_for(p, 62 * SECOND, SECOND);
+	CHECK_EQ(s.asks_of[0], 8);
+	/* At 191 and 255 s. */
+	write_for(p, 68 * SECOND, SECOND);
+	CHECK_EQ(s.asks_of[0], 10);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+static void reconnect(struct pair *p, uint32_t psn)
+{
+	all_good(p);
+	reconnect_pair(p, psn);
+}
+
+/* Who has never answered is asked no more often because QPs connect. */
+static void never_answered(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	s.drop = PEER_ASK;
+	/* At 0, 1 and 3 s. */
+	write_for(p, 5 * SECOND, SECOND / 2);
+	CHECK_EQ(s.asks_of[0], 3);
+	for (uint32_t i = 0; i < 5; i++) {
+		reconnect(p, 100 * i);
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, (uint8_t)i);
+		sleep_for(p, SECOND / 5);
+	}
+	CHECK_EQ(s.asks_of[0], 3);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 6);
+	CHECK_EQ(s.asks_of[0], 4);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+/* Who has answered once is asked as a new one when a QP connects, however silent it was. */
+static void answered_once(struct pair *p)
+{
+	unsigned int asks;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	s.drop = PEER_ASK;
+	/* The agreement ends after 2 s; from then on the intervals grow. */
+	write_for(p, 12 * SECOND, SECOND / 2);
+	asks = s.asks_of[0];
+	reconnect(p, 100);
+	/* At once, after 1 s and after 3 s. */
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 3);
+	CHECK_EQ(s.asks_of[0], asks + 1);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 4);
+	CHECK_EQ(s.asks_of[0], asks + 2);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 5);
+	CHECK_EQ(s.asks_of[0], asks + 2);
+	sleep_for(p, SECOND);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 6);
+	CHECK_EQ(s.asks_of[0], asks + 3);
+	all_good(p);
+	unwatch(p, &s);
+}
+
+const struct scenario bundle_question_scenarios[] = {
+	RC(one_question_at_a_time, BUNDLES),
+	RC(smaller_offer, BUNDLES),
+	RC(late_offer, BUNDLES),
+	RC(longest_pause, BUNDLES),
+	RC(longest_silence, BUNDLES),
+	RC(never_answered, BUNDLES),
+	RC(answered_once, BUNDLES),
+	{ 0 }
+};
