@@ -466,7 +466,7 @@ static void flood_of_questions(struct pair *p)
 
 /* ---- more peers than places */
 
-#define PLACES		32u		/* of hardware.rst: a sixteenth has four at most */
+#define PLACES		32u		/* of hardware.rst: an eighth of all GIDs has four */
 #define STRANGERS	128u
 
 /* Sends a message of two packets to each of many addresses, where nobody is. */

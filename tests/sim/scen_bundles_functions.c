@@ -403,11 +403,119 @@ static void promiscuous_alone(struct pair *p)
 	unwatch(p, &s);
 }
 
+/* Functions @from and @to of the adapter are connected with each other. */
+static void connect_neighbours(struct adapter *a, unsigned int from, unsigned int to)
+{
+	struct function *f[2] = { &a->fn[from], &a->fn[to] };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct md_conn conn = md_conn_rc();
+
+		conn.dest_qpn = f[!i]->qp.qpn;
+		md_av_net(f[i]->md, &conn.av, f[!i]->md->mac[5], 0, 0, false);
+		md_qp_connect(f[i]->md, &f[i]->qp, &conn);
+	}
+}
+
+/* Function @from writes to function @to, or reads from it. */
+static void carry_inside(struct adapter *a, unsigned int from, unsigned int to,
+			 uint8_t opcode, uint8_t mark)
+{
+	struct function *f = &a->fn[from], *g = &a->fn[to];
+	struct end near = { .md = f->md, .mr = f->mr };
+	struct end far = { .md = g->md, .mr = g->mr };
+	bool read = opcode == QHCA_WQE_READ;
+	struct md_sge sge = { f->mr.iova, MESSAGE, f->mr.key };
+	struct md_wr wr = {
+		.opcode = opcode, .flags = QHCA_WQE_F_SIGNALED,
+		.wr_id = f->posted, .num_sge = 1, .sge = &sge,
+		.raddr = g->mr.iova + 32768, .rkey = g->mr.key,
+	};
+
+	fill_at(read ? &far : &near, read ? 32768 : 0, mark, MESSAGE);
+	md_post_send(f->md, &f->qp, &wr);
+	md_ring(f->md, &f->qp);
+	run_for(a->p, SECOND / 10);
+	EXPECT(&f->cq, f->posted, 0);
+	f->posted++;
+	CHECK(holds(read ? &near : &far, read ? 0 : 32768, mark, MESSAGE));
+}
+
+/* What functions of one adapter say to each other is packets, and none asks another. */
+static void neighbours_talk(struct pair *p)
+{
+	static struct adapter a;
+
+	open_functions(&a, p);
+	connect_neighbours(&a, 1, 2);
+	for (uint8_t i = 0; i < 4; i++) {
+		carry_inside(&a, 1, 2, QHCA_WQE_WRITE, i);
+		carry_inside(&a, 1, 2, QHCA_WQE_READ, (uint8_t)(10 + i));
+		carry_inside(&a, 2, 1, QHCA_WQE_WRITE, (uint8_t)(20 + i));
+	}
+	reset_ends(&a, 1);
+	connect_neighbours(&a, 0, 1);
+	carry_inside(&a, 0, 1, QHCA_WQE_WRITE, 30);
+	carry_inside(&a, 0, 1, QHCA_WQE_WRITE, 31);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).messages, 0);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).sent, 0);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).received, 0);
+	CHECK_EQ(a.s.asks_of[0], 0);
+	close_functions(&a);
+}
+
+/* Neither does a function ask itself. */
+static void talks_to_itself(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	for (uint8_t i = 0; i < 3; i++)
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, i);
+	EXPECT(&p->a.scq, 0, 0, 0, 0);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).messages, 0);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).sent, 0);
+	unwatch(p, &s);
+}
+
+/*
+ * In a VLAN of the port the switch refuses what the function has given a tag: its packets,
+ * and it asks nobody either.
+ */
+static void own_tag_in_port_vlan(struct pair *p)
+{
+	static struct adapter a;
+	struct function *f = &a.fn[1];
+	struct md_sge sge;
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
+		.num_sge = 1, .sge = &sge, .rkey = p->b.mr.key,
+	};
+
+	open_functions(&a, p);
+	set_function(&a, 1, QHCA_VF_SET_VLAN, VLAN, 0);
+	CHECK_EQ(md_set_gid(p->b.md, 2, 1, false, VLAN), 0);
+	CHECK_EQ(md_set_gid(f->md, 2, 1, false, VLAN), 0);
+	connect_ends(&a, 1, 1, 2, 2);
+	sge = (struct md_sge){ f->mr.iova, MESSAGE, f->mr.key };
+	wr.raddr = p->b.mr.iova + place_of(1);
+	md_post_send(f->md, &f->qp, &wr);
+	md_ring(f->md, &f->qp);
+	run_for(p, 3 * SECOND);
+	EXPECT(&f->cq, 0, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(qhca_counter(p->a.md->host.hca, 1, QHCA_CNT_switch_dropped), 8 * 8);
+	CHECK_EQ(qhca_query_bundles(p->a.md->host.hca).messages, 0);
+	close_functions(&a);
+}
+
 #define ADAPTER(fn) NAMED(RC, #fn, fn, .roomy = true, BUNDLES)
 
 const struct scenario bundle_function_scenarios[] = {
 	ADAPTER(each_its_own), ADAPTER(reset_in_the_middle),
 	ADAPTER(limited_function), ADAPTER(port_vlan), ADAPTER(own_vlan),
 	ADAPTER(promiscuous_neighbour), ADAPTER(promiscuous_alone),
+	ADAPTER(neighbours_talk), ADAPTER(own_tag_in_port_vlan),
+	RC(talks_to_itself, .loop = true, .hosts = 1, BUNDLES),
 	{ 0 }
 };

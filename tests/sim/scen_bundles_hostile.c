@@ -70,46 +70,118 @@ static uint64_t taken_or_not(const struct end *e)
 	       count_of(e, QHCA_CNT_rx_dropped);
 }
 
-/* All opcodes, with bits and lengths of any kind, in place: nobody dies of them. */
+/* b's QP is in RTS, expects @psn and has receives for whatever SENDs come. */
+static void make_ready(struct pair *p, uint32_t psn)
+{
+	struct qhca_cqe cqe;
+
+	while (md_poll(&p->b.rcq, &cqe) || next_event(&p->b, p->b.qp.qpn))
+		;
+	CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0, NULL), 0);
+	p->b.conn.rq_psn = psn;
+	md_qp_connect(p->b.md, &p->b.qp, &p->b.conn);
+	for (unsigned int i = 0; i < 2; i++)
+		post_recv(&p->b, 16384);
+}
+
+/*
+ * Must a frame with a whole message be taken?  If it is a bundle of packets of b's MTU, that
+ * is; and not if it is another one.  @packets: what b had received before.
+ */
+static void expect_taken(int line, struct pair *p, uint8_t opcode, uint64_t packets,
+			 bool good)
+{
+	bool rc = p->type == QHCA_QPT_RC, taken;
+	struct qhca_cqe cqe;
+
+	if (opcode == ((rc ? HCA_SVC_RC : HCA_SVC_UC) | HCA_OP_SEND_ONLY))
+		taken = md_poll(&p->b.rcq, &cqe) && !cqe.status;
+	else if (opcode == (HCA_SVC_RC | HCA_OP_WRITE_ONLY) && rc)
+		taken = count_of(&p->b, QHCA_CNT_rx_packets) > packets &&
+			state_of(&p->b) == QHCA_QPS_RTS;
+	else
+		return;			/* UC drops a WRITE, and does not say so */
+	if (taken != good)
+		check_failed(line, "a bundle with opcode %#x %s taken", opcode,
+			     taken ? "is" : "is not");
+}
+
+/*
+ * All opcodes, with bits and lengths of any kind, in place, each at a QP that takes what it
+ * should: nobody dies of them.
+ */
 static void any_bits(struct pair *p)
 {
 	static const uint32_t length[] = {
 		0, 1, 255, 256, 257, 512, 1024, 1025, 4095, 4096, 8192, 9100, 16000,
 	};
 	static const uint8_t bits[] = { 1, 2, 3, 5, 6, 0x40, 0x7f };
+	size_t longest = qhca_max_frame(p->b.md->host.hca);
 	static struct hostile h;
-	uint32_t psn = 1000;
 
 	take_model(p, &h);
 	p->w.filter = drop_all;		/* a would answer what it has not asked */
 	for (unsigned int n = 0; n < 256 * 7 && check_ok(); n++) {
 		struct hca_pkt pkt = {
-			.opcode = (uint8_t)(n / 7), .pkey = 0xffff, .psn = psn,
+			.opcode = (uint8_t)(n / 7), .pkey = 0xffff, .psn = 1000,
 			.dest_qpn = p->b.qp.qpn, .va = p->b.mr.iova,
 			.rkey = p->b.mr.key, .ack_req = n & 1, .syndrome = 0x1f,
 		};
 
 		for (unsigned int l = 0; l < sizeof(length) / sizeof(*length); l++) {
 			uint64_t before = taken_or_not(&p->b);
+			uint64_t packets = count_of(&p->b, QHCA_CNT_rx_packets);
+			uint8_t version = (n + l) % 5 ? 1 : 0;
 			size_t len;
 
+			make_ready(p, 1000);
 			pkt.payload_len = pkt.dma_len = length[l];
-			len = build_hostile(&h, &pkt, (n + l) % 5 ? 1 : 0,
-					    bits[n % 7]);
+			len = build_hostile(&h, &pkt, version, bits[n % 7]);
 			arrive_at_b(p, &h, len);
 			CHECK(taken_or_not(&p->b) > before);
+			if (version)
+				expect_taken(__LINE__, p, pkt.opcode, packets,
+					     bits[n % 7] == 3 &&
+					     length[l] > MTU && len <= longest);
 		}
 		CHECK(!md_dead(p->b.md));
-		if (n % 7 != 6)
-			continue;
-		p->w.filter = drop_all;
-		reconnect_pair(p, psn);
 	}
 	p->w.filter = NULL;
 	settle(p);
-	reconnect_pair(p, 5000);
 	while (next_event(&p->b, p->b.qp.qpn))
 		;
+	reconnect_pair(p, 5000);
+	CHECK_WORKS(p);
+}
+
+/*
+ * On a hub, long frames of others come by, which are not for this device whatever it takes;
+ * and what is for it, and no packet, is too long for software.
+ */
+static void too_long(struct pair *p)
+{
+	static const uint8_t other[6] = { 2, 9, 9, 9, 9, 9 };
+	static const uint8_t group[6] = { 0x01, 0x00, 0x5e, 1, 2, 3 };
+	size_t longest = qhca_max_frame(p->b.md->host.hca);
+	const size_t len[] = { QHCA_MAX_FRAME + 1, longest, longest + 1, 40000 };
+	const uint8_t *const to[] = { other, p->b.md->mac, group };
+	static struct hostile h;
+
+	connect_pair(p);
+	memcpy(h.frame + 6, p->a.md->mac, 6);
+	put_be16(h.frame + 12, 0x0800);
+	for (unsigned int l = 0; l < sizeof(len) / sizeof(*len); l++)
+		for (unsigned int i = 0; i < 3 && len[l] > QHCA_MAX_FRAME; i++) {
+			uint64_t dropped = count_of(&p->b, QHCA_CNT_rx_dropped);
+			uint64_t filtered = count_of(&p->b,
+						     QHCA_CNT_eth_rx_filtered);
+
+			memcpy(h.frame, to[i], 6);
+			arrive_at_b(p, &h, len[l]);
+			CHECK_EQ(count_of(&p->b, QHCA_CNT_rx_dropped) - dropped, i > 0);
+			CHECK_EQ(count_of(&p->b, QHCA_CNT_eth_rx_filtered) - filtered,
+				 i == 0);
+		}
 	CHECK_WORKS(p);
 }
 
@@ -198,6 +270,8 @@ const struct scenario bundle_hostile_scenarios[] = {
 	RC(any_bits),
 	NAMED(RC, "any_bits (bundles)", any_bits, BUNDLES),
 	ON(UC, any_bits),
+	RC(too_long),
+	NAMED(RC, "too_long (bundles)", too_long, BUNDLES),
 	RC(unasked),
 	NAMED(RC, "unasked (bundles)", unasked, BUNDLES),
 	ON(UD, datagram_with_bits),
