@@ -240,6 +240,38 @@ static void answered_once(struct pair *p)
 	unwatch(p, &s);
 }
 
+/*
+ * No command gives a connected QP the address of a group, but contexts are in memory of
+ * software: groups are not asked.
+ */
+static void context_with_a_group(struct pair *p)
+{
+	const struct pair_options o = { .type = QHCA_QPT_RC };
+	struct md *md = p->a.md;
+	struct qhca_qpc *context;
+	struct end near, far;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	context = md_ptr(md, md->table[QHCA_TABLE_QP] +
+			     sizeof(*context) * p->a.qp.qpn);
+	/* The device has a place for one context, which another QP takes now. */
+	open_second(p, &near, &far, &o);
+	post(p, &near, QHCA_WQE_WRITE, 0, 0);
+	settle(p);
+	EXPECT(&near.scq, 0, 0);
+	CHECK(!memcmp(context->sw.av.dmac, p->b.md->mac, 6));
+	context->sw.av.dmac[0] |= 1;
+	post(p, &p->a, QHCA_WQE_WRITE, MESSAGE, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 0, QHCA_WC_RETRY_EXC_ERR);
+	CHECK_EQ(s.single, 4 * 8);
+	CHECK_EQ(s.asks_of[0], 0);
+	close_second(&near, &far);
+	unwatch(p, &s);
+}
+
 const struct scenario bundle_question_scenarios[] = {
 	RC(one_question_at_a_time, BUNDLES),
 	RC(smaller_offer, BUNDLES),
@@ -248,5 +280,6 @@ const struct scenario bundle_question_scenarios[] = {
 	RC(longest_silence, BUNDLES),
 	RC(never_answered, BUNDLES),
 	RC(answered_once, BUNDLES),
+	RC(context_with_a_group, BUNDLES),
 	{ 0 }
 };
