@@ -2,11 +2,11 @@
 /*
  * Frames in: the device decides for each frame who gets it.
  *
- * The switch says which functions a frame is for.  In each of them, a frame that is RoCEv2 and for an address of this port goes to the
- * transport, any other to flow rules and then to the Ethernet queue.  The same
- * path serves frames from the wire, looped-back frames and those that the
- * injector has held.  A frame is handled where it lies; the injector, which may
- * change a frame, works on a copy.
+ * The switch says which functions a frame is for.  In each of them, a frame that is
+ * RoCEv2 and for an address of this port goes to the transport, any other to flow rules
+ * and then to the Ethernet queue.  The same path serves frames from the wire, looped-back
+ * frames and those that the injector has held.  A frame is handled where it lies; the
+ * injector, which may change a frame, works on a copy.
  */
 #include <stdlib.h>
 

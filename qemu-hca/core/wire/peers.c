@@ -288,7 +288,7 @@ uint32_t hca_peer_bundle(struct hca_fn *fn, const struct hca_path *path,
 	p->used = now ? now : 1;
 	if (p->size && is_over(fn, p->heard, HCA_PEERS_HOLD_NS))
 		p->size = 0;
-	if (p->ask <= now && !(p->size && awaits(fn, p)))
+	if (p->ask <= now && !awaits(fn, p))
 		ask(fn, path, p);
 	if (p->size) {
 		p->blind |= blind;

@@ -16,8 +16,9 @@
  * sees ASK alone: a short frame that is ignored.  Until HEARD comes packets go one by one.
  * An agreement is renewed while it is used, and ends if that fails; for packets whose loss
  * the device may not notice there is a PROBE each time.  When others are lost it waits
- * before it asks anew, longer each time: on a path that loses many, packets are better.  What is known ends with the link and with the function's settings,
- * and none of it travels with an image.
+ * before it asks anew, longer each time: on a path that loses many, packets are better.
+ * What is known ends with the link and with the function's settings, and none of it travels
+ * with an image.
  */
 #ifndef HCA_CORE_PEERS_H
 #define HCA_CORE_PEERS_H
