@@ -231,13 +231,18 @@ static void test_rx_bounds(void **state)
 	(void)state;
 	qhca_rx_frame(h->hca, frame, 13, 0);
 	qhca_rx_frame(h->hca, frame, 0, 0);
+	/* As the frame of others, which comes by on a hub, and to a group. */
+	qhca_rx_frame(h->hca, frame, sizeof(frame), 0);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	frame[0] = 1;
 	qhca_rx_frame(h->hca, frame, sizeof(frame), 0);
 	assert_int_equal(COUNT(h, rx_dropped), 3);
+	frame[0] = 0;
 	qhca_rx_frame(h->hca, frame, 14, 0);
-	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 2);
 	qhca_inject_fatal(h->hca, 0);
 	qhca_rx_frame(h->hca, frame, 14, 0);
-	assert_int_equal(COUNT(h, eth_rx_filtered), 1);
+	assert_int_equal(COUNT(h, eth_rx_filtered), 2);
 	host_free(h);
 }
 

@@ -208,7 +208,7 @@ static void test_cold(void)
 	drop_area(&b);
 }
 
-static void flush(struct area *r, size_t roff, size_t len, enum ibv_placement_level level)
+static void flush(struct area *r, size_t roff, size_t len, uint8_t level)
 {
 	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(t.qp[0]);
 
