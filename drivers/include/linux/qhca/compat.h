@@ -134,6 +134,15 @@ static inline int qhca_compat_get_rxnfc(struct net_device *netdev,
 /* Newer cores turn netdev events into port events themselves. */
 #define QHCA_CORE_PORT_EVENTS (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0))
 
+/*
+ * Newer cores name what memory on demand can do besides.  Older ones hand the bits to
+ * programs, which know them from rdma-core.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define IB_ODP_SUPPORT_FLUSH		BIT(6)
+#define IB_ODP_SUPPORT_ATOMIC_WRITE	BIT(7)
+#endif
+
 /* Newer cores pass the registration functions one more argument. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 #define QHCA_DMAH_PARAM		struct ib_dmah *dmah,

@@ -322,10 +322,6 @@ void qhca_odp_dereg_mr(struct qhca_ib_dev *dev, struct qhca_mr *mr)
  * Capabilities and statistics
  */
 
-/* As kernels number them that know them; others hand them to programs, too. */
-#define ODP_SUPPORT_FLUSH		BIT(6)
-#define ODP_SUPPORT_ATOMIC_WRITE	BIT(7)
-
 void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 {
 	struct ib_odp_caps *caps = &attr->odp_caps;
@@ -340,9 +336,9 @@ void qhca_odp_caps(struct qhca_ib_dev *dev, struct ib_device_attr *attr)
 	if (qhca_has(dev, QHCA_FEAT_ATOMIC))
 		rc |= IB_ODP_SUPPORT_ATOMIC;
 	if (qhca_has(dev, QHCA_FEAT_FLUSH))
-		rc |= ODP_SUPPORT_FLUSH;
+		rc |= IB_ODP_SUPPORT_FLUSH;
 	if (qhca_has(dev, QHCA_FEAT_ATOMIC_WRITE))
-		rc |= ODP_SUPPORT_ATOMIC_WRITE;
+		rc |= IB_ODP_SUPPORT_ATOMIC_WRITE;
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	caps->general_caps = IB_ODP_SUPPORT;
 	if (qhca_has(dev, QHCA_FEAT_ODP_IMPLICIT))
