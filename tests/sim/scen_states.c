@@ -286,6 +286,65 @@ static void leaves_after_receive(struct pair *p)
 	close_second(&other_a, &other_b);
 }
 
+/*
+ * The same where software of b waits for the word of an ATOMIC WRITE, or for a receive
+ * that follows answers which are due.
+ */
+static void leaves_after_answers(struct pair *p)
+{
+	struct md_wr store = { .opcode = QHCA_WQE_ATOMIC_WRITE,
+			       .flags = QHCA_WQE_F_SIGNALED | QHCA_WQE_F_INLINE,
+			       .inline_len = 8, .raddr = p->b.mr.iova,
+			       .rkey = p->b.mr.key };
+	struct md_wr flush = { .opcode = QHCA_WQE_FLUSH,
+			       .flags = QHCA_WQE_F_SIGNALED,
+			       .flush_type = QHCA_FLUSH_GLOBAL,
+			       .flush_len = PAIR_LEN, .raddr = p->b.mr.iova,
+			       .rkey = p->b.mr.key };
+	static const uint8_t ends[] = { QHCA_QPS_RESET, QHCA_QPS_ERR };
+	struct end other_a, other_b;
+
+	connect_pair(p);
+	open_second(p, &other_a, &other_b,
+		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		uint8_t word[8], now[8] = { 0 };
+		struct qhca_cqe c;
+
+		p->w.link = (struct world_link){ .delay = 1000 };
+		for (int n = 0; n < 10; n++)
+			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		put_le64(word, i + 1);
+		store.inline_data = word;
+		if (i & 1) {
+			post_recv(&p->b, 100);
+			post_wr(&p->a, &store);
+			post_wr(&p->a, &flush);
+			post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+			while (!md_poll(&p->b.rcq, &c))
+				world_step(&p->w, QHCA_NEVER);
+		} else {
+			post_wr(&p->a, &store);
+			for (; memcmp(now, word, 8); get_bytes(&p->b, 0, now, 8))
+				world_step(&p->w, QHCA_NEVER);
+		}
+		if (i % 3 == 2)
+			CHECK(make_again(&p->b));
+		else
+			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, ends[i % 3], 0,
+					      NULL), 0);
+		settle(p);
+		if (i & 1)
+			EXPECT(&p->a.scq, 0, 0, 0, 0);
+		else
+			EXPECT(&p->a.scq, 0, 0);
+		while (md_poll(&other_b.scq, &c))
+			CHECK_EQ(c.status, 0);
+		reconnect_pair(p, i * 0x40000u);
+	}
+	close_second(&other_a, &other_b);
+}
+
 /* ---- limits */
 
 /* Drops the first so many frames of a. */
@@ -376,7 +435,7 @@ static void rnr_retries_just_enough(struct pair *p)
 
 const struct scenario state_scenarios[] = {
 	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),
-	RC(destroy_in_traffic), RC(leaves_after_receive),
+	RC(destroy_in_traffic), RC(leaves_after_receive), RC(leaves_after_answers),
 	RC(retries_just_enough), RC(progress_restores_retries),
 	RC(rnr_retries_just_enough),
 	{ 0 }

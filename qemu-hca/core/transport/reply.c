@@ -311,11 +311,18 @@ static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
 void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 {
 	HCA_UNINITIALIZED struct reply reply;
+	bool ok = true;
 
-	if (!ack_is_next(qp, hca_resource_owed(qp)))
-		return;
-	begin_reply(fn, qp, &reply, 1);
-	put_ack(fn, qp, &reply);
+	while (ok) {
+		struct hca_resource *r = hca_resource_owed(qp);
+		bool ack = ack_is_next(qp, r);
+
+		if (!ack && (!r || r->type == HCA_RES_READ))
+			return;
+		begin_reply(fn, qp, &reply, 1);
+		ok = ack ? put_ack(fn, qp, &reply) :
+			   put_result(fn, qp, &reply, r);
+	}
 }
 
 enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,

@@ -199,9 +199,9 @@ void hca_datagram_rx(struct hca_fn *fn, struct hca_qp *qp,
 /* Does the responder owe an ACK, a NAK, a response or a result? */
 bool hca_reply_owed(const struct hca_qp *qp);
 /*
- * Software ends the QP.  It may have polled a receive already whose ACK is still due,
- * and the peer would repeat that request in vain: send the ACK, if the link has room and
- * no other answer is due before it.
+ * Software ends the QP.  It may have acted already on a receive, or on the word of an
+ * atomic, whose answer is still due, and the peer would repeat that request in vain: send
+ * what is due, up to the first READ and as far as the link has room.
  */
 void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp);
 enum hca_reply_stop {
