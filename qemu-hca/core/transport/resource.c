@@ -109,9 +109,15 @@ static bool answers(const struct hca_qp *qp, const struct hca_resource *r,
 struct hca_resource *hca_resource_find(struct hca_qp *qp, uint8_t type,
 				       const struct hca_pkt *pkt)
 {
-	for (unsigned int i = 0; i < HCA_MAX_RD_ATOMIC; i++)
-		if (qp->res[i].type == type && answers(qp, &qp->res[i], pkt))
-			return &qp->res[i];
+	/* The newest first: PSNs begin anew, and an old resource may have the same. */
+	for (unsigned int i = 1; i <= HCA_MAX_RD_ATOMIC; i++) {
+		unsigned int slot = (qp->res_head + HCA_MAX_RD_ATOMIC - i) %
+				    HCA_MAX_RD_ATOMIC;
+
+		if (qp->res[slot].type == type &&
+		    answers(qp, &qp->res[slot], pkt))
+			return &qp->res[slot];
+	}
 	return NULL;
 }
 
