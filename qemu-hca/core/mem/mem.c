@@ -10,6 +10,8 @@
 #include "hca.h"
 #include "mem/reserved_key.h"
 
+#include <stdatomic.h>
+
 /* Pages that HCA_MEM_MAX_LEN bytes can touch. */
 #define MAX_RUNS	(HCA_MEM_MAX_LEN / 4096 + 1)
 
@@ -474,8 +476,10 @@ static enum hca_mem_status store_atomic(struct hca_fn *fn,
 					const struct access *a,
 					const uint8_t *raw)
 {
-	if (a->devmem || a->num_runs > 1)
+	if (a->devmem || a->num_runs > 1) {
+		atomic_thread_fence(memory_order_release);
 		return copy_out(fn, a, raw);
+	}
 	return hca_machine_write_release(fn, a->run[0].addr, raw, 8) ?
 	       HCA_MEM_DMA : HCA_MEM_OK;
 }
