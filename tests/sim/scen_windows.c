@@ -24,6 +24,40 @@ static void bound_window_works(struct pair *p)
 	}
 }
 
+/* A window may be flushed if its own rights say so, the whole of it or a part. */
+static void window_is_flushed(struct pair *p)
+{
+	static const uint8_t types[] = { QHCA_PTE_MW1, QHCA_PTE_MW2B };
+	struct md_wr flush = { .opcode = QHCA_WQE_FLUSH,
+			       .flags = QHCA_WQE_F_SIGNALED,
+			       .flush_type = QHCA_FLUSH_GLOBAL };
+
+	open_windows(p);
+	for (unsigned int i = 0; i < 2; i++) {
+		uint32_t mw = new_window(&p->b, types[i]);
+		uint32_t bare = new_window(&p->b, types[i]);
+
+		reconnect_pair(p, 20 + i);
+		post_bind(&p->b, mw, mw ^ 1, TARGET_LEN, QHCA_ACCESS_FLUSH_GLOBAL);
+		post_bind(&p->b, bare, bare ^ 1, TARGET_LEN, RIGHTS);
+		settle(p);
+		EXPECT(&p->b.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
+		flush.rkey = mw ^ 1;
+		flush.flush_level = QHCA_FLUSH_REGION;
+		post_wr(&p->a, &flush);
+		flush.flush_level = QHCA_FLUSH_RANGE;
+		flush.raddr = p->b.mr.iova + TARGET;
+		flush.flush_len = TARGET_LEN;
+		post_wr(&p->a, &flush);
+		settle(p);
+		EXPECT(&p->a.scq, 0, QHCA_WC_SUCCESS, QHCA_WC_SUCCESS);
+		flush.rkey = bare ^ 1;
+		post_wr(&p->a, &flush);
+		settle(p);
+		EXPECT(&p->a.scq, 2, QHCA_WC_REM_ACCESS_ERR);
+	}
+}
+
 static void unbound_window_is_dead(struct pair *p)
 {
 	open_windows(p);
@@ -149,7 +183,7 @@ static void bad_binds(struct pair *p)
 }
 
 const struct scenario window_scenarios[] = {
-	KERNEL(bound_window_works),
+	KERNEL(bound_window_works), KERNEL(window_is_flushed),
 	KERNEL(unbound_window_is_dead),
 	KERNEL(old_window_key_is_dead),
 	KERNEL(window_gives_only_its_rights),

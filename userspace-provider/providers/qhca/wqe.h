@@ -14,7 +14,8 @@ static_assert((int)QHCA_ACCESS_LOCAL_WRITE == (int)IBV_ACCESS_LOCAL_WRITE &&
 	      (int)QHCA_ACCESS_REMOTE_READ == (int)IBV_ACCESS_REMOTE_READ &&
 	      (int)QHCA_ACCESS_REMOTE_ATOMIC == (int)IBV_ACCESS_REMOTE_ATOMIC &&
 	      (int)QHCA_ACCESS_MW_BIND == (int)IBV_ACCESS_MW_BIND &&
-	      (int)QHCA_ACCESS_ZERO_BASED == (int)IBV_ACCESS_ZERO_BASED,
+	      (int)QHCA_ACCESS_ZERO_BASED == (int)IBV_ACCESS_ZERO_BASED &&
+	      (int)QHCA_ACCESS_FLUSH_GLOBAL == (int)IBV_ACCESS_FLUSH_GLOBAL,
 	      "access rights differ");
 static_assert((int)QHCA_WQE_F_SOLICITED == (int)IBV_SEND_SOLICITED,
 	      "send flags differ");
@@ -22,7 +23,8 @@ static_assert((int)QHCA_WQE_F_SOLICITED == (int)IBV_SEND_SOLICITED,
 #define QHCA_WINDOW_ACCESS	(IBV_ACCESS_REMOTE_WRITE | \
 				 IBV_ACCESS_REMOTE_READ | \
 				 IBV_ACCESS_REMOTE_ATOMIC | \
-				 IBV_ACCESS_ZERO_BASED)
+				 IBV_ACCESS_ZERO_BASED | \
+				 IBV_ACCESS_FLUSH_GLOBAL)
 
 static inline void qhca_fill_sge(struct qhca_sge *to, const struct ibv_sge *sge)
 {

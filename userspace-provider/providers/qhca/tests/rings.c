@@ -374,6 +374,11 @@ static void test_windows(void)
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
 	check(qhca_post_send(&qp->vqp.qp, &wr, &bad) == EINVAL);
 	check(mw.rkey == 0x1234543);
+
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_FLUSH_GLOBAL;
+	check(!qhca_post_send(&qp->vqp.qp, &wr, &bad));
+	wqe = qhca_wq_slot(&qp->sq, 2);
+	check(le32toh(wqe->bind.access) == QHCA_ACCESS_FLUSH_GLOBAL);
 	take_doorbell(QHCA_DB_SQ);
 	free_qp(qp);
 }
