@@ -439,6 +439,168 @@ static void taken_in_traffic(struct pair *p)
 	CHECK_COLD(&p->b, &c, 0, COLD_LEN, 1);
 }
 
+/* ---- ATOMIC WRITE and FLUSH while pages, their region or their QP go */
+
+#define STORED	4u			/* offset of the word that is stored, ... */
+#define WRITTEN	(4u + 2 * MD_PAGE)	/* and of the one that is written before it */
+
+static uint64_t cold_word(struct end *e, const struct cold *c, uint32_t off)
+{
+	uint8_t raw[8];
+
+	md_buf_read(e->md, &c->odp->mr.buf, off + COLD_IOVA % MD_PAGE, raw, 8);
+	return get_le64(raw);
+}
+
+/* Request @n: a WRITE of its number, an ATOMIC WRITE of its number, or a FLUSH. */
+static void post_place(struct pair *p, const struct cold *c, uint32_t n)
+{
+	uint8_t raw[8];
+	struct md_wr wr = {
+		.opcode = n % 3 == 0 ? QHCA_WQE_WRITE :
+			  n % 3 == 1 ? QHCA_WQE_ATOMIC_WRITE : QHCA_WQE_FLUSH,
+		.flags = QHCA_WQE_F_SIGNALED, .rkey = c->odp->mr.key,
+		.raddr = COLD_IOVA + (n % 3 ? STORED : WRITTEN),
+	};
+
+	put_le64(raw, n);
+	if (n % 3 == 2) {
+		wr.flush_type = QHCA_FLUSH_GLOBAL;
+		wr.flush_level = n & 1 ? QHCA_FLUSH_REGION : QHCA_FLUSH_RANGE;
+		wr.flush_len = COLD_LEN - STORED;
+	} else {
+		wr.flags |= QHCA_WQE_F_INLINE;
+		wr.inline_data = raw;
+		wr.inline_len = 8;
+	}
+	post_wr(&p->a, &wr);
+}
+
+/*
+ * Take a's completions.  What a FLUSH follows is in memory, present or not.  After the
+ * first error, @cause, all are flushed.
+ */
+static void take_placed(struct pair *p, const struct cold *c, uint32_t *done,
+			bool *failed, uint8_t cause)
+{
+	uint64_t stored = cold_word(&p->b, c, STORED);
+	struct qhca_cqe cqe;
+
+	/* Nobody sees a stored word before what was written before it. */
+	CHECK(cold_word(&p->b, c, WRITTEN) + 1 >= stored);
+	for (; md_poll(&p->a.scq, &cqe); ++*done) {
+		CHECK_EQ(get_le64(&cqe.wr_id), *done);
+		if (*failed)
+			CHECK_EQ(cqe.status, QHCA_WC_WR_FLUSH_ERR);
+		else if (cqe.status)
+			CHECK_EQ(cqe.status, cause);
+		else if (*done % 3)
+			CHECK(stored >= *done / 3 * 3 + 1);
+		*failed |= cqe.status;
+	}
+}
+
+/* Answers b's fault, if it has one, now or later; *@token: of one not answered yet. */
+static void answer_place(struct pair *p, const struct cold *c, uint32_t *token,
+			 uint32_t *faults, bool later)
+{
+	struct qhca_fault_info f;
+	uint32_t qpn;
+
+	if (*token && !later) {
+		CHECK_EQ(md_resume(p->b.md, *token, true), 0);
+		*token = 0;
+	}
+	if (!md_fault(p->b.md, &qpn, &f))
+		return;
+	CHECK(!*token);
+	++*faults;
+	*token = get_le32(&f.token);
+	md_odp_map(c->odp, md_odp_page(c->odp, get_le64(&f.addr)), true);
+}
+
+enum place_end { END_KEY, END_KEY_IDLE, END_DESTROY, END_RESET, NUM_PLACE_ENDS };
+
+static void end_place(struct pair *p, const struct cold *c, enum place_end how,
+		      uint32_t token)
+{
+	struct md_qp_init init = p->b.qp.init;
+	uint32_t qpn = p->b.qp.qpn, next = p->b.md->next_qpn;
+
+	if (how == END_KEY || how == END_KEY_IDLE) {
+		end_key(&p->b, c);
+	} else if (how == END_DESTROY) {
+		CHECK_EQ(md_qp_destroy(p->b.md, &p->b.qp), 0);
+		p->b.md->next_qpn = qpn;
+		CHECK_EQ(md_qp_create(p->b.md, &p->b.qp, &init), 0);
+		p->b.md->next_qpn = next;
+	} else {
+		CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0,
+				      NULL), 0);
+	}
+	if (token)
+		CHECK_EQ(md_resume(p->b.md, token, true),
+			 how == END_KEY ? QHCA_CMD_OK : QHCA_CMD_BAD_INDEX);
+	/* No page belongs to the device any more. */
+	for (uint32_t i = 0; i < md_odp_pages(c->odp); i++)
+		md_odp_take(c->odp, i);
+}
+
+static void place_in_upheaval(struct pair *p)
+{
+	uint32_t faults = 0;
+
+	p->a.conn.rnr_retry = 7;
+	p->a.conn.retry_cnt = 1;
+	p->a.conn.max_rd_atomic = p->b.conn.max_dest_rd_atomic = 4;
+	for (uint32_t round = 0; round < 80 && check_ok(); round++) {
+		enum place_end how = round % NUM_PLACE_ENDS;
+		uint8_t cause = how <= END_KEY_IDLE ? QHCA_WC_REM_ACCESS_ERR :
+						      QHCA_WC_RETRY_EXC_ERR;
+		uint32_t done = 0, token = 0;
+		struct cold c = cold_make(&p->b);
+		bool failed = false;
+
+		reconnect_pair(p, 0xffffe0 + round);
+		for (uint32_t i = 0; i < 10 + round && check_ok(); i++) {
+			while (p->a.qp.sq_pi - done < 8)
+				post_place(p, &c, p->a.qp.sq_pi);
+			run_for(p, 1000 + world_pick(&p->w, 20000));
+			take_placed(p, &c, &done, &failed, cause);
+			md_odp_take(c.odp, world_pick(&p->w, 3));
+			if (i % 3 == 0)
+				md_odp_move(c.odp, world_pick(&p->w, 3));
+			answer_place(p, &c, &token, &faults,
+				     world_pick(&p->w, 2));
+		}
+		/* The first request that finds no key is a FLUSH. */
+		while (how == END_KEY_IDLE && p->a.qp.sq_pi % 3 != 2)
+			post_place(p, &c, p->a.qp.sq_pi);
+		while (how == END_KEY_IDLE && check_ok() &&
+		       done != p->a.qp.sq_pi) {
+			run_for(p, 10000);
+			take_placed(p, &c, &done, &failed, cause);
+			answer_place(p, &c, &token, &faults, false);
+		}
+		CHECK(!failed);
+		end_place(p, &c, how, token);
+		for (uint32_t i = 0; i < 3; i++)
+			post_place(p, &c, p->a.qp.sq_pi);
+		settle(p);
+		CHECK_EQ(md_frames_check(p->b.md, c.frames), 0);
+		NO_FAULT(&p->b);
+		if (how == END_KEY_IDLE) {
+			EXPECT(&p->a.scq, done, cause, QHCA_WC_WR_FLUSH_ERR,
+			       QHCA_WC_WR_FLUSH_ERR);
+			continue;
+		}
+		take_placed(p, &c, &done, &failed, cause);
+		CHECK(failed);
+		CHECK_EQ(done, p->a.qp.sq_pi);
+	}
+	CHECK(faults > 100);
+}
+
 const struct scenario fault_end_scenarios[] = {
 	RC(failed_at_responder), RC(failed_at_requester),
 	NAMED(UC, "failed_at_requester (UC)", failed_at_requester),
@@ -447,5 +609,7 @@ const struct scenario fault_end_scenarios[] = {
 	RC(no_oracle), RC(forgotten),
 	RC(events_wait, .log_eq = 1),
 	RC(window_faults), RC(drain_waits), RC(taken_in_traffic),
+	RC(place_in_upheaval), NAMED(RC, "place_in_upheaval (roomy)", place_in_upheaval,
+				   .roomy = true),
 	{ 0 }
 };
