@@ -149,3 +149,41 @@ void until_bundles(struct pair *p, struct seen *s, unsigned int num)
 		world_wait(&p->w, until);
 	CHECK_EQ(s->bundles, num);
 }
+
+void discard_completions(struct md_cq *cq)
+{
+	struct qhca_cqe cqe;
+
+	while (md_poll(cq, &cqe))
+		;
+}
+
+void expect_message(int line, struct pair *p, struct seen *s, uint8_t mark, bool bundle)
+{
+	s->bundles = s->single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, mark);
+	if (s->bundles != bundle || s->single != (bundle ? 0 : 8))
+		check_failed(line, "%u bundles and %u packets", s->bundles,
+			     s->single);
+}
+
+bool goes_as_bundle(struct pair *p, struct seen *s, uint8_t mark)
+{
+	unsigned int bundles = s->bundles;
+
+	begin_write(p, MESSAGE, mark);
+	run_for(p, 200000);
+	CHECK(has_arrived(p, MESSAGE, mark));
+	discard_completions(&p->a.scq);
+	return s->bundles == bundles + 1;
+}
+
+void lose_a_bundle(struct pair *p, struct seen *s)
+{
+	s->limit = TOO_SHORT;
+	s->bundles = s->single = 0;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 7);
+	CHECK_EQ(s->bundles, 1);
+	CHECK_EQ(s->single, 8);
+	s->limit = SIZE_MAX;
+}

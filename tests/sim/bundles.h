@@ -17,7 +17,9 @@
 #define PEER_TYPE	0x88b5
 #define PEER_OVERHEAD	118u		/* of a PROBE, beside its payload */
 #define SECOND		1000000000ull
+#define MS		1000000ull
 #define PAUSE		1000000ull	/* after the first packets that were lost */
+#define TOO_SHORT	1200u		/* a path that passes packets and no bundles */
 
 enum peer_kind { PEER_ASK = 1, PEER_OFFER, PEER_PROBE, PEER_HEARD, PEER_KINDS };
 
@@ -67,6 +69,16 @@ void transfer(struct pair *p, uint8_t opcode, uint32_t len, uint8_t mark);
 /* The same WRITE without waiting, and whether its data arrived. */
 void begin_write(struct pair *p, uint32_t len, uint8_t mark);
 bool has_arrived(struct pair *p, uint32_t len, uint8_t mark);
+/* Takes all completions, whatever they are. */
+void discard_completions(struct md_cq *cq);
+/* A message that goes as one bundle (or as eight packets), and nothing but that. */
+#define EXPECT_A_BUNDLE(p, s, mark) expect_message(__LINE__, p, s, mark, true)
+#define EXPECT_EIGHT(p, s, mark) expect_message(__LINE__, p, s, mark, false)
+void expect_message(int line, struct pair *p, struct seen *s, uint8_t mark, bool bundle);
+/* One message within 200 us; has it gone as a bundle? */
+bool goes_as_bundle(struct pair *p, struct seen *s, uint8_t mark);
+/* The wire loses a bundle, whose packets come again after the timer has fired. */
+void lose_a_bundle(struct pair *p, struct seen *s);
 /* Steps until the hosts have sent @num bundles in all. */
 void until_bundles(struct pair *p, struct seen *s, unsigned int num);
 

@@ -6,8 +6,6 @@
 
 #include "bundles.h"
 
-#define TOO_SHORT	1200u		/* a path that passes packets and no bundles */
-
 static void expect_sent_as(struct pair *p, struct seen *s, uint8_t mark, bool bundle)
 {
 	s->bundles = s->single = 0;

@@ -26,18 +26,6 @@ static void write_for(struct pair *p, uint64_t ns, uint64_t every)
 	}
 }
 
-static void expect_message(int line, struct pair *p, struct seen *s, uint8_t mark,
-			   bool bundle)
-{
-	s->bundles = s->single = 0;
-	transfer(p, QHCA_WQE_WRITE, MESSAGE, mark);
-	if (s->bundles != bundle || s->single != (bundle ? 0 : 8))
-		check_failed(line, "%u bundles and %u packets", s->bundles,
-			     s->single);
-}
-#define EXPECT_A_BUNDLE(p, s, mark) expect_message(__LINE__, p, s, mark, true)
-#define EXPECT_EIGHT(p, s, mark) expect_message(__LINE__, p, s, mark, false)
-
 /* A question that is to renew an agreement waits a second for its answer. */
 static void one_question_at_a_time(struct pair *p)
 {
@@ -114,17 +102,6 @@ static void late_offer(struct pair *p)
 	EXPECT_EIGHT(p, &s, 4);
 	all_good(p);
 	unwatch(p, &s);
-}
-
-/* The wire loses a bundle, whose packets come again after the timer has fired. */
-static void lose_a_bundle(struct pair *p, struct seen *s)
-{
-	s->limit = 1200;
-	s->bundles = s->single = 0;
-	transfer(p, QHCA_WQE_WRITE, MESSAGE, 7);
-	CHECK_EQ(s->bundles, 1);
-	CHECK_EQ(s->single, 8);
-	s->limit = SIZE_MAX;
 }
 
 /* The pauses after losses double up to 4.096 s. */

@@ -7,34 +7,11 @@
 #include "bundles.h"
 #include "cold.h"
 
-#define TOO_SHORT	1200u		/* a path that passes packets and no bundles */
-#define MS		1000000ull
-
 static void connect_again(struct end *e)
 {
 	CHECK_EQ(md_qp_modify(e->md, &e->qp, QHCA_QPS_RESET, 0, NULL), 0);
 	md_qp_connect(e->md, &e->qp, &e->conn);
 	e->qp.sq_pi = e->qp.rq_pi = 0;
-}
-
-static void drain(struct md_cq *cq)
-{
-	struct qhca_cqe cqe;
-
-	while (md_poll(cq, &cqe))
-		;
-}
-
-/* One message, and whether it went as a bundle. */
-static bool goes_as_bundle(struct pair *p, struct seen *s, uint8_t mark)
-{
-	unsigned int bundles = s->bundles;
-
-	begin_write(p, MESSAGE, mark);
-	run_for(p, 200000);
-	CHECK(has_arrived(p, MESSAGE, mark));
-	drain(&p->a.scq);
-	return s->bundles == bundles + 1;
 }
 
 /*
@@ -62,7 +39,7 @@ static void others_time_out(struct pair *p)
 			CHECK(goes_as_bundle(p, &s, k) || !k);
 			sleep_for(p, 10 * MS);
 		}
-		drain(&near.scq);
+		discard_completions(&near.scq);
 	}
 	CHECK(count_of(&p->a, QHCA_CNT_ack_timeouts) >= 16 * 7);
 	unwatch(p, &s);
@@ -188,7 +165,7 @@ static void connections_on_a_slow_link(struct pair *p)
 			post(p, &near, QHCA_WQE_WRITE, 4 * MTU, 0);
 			run_for(p, 27 * MS);
 		}
-		drain(&near.scq);
+		discard_completions(&near.scq);
 	}
 	CHECK(s.bundles >= 50);
 	unwatch(p, &s);
