@@ -66,6 +66,14 @@ bool qhca_freeze(struct qhca_hca *dev, uint64_t now, char *err, size_t err_len)
 	return true;
 }
 
+/* The clock has stood still, and the path to a peer may be another one by now. */
+static void thaw(struct hca_fn *fn)
+{
+	hca_peers_forget(fn);
+	if (!fn->restore)
+		hca_withheld_forget(fn);
+}
+
 void qhca_thaw(struct qhca_hca *dev, uint64_t now)
 {
 	struct hca *hca = &dev->hca;
@@ -75,8 +83,8 @@ void qhca_thaw(struct qhca_hca *dev, uint64_t now)
 	hca->clock_offset = hca->now - now;
 	hca->frozen = false;
 	for (uint16_t gvmi = 0; gvmi < HCA_MAX_FNS; gvmi++)
-		if (hca->fn[gvmi] && !hca->fn[gvmi]->restore)
-			hca_withheld_forget(hca->fn[gvmi]);
+		if (hca->fn[gvmi])
+			thaw(hca->fn[gvmi]);
 	hca_restore(hca);
 	hca_leave(hca);
 }

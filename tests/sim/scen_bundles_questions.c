@@ -249,6 +249,149 @@ static void context_with_a_group(struct pair *p)
 	unwatch(p, &s);
 }
 
+/* After a loss and a long silence, a QP that connects asks all the same. */
+static void silent_after_a_loss(struct pair *p)
+{
+	unsigned int asks;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	lose_a_bundle(p, &s);
+	s.drop = PEER_ASK;
+	sleep_for(p, 2 * MS);
+	/* At 0, 1, 3, 7, 15, 31, 63 s. */
+	write_for(p, 40 * SECOND, SECOND / 2);
+	s.drop = 0;
+	asks = s.asks_of[0];
+	reconnect_pair(p, 100);
+	EXPECT_EIGHT(p, &s, 3);
+	CHECK_EQ(s.asks_of[0], asks + 1);
+	EXPECT_A_BUNDLE(p, &s, 4);
+	unwatch(p, &s);
+}
+
+/* A pause after a loss goes on, however often QPs connect. */
+static void pause_outlasts_connections(struct pair *p)
+{
+	unsigned int asks;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	for (unsigned int i = 0; i < 10; i++) {
+		EXPECT_A_BUNDLE(p, &s, 2);
+		lose_a_bundle(p, &s);
+		sleep_for(p, PAUSE << i);
+		EXPECT_EIGHT(p, &s, 1);
+	}
+	EXPECT_A_BUNDLE(p, &s, 2);
+	lose_a_bundle(p, &s);
+	asks = s.asks_of[0];
+	for (uint8_t i = 0; i < 4; i++) {
+		sleep_for(p, 200 * MS);
+		all_good(p);
+		reconnect_pair(p, 100u * i);
+		EXPECT_EIGHT(p, &s, i);
+	}
+	CHECK_EQ(s.asks_of[0], asks);
+	unwatch(p, &s);
+}
+
+/*
+ * A QP connects @behind a question that will have no answer.  The peer may be back: the
+ * next question goes a second after it, although the silence was long.
+ */
+static void connects_behind_a_question(struct pair *p, uint64_t behind)
+{
+	unsigned int last, asks;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	s.drop = PEER_ASK;
+	last = s.asks_of[0] + 9;
+	for (unsigned int i = 0; i < 4000; i++) {
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, (uint8_t)i);
+		all_good(p);
+		if (s.asks_of[0] == last)
+			break;
+		sleep_for(p, SECOND / 4);
+	}
+	CHECK_EQ(s.asks_of[0], last);
+	s.drop = 0;
+	sleep_for(p, behind);
+	asks = s.asks_of[0];
+	reconnect_pair(p, 100);
+	EXPECT_EIGHT(p, &s, 3);
+	all_good(p);
+	sleep_for(p, 1100 * MS);
+	EXPECT_EIGHT(p, &s, 4);
+	CHECK_EQ(s.asks_of[0], asks + 1);
+	EXPECT_A_BUNDLE(p, &s, 5);
+	unwatch(p, &s);
+}
+
+static void connects_soon_behind(struct pair *p)
+{
+	connects_behind_a_question(p, 50 * MS);
+}
+
+static void connects_late_behind(struct pair *p)
+{
+	connects_behind_a_question(p, 500 * MS);
+}
+
+/* An OFFER that comes when the agreement is over makes none: there is a PROBE first. */
+static void offer_after_the_end(struct pair *p)
+{
+	unsigned int probes;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	sleep_for(p, 600 * MS);
+	s.drop = PEER_OFFER;
+	EXPECT_A_BUNDLE(p, &s, 3);
+	s.drop = 0;
+	probes = s.kind[PEER_PROBE];
+	sleep_for(p, 60 * SECOND);
+	s.limit = TOO_SHORT;
+	qhca_rx_frame(p->a.md->host.hca, s.last[PEER_OFFER].data,
+		      s.last[PEER_OFFER].len, host_clock(&p->a.md->host));
+	settle(p);
+	CHECK_EQ(s.kind[PEER_PROBE], probes + 1);
+	EXPECT_EIGHT(p, &s, 4);
+	unwatch(p, &s);
+}
+
+/* Whoever was stopped does not know what has become of the path meanwhile. */
+static void stopped_for_an_hour(struct pair *p)
+{
+	struct qhca_hca *hca;
+	char err[80];
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	hca = p->a.md->host.hca;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	CHECK(qhca_freeze(hca, host_clock(&p->a.md->host), err, sizeof(err)));
+	sleep_for(p, 3600 * SECOND);
+	qhca_thaw(hca, host_clock(&p->a.md->host));
+	EXPECT_EIGHT(p, &s, 3);
+	EXPECT_A_BUNDLE(p, &s, 4);
+	unwatch(p, &s);
+}
+
 const struct scenario bundle_question_scenarios[] = {
 	RC(one_question_at_a_time, BUNDLES),
 	RC(smaller_offer, BUNDLES),
@@ -258,5 +401,11 @@ const struct scenario bundle_question_scenarios[] = {
 	RC(never_answered, BUNDLES),
 	RC(answered_once, BUNDLES),
 	RC(context_with_a_group, BUNDLES),
+	RC(silent_after_a_loss, BUNDLES),
+	RC(pause_outlasts_connections, BUNDLES),
+	RC(connects_soon_behind, BUNDLES),
+	RC(connects_late_behind, BUNDLES),
+	RC(offer_after_the_end, BUNDLES),
+	RC(stopped_for_an_hour, BUNDLES),
 	{ 0 }
 };

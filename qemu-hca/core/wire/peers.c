@@ -272,6 +272,13 @@ static bool awaits(const struct hca_fn *fn, const struct hca_peer *p)
 	return p->token && !is_over(fn, p->asked, HCA_PEERS_ASK_NS);
 }
 
+/* An agreement that has not been renewed ends. */
+static void expire(const struct hca_fn *fn, struct hca_peer *p)
+{
+	if (is_over(fn, p->heard, HCA_PEERS_HOLD_NS))
+		p->size = 0;
+}
+
 uint32_t hca_peer_bundle(struct hca_fn *fn, const struct hca_path *path,
 			 uint32_t each, bool blind)
 {
@@ -286,8 +293,7 @@ uint32_t hca_peer_bundle(struct hca_fn *fn, const struct hca_path *path,
 	if (!p)
 		return 0;
 	p->used = now ? now : 1;
-	if (p->size && is_over(fn, p->heard, HCA_PEERS_HOLD_NS))
-		p->size = 0;
+	expire(fn, p);
 	if (p->ask <= now && !awaits(fn, p))
 		ask(fn, path, p);
 	if (p->size) {
@@ -318,15 +324,20 @@ void hca_peer_connect(struct hca_fn *fn, const struct hca_path *path)
 	struct hca_peer *p = find_path(fn, path);
 
 	/* Who has never answered is asked no more often for that. */
-	if (!p || !p->heard || !is_over(fn, p->asked, HCA_PEERS_CONNECT_NS))
+	if (!p || !p->heard)
 		return;
-	p->size = 0;
 	p->silence = 0;
-	if (awaits(fn, p))
+	if (is_over(fn, p->asked, HCA_PEERS_CONNECT_NS))
+		p->size = 0;
+	/* An answer that is due counts; if there is none, the next pauses are short. */
+	if (awaits(fn, p)) {
+		p->ask = p->asked + HCA_PEERS_ASK_NS;
 		return;
-	p->token = 0;
-	if (!p->doubted)
+	}
+	/* A pause after a loss goes on; it is over once a question has gone. */
+	if (!p->size && (!p->doubted || p->token))
 		p->ask = fn->hca->now;
+	p->token = 0;
 }
 
 void hca_peers_forget(struct hca_fn *fn)
@@ -402,6 +413,7 @@ static void peer_offers(struct hca_fn *fn, const struct hca_peer_message *in)
 
 	if (!p || p->probed || !size_sane(fn, in->size))
 		return;
+	expire(fn, p);
 	if (in->size < p->size)		/* it is another device by now */
 		p->size = 0;
 	if (p->size == in->size && !p->blind)
