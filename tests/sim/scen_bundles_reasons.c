@@ -171,11 +171,125 @@ static void connections_on_a_slow_link(struct pair *p)
 	unwatch(p, &s);
 }
 
+/*
+ * A QP sends long messages to one that is gone.  One bundle of it was lost, and what it
+ * sends again are packets, whose loss says nothing about bundles of others.
+ */
+static void packets_time_out(struct pair *p)
+{
+	struct pair_options o = { .type = QHCA_QPT_RC };
+	unsigned int packets = 0;
+	struct end near, far;
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	p->a.conn.timeout = 12;
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	open_second(p, &near, &far, &o);
+	CHECK_EQ(md_qp_destroy(far.md, &far.qp), 0);
+	near.conn.timeout = 12;
+	near.conn.retry_cnt = 7;
+	connect_again(&near);
+	sleep_for(p, SECOND / 5);
+	goes_as_bundle(p, &s, 0);
+	CHECK(goes_as_bundle(p, &s, 0));
+	post_at(p, &near, QHCA_WQE_WRITE, p->a.mr.iova, p->a.mr.key, MESSAGE,
+		p->b.mr.iova, p->b.mr.key);
+	for (uint8_t k = 0; k < 100; k++) {
+		packets += !goes_as_bundle(p, &s, k);
+		sleep_for(p, 5 * MS);
+	}
+	CHECK(count_of(&p->a, QHCA_CNT_ack_timeouts) >= 7);
+	CHECK(packets && packets <= 2);
+	unwatch(p, &s);
+}
+
+/* Without an ACK timer nothing goes again: requests of such a QP are in no bundle. */
+static void no_timer(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	p->a.conn.timeout = 0;
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_EIGHT(p, &s, 2);
+	s.limit = TOO_SHORT;
+	EXPECT_EIGHT(p, &s, 3);
+	EXPECT(&p->a.scq, 0, 0, 0, 0);
+	/* Who answers a READ knows nothing of the other's timer. */
+	s.limit = SIZE_MAX;
+	transfer(p, QHCA_WQE_READ, MESSAGE, 4);
+	s.bundles = 0;
+	transfer(p, QHCA_WQE_READ, MESSAGE, 5);
+	CHECK_EQ(s.bundles, 1);
+	unwatch(p, &s);
+}
+
+static bool full;
+
+static bool has_room(void *arg)
+{
+	(void)arg;
+	return !full;
+}
+
+/* The link of b is full behind each bundle. */
+static bool full_behind_a_bundle(struct world *w, unsigned int from, uint8_t *frame,
+				 size_t len)
+{
+	struct seen *s = w->filter_arg;
+	unsigned int before = s->bundles;
+	bool through = see_frame(w, from, frame, len);
+
+	full |= from == 1 && s->bundles > before;
+	return through;
+}
+
+/* A READ is asked for again while b has not sent all of its first answer. */
+static void read_before_its_answer_ends(struct pair *p)
+{
+	uint64_t timeouts, until;
+	struct seen s;
+
+	watch(p, &s);
+	p->a.conn.timeout = 12;
+	connect_pair(p);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 1);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);
+	CHECK_EQ(s.bundles, 1);
+	s.bundles = s.single = 0;
+	s.limit = TOO_SHORT;
+	full = false;
+	p->w.filter = full_behind_a_bundle;
+	p->b.md->host.tx_room = has_room;
+	post(p, &p->a, QHCA_WQE_READ, 4 * MESSAGE, 0);
+	for (unsigned int i = 0; i < 9; i++) {
+		timeouts = count_of(&p->a, QHCA_CNT_ack_timeouts);
+		until = p->w.now + SECOND / 5;
+		while (count_of(&p->a, QHCA_CNT_ack_timeouts) == timeouts &&
+		       p->w.now < until)
+			world_wait(&p->w, until);
+		run_for(p, 20000);
+		full = false;
+		qhca_tx_ready(p->b.md->host.hca, host_clock(&p->b.md->host));
+		run_for(p, 20000);
+	}
+	settle(p);
+	CHECK_EQ(s.bundles, 1);
+	EXPECT(&p->a.scq, 0, 0, 0, 0);
+	unwatch(p, &s);
+}
+
 const struct scenario bundle_reasons_scenarios[] = {
 	RC(others_time_out, BUNDLES),
 	RC(reads_give_up, BUNDLES),
 	RC(pauses_grow_with_seldom_messages, BUNDLES),
 	RC(read_of_cold_pages, BUNDLES),
 	ON(UC, connections_on_a_slow_link, BUNDLES),
+	RC(packets_time_out, BUNDLES),
+	RC(no_timer, BUNDLES),
+	RC(read_before_its_answer_ends, BUNDLES),
 	{ 0 }
 };

@@ -240,7 +240,7 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 	if (qp->s_una != old_una) {
 		qp->s_retry = qp->sw.retry_cnt;
 		qp->s_rnr = qp->sw.rnr_retry;
-		qp->s_flags &= ~(HCA_SF_WENT_BACK | HCA_SF_EXCUSED);
+		qp->s_flags &= ~HCA_SF_TO_PROGRESS;
 	}
 }
 
@@ -293,6 +293,9 @@ void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp)
 	const struct hca_swqe_sum *sum = NULL;
 	struct hca_path path;
 
+	/* What went again did so in packets, so its size is not why it is lost. */
+	if (qp->s_flags & HCA_SF_AGAIN)
+		return;
 	if (qp->sq_ci != qp->sq_pi)
 		sum = hca_requester_summary(fn, qp, qp->sq_ci);
 	/* What asks for a response is one packet, whatever PSNs it uses. */
@@ -310,6 +313,7 @@ void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)
 		return;
 	}
 	qp->s_retry--;
+	qp->s_flags |= HCA_SF_AGAIN;
 	hca_requester_rewind(fn, qp);
 	hca_requester_rearm(fn, qp);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);

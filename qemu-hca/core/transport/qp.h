@@ -74,6 +74,7 @@ enum hca_fault_dir { HCA_FAULT_DIR_RESP, HCA_FAULT_DIR_REQ,
 #define HCA_RES_F_REPLAY	2u	/* ... again, for a duplicate request */
 #define HCA_RES_F_BAD		4u	/* the page of the answer is unavailable */
 #define HCA_RES_F_CHECKED	8u	/* the request's look-up is its first packet's */
+#define HCA_RES_F_AGAIN		16u	/* it was asked for again: in packets */
 
 /*
  * Fields of the hardware part, once: X(bits, name).  Widest first, so that
@@ -150,6 +151,9 @@ QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 #define HCA_SF_EXCUSED		0x08u	/* the ACK timer has started again for nothing
 					   but a blocked link; once until progress or
 					   a going back */
+#define HCA_SF_AGAIN		0x10u	/* gone back for a loss: what goes again goes in
+					   packets; until progress */
+#define HCA_SF_TO_PROGRESS	(HCA_SF_WENT_BACK | HCA_SF_EXCUSED | HCA_SF_AGAIN)
 
 /* r_flags: responder */
 #define HCA_RF_ACK		0x01u	/* an ACK is due */

@@ -233,7 +233,7 @@ static bool put_read(struct hca_fn *fn, struct hca_qp *qp,
 	}
 	if (reply->path_ok) {
 		/* What was lost may have been so for the size of its bundle. */
-		reply->to.left = r->flags & HCA_RES_F_REPLAY ? 0 :
+		reply->to.left = r->flags & HCA_RES_F_AGAIN ? 0 :
 				 r->value - offset;
 		if (!hca_frame_begin(fn, &reply->to, &pkt, qp->qpn, &f))
 			return false;

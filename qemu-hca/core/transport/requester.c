@@ -365,6 +365,18 @@ static enum step send_frame(struct hca_fn *fn, struct hca_qp *qp,
 	return STEP_GO;
 }
 
+/*
+ * May the packet go in a bundle?  What was lost may have been so for the size of its
+ * bundle, and what is lost without a timer never goes again.
+ */
+static bool may_be_joined(const struct hca_qp *qp)
+{
+	if (!hca_qp_is_reliable(qp))
+		return true;
+	return qp->sw.timeout && !(qp->s_flags & HCA_SF_AGAIN &&
+				   hca_psn_before(qp->s_psn, qp->s_max));
+}
+
 static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 			     struct sender *s)
 {
@@ -392,7 +404,7 @@ static enum step send_packet(struct hca_fn *fn, struct hca_qp *qp,
 	pkt.payload_len = !hca_swqe_has_data(w) ? 0 :
 			  last ? w->length - offset : qp->mtu;
 	fill_headers(w, offset, &pkt);
-	s->to.left = pkt.payload_len ? w->length - offset : 0;
+	s->to.left = pkt.payload_len && may_be_joined(qp) ? w->length - offset : 0;
 	if (hca_type_is_datagram(qp->type)) {
 		s->to.len = 0;
 		s->path_ok = hca_datagram_address(fn, qp, w, &s->to.path, &pkt);

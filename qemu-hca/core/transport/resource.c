@@ -132,6 +132,7 @@ bool hca_resource_repeat(struct hca_qp *qp, struct hca_resource *r,
 		r->flags = HCA_RES_F_PENDING | HCA_RES_F_REPLAY;
 		qp->res_pending++;
 	}
+	r->flags |= HCA_RES_F_AGAIN;
 	r->start = r->next = psn;
 	return true;
 }

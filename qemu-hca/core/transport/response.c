@@ -270,7 +270,7 @@ static void data(struct hca_fn *fn, struct hca_qp *qp,
 	qp->s_una = hca_psn_add(qp->s_una, 1);
 	qp->s_retry = qp->sw.retry_cnt;
 	qp->s_rnr = qp->sw.rnr_retry;
-	qp->s_flags &= ~(HCA_SF_WENT_BACK | HCA_SF_EXCUSED);
+	qp->s_flags &= ~HCA_SF_TO_PROGRESS;
 	hca_requester_retire(fn, qp, qp->s_una);
 	progressed(fn, qp);
 }
