@@ -345,6 +345,54 @@ static void leaves_after_answers(struct pair *p)
 	close_second(&other_a, &other_b);
 }
 
+/*
+ * A READ is due between two SENDs that are complete.  The first one is acknowledged; what
+ * the READ would have read is software's again.
+ */
+static void leaves_before_a_read(struct pair *p)
+{
+	unsigned int unanswered = 0;
+	struct end other_a, other_b;
+
+	connect_pair(p);
+	open_second(p, &other_a, &other_b,
+		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		unsigned int received = 0;
+		struct qhca_cqe c;
+
+		p->w.link = (struct world_link){ .delay = 1000 };
+		for (int n = 0; n < 10; n++)
+			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		post_recv(&p->b, 100);
+		post_recv(&p->b, 100);
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+		post(p, &p->a, QHCA_WQE_READ, 8, 0);
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+		while (received < 2) {
+			if (md_poll(&p->b.rcq, &c))
+				received++;
+			else
+				world_step(&p->w, QHCA_NEVER);
+		}
+		CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0,
+				      NULL), 0);
+		settle(p);
+		CHECK(md_poll(&p->a.scq, &c));
+		CHECK_EQ(c.status, QHCA_WC_SUCCESS);
+		/* The READ may have had its turn. */
+		CHECK(md_poll(&p->a.scq, &c));
+		unanswered += c.status == QHCA_WC_RETRY_EXC_ERR;
+		while (md_poll(&p->a.scq, &c))
+			;
+		while (md_poll(&other_b.scq, &c))
+			CHECK_EQ(c.status, 0);
+		reconnect_pair(p, i * 0x40000u);
+	}
+	CHECK(unanswered >= ROUNDS / 4);
+	close_second(&other_a, &other_b);
+}
+
 /* ---- limits */
 
 /* Drops the first so many frames of a. */
@@ -436,6 +484,7 @@ static void rnr_retries_just_enough(struct pair *p)
 const struct scenario state_scenarios[] = {
 	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),
 	RC(destroy_in_traffic), RC(leaves_after_receive), RC(leaves_after_answers),
+	RC(leaves_before_a_read),
 	RC(retries_just_enough), RC(progress_restores_retries),
 	RC(rnr_retries_just_enough),
 	{ 0 }

@@ -104,28 +104,35 @@ static uint8_t read_op(bool first, bool last)
 }
 
 /*
- * A page of a READ's data is absent: this response and all later ones wait.  The ACK
- * that is due may stand for requests before and behind the READ; the part behind the
- * READ has to wait, so the device sends an ACK of the part before it.
+ * A READ's response does not go now.  The ACK that is due may stand for requests before
+ * and behind the READ; the part behind it has to wait, so the device sends an ACK of the
+ * part before it.
  */
-static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
-		       struct reply *reply, const struct hca_resource *r,
-		       uint64_t offset)
+static void put_ack_before(struct hca_fn *fn, struct hca_qp *qp, struct reply *reply,
+			   const struct hca_resource *r)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
 
-	hca_fault_raise(fn, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
-			r->value - offset);
-	/* The fault may be that of a request, which the READ then waits for too. */
-	if (qp->f_resp == HCA_RESPF_REQUEST)
-		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
-			     HCA_RESPF_REQUEST_READ);
 	if (!(qp->r_flags & HCA_RF_ACK) || r->next != r->psn)
 		return;
 	headers(qp, HCA_OP_ACK, hca_psn_add(r->psn, HCA_PSN_MASK),
 		HCA_AETH_ACK | HCA_AETH_NO_CREDITS, &pkt);
 	if (put(fn, qp, reply, &pkt))	/* otherwise the peer will ask again */
 		hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
+}
+
+/* A page of a READ's data is absent: this response and all later ones wait. */
+static void read_fault(struct hca_fn *fn, struct hca_qp *qp,
+		       struct reply *reply, const struct hca_resource *r,
+		       uint64_t offset)
+{
+	hca_fault_raise(fn, qp, QHCA_FAULT_RDMA_R, (uint32_t)offset,
+			r->value - offset);
+	/* The fault may be that of a request, which the READ then waits for too. */
+	if (qp->f_resp == HCA_RESPF_REQUEST)
+		hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
+			     HCA_RESPF_REQUEST_READ);
+	put_ack_before(fn, qp, reply, r);
 }
 
 void hca_reply_fault_failed(struct hca_fn *fn, struct hca_qp *qp)
@@ -317,9 +324,13 @@ void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 		struct hca_resource *r = hca_resource_owed(qp);
 		bool ack = ack_is_next(qp, r);
 
-		if (!ack && (!r || r->type == HCA_RES_READ))
+		if (!ack && !r)
 			return;
 		begin_reply(fn, qp, &reply, 1);
+		if (!ack && r->type == HCA_RES_READ) {
+			put_ack_before(fn, qp, &reply, r);
+			return;
+		}
 		ok = ack ? put_ack(fn, qp, &reply) :
 			   put_result(fn, qp, &reply, r);
 	}
