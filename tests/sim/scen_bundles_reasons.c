@@ -205,6 +205,29 @@ static void packets_time_out(struct pair *p)
 	unwatch(p, &s);
 }
 
+/* In front of the message that is lost is a short one, which asks for no answer. */
+static void short_one_in_front(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT_A_BUNDLE(p, &s, 2);
+	s.limit = TOO_SHORT;
+	for (uint8_t i = 0; i < 100; i++) {
+		post_wr(&p->a, &(struct md_wr){
+			.opcode = QHCA_WQE_WRITE, .raddr = p->b.mr.iova,
+			.rkey = p->b.mr.key, .num_sge = 1,
+			.sge = &(struct md_sge){ p->a.mr.iova, 8, p->a.mr.key },
+		});
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, i);
+		sleep_for(p, 100 * MS);
+	}
+	CHECK(count_of(&p->a, QHCA_CNT_ack_timeouts) <= 2);
+	unwatch(p, &s);
+}
+
 /* Without an ACK timer nothing goes again: requests of such a QP are in no bundle. */
 static void no_timer(struct pair *p)
 {
@@ -289,6 +312,7 @@ const struct scenario bundle_reasons_scenarios[] = {
 	RC(read_of_cold_pages, BUNDLES),
 	ON(UC, connections_on_a_slow_link, BUNDLES),
 	RC(packets_time_out, BUNDLES),
+	RC(short_one_in_front, BUNDLES),
 	RC(no_timer, BUNDLES),
 	RC(read_before_its_answer_ends, BUNDLES),
 	{ 0 }

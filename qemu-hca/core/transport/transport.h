@@ -164,10 +164,10 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
 /*
- * A part of the oldest request was lost.  If it can have been in a bundle, doubt that the
- * peer's path passes them.
+ * A part of a request was lost.  If it can have been in a bundle, doubt that the peer's
+ * path passes them.  @oldest: it is the oldest request; otherwise it can be any.
  */
-void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp);
+void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp, bool oldest);
 /*
  * The requester waits for the rate of its function: stop the ACK timer if the peer has
  * nothing to acknowledge.
