@@ -7,6 +7,7 @@
  *   qhca-doorbell.c  doorbells, and those that are deferred
  *   qhca-props.c     properties: limits, geometry, fault injection
  *   qhca-thread.c    who runs the engine, and when
+ *   qhca-wait.c      how the device's thread waits for work
  *   qhca-dma.c       the engine's access to the guest's memory
  *   qhca-net.c       frames from and to the netdev
  *   qhca-migrate.c   migration and snapshots
@@ -387,6 +388,9 @@ void qhca_thread_finalize(QhcaState *s);
 void qhca_thread_start(QhcaState *s);
 void qhca_thread_stop(QhcaState *s);
 void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector);
+
+/* qhca-wait.c: the device's thread, without a lock.  @poll_ns is its own, at first 0. */
+void qhca_wait(QhcaState *s, uint64_t *poll_ns);
 
 /* qhca-doorbell.c */
 extern const MemoryRegionOps qhca_doorbells_ops;
