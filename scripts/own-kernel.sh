@@ -7,9 +7,15 @@
 # 14.2.0-19) 14.2.0" is the same as "gcc (Debian 14.2.0-19) 14.2.0".
 has_compiler()
 {
-	local theirs ours
-	theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config" 2> /dev/null || true)
-	ours=$(gcc --version | first_line)
+	local theirs= ours=
+	# Callers ask in conditions, where a command that fails ends nothing by itself.
+	if [ -e "$1/.config" ]; then
+		theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config") ||
+			die "cannot read $1/.config"
+	fi
+	if command -v gcc > /dev/null; then
+		ours=$(gcc --version | first_line) || die "cannot tell the version of gcc"
+	fi
 	[ -z "$theirs" ] || [ "${theirs#* }" = "${ours#* }" ]
 }
 
