@@ -270,6 +270,7 @@ struct QhcaState {
     uint32_t inline_budget;
     uint32_t thread_budget;
     uint32_t poll_max_us;
+    uint32_t poll_idle_us;
     uint32_t slice_us;
     uint32_t yield_max_us;
     uint32_t tx_ring_size;
@@ -389,8 +390,16 @@ void qhca_thread_start(QhcaState *s);
 void qhca_thread_stop(QhcaState *s);
 void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector);
 
-/* qhca-wait.c: the device's thread, without a lock.  @poll_ns is its own, at first 0. */
-void qhca_wait(QhcaState *s, uint64_t *poll_ns);
+/* What the device's thread knows of its waits; at first 0. */
+typedef struct QhcaWaits {
+    uint64_t poll_ns;           /* how long it polls before it sleeps */
+    uint64_t frames;            /* received when it last woke */
+    unsigned int skip;          /* so many waits without polls in a vCPU's place */
+    unsigned int awake;         /* waits that ended without sleep since it last slept */
+} QhcaWaits;
+
+/* qhca-wait.c: the device's thread, without a lock.  Returns when it is called. */
+void qhca_wait(QhcaState *s, QhcaWaits *waits);
 
 /* qhca-doorbell.c */
 extern const MemoryRegionOps qhca_doorbells_ops;
@@ -473,6 +482,7 @@ void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
 /* Without a lock */
 int64_t qhca_link_frames_awake(QhcaState *s);
 /* The device's thread, without a lock */
+bool qhca_link_hinted(QhcaState *s);
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);
 /* Any thread, without a lock */

@@ -211,6 +211,12 @@ bool qhca_link_called(QhcaState *s)
            hca_slots_pending(&peer->mem.rx);
 }
 
+/* Has a program polled since the thread last slept? */
+bool qhca_link_hinted(QhcaState *s)
+{
+    return qatomic_read(&s->link.polls) != s->link.polls_seen;
+}
+
 static uint64_t qhca_link_frames(QhcaState *s)
 {
     return qatomic_read(&s->stats.frames_received) +

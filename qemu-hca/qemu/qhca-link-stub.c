@@ -79,6 +79,11 @@ int64_t qhca_link_frames_awake(QhcaState *s)
     return 0;
 }
 
+bool qhca_link_hinted(QhcaState *s)
+{
+    return false;
+}
+
 void qhca_link_polled(QhcaState *s, bool polls_on)
 {
 }

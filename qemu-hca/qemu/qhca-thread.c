@@ -467,7 +467,7 @@ static void qhca_thread_slice(uint32_t us)
 static void *qhca_thread(void *opaque)
 {
     QhcaState *s = opaque;
-    uint64_t poll_ns = 0;
+    QhcaWaits waits = { 0 };
 
     rcu_register_thread();
     qhca_thread_slice(s->slice_us);
@@ -479,7 +479,7 @@ static void *qhca_thread(void *opaque)
             qhca_schedule(s);
         }
         if (!more) {
-            qhca_wait(s, &poll_ns);
+            qhca_wait(s, &waits);
         }
     }
     rcu_unregister_thread();

@@ -5,11 +5,18 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/processor.h"
+#include "qemu/rcu.h"
 #include "qemu/timer.h"
+#include "hw/core/cpu.h"
+#include "system/qtest.h"
+#include "system/tcg.h"
 #include "qhca-dev.h"
 #include "trace.h"
 
 #define QHCA_POLL_START_NS  4000
+#define QHCA_POLL_FRAMES    8           /* after a wake-up: too many to poll for each */
+#define QHCA_POLL_SKIP      64          /* waits without polls after that */
+#define QHCA_POLL_AWAKE     256         /* waits without sleep, after which it sleeps once */
 
 /* Is there a reason not to sleep? */
 static bool qhca_thread_called(QhcaState *s)
@@ -32,34 +39,97 @@ static bool qhca_thread_sleep(QhcaState *s)
     return true;
 }
 
-/* Poll before sleeping, as long as recent waits have been short. */
-void qhca_wait(QhcaState *s, uint64_t *poll_ns)
+/*
+ * Are more than this many vCPUs halted?  Only TCG says so: with KVM's interrupt controllers
+ * the kernel halts them, and what QEMU knows is older.
+ */
+static bool qhca_halted_over(unsigned int num)
 {
-    const uint64_t max = s->poll_max_us * 1000ull;
+    unsigned int halted = 0;
+    CPUState *cpu;
+
+    if (!tcg_enabled() && !qtest_enabled()) {
+        return false;
+    }
+    RCU_READ_LOCK_GUARD();
+    CPU_FOREACH(cpu) {
+        halted += !!qatomic_read(&cpu->halted);
+    }
+    return halted > num;
+}
+
+static uint64_t qhca_frames_received(QhcaState *s)
+{
+    return qatomic_read(&s->stats.frames_received);
+}
+
+/* Poll for up to @max_ns.  With @idle only while a halted vCPU leaves its processor to us. */
+static bool qhca_poll(QhcaState *s, uint64_t max_ns, bool idle)
+{
+    static unsigned int polling;    /* threads of all devices that do so in place of a vCPU */
+    const int64_t start = get_clock();
+    const unsigned int others = idle ? qatomic_fetch_inc(&polling) : 0;
+    bool called = false;
+
+    s->stats.thread_polls++;
+    while (!called && get_clock() - start < max_ns && (!idle || qhca_halted_over(others))) {
+        cpu_relax();
+        called = qhca_thread_called(s);
+    }
+    if (idle) {
+        qatomic_dec(&polling);
+    }
+    s->stats.thread_poll_hits += called;
+    return called;
+}
+
+/*
+ * May the thread poll in the place of a vCPU?  It may if frames come to it and not to the
+ * main loop, if a vCPU is halted, so that no more processors are busy than there are vCPUs,
+ * and if no program polls, which does the device's work then.  But if a wake-up finds many
+ * frames, it costs little for each of them, and they would cost more if they were taken, and
+ * answered, one by one.  To see whether that is so, the thread sleeps now and then.
+ */
+static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
+{
+    if (!waits->awake && qhca_frames_received(s) - waits->frames > QHCA_POLL_FRAMES) {
+        waits->skip = QHCA_POLL_SKIP;
+    }
+    if (waits->skip) {
+        waits->skip--;
+        return false;
+    }
+    return s->poll_idle_us > s->poll_max_us && s->link.path &&
+           waits->awake < QHCA_POLL_AWAKE && !qatomic_read(&s->dma_iommu) &&
+           !qhca_link_hinted(s) && qhca_halted_over(0);
+}
+
+/* Poll before sleeping, as long as recent waits have been short. */
+void qhca_wait(QhcaState *s, QhcaWaits *waits)
+{
+    const bool idle = qhca_may_poll(s, waits);
+    const uint64_t max = (idle ? s->poll_idle_us : s->poll_max_us) * 1000ull;
     const int64_t start = get_clock();
     uint64_t waited;
 
-    if (*poll_ns) {
-        s->stats.thread_polls++;
-        do {
-            if (qhca_thread_called(s)) {
-                s->stats.thread_poll_hits++;
-                return;
-            }
-            cpu_relax();
-        } while (get_clock() - start < *poll_ns);
+    if (max && waits->poll_ns && qhca_poll(s, MIN(waits->poll_ns, max), idle)) {
+        waits->awake++;
+        return;
     }
-    trace_qhca_thread_sleep(s, *poll_ns);
+    trace_qhca_thread_sleep(s, waits->poll_ns);
     qhca_mark(s, QHCA_MARK_SLEEP, 0, 0);
     if (!qhca_thread_sleep(s)) {
+        waits->awake++;
         return;
     }
     qhca_mark(s, QHCA_MARK_AWAKE, 0, 0);
     s->stats.thread_sleeps++;
+    waits->awake = 0;
+    waits->frames = qhca_frames_received(s);
     waited = get_clock() - start;
     if (waited > max) {
-        *poll_ns = *poll_ns / 2 < QHCA_POLL_START_NS ? 0 : *poll_ns / 2;
-    } else if (waited > *poll_ns) {
-        *poll_ns = MIN(max, *poll_ns ? *poll_ns * 2 : QHCA_POLL_START_NS);
+        waits->poll_ns = waits->poll_ns / 2 < QHCA_POLL_START_NS ? 0 : waits->poll_ns / 2;
+    } else if (waited > waits->poll_ns) {
+        waits->poll_ns = MIN(max, waits->poll_ns ? waits->poll_ns * 2 : QHCA_POLL_START_NS);
     }
 }

@@ -173,6 +173,42 @@ static void test_polls_wrongly(void)
  * ------------------------------------------------------------------------
  * A peer that does what it should
  */
+/* Send frames, each when the one before is taken, until @polls polls found one. */
+static uint64_t polls_for_frames(const char *machine, uint64_t polls)
+{
+    gint64 end = g_get_monotonic_time() + ANSWER_S * G_USEC_PER_SEC;
+    uint64_t hits;
+    Peer p;
+    Hca *h = link_start(&p, machine, true);
+
+    hca_bring_up(h);
+    for (uint32_t tag = 0; tag < 2000 || hca_adapter(h, "thread_poll_hits") < polls; tag++) {
+        struct hca_slot *slot = peer_put(&p, tag);
+
+        peer_wake(&p);
+        while (!is_taken(slot)) {
+            g_assert_cmpint(g_get_monotonic_time(), <, end);
+        }
+        if (tag >= 2000) {
+            g_usleep(tag % 1000);       /* the thread must have slept as well */
+        }
+    }
+    hits = hca_adapter(h, "thread_poll_hits");
+    g_assert_cmpuint(hca_adapter(h, "thread_polls"), >=, hits);
+    g_assert_cmpuint(hca_adapter(h, "thread_sleeps"), >, 0);
+    takes_frame(&p, 1000);
+    link_stop(h, &p);
+    return hits;
+}
+
+/* The device's thread polls in the place of a halted vCPU, and of no other. */
+static void test_polls_idle(void)
+{
+    polls_for_frames("q35 -smp 2", 100);
+    g_assert_cmpuint(polls_for_frames("q35 -smp 1", 0), ==, 0);
+    g_assert_cmpuint(polls_for_frames("q35 -smp 2 -global qhca.poll-idle-us=0", 0), ==, 0);
+}
+
 static void frames_of(bool device_listens)
 {
     Peer p;
@@ -675,6 +711,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-link/set-link", test_set_link);
     qtest_add_func("/qhca-link/polls", test_polls);
     qtest_add_func("/qhca-link/polls-on", test_polls_on);
+    qtest_add_func("/qhca-link/polls-idle", test_polls_idle);
     qtest_add_func("/qhca-link/polls-wrongly", test_polls_wrongly);
     qtest_add_func("/qhca-link/back-to-listener", test_back_to_listener);
     qtest_add_func("/qhca-link/back-to-connecter", test_back_to_connecter);

@@ -20,7 +20,9 @@
 #include "hw/core/cpu.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie_sriov.h"
+#include "system/qtest.h"
 #include "system/runstate.h"
+#include "system/tcg.h"
 #include "hw/rdma/qhca/qemu/qhca-dev.h"
 
 #define PATIENCE_MS     (60 * 1000)
@@ -175,6 +177,11 @@ int64_t qhca_link_frames_awake(QhcaState *hca)
     return 0;
 }
 
+bool qhca_link_hinted(QhcaState *hca)
+{
+    return false;
+}
+
 void qhca_link_polled(QhcaState *hca, bool polls_on)
 {
 }
@@ -218,6 +225,10 @@ void qhca_link_vm_change(QhcaState *hca, bool running, RunState state)
  * ------------------------------------------------------------------------
  * QEMU
  */
+bool tcg_allowed;
+bool qtest_allowed;
+CPUTailQ cpus_queue = QTAILQ_HEAD_INITIALIZER(cpus_queue);
+
 AddressSpace address_space_memory;
 __thread CPUState *current_cpu;
 static MemoryListener *memory_listener;
