@@ -248,6 +248,60 @@ static bool make_again(struct end *e)
 	return ok;
 }
 
+/* Two more QPs, whose traffic keeps b's device busy. */
+struct busy {
+	struct end a, b;
+};
+
+static void open_busy(struct pair *p, struct busy *busy)
+{
+	connect_pair(p);
+	open_second(p, &busy->a, &busy->b,
+		    &(struct pair_options){ .type = QHCA_QPT_RC });
+}
+
+static void keep_busy(struct pair *p, struct busy *busy)
+{
+	p->w.link = (struct world_link){ .delay = 1000 };
+	for (int n = 0; n < 10; n++)
+		post(p, &busy->b, QHCA_WQE_WRITE, 30000, 0);
+}
+
+/* All that the other QPs did has succeeded; connects the pair for another round. */
+static void end_of_round(struct pair *p, struct busy *busy, uint32_t i)
+{
+	struct qhca_cqe c;
+
+	while (md_poll(&busy->b.scq, &c))
+		CHECK_EQ(c.status, 0);
+	reconnect_pair(p, i * 0x40000u);
+}
+
+/* Software of b resets its QP, moves it to ERR, or destroys it, in turn. */
+static void leave_in_turn(struct pair *p, uint32_t i)
+{
+	static const uint8_t ends[] = { QHCA_QPS_RESET, QHCA_QPS_ERR };
+
+	if (i % 3 == 2)
+		CHECK(make_again(&p->b));
+	else
+		CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, ends[i % 3], 0, NULL), 0);
+	settle(p);
+}
+
+/* Steps until so many receives of b are complete. */
+static void await_receives(struct pair *p, unsigned int num)
+{
+	struct qhca_cqe c;
+
+	while (num) {
+		if (md_poll(&p->b.rcq, &c))
+			num--;
+		else
+			world_step(&p->w, QHCA_NEVER);
+	}
+}
+
 /*
  * Software of b ends its QP as soon as it has polled a receive.  The peer's request is
  * complete, although the device, which is busy with another QP, may not have
@@ -255,35 +309,20 @@ static bool make_again(struct end *e)
  */
 static void leaves_after_receive(struct pair *p)
 {
-	static const uint8_t ends[] = { QHCA_QPS_RESET, QHCA_QPS_ERR };
-	struct end other_a, other_b;
+	struct busy busy;
 
-	connect_pair(p);
-	open_second(p, &other_a, &other_b,
-		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	open_busy(p, &busy);
 	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
-		struct qhca_cqe c;
-
-		p->w.link = (struct world_link){ .delay = 1000 };
-		for (int n = 0; n < 10; n++)
-			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		keep_busy(p, &busy);
 		post_recv(&p->b, 100);
 		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
-		while (!md_poll(&p->b.rcq, &c))
-			world_step(&p->w, QHCA_NEVER);
-		if (i % 3 == 2)
-			CHECK(make_again(&p->b));
-		else
-			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, ends[i % 3], 0,
-					      NULL), 0);
-		settle(p);
+		await_receives(p, 1);
+		leave_in_turn(p, i);
 		EXPECT(&p->a.scq, 0, 0);
 		CHECK_EQ(state_of(&p->a), QHCA_QPS_RTS);
-		while (md_poll(&other_b.scq, &c))
-			CHECK_EQ(c.status, 0);
-		reconnect_pair(p, i * 0x40000u);
+		end_of_round(p, &busy, i);
 	}
-	close_second(&other_a, &other_b);
+	close_second(&busy.a, &busy.b);
 }
 
 /*
@@ -301,19 +340,13 @@ static void leaves_after_answers(struct pair *p)
 			       .flush_type = QHCA_FLUSH_GLOBAL,
 			       .flush_len = PAIR_LEN, .raddr = p->b.mr.iova,
 			       .rkey = p->b.mr.key };
-	static const uint8_t ends[] = { QHCA_QPS_RESET, QHCA_QPS_ERR };
-	struct end other_a, other_b;
+	struct busy busy;
 
-	connect_pair(p);
-	open_second(p, &other_a, &other_b,
-		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	open_busy(p, &busy);
 	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
 		uint8_t word[8], now[8] = { 0 };
-		struct qhca_cqe c;
 
-		p->w.link = (struct world_link){ .delay = 1000 };
-		for (int n = 0; n < 10; n++)
-			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		keep_busy(p, &busy);
 		put_le64(word, i + 1);
 		store.inline_data = word;
 		if (i & 1) {
@@ -321,28 +354,20 @@ static void leaves_after_answers(struct pair *p)
 			post_wr(&p->a, &store);
 			post_wr(&p->a, &flush);
 			post(p, &p->a, QHCA_WQE_SEND, 8, 0);
-			while (!md_poll(&p->b.rcq, &c))
-				world_step(&p->w, QHCA_NEVER);
+			await_receives(p, 1);
 		} else {
 			post_wr(&p->a, &store);
 			for (; memcmp(now, word, 8); get_bytes(&p->b, 0, now, 8))
 				world_step(&p->w, QHCA_NEVER);
 		}
-		if (i % 3 == 2)
-			CHECK(make_again(&p->b));
-		else
-			CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, ends[i % 3], 0,
-					      NULL), 0);
-		settle(p);
+		leave_in_turn(p, i);
 		if (i & 1)
 			EXPECT(&p->a.scq, 0, 0, 0, 0);
 		else
 			EXPECT(&p->a.scq, 0, 0);
-		while (md_poll(&other_b.scq, &c))
-			CHECK_EQ(c.status, 0);
-		reconnect_pair(p, i * 0x40000u);
+		end_of_round(p, &busy, i);
 	}
-	close_second(&other_a, &other_b);
+	close_second(&busy.a, &busy.b);
 }
 
 /*
@@ -352,29 +377,19 @@ static void leaves_after_answers(struct pair *p)
 static void leaves_before_a_read(struct pair *p)
 {
 	unsigned int unanswered = 0;
-	struct end other_a, other_b;
+	struct busy busy;
 
-	connect_pair(p);
-	open_second(p, &other_a, &other_b,
-		    &(struct pair_options){ .type = QHCA_QPT_RC });
+	open_busy(p, &busy);
 	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
-		unsigned int received = 0;
 		struct qhca_cqe c;
 
-		p->w.link = (struct world_link){ .delay = 1000 };
-		for (int n = 0; n < 10; n++)
-			post(p, &other_b, QHCA_WQE_WRITE, 30000, 0);
+		keep_busy(p, &busy);
 		post_recv(&p->b, 100);
 		post_recv(&p->b, 100);
 		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
 		post(p, &p->a, QHCA_WQE_READ, 8, 0);
 		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
-		while (received < 2) {
-			if (md_poll(&p->b.rcq, &c))
-				received++;
-			else
-				world_step(&p->w, QHCA_NEVER);
-		}
+		await_receives(p, 2);
 		CHECK_EQ(md_qp_modify(p->b.md, &p->b.qp, QHCA_QPS_RESET, 0,
 				      NULL), 0);
 		settle(p);
@@ -385,12 +400,10 @@ static void leaves_before_a_read(struct pair *p)
 		unanswered += c.status == QHCA_WC_RETRY_EXC_ERR;
 		while (md_poll(&p->a.scq, &c))
 			;
-		while (md_poll(&other_b.scq, &c))
-			CHECK_EQ(c.status, 0);
-		reconnect_pair(p, i * 0x40000u);
+		end_of_round(p, &busy, i);
 	}
 	CHECK(unanswered >= ROUNDS / 4);
-	close_second(&other_a, &other_b);
+	close_second(&busy.a, &busy.b);
 }
 
 /* ---- limits */
