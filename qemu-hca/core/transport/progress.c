@@ -255,6 +255,43 @@ static bool link_was_blocked(const struct hca_fn *fn,
 	       hca->now - hca->sched.unblocked < ack_timeout(qp);
 }
 
+/*
+ * Is there a request of several packets among those before @end, all of which may be
+ * lost?  What asks for a response is one packet, whatever PSNs it uses, and if that is
+ * lost, nothing behind it is acknowledged.
+ */
+static bool may_have_lost_several(struct hca_fn *fn, struct hca_qp *qp, uint32_t end)
+{
+	for (uint32_t num = qp->sq_ci; num != end; num++) {
+		const struct hca_swqe_sum *sum =
+			hca_requester_summary(fn, qp, num);
+
+		if (!sum || sum->kind & HCA_WK_RESPONSE)
+			return false;
+		if (sum->packets > 1)
+			return true;
+	}
+	return false;
+}
+
+/* Doubt that the peer's path passes bundles, if one of a request before @end may be lost. */
+static void doubt(struct hca_fn *fn, struct hca_qp *qp, uint32_t end)
+{
+	struct hca_path path;
+
+	/* What went again did so in packets, so its size is not why it is lost. */
+	if (qp->s_flags & HCA_SF_AGAIN || !may_have_lost_several(fn, qp, end))
+		return;
+	if (hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
+		hca_peer_doubt(fn, &path);
+}
+
+void hca_requester_doubt_oldest(struct hca_fn *fn, struct hca_qp *qp)
+{
+	if (qp->sq_ci != qp->sq_max)
+		doubt(fn, qp, qp->sq_ci + 1);
+}
+
 void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 {
 	bool rnr = qp->s_state == HCA_REQ_RNR_WAIT;
@@ -284,40 +321,8 @@ void hca_requester_timer(struct hca_fn *fn, struct hca_qp *qp)
 	}
 	hca_qp_count(fn, qp, QHCA_CNT_ack_timeouts);
 	hca_trace(fn, QHCA_TRACE_TIMEOUT, qp->qpn, qp->s_una, qp->s_retry, 0);
-	hca_requester_doubt(fn, qp, false);
+	doubt(fn, qp, qp->sq_max);
 	hca_requester_retry(fn, qp);
-}
-
-/*
- * Is there a request of several packets among those that may be lost?  What asks for a
- * response is one packet, whatever PSNs it uses, and if that is lost, nothing behind it
- * is acknowledged.
- */
-static bool may_have_lost_several(struct hca_fn *fn, struct hca_qp *qp, uint32_t end)
-{
-	for (uint32_t num = qp->sq_ci; num != end; num++) {
-		const struct hca_swqe_sum *sum =
-			hca_requester_summary(fn, qp, num);
-
-		if (!sum || sum->kind & HCA_WK_RESPONSE)
-			return false;
-		if (sum->packets > 1)
-			return true;
-	}
-	return false;
-}
-
-void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp, bool oldest)
-{
-	uint32_t end = oldest && qp->sq_ci != qp->sq_max ? qp->sq_ci + 1 :
-							   qp->sq_max;
-	struct hca_path path;
-
-	/* What went again did so in packets, so its size is not why it is lost. */
-	if (qp->s_flags & HCA_SF_AGAIN || !may_have_lost_several(fn, qp, end))
-		return;
-	if (hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn, &path))
-		hca_peer_doubt(fn, &path);
 }
 
 void hca_requester_retry(struct hca_fn *fn, struct hca_qp *qp)

@@ -153,6 +153,7 @@ QHCA_ASSERT_SIZE(struct hca_qpc_hw, QHCA_QPC_HW_SIZE);
 					   a going back */
 #define HCA_SF_AGAIN		0x10u	/* gone back for a loss: what goes again goes in
 					   packets; until progress */
+/* Those that are over when the peer acknowledges something new. */
 #define HCA_SF_TO_PROGRESS	(HCA_SF_WENT_BACK | HCA_SF_EXCUSED | HCA_SF_AGAIN)
 
 /* r_flags: responder */

@@ -103,7 +103,7 @@ static void nak(struct hca_fn *fn, struct hca_qp *qp,
 		return;
 	if (pkt->syndrome == HCA_NAK_SEQ) {
 		hca_qp_count(fn, qp, QHCA_CNT_rx_nak_seq);
-		hca_requester_doubt(fn, qp, true);
+		hca_requester_doubt_oldest(fn, qp);
 		go_back(fn, qp);
 		return;
 	}

@@ -164,10 +164,10 @@ void hca_requester_retire(struct hca_fn *fn, struct hca_qp *qp,
 /* Start, restart or stop the ACK timer as outstanding PSNs demand. */
 void hca_requester_rearm(struct hca_fn *fn, struct hca_qp *qp);
 /*
- * A part of a request was lost.  If it can have been in a bundle, doubt that the peer's
- * path passes them.  @oldest: it is the oldest request; otherwise it can be any.
+ * A part of the oldest request was lost.  If it can have been in a bundle, doubt that the
+ * peer's path passes them.
  */
-void hca_requester_doubt(struct hca_fn *fn, struct hca_qp *qp, bool oldest);
+void hca_requester_doubt_oldest(struct hca_fn *fn, struct hca_qp *qp);
 /*
  * The requester waits for the rate of its function: stop the ACK timer if the peer has
  * nothing to acknowledge.
