@@ -217,6 +217,7 @@ typedef struct QhcaLink {
     bool naps;                  /* and wakes up by itself */
     bool quiet;                 /* there were hints in naps: the next begin without wake-ups */
     bool called;                /* to nap, and has not slept since */
+    bool hinted;                /* a program polls while the thread is awake */
     uint32_t polls;             /* how often a program has polled in vain */
     uint32_t polls_seen;        /* the device's thread's */
     uint64_t frames_slept;      /* all until the thread woke, or could not sleep */

@@ -211,10 +211,11 @@ bool qhca_link_called(QhcaState *s)
            hca_slots_pending(&peer->mem.rx);
 }
 
-/* Has a program polled since the thread last slept? */
+/* Has a program polled since the thread last slept, or tried to? */
 bool qhca_link_hinted(QhcaState *s)
 {
-    return qatomic_read(&s->link.polls) != s->link.polls_seen;
+    return qatomic_read(&s->link.hinted) ||
+           qatomic_read(&s->link.polls) != s->link.polls_seen;
 }
 
 static uint64_t qhca_link_frames(QhcaState *s)
@@ -297,6 +298,7 @@ bool qhca_link_sleep(QhcaState *s)
         polls = qatomic_read(&s->link.polls);
         nap = polls != s->link.polls_seen;
         s->link.polls_seen = polls;
+        qatomic_set(&s->link.hinted, false);
         if (!nap) {
             qatomic_set(&s->link.quiet, false);
         }

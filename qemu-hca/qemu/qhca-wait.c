@@ -40,12 +40,13 @@ static bool qhca_thread_sleep(QhcaState *s)
 }
 
 /*
- * Are more than this many vCPUs halted?  Only TCG says so: with KVM's interrupt controllers
- * the kernel halts them, and what QEMU knows is older.
+ * Are more than this many vCPUs halted, each with a thread that would else be busy?  Only TCG
+ * says so: with KVM's interrupt controllers the kernel halts them, and what QEMU knows is
+ * older.  If vCPUs share a thread, all of them must be halted, and count as one.
  */
 static bool qhca_halted_over(unsigned int num)
 {
-    unsigned int halted = 0;
+    unsigned int halted = 0, all = 0;
     CPUState *cpu;
 
     if (!tcg_enabled() && !qtest_enabled()) {
@@ -54,6 +55,10 @@ static bool qhca_halted_over(unsigned int num)
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
         halted += !!qatomic_read(&cpu->halted);
+        all++;
+    }
+    if (tcg_enabled() && !qemu_tcg_mttcg_enabled()) {
+        halted = halted == all;
     }
     return halted > num;
 }
@@ -72,7 +77,8 @@ static bool qhca_poll(QhcaState *s, uint64_t max_ns, bool idle)
     bool called = false;
 
     s->stats.thread_polls++;
-    while (!called && get_clock() - start < max_ns && (!idle || qhca_halted_over(others))) {
+    while (!called && get_clock() - start < max_ns &&
+           (!idle || (qhca_halted_over(others) && !qhca_link_hinted(s)))) {
         cpu_relax();
         called = qhca_thread_called(s);
     }
@@ -109,6 +115,8 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
 {
     const bool idle = qhca_may_poll(s, waits);
     const uint64_t max = (idle ? s->poll_idle_us : s->poll_max_us) * 1000ull;
+    /* A wait in which it may not poll shows how long the next one may be, too. */
+    const uint64_t short_ns = max || !s->link.path ? max : s->poll_idle_us * 1000ull;
     const int64_t start = get_clock();
     uint64_t waited;
 
@@ -127,9 +135,9 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
     waits->awake = 0;
     waits->frames = qhca_frames_received(s);
     waited = get_clock() - start;
-    if (waited > max) {
+    if (waited > short_ns) {
         waits->poll_ns = waits->poll_ns / 2 < QHCA_POLL_START_NS ? 0 : waits->poll_ns / 2;
     } else if (waited > waits->poll_ns) {
-        waits->poll_ns = MIN(max, waits->poll_ns ? waits->poll_ns * 2 : QHCA_POLL_START_NS);
+        waits->poll_ns = MIN(short_ns, waits->poll_ns ? waits->poll_ns * 2 : QHCA_POLL_START_NS);
     }
 }

@@ -229,7 +229,6 @@ def test_under_full_load(ends):
         assert more["long_yields"] <= more["yields"], more
         # Without poll-max-us the device's thread goes to sleep at once; in shared memory it
         # may poll in the place of a halted vCPU.
-        assert more["thread_poll_hits"] <= more["thread_polls"], more
         assert isinstance(a.ports[0].netdev, dict) or more["thread_polls"] == 0, more
         assert adapter(a)["thread_sleeps"] > 0
     finally:

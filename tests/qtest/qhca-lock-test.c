@@ -228,6 +228,14 @@ void qhca_link_vm_change(QhcaState *hca, bool running, RunState state)
 bool tcg_allowed;
 bool qtest_allowed;
 CPUTailQ cpus_queue = QTAILQ_HEAD_INITIALIZER(cpus_queue);
+#ifdef qemu_tcg_mttcg_enabled   /* before QEMU 10.1 */
+bool mttcg_enabled;
+#else
+bool qemu_tcg_mttcg_enabled(void)
+{
+    return true;
+}
+#endif
 
 AddressSpace address_space_memory;
 __thread CPUState *current_cpu;
