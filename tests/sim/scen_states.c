@@ -406,6 +406,77 @@ static void leaves_before_a_read(struct pair *p)
 	close_second(&busy.a, &busy.b);
 }
 
+static void post_quietly(struct pair *p, uint8_t opcode, uint8_t flags)
+{
+	struct md_wr wr = {
+		.opcode = opcode, .flags = flags, .wr_id = p->a.qp.sq_pi,
+		.raddr = p->b.mr.iova + 32768, .rkey = p->b.mr.key, .num_sge = 1,
+		.sge = &(struct md_sge){ p->a.mr.iova, 8, p->a.mr.key },
+	};
+
+	md_post_send(p->a.md, &p->a.qp, &wr);
+}
+
+/*
+ * A SEND that asks for no ACK is complete, and what would have answered it as well is not.
+ * It does not fail.
+ */
+static void leaves_after_a_quiet_one(struct pair *p, uint8_t second)
+{
+	struct busy busy;
+
+	open_busy(p, &busy);
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct qhca_cqe c;
+
+		keep_busy(p, &busy);
+		post_recv(&p->b, 100);
+		post_quietly(p, QHCA_WQE_SEND, 0);
+		post_quietly(p, second, QHCA_WQE_F_SIGNALED);
+		md_ring(p->a.md, &p->a.qp);
+		await_receives(p, 1);
+		leave_in_turn(p, i);
+		/* The one that is signalled may have failed, which is the second. */
+		while (md_poll(&p->a.scq, &c))
+			CHECK(!c.status || get_le64(&c.wr_id));
+		end_of_round(p, &busy, i);
+	}
+	close_second(&busy.a, &busy.b);
+}
+
+static void leaves_after_quiet_before_read(struct pair *p)
+{
+	leaves_after_a_quiet_one(p, QHCA_WQE_READ);
+}
+
+static void leaves_after_quiet_before_rnr(struct pair *p)
+{
+	leaves_after_a_quiet_one(p, QHCA_WQE_SEND);
+}
+
+/* Software of b polls the error of a receive, and the peer is told the reason. */
+static void leaves_after_error(struct pair *p)
+{
+	struct busy busy;
+
+	open_busy(p, &busy);
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct qhca_cqe c;
+
+		keep_busy(p, &busy);
+		post_recv(&p->b, 4);
+		post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+		await_receives(p, 1);
+		leave_in_turn(p, i);
+		CHECK(md_poll(&p->a.scq, &c));
+		CHECK_EQ(c.status, QHCA_WC_REM_INV_REQ_ERR);
+		while (md_poll(&p->a.scq, &c))
+			;
+		end_of_round(p, &busy, i);
+	}
+	close_second(&busy.a, &busy.b);
+}
+
 /* ---- limits */
 
 /* Drops the first so many frames of a. */
@@ -497,7 +568,8 @@ static void rnr_retries_just_enough(struct pair *p)
 const struct scenario state_scenarios[] = {
 	EACH(drain_cycles), EACH(error_in_traffic), EACH(reset_in_traffic),
 	RC(destroy_in_traffic), RC(leaves_after_receive), RC(leaves_after_answers),
-	RC(leaves_before_a_read),
+	RC(leaves_before_a_read), RC(leaves_after_quiet_before_read),
+	RC(leaves_after_quiet_before_rnr), RC(leaves_after_error),
 	RC(retries_just_enough), RC(progress_restores_retries),
 	RC(rnr_retries_just_enough),
 	{ 0 }

@@ -315,18 +315,37 @@ static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
 					&reply->to.path);
 }
 
+/* The NAK that ends the QP, of which the peer's completion has the reason. */
+static void put_last_nak(struct hca_fn *fn, struct hca_qp *qp, struct reply *reply)
+{
+	HCA_UNINITIALIZED struct hca_pkt pkt;
+
+	headers(qp, HCA_OP_ACK, qp->r_nak_psn, qp->r_syndrome, &pkt);
+	if (put(fn, qp, reply, &pkt))
+		count_nak(fn, qp, qp->r_syndrome);
+}
+
 void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 {
 	HCA_UNINITIALIZED struct reply reply;
 	bool ok = true;
 
+	/* Requests that did not ask for an ACK are complete as well, and no later answer comes. */
+	if (qp->r_unacked && hca_qp_is_reliable(qp) && qp->state != QHCA_QPS_ERR) {
+		qp->r_ack_psn = hca_psn_add(qp->r_psn, HCA_PSN_MASK);
+		qp->r_flags |= HCA_RF_ACK;
+	}
 	while (ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
 		bool ack = ack_is_next(qp, r);
 
-		if (!ack && !r)
+		if (!ack && !r && qp->r_state != HCA_RESP_FATAL_NAK_DUE)
 			return;
 		begin_reply(fn, qp, &reply, 1);
+		if (!ack && !r) {
+			put_last_nak(fn, qp, &reply);
+			return;
+		}
 		if (!ack && r->type == HCA_RES_READ) {
 			put_ack_before(fn, qp, &reply, r);
 			return;
