@@ -7,7 +7,7 @@
 # 14.2.0-19) 14.2.0" is the same as "gcc (Debian 14.2.0-19) 14.2.0".
 has_compiler()
 {
-	local theirs= ours=
+	local theirs='' ours=''
 	# Callers ask in conditions, where a command that fails ends nothing by itself.
 	if [ -e "$1/.config" ]; then
 		theirs=$(sed -n 's,^CONFIG_CC_VERSION_TEXT="\(.*\)",\1,p' "$1/.config") ||
