@@ -454,7 +454,10 @@ static void leaves_after_quiet_before_rnr(struct pair *p)
 	leaves_after_a_quiet_one(p, QHCA_WQE_SEND);
 }
 
-/* Software of b polls the error of a receive, and the peer is told the reason. */
+/*
+ * Software of b ends its QP as soon as it has polled a receive that failed.  The peer
+ * still gets the reason, and no timeout.
+ */
 static void leaves_after_error(struct pair *p)
 {
 	struct busy busy;

@@ -315,7 +315,7 @@ static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
 					&reply->to.path);
 }
 
-/* The NAK that ends the QP, of which the peer's completion has the reason. */
+/* Send the NAK that ends the QP, so that the peer reports its reason and not a timeout. */
 static void put_last_nak(struct hca_fn *fn, struct hca_qp *qp, struct reply *reply)
 {
 	HCA_UNINITIALIZED struct hca_pkt pkt;
