@@ -5,13 +5,6 @@
  */
 #include "transport/transport.h"
 
-/* The time that an RNR NAK asks the requester to wait, in 10 us (IBTA table 45). */
-static const uint32_t rnr_timer[32] = {
-	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
-	16384, 24576, 32768, 49152,
-};
-
 /* s_una may have moved: adjust the timer and serve the QP if it waited for that. */
 static void progressed(struct hca_fn *fn, struct hca_qp *qp)
 {
@@ -60,7 +53,7 @@ static bool acknowledge(struct hca_fn *fn, struct hca_qp *qp,
 static void rnr_nak(struct hca_fn *fn, struct hca_qp *qp,
 		    const struct hca_pkt *pkt)
 {
-	uint64_t wait = rnr_timer[pkt->syndrome & HCA_AETH_VALUE] * 10000ull;
+	uint64_t wait = hca_rnr_time(pkt->syndrome & HCA_AETH_VALUE);
 
 	hca_qp_count(fn, qp, QHCA_CNT_rx_rnr);
 	if (!acknowledge(fn, qp, pkt->psn) ||

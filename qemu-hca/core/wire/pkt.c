@@ -252,6 +252,17 @@ size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to)
 	return build_extended(pkt, what, to + HCA_BTH_LEN) - to;
 }
 
+uint64_t hca_rnr_time(uint8_t code)
+{
+	static const uint32_t times[32] = {	/* in 10 us */
+		65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+		256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+		16384, 24576, 32768, 49152,
+	};
+
+	return times[code] * 10000ull;
+}
+
 bool hca_gid_is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };

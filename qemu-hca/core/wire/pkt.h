@@ -161,6 +161,9 @@ size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to);
  */
 void hca_pkt_change(uint8_t *bth, const struct hca_pkt *to);
 
+/* ns that an RNR NAK with the timer @code (0 to 31) makes a requester wait (IBTA table 45). */
+uint64_t hca_rnr_time(uint8_t code);
+
 /* Pad octets that round @len up to four. */
 static inline uint32_t hca_pkt_pad(uint32_t len)
 {
