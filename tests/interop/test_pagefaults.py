@@ -296,6 +296,7 @@ def test_cold_target(captured):
     for fault in faults_of(captured, "write", "send", "atomic"):
         naks, repeated = 0, 0
         asleep, sent = None, None       # since when; the newest PSN
+        first = timer = None            # the first NAK's time; the last one's timer
         packets = list(exchange(captured.at_client, fault))
         for time, out, opcode, psn, syndrome in packets:
             if not out:
@@ -303,7 +304,10 @@ def test_cold_target(captured):
                 if is_rnr(syndrome):
                     naks += 1
                     assert psn == fault.cold_psn, f"{fault}: RNR NAK of PSN {psn}"
-                    assert syndrome == 0x20 | WIRE_CODE
+                    first = time if naks == 1 else first
+                    timer = capture.RNR_TIMER[syndrome & 31] / 1000
+                    # It grows with the age of the fault.
+                    assert timer == WIRE_TIMER or WIRE_TIMER < timer < time - first + TICK
                     asleep = time
                 elif opcode == 0x11 and psn == (fault.cold_psn - 1) & 0xFFFFFF and \
                         captured.client == "qhca":
@@ -318,7 +322,7 @@ def test_cold_target(captured):
                 oldest = fault.psn if captured.client == "rxe" else fault.cold_psn
                 assert psn in (oldest, fault.cold_psn), f"{fault}: goes on with PSN {psn}"
                 tick = TICK if captured.client == "rxe" else 0
-                assert time - asleep >= WIRE_TIMER - tick, \
+                assert time - asleep >= timer - tick, \
                     f"{fault}: goes on {time - asleep:.4f} s after the RNR NAK"
                 asleep, sent = None, psn
                 repeated += psn == fault.cold_psn

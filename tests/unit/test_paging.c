@@ -171,22 +171,47 @@ static void test_protection_first(void **state)
 	host_free(h);
 }
 
-/* The longer of the QP's own timer and the fault's; code 0 is the longest. */
+/*
+ * The longer of the QP's own timer and the fault's; code 0 is the longest.  The fault's is the
+ * longest one that does not exceed its age, if the request is a repetition.
+ */
 static void test_timer(void **state)
 {
-	static const struct { uint8_t own, fresh, again; } cases[] = {
-		{ 1, 14, 20 }, { 14, 14, 20 }, { 15, 15, 20 }, { 20, 20, 20 },
-		{ 21, 21, 21 }, { 31, 31, 31 }, { 0, 0, 0 },
+	static const struct {
+		uint8_t own;
+		uint64_t age;			/* ns */
+		uint8_t fresh, again, again2;	/* again2: in stage 2 */
+	} cases[] = {
+		{ 1, 0, 14, 20, 24 }, { 14, 0, 14, 20, 24 }, { 15, 0, 15, 20, 24 },
+		{ 20, 0, 20, 20, 24 }, { 21, 0, 21, 21, 24 }, { 31, 0, 31, 31, 31 },
+		{ 0, 0, 0, 0, 0 },
+		{ 1, 15359999, 14, 20, 24 }, { 1, 15360000, 14, 21, 24 },
+		{ 1, 61440000, 14, 25, 25 }, { 26, 61440000, 26, 26, 26 },
+		{ 1, 491519999, 14, 30, 30 }, { 1, 1ull << 60, 14, 31, 31 },
+		{ 0, 1ull << 60, 0, 0, 0 },
 	};
+	struct host *h = host_new(NULL);
 	struct hca_qp qp = { 0 };
+	struct hca_fault *f = &qp.fault[HCA_FAULT_DIR_RESP];
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		qp.sw.min_rnr_timer = cases[i].own;
-		assert_int_equal(hca_fault_timer(&qp, false), cases[i].fresh);
-		assert_int_equal(hca_fault_timer(&qp, true), cases[i].again);
+		h->fn->hca->now = (1ull << 60) + 5;
+		f->time = h->fn->hca->now - cases[i].age;
+		f->flags = 0;
+		assert_int_equal(hca_fault_timer(h->fn, &qp, false), cases[i].fresh);
+		assert_int_equal(hca_fault_timer(h->fn, &qp, true), cases[i].again);
+		f->flags = QHCA_FAULT_STAGE2;
+		assert_int_equal(hca_fault_timer(h->fn, &qp, true), cases[i].again2);
 	}
+	/* What another machine's clock says may lie ahead. */
+	h->fn->hca->now = 0;
+	f->flags = 0;
+	qp.sw.min_rnr_timer = 1;
+	assert_int_equal(hca_fault_timer(h->fn, &qp, true), 20);
+	host_free(h);
 }
 
 static const struct CMUnitTest tests[] = {

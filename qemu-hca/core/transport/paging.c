@@ -215,7 +215,14 @@ bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 	return hca_fault_find(fn, qpn, dir, false, info);
 }
 
-uint8_t hca_fault_timer(const struct hca_qp *qp, bool again)
+/* How long the fault has been outstanding, in ns. */
+static uint64_t age(const struct hca_fn *fn, const struct hca_fault *f)
+{
+	return fn->hca->now > f->time ? fn->hca->now - f->time : 0;
+}
+
+uint8_t hca_fault_timer(const struct hca_fn *fn, const struct hca_qp *qp,
+			bool again)
 {
 	static const uint8_t codes[2][2] = {
 		{ HCA_FAULT_TIMER_NEW, HCA_FAULT_TIMER_OLD },
@@ -225,6 +232,9 @@ uint8_t hca_fault_timer(const struct hca_qp *qp, bool again)
 	uint8_t code = codes[hca_fault_is_stage2(f)][again];
 	uint8_t least = qp->sw.min_rnr_timer;
 
+	while (again && code < HCA_AETH_VALUE &&
+	       hca_rnr_time(code + 1) <= age(fn, f))
+		code++;
 	return !least || least > code ? least : code;	/* 0 is the longest */
 }
 

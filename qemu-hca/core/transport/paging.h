@@ -41,7 +41,7 @@
  *     the timer HCA_FAULT_TIMER_NEW, or the QP's own if that is longer.
  *  3. The peer repeats PSN 7 after that time.  The fault is still outstanding, so
  *     the responder looks at no memory, counts faults_coalesced, and sends an RNR
- *     NAK with the longer timer HCA_FAULT_TIMER_OLD.
+ *     NAK with the longer timer HCA_FAULT_TIMER_OLD, and later with longer ones.
  *  4. The driver makes the page present and executes FAULT_RESUME with the token.
  *     The responder sends one unsolicited ACK with PSN 6, which ends the peer's
  *     wait at once.
@@ -56,7 +56,7 @@
 #include "handler.h"
 #include "transport/qp.h"
 
-/* RNR timers: of a new fault, and of one that a repetition finds outstanding. */
+/* RNR timers: of a new fault, and the least of one that a repetition finds outstanding. */
 #define HCA_FAULT_TIMER_NEW	14	/* 1.28 ms */
 #define HCA_FAULT_TIMER_OLD	20	/* 10.24 ms */
 /* The same of stage 2, where the host domain has more to do. */
@@ -119,8 +119,13 @@ void hca_fault_forget(struct hca_fn *fn, struct hca_qp *qp);
 bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 		    struct qhca_fault_info *info);
 
-/* The RNR NAK timer of a fault; @again: the request is a repetition. */
-uint8_t hca_fault_timer(const struct hca_qp *qp, bool again);
+/*
+ * The RNR NAK timer of a fault, a code; @again: the request is a repetition.  That of a
+ * repetition grows with the age of the fault, so that a page that takes long costs few
+ * repetitions, and a peer that takes no unsolicited ACK waits for twice as long at most.
+ */
+uint8_t hca_fault_timer(const struct hca_fn *fn, const struct hca_qp *qp,
+			bool again);
 
 /* May the device send unsolicited ACKs, and act on those it receives? */
 bool hca_fault_unsolicited(const struct hca_fn *fn);

@@ -46,7 +46,7 @@ static void refuse(struct hca_fn *fn, struct hca_qp *qp,
 			hca_qp_enter(fn, qp, QHCA_PART_RESPONDER_FAULT,
 				     HCA_RESPF_READ_NAKED);
 		owe_nak(fn, qp, HCA_AETH_RNR |
-			hca_fault_timer(qp, verdict == HCA_V_FAULT_AGAIN));
+			hca_fault_timer(fn, qp, verdict == HCA_V_FAULT_AGAIN));
 		return;
 	}
 	hca_qp_enter(fn, qp, QHCA_PART_RESPONDER, HCA_RESP_FATAL_NAK_DUE);
