@@ -135,7 +135,7 @@ def test_capture(machines, inner, tmp_path):
     print(f"{len(waits)} waits, {len(early)} ended by an unsolicited ACK")
     assert counted["page_faults1"] == 0 < len(waits) == counted["tx_rnr_fault2"]
     for wait in waits:
-        assert wait.code in (20, 24) and wait.again == wait.psn, wait
+        assert (wait.code == 20 or wait.code >= 24) and wait.again == wait.psn, wait
     assert early and all(wait.acked and wait.acked <= wait.until for wait in early)
     report(machines, "64 KiB messages")
 
@@ -179,8 +179,13 @@ def test_others_go_on(machines, inner):
 @pytest.mark.full
 def test_isolation(machines, inner):
     """As for two guests (test_pagefaults): a second pair of QPs of the function, while one
-    waits for pages of 200 ms, which are absent in both stages at first."""
-    options = "-c isolate -H 200 -T 150 -n 5 -s 32"
+    waits for pages of 250 ms, which are absent in both stages at first.
+
+    Measured is what lies within the wait.  Bringing a page keeps the processors busy for 25 ms
+    in a machine in a machine, and two stages of faults for longer, whatever the device does:
+    that would decide which hundredth of the messages is the slowest.
+    """
+    options = "-c isolate -H 250 -b 40 -T 70 -n 5 -s 128"
     for node in inner, machines.b:
         node.exec("modprobe fuse")
     run = verbs.program(inner, machines.b, "qhca-fault", *[options] * 2, timeout=900)
@@ -189,6 +194,7 @@ def test_isolation(machines, inner):
             for line in run.client.out.splitlines()]
     present, absent = ([row for row in rows if row["fault"] == fault] for fault in (0, 1))
     assert len(present) == len(absent) == 5
+    assert not any(row["during"] for row in rows), "a page came too early"
     ratio = {name: statistics.median(after[name] / before[name]
                                      for before, after in zip(present, absent))
              for name in ("rate", "p99")}

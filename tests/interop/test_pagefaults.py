@@ -152,9 +152,9 @@ def test_beside(ends, kind):
 def test_isolation(ends, kind):
     """A second pair of QPs while one waits for pages of 200 ms.
 
-    Its neighbour asks for a page each 200 ms; what differs is whether that is there.
-    The two alternate after a page or two, so that other work on the machine, which
-    may slow them threefold, slows both alike.
+    Its neighbour waits for one page after another; what differs is whether a request in
+    the device waits, or the driver alone. The two alternate after a page or two, so that
+    other work on the machine, which may slow them threefold, slows both alike.
     """
     hold = 200
     length, rounds, turns = 150, 5, 32

@@ -29,6 +29,7 @@
  *   -t CODE   RNR timer
  *   -n N      rounds
  *   -T MS     isolate: how long bandwidth, and then latency, is measured in a turn
+ *   -b MS     isolate: how long a turn lasts before that
  *   -s N      isolate: turns of each kind in a round
  *   -m MODE   cost: cold, advised or pinned alone
  *   -r        status: only what the server's memory on demand is part of
@@ -588,7 +589,7 @@ int main(int argc, char **argv)
 	sigaddset(&told, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &told, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, PEER_OPTIONS "c:o:H:wt:n:T:s:z:m:ur")) != -1) {
+	while ((opt = getopt(argc, argv, PEER_OPTIONS "c:o:H:wt:n:T:s:b:z:m:ur")) != -1) {
 		if (peer_option(&t.peer, opt, optarg))
 			continue;
 		switch (opt) {
@@ -617,6 +618,9 @@ int main(int argc, char **argv)
 			break;
 		case 's':
 			t.turns = parse_number(optarg, 0, INT_MAX);
+			break;
+		case 'b':
+			t.settle_ms = parse_number(optarg, 0, INT_MAX);
 			break;
 		case 'z':
 			t.page_size = parse_number(optarg, 0, INT_MAX);

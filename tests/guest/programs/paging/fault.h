@@ -38,6 +38,7 @@ struct fault_test {
 	struct ibv_pd *pd;
 	struct connection conn;
 	unsigned int hold_ms, rounds, run_ms, turns, page_size;
+	unsigned int settle_ms;		/* of a turn, before what is measured */
 	bool datagram, only_remote, until_told;
 	const char *mode;		/* NULL: each */
 };

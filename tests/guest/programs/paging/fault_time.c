@@ -45,6 +45,16 @@ static double quantile(struct samples *s, double q)
 	return s->us[(unsigned int)(q * (s->num - 1) + 0.5)];
 }
 
+static void prefetch(struct area *a, uint8_t *mem, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)mem, len, a->mr->lkey };
+	int rc = ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+
+	if (rc)
+		die("ibv_advise_mr: %s", strerror(rc));
+}
+
 /* ---- isolate: one QP waits for pages, another works */
 
 #define BULK		65536u		/* bytes of a WRITE */
@@ -60,19 +70,20 @@ struct bystander {
 };
 
 /*
- * The other QP: one WRITE in each hold_ms, to a page that is cold, or there.  Then the
- * server's processor asks for a cold page instead: what its kernel does to bring one
- * delays everything on a machine of few processors (by 15 ms a page in a machine in a
- * machine), and is the same for both.
+ * The other QP: one WRITE after another, to a page that is cold, or there.  Then the WRITE
+ * tells the server's program to ask the driver for a cold page instead, and to answer: what
+ * its kernel does to bring one, from an interrupt to the page, delays everything on a machine
+ * of few processors (for 25 ms a page in a machine in a machine), and is the same for both.
+ * They differ in whether the device has a request that waits for the page.
  */
 struct neighbour {
 	struct qp_pair p;
 	struct area a;
 	struct region warm, cold;	/* cold: the next one */
-	uint8_t *by_processor;		/* the next one that the server's processor asks for */
+	uint8_t *by_driver;		/* the next one that the server asks its driver for */
 	bool faulting;
 	atomic_bool stop;
-	unsigned int writes;
+	atomic_uint writes;		/* begun in this turn */
 	pthread_t thread;
 };
 
@@ -85,6 +96,7 @@ struct tally {
 	double mib, seconds;
 	struct samples lat;
 	unsigned int writes;		/* the neighbour's */
+	unsigned int during;		/* of them, begun while this was measured */
 };
 
 static uint8_t *slot(struct bystander *b, unsigned int i)
@@ -123,13 +135,14 @@ static void serve_datagrams(struct bystander *b)
 	} while (what != 'q');
 }
 
-static void await_answer(struct bystander *b)
+/* @next_wc: spin_wc() or sleep_wc() */
+static void await_answer(struct bystander *b, struct ibv_wc (*next_wc)(struct qp_pair *p))
 {
 	static unsigned int next;
 	struct ibv_wc wc;
 
 	do {
-		wc = spin_wc(&b->p);
+		wc = next_wc(&b->p);
 		if (wc.status != IBV_WC_SUCCESS)
 			die("datagram: %s", ibv_wc_status_str(wc.status));
 	} while (wc.wr_id != WR_RECV);
@@ -187,7 +200,7 @@ static uint64_t send_datagrams(struct bystander *b, uint64_t end)
 			num++;
 			continue;
 		}
-		await_answer(b);
+		await_answer(b, spin_wc);
 		flying -= ACK_EVERY;
 	}
 }
@@ -228,8 +241,9 @@ static void rest_until(uint64_t ns)
 }
 
 /*
- * One request in each PAUSE_NS.  Without a pause the processors of two machines have no
- * time left, and the slowest hundredth are those that waited for a processor.
+ * One request in each PAUSE_NS, asleep meanwhile.  Without a pause the processors of two
+ * machines have no time left, and the slowest hundredth are those that waited for a
+ * processor.  A program that polls takes one from the threads that bring its answer.
  */
 #define PAUSE_NS	1000000
 
@@ -241,10 +255,10 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 	while ((start = now_ns()) < end) {
 		if (t.datagram) {
 			datagram(b, 'e', 8);
-			await_answer(b);
+			await_answer(b, sleep_wc);
 		} else {
 			post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, 8, b->to);
-			wc = spin_wc(&b->p);
+			wc = sleep_wc(&b->p);
 			if (wc.status != IBV_WC_SUCCESS)
 				die("WRITE failed: %s", ibv_wc_status_str(wc.status));
 		}
@@ -253,20 +267,26 @@ static void latencies(struct bystander *b, uint64_t ns, struct samples *s)
 	}
 }
 
-static void write_to(struct neighbour *n, enum ibv_wr_opcode opcode, struct region page)
+static struct ibv_wc neighbour_wc(struct neighbour *n)
 {
-	struct ibv_wc wc;
+	struct ibv_wc wc = sleep_wc(&n->p);
 
-	post_send(&n->p, opcode, &n->a, 0, 8, page);
-	wc = sleep_wc(&n->p);
 	if (wc.status != IBV_WC_SUCCESS)
-		die("the neighbour's WRITE failed: %s", ibv_wc_status_str(wc.status));
+		die("the neighbour's request failed: %s", ibv_wc_status_str(wc.status));
+	return wc;
+}
+
+static void write_to(struct neighbour *n, struct region page)
+{
+	post_send(&n->p, IBV_WR_RDMA_WRITE, &n->a, 0, 8, page);
+	neighbour_wc(n);
 }
 
 static void order(struct neighbour *n, char what)
 {
 	n->a.mem[0] = what;
-	write_to(n, IBV_WR_RDMA_WRITE_WITH_IMM, n->warm);
+	post_send(&n->p, IBV_WR_RDMA_WRITE_WITH_IMM, &n->a, 0, 8, n->warm);
+	neighbour_wc(n);
 }
 
 static void await_word(struct neighbour *n)
@@ -274,38 +294,43 @@ static void await_word(struct neighbour *n)
 	post_recv(&n->p, &n->a, 0, 8);
 }
 
+/* Lasts until the server has the page, as a WRITE to it does. */
+static void order_page(struct neighbour *n)
+{
+	await_word(n);
+	order(n, BRING_A_PAGE);
+	neighbour_wc(n);
+}
+
 static void *bring_pages(void *arg)
 {
+	const struct region none = { 0 };
 	struct neighbour *n = arg;
 
 	for (;;) {
-		struct ibv_wc wc = sleep_wc(&n->p);
-
-		if (wc.status != IBV_WC_SUCCESS)
-			die("the neighbour's RECV failed: %s", ibv_wc_status_str(wc.status));
+		if (neighbour_wc(n).wr_id == WR_SEND)
+			continue;
 		if (n->a.mem[0] == NO_MORE)
 			return NULL;
 		await_word(n);
-		*(volatile uint8_t *)n->by_processor = 0;
-		n->by_processor += HELD_PAGE;
+		prefetch(&n->a, n->by_driver, HELD_PAGE);
+		n->by_driver += HELD_PAGE;
+		post_send(&n->p, IBV_WR_SEND, &n->a, 0, 8, none);
 	}
 }
 
-/* If it faults, a fault is outstanding all the time. */
+/* A page is awaited all the time: by a request in the device if it faults, or by the driver. */
 static void *be_neighbour(void *arg)
 {
 	struct neighbour *n = arg;
 
 	while (!atomic_load(&n->stop)) {
-		uint64_t start = now_ns();
-
-		n->writes++;
+		atomic_fetch_add(&n->writes, 1);
 		if (n->faulting) {
-			write_to(n, IBV_WR_RDMA_WRITE, n->cold);
+			write_to(n, n->cold);
 			n->cold.addr += HELD_PAGE;
 		} else {
-			order(n, BRING_A_PAGE);
-			rest_until(start + t.hold_ms * 1000000ull);
+			order_page(n);
 		}
 	}
 	return NULL;
@@ -314,14 +339,18 @@ static void *be_neighbour(void *arg)
 static void measure(struct bystander *b, struct neighbour *n, bool faulting, struct tally *sum)
 {
 	uint64_t ns = t.run_ms * 1000000ull;
+	unsigned int writes;
 
 	n->faulting = faulting;
-	n->writes = 0;
+	atomic_store(&n->writes, 0);
 	atomic_store(&n->stop, false);
 	if (pthread_create(&n->thread, NULL, be_neighbour, n))
 		die("pthread_create");
+	rest_until(now_ns() + t.settle_ms * 1000000ull);
+	writes = atomic_load(&n->writes);
 	bandwidth(b, ns, sum);
 	latencies(b, ns, &sum->lat);
+	sum->during += atomic_load(&n->writes) - writes;
 	atomic_store(&n->stop, true);
 	pthread_join(n->thread, NULL);
 	sum->writes += n->writes;
@@ -343,9 +372,10 @@ static void measure_pair(struct bystander *b, struct neighbour *n, unsigned int 
 	for (int f = 0; f < 2; f++) {
 		struct tally *s = &sum[f];
 
-		printf("isolate round=%u fault=%d rate=%.2f p99=%.2f median=%.2f n=%u writes=%u\n",
+		printf("isolate round=%u fault=%d rate=%.2f p99=%.2f median=%.2f n=%u writes=%u "
+		       "during=%u\n",
 		       round, f, s->mib / s->seconds, quantile(&s->lat, 0.99),
-		       quantile(&s->lat, 0.5), s->lat.num, s->writes);
+		       quantile(&s->lat, 0.5), s->lat.num, s->writes, s->during);
 		free(s->lat.us);
 	}
 }
@@ -367,7 +397,7 @@ void run_isolate(void)
 		struct held *h = held_open(len);
 
 		n.a = area_of(held_mem(h), len, COLD_ACCESS);
-		n.by_processor = n.a.mem + (1 + pages) * HELD_PAGE;
+		n.by_driver = n.a.mem + (1 + pages) * HELD_PAGE;
 		held_set(h, t.hold_ms * 1000000ull);
 	} else {
 		n.a = area_anon(HELD_PAGE, IBV_ACCESS_LOCAL_WRITE);
@@ -383,7 +413,7 @@ void run_isolate(void)
 	}
 	peer_barrier(&t.peer);
 	if (!t.peer.server) {
-		write_to(&n, IBV_WR_RDMA_WRITE, n.warm);	/* from now on it is */
+		write_to(&n, n.warm);	/* from now on it is */
 		for (unsigned int i = 0; i < t.rounds; i++)
 			measure_pair(&b, &n, i);
 		if (t.datagram)
@@ -409,7 +439,7 @@ static void use_bystander(struct bystander *b)
 	for (unsigned int i = 0; i < REQUESTS; i++) {
 		if (t.datagram) {
 			datagram(b, 'e', 8);
-			await_answer(b);
+			await_answer(b, spin_wc);
 			continue;
 		}
 		post_send(&b->p, IBV_WR_RDMA_WRITE, &b->a, 0, i % 8 ? 8 : BULK, b->to);
@@ -492,13 +522,9 @@ static void prepare(struct area *a, enum mode mode, struct samples *advice)
 	if (madvise(a->mem, a->len, MADV_DONTNEED))
 		die("MADV_DONTNEED: %s", strerror(errno));
 	for (size_t off = 0; mode == ADVISED && off < a->len; off += t.page_size) {
-		struct ibv_sge sge = { (uintptr_t)a->mem + off, t.page_size, a->mr->lkey };
 		uint64_t start = now_ns();
-		int rc = ibv_advise_mr(t.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
-				       IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
 
-		if (rc)
-			die("ibv_advise_mr: %s", strerror(rc));
+		prefetch(a, a->mem + off, t.page_size);
 		sample(advice, now_ns() - start);
 	}
 }
