@@ -601,7 +601,65 @@ static void place_in_upheaval(struct pair *p)
 	CHECK(faults > 100);
 }
 
+/* ---- an RNR NAK that comes late */
+
+#define SYNDROME	(14 + 20 + 8 + 12)	/* of an ACK in a frame without a VLAN */
+
+struct last_nak {
+	uint8_t frame[128];
+	size_t len;
+};
+
+static bool keep_rnr_nak(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	struct last_nak *nak = w->filter_arg;
+
+	if (from && len <= sizeof(nak->frame) &&
+	    (frame[SYNDROME] & HCA_AETH_TYPE) == HCA_AETH_RNR) {
+		memcpy(nak->frame, frame, len);
+		nak->len = len;
+	}
+	return true;
+}
+
+/*
+ * The page has come and the request goes again, when the network's second copy of the last
+ * NAK arrives.  Its timer is long by then; the ACK of the request ends the wait.
+ */
+static void copy_of_nak(struct pair *p)
+{
+	struct last_nak nak = { .len = 0 };
+	struct qhca_fault_info f;
+	struct qhca_cqe done;
+	struct cold c;
+	uint32_t qpn;
+	uint64_t at;
+
+	p->a.conn.rnr_retry = 7;
+	p->w.link.delay = 1000;
+	connect_pair(p);
+	c = cold_make(&p->b);
+	p->w.filter = keep_rnr_nak;
+	p->w.filter_arg = &nak;
+	post_to_cold(p, &c, QHCA_WQE_WRITE, 8, 0);
+	run_for(p, 700000000);
+	CHECK_EQ(nak.frame[SYNDROME], HCA_AETH_RNR | 31);
+	CHECK(md_fault(p->b.md, &qpn, &f));
+	cold_resume(&p->b, &c, get_le32(&f.token));
+	while (!count_of(&p->a, QHCA_CNT_rx_unsolicited_acks))
+		world_step(&p->w, QHCA_NEVER);
+	at = count_of(&p->a, QHCA_CNT_rx_rnr);
+	qhca_rx_frame(p->a.md->host.hca, nak.frame, nak.len, p->w.now);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_rnr), at + 1);
+	at = p->w.now;
+	post_to_cold(p, &c, QHCA_WQE_WRITE, 8, 8);
+	for (unsigned int num = 0; num < 2; num += md_poll(&p->a.scq, &done))
+		world_step(&p->w, QHCA_NEVER);
+	CHECK(p->w.now - at < TIMER_NEW);
+}
+
 const struct scenario fault_end_scenarios[] = {
+	RC(copy_of_nak),
 	RC(failed_at_responder), RC(failed_at_requester),
 	NAMED(UC, "failed_at_requester (UC)", failed_at_requester),
 	NAMED(UC, "failed_unreliable (UC)", failed_unreliable),

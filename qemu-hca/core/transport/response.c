@@ -5,11 +5,23 @@
  */
 #include "transport/transport.h"
 
-/* s_una may have moved: adjust the timer and serve the QP if it waited for that. */
+static void end_rnr_wait(struct hca_fn *fn, struct hca_qp *qp)
+{
+	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
+	hca_sched_timer_stop(fn, qp->qpn);
+	hca_requester_rewind(fn, qp);
+}
+
+/*
+ * s_una may have moved: adjust the timer and serve the QP if it waited for that.  If it has
+ * moved in an RNR wait, the responder has executed what it was not ready for.
+ */
 static void progressed(struct hca_fn *fn, struct hca_qp *qp)
 {
 	if (qp->state != QHCA_QPS_RTS && qp->state != QHCA_QPS_SQD)
 		return;
+	if (qp->s_state == HCA_REQ_RNR_WAIT)
+		end_rnr_wait(fn, qp);
 	hca_requester_rearm(fn, qp);
 	if (qp->sq_cur != qp->sq_pi || qp->s_flags & HCA_SF_ACTIVE ||
 	    qp->state == QHCA_QPS_SQD)
@@ -227,9 +239,7 @@ static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 	    hca_psn_add(pkt->psn, 1) != qp->s_una)
 		return;
 	hca_count(fn, QHCA_CNT_rx_unsolicited_acks);
-	hca_qp_enter(fn, qp, QHCA_PART_REQUESTER, HCA_REQ_READY);
-	hca_sched_timer_stop(fn, qp->qpn);
-	hca_requester_rewind(fn, qp);
+	end_rnr_wait(fn, qp);
 	hca_requester_rearm(fn, qp);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
 }
