@@ -6,7 +6,8 @@
  */
 #include <string.h>
 
-#include "pair.h"
+#include "cold.h"
+#include "queue/eq.h"
 
 #define ROUNDS	60
 
@@ -406,15 +407,21 @@ static void leaves_before_a_read(struct pair *p)
 	close_second(&busy.a, &busy.b);
 }
 
-static void post_quietly(struct pair *p, uint8_t opcode, uint8_t flags)
+static void post_quietly_at(struct pair *p, uint8_t opcode, uint8_t flags,
+			    uint64_t raddr, uint32_t rkey)
 {
 	struct md_wr wr = {
 		.opcode = opcode, .flags = flags, .wr_id = p->a.qp.sq_pi,
-		.raddr = p->b.mr.iova + 32768, .rkey = p->b.mr.key, .num_sge = 1,
+		.raddr = raddr, .rkey = rkey, .num_sge = 1,
 		.sge = &(struct md_sge){ p->a.mr.iova, 8, p->a.mr.key },
 	};
 
 	md_post_send(p->a.md, &p->a.qp, &wr);
+}
+
+static void post_quietly(struct pair *p, uint8_t opcode, uint8_t flags)
+{
+	post_quietly_at(p, opcode, flags, p->b.mr.iova + 32768, p->b.mr.key);
 }
 
 /*
@@ -474,6 +481,48 @@ static void leaves_after_error(struct pair *p)
 		CHECK(md_poll(&p->a.scq, &c));
 		CHECK_EQ(c.status, QHCA_WC_REM_INV_REQ_ERR);
 		while (md_poll(&p->a.scq, &c))
+			;
+		end_of_round(p, &busy, i);
+	}
+	close_second(&busy.a, &busy.b);
+}
+
+/*
+ * A READ meets a page that does not come, behind it a WRITE has been executed that asked for
+ * no ACK, and then the QP ends.  The NAK of the READ goes before what would acknowledge the
+ * WRITE, which would say that the READ's response is lost.
+ */
+static void leaves_after_failed_read(struct pair *p)
+{
+	struct busy busy;
+	struct cold cold;
+
+	p->a.conn.retry_cnt = 0;
+	open_busy(p, &busy);
+	cold = cold_make(&p->b);
+	cold.odp->hole = true;
+	for (uint32_t i = 0; i < ROUNDS && check_ok(); i++) {
+		struct qhca_fault_info f;
+		struct qhca_eqe event;
+		struct qhca_cqe c;
+		uint32_t qpn;
+
+		p->w.link = (struct world_link){ .delay = 1000 };
+		post_quietly_at(p, QHCA_WQE_READ, QHCA_WQE_F_SIGNALED, COLD_IOVA,
+				cold.odp->mr.key);
+		post_quietly(p, QHCA_WQE_WRITE, 0);
+		post_quietly(p, QHCA_WQE_READ, QHCA_WQE_F_SIGNALED);
+		md_ring(p->a.md, &p->a.qp);
+		run_for(p, 1000000);
+		CHECK(md_fault(p->b.md, &qpn, &f));
+		keep_busy(p, &busy);
+		CHECK_EQ(md_resume(p->b.md, get_le32(&f.token), false), 0);
+		leave_in_turn(p, i);
+		CHECK(md_poll(&p->a.scq, &c));
+		CHECK_EQ(c.status, QHCA_WC_REM_ACCESS_ERR);
+		while (md_poll(&p->a.scq, &c))
+			;
+		while (md_event(p->b.md, &event))
 			;
 		end_of_round(p, &busy, i);
 	}
@@ -573,6 +622,7 @@ const struct scenario state_scenarios[] = {
 	RC(destroy_in_traffic), RC(leaves_after_receive), RC(leaves_after_answers),
 	RC(leaves_before_a_read), RC(leaves_after_quiet_before_read),
 	RC(leaves_after_quiet_before_rnr), RC(leaves_after_error),
+	RC(leaves_after_failed_read),
 	RC(retries_just_enough), RC(progress_restores_retries),
 	RC(rnr_retries_just_enough),
 	{ 0 }

@@ -330,8 +330,12 @@ void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 	HCA_UNINITIALIZED struct reply reply;
 	bool ok = true;
 
-	/* Requests that did not ask for an ACK are complete as well, and no later answer comes. */
-	if (qp->r_unacked && hca_qp_is_reliable(qp) && qp->state != QHCA_QPS_ERR) {
+	/*
+	 * Requests that did not ask for an ACK are complete as well, and no later answer comes.
+	 * The NAK of a READ says what is before it, and those that came after are not complete.
+	 */
+	if (qp->r_unacked && hca_qp_is_reliable(qp) && qp->state != QHCA_QPS_ERR &&
+	    (qp->r_state != HCA_RESP_FATAL_NAK_DUE || qp->res_pending)) {
 		qp->r_ack_psn = hca_psn_add(qp->r_psn, HCA_PSN_MASK);
 		qp->r_flags |= HCA_RF_ACK;
 	}
