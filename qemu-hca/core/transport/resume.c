@@ -28,13 +28,13 @@ static void resume_responder(struct hca_fn *fn, struct hca_qp *qp, bool ok)
 	hca_sched_work(fn, qp->qpn, HCA_WORK_RESPOND);
 	if (failed)
 		return;
-	if (!ok) {
-		if (cause == QHCA_FAULT_RDMA_R)
-			hca_reply_fault_failed(fn, qp);
-		else
-			hca_request_fault_failed(fn, qp, cause);
+	if (!ok && cause != QHCA_FAULT_RDMA_R) {
+		hca_request_fault_failed(fn, qp, cause);
 		return;
 	}
+	if (!ok)
+		hca_reply_fault_failed(fn, qp);
+	/* If a READ failed that the peer does not want any more, the QP goes on. */
 	if (naked && hca_fault_unsolicited(fn))
 		qp->r_flags |= HCA_RF_UNSOLICITED;
 }
