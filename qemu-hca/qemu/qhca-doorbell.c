@@ -195,11 +195,14 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
         return;
     }
     if (!qatomic_read(&s->link.asleep)) {
+        /* Only the physical function has the feature.  The CQ cannot be looked at here. */
+        if (db->gvmi) {
+            return;
+        }
         if (!qatomic_read(&s->link.hinted)) {
             qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
         }
-        /* Only the physical function has the feature.  The CQ cannot be looked at here. */
-        if (!db->gvmi && qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES &&
+        if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES &&
             qhca_yield(s, &s->poll_yields)) {
             s->stats.poll_yields++;
         }

@@ -42,7 +42,8 @@ static bool qhca_thread_sleep(QhcaState *s)
 /*
  * Are more than this many vCPUs halted, each with a thread that would else be busy?  Only TCG
  * says so: with KVM's interrupt controllers the kernel halts them, and what QEMU knows is
- * older.  If vCPUs share a thread, all of them must be halted, and count as one.
+ * older.  One that has been woken is halted until its thread runs, which may need this
+ * processor.  If vCPUs share a thread, all of them must be halted, and count as one.
  */
 static bool qhca_halted_over(unsigned int num)
 {
@@ -54,7 +55,7 @@ static bool qhca_halted_over(unsigned int num)
     }
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
-        halted += !!qatomic_read(&cpu->halted);
+        halted += qatomic_read(&cpu->halted) && !qatomic_read(&cpu->interrupt_request);
         all++;
     }
     if (tcg_enabled() && !qemu_tcg_mttcg_enabled()) {
@@ -106,6 +107,7 @@ static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
         return false;
     }
     return s->poll_idle_us > s->poll_max_us && s->link.path &&
+           !qatomic_read(&s->irq_functions) &&
            waits->awake < QHCA_POLL_AWAKE && !qatomic_read(&s->dma_iommu) &&
            !qhca_link_hinted(s) && qhca_halted_over(0);
 }
