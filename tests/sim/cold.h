@@ -12,7 +12,6 @@
 #define COLD_IOVA	0x40000234ull
 #define COLD_LEN	(24u << 10)
 #define TIMER_NEW	1280000u	/* ns */
-#define TIMER_OLD	10240000u
 
 struct sniff {				/* what b and a say on the wire */
 	struct world *w;

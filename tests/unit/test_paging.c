@@ -206,7 +206,7 @@ static void test_timer(void **state)
 		f->flags = QHCA_FAULT_STAGE2;
 		assert_int_equal(hca_fault_timer(h->fn, &qp, true), cases[i].again2);
 	}
-	/* What another machine's clock says may lie ahead. */
+	/* The time comes from the context, which lies in the guest's memory. */
 	h->fn->hca->now = 0;
 	f->flags = 0;
 	qp.sw.min_rnr_timer = 1;

@@ -122,7 +122,8 @@ bool hca_fault_info(struct hca_fn *fn, uint32_t qpn, unsigned int dir,
 /*
  * The RNR NAK timer of a fault, a code; @again: the request is a repetition.  That of a
  * repetition grows with the age of the fault, so that a page that takes long costs few
- * repetitions, and a peer that takes no unsolicited ACK waits for twice as long at most.
+ * repetitions.  After the first two a peer that takes no unsolicited ACK waits for twice as
+ * long as the page takes at most.
  */
 uint8_t hca_fault_timer(const struct hca_fn *fn, const struct hca_qp *qp,
 			bool again);
