@@ -157,9 +157,9 @@ def test_isolation(ends, kind):
     other work on the machine, which may slow them threefold, slows both alike.
     """
     hold = 200
-    length, rounds, turns = 150, 5, 32
+    length, rounds, turns = 150, 5, 64
     run = faults(*ends, "isolate", f"-H {hold} -T {length} -n {rounds} -s {turns} "
-                 f"{'-u' if kind == 'ud' else ''}", timeout=600)
+                 f"{'-u' if kind == 'ud' else ''}", timeout=900)
     print(run.client.out)
     present, absent = ([{name: float(value) for name, value in row.items()} for row in run.rows
                         if row["fault"] == fault] for fault in "01")
