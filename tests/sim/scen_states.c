@@ -567,6 +567,60 @@ static void retries_just_enough(struct pair *p)
 	}
 }
 
+/* Drops b's ACKs, and keeps the first. */
+struct kept_ack {
+	uint8_t frame[128];
+	size_t len;
+};
+
+static bool keep_first_ack(struct world *w, unsigned int from, uint8_t *frame, size_t len)
+{
+	struct kept_ack *ack = w->filter_arg;
+
+	if (!from)
+		return true;
+	if (!ack->len && len <= sizeof(ack->frame)) {
+		memcpy(ack->frame, frame, len);
+		ack->len = len;
+	}
+	return false;
+}
+
+/*
+ * The timer of a QP has expired, and the QP has not had its turn yet, when an ACK arrives.
+ * The timer begins anew, and what has expired is no timeout of the request that is left.
+ */
+static void ack_before_the_turn(struct pair *p)
+{
+	struct kept_ack ack = { .len = 0 };
+	struct busy busy;
+
+	p->a.conn.timeout = 14;		/* 67 ms */
+	p->w.link.delay = 1000;
+	open_busy(p, &busy);
+	p->w.filter = keep_first_ack;
+	p->w.filter_arg = &ack;
+	for (int i = 0; i < 2; i++) {
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		run_for(p, 100000);
+	}
+	CHECK(ack.len);
+	p->w.filter = NULL;
+	run_for(p, 66000000);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+	post(p, &busy.a, QHCA_WQE_WRITE, 8, 0);
+	p->w.now += 2000000;
+	qhca_run(p->a.md->host.hca, p->w.now, 1);
+	qhca_rx_frame(p->a.md->host.hca, ack.frame, ack.len, p->w.now);
+	run_for(p, 1000000);
+	EXPECT(&p->a.scq, 0, 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 0);
+	settle(p);
+	EXPECT(&p->a.scq, 1, 0);
+	CHECK_EQ(count_of(&p->a, QHCA_CNT_ack_timeouts), 1);
+	close_second(&busy.a, &busy.b);
+}
+
 /* Progress restores the number of retries. */
 static void progress_restores_retries(struct pair *p)
 {
@@ -624,6 +678,6 @@ const struct scenario state_scenarios[] = {
 	RC(leaves_after_quiet_before_rnr), RC(leaves_after_error),
 	RC(leaves_after_failed_read),
 	RC(retries_just_enough), RC(progress_restores_retries),
-	RC(rnr_retries_just_enough),
+	RC(rnr_retries_just_enough), RC(ack_before_the_turn),
 	{ 0 }
 };

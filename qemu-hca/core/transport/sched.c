@@ -308,12 +308,19 @@ static void sift_down(struct hca *hca, uint32_t pos)
 	place(hca, pos, ref);
 }
 
+/* What has expired and had no turn yet was another timer than the one that begins, or ends. */
+static void forget_expiry(struct hca_qpslot *slot)
+{
+	slot->work &= (uint8_t)~HCA_WORK_TIMER;
+}
+
 void hca_sched_timer(struct hca_fn *fn, uint32_t qpn, uint64_t deadline)
 {
 	struct hca_qpslot *slot = &fn->qps.slot[qpn];
 	struct hca_sched *s = &fn->hca->sched;
 	uint64_t old = slot->deadline;
 
+	forget_expiry(slot);
 	slot->deadline = deadline;
 	if (!slot->heap_pos) {
 		place(fn->hca, ++s->heap_len, ref_of(fn, qpn));
@@ -332,6 +339,7 @@ void hca_sched_timer_stop(struct hca_fn *fn, uint32_t qpn)
 	uint32_t pos = slot->heap_pos, end = s->heap_len;
 	struct hca_qpref last;
 
+	forget_expiry(slot);
 	if (!pos)
 		return;
 	slot->heap_pos = 0;
