@@ -93,9 +93,10 @@ static bool qhca_poll(QhcaState *s, uint64_t max_ns, bool idle)
 /*
  * May the thread poll in the place of a vCPU?  It may if frames come to it and not to the
  * main loop, if a vCPU is halted, so that no more processors are busy than there are vCPUs,
- * and if no program polls, which does the device's work then.  But if a wake-up finds many
- * frames, it costs little for each of them, and they would cost more if they were taken, and
- * answered, one by one.  To see whether that is so, the thread sleeps now and then.
+ * and if no program polls, which does the device's work then.  Interrupts that the device has
+ * just raised are to wake a vCPU, which counts as one that has been woken.  But if a wake-up
+ * finds many frames, it costs little for each of them, and they would cost more if they were
+ * taken, and answered, one by one.  To see whether that is so, the thread sleeps now and then.
  */
 static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
 {
@@ -107,9 +108,8 @@ static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
         return false;
     }
     return s->poll_idle_us > s->poll_max_us && s->link.path &&
-           !qatomic_read(&s->irq_functions) &&
            waits->awake < QHCA_POLL_AWAKE && !qatomic_read(&s->dma_iommu) &&
-           !qhca_link_hinted(s) && qhca_halted_over(0);
+           !qhca_link_hinted(s) && qhca_halted_over(!!qatomic_read(&s->irq_functions));
 }
 
 /* Poll before sleeping, as long as recent waits have been short. */
