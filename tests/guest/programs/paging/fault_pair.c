@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Areas, pairs of QPs, requests and completions: what all cases of qhca-fault use. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,9 +125,13 @@ struct ibv_wc spin_wc(struct qp_pair *p)
 	return wc;
 }
 
+/* Much longer than any page is held, on the slowest machine. */
+#define PATIENCE_MS	300000
+
 /* Asleep meanwhile, so that nobody else on this processor is in its way. */
 struct ibv_wc sleep_wc(struct qp_pair *p)
 {
+	struct pollfd ready = { .fd = p->channel->fd, .events = POLLIN };
 	struct ibv_wc wc;
 	struct ibv_cq *cq;
 	void *context;
@@ -138,6 +143,8 @@ struct ibv_wc sleep_wc(struct qp_pair *p)
 		n = ibv_poll_cq(p->cq, 1, &wc);
 		if (n)
 			break;
+		if (!poll(&ready, 1, PATIENCE_MS))
+			die("no completion");
 		if (ibv_get_cq_event(p->channel, &cq, &context))
 			die("ibv_get_cq_event: %s", strerror(errno));
 		ibv_ack_cq_events(cq, 1);
