@@ -43,7 +43,8 @@ static bool qhca_thread_sleep(QhcaState *s)
  * Are more than this many vCPUs halted, each with a thread that would else be busy?  Only TCG
  * says so: with KVM's interrupt controllers the kernel halts them, and what QEMU knows is
  * older.  One that has been woken is halted until its thread runs, which may need this
- * processor.  If vCPUs share a thread, all of them must be halted, and count as one.
+ * processor; those of a qtest never run, and interrupts of theirs stay.  If vCPUs share a
+ * thread, all of them must be halted, and count as one.
  */
 static bool qhca_halted_over(unsigned int num)
 {
@@ -55,7 +56,8 @@ static bool qhca_halted_over(unsigned int num)
     }
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
-        halted += qatomic_read(&cpu->halted) && !qatomic_read(&cpu->interrupt_request);
+        halted += qatomic_read(&cpu->halted) &&
+                  (qtest_enabled() || !qatomic_read(&cpu->interrupt_request));
         all++;
     }
     if (tcg_enabled() && !qemu_tcg_mttcg_enabled()) {
