@@ -28,6 +28,13 @@ typedef InterfaceInfo QhcaInterfaceInfo;
      (QEMU_VERSION_MAJOR == 10 && QEMU_VERSION_MICRO >=             \
       (QEMU_VERSION_MINOR == 1 ? 2 : 6)))
 
+/* 10.1 moved icount_enabled(). */
+#if __has_include("exec/icount.h")
+#include "exec/icount.h"
+#else
+#include "system/cpu-timers.h"
+#endif
+
 /* 10.2 can dispatch a region's accesses without the BQL. */
 static inline void qhca_region_without_bql(MemoryRegion *mr)
 {

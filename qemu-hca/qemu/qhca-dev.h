@@ -215,6 +215,7 @@ typedef struct QhcaLink {
     /* Between threads, without a lock */
     bool asleep;                /* the device's thread is */
     bool naps;                  /* and wakes up by itself */
+    uint64_t sleeps_until;      /* QEMU_CLOCK_VIRTUAL; 0: it is awake */
     bool quiet;                 /* there were hints in naps: the next begin without wake-ups */
     bool called;                /* to nap, and has not slept since */
     bool hinted;                /* a program polls while the thread is awake */
@@ -315,6 +316,7 @@ struct QhcaState {
     bool dma_iommu;
     QEMUTimer *timer;           /* QEMU_CLOCK_VIRTUAL: stops with the VM */
     uint64_t timer_at;          /* the time it is armed for, or QHCA_NEVER */
+    uint64_t deadline;          /* of the engine, for a thread that keeps the time */
     uint64_t trace_checked;
 
     /* Between threads, without a lock */
@@ -488,6 +490,7 @@ bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);
 /* Any thread, without a lock */
 void qhca_link_call(QhcaState *s);
+void qhca_link_call_before(QhcaState *s, uint64_t deadline);
 void qhca_link_wake_peer(QhcaState *s);
 
 /* qhca-dump.c */

@@ -259,26 +259,50 @@ static void qhca_link_wake_up(QhcaState *s)
     }
 }
 
-/* Wait for the peer or another thread.  Returns the number of @events, if it is not a nap. */
-static int qhca_link_wait(QhcaState *s, bool nap, struct epoll_event *events,
+/*
+ * How long may the thread sleep, in nanoseconds, until a deadline of the engine?  Negative:
+ * without end.  From now on an earlier deadline is a call.
+ */
+static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
+{
+    uint64_t now = qhca_now(s), until = nap ? now + QHCA_LINK_NAP_NS : QHCA_NEVER;
+
+    if (qatomic_read(&s->running)) {
+        until = MIN(until, qatomic_read(&s->deadline));
+    }
+    qatomic_set(&s->link.sleeps_until, until);
+    if (until == QHCA_NEVER) {
+        return -1;
+    }
+    return until > now ? until - now : 0;
+}
+
+static bool qhca_link_is_due(QhcaState *s)
+{
+    return qatomic_read(&s->running) &&
+           qatomic_read(&s->deadline) <= qhca_now(s);
+}
+
+/* Wait for the peer, another thread, or the time.  Returns the number of @events. */
+static int qhca_link_wait(QhcaState *s, int64_t ns, struct epoll_event *events,
                           int max)
 {
     GPollFD poll_fd = { .fd = s->link.epoll_fd, .events = G_IO_IN };
     int num;
 
-    if (nap) {
-        qemu_poll_ns(&poll_fd, 1, QHCA_LINK_NAP_NS);
-        s->stats.thread_naps++;
+    if (ns > 0) {
+        qemu_poll_ns(&poll_fd, 1, ns);
     }
     do {
-        num = epoll_wait(s->link.epoll_fd, events, max, nap ? 0 : -1);
+        num = epoll_wait(s->link.epoll_fd, events, max, ns < 0 ? -1 : 0);
     } while (num < 0 && errno == EINTR);
     return num;
 }
 
 /*
- * Sleep until the peer or another thread calls; false: there was a call.  While a program
- * polls, and does the device's work, sleep in naps.
+ * Sleep until the peer or another thread calls, or the engine has something to do at this
+ * time; false: there was a call.  While a program polls, and does the device's work, sleep
+ * in naps.
  */
 bool qhca_link_sleep(QhcaState *s)
 {
@@ -291,7 +315,9 @@ bool qhca_link_sleep(QhcaState *s)
     do {
         qatomic_set(&s->link.naps, false);
         qatomic_set(&s->link.called, false);
-        smp_mb();       /* pairs with qhca_link_call() and qhca_link_polled() */
+        qatomic_set(&s->link.sleeps_until, QHCA_NEVER);
+        /* pairs with qhca_link_call(), qhca_link_call_before() and qhca_link_polled() */
+        smp_mb();
         if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
             break;
         }
@@ -314,9 +340,12 @@ bool qhca_link_sleep(QhcaState *s)
             qhca_kick(s);
         }
         slept = true;
-        num = qhca_link_wait(s, nap, events, ARRAY_SIZE(events));
-    } while (!num);
+        num = qhca_link_wait(s, qhca_link_sleep_ns(s, nap), events,
+                             ARRAY_SIZE(events));
+        s->stats.thread_naps += nap;
+    } while (!num && !qhca_link_is_due(s));
     qatomic_set(&s->link.naps, false);
+    qatomic_set(&s->link.sleeps_until, 0);
     qatomic_set(&s->link.frames_slept, qhca_link_frames(s));
     qhca_link_wake_up(s);
     for (int i = 0; i < num; i++) {
@@ -335,6 +364,16 @@ void qhca_link_call(QhcaState *s)
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (qatomic_read(&s->link.asleep)) {
         event_notifier_set(&s->link.call);
+    }
+}
+
+/* The engine has a new deadline: a thread that would sleep for longer must not. */
+void qhca_link_call_before(QhcaState *s, uint64_t deadline)
+{
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (deadline < qatomic_read(&s->link.sleeps_until)) {
+        qatomic_set(&s->link.sleeps_until, 0);
+        qhca_link_call(s);
     }
 }
 

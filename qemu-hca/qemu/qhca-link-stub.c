@@ -101,3 +101,7 @@ bool qhca_link_sleep(QhcaState *s)
 void qhca_link_call(QhcaState *s)
 {
 }
+
+void qhca_link_call_before(QhcaState *s, uint64_t deadline)
+{
+}

@@ -11,7 +11,9 @@
  * of the main loop serves the engine's deadlines.  The adapter moves the timer
  * only when a deadline precedes it: retransmission deadlines mostly move into
  * the future, and one early call of the engine is cheaper than a move for every
- * packet.
+ * packet.  On a link over shared memory the device's thread takes the frames, and
+ * keeps the time as well: in a stream it is awake before any deadline, and the
+ * main loop, which takes a processor from those who compute, has nothing to do.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -22,6 +24,7 @@
 #include "qemu/rcu.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pcie_sriov.h"
+#include "system/qtest.h"
 #include "system/runstate.h"
 #include "qhca-dev.h"
 #include "trace.h"
@@ -300,11 +303,38 @@ void qhca_host_raise_irq(void *host, uint16_t gvmi, unsigned int vector)
  * Work
  */
 /*
+ * Does the device's thread serve the deadlines?  Not with a vIOMMU, where it does no work,
+ * and not where virtual time is not that of the host: it sleeps in the host's.
+ */
+static bool qhca_thread_keeps_time(QhcaState *s)
+{
+    return s->link.path && !qatomic_read(&s->dma_iommu) && !icount_enabled() &&
+           !qtest_enabled();
+}
+
+/*
+ * The thread keeps the time.  A deadline that no longer is one stays: the next request has
+ * about the same, and would have to wake a thread that sleeps without end.
+ */
+static void qhca_arm_thread(QhcaState *s, uint64_t now, uint64_t deadline)
+{
+    if (deadline != QHCA_NEVER || s->deadline <= now) {
+        qatomic_set(&s->deadline, deadline);
+        qhca_link_call_before(s, deadline);
+    }
+}
+
+/*
  * Arm the timer, always a little in the future: the main loop runs timers until
  * none is due, and would otherwise do nothing else.
  */
 static void qhca_arm(QhcaState *s, uint64_t now, uint64_t deadline)
 {
+    if (qhca_thread_keeps_time(s)) {
+        qhca_arm_thread(s, now, deadline);
+        return;
+    }
+    qatomic_set(&s->deadline, QHCA_NEVER);
     deadline = MAX(deadline, now + QHCA_MIN_TIMER_NS);
     if (deadline < qatomic_read(&s->timer_at)) {
         qatomic_set(&s->timer_at, deadline);
@@ -555,6 +585,7 @@ void qhca_thread_start(QhcaState *s)
     qhca_ring_init(&s->tx, s->tx_ring_size);
     qhca_ring_init(&s->rx, s->rx_ring_size);
     s->timer_at = QHCA_NEVER;
+    s->deadline = QHCA_NEVER;
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, qhca_timer, s);
     s->bh = qemu_bh_new_guarded(qhca_bh, s, &DEVICE(s)->mem_reentrancy_guard);
     /* A machine in S3 wakes up without a change of the VM's state. */

@@ -167,6 +167,10 @@ void qhca_link_call(QhcaState *hca)
     qemu_event_set(&s->wake);
 }
 
+void qhca_link_call_before(QhcaState *hca, uint64_t deadline)
+{
+}
+
 bool qhca_link_called(QhcaState *hca)
 {
     return false;

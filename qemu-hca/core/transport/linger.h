@@ -8,7 +8,7 @@
  * ring, and the device reads sq_pi itself: with each acknowledgement, and every
  * HCA_LINGER_NS, or every HCA_LINGER_ACKED_NS while requests are outstanding.  These
  * will be acknowledged, so the timer is only for a peer that is slow or a packet that
- * is lost; in QEMU each look by a timer is a turn of the main loop.  The device stops
+ * is lost; in QEMU each look by a timer mostly is a turn of the main loop.  The device stops
  * when it has found no requests for HCA_LINGER_END_NS.  But a request that is posted
  * meanwhile waits for the next read.  An application that has many requests
  * outstanding loses nothing by that; one that keeps three to seven on a link whose
