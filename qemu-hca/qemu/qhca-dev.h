@@ -376,6 +376,7 @@ void qhca_schedule(QhcaState *s);
 void qhca_slice(QhcaState *s, unsigned int budget);
 uint64_t qhca_now(QhcaState *s);
 void qhca_kick(QhcaState *s);
+void qhca_change_hands(QhcaState *s);       /* of the thread and the bottom half */
 /*
  * Take the lock if it is free, and drop it again if there is no engine.  Both
  * say whether the caller has what it asked for.

@@ -360,7 +360,10 @@ static void qhca_dma_find_iommu(QhcaState *s)
     for (int i = 0; i <= s->sriov_vfs; i++) {
         iommu |= s->fn[i] && s->fn[i]->dma_iommu;
     }
-    qatomic_set(&s->dma_iommu, iommu);
+    if (iommu != s->dma_iommu) {
+        qatomic_set(&s->dma_iommu, iommu);
+        qhca_change_hands(s);
+    }
 }
 
 /* Whether DMA passes a vIOMMU is known when the machine is complete. */

@@ -267,7 +267,7 @@ static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
 {
     uint64_t now = qhca_now(s), until = nap ? now + QHCA_LINK_NAP_NS : QHCA_NEVER;
 
-    if (qatomic_read(&s->running)) {
+    if (qatomic_read(&s->running) && !qatomic_read(&s->dma_iommu)) {
         until = MIN(until, qatomic_read(&s->deadline));
     }
     qatomic_set(&s->link.sleeps_until, until);
@@ -279,7 +279,7 @@ static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
 
 static bool qhca_link_is_due(QhcaState *s)
 {
-    return qatomic_read(&s->running) &&
+    return qatomic_read(&s->running) && !qatomic_read(&s->dma_iommu) &&
            qatomic_read(&s->deadline) <= qhca_now(s);
 }
 
@@ -318,7 +318,9 @@ bool qhca_link_sleep(QhcaState *s)
         qatomic_set(&s->link.sleeps_until, QHCA_NEVER);
         /* pairs with qhca_link_call(), qhca_link_call_before() and qhca_link_polled() */
         smp_mb();
-        if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
+        /* With a vIOMMU the bottom half is called, and the thread has nothing to do. */
+        if ((qatomic_read(&s->kicked) && !qatomic_read(&s->dma_iommu)) ||
+            qatomic_read(&s->quit)) {
             break;
         }
         polls = qatomic_read(&s->link.polls);

@@ -73,6 +73,17 @@ void qhca_kick(QhcaState *s)
 }
 
 /*
+ * From now on the bottom half does the work, or the thread does.  Each may sleep, and has
+ * left calls to the other.
+ */
+void qhca_change_hands(QhcaState *s)
+{
+    qatomic_set(&s->kicked, true);
+    qhca_schedule(s);
+    qhca_wake_thread(s);
+}
+
+/*
  * ------------------------------------------------------------------------
  * Entering and leaving the engine
  */
