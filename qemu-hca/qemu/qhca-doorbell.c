@@ -5,12 +5,15 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
+#include "qemu/processor.h"
 #include "hw/core/cpu.h"
 #include "qhca-dev.h"
 #include "trace.h"
 
 #define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells, or hints */
 #define QHCA_POLLED_BUDGET 16           /* frames for a program that polls */
+#define QHCA_POLLED_WAIT_NS (8 * SCALE_US)      /* for the next frame */
+#define QHCA_POLLED_MAX_NS (60 * SCALE_US)      /* of a vCPU, and of the BQL with TCG */
 #define QHCA_YIELD_FRAMES 16            /* the thread is awake for many */
 
 /*
@@ -178,6 +181,44 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 }
 
 /*
+ * Wait for work until a time, but not for long.  Others who wait for the engine have kicked
+ * the thread or deferred a doorbell.
+ */
+static bool qhca_polled_again(QhcaState *s, int64_t end)
+{
+    int64_t now = get_clock();
+    const int64_t until = MIN(end, now + QHCA_POLLED_WAIT_NS);
+
+    while (now < until && !qatomic_read(&s->kicked)) {
+        if (s->more || qhca_link_pending(s) ||
+            qatomic_read(&s->num_doorbells)) {
+            return true;
+        }
+        cpu_relax();
+        now = get_clock();
+    }
+    return false;
+}
+
+/*
+ * Do the device's work for a program that polls on after its next completion, and go on
+ * while it has none, as the thread would: a return to the guest costs more than a frame.
+ * The peer is woken with the lock held, since its answer is awaited here.
+ */
+static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
+{
+    const int64_t end = get_clock() + QHCA_POLLED_MAX_NS;
+
+    do {
+        qhca_slice(s, QHCA_POLLED_BUDGET);
+        if (qhca_link_wakes_peer(s)) {
+            qhca_link_wake_peer(s);
+        }
+    } while (qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value) &&
+             !qatomic_read(&s->irq_functions) && qhca_polled_again(s, end));
+}
+
+/*
  * A program polls an empty CQ, and the device's thread sleeps: this vCPU does the device's
  * work in place of polling on.  On a busy host the answer would otherwise wait until the
  * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
@@ -218,8 +259,12 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     }
     s->stats.polls++;
     frames = s->stats.frames_received;
-    s->link.polls_on = db->value & QHCA_DB_POLL_RECV;
-    qhca_slice(s, QHCA_POLLED_BUDGET);
+    s->link.polls_on = db->value & QHCA_DB_POLL_MORE;
+    if (s->link.polls_on) {
+        qhca_polled_on(s, db);
+    } else {
+        qhca_slice(s, QHCA_POLLED_BUDGET);
+    }
     s->stats.poll_frames += s->stats.frames_received - frames;
     qhca_link_polled(s, s->link.polls_on ||
                      qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));

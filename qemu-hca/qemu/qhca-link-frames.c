@@ -316,8 +316,7 @@ bool qhca_link_sleep(QhcaState *s)
         qatomic_set(&s->link.naps, false);
         qatomic_set(&s->link.called, false);
         qatomic_set(&s->link.sleeps_until, QHCA_NEVER);
-        /* pairs with qhca_link_call(), qhca_link_call_before() and qhca_link_polled() */
-        smp_mb();
+        smp_mb();       /* pairs with qhca_link_call*() and qhca_link_polled() */
         /* With a vIOMMU the bottom half is called, and the thread has nothing to do. */
         if ((qatomic_read(&s->kicked) && !qatomic_read(&s->dma_iommu)) ||
             qatomic_read(&s->quit)) {

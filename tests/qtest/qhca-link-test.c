@@ -40,7 +40,13 @@ static void polls(Hca *h, uint32_t ci)
 
 static void polls_on(Hca *h)
 {
-    hca_ring(h, POLL_PAGE, QHCA_DB_POLL, QHCA_DB_POLL_RECV);
+    hca_ring(h, POLL_PAGE, QHCA_DB_POLL, QHCA_DB_POLL_MORE);
+}
+
+static void polls_both(Hca *h)
+{
+    polls(h, 0);
+    polls_on(h);
 }
 
 static bool asks_for_wake_up(Peer *p)
@@ -148,22 +154,22 @@ static void test_polls_wrongly(void)
     g_assert_cmpuint(hca_adapter(h, "thread_naps"), ==, 0);
     /* In the middle of hints the VM stops, the peer leaves, and the device is reset. */
     for (uint32_t n = 0; n < 20; n++) {
-        polls(h, 0);
+        polls_both(h);
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
-    polls(h, 0);
+    polls_both(h);
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
     takes_frame(&p, 20);
-    polls(h, 0);
+    polls_both(h);
     peer_leave(&p);
-    polls(h, 0);
+    polls_both(h);
     wait_link(h, 0);
-    polls(h, 0);
+    polls_both(h);
     peer_connect(&p);
     wait_link(h, QHCA_LINK_UP);
-    polls(h, 0);
+    polls_both(h);
     hca_reset(h);
-    polls(h, 0);
+    polls_both(h);
     takes_frame(&p, 21);
     hca_assert_alive(h);
     link_stop(h, &p);

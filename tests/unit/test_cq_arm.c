@@ -170,7 +170,7 @@ static void test_polls_in_vain(void **state)
 
 	(void)state;
 	assert_true(in_vain(&s, 0, PAGE, CQN, 0));
-	assert_true(in_vain(&s, 0, PAGE, CQN | QHCA_DB_POLL_RECV, 0));
+	assert_true(in_vain(&s, 0, PAGE, CQN | QHCA_DB_POLL_MORE, 0));
 	post(&s, 0, 0, false);
 	assert_false(in_vain(&s, 0, PAGE, CQN, 0));
 	assert_true(in_vain(&s, 0, PAGE, CQN, 1));

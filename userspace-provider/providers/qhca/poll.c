@@ -70,14 +70,17 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 
 /*
  * After so many empty polls the provider tells the device, which may then do its work on
- * this processor.  That helps a program that waits for single messages.  With more requests
- * outstanding the device does them while the program polls, and does better alone.  When
- * many hints have brought nothing, this CQ is one that is looked at and seldom used.
+ * this processor.  That helps a program that waits for single messages, and one that has many
+ * SENDs or long requests outstanding: it has little else to do.  Many short READs and WRITEs
+ * take it as long to post as they take the device, which does better meanwhile, and whose
+ * peer has no program that works on these.  When many hints have brought nothing, this CQ is
+ * one that is looked at and seldom used.
  */
 #define POLLS_TO_HINT		16
 #define POLLS_TO_LATE_HINT	1024
 #define MANY_HINTS		256
 #define FEW_REQUESTS		4
+#define SHORT_REQUEST		8192	/* bytes */
 
 /* Work requests that are posted and not known to be completed. */
 static uint32_t outstanding(const struct qhca_wq *wq)
@@ -94,9 +97,9 @@ static uint32_t outstanding(const struct qhca_wq *wq)
 static void unlock_empty(struct qhca_cq *cq)
 {
 	struct qhca_context *ctx = to_qctx(cq->vcq.cq.context);
-	uint32_t number = cq->cqn | (cq->more_recv ? QHCA_DB_POLL_RECV : 0);
+	uint32_t number = cq->cqn | (cq->polls_on ? QHCA_DB_POLL_MORE : 0);
 	uint32_t ci = cq->ring->base + cq->ring->ci;
-	bool hint = cq->few && ++cq->empty_polls >=
+	bool hint = cq->tells && ++cq->empty_polls >=
 		    (cq->hints < MANY_HINTS ? POLLS_TO_HINT : POLLS_TO_LATE_HINT);
 
 	if (hint) {
@@ -106,6 +109,31 @@ static void unlock_empty(struct qhca_cq *cq)
 	qhca_unlock(&cq->lock);
 	if (hint && ctx->features & QHCA_FEAT_POLL_HINT)
 		qhca_doorbell(ctx, QHCA_DB_POLL, number, ci);
+}
+
+/* Is it the completion of a request in which the peer's program has no part, and a short one? */
+static bool is_short_rdma(const struct qhca_cqe *cqe)
+{
+	switch (cqe->opcode) {
+	case QHCA_WQE_WRITE:
+	case QHCA_WQE_READ:
+	case QHCA_WQE_CMP_SWAP:
+	case QHCA_WQE_FETCH_ADD:
+	case QHCA_WQE_ATOMIC_WRITE:
+		return le32toh(cqe->byte_len) <= SHORT_REQUEST;
+	default:
+		return false;
+	}
+}
+
+/* Should the device be told of empty polls after this completion, and of what? */
+static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
+			 const struct qhca_qp *qp)
+{
+	bool few = outstanding(&qp->sq) <= FEW_REQUESTS;
+
+	cq->tells = few || !is_short_rdma(cqe);
+	cq->polls_on = !few || qp->vqp.qp.srq || outstanding(&qp->rq);
 }
 
 /* Free the slot of the work request in its ring. */
@@ -130,9 +158,10 @@ static void release_wqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 
 	cq->empty_polls = 0;
 	cq->hints = 0;
-	cq->few = !(flags & QHCA_CQE_XRC) &&
-		  outstanding(&qp->sq) <= FEW_REQUESTS;
-	cq->more_recv = cq->few && (qp->vqp.qp.srq || outstanding(&qp->rq));
+	if (flags & QHCA_CQE_XRC)
+		cq->tells = false;	/* the receiving QP may be another process's */
+	else
+		expect_polls(cq, cqe, qp);
 }
 
 /* Consume the oldest unread completion; NULL if there is none. */

@@ -128,8 +128,8 @@ struct qhca_cq {
 	uint32_t threshold;	/* asked for; 0: the driver's */
 	uint32_t empty_polls;	/* in a row, since a completion or a hint */
 	uint32_t hints;		/* that the CQ is empty, since a completion */
-	bool few;		/* requests outstanding, at the last completion */
-	bool more_recv;		/* receives outstanding, likewise */
+	bool tells;		/* the device is to be told of empty polls */
+	bool polls_on;		/* and that there will be others after a completion */
 	_Atomic(uint32_t) arm_ci;	/* what an arm doorbell says */
 };
 

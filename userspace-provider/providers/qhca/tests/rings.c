@@ -28,7 +28,7 @@ struct qhca_context *test_context(void)
 	return &ctx;
 }
 
-static uint64_t take_doorbell(unsigned int offset)
+uint64_t take_doorbell(unsigned int offset)
 {
 	uint64_t value = le64toh(db_page[offset / 8]);
 
@@ -50,8 +50,8 @@ static void init_context(void)
 	ctx.max_srq_wr = 32767;
 }
 
-static struct qhca_qp *new_qp(enum qhca_qp_type type, uint32_t send_wr,
-			      uint32_t recv_wr, uint32_t sge, uint32_t inl)
+struct qhca_qp *new_qp(enum qhca_qp_type type, uint32_t send_wr,
+		       uint32_t recv_wr, uint32_t sge, uint32_t inl)
 {
 	struct ibv_qp_cap cap = {
 		.max_send_wr = send_wr,
@@ -72,13 +72,13 @@ static struct qhca_qp *new_qp(enum qhca_qp_type type, uint32_t send_wr,
 	return qp;
 }
 
-static void free_qp(struct qhca_qp *qp)
+void free_qp(struct qhca_qp *qp)
 {
 	qhca_umem_free(&qp->mem);
 	free(qp);
 }
 
-static struct qhca_cq *new_cq(uint32_t cqe)
+struct qhca_cq *new_cq(uint32_t cqe)
 {
 	struct qhca_cq *cq = calloc(1, sizeof(*cq));
 
@@ -93,15 +93,14 @@ static struct qhca_cq *new_cq(uint32_t cqe)
 	return cq;
 }
 
-static void free_cq(struct qhca_cq *cq)
+void free_cq(struct qhca_cq *cq)
 {
 	qhca_cq_ring_free(cq->ring);
 	free(cq);
 }
 
-/* As the device writes completion number @pi of @ring. */
-static void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
-		    uint32_t wqe, uint8_t opcode, uint32_t flags)
+void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
+	     uint32_t wqe, uint8_t opcode, uint32_t flags)
 {
 	struct qhca_cqe *cqe = &ring->cqes[pi & (ring->depth - 1)];
 
@@ -670,6 +669,7 @@ int main(void)
 		{ "null region", test_null_region },
 		{ "many passes", test_passes },
 		{ "extended polling", test_extended_poll },
+		{ "empty polls that the device is told of", test_polls },
 		{ "service level of datagrams", test_service_level },
 		{ "removal of completions", test_clean },
 		{ "completions outlive their queue", test_disown },

@@ -11,6 +11,17 @@
 
 struct qhca_context *test_context(void);
 void check_at(bool ok, const char *what, int line);
+/* The last value rung at @offset, once; 0: none. */
+uint64_t take_doorbell(unsigned int offset);
+struct qhca_qp *new_qp(enum qhca_qp_type type, uint32_t send_wr,
+		       uint32_t recv_wr, uint32_t sge, uint32_t inl);
+void free_qp(struct qhca_qp *qp);
+struct qhca_cq *new_cq(uint32_t cqe);
+void free_cq(struct qhca_cq *cq);
+/* As the device writes completion number @pi of @ring. */
+void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
+	     uint32_t wqe, uint8_t opcode, uint32_t flags);
+void test_polls(void);
 void test_srq(void);
 void test_srq_grows(void);
 

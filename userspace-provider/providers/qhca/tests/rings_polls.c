@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Empty polls without a device: which of them does the provider tell the device of, after
+ * the completion of what?
+ */
+#include "rings.h"
+
+#define MANY_POLLS	100	/* more than it takes to tell */
+
+struct polls_play {
+	struct qhca_qp *qp;
+	struct qhca_cq *cq;
+	uint32_t completed;
+};
+
+/* The next completion, of the oldest request if it is one; then poll in vain. */
+static uint64_t told_after(struct polls_play *p, uint8_t opcode,
+			   uint32_t flags, uint32_t len)
+{
+	struct qhca_cq_ring *ring = p->cq->ring;
+	uint32_t wqe = atomic_load(&p->qp->sq.ci);
+	uint64_t told = 0;
+	struct ibv_wc wc;
+	int i;
+
+	if (!(flags & QHCA_CQE_REQUESTER))
+		wqe = atomic_load(&p->qp->rq.ci);
+	put_cqe(ring, p->completed, p->qp, wqe, opcode, flags);
+	ring->cqes[p->completed & (ring->depth - 1)].byte_len = htole32(len);
+	p->completed++;
+	check(qhca_poll_cq(&p->cq->vcq.cq, 1, &wc) == 1);
+	take_doorbell(QHCA_DB_POLL);
+	for (i = 0; i < MANY_POLLS && !told; i++) {
+		check(!qhca_poll_cq(&p->cq->vcq.cq, 1, &wc));
+		told = take_doorbell(QHCA_DB_POLL);
+	}
+	return told;
+}
+
+static uint64_t sent(struct polls_play *p, uint8_t opcode, uint32_t len)
+{
+	return told_after(p, opcode, QHCA_CQE_REQUESTER, len);
+}
+
+void test_polls(void)
+{
+	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *bad_swr;
+	struct ibv_recv_wr rwr = {}, *bad_rwr;
+	struct polls_play p = {
+		.qp = new_qp(QHCA_QPT_RC, 64, 4, 1, 0),
+		.cq = new_cq(15),
+	};
+	struct ibv_wc wc;
+	uint64_t ci;
+	int i;
+
+	/* A device without the feature is told nothing. */
+	check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(!sent(&p, QHCA_WQE_SEND, 8));
+	test_context()->features |= QHCA_FEAT_POLL_HINT;
+
+	/* Nobody has asked anything of a new queue. */
+	p.cq->tells = false;
+	for (i = 0; i < MANY_POLLS; i++)
+		check(!qhca_poll_cq(&p.cq->vcq.cq, 1, &wc));
+	check(!take_doorbell(QHCA_DB_POLL));
+
+	/* Few requests are outstanding, of any kind: the program waits for a message. */
+	for (i = 0; i < 4; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	for (i = 0; i < 4; i++) {
+		ci = (uint64_t)(p.completed + 1) << 32;
+		check(sent(&p, i & 1 ? QHCA_WQE_READ : QHCA_WQE_SEND, 8) == (ci | 7));
+	}
+
+	/* It polls on, since it waits for several. */
+	check(!qhca_post_recv(&p.qp->vqp.qp, &rwr, &bad_rwr));
+	check(!qhca_post_recv(&p.qp->vqp.qp, &rwr, &bad_rwr));
+	ci = (uint64_t)(p.completed + 1) << 32;
+	check(told_after(&p, QHCA_CQE_RECV, 0, 8) == (ci | QHCA_DB_POLL_MORE | 7));
+	ci = (uint64_t)(p.completed + 1) << 32;
+	check(told_after(&p, QHCA_CQE_RECV, 0, 8) == (ci | 7));
+
+	/* Many requests are outstanding; short READs and WRITEs keep the program busy. */
+	for (i = 0; i < 32; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(!sent(&p, QHCA_WQE_WRITE, 8));
+	check(!sent(&p, QHCA_WQE_READ, 8192));
+	check(!sent(&p, QHCA_WQE_FETCH_ADD, 8));
+	check(sent(&p, QHCA_WQE_WRITE, 8193) & QHCA_DB_POLL_MORE);
+	check(sent(&p, QHCA_WQE_READ, 65536) & QHCA_DB_POLL_MORE);
+	check(sent(&p, QHCA_WQE_SEND, 8) & QHCA_DB_POLL_MORE);
+	check(sent(&p, QHCA_WQE_WRITE_IMM, 8) & QHCA_DB_POLL_MORE);
+
+	test_context()->features &= ~QHCA_FEAT_POLL_HINT;
+	take_doorbell(QHCA_DB_SQ);
+	free_cq(p.cq);
+	free_qp(p.qp);
+}
