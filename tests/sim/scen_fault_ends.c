@@ -658,8 +658,50 @@ static void copy_of_nak(struct pair *p)
 	CHECK(p->w.now - at < TIMER_NEW);
 }
 
+/*
+ * The copy comes when the atomic has been answered, and the answer's target is absent: before
+ * the answer, or after it.
+ */
+static void copy_of_nak_at_fault(struct pair *p)
+{
+	struct last_nak nak = { .len = 0 };
+	struct qhca_fault_info f;
+	struct cold to, c;
+	uint32_t qpn;
+
+	p->a.conn.rnr_retry = 7;
+	p->w.link.delay = 1000;
+	connect_pair(p);
+	p->w.filter = keep_rnr_nak;
+	p->w.filter_arg = &nak;
+	for (unsigned int late = 0; late < 2; late++) {
+		uint64_t known = count_of(&p->a, QHCA_CNT_rx_unsolicited_acks);
+		uint64_t faults = count_of(&p->a, QHCA_CNT_fault_scatter);
+
+		c = cold_make(&p->b);
+		to = cold_make(&p->a);
+		post_at(p, &p->a, QHCA_WQE_FETCH_ADD, COLD_IOVA + 4, to.odp->mr.key,
+			8, COLD_IOVA + 4, c.odp->mr.key);
+		run_for(p, 700000000);
+		CHECK_EQ(nak.frame[SYNDROME], HCA_AETH_RNR | 31);
+		CHECK(md_fault(p->b.md, &qpn, &f));
+		cold_resume(&p->b, &c, get_le32(&f.token));
+		while (count_of(&p->a, QHCA_CNT_rx_unsolicited_acks) == known)
+			world_step(&p->w, QHCA_NEVER);
+		while (late && count_of(&p->a, QHCA_CNT_fault_scatter) == faults)
+			world_step(&p->w, QHCA_NEVER);
+		qhca_rx_frame(p->a.md->host.hca, nak.frame, nak.len, p->w.now);
+		while (count_of(&p->a, QHCA_CNT_fault_scatter) == faults)
+			world_step(&p->w, QHCA_NEVER);
+		CHECK(md_fault(p->a.md, &qpn, &f));
+		cold_resume(&p->a, &to, get_le32(&f.token));
+		run_for(p, TIMER_NEW);
+		EXPECT(&p->a.scq, late, 0);
+	}
+}
+
 const struct scenario fault_end_scenarios[] = {
-	RC(copy_of_nak),
+	RC(copy_of_nak), RC(copy_of_nak_at_fault),
 	RC(failed_at_responder), RC(failed_at_requester),
 	NAMED(UC, "failed_at_requester (UC)", failed_at_requester),
 	NAMED(UC, "failed_unreliable (UC)", failed_unreliable),

@@ -668,6 +668,27 @@ static void rnr_retries_just_enough(struct pair *p)
 	}
 }
 
+/*
+ * The responder repeats its ACK for a request that came twice.  In an RNR wait that looks as
+ * if a page had come: the wait ends, and must not be counted as one that was of no use.
+ */
+static void rnr_wait_cut_short(struct pair *p)
+{
+	p->a.conn.timeout = 8;			/* 1.05 ms */
+	p->a.conn.retry_cnt = 7;
+	p->a.conn.rnr_retry = 1;
+	p->b.conn.min_rnr_timer = 31;		/* 491.52 ms */
+	p->w.link.delay = 2000000;
+	connect_pair(p);
+	post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+	post(p, &p->a, QHCA_WQE_SEND, 8, 0);
+	world_run(&p->w, p->w.now + 20000000);
+	CHECK(count_of(&p->a, QHCA_CNT_rx_rnr) > 1);
+	post_recv(&p->b, 100);
+	settle(p);
+	EXPECT(&p->a.scq, 0, 0, 0);
+}
+
 #define EACH(fn) RC(fn), NAMED(UC, #fn " (UC)", fn), \
 		 NAMED(UD, #fn " (UD)", fn)
 
@@ -678,6 +699,6 @@ const struct scenario state_scenarios[] = {
 	RC(leaves_after_quiet_before_rnr), RC(leaves_after_error),
 	RC(leaves_after_failed_read),
 	RC(retries_just_enough), RC(progress_restores_retries),
-	RC(rnr_retries_just_enough), RC(ack_before_the_turn),
+	RC(rnr_retries_just_enough), RC(rnr_wait_cut_short), RC(ack_before_the_turn),
 	{ 0 }
 };

@@ -215,20 +215,28 @@ static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 	qp->s_retry = qp->sw.retry_cnt;
 	hca_fault_raise(fn, qp, QHCA_FAULT_SCATTER, offset,
 			w->length - offset);
-	hca_requester_rewind(fn, qp);
+	if (qp->s_state == HCA_REQ_RNR_WAIT)
+		end_rnr_wait(fn, qp);
+	else
+		hca_requester_rewind(fn, qp);
 	hca_requester_rearm(fn, qp);
 }
 
-/* Does the responder refuse, by @pkt, to answer the PSN that waits? */
+/*
+ * Does the responder refuse, by @pkt, to answer the PSN that waits?  If it was not ready, it
+ * has become so since, as it has answered once.
+ */
 static bool is_refusal(const struct hca_qp *qp, const struct hca_pkt *pkt)
 {
 	return pkt->op == HCA_OP_ACK && pkt->psn == qp->s_una &&
-	       (pkt->syndrome & HCA_AETH_TYPE) != HCA_AETH_ACK;
+	       (pkt->syndrome & HCA_AETH_TYPE) == HCA_AETH_NAK;
 }
 
 /*
  * An ACK of a PSN that is acknowledged already ends an RNR wait: it reports that the
- * responder's page is present (hardware.rst, Unsolicited ACK).
+ * responder's page is present (hardware.rst, Unsolicited ACK).  It may also answer a request
+ * that came twice, while the responder is no more ready than before, so a wait that it ends
+ * is not counted.
  */
 static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 			    const struct hca_pkt *pkt)
@@ -239,6 +247,8 @@ static void unsolicited_ack(struct hca_fn *fn, struct hca_qp *qp,
 	    hca_psn_add(pkt->psn, 1) != qp->s_una)
 		return;
 	hca_count(fn, QHCA_CNT_rx_unsolicited_acks);
+	if (qp->s_rnr < qp->sw.rnr_retry)
+		qp->s_rnr++;
 	end_rnr_wait(fn, qp);
 	hca_requester_rearm(fn, qp);
 	hca_sched_work(fn, qp->qpn, HCA_WORK_SEND);
