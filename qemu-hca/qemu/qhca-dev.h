@@ -321,6 +321,7 @@ struct QhcaState {
 
     /* Between threads, without a lock */
     uint64_t irq_functions;     /* those with vectors raised */
+    unsigned int waiters;       /* for engine_lock, in qhca_lock() */
     QhcaRing tx;                /* engine_lock produces, BQL consumes */
     QhcaRing rx;                /* BQL produces, engine_lock consumes */
     QemuThread thread;

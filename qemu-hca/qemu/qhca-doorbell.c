@@ -180,16 +180,20 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
     }
 }
 
-/*
- * Wait for work until a time, but not for long.  Others who wait for the engine have kicked
- * the thread or deferred a doorbell.
- */
+/* Does anybody else want the engine, or is there an interrupt to deliver? */
+static bool qhca_is_wanted(QhcaState *s)
+{
+    return qatomic_read(&s->waiters) || qatomic_read(&s->kicked) ||
+           qatomic_read(&s->irq_functions);
+}
+
+/* Wait for work until a time, but not for long. */
 static bool qhca_polled_again(QhcaState *s, int64_t end)
 {
     int64_t now = get_clock();
     const int64_t until = MIN(end, now + QHCA_POLLED_WAIT_NS);
 
-    while (now < until && !qatomic_read(&s->kicked)) {
+    while (now < until && !qhca_is_wanted(s)) {
         if (s->more || qhca_link_pending(s) ||
             qatomic_read(&s->num_doorbells)) {
             return true;
@@ -202,20 +206,23 @@ static bool qhca_polled_again(QhcaState *s, int64_t end)
 
 /*
  * Do the device's work for a program that polls on after its next completion, and go on
- * while it has none, as the thread would: a return to the guest costs more than a frame.
- * The peer is woken with the lock held, since its answer is awaited here.
+ * while there is none, as the thread would: a return to the guest costs more than a frame.
+ * One in another CQ counts as well, since many programs poll two.  The peer is woken with
+ * the lock held, since its answer is awaited here.
  */
 static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
 {
     const int64_t end = get_clock() + QHCA_POLLED_MAX_NS;
+    const uint64_t completions = qhca_counter(s->hca, db->gvmi,
+                                              QHCA_CNT_completions);
 
     do {
         qhca_slice(s, QHCA_POLLED_BUDGET);
         if (qhca_link_wakes_peer(s)) {
             qhca_link_wake_peer(s);
         }
-    } while (qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value) &&
-             !qatomic_read(&s->irq_functions) && qhca_polled_again(s, end));
+    } while (qhca_counter(s->hca, db->gvmi, QHCA_CNT_completions) ==
+             completions && qhca_polled_again(s, end));
 }
 
 /*
@@ -249,7 +256,8 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
         }
         return;
     }
-    if (!qhca_trylock(s) || !qhca_have_engine(s)) {
+    /* The next hint comes soon.  Those who wait would be woken to find the lock taken again. */
+    if (qatomic_read(&s->waiters) || !qhca_trylock(s) || !qhca_have_engine(s)) {
         return;
     }
     if (!qatomic_read(&s->running) || qatomic_read(&s->dma_iommu) ||

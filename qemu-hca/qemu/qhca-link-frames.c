@@ -261,12 +261,17 @@ static void qhca_link_wake_up(QhcaState *s)
 
 /*
  * How long may the thread sleep, in nanoseconds, until a deadline of the engine?  Negative:
- * without end.  From now on an earlier deadline is a call.
+ * without end.  From now on an earlier deadline is a call.  A nap is short, and the vCPU
+ * that does the device's work meanwhile looks at deadlines, so a nap is just as long as it is.
  */
 static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
 {
-    uint64_t now = qhca_now(s), until = nap ? now + QHCA_LINK_NAP_NS : QHCA_NEVER;
+    uint64_t now = qhca_now(s), until = QHCA_NEVER;
 
+    if (nap) {
+        qatomic_set(&s->link.sleeps_until, 0);
+        return QHCA_LINK_NAP_NS;
+    }
     if (qatomic_read(&s->running) && !qatomic_read(&s->dma_iommu)) {
         until = MIN(until, qatomic_read(&s->deadline));
     }
@@ -379,8 +384,9 @@ void qhca_link_call_before(QhcaState *s, uint64_t deadline)
 }
 
 /*
- * Wake the peer.  The caller has dropped engine_lock: on a busy host the peer gets the
- * processor of the caller, and this device's thread needs the lock for the answer.
+ * Wake the peer.  The caller has dropped engine_lock, if it does not take the answer itself:
+ * on a busy host the peer gets the processor of the caller, and this device's thread needs the
+ * lock for the answer.
  */
 void qhca_link_wake_peer(QhcaState *s)
 {

@@ -131,9 +131,11 @@ static void qhca_release(QhcaState *s)
 
 void qhca_lock(QhcaState *s)
 {
+    qatomic_inc(&s->waiters);
     qemu_mutex_lock(&s->engine_gate);
     qemu_mutex_lock(&s->engine_lock);
     qemu_mutex_unlock(&s->engine_gate);
+    qatomic_dec(&s->waiters);
     qhca_locked(s);
 }
 

@@ -18,11 +18,13 @@
 #define QHCA_POLL_SKIP      64          /* waits without polls after that */
 #define QHCA_POLL_AWAKE     256         /* waits without sleep, after which it sleeps once */
 
-/* Is there a reason not to sleep? */
+/* Is there a reason not to sleep?  With a vIOMMU the bottom half is called. */
 static bool qhca_thread_called(QhcaState *s)
 {
-    return qatomic_read(&s->kicked) || qatomic_read(&s->quit) ||
-           (s->link.path && qhca_link_called(s));
+    return qatomic_read(&s->quit) ||
+           (!qatomic_read(&s->dma_iommu) &&
+            (qatomic_read(&s->kicked) ||
+             (s->link.path && qhca_link_called(s))));
 }
 
 /* Sleep until there is one.  Returns whether the thread slept. */

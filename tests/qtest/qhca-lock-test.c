@@ -89,6 +89,12 @@ bool qhca_polls_in_vain(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
     return true;
 }
 
+uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
+                      enum qhca_counter id)
+{
+    return 0;
+}
+
 void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
                    uint32_t offset, uint64_t value, uint64_t now)
 {

@@ -158,8 +158,9 @@ static void release_wqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 
 	cq->empty_polls = 0;
 	cq->hints = 0;
-	if (flags & QHCA_CQE_XRC)
-		cq->tells = false;	/* the receiving QP may be another process's */
+	/* The receiving QP may be another process's, and one that is gone gets no others. */
+	if (flags & QHCA_CQE_XRC || !qp->rec)
+		cq->tells = false;
 	else
 		expect_polls(cq, cqe, qp);
 }
