@@ -256,8 +256,14 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
         }
         return;
     }
-    /* The next hint comes soon.  Those who wait would be woken to find the lock taken again. */
-    if (qatomic_read(&s->waiters) || !qhca_trylock(s) || !qhca_have_engine(s)) {
+    if (qatomic_read(&s->waiters)) {
+        /* The next hint comes soon.  They would be woken to find the lock taken again. */
+        if (qhca_yield(s, &s->poll_yields)) {
+            s->stats.poll_yields++;
+        }
+        return;
+    }
+    if (!qhca_trylock(s) || !qhca_have_engine(s)) {
         return;
     }
     if (!qatomic_read(&s->running) || qatomic_read(&s->dma_iommu) ||

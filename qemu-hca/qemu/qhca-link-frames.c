@@ -261,8 +261,8 @@ static void qhca_link_wake_up(QhcaState *s)
 
 /*
  * How long may the thread sleep, in nanoseconds, until a deadline of the engine?  Negative:
- * without end.  From now on an earlier deadline is a call.  A nap is short, and the vCPU
- * that does the device's work meanwhile looks at deadlines, so a nap is just as long as it is.
+ * without end.  From now on an earlier deadline is a call.  But a nap is short, and the vCPU
+ * that does the device's work meanwhile looks at deadlines, so none ends a nap.
  */
 static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
 {

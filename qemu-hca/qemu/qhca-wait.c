@@ -120,7 +120,10 @@ static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
 void qhca_wait(QhcaState *s, QhcaWaits *waits)
 {
     const bool idle = qhca_may_poll(s, waits);
-    const uint64_t max = (idle ? s->poll_idle_us : s->poll_max_us) * 1000ull;
+    /* With a vIOMMU nothing would end a poll. */
+    const uint32_t max_us = qatomic_read(&s->dma_iommu) ? 0 :
+                            idle ? s->poll_idle_us : s->poll_max_us;
+    const uint64_t max = max_us * 1000ull;
     /* A wait in which it may not poll shows how long the next one may be, too. */
     const uint64_t short_ns = max || !s->link.path ? max : s->poll_idle_us * 1000ull;
     const int64_t start = get_clock();

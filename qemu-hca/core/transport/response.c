@@ -122,7 +122,7 @@ static void nak(struct hca_fn *fn, struct hca_qp *qp,
 static void aeth(struct hca_fn *fn, struct hca_qp *qp,
 		 const struct hca_pkt *pkt)
 {
-	uint8_t syndrome = pkt->syndrome & 0x7f;
+	uint8_t syndrome = pkt->syndrome;
 
 	if (syndrome >> 5)
 		hca_trace(fn, QHCA_TRACE_RX_NAK, qp->qpn, syndrome, pkt->psn,
@@ -206,13 +206,14 @@ static enum hca_mem_status scatter(struct hca_fn *fn,
 /*
  * The target of a response is absent: the device drops the response, and requests it
  * again after FAULT_RESUME.  The responder has answered, so the device has all its
- * retries again.  Otherwise a single response could use them up, one lost frame
+ * retries of either kind again.  Otherwise a single response could use them up, one lost frame
  * at a time, while pages come and go.
  */
 static void scatter_fault(struct hca_fn *fn, struct hca_qp *qp,
 			  const struct hca_swqe *w, uint32_t offset)
 {
 	qp->s_retry = qp->sw.retry_cnt;
+	qp->s_rnr = qp->sw.rnr_retry;
 	hca_fault_raise(fn, qp, QHCA_FAULT_SCATTER, offset,
 			w->length - offset);
 	if (qp->s_state == HCA_REQ_RNR_WAIT)

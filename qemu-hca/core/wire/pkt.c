@@ -126,7 +126,7 @@ static const uint8_t *parse_extended(const uint8_t *p, struct hca_pkt *pkt)
 		p += 16;
 	}
 	if (what & HCA_H_AETH) {
-		pkt->syndrome = p[0];
+		pkt->syndrome = p[0] & HCA_AETH_MASK;
 		pkt->msn = get_be32(p) & 0xffffff;
 		p += 4;
 	}

@@ -79,7 +79,8 @@ enum hca_op {
 #define HCA_PKEY_DEFAULT	0xffffu
 
 /* AETH syndromes (IBTA 9.7.5.1) */
-#define HCA_AETH_TYPE		0xe0u
+#define HCA_AETH_MASK		0x7fu	/* the high bit is reserved (IBTA 9.3.5.1) */
+#define HCA_AETH_TYPE		0x60u
 #define HCA_AETH_ACK		0x00u
 #define HCA_AETH_RNR		0x20u	/* low 5 bits: timer */
 #define HCA_AETH_NAK		0x60u	/* low 5 bits: code */
