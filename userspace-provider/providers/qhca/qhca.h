@@ -25,19 +25,13 @@
 
 #include <qhca/qhca_hw.h>
 
+#include "lock.h"
+
 /* Types of queues, for a parent domain's allocator. */
 enum qhca_resource {
 	QHCA_RESOURCE_CQ = 1,
 	QHCA_RESOURCE_QP = 2,
 	QHCA_RESOURCE_SRQ = 3,
-};
-
-/*
- * A lock that does nothing if the program has promised to use one thread only.
- */
-struct qhca_lock {
-	pthread_spinlock_t lock;
-	bool needed;
 };
 
 struct qhca_device {
@@ -240,34 +234,6 @@ static inline struct qhca_qp *to_qqp(struct ibv_qp *qp)
 static inline struct qhca_qp *to_qqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct qhca_qp, vqp.qp_ex);
-}
-
-static inline void qhca_lock_init(struct qhca_lock *lock, bool needed)
-{
-	pthread_spin_init(&lock->lock, PTHREAD_PROCESS_PRIVATE);
-	lock->needed = needed;
-}
-
-static inline void qhca_lock_fini(struct qhca_lock *lock)
-{
-	pthread_spin_destroy(&lock->lock);
-}
-
-static inline void qhca_lock(struct qhca_lock *lock)
-{
-	if (likely(lock->needed))
-		pthread_spin_lock(&lock->lock);
-}
-
-static inline bool qhca_trylock(struct qhca_lock *lock)
-{
-	return !lock->needed || !pthread_spin_trylock(&lock->lock);
-}
-
-static inline void qhca_unlock(struct qhca_lock *lock)
-{
-	if (likely(lock->needed))
-		pthread_spin_unlock(&lock->lock);
 }
 
 /* Words shared with the device: one access each, ordered by the caller. */
