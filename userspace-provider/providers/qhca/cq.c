@@ -455,7 +455,6 @@ static struct qhca_cq *create_cq(struct ibv_context *context,
 err_ring:
 	ret = errno;
 	pthread_mutex_destroy(&cq->resize_lock);
-	qhca_lock_fini(&cq->lock);
 	qhca_cq_ring_free(cq->ring);
 	errno = ret;
 err_free:
@@ -645,7 +644,6 @@ int qhca_destroy_cq(struct ibv_cq *ibcq)
 	if (cq->pd)
 		atomic_fetch_sub(&cq->pd->users, 1);
 	pthread_mutex_destroy(&cq->resize_lock);
-	qhca_lock_fini(&cq->lock);
 	free(cq);
 	return 0;
 }

@@ -432,7 +432,6 @@ int qhca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr);
 int qhca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		 struct ibv_mw_bind *bind);
-void qhca_sq_publish(struct qhca_qp *qp, uint32_t pi);
 
 /* recv.c */
 int qhca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,

@@ -126,8 +126,6 @@ static void fini_rings(struct qhca_qp *qp)
 {
 	if (!qp->mem.length)
 		return;
-	qhca_lock_fini(&qp->sq.lock);
-	qhca_lock_fini(&qp->rq.lock);
 	qhca_umem_free(&qp->mem);
 }
 

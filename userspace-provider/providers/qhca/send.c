@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Posting to the send queue.
- *
- * Doorbells.  The device keeps record.sq_active non-zero while it works on a
- * queue, and reads record.sq_pi once more after it has cleared sq_active.  The
- * provider first stores sq_pi and then reads sq_active.  If that is non-zero,
- * the device has yet to read sq_pi, and no doorbell is needed.  In any other
- * order each side could miss what the other has written.
  */
 #include <errno.h>
 
@@ -58,22 +52,6 @@ static const struct send_op send_ops[] = {
 	[IBV_WR_BIND_MW] = { QHCA_WQE_BIND_MW, RC | UC | XRC, HAS_BIND },
 	[IBV_WR_LOCAL_INV] = { QHCA_WQE_LOCAL_INV, RC | UC | XRC, HAS_INV },
 };
-
-/**
- * qhca_sq_publish - hand the device what has been written to the send queue
- * @qp: QP, sq.lock held
- * @pi: new producer index
- */
-void qhca_sq_publish(struct qhca_qp *qp, uint32_t pi)
-{
-	qp->sq.pi = pi;
-	qhca_store_release(&qp->rec->sq_pi, pi);
-
-	qhca_store_load_barrier();
-	if (!qhca_load(&qp->rec->sq_active))
-		qhca_doorbell(to_qctx(qp->vqp.qp.context), QHCA_DB_SQ,
-			      qp->vqp.qp.qp_num, pi);
-}
 
 static void build_atomic(struct qhca_sq_wqe *wqe, const struct ibv_send_wr *wr)
 {

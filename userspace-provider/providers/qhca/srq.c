@@ -94,7 +94,6 @@ int qhca_srq_init_ring(struct qhca_srq *srq, struct qhca_context *ctx,
 static void srq_fini_ring(struct qhca_srq *srq)
 {
 	pthread_mutex_destroy(&srq->resize_lock);
-	qhca_lock_fini(&srq->lock);
 	qhca_umem_free(&srq->mem);
 }
 

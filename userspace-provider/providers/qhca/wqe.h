@@ -199,4 +199,26 @@ static inline bool qhca_may_send(const struct qhca_qp *qp)
 	}
 }
 
+/**
+ * qhca_sq_publish - hand the device what has been written to the send queue
+ * @qp: QP, sq.lock held
+ * @pi: new producer index
+ *
+ * The device keeps record.sq_active non-zero while it works on a queue, and reads
+ * record.sq_pi once more after it has cleared sq_active.  The provider first
+ * stores sq_pi and then reads sq_active.  If that is non-zero, the device has yet
+ * to read sq_pi, and no doorbell is needed.  In any other order each side could
+ * miss what the other has written.
+ */
+static inline void qhca_sq_publish(struct qhca_qp *qp, uint32_t pi)
+{
+	qp->sq.pi = pi;
+	qhca_store_release(&qp->rec->sq_pi, pi);
+
+	qhca_store_load_barrier();
+	if (!qhca_load(&qp->rec->sq_active))
+		qhca_doorbell(to_qctx(qp->vqp.qp.context), QHCA_DB_SQ,
+			      qp->vqp.qp.qp_num, pi);
+}
+
 #endif /* __QHCA_WQE_H__ */

@@ -20,7 +20,9 @@ static void fail(struct qhca_qp *qp, int err)
 /*
  * Start one more request and write its common part; NULL if there is no room.
  */
-static struct qhca_sq_wqe *begin(struct ibv_qp_ex *ibqp, uint8_t opcode)
+static inline struct qhca_sq_wqe *begin(struct ibv_qp_ex *ibqp,
+					uint8_t opcode) ALWAYS_INLINE;
+static inline struct qhca_sq_wqe *begin(struct ibv_qp_ex *ibqp, uint8_t opcode)
 {
 	struct qhca_qp *qp = to_qqp_ex(ibqp);
 	struct qhca_sq_wqe *wqe;
@@ -212,10 +214,12 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ibqp, uint32_t srqn)
 		wqe->xrc_srqn = htole32(srqn);
 }
 
-static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num,
+/* Inline, since most requests have one element, for which no loop is needed. */
+static inline void set_sges(struct qhca_qp *qp, size_t num,
+			    const struct ibv_sge *list) ALWAYS_INLINE;
+static inline void set_sges(struct qhca_qp *qp, size_t num,
 			    const struct ibv_sge *list)
 {
-	struct qhca_qp *qp = to_qqp_ex(ibqp);
 	struct qhca_sq_wqe *wqe = current(qp);
 
 	if (!wqe)
@@ -227,12 +231,18 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num,
 	qhca_wqe_sges(wqe, list, num);
 }
 
+static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num,
+			    const struct ibv_sge *list)
+{
+	set_sges(to_qqp_ex(ibqp), num, list);
+}
+
 static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
 		       uint32_t length)
 {
 	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
 
-	wr_set_sge_list(ibqp, 1, &sge);
+	set_sges(to_qqp_ex(ibqp), 1, &sge);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num,
