@@ -273,8 +273,12 @@ static void test_crossing_streams(void **state)
 	host_free(p.h);
 }
 
-/* The device looks at the queue every @ns from now on, until it stops. */
-static void looks_every(struct poster *p, uint64_t ns)
+/*
+ * The device looks at the queue after @ns, and after twice the time of the look before,
+ * but within @most, until it stops.  Returns how often.
+ */
+static unsigned int looks_until_end(struct poster *p, uint64_t ns,
+				    uint64_t most)
 {
 	uint64_t last = p->h->fn->hca->now;
 	unsigned int num = 0;
@@ -289,13 +293,24 @@ static void looks_every(struct poster *p, uint64_t ns)
 		assert_true(hca_sched_pending(p->h->fn->hca));
 		assert_int_equal(first_look(p), QHCA_NEVER);
 		hca_sched_run(p->h->fn->hca, 1000);
+		ns = 2 * ns < most ? 2 * ns : most;
 	}
-	assert_int_equal(num, HCA_LINGER_END_NS / ns + 1);
+	return num;
+}
+
+/* Requests are posted, sent and acknowledged. */
+static void all_acknowledged(struct poster *p)
+{
+	post(p, 32);
+	while (p->qp.sq_ci != p->qp.sq_max)
+		end(p, false);
 }
 
 /*
  * When the device looks at the queue again, and when it stops: acknowledgements make it
- * look as well, so its timer is slower while they are to come.
+ * look as well, so its timer is slower while they are to come.  When they have come, a
+ * program that has waited for them posts at once, and where a look costs little the device
+ * looks soon.
  */
 static void test_looks(void **state)
 {
@@ -304,12 +319,20 @@ static void test_looks(void **state)
 	(void)state;
 	assert_int_equal(first_look(&p), QHCA_NEVER);
 	post(&p, 32);
-	looks_every(&p, HCA_LINGER_ACKED_NS);
+	assert_int_equal(looks_until_end(&p, HCA_LINGER_ACKED_NS, HCA_LINGER_ACKED_NS),
+			 HCA_LINGER_END_NS / HCA_LINGER_ACKED_NS + 1);
 
-	post(&p, 32);
-	while (p.qp.sq_ci != p.qp.sq_max)
-		end(&p, false);
-	looks_every(&p, HCA_LINGER_NS);
+	all_acknowledged(&p);
+	assert_int_equal(looks_until_end(&p, HCA_LINGER_NS, HCA_LINGER_NS),
+			 HCA_LINGER_END_NS / HCA_LINGER_NS + 1);
+
+	qhca_link_is_shared(p.h->hca, true);
+	for (int i = 0; i < 2; i++) {
+		all_acknowledged(&p);
+		/* It waits 5, 10, 20 and 40 us, and then 50 until 1 ms is over. */
+		assert_int_equal(looks_until_end(&p, 5000, HCA_LINGER_NS),
+				 4 + 19);
+	}
 	host_free(p.h);
 }
 

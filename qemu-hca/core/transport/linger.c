@@ -129,6 +129,7 @@ void hca_linger_posted(struct hca_fn *fn, const struct hca_qp *qp,
 	struct hca_linger_qp *l = linger_of(fn, qp->qpn);
 
 	l->moved = microseconds(fn);
+	l->waits = 0;
 	if (!hca_qp_is_reliable(qp))
 		return;
 	if (follows_messages(l)) {
@@ -239,18 +240,33 @@ bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
 	       expects_posts(fn, qp, qp->sq_pi - qp->sq_ci);
 }
 
+/*
+ * How long until sq_pi is to be read, with @outstanding requests begun?  A thread that
+ * waits for the peer's frames wakes in time, where a netdev's main loop would have a turn.
+ */
+static uint64_t time_to_look(const struct hca *hca, struct hca_linger_qp *l,
+			     uint32_t outstanding)
+{
+	if (outstanding)
+		return HCA_LINGER_ACKED_NS;
+	if (!hca->wire.shared ||
+	    HCA_LINGER_FIRST_NS << l->waits >= HCA_LINGER_NS)
+		return HCA_LINGER_NS;
+	return HCA_LINGER_FIRST_NS << l->waits++;
+}
+
 bool hca_linger_stay(struct hca_fn *fn, const struct hca_qp *qp)
 {
 	struct hca_linger_qp *l = linger_of(fn, qp->qpn);
 	struct hca_linger *linger = &fn->hca->linger;
 	uint32_t outstanding = qp->sq_max - qp->sq_ci;
-	uint64_t due = fn->hca->now +
-		       (outstanding ? HCA_LINGER_ACKED_NS : HCA_LINGER_NS);
+	uint64_t due;
 
 	stop(fn, qp->qpn);
 	if (!has_place(fn) || !expects_posts(fn, qp, outstanding))
 		return false;
 	hca_places_take(&linger->places, fn->cfg.gvmi);
+	due = fn->hca->now + time_to_look(fn->hca, l, outstanding);
 	linger->qp[linger->num].due = due;
 	linger->qp[linger->num].gvmi = fn->cfg.gvmi;
 	linger->qp[linger->num++].qpn = qp->qpn;
