@@ -32,8 +32,9 @@
  *                  cannot defer its work, and by the device's thread, which
  *                  would otherwise take engine_lock again before the other
  *                  wakes.
- *   engine_lock    the engine, and the fields so marked.  Never held for more
- *                  than one slice of work; the BQL is never taken inside it.
+ *   engine_lock    the engine, and the fields so marked.  Held for one slice of
+ *                  work, or by a vCPU that polls for several, until somebody
+ *                  else wants it; the BQL is never taken inside it.
  *   doorbell_lock  the deferred doorbells.
  *
  * The output of the engine (frames for a netdev, vectors) is therefore queued
@@ -491,6 +492,7 @@ bool qhca_link_hinted(QhcaState *s);
 bool qhca_link_called(QhcaState *s);
 bool qhca_link_sleep(QhcaState *s);
 /* Any thread, without a lock */
+bool qhca_link_is_due(QhcaState *s);
 void qhca_link_call(QhcaState *s);
 void qhca_link_call_before(QhcaState *s, uint64_t deadline);
 void qhca_link_wake_peer(QhcaState *s);

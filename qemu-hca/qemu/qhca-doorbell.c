@@ -194,7 +194,7 @@ static bool qhca_polled_again(QhcaState *s, int64_t end)
     const int64_t until = MIN(end, now + QHCA_POLLED_WAIT_NS);
 
     while (now < until && !qhca_is_wanted(s)) {
-        if (s->more || qhca_link_pending(s) ||
+        if (s->more || qhca_link_pending(s) || qhca_link_is_due(s) ||
             qatomic_read(&s->num_doorbells)) {
             return true;
         }
@@ -239,14 +239,11 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 {
     uint64_t frames;
 
-    if (!s->link.path || qhca_nested(s)) {
+    /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
+    if (db->gvmi || !s->link.path || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
         return;
     }
     if (!qatomic_read(&s->link.asleep)) {
-        /* Only the physical function has the feature.  The CQ cannot be looked at here. */
-        if (db->gvmi) {
-            return;
-        }
         if (!qatomic_read(&s->link.hinted)) {
             qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
         }

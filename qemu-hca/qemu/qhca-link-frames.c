@@ -282,10 +282,13 @@ static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
     return until > now ? until - now : 0;
 }
 
-static bool qhca_link_is_due(QhcaState *s)
+/* Has the engine something to do at this time?  Not if the main loop keeps it. */
+bool qhca_link_is_due(QhcaState *s)
 {
-    return qatomic_read(&s->running) && !qatomic_read(&s->dma_iommu) &&
-           qatomic_read(&s->deadline) <= qhca_now(s);
+    const uint64_t deadline = qatomic_read(&s->deadline);
+
+    return deadline != QHCA_NEVER && qatomic_read(&s->running) &&
+           !qatomic_read(&s->dma_iommu) && deadline <= qhca_now(s);
 }
 
 /* Wait for the peer, another thread, or the time.  Returns the number of @events. */

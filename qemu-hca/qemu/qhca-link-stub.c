@@ -84,6 +84,11 @@ bool qhca_link_hinted(QhcaState *s)
     return false;
 }
 
+bool qhca_link_is_due(QhcaState *s)
+{
+    return false;
+}
+
 void qhca_link_polled(QhcaState *s, bool polls_on)
 {
 }

@@ -85,7 +85,7 @@ static bool qhca_poll(QhcaState *s, uint64_t max_ns, bool idle)
     while (!called && get_clock() - start < max_ns &&
            (!idle || (qhca_halted_over(others) && !qhca_link_hinted(s)))) {
         cpu_relax();
-        called = qhca_thread_called(s);
+        called = qhca_thread_called(s) || qhca_link_is_due(s);
     }
     if (idle) {
         qatomic_dec(&polling);
@@ -144,6 +144,9 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
     waits->awake = 0;
     waits->frames = qhca_frames_received(s);
     waited = get_clock() - start;
+    if (qhca_link_is_due(s)) {
+        return;         /* its own time has ended the wait, and no poll makes it shorter */
+    }
     if (waited > short_ns) {
         waits->poll_ns = waits->poll_ns / 2 < QHCA_POLL_START_NS ? 0 : waits->poll_ns / 2;
     } else if (waited > waits->poll_ns) {

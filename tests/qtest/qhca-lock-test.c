@@ -1,5 +1,5 @@
 /*
- * Test of the qhca RDMA adapter: doorbells without the BQL
+ * Test of the qhca RDMA adapter: doorbells without the BQL, and who waits for whom
  *
  * From QEMU 10.2 on, a vCPU rings a doorbell without the BQL.  It may find
  * engine_lock taken by a thread with the BQL that runs no slice of work.  The
@@ -9,7 +9,8 @@
  * In earlier releases each doorbell comes with the BQL, so that this cannot be
  * reached from outside.  Therefore the test links the adapter's files with a
  * BQL and an engine of its own, and can ring a doorbell at the very moment when
- * another thread has the lock.
+ * another thread has the lock.  Nor can qtest have threads that keep the engine's
+ * time, or vCPUs that poll while others wait.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -157,8 +158,19 @@ void qhca_mark_now(QhcaState *hca, QhcaMarkKind what, uint64_t a, uint64_t b)
  */
 static QemuEvent asleep;
 
+/* Has the engine something to do at this time, which it keeps itself? */
+static bool due;
+
+bool qhca_link_is_due(QhcaState *hca)
+{
+    return due;
+}
+
 bool qhca_link_sleep(QhcaState *hca)
 {
+    if (due) {
+        return true;
+    }
     qemu_event_reset(&s->wake);
     if (qatomic_read(&s->kicked) || qatomic_read(&s->quit)) {
         return false;
@@ -400,6 +412,58 @@ static void test_free_lock(void)
     stop();
 }
 
+/* The engine's own time ends a poll, and a sleep, which then says nothing of the next. */
+static void test_deadline(void)
+{
+    QhcaWaits waits = { .poll_ns = PATIENCE_MS * SCALE_MS };
+
+    start();
+    s->poll_max_us = PATIENCE_MS * 1000;
+    due = true;
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_poll_hits, ==, 1);
+    waits.poll_ns = 0;
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_sleeps, ==, 1);
+    g_assert_cmpuint(waits.poll_ns, ==, 0);
+    due = false;
+    stop();
+}
+
+static void poll_in_vain(QhcaFunction *f)
+{
+    qhca_doorbells_ops.write(f, QHCA_DB_POLL, 0, 8);
+}
+
+/* A vCPU that polls goes behind those who wait for the engine, if it may poll at all. */
+static void test_waiters(void)
+{
+    CPUState *cpu = g_new0(CPUState, 1);
+    QhcaFunction vf = { .gvmi = 1 };
+
+    start();
+    vf.s = s;
+    vf.dev = s->pf.dev;
+    current_cpu = cpu;
+    s->yield_max_us = PATIENCE_MS * 1000;
+    qatomic_set(&s->link.asleep, true);
+    qatomic_set(&s->waiters, 1);
+    poll_in_vain(&vf);
+    g_assert_cmpuint(s->stats.yields, ==, 0);
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(s->stats.yields, ==, 1);
+    g_assert_cmpuint(s->stats.poll_yields, ==, 1);
+    g_assert_cmpuint(s->stats.polls, ==, 0);
+    qatomic_set(&s->waiters, 0);
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(s->stats.yields, ==, 1);
+    g_assert_cmpuint(s->stats.polls, ==, 1);
+    qatomic_set(&s->link.asleep, false);
+    current_cpu = NULL;
+    stop();
+    g_free(cpu);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -411,5 +475,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/free", test_free_lock);
     g_test_add_func("/qhca-lock/region-del", test_region_del);
     g_test_add_func("/qhca-lock/commit", test_commit);
+    g_test_add_func("/qhca-lock/deadline", test_deadline);
+    g_test_add_func("/qhca-lock/waiters", test_waiters);
     return g_test_run();
 }
