@@ -114,7 +114,7 @@ static void reads_and_rings(struct pair *p)
 	static const struct pattern patterns[] = {
 		{ "one at a time", 1, 0, 5000, 400, 6, 1, 0 },
 		{ "one at a time, near", 1, 5000, 500, 400, 6, 1, 0 },
-		{ "two", 2, 0, 5000, 400, 16, 1100, 740 },
+		{ "two", 2, 0, 5000, 400, 16, 1140, 760 },
 		{ "two, near", 2, 5000, 500, 400, 60, 800, 520 },
 		{ "four, near", 4, 5000, 500, 4, 10, 700, 4 },
 		{ "window of 16", 16, 0, 5000, 16, 10, 120, 2 },

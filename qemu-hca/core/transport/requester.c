@@ -496,6 +496,13 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 					   qp->dest_qpn, &s.to.path);
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(fn, qp, &s);
+	/*
+	 * If the last packet has taken the rest of the budget, no other turn need find out.
+	 * It reads sq_pi where software does not ring, and the later the better.
+	 */
+	if (step == STEP_GO && qp->sq_cur == send_limit(qp) &&
+	    !(qp->s_flags & HCA_SF_ACTIVE))
+		step = do_step(fn, qp, &s);
 	hca_frame_finish(fn, &s.to);
 	if (step == STEP_RATE)
 		hca_requester_held(fn, qp);
