@@ -193,6 +193,7 @@ typedef struct QhcaLink {
     uint32_t slots;             /* in each queue, if it listens */
     bool icrc;                  /* packets have one even if the peer needs none */
     int epoll_fd;
+    int nap_fd;                 /* a timer */
     EventNotifier call;         /* from other threads to the device's */
 
     /* BQL */
@@ -223,7 +224,9 @@ typedef struct QhcaLink {
     uint32_t polls;             /* how often a program has polled in vain */
     uint32_t polls_seen;        /* the device's thread's */
     uint64_t frames_slept;      /* all until the thread woke, or could not sleep */
-    bool readable;              /* the peer has sent messages */
+    int64_t nap_ends;           /* nanoseconds of the host; the device's thread's */
+    uint32_t unread;            /* messages of the peer; the device's thread's */
+    bool readable;              /* they are to be read */
     bool lost;                  /* the peer has ended */
 } QhcaLink;
 

@@ -22,6 +22,7 @@
 #include "qapi/error.h"
 #include "system/runstate.h"
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include "qhca-dev.h"
 #include "qhca-link.h"
 #include "trace.h"
@@ -85,14 +86,20 @@ static void qhca_link_end_intro(QhcaState *s)
     }
 }
 
+static bool qhca_link_waits_for(QhcaState *s, int fd, uint32_t events, void *what)
+{
+    struct epoll_event event = { .events = events, .data.ptr = what };
+
+    return !epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
 /* A peer whose messages the device's thread hears; NULL: there is no memory. */
 static QhcaPeer *qhca_link_new_peer(QhcaState *s, int fd)
 {
     QhcaPeer *peer = g_new0(QhcaPeer, 1);
-    struct epoll_event event = { .events = EPOLLIN, .data.ptr = peer };
 
     peer->fd = fd;
-    if (epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+    if (!qhca_link_waits_for(s, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer)) {
         qhca_link_warn(s, strerror(errno));
         g_clear_pointer(&peer, g_free);
     }
@@ -366,26 +373,52 @@ void qhca_link_class_init(ObjectClass *klass)
         "whether the link of the property shm is up when it has a peer");
 }
 
+static void qhca_link_close_waits(QhcaState *s)
+{
+    if (s->link.nap_fd >= 0) {
+        close(s->link.nap_fd);
+    }
+    if (s->link.epoll_fd >= 0) {
+        close(s->link.epoll_fd);
+    }
+    event_notifier_cleanup(&s->link.call);
+}
+
+/* What the device's thread waits for, apart from its peer.  false: errno is set. */
+static bool qhca_link_open_waits(QhcaState *s)
+{
+    int err;
+
+    if (event_notifier_init(&s->link.call, 0)) {
+        return false;
+    }
+    s->link.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->link.nap_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    s->link.nap_ends = 0;
+    if (s->link.epoll_fd >= 0 && s->link.nap_fd >= 0 &&
+        qhca_link_waits_for(s, event_notifier_get_fd(&s->link.call), EPOLLIN,
+                            &s->link.call) &&
+        qhca_link_waits_for(s, s->link.nap_fd, EPOLLIN | EPOLLET,
+                            &s->link.nap_fd)) {
+        return true;
+    }
+    err = errno;
+    qhca_link_close_waits(s);
+    errno = err;
+    return false;
+}
+
 bool qhca_link_init(QhcaState *s, Error **errp)
 {
-    struct epoll_event event = { .events = EPOLLIN };
-
     s->link.listen_fd = -1;
     if (!s->link.path) {
         return true;
     }
-    s->link.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (s->link.epoll_fd < 0 || event_notifier_init(&s->link.call, 0)) {
+    if (!qhca_link_open_waits(s)) {
         error_setg_errno(errp, errno, "shm=%s: no descriptors for the link",
                          s->link.path);
-        if (s->link.epoll_fd >= 0) {
-            close(s->link.epoll_fd);
-        }
         return false;
     }
-    event.data.ptr = &s->link.call;
-    epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD,
-              event_notifier_get_fd(&s->link.call), &event);
     s->link.timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_link_timer, s);
     /* The VM that migrates to this place still has the link elsewhere. */
     if (!runstate_check(RUN_STATE_INMIGRATE) && !qhca_link_open(s, errp)) {
@@ -416,7 +449,6 @@ void qhca_link_free(QhcaState *s)
     }
     timer_free(s->link.timer);
     s->link.timer = NULL;
-    event_notifier_cleanup(&s->link.call);
-    close(s->link.epoll_fd);
+    qhca_link_close_waits(s);
     g_clear_pointer(&s->link.warned, g_free);
 }
