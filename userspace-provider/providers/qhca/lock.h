@@ -32,13 +32,13 @@
  * A lock that does nothing if the program has promised to use one thread only.
  */
 struct qhca_lock {
-	atomic_bool taken;
+	atomic_uint taken;	/* a byte is no atomic on every machine */
 	bool needed;
 };
 
 static inline void qhca_lock_init(struct qhca_lock *lock, bool needed)
 {
-	atomic_init(&lock->taken, false);
+	atomic_init(&lock->taken, 0);
 	lock->needed = needed;
 }
 
@@ -56,11 +56,10 @@ static inline void qhca_lock(struct qhca_lock *lock)
 	if (unlikely(!lock->needed))
 		return;
 	if (QHCA_SINGLE_THREADED) {
-		atomic_store_explicit(&lock->taken, true, memory_order_relaxed);
+		atomic_store_explicit(&lock->taken, 1, memory_order_relaxed);
 		return;
 	}
-	while (atomic_exchange_explicit(&lock->taken, true,
-					memory_order_acquire))
+	while (atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire))
 		while (atomic_load_explicit(&lock->taken, memory_order_relaxed))
 			qhca_spin_hint();
 }
@@ -68,15 +67,14 @@ static inline void qhca_lock(struct qhca_lock *lock)
 static inline bool qhca_trylock(struct qhca_lock *lock)
 {
 	return !lock->needed ||
-	       !atomic_exchange_explicit(&lock->taken, true,
+	       !atomic_exchange_explicit(&lock->taken, 1,
 					 memory_order_acquire);
 }
 
 static inline void qhca_unlock(struct qhca_lock *lock)
 {
 	if (likely(lock->needed))
-		atomic_store_explicit(&lock->taken, false,
-				      memory_order_release);
+		atomic_store_explicit(&lock->taken, 0, memory_order_release);
 }
 
 #endif /* __QHCA_LOCK_H__ */

@@ -677,6 +677,7 @@ int main(void)
 		{ "error state", test_error_state },
 		{ "shared receive queue", test_srq },
 		{ "growing shared receive queue", test_srq_grows },
+		{ "lock, with threads that begin late", test_lock },
 	};
 	const size_t num = sizeof(tests) / sizeof(tests[0]);
 	int before, total = 0;

@@ -21,6 +21,7 @@ void free_cq(struct qhca_cq *cq);
 /* As the device writes completion number @pi of @ring. */
 void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
 	     uint32_t wqe, uint8_t opcode, uint32_t flags);
+void test_lock(void);
 void test_polls(void);
 void test_srq(void);
 void test_srq_grows(void);
