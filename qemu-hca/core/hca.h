@@ -71,6 +71,7 @@ struct hca {
 	uint64_t clock_offset;		/* added to the host's time: freeze.c */
 	uint64_t trace_mask;
 	bool link_up;
+	bool cheap_timers;		/* qhca_timers_are_cheap() */
 	bool entered;			/* a call of the host's is being served */
 	bool frozen;			/* ... and it is the time up to qhca_thaw() */
 	uint8_t late;			/* HCA_LATE_*: what came meanwhile */

@@ -241,6 +241,11 @@ size_t qhca_max_frame(const struct qhca_hca *hca);
 void qhca_rx_shared(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 		    uint64_t now);
 /*
+ * Does it cost the host little to be called at a deadline (qhca_run_result), since it waits
+ * in a thread of the device's?  The engine then looks sooner where software may have posted.
+ */
+void qhca_timers_are_cheap(struct qhca_hca *hca, bool cheap);
+/*
  * The room that tx_reserve gives is memory which the other end of the link can read and
  * write, or is not.  While the device has virtual functions, frames are then built elsewhere
  * and copied when they are sent to the link, so that the other end sees no frame that stays

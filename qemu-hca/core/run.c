@@ -189,6 +189,11 @@ static uint64_t host_time(const struct hca *hca, uint64_t now, uint64_t at)
 	return at > hca->now ? now + (at - hca->now) : now;
 }
 
+void qhca_timers_are_cheap(struct qhca_hca *dev, bool cheap)
+{
+	dev->hca.cheap_timers = cheap;
+}
+
 struct qhca_run_result qhca_run(struct qhca_hca *dev, uint64_t now,
 				unsigned int budget)
 {

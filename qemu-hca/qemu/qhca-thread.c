@@ -343,7 +343,10 @@ static void qhca_arm_thread(QhcaState *s, uint64_t now, uint64_t deadline)
  */
 static void qhca_arm(QhcaState *s, uint64_t now, uint64_t deadline)
 {
-    if (qhca_thread_keeps_time(s)) {
+    bool by_thread = qhca_thread_keeps_time(s);
+
+    qhca_timers_are_cheap(s->hca, by_thread);
+    if (by_thread) {
         qhca_arm_thread(s, now, deadline);
         return;
     }

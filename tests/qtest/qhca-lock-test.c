@@ -109,6 +109,10 @@ struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,
     return (struct qhca_run_result) { .deadline = QHCA_NEVER };
 }
 
+void qhca_timers_are_cheap(struct qhca_hca *hca, bool cheap)
+{
+}
+
 void qhca_tx_ready(struct qhca_hca *hca, uint64_t now)
 {
 }

@@ -241,15 +241,15 @@ bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
 }
 
 /*
- * How long until sq_pi is to be read, with @outstanding requests begun?  A thread that
- * waits for the peer's frames wakes in time, where a netdev's main loop would have a turn.
+ * How long until sq_pi is to be read, with @outstanding requests begun?  Where a look is a
+ * turn of the host's main loop, not sooner than it may pay.
  */
 static uint64_t time_to_look(const struct hca *hca, struct hca_linger_qp *l,
 			     uint32_t outstanding)
 {
 	if (outstanding)
 		return HCA_LINGER_ACKED_NS;
-	if (!hca->wire.shared ||
+	if (!hca->cheap_timers ||
 	    HCA_LINGER_FIRST_NS << l->waits >= HCA_LINGER_NS)
 		return HCA_LINGER_NS;
 	return HCA_LINGER_FIRST_NS << l->waits++;

@@ -8,10 +8,10 @@
  * ring, and the device reads sq_pi itself: with each acknowledgement, and every
  * HCA_LINGER_NS, or every HCA_LINGER_ACKED_NS while requests are outstanding.  These
  * will be acknowledged, so the timer is only for a peer that is slow or a packet that
- * is lost; in QEMU each look by a timer mostly is a turn of the main loop.  Not on a link
- * that is memory.  When all are acknowledged there, the first look follows after
- * HCA_LINGER_FIRST_NS, as an application that has waited for that posts at once, and each
- * later one after twice the time, up to HCA_LINGER_NS.  The device stops
+ * is lost; in QEMU each look by a timer mostly is a turn of the main loop.  Where it is not
+ * (qhca_timers_are_cheap()), the first look follows HCA_LINGER_FIRST_NS after all are
+ * acknowledged, as an application that has waited for that posts at once, and each later
+ * one after twice the time, up to HCA_LINGER_NS.  The device stops
  * when it has found no requests for HCA_LINGER_END_NS.  But a request that is posted
  * meanwhile waits for the next read.  An application that has many requests
  * outstanding loses nothing by that; one that keeps three to seven on a link whose
@@ -86,7 +86,7 @@ struct hca_fn;
 struct hca_qp;
 
 #define HCA_LINGER_MAX		64u	/* QPs at a time, of all functions */
-#define HCA_LINGER_FIRST_NS	5000u	/* before the first read, if the link is memory */
+#define HCA_LINGER_FIRST_NS	5000u	/* before the first read, if timers are cheap */
 #define HCA_LINGER_NS		50000u	/* between two, at most */
 #define HCA_LINGER_ACKED_NS	200000u	/* ... while acknowledgements are to come */
 #define HCA_LINGER_END_NS	1000000u
@@ -109,7 +109,7 @@ struct hca_qp;
  *	again with the next post
  * @votes: votes against lingering after which the device still lingers
  * @patience: reads in succession that found one request at a time
- * @waits: reads of sq_pi in succession that a timer was set for, and found nothing
+ * @waits: looks in succession that have found nothing, while no request was outstanding
  * @messages: messages that the peer has sent since the last post
  * @messages_before: messages that the peer sent between the two last posts
  * @rhythm: posts in succession that followed as many messages as the post before
