@@ -23,8 +23,12 @@
 #define MAGIC		0x6b6e696c61636871ull	/* "qhcalink" */
 #define SEALS		(F_SEAL_SHRINK | F_SEAL_GROW)
 #define BACKLOG		4
-/* A peer gets no more of our time with wake-ups that it does not owe. */
-#define MAX_WAKES	16
+#define WAKES_AT_ONCE	16
+/*
+ * A peer gets no more of our time with wake-ups that it does not owe: these calls read more
+ * than a socket holds, if none comes meanwhile.
+ */
+#define MAX_READS	32
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS	83
@@ -513,24 +517,33 @@ void hca_intro_wake(int fd)
 		return;
 }
 
-bool hca_intro_woken(int fd)
+/* Returns how many wake-ups were read, fewer than WAKES_AT_ONCE if no more were there; -1: end */
+static int read_wakes(int fd)
 {
 	char byte[8];
 	struct iovec iov = { .iov_base = byte, .iov_len = sizeof(byte) };
-	struct mmsghdr msg[MAX_WAKES] = { 0 };
+	struct mmsghdr msg[WAKES_AT_ONCE] = { 0 };
 	int num;
 
-	for (int n = 0; n < MAX_WAKES; n++) {
+	for (int n = 0; n < WAKES_AT_ONCE; n++) {
 		msg[n].msg_hdr.msg_iov = &iov;
 		msg[n].msg_hdr.msg_iovlen = 1;
 	}
-	/* One call: mostly there is one wake-up, and a peer waits for the answer. */
-	num = recvmmsg(fd, msg, MAX_WAKES, MSG_DONTWAIT, NULL);
+	num = recvmmsg(fd, msg, WAKES_AT_ONCE, MSG_DONTWAIT, NULL);
 	if (num < 0)
-		return errno == EAGAIN || errno == EINTR;
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	/* An empty message looks like the end; nobody sends one. */
 	for (int n = 0; n < num; n++)
 		if (!msg[n].msg_len)
-			return false;
-	return true;
+			return -1;
+	return num;
+}
+
+bool hca_intro_woken(int fd)
+{
+	int num = WAKES_AT_ONCE;
+
+	for (int n = 0; n < MAX_READS && num == WAKES_AT_ONCE; n++)
+		num = read_wakes(fd);
+	return num >= 0;
 }

@@ -99,7 +99,13 @@ void hca_pair_free(struct hca_pair_memory *pair);
 
 /* Wake the peer.  A message that finds no room is not needed: others wait there. */
 void hca_intro_wake(int fd);
-/* Read the wake-ups that have come.  false: the peer has ended. */
+/* Wake-ups that a socket holds at least. */
+#define HCA_INTRO_WAKES	64u
+/*
+ * Read the wake-ups that have come, all that a socket holds.  false: the peer has ended.  An
+ * end that learns by other means that there are some may leave them, until it has asked for
+ * HCA_INTRO_WAKES.
+ */
 bool hca_intro_woken(int fd);
 
 #endif /* HCA_LINK_INTRO_H */

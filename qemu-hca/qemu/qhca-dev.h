@@ -150,7 +150,6 @@ typedef struct QhcaStats {
     uint64_t dma_refused;
     uint64_t link_bad_slots;
     uint64_t link_wakes_sent;
-    uint64_t link_wakes_received;
     uint64_t polls;
     uint64_t poll_frames;
     /* doorbell_lock */
@@ -170,6 +169,7 @@ typedef struct QhcaStats {
     uint64_t long_yields;
     uint64_t poll_yields;
     /* the device's thread */
+    uint64_t link_wakes_received;
     uint64_t thread_sleeps;
     uint64_t thread_naps;
     uint64_t thread_polls;
@@ -201,6 +201,7 @@ typedef struct QhcaLink {
     bool down;                  /* the user has pulled out the cable */
     int listen_fd;
     struct hca_intro *intro;    /* under way */
+    uint64_t num_peers;         /* that there have been */
     QEMUTimer *timer;           /* QEMU_CLOCK_REALTIME: to connect, or give up */
     char *warned;               /* the last warning */
 
@@ -225,8 +226,9 @@ typedef struct QhcaLink {
     uint32_t polls_seen;        /* the device's thread's */
     uint64_t frames_slept;      /* all until the thread woke, or could not sleep */
     int64_t nap_ends;           /* nanoseconds of the host; the device's thread's */
-    uint32_t unread;            /* messages of the peer; the device's thread's */
+    uint32_t asked;             /* wake-ups, since the peer's messages were read */
     bool readable;              /* they are to be read */
+    uint64_t ended;             /* the number of the peer from which no others come */
     bool lost;                  /* the peer has ended */
 } QhcaLink;
 

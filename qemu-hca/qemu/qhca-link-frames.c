@@ -19,7 +19,6 @@
 #include "trace.h"
 
 #define QHCA_LINK_LOOK      64      /* turns without sleep until a look around */
-#define QHCA_LINK_UNREAD    8           /* messages, fewer than one call reads */
 #define QHCA_LINK_NAP_NS    (250 * SCALE_US)
 
 /*
@@ -31,8 +30,11 @@ void *qhca_link_reserve(QhcaState *s)
     QhcaPeer *peer = s->link.peer;
     uint8_t *room = peer ? hca_slots_reserve(&peer->mem.tx) : NULL;
 
-    if (!room && peer && hca_slots_wait_room(&peer->mem.tx)) {
-        room = hca_slots_reserve(&peer->mem.tx);
+    if (!room && peer) {
+        qatomic_inc(&s->link.asked);
+        if (hca_slots_wait_room(&peer->mem.tx)) {
+            room = hca_slots_reserve(&peer->mem.tx);
+        }
     }
     s->link.room = room;
     if (!room && !s->tx_starved) {
@@ -60,12 +62,23 @@ void qhca_link_commit(QhcaState *s, size_t len)
  */
 bool qhca_link_has_room(QhcaState *s)
 {
-    return s->link.peer && hca_slots_wait_half(&s->link.peer->mem.tx);
+    if (!s->link.peer) {
+        return false;
+    }
+    qatomic_inc(&s->link.asked);
+    return hca_slots_wait_half(&s->link.peer->mem.tx);
 }
 
 bool qhca_link_pending(QhcaState *s)
 {
     return s->link.peer && hca_slots_pending(&s->link.peer->mem.rx);
+}
+
+/* Ask the peer for a wake-up with the next frame. */
+static void qhca_link_ask(QhcaState *s, QhcaPeer *peer)
+{
+    qatomic_inc(&s->link.asked);
+    hca_slots_sleep(&peer->mem.rx);
 }
 
 /*
@@ -80,7 +93,7 @@ static void qhca_link_polls_end(QhcaState *s, QhcaPeer *peer)
     qatomic_set(&s->link.quiet, false);
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (qatomic_read(&s->link.naps)) {
-        hca_slots_sleep(&peer->mem.rx);
+        qhca_link_ask(s, peer);
     }
 }
 
@@ -156,7 +169,8 @@ void qhca_link_events(QhcaState *s)
     if (!qatomic_xchg(&s->link.readable, false) || !peer) {
         return;
     }
-    if (!hca_intro_woken(peer->fd)) {
+    if (!hca_intro_woken(peer->fd) ||
+        qatomic_read(&s->link.ended) == peer->number) {
         epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
         qatomic_set(&s->link.lost, true);
         qhca_schedule(s);
@@ -194,7 +208,7 @@ void qhca_link_polled(QhcaState *s, bool polls_on)
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (!qatomic_read(&s->link.naps)) {
         qatomic_set(&s->link.quiet, false);     /* the thread may sleep without a limit */
-        hca_slots_sleep(&peer->mem.rx);
+        qhca_link_ask(s, peer);
         s->more |= qhca_link_pending(s);
     }
 }
@@ -245,7 +259,7 @@ static bool qhca_link_fall_asleep(QhcaState *s)
     if (!peer || !qatomic_read(&s->running)) {
         return false;
     }
-    hca_slots_sleep(&peer->mem.rx);
+    qhca_link_ask(s, peer);
     return hca_slots_pending(&peer->mem.rx);
 }
 
@@ -312,19 +326,28 @@ bool qhca_link_is_due(QhcaState *s)
            !qatomic_read(&s->dma_iommu) && deadline <= qhca_now(s);
 }
 
-/* epoll_wait() in nanoseconds, in one system call where Linux has it (5.11); -1: an error. */
+/*
+ * epoll_wait() in nanoseconds, in one system call where Linux has it (5.11) and no filter
+ * refuses it; -1: an error.
+ */
 static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int max)
 {
     GPollFD poll_fd = { .fd = fd, .events = G_IO_IN };
 #ifdef SYS_epoll_pwait2
+    static bool refused;        /* of all devices; to find out twice does no harm */
     struct {
         int64_t sec;
         int64_t nsec;
     } time = { ns / NANOSECONDS_PER_SECOND, ns % NANOSECONDS_PER_SECOND };
-    int num = syscall(SYS_epoll_pwait2, fd, events, max, ns < 0 ? NULL : &time, NULL, 0);
 
-    if (num >= 0 || errno != ENOSYS) {
-        return num;
+    if (!qatomic_read(&refused)) {
+        int num = syscall(SYS_epoll_pwait2, fd, events, max, ns < 0 ? NULL : &time,
+                          NULL, 0);
+
+        if (num >= 0 || errno == EINTR) {
+            return num;
+        }
+        qatomic_set(&refused, true);
     }
 #endif
     if (ns > 0) {
@@ -334,16 +357,15 @@ static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int m
 }
 
 /*
- * The peer has sent a message.  To read each would cost a system call, and a peer that
- * has woken this thread mostly waits.  The epoll set tells of each once (EPOLLET), so the
- * messages are read a few at a time, long before they fill the socket; and at once if
- * the peer has ended.
+ * The peer has sent messages, or ended.  To read them costs a system call, and a peer that
+ * has woken this thread mostly waits.  The epoll set says so once (EPOLLET), and the thread
+ * reads them when it has asked for as many as a socket holds.
  */
-static void qhca_link_message(QhcaState *s, uint32_t events)
+static void qhca_link_message(QhcaState *s, uint32_t events, uint64_t peer)
 {
-    s->stats.link_wakes_received++;
-    if (events & ~EPOLLIN || ++s->link.unread >= QHCA_LINK_UNREAD) {
-        s->link.unread = 0;
+    s->stats.link_wakes_received += !!(events & EPOLLIN);
+    if (events & ~EPOLLIN) {
+        qatomic_set(&s->link.ended, peer);
         qatomic_set(&s->link.readable, true);
     }
 }
@@ -355,15 +377,15 @@ static bool qhca_link_wait(QhcaState *s, int64_t ns)
     bool called = false;
     int num = qhca_epoll_wait(s->link.epoll_fd, ns, events, ARRAY_SIZE(events));
 
-    for (int i = 0; i < num; i++) {     /* none after a signal: the caller waits again */
-        if (events[i].data.ptr == &s->link.nap_fd) {
-            continue;
-        }
-        called = true;
-        if (events[i].data.ptr == &s->link.call) {
+    if (num < 0) {
+        return errno != EINTR;          /* after a signal the caller waits again */
+    }
+    for (int i = 0; i < num; i++) {
+        called |= events[i].data.u64 != QHCA_WAIT_NAP;
+        if (events[i].data.u64 == QHCA_WAIT_CALL) {
             event_notifier_test_and_clear(&s->link.call);
-        } else {
-            qhca_link_message(s, events[i].events);
+        } else if (events[i].data.u64 >= QHCA_WAIT_PEER) {
+            qhca_link_message(s, events[i].events, events[i].data.u64);
         }
     }
     return called;
@@ -388,6 +410,11 @@ bool qhca_link_sleep(QhcaState *s)
         /* With a vIOMMU the bottom half is called, and the thread has nothing to do. */
         if ((qatomic_read(&s->kicked) && !qatomic_read(&s->dma_iommu)) ||
             qatomic_read(&s->quit)) {
+            break;
+        }
+        if (qatomic_read(&s->link.asked) >= HCA_INTRO_WAKES) {
+            qatomic_set(&s->link.asked, 0);
+            qatomic_set(&s->link.readable, true);
             break;
         }
         polls = qatomic_read(&s->link.polls);

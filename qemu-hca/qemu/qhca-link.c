@@ -86,9 +86,9 @@ static void qhca_link_end_intro(QhcaState *s)
     }
 }
 
-static bool qhca_link_waits_for(QhcaState *s, int fd, uint32_t events, void *what)
+static bool qhca_link_waits_for(QhcaState *s, int fd, uint32_t events, uint64_t what)
 {
-    struct epoll_event event = { .events = events, .data.ptr = what };
+    struct epoll_event event = { .events = events, .data.u64 = what };
 
     return !epoll_ctl(s->link.epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
@@ -99,7 +99,8 @@ static QhcaPeer *qhca_link_new_peer(QhcaState *s, int fd)
     QhcaPeer *peer = g_new0(QhcaPeer, 1);
 
     peer->fd = fd;
-    if (!qhca_link_waits_for(s, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer)) {
+    peer->number = QHCA_WAIT_PEER + s->link.num_peers++;
+    if (!qhca_link_waits_for(s, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, peer->number)) {
         qhca_link_warn(s, strerror(errno));
         g_clear_pointer(&peer, g_free);
     }
@@ -397,9 +398,9 @@ static bool qhca_link_open_waits(QhcaState *s)
     s->link.nap_ends = 0;
     if (s->link.epoll_fd >= 0 && s->link.nap_fd >= 0 &&
         qhca_link_waits_for(s, event_notifier_get_fd(&s->link.call), EPOLLIN,
-                            &s->link.call) &&
+                            QHCA_WAIT_CALL) &&
         qhca_link_waits_for(s, s->link.nap_fd, EPOLLIN | EPOLLET,
-                            &s->link.nap_fd)) {
+                            QHCA_WAIT_NAP)) {
         return true;
     }
     err = errno;

@@ -369,6 +369,9 @@ static void back_again(bool device_listens)
         for (uint32_t tag = 0; n & 1 && tag < 3 * SLOTS; tag++) {
             eth_send(h, &e, 1, 100, tag);
         }
+        for (uint32_t i = 0; i < 100 * (n - 1); i++) {
+            hca_intro_wake(p.fd);       /* the device has asked for fewer */
+        }
         peer_leave(&p);
         wait_link(h, 0);
         eth_wait_sent(h, &e);           /* into nothing */
