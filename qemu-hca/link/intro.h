@@ -99,8 +99,8 @@ void hca_pair_free(struct hca_pair_memory *pair);
 
 /* Wake the peer.  A message that finds no room is not needed: others wait there. */
 void hca_intro_wake(int fd);
-/* Wake-ups that a socket holds at least. */
-#define HCA_INTRO_WAKES	64u
+/* Wake-ups that a socket holds at least, where the system grants it 16 KiB. */
+#define HCA_INTRO_WAKES	16u
 /*
  * Read the wake-ups that have come, all that a socket holds.  false: the peer has ended.  An
  * end that learns by other means that there are some may leave them, until it has asked for

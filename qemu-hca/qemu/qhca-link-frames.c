@@ -10,7 +10,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/rcu.h"
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -18,7 +17,7 @@
 #include "qhca-link.h"
 #include "trace.h"
 
-#define QHCA_LINK_LOOK      64      /* turns without sleep until a look around */
+#define QHCA_LINK_LOOK      64      /* turns until a look at the peer's messages */
 #define QHCA_LINK_NAP_NS    (250 * SCALE_US)
 
 /*
@@ -151,26 +150,22 @@ bool qhca_link_wakes_peer(QhcaState *s)
 }
 
 /*
- * The peer has sent messages, or ended; the main loop ends the link then.  A
- * thread that always finds work does not sleep, so it looks by itself.
+ * The device's thread: the peer has sent messages, or ended; the main loop ends the link then.
+ * A thread that always finds work does not sleep, so it looks by itself.  Nobody else reads
+ * messages: the thread may not have woken for one yet, and would not if it were gone.
  */
 void qhca_link_events(QhcaState *s)
 {
     QhcaPeer *peer = s->link.peer;
 
-    if (peer && ++s->link.turns >= QHCA_LINK_LOOK) {
-        struct pollfd poll_fd = { .fd = peer->fd, .events = POLLIN };
-
-        s->link.turns = 0;
-        if (poll(&poll_fd, 1, 0) > 0) {
-            qatomic_set(&s->link.readable, true);
-        }
-    }
-    if (!qatomic_xchg(&s->link.readable, false) || !peer) {
+    if (++s->link.turns < QHCA_LINK_LOOK && !qatomic_read(&s->link.readable)) {
         return;
     }
-    if (!hca_intro_woken(peer->fd) ||
-        qatomic_read(&s->link.ended) == peer->number) {
+    s->link.turns = 0;
+    qatomic_set(&s->link.readable, false);
+    qatomic_set(&s->link.asked, 0);
+    if (peer && (!hca_intro_woken(peer->fd) ||
+                 qatomic_read(&s->link.ended) == peer->number)) {
         epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
         qatomic_set(&s->link.lost, true);
         qhca_schedule(s);
@@ -363,8 +358,9 @@ static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int m
  */
 static void qhca_link_message(QhcaState *s, uint32_t events, uint64_t peer)
 {
-    s->stats.link_wakes_received += !!(events & EPOLLIN);
-    if (events & ~EPOLLIN) {
+    if (events == EPOLLIN) {
+        s->stats.link_wakes_received++;
+    } else {
         qatomic_set(&s->link.ended, peer);
         qatomic_set(&s->link.readable, true);
     }

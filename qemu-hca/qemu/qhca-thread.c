@@ -433,7 +433,9 @@ static bool qhca_turn(QhcaState *s)
     if (!qhca_enter(s)) {
         return false;
     }
-    qhca_link_events(s);
+    if (!bql_locked()) {
+        qhca_link_events(s);
+    }
     if (s->dma_iommu && !bql_locked()) {
         qhca_release(s);
         qhca_kick(s);       /* the bottom half */
