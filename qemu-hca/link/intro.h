@@ -97,7 +97,10 @@ void hca_intro_end(struct hca_intro *i);
 
 void hca_pair_free(struct hca_pair_memory *pair);
 
-/* Wake the peer.  A message that finds no room is not needed: others wait there. */
+/*
+ * Wake the peer.  A message that finds no room is not needed: others wait there, and a peer
+ * that counts what it asks for lets so many wait only while it is awake.
+ */
 void hca_intro_wake(int fd);
 /* Wake-ups that a socket holds at least, where the system grants it 16 KiB. */
 #define HCA_INTRO_WAKES	16u

@@ -242,7 +242,7 @@ bool hca_linger_likely(struct hca_fn *fn, const struct hca_qp *qp)
 
 /*
  * How long until sq_pi is to be read, with @outstanding requests begun?  Where a look is a
- * turn of the host's main loop, not sooner than it may pay.
+ * turn of the host's main loop, an early one costs more than it gains.
  */
 static uint64_t time_to_look(const struct hca *hca, struct hca_linger_qp *l,
 			     uint32_t outstanding)

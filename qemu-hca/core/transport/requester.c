@@ -497,8 +497,9 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 	while (step == STEP_GO && s.spent < budget)
 		step = do_step(fn, qp, &s);
 	/*
-	 * If the last packet has taken the rest of the budget, no other turn need find out.
-	 * It reads sq_pi where software does not ring, and the later the better.
+	 * If the last packet has taken the rest of the budget, this finds out that nothing is
+	 * left, and spares the QP a turn.  Where software does not ring, it has that turn, which
+	 * reads sq_pi: the later it comes, the more it finds.
 	 */
 	if (step == STEP_GO && qp->sq_cur == send_limit(qp) &&
 	    !(qp->s_flags & HCA_SF_ACTIVE))
