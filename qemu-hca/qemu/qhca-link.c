@@ -181,7 +181,10 @@ void qhca_link_check(QhcaState *s)
     qhca_link_tell_down(s);
     qhca_slice(s, s->inline_budget);
     qhca_leave(s);
-    qhca_link_wait_peer(s);
+    /* The interrupt that reports the lost link may have unplugged the device. */
+    if (s->link.open) {
+        qhca_link_wait_peer(s);
+    }
 }
 
 /*
@@ -319,7 +322,8 @@ static void qhca_link_close(QhcaState *s)
  */
 void qhca_link_vm_change(QhcaState *s, bool running, RunState state)
 {
-    if (!s->link.path) {
+    /* An interrupt delivered with this change may have unplugged the device. */
+    if (!s->link.path || !s->hca) {
         return;
     }
     if (running) {

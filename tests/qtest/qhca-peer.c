@@ -72,18 +72,24 @@ void wait_link(Hca *h, uint32_t up)
     }
 }
 
-Hca *link_start(Peer *p, const char *machine, bool device_listens)
+Hca *link_new(Peer *p, const char *machine, const char *place,
+              bool device_listens)
 {
     g_autofree char *options = NULL;
-    Hca *h;
 
     p->folder = g_dir_make_tmp("qhca-link-XXXXXX", NULL);
     p->path = g_strdup_printf("%s/link", p->folder);
     p->listener = -1;
-    options = g_strdup_printf("-device qhca,id=h0,addr=04.0,mac=" MAC ","
-                              "shm=%s,shm-server=%s,shm-slots=%u", p->path,
-                              device_listens ? "on" : "off", SLOTS);
-    h = hca_new(machine, options);
+    options = g_strdup_printf("-device qhca,id=h0,%s,mac=" MAC ","
+                              "shm=%s,shm-server=%s,shm-slots=%u", place,
+                              p->path, device_listens ? "on" : "off", SLOTS);
+    return hca_new(machine, options);
+}
+
+Hca *link_start(Peer *p, const char *machine, bool device_listens)
+{
+    Hca *h = link_new(p, machine, "addr=04.0", device_listens);
+
     hca_map(h);
     g_assert_cmphex(hca_read(h, QHCA_REG_LINK) & QHCA_LINK_UP, ==, 0);
     if (!device_listens) {

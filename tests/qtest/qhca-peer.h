@@ -22,7 +22,10 @@ typedef struct Peer {
     struct hca_pair_memory mem;
 } Peer;
 
-/* A device with a link, and the peer that is connected to it. */
+/* A device with a link, at this place on a bus, and no peer yet. */
+Hca *link_new(Peer *p, const char *machine, const char *place,
+              bool device_listens);
+/* A device at slot 4, and the peer that is connected to it. */
 Hca *link_start(Peer *p, const char *machine, bool device_listens);
 void link_stop(Hca *h, Peer *p);
 /* Wait until the link is up (QHCA_LINK_UP) or down (0). */
