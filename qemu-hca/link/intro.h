@@ -98,8 +98,9 @@ void hca_intro_end(struct hca_intro *i);
 void hca_pair_free(struct hca_pair_memory *pair);
 
 /*
- * Wake the peer.  A message that finds no room is not needed: others wait there, and a peer
- * that counts what it asks for lets so many wait only while it is awake.
+ * Wake the peer: once for each flag that this end has cleared.  A message that finds no room
+ * is lost.  Others wait there then, and a peer that leaves messages unread while it sleeps
+ * must wake up by itself to read them.
  */
 void hca_intro_wake(int fd);
 /* Wake-ups that a socket holds at least, where the system grants it 16 KiB. */

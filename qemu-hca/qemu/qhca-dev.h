@@ -228,6 +228,7 @@ typedef struct QhcaLink {
     int64_t nap_ends;           /* nanoseconds of the host; the device's thread's */
     uint32_t asked;             /* wake-ups, since the peer's messages were read */
     bool readable;              /* they are to be read */
+    bool unread;                /* there are some; the device's thread's */
     uint64_t ended;             /* the number of the peer from which no others come */
     bool lost;                  /* the peer has ended */
 } QhcaLink;

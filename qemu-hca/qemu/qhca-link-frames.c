@@ -19,6 +19,7 @@
 
 #define QHCA_LINK_LOOK      64      /* turns until a look at the peer's messages */
 #define QHCA_LINK_NAP_NS    (250 * SCALE_US)
+#define QHCA_LINK_UNREAD_NS (20 * SCALE_MS)     /* messages are left so long in a sleep */
 
 /*
  * ------------------------------------------------------------------------
@@ -162,6 +163,7 @@ void qhca_link_events(QhcaState *s)
         return;
     }
     s->link.turns = 0;
+    s->link.unread = false;
     qatomic_set(&s->link.readable, false);
     qatomic_set(&s->link.asked, 0);
     if (peer && (!hca_intro_woken(peer->fd) ||
@@ -354,27 +356,44 @@ static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int m
 /*
  * The peer has sent messages, or ended.  To read them costs a system call, and a peer that
  * has woken this thread mostly waits.  The epoll set says so once (EPOLLET), and the thread
- * reads them when it has asked for as many as a socket holds.
+ * reads them when it has asked for as many as a socket holds.  This relies on Linux reporting
+ * each message that comes while older ones are unread.
+ *
+ * A peer that has sent more than it was asked for, or whose socket holds less, may have filled
+ * the socket.  Its next message then is lost without an event, and with it a wake-up that the
+ * device needs.  Hence while messages are unread the thread sleeps no longer than
+ * QHCA_LINK_UNREAD_NS, and then reads them.  A wake-up that is lost makes the device late by
+ * so much, which also holds for a kernel that reports the first unread message only.
  */
 static void qhca_link_message(QhcaState *s, uint32_t events, uint64_t peer)
 {
     if (events == EPOLLIN) {
         s->stats.link_wakes_received++;
+        s->link.unread = true;
     } else {
         qatomic_set(&s->link.ended, peer);
         qatomic_set(&s->link.readable, true);
     }
 }
 
-/* Wait for the peer, another thread, or the time.  Returns whether one of the first came. */
-static bool qhca_link_wait(QhcaState *s, int64_t ns)
+/*
+ * Wait for the peer, another thread, or the time.  Returns whether one of the first came, or
+ * the peer's messages have been unread for too long; a nap is short enough for these.
+ */
+static bool qhca_link_wait(QhcaState *s, int64_t ns, bool nap)
 {
+    const bool reads = s->link.unread && !nap && (ns < 0 || ns > QHCA_LINK_UNREAD_NS);
     struct epoll_event events[3];
     bool called = false;
-    int num = qhca_epoll_wait(s->link.epoll_fd, ns, events, ARRAY_SIZE(events));
+    int num = qhca_epoll_wait(s->link.epoll_fd, reads ? QHCA_LINK_UNREAD_NS : ns, events,
+                              ARRAY_SIZE(events));
 
     if (num < 0) {
         return errno != EINTR;          /* after a signal the caller waits again */
+    }
+    if (!num && reads) {
+        qatomic_set(&s->link.readable, true);
+        return true;
     }
     for (int i = 0; i < num; i++) {
         called |= events[i].data.u64 != QHCA_WAIT_NAP;
@@ -432,7 +451,7 @@ bool qhca_link_sleep(QhcaState *s)
             qhca_kick(s);
         }
         slept = true;
-        called = qhca_link_wait(s, qhca_link_sleep_ns(s, nap));
+        called = qhca_link_wait(s, qhca_link_sleep_ns(s, nap), nap);
         s->stats.thread_naps += nap;
     } while (!called && !qhca_link_is_due(s));
     qatomic_set(&s->link.naps, false);
