@@ -23,12 +23,10 @@
 #define MAGIC		0x6b6e696c61636871ull	/* "qhcalink" */
 #define SEALS		(F_SEAL_SHRINK | F_SEAL_GROW)
 #define BACKLOG		4
-#define WAKES_AT_ONCE	16
-/*
- * A peer gets no more of our time with wake-ups that it does not owe: these calls read more
- * than a socket holds, if none comes meanwhile.
- */
-#define MAX_READS	32
+/* More than HCA_INTRO_WAKES: one call reads what a reader has left, and sees that it is all. */
+#define WAKES_AT_ONCE	32
+/* A peer that sends wake-ups without end gets no more of the reader's time than these calls. */
+#define MAX_READS	4
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS	83
@@ -517,7 +515,7 @@ void hca_intro_wake(int fd)
 		return;
 }
 
-/* Returns how many wake-ups were read, fewer than WAKES_AT_ONCE if no more were there; -1: end */
+/* Returns how many wake-ups it has read, WAKES_AT_ONCE if there may be more; -1: end. */
 static int read_wakes(int fd)
 {
 	char byte[8];

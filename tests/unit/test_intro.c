@@ -654,6 +654,21 @@ static void test_bad_paths(void **state)
 
 /* ---- wake-ups */
 
+/* A look takes a limited time, whatever the peer sends. */
+static void test_many_wakes(void **state)
+{
+	struct world *w = *state;
+	char byte;
+	int left;
+
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(send(w->fd[1], "", 1, 0), 1);
+	assert_true(hca_intro_woken(w->fd[0]));
+	for (left = 0; recv(w->fd[0], &byte, 1, 0) == 1; left++)
+		;
+	assert_int_equal(left, 200 - 128);
+}
+
 static void test_wake(void **state)
 {
 	struct world *w = *state;
@@ -688,7 +703,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test_setup_teardown(test_meeting, make_path, remove_path),
 	cmocka_unit_test_setup_teardown(test_no_descriptors, make_path, remove_path),
 	cmocka_unit_test_setup_teardown(test_bad_paths, make_path, remove_path),
-	TEST(test_wake),
+	TEST(test_many_wakes), TEST(test_wake),
 };
 
 TEST_MAIN(tests)
