@@ -357,7 +357,7 @@ static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int m
  * The peer has sent messages, or ended.  To read them costs a system call, and a peer that
  * has woken this thread mostly waits.  The epoll set says so once (EPOLLET), and the thread
  * reads them when it has asked for as many as a socket holds.  This relies on Linux reporting
- * each message that comes while older ones are unread.
+ * each message that comes while older ones are unread, as test_intro_epoll checks.
  *
  * A peer that has sent more than it was asked for, or whose socket holds less, may have filled
  * the socket.  Its next message then is lost without an event, and with it a wake-up that the
