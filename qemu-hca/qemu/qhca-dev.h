@@ -479,6 +479,7 @@ void qhca_link_class_init(ObjectClass *klass);
 bool qhca_link_init(QhcaState *s, Error **errp);
 void qhca_link_exit(QhcaState *s);          /* before the thread ends */
 void qhca_link_free(QhcaState *s);          /* after it */
+void qhca_link_finalize(QhcaState *s);      /* with the object */
 void qhca_link_vm_change(QhcaState *s, bool running, RunState state);
 void qhca_link_check(QhcaState *s);         /* end the link if it is lost */
 

@@ -29,6 +29,10 @@ void qhca_link_free(QhcaState *s)
 {
 }
 
+void qhca_link_finalize(QhcaState *s)
+{
+}
+
 void qhca_link_vm_change(QhcaState *s, bool running, RunState state)
 {
 }

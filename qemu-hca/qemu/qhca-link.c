@@ -386,7 +386,6 @@ static void qhca_link_close_waits(QhcaState *s)
     if (s->link.epoll_fd >= 0) {
         close(s->link.epoll_fd);
     }
-    event_notifier_cleanup(&s->link.call);
 }
 
 /* What the device's thread waits for, apart from its peer.  false: errno is set. */
@@ -394,6 +393,7 @@ static bool qhca_link_open_waits(QhcaState *s)
 {
     int err;
 
+    event_notifier_cleanup(&s->link.call);      /* of an earlier realize */
     if (event_notifier_init(&s->link.call, 0)) {
         return false;
     }
@@ -456,4 +456,10 @@ void qhca_link_free(QhcaState *s)
     s->link.timer = NULL;
     qhca_link_close_waits(s);
     g_clear_pointer(&s->link.warned, g_free);
+}
+
+/* Not at unplug: a vCPU without the BQL may be calling the thread that has ended. */
+void qhca_link_finalize(QhcaState *s)
+{
+    event_notifier_cleanup(&s->link.call);
 }

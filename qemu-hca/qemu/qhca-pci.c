@@ -198,6 +198,7 @@ static void qhca_instance_finalize(Object *obj)
 {
     qhca_dump_finalize(QHCA(obj));
     qhca_timeline_finalize(QHCA(obj));
+    qhca_link_finalize(QHCA(obj));
     qhca_thread_finalize(QHCA(obj));
 }
 
