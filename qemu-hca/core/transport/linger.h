@@ -109,7 +109,7 @@ struct hca_qp;
  *	again with the next post
  * @votes: votes against lingering after which the device still lingers
  * @patience: reads in succession that found one request at a time
- * @waits: looks in succession that have found nothing, while no request was outstanding
+ * @waits: early looks that the device has scheduled since sq_pi last moved
  * @messages: messages that the peer has sent since the last post
  * @messages_before: messages that the peer sent between the two last posts
  * @rhythm: posts in succession that followed as many messages as the post before
