@@ -208,7 +208,6 @@ typedef struct QhcaLink {
     /* engine_lock; the device's thread reads peer with RCU */
     QhcaPeer *peer;             /* written with the BQL as well */
     uint8_t *room;              /* for the one being sent */
-    uint32_t turns;             /* of the thread since it looked for messages */
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */
     bool polls_on;              /* the program that polls, even after frames */
@@ -223,14 +222,17 @@ typedef struct QhcaLink {
     bool called;                /* to nap, and has not slept since */
     bool hinted;                /* a program polls while the thread is awake */
     uint32_t polls;             /* how often a program has polled in vain */
-    uint32_t polls_seen;        /* the device's thread's */
     uint64_t frames_slept;      /* all until the thread woke, or could not sleep */
-    int64_t nap_ends;           /* nanoseconds of the host; the device's thread's */
     uint32_t asked;             /* wake-ups, since the peer's messages were read */
-    bool readable;              /* they are to be read */
-    bool unread;                /* there are some; the device's thread's */
-    uint64_t ended;             /* the number of the peer from which no others come */
     bool lost;                  /* the peer has ended */
+
+    /* The device's thread */
+    bool unread;                /* the peer has sent messages since they were read */
+    bool readable;              /* they are to be read */
+    uint32_t turns;             /* of the thread since then */
+    uint64_t ended;             /* the number of the last peer that has ended */
+    uint32_t polls_seen;        /* of polls, when the thread last began to sleep */
+    int64_t nap_ends;           /* nanoseconds of the host */
 } QhcaLink;
 
 /* The steps of a message that a timeline marks. */
@@ -490,8 +492,9 @@ bool qhca_link_has_room(QhcaState *s);      /* for half a queue of frames */
 bool qhca_link_pending(QhcaState *s);
 void qhca_link_receive(QhcaState *s, unsigned int frames);
 bool qhca_link_wakes_peer(QhcaState *s);
-void qhca_link_events(QhcaState *s);
 void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
+/* The device's thread, with engine_lock */
+void qhca_link_events(QhcaState *s);
 /* Without a lock */
 int64_t qhca_link_frames_awake(QhcaState *s);
 /* The device's thread, without a lock */

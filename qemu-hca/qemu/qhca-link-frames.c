@@ -3,8 +3,8 @@
  *
  * Frames are engine_lock's: whoever has it sends and receives.  When no one does, the
  * device's thread waits for the peer, so frames pass without the BQL.  It waits in one
- * epoll set for the peer's messages and for calls of this process.  The peer cannot drain
- * those calls, since they come through an eventfd of our own.
+ * epoll set for the peer's messages, for calls of this process, and for the end of a nap.  The
+ * peer cannot drain those calls, since they come through an eventfd of our own.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -159,15 +159,14 @@ void qhca_link_events(QhcaState *s)
 {
     QhcaPeer *peer = s->link.peer;
 
-    if (++s->link.turns < QHCA_LINK_LOOK && !qatomic_read(&s->link.readable)) {
+    if (++s->link.turns < QHCA_LINK_LOOK && !s->link.readable) {
         return;
     }
     s->link.turns = 0;
     s->link.unread = false;
-    qatomic_set(&s->link.readable, false);
+    s->link.readable = false;
     qatomic_set(&s->link.asked, 0);
-    if (peer && (!hca_intro_woken(peer->fd) ||
-                 qatomic_read(&s->link.ended) == peer->number)) {
+    if (peer && (!hca_intro_woken(peer->fd) || s->link.ended == peer->number)) {
         epoll_ctl(s->link.epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
         qatomic_set(&s->link.lost, true);
         qhca_schedule(s);
@@ -325,7 +324,8 @@ bool qhca_link_is_due(QhcaState *s)
 
 /*
  * epoll_wait() in nanoseconds, in one system call where Linux has it (5.11) and no filter
- * refuses it; -1: an error.
+ * refuses it; -1: an error.  glibc has a function for that call from 2.35 on.  The adapter
+ * does without it, so that there is one way for all.
  */
 static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int max)
 {
@@ -335,10 +335,10 @@ static int qhca_epoll_wait(int fd, int64_t ns, struct epoll_event *events, int m
     struct {
         int64_t sec;
         int64_t nsec;
-    } time = { ns / NANOSECONDS_PER_SECOND, ns % NANOSECONDS_PER_SECOND };
+    } timeout = { ns / NANOSECONDS_PER_SECOND, ns % NANOSECONDS_PER_SECOND };
 
     if (!qatomic_read(&refused)) {
-        int num = syscall(SYS_epoll_pwait2, fd, events, max, ns < 0 ? NULL : &time,
+        int num = syscall(SYS_epoll_pwait2, fd, events, max, ns < 0 ? NULL : &timeout,
                           NULL, 0);
 
         if (num >= 0 || errno == EINTR) {
@@ -371,8 +371,8 @@ static void qhca_link_message(QhcaState *s, uint32_t events, uint64_t peer)
         s->stats.link_wakes_received++;
         s->link.unread = true;
     } else {
-        qatomic_set(&s->link.ended, peer);
-        qatomic_set(&s->link.readable, true);
+        s->link.ended = peer;
+        s->link.readable = true;
     }
 }
 
@@ -392,7 +392,7 @@ static bool qhca_link_wait(QhcaState *s, int64_t ns, bool nap)
         return errno != EINTR;          /* after a signal the caller waits again */
     }
     if (!num && reads) {
-        qatomic_set(&s->link.readable, true);
+        s->link.readable = true;
         return true;
     }
     for (int i = 0; i < num; i++) {
@@ -408,8 +408,9 @@ static bool qhca_link_wait(QhcaState *s, int64_t ns, bool nap)
 
 /*
  * Sleep until the peer or another thread calls, or the engine has something to do at this
- * time; false: there was a call.  While a program polls, and does the device's work, sleep
- * in naps.
+ * time.  false: the thread has not slept, since it was called before, or is to end, or there
+ * are frames, or messages to read.  While a program polls, and does the device's work, sleep in
+ * naps.
  */
 bool qhca_link_sleep(QhcaState *s)
 {
@@ -429,7 +430,7 @@ bool qhca_link_sleep(QhcaState *s)
         }
         if (qatomic_read(&s->link.asked) >= HCA_INTRO_WAKES) {
             qatomic_set(&s->link.asked, 0);
-            qatomic_set(&s->link.readable, true);
+            s->link.readable = true;
             break;
         }
         polls = qatomic_read(&s->link.polls);

@@ -434,6 +434,7 @@ static bool qhca_turn(QhcaState *s)
         return false;
     }
     if (!bql_locked()) {
+        /* This is the device's thread, which never takes the BQL: the bottom half has it. */
         qhca_link_events(s);
     }
     if (s->dma_iommu && !bql_locked()) {
