@@ -1,0 +1,17 @@
+/*
+ * What the tests share that link files of the qhca RDMA adapter.  A test defines
+ * bql_locked() and what else it looks at.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef TESTS_QTEST_QHCA_PARTS_H
+#define TESTS_QTEST_QHCA_PARTS_H
+
+#include "hw/rdma/qhca/qemu/qhca-dev.h"
+
+extern MemoryListener *memory_listener;     /* NULL: there is none */
+
+/* QEMU's types and its main loop, and the program's arguments. */
+void parts_init(int *argc, char ***argv);
+
+#endif /* TESTS_QTEST_QHCA_PARTS_H */
