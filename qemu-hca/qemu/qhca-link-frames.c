@@ -276,17 +276,21 @@ static void qhca_link_wake_up(QhcaState *s)
  * the wait would be set with each nap and cancelled with each frame.  It ends before the
  * processor's next tick, so each of the two programs the processor's timer, for which a
  * host that is a virtual machine leaves the guest.  WRITEs of 8 bytes that answered each
- * other took 18 us with it, and take 12.
+ * other took 18 us with it, and take 12.  Returns the timeout that the wait needs all the
+ * same: negative, none, unless a filter refuses to set the timer.
  */
-static void qhca_link_set_nap(QhcaState *s)
+static int64_t qhca_link_set_nap(QhcaState *s)
 {
     const struct itimerspec in = { .it_value.tv_nsec = QHCA_LINK_NAP_NS };
     const int64_t now = get_clock();
 
     if (now >= s->link.nap_ends) {
+        if (timerfd_settime(s->link.nap_fd, 0, &in, NULL)) {
+            return QHCA_LINK_NAP_NS;
+        }
         s->link.nap_ends = now + QHCA_LINK_NAP_NS;
-        timerfd_settime(s->link.nap_fd, 0, &in, NULL);
     }
+    return -1;
 }
 
 /*
@@ -300,8 +304,7 @@ static int64_t qhca_link_sleep_ns(QhcaState *s, bool nap)
 
     if (nap) {
         qatomic_set(&s->link.sleeps_until, 0);
-        qhca_link_set_nap(s);
-        return -1;
+        return qhca_link_set_nap(s);
     }
     if (qatomic_read(&s->running) && !qatomic_read(&s->dma_iommu)) {
         until = qatomic_read(&s->deadline);

@@ -239,6 +239,21 @@ static void test_wakes(void)
     wakes();
 }
 
+/* A program polls once, so the thread naps, and this nap ends without the timer. */
+static void test_nap_timer_refused(void)
+{
+    if (!refuse(SYS_timerfd_settime)) {
+        return;
+    }
+    start(false);
+    qemu_sem_post(&go_on);
+    qhca_lock(s);
+    qhca_link_polled(s, true);
+    qhca_leave_undone(s);
+    wait_stat(&s->stats.thread_naps, 1);
+    stop();
+}
+
 static void test_epoll_pwait2_refused(void)
 {
 #ifdef SYS_epoll_pwait2
@@ -257,6 +272,8 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-link-thread/bottom-half", test_bottom_half);
     g_test_add_func("/qhca-link-thread/wakes", test_wakes);
     /* What is refused once remains so. */
+    g_test_add_func("/qhca-link-thread/nap-timer-refused",
+                    test_nap_timer_refused);
     g_test_add_func("/qhca-link-thread/epoll-pwait2-refused",
                     test_epoll_pwait2_refused);
     return g_test_run();
