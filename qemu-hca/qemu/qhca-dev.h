@@ -72,6 +72,7 @@
 #define __le32 qhca_le32
 #define __le64 qhca_le64
 #include "../core/qhca.h"
+#include "../link/streaming.h"
 #undef __u8
 #undef __le16
 #undef __le32
@@ -148,6 +149,7 @@ typedef struct QhcaStats {
     uint64_t frames_deferred;
     uint64_t dma_windows_filled;
     uint64_t dma_refused;
+    uint64_t copies_streamed;
     uint64_t link_bad_slots;
     uint64_t link_wakes_sent;
     uint64_t polls;
@@ -208,6 +210,7 @@ typedef struct QhcaLink {
     /* engine_lock; the device's thread reads peer with RCU */
     QhcaPeer *peer;             /* written with the BQL as well */
     uint8_t *room;              /* for the one being sent */
+    struct hca_streaming streaming;
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */
     bool polls_on;              /* the program that polls, even after frames */
@@ -506,6 +509,12 @@ bool qhca_link_is_due(QhcaState *s);
 void qhca_link_call(QhcaState *s);
 void qhca_link_call_before(QhcaState *s, uint64_t deadline);
 void qhca_link_wake_peer(QhcaState *s);
+
+/* Is @buf in the slot reserved last?  engine_lock */
+static inline bool qhca_link_is_room(QhcaState *s, const void *buf)
+{
+    return (uintptr_t)buf - (uintptr_t)s->link.room < QHCA_MAX_FRAME;
+}
 
 /* qhca-dump.c */
 void qhca_dump_class_init(ObjectClass *klass);

@@ -174,6 +174,16 @@ static void qhca_dma_load(void *buf, const void *ram, size_t len)
     }
 }
 
+/* Payload for the peer goes where its processor reads it; all else stays near this one. */
+static void qhca_dma_fetch(QhcaState *s, void *buf, const void *ram, size_t len)
+{
+    if (len >= HCA_STREAMING_MIN && qhca_link_is_room(s, buf)) {
+        s->stats.copies_streamed += hca_streaming_copy(&s->link.streaming, buf, ram, len);
+    } else {
+        qhca_dma_load(buf, ram, len);
+    }
+}
+
 static void qhca_dma_store(void *ram, const void *buf, size_t len)
 {
     uint64_t bounce;
@@ -245,7 +255,7 @@ int qhca_host_dma_read(void *host, struct qhca_requester who, uint64_t addr,
     }
     w = qhca_dma_window(f, addr, len);
     if (likely(w)) {
-        qhca_dma_load(buf, w->ram.ptr + (addr - w->first), len);
+        qhca_dma_fetch(s, buf, w->ram.ptr + (addr - w->first), len);
     } else if (!qhca_dma_walk(f, addr, buf, len, false)) {
         return -1;
     }

@@ -250,7 +250,7 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(long_yields), STAT(mmio_refused), STAT(link_connects),
         STAT(link_losses), STAT(link_bad_slots), STAT(link_wakes_sent),
         STAT(link_wakes_received), STAT(polls), STAT(poll_frames),
-        STAT(poll_yields), STAT(thread_naps),
+        STAT(poll_yields), STAT(thread_naps), STAT(copies_streamed),
 #undef STAT
         { "bundles_sent", bundles.sent },
         { "bundles_received", bundles.received },
