@@ -2,7 +2,9 @@
 """What the host itself does in the same minutes: plain programs (in the folder plain) in which one
 process gives another one frames as large as a packet, over a unix stream or through a ring.
 
-They bound what a link can do on the machine at that time.
+They bound what a link can do on the machine at that time. One more finds out how far apart the
+processors are, which on a virtual host may change at any time: what goes between processors
+that share no cache is slower by a factor.
 """
 
 import os
@@ -15,6 +17,7 @@ from lab import paths
 
 SOURCES = pathlib.Path(__file__).with_name("plain")
 CHECK_SECONDS = 0.2
+DISTANCE_SECONDS = 20
 
 
 class Bad(ValueError):
@@ -70,6 +73,23 @@ def run(case, seconds, check=False):
             abs(told - float(rate)) > 0.01 * told + 0.001:
         raise Bad(f"{case.program} contradicts itself: {done.stdout}")
     return float(rate)
+
+
+def distance():
+    """Nanoseconds in which a cache line goes from one processor to another one and back; None
+    if there is one processor."""
+    if len(os.sched_getaffinity(0)) == 1:
+        return None
+    try:
+        done = subprocess.run([folder() / "line"], check=False, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=DISTANCE_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise Bad(f"line: {error}") from None
+    found = re.fullmatch(r"ns=(\d+\.\d)\n", done.stdout)
+    if done.returncode or not found:
+        raise Bad(f"line ended with {done.returncode}: {done.stdout}")
+    return float(found[1])
 
 
 def readings(case, seconds):

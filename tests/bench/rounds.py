@@ -18,6 +18,8 @@ class Measured:
     """What the rounds have read."""
     # The keys are (case, link or HOST); each reading has {column: number} of one run.
     of: dict = field(default_factory=dict)
+    # How far apart the host's processors were before each case, in nanoseconds.
+    distances: list = field(default_factory=list)
     failed: int = 0
 
     def numbers(self, case, where, column=None):
@@ -35,10 +37,26 @@ def measure(cases, pair, links, options, say):
         say(f"round {n + 1} of {options.rounds}")
         for case in cases:
             for _ in range(case.runs_in(n, options.rounds)):
+                apart = measure_distance(done)
                 shown = [measure_one(done, case, where, pair, options.seconds)
                          for where in places(case, links)]
-                say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}")
+                say(f"  {case.program} {case.size} B: {', '.join(shown)} {case.unit}"
+                    f" (processors {apart})")
     return done
+
+
+def measure_distance(done):
+    """How far apart the host's processors are, which goes into done; a word about it."""
+    try:
+        found = host.distance()
+    except ERRORS as error:
+        done.failed += 1
+        print(error, file=sys.stderr, flush=True)
+        return "FAILED"
+    if found is None:
+        return "1"
+    done.distances.append(found)
+    return f"{found:.0f} ns apart"
 
 
 def places(case, links):

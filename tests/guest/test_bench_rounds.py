@@ -3,6 +3,7 @@
 run on the host meanwhile; without a guest."""
 
 import json
+import os
 import re
 import subprocess
 import types
@@ -122,6 +123,7 @@ def world(monkeypatch, tmp_path):
     monkeypatch.setattr(rounds, "readings", readings)
     monkeypatch.setattr(host, "build", lambda: None)
     monkeypatch.setattr(host, "readings", plain)
+    monkeypatch.setattr(host, "distance", lambda: 60.0 + 10 * (len(here.log) % 7))
     monkeypatch.setattr(commands.paths, "kernel_release", lambda which=None: "6.12")
     monkeypatch.setattr(commands.paths, "BUILD", tmp_path)
     monkeypatch.setattr(commands, "how", lambda: "TCG")
@@ -158,6 +160,9 @@ def test_rounds_by_turns(world, capsys):
     assert re.search(r"write bandwidth 64 KiB / unix stream of 4 KiB \| memory \| +2 \| +>= 1 met",
                      shown.out)
     assert "by the size" not in shown.out and "on demand" not in shown.out
+    # How far apart the processors were is measured before each case.
+    assert shown.out.count("(processors 60 ns apart)") == 3
+    assert "and back in 60 to 100 ns, median 90" in shown.out
 
 
 def test_some_cases_are_written(world, capsys):
@@ -170,6 +175,7 @@ def test_some_cases_are_written(world, capsys):
     assert "bench-cases.json" in capsys.readouterr().out
     rows = {row["test"]: row for row in json.loads((world.folder / "bench-cases.json").read_text())}
     assert rows["shared ring"]["host"] == 50.0
+    assert len(rows["distance of the host's processors"]["host"]) == 16
     assert rows["send latency"]["shm ratio"] == 0.01
     assert rows["send latency"]["tails"]["memory"] == \
         {"t_avg": 0.01, "t_typical": 0.01, "p99": 0.01, "p999": 0.05}
@@ -243,6 +249,25 @@ def test_plain(programs, which, size):
     plain = host.Plain("x", which, size)
     assert host.run(plain, 0.05, check=True) > 0
     assert host.run(plain, 0.05) > 0
+
+
+def test_distance(programs, monkeypatch):
+    if len(os.sched_getaffinity(0)) > 1:
+        assert 1 < host.distance() < 100000
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert host.distance() is None
+
+
+@pytest.mark.parametrize("text", ["true", "echo ns=x", "echo ns=50.0; exit 1"])
+def test_distance_contradicts_itself(monkeypatch, tmp_path, capsys, text):
+    """Then it is shown, and counts as a failure."""
+    (tmp_path / "line").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "line").chmod(0o755)
+    monkeypatch.setattr(host, "folder", lambda: tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    done = rounds.Measured()
+    assert rounds.measure_distance(done) == "FAILED"
+    assert done.failed == 1 and "line ended with" in capsys.readouterr().err
 
 
 # What goes wrong with a frame, in place of the call by which a program moves it.

@@ -397,6 +397,8 @@ def write_bench(options, done, links, more):
     for relation, link, ratio in rounds.relations(done, own_links(names)):
         rows.append({"test": relation.name, "over": names[link], "ratio": ratio,
                      "bar": relation.bar})
+    rows.append({"test": "distance of the host's processors", "unit": "ns",
+                 "host": done.distances})
     paths.BUILD.mkdir(parents=True, exist_ok=True)
     bench_file(options).write_text(json.dumps(rows + more, indent=1) + "\n")
 
@@ -459,6 +461,11 @@ def print_bench_rounds(options, done, links):
         print_table(["test", "size", "unit", "median"],
                     [[c.test, c.size, c.unit, show(rounds.median(done.numbers(c, rounds.HOST)))]
                      for c in plain])
+        print()
+    if done.distances:
+        print("a cache line went from one processor of the host to another and back in "
+              f"{min(done.distances):.0f} to {max(done.distances):.0f} ns, "
+              f"median {rounds.median(done.distances):.0f}")
         print()
     tails = rounds.tails(done, cases, names)
     if tails:
