@@ -236,7 +236,7 @@ static void test_free_lock(void)
 /* The engine's own time ends a poll, and a sleep, which then says nothing of the next. */
 static void test_deadline(void)
 {
-    QhcaWaits waits = { .poll_ns = PATIENCE_MS * SCALE_MS };
+    QhcaWaits waits = { .poll_ns = (int64_t)PATIENCE_MS * SCALE_MS };
 
     start();
     s->poll_max_us = PATIENCE_MS * 1000;
