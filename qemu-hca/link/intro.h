@@ -106,7 +106,7 @@ void hca_intro_wake(int fd);
 /* Wake-ups that a socket holds at least, where the system grants it 16 KiB. */
 #define HCA_INTRO_WAKES	16u
 /*
- * Read the wake-ups that have come, up to 128 of them.  false: the peer has ended, and no more
+ * Read the wake-ups that have come, up to 128 of them.  false: the peer has ended, and fewer
  * wake-ups than that were before its end; otherwise the caller learns of the end by EPOLLHUP.
  * An end that learns by other means that there are wake-ups may leave them, until it has asked
  * for HCA_INTRO_WAKES.

@@ -144,7 +144,7 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
     waits->awake = 0;
     waits->frames = qhca_frames_received(s);
     waited = get_clock() - start;
-    if (qhca_link_is_due(s)) {
+    if (qhca_link_is_due(s) || s->link.readable) {
         return;         /* its own time has ended the wait, and no poll makes it shorter */
     }
     if (waited > short_ns) {
