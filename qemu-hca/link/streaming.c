@@ -8,8 +8,6 @@
 #endif
 #include "streaming.h"
 
-#define EVERY	32u	/* copies from one comparison to the next */
-
 void hca_streaming_compare(struct hca_streaming *v, uint64_t plain, uint64_t streamed)
 {
 	if (plain / 2 > streamed)
@@ -67,29 +65,30 @@ bool hca_streaming_copy(struct hca_streaming *v, void *to, const void *from, siz
 {
 	uint64_t since;
 
-	if (len >= HCA_STREAMING_MIN) {
-		switch (v->copies++ % EVERY) {
-		case 0:
-			since = ticks_after_stores();
-			memcpy(to, from, len);
-			v->plain = ticks_after_stores() - since;
-			v->plain_len = len;
-			return false;
-		case 1:
-			since = ticks_after_stores();
-			hca_streaming_store(to, from, len);
-			if (len == v->plain_len)
-				hca_streaming_compare(v, v->plain,
-						      ticks_after_stores() - since);
-			return true;
-		}
-		if (v->on) {
-			hca_streaming_store(to, from, len);
-			return true;
-		}
+	if (len < HCA_STREAMING_MIN) {
+		memcpy(to, from, len);
+		return false;
 	}
-	memcpy(to, from, len);
-	return false;
+	if (v->copies++ % HCA_STREAMING_EVERY == 0) {
+		since = ticks_after_stores();
+		memcpy(to, from, len);
+		v->plain = ticks_after_stores() - since;
+		v->plain_len = len;
+		return false;
+	}
+	/* Sizes may take turns, so the next one of the same size is the other copy. */
+	if (len == v->plain_len) {
+		since = ticks_after_stores();
+		hca_streaming_store(to, from, len);
+		hca_streaming_compare(v, v->plain, ticks_after_stores() - since);
+		v->plain_len = 0;
+		return true;
+	}
+	if (v->on)
+		hca_streaming_store(to, from, len);
+	else
+		memcpy(to, from, len);
+	return v->on;
 }
 
 #else

@@ -10,7 +10,7 @@
  * them from memory, and a cache that it shares would have been faster.
  *
  * The host decides where the two run, and may move them at any time.  So this code
- * measures: now and then it times one copy of each kind, one after the other.
+ * measures: now and then it times a copy of each kind, of the same size.
  */
 #ifndef HCA_LINK_STREAMING_H
 #define HCA_LINK_STREAMING_H
@@ -19,8 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HCA_STREAMING_MIN	1024u	/* bytes; fewer are always stored plainly */
-#define HCA_STREAMING_LEAD	4u	/* comparisons that change the kind */
+/*
+ * Fewer bytes are always stored plainly.  The frames of an Ethernet MTU of 1500 are among
+ * them: streaming would save them little, and their sums are computed in the slot, for which
+ * the device would fetch them from memory.
+ */
+#define HCA_STREAMING_MIN	2048u
+#define HCA_STREAMING_EVERY	256u	/* copies from one comparison to the next */
+#define HCA_STREAMING_LEAD	4u	/* a lead of so many comparisons changes the kind */
 
 /*
  * What one producer knows about its peer; it begins with all zero.  One thread at a time
@@ -28,9 +34,9 @@
  */
 struct hca_streaming {
 	uint64_t plain;			/* ticks that the plain copy has taken */
-	size_t plain_len;		/* its bytes */
+	size_t plain_len;		/* its bytes; 0: no comparison has begun */
 	uint32_t copies;		/* of HCA_STREAMING_MIN bytes and more */
-	uint32_t lead;			/* comparisons that streaming is ahead */
+	uint32_t lead;			/* by how many comparisons streaming is ahead */
 	bool on;			/* copies are streamed */
 };
 

@@ -72,12 +72,12 @@
 #define __le32 qhca_le32
 #define __le64 qhca_le64
 #include "../core/qhca.h"
-#include "../link/streaming.h"
 #undef __u8
 #undef __le16
 #undef __le32
 #undef __le64
 
+#include "../link/streaming.h"
 #include "qhca-compat.h"
 #include "qhca-ring.h"
 
@@ -209,7 +209,7 @@ typedef struct QhcaLink {
 
     /* engine_lock; the device's thread reads peer with RCU */
     QhcaPeer *peer;             /* written with the BQL as well */
-    uint8_t *room;              /* for the one being sent */
+    uint8_t *room;              /* for the one being sent, or the one before */
     struct hca_streaming streaming;
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */

@@ -219,7 +219,7 @@ static bool qhca_dma_walk(QhcaFunction *f, hwaddr addr, uint8_t *buf,
             qhca_dma_store(ram.ptr, buf, part);
             address_space_cache_invalidate(&ram, 0, part);
         } else {
-            qhca_dma_load(buf, ram.ptr, part);
+            qhca_dma_fetch(f->s, buf, ram.ptr, part);
         }
         addr += part;
         buf += part;

@@ -149,6 +149,8 @@ static void qhca_link_leave_peer(QhcaState *s)
     qatomic_set(&s->link.lost, false);
     if (peer) {
         qatomic_rcu_set(&s->link.peer, NULL);
+        s->link.room = NULL;
+        memset(&s->link.streaming, 0, sizeof(s->link.streaming));
         if (s->hca) {
             qhca_link_is_shared(s->hca, false);
             qhca_link_without_icrc(s->hca, false);

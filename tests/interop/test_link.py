@@ -33,9 +33,9 @@ def test_data(shared):
     assert after["frames_sent"] > before["frames_sent"] + 1000
     assert after["frames_received"] > before["frames_received"] + 1000
     assert after["link_bad_slots"] == 0
-    # Of the READs' 5,120 packets some are streamed, if only to find out what that takes.
+    # Of 5,120 packets of READs, some are streamed, if only to find out what that takes.
     streamed = after["copies_streamed"] - before["copies_streamed"]
-    assert streamed >= 5120 // 32 if platform.machine() == "x86_64" else streamed == 0
+    assert streamed >= 5120 // 256 if platform.machine() == "x86_64" else streamed == 0
 
 
 def test_polling(shared):

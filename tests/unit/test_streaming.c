@@ -77,9 +77,9 @@ static void test_kind_of_copies(void **state)
 		struct hca_streaming v = { .on = on, .copies = 2 };
 		int streamed = 0;
 
-		for (int n = 0; n < 30; n++)
+		for (uint32_t n = 2; n < HCA_STREAMING_EVERY; n++)
 			streamed += hca_streaming_copy(&v, target, source, 4096);
-		assert_int_equal(streamed, on ? 30 : 0);
+		assert_int_equal(streamed, on ? HCA_STREAMING_EVERY - 2 : 0);
 		/* The next two are timed, one of each kind. */
 		assert_false(hca_streaming_copy(&v, target, source, 4096));
 		assert_true(v.plain > 0);
@@ -87,19 +87,21 @@ static void test_kind_of_copies(void **state)
 	}
 }
 
-/* Two copies that differ in size are not compared. */
-static void test_unequal_sizes(void **state)
+/* Copies of the same size are compared, whatever comes between them. */
+static void test_sizes_by_turns(void **state)
 {
-	struct hca_streaming v = { .on = true, .lead = 2 };
+	struct hca_streaming v = { .lead = 2 };
 
 	(void)state;
-	hca_streaming_copy(&v, target, source, 4096);
-	hca_streaming_copy(&v, target, source, 2048);
+	assert_false(hca_streaming_copy(&v, target, source, 4096));
+	assert_false(hca_streaming_copy(&v, target, source, 2500));
+	assert_false(hca_streaming_copy(&v, target, source, 1000));
 	assert_int_equal(v.lead, 2);
-	v.copies = 0;
-	hca_streaming_copy(&v, target, source, 4096);
-	hca_streaming_copy(&v, target, source, 4096);
+	assert_true(hca_streaming_copy(&v, target, source, 4096));
 	assert_int_not_equal(v.lead, 2);
+	/* There is one comparison, not one with each copy that follows. */
+	assert_false(hca_streaming_copy(&v, target, source, 4096));
+	assert_false(hca_streaming_copy(&v, target, source, 2500));
 }
 #endif
 
@@ -136,6 +138,12 @@ static void test_peer_near(void **state)
 	(void)state;
 	compare(&v, 100, 450, 330);
 	assert_false(v.on);
+	/* One each way by turns: neither is ahead. */
+	for (int n = 0; n < 100; n++) {
+		compare(&v, 1, 1600, 330);
+		compare(&v, 1, 120, 330);
+	}
+	assert_false(v.on);
 	compare(&v, 100, 660, 330);
 	assert_false(v.on);
 	compare(&v, HCA_STREAMING_LEAD, 662, 330);
@@ -148,7 +156,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_small_ones_are_plain),
 #ifdef __SSE2__
 	cmocka_unit_test(test_kind_of_copies),
-	cmocka_unit_test(test_unequal_sizes),
+	cmocka_unit_test(test_sizes_by_turns),
 #endif
 	cmocka_unit_test(test_peer_far_away),
 	cmocka_unit_test(test_peer_near),
