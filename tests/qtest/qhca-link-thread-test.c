@@ -117,13 +117,7 @@ static void connect_peer(void)
 /* Returns when the thread is about to sleep, and has been stopped there. */
 static void start(bool dma_iommu)
 {
-    s = QHCA(object_new(TYPE_QHCA));
-    s->pf.s = s;
-    s->pf.dev = PCI_DEVICE(s);
-    s->fn[0] = &s->pf;
-    s->tx_ring_size = s->rx_ring_size = 64 * KiB;
-    s->link.path = g_strdup("none");
-    s->hca = (struct qhca_hca *)s;      /* there is one */
+    s = parts_new_device();
     s->dma_iommu = dma_iommu;
     s->timeline.on = true;
     connect_peer();
@@ -150,8 +144,7 @@ static void stop(void)
     g_free(peer);
     qemu_sem_destroy(&go_on);
     qemu_event_destroy(&held);
-    g_free(s->link.path);
-    object_unref(OBJECT(s));
+    parts_free_device(s);
 }
 
 /* Has the device left a message of its peer in the socket? */

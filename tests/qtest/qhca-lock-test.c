@@ -170,13 +170,7 @@ void qhca_link_wake_peer(QhcaState *hca)
  */
 static void start(void)
 {
-    s = QHCA(object_new(TYPE_QHCA));
-    s->pf.s = s;
-    s->pf.dev = PCI_DEVICE(s);
-    s->fn[0] = &s->pf;
-    s->tx_ring_size = s->rx_ring_size = 64 * KiB;
-    s->link.path = g_strdup("none");
-    s->hca = (struct qhca_hca *)s;      /* there is one */
+    s = parts_new_device();
     qemu_sem_init(&served, 0);
     qemu_event_init(&asleep, false);
     qhca_thread_init(s);
@@ -192,8 +186,7 @@ static void stop(void)
     qhca_thread_finalize(s);
     qemu_event_destroy(&asleep);
     qemu_sem_destroy(&served);
-    g_free(s->link.path);
-    object_unref(OBJECT(s));
+    parts_free_device(s);
 }
 
 static void check_served(void)

@@ -204,3 +204,22 @@ void parts_init(int *argc, char ***argv)
     type_register_static_array(types, ARRAY_SIZE(types));
     qemu_init_main_loop(&error_abort);
 }
+
+QhcaState *parts_new_device(void)
+{
+    QhcaState *s = QHCA(object_new(TYPE_QHCA));
+
+    s->pf.s = s;
+    s->pf.dev = PCI_DEVICE(s);
+    s->fn[0] = &s->pf;
+    s->tx_ring_size = s->rx_ring_size = 64 * KiB;
+    s->link.path = g_strdup("none");
+    s->hca = (struct qhca_hca *)s;
+    return s;
+}
+
+void parts_free_device(QhcaState *s)
+{
+    g_free(s->link.path);
+    object_unref(OBJECT(s));
+}

@@ -14,4 +14,11 @@ extern MemoryListener *memory_listener;     /* NULL: there is none */
 /* QEMU's types and its main loop, and the program's arguments. */
 void parts_init(int *argc, char ***argv);
 
+/*
+ * A device with a physical function and without its thread.  It has an engine, which is
+ * only there, and a link in place of a netdev.
+ */
+QhcaState *parts_new_device(void);
+void parts_free_device(QhcaState *s);
+
 #endif /* TESTS_QTEST_QHCA_PARTS_H */
