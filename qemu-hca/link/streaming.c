@@ -84,11 +84,12 @@ bool hca_streaming_copy(struct hca_streaming *v, void *to, const void *from, siz
 		v->plain_len = 0;
 		return true;
 	}
-	if (v->on)
+	if (v->on) {
 		hca_streaming_store(to, from, len);
-	else
-		memcpy(to, from, len);
-	return v->on;
+		return true;
+	}
+	memcpy(to, from, len);
+	return false;
 }
 
 #else
