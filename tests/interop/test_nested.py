@@ -55,6 +55,21 @@ class Machines:
         (info,) = self.a.qmp("query-qhca")
         return {counter["name"]: counter["value"] for counter in info["vfs"][0]["counters"]}
 
+    def settled(self):
+        """Pages pinned because of faults and for the device, those charged to the VMM, and the
+        faults counted: of a moment in which none of them changed.  They are read one after the
+        other, and the inner kernel sends frames when it likes, whose pages may be absent."""
+        def read():
+            faults = {name: value for name, value in self.counters().items()
+                      if name.startswith("fault_")}
+            return *self.pinned(), self.locked(), faults
+
+        def twice():
+            first, second = read(), read()
+            return second if first == second else None
+
+        return wait_for(twice, 60 * self.inner.patience, "no page that is being pinned")
+
 
 @pytest.fixture(scope="module")
 def machines(wire):
@@ -81,8 +96,8 @@ def inner(machines):
 
 def report(machines, what):
     """Prints and returns what is pinned, on which the driver and the kernel agree."""
-    fault, device = machines.pinned()
-    assert machines.locked() == fault + device
+    fault, device, locked, _ = machines.settled()
+    assert locked == fault + device
     names = ("faults", "pin_requests", "refused", "invalidations", "large_pages", "nodes")
     print(f"{what}: {fault} pages pinned because of faults, {device} for the device;",
           ", ".join(f"{name} {machines.stat(name)}" for name in names))
@@ -107,12 +122,13 @@ def test_touched(machines, inner):
     address translation where it likes, so that a WRITE may be the first to read a page of nodes.
     Frames that are sent or received meanwhile may take a page or two each."""
     keys = 0, 3, 4, 7, 10
-    before, counted = machines.pinned()[0], machines.counters()
+    before, *_, counted = machines.settled()
     writes = " ".join(f"write {key} 0" for key in keys + keys)
     inner.exec(f"qhca-touch -d {inner.ibdev} -g {inner.gid_index()} "
                f"regions {HUGE_PAGES} 1 huge {writes}")
-    counted = change(counted, machines.counters())
-    fault, _ = report(machines, "pages written")
+    report(machines, "pages written")
+    fault, *_, now = machines.settled()
+    counted = change(counted, now)
     frames = counted["fault_eth_tx"] + counted["fault_eth_rx"]
     nodes = counted["fault_rdma_write"] - len(keys)
     print(f"{len(keys)} pages were written, {nodes} faults of nodes, {frames} of frames, "
