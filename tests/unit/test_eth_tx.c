@@ -2,37 +2,9 @@
 /*
  * Frames that the device sends in segments.  test_tso.c has the headers.
  */
-#include "nic.h"
-#include "tcp.h"
+#include "nic_tcp.h"
 
-static uint8_t whole[QHCA_MAX_TSO_FRAME + TCP_MAX_HDR];
 static uint8_t want[QHCA_MAX_TSO_FRAME + TCP_MAX_HDR];
-
-/* Put the frame that @s describes into fragments.  Returns its first descriptor. */
-static struct qhca_eth_txd *put_tso(struct nic *n, const struct tcp_spec *s,
-				    unsigned int frags)
-{
-	uint32_t len = tcp_whole(s, whole), at = 0;
-	uint64_t addr = host_alloc(n->h, len, 1);
-	struct qhca_eth_txd *first = NULL, *txd = NULL;
-
-	memcpy(host_ptr(n->h, addr), whole, len);
-	for (unsigned int i = 0; i < frags; i++) {
-		uint32_t part = i + 1 < frags ? len / frags : len - at;
-
-		txd = put_txd(n, addr + at, part, 0);
-		first = first ? first : txd;
-		at += part;
-	}
-	put_le16(&txd->flags, QHCA_TXD_EOP);
-	put_le16(&first->flags, get_le16(&first->flags) | QHCA_TXD_TSO |
-		 QHCA_TXD_CSUM);
-	put_le16(&first->csum_start, (uint16_t)tcp_at(s));
-	put_le16(&first->csum_offset, 16);
-	put_le16(&first->mss, s->mss);
-	put_le16(&first->hdr_len, (uint16_t)tcp_hdr_len(s));
-	return first;
-}
 
 /* What was sent from frame @first on is what the model sends.  Returns the next one. */
 static unsigned int check_sent(const struct host *h, const struct tcp_spec *s,
