@@ -180,5 +180,7 @@ struct qhca_bundles qhca_query_bundles(const struct qhca_hca *dev)
 		.sent = dev->hca.bundles.sent,
 		.received = dev->hca.bundles.received,
 		.messages = dev->hca.bundles.messages,
+		.large_sent = dev->hca.bundles.large_sent,
+		.large_received = dev->hca.bundles.large_received,
 	};
 }

@@ -158,6 +158,7 @@ struct qhca_config {
  */
 struct qhca_bundles {
 	uint64_t sent, received, messages;
+	uint64_t large_sent, large_received;	/* several segments of TCP in one frame */
 };
 
 void qhca_config_default(struct qhca_config *cfg);

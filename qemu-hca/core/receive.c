@@ -18,6 +18,7 @@
 #include "wire/icrc.h"
 #include "wire/pkt.h"
 #include "wire/bundle.h"
+#include "wire/large_segment.h"
 
 #define IP_PROTO_UDP	17
 #define IPV4_HLEN	20
@@ -246,16 +247,45 @@ static bool receive_bundle(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	return true;
 }
 
+/* Whoever gets frames of the wire gets the segments of a large one, one by one. */
+static bool receive_large(struct hca_fn *fn, const uint8_t *frame, size_t len)
+{
+	HCA_UNINITIALIZED uint8_t hdr[QHCA_MAX_TSO_HDR];
+	uint8_t *segment = fn->hca->wire.packet;
+	struct hca_tso tso = { 0 };
+
+	if (hca_is_dead(fn) || !hca_mac_is_ours(fn, frame) ||
+	    !hca_large_parse(frame, len, &tso, hdr))
+		return false;
+	fn->hca->bundles.large_received++;
+	for (uint32_t off = 0; off < tso.len - tso.hdr_len; off += tso.mss) {
+		uint32_t part = hca_tso_payload(&tso, off);
+
+		memcpy(segment, hdr, tso.hdr_len);
+		memcpy(segment + tso.hdr_len, frame + tso.hdr_len + off, part);
+		hca_tso_finish(&tso, segment, off, part);
+		part += tso.hdr_len;
+		if (part < HCA_MIN_FRAME)
+			memset(segment + part, 0, HCA_MIN_FRAME - part);
+		deliver(fn, segment, part < HCA_MIN_FRAME ? HCA_MIN_FRAME : part);
+	}
+	return true;
+}
+
 /*
  * Handle a frame from the wire, or one that was looped back, after the
- * injector.
+ * injector.  @from: the function that has sent it; NULL: it came from the wire.
  */
-static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
+static void receive(struct hca_fn *fn, const struct hca_fn *from,
+		    const uint8_t *frame, size_t len)
 {
 	bool watched;
 
 	/* What the adapters say to each other is nobody's data. */
 	if (hca_peers_rx(fn, frame, len))
+		return;
+	/* The functions' own frames are paid for one by one. */
+	if (!from && receive_large(fn, frame, len))
 		return;
 	watched = hca_inject_active(&fn->hca->inject, true) ||
 		  fn->flows.of_type[QHCA_FLOW_SNIFFER];
@@ -264,7 +294,8 @@ static void receive(struct hca_fn *fn, const uint8_t *frame, size_t len)
 }
 
 /* A frame out of the switch for a function. */
-static void receive_at(struct hca_fn *fn, const uint8_t *frame, size_t len)
+static void receive_at(struct hca_fn *fn, const struct hca_fn *from,
+		       const uint8_t *frame, size_t len)
 {
 	if (!hca_fn_linked(fn)) {
 		hca_count(fn, QHCA_CNT_rx_dropped);
@@ -279,7 +310,7 @@ static void receive_at(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		len = hca_switch_untag(frame, len, fn->hca->wire.untagged);
 		frame = fn->hca->wire.untagged;
 	}
-	receive(fn, frame, len);
+	receive(fn, from, frame, len);
 }
 
 /* @from: the function that has sent the frame; NULL: it came from the wire. */
@@ -296,7 +327,7 @@ static unsigned int receive_all(struct hca *hca, uint64_t to,
 			continue;
 		if (from && from != fn)
 			hca_count(fn, QHCA_CNT_switched_packets);
-		receive_at(fn, frame, len);
+		receive_at(fn, from, frame, len);
 		num++;
 	}
 	return num;
@@ -334,7 +365,7 @@ static inline void receive_checked(struct hca *hca, const uint8_t *frame,
 		if (hca_is_dead(pf))
 			return;
 		count_own_mac(hca, frame, len);
-		receive(pf, frame, len);
+		receive(pf, NULL, frame, len);
 		return;
 	}
 	count_own_mac(hca, frame, len);

@@ -255,6 +255,8 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         { "bundles_sent", bundles.sent },
         { "bundles_received", bundles.received },
         { "bundle_messages_sent", bundles.messages },
+        { "large_segments_sent", bundles.large_sent },
+        { "large_segments_received", bundles.large_received },
     };
     QhcaCounterList *list = NULL, **tail = &list;
 

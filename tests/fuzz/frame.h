@@ -30,5 +30,7 @@ void frame_fix(struct frame *f, uint8_t what);
  * the number 1, and the token is often that of the device's own question.
  */
 void frame_send_message(struct guard *g, struct in *in);
+/* The device gets several segments of TCP in one frame, or almost. */
+void frame_send_large(struct guard *g, struct in *in);
 
 #endif /* QHCA_FUZZ_FRAME_H */

@@ -694,7 +694,7 @@ static void step(struct victim *v, struct in *in)
 	} else if (op < 164) {
 		send_anything(v, in);
 	} else if (op < 166) {
-		frame_send_message(v->g, in);
+		(op < 165 ? frame_send_message : frame_send_large)(v->g, in);
 	} else if (op < 190) {
 		post_send(v, in);
 	} else if (op < 206) {

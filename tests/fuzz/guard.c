@@ -188,26 +188,30 @@ static void *op_reserve(void *host, size_t len)
 	return g->md->host.frame;
 }
 
-/* Is it a message of devices about bundles? */
-static bool is_message(const uint8_t *frame, size_t len)
+/* Is it a message of devices about bundles?  Where it begins; 0: it is none. */
+static size_t message_at(const uint8_t *frame, size_t len)
 {
-	size_t at = len >= 18 && get_be16(frame + 12) == 0x8100 ? 16 : 12;
+	size_t at = len >= 18 && get_be16(frame + 12) == 0x8100 ? 18 : 14;
 
-	return len >= at + 2 && get_be16(frame + at) == HCA_ETHERTYPE_PEERS;
+	if (len >= at && get_be16(frame + at - 2) == HCA_ETHERTYPE_PEERS)
+		return at;
+	/* One of them is a packet of IP. */
+	return len >= at + 20 && get_be16(frame + at - 2) == HCA_ETHERTYPE_IPV4 &&
+	       frame[at + 9] == 253 ? at + 20 : 0;
 }
 
 /* Long is only what shows that such frames come through. */
 static void check_message(struct guard *g, const uint8_t *frame, size_t len)
 {
-	size_t at = get_be16(frame + 12) == 0x8100 ? 18 : 14;
-	uint8_t kind = frame[at + 5];
+	size_t shortest = HCA_MIN_FRAME + (get_be16(frame + 12) == 0x8100 ? 4 : 0);
+	uint8_t kind = frame[message_at(frame, len) + 5];
 
 	if (!g->messages_left--)
 		guard_fail("one call sends more messages about bundles than there are reasons");
 	if (!g->ours)
 		return;			/* software may send any frame */
-	if (kind < 1 || kind > 4 || len < HCA_MIN_FRAME ||
-	    (kind != 3 && len > HCA_MIN_FRAME))
+	if (kind < 1 || kind > 4 || len < shortest ||
+	    (kind != 3 && len > shortest))
 		guard_fail("the device sends a message about bundles of kind %u with %zu bytes",
 			   kind, len);
 }
@@ -252,7 +256,7 @@ static void op_commit(void *host, size_t len)
 	struct guard_frame *f;
 
 	if (g->hca->pf.counter[QHCA_CNT_raw_tx_packets] == g->raw_before &&
-	    is_message(g->md->host.frame, len))
+	    message_at(g->md->host.frame, len))
 		check_message(g, g->md->host.frame, len);
 	else if (!g->frames_left--)
 		guard_fail("one call sends more frames than its budget allows");
@@ -495,7 +499,7 @@ void guard_rx(struct guard *g, const uint8_t *frame, size_t len)
 	begin(g, len / 256);		/* as many packets as a bundle may have */
 	g->frames_left = 0;		/* qhca_run() sends the answers */
 	/* ... but those to messages about bundles, of which each gets one at most. */
-	g->messages_left = is_message(frame, len);
+	g->messages_left = !!message_at(frame, len);
 	if (g->memory) {
 		g->shared = copy;
 		g->shared_len = len;

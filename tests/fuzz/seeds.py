@@ -103,8 +103,14 @@ def bundle(queue, opcode, size, remote=THERE):
 
 
 def message(kind, how=1):
-    """frame_send_message(): with 4096 bytes, and the token of the victim's question."""
+    """frame_send_message(): with 4096 bytes, and the token of the victim's question. @how with 128:
+    without a GID."""
     return bytes([164, kind - 1, how])
+
+
+def large(size, how=1, flags=0x18):
+    """frame_send_large(): segments with 1448 bytes each"""
+    return bytes([165, how]) + word(size) + bytes([flags])
 
 
 def packet_seeds():
@@ -146,8 +152,9 @@ def packet_seeds():
     yield "bundle", (bundle(RC, SEND_ONLY, 600) + bundle(RC, WRITE_ONLY, 1000)
                      + bundle(RC, WRITE_FIRST, 512, bytes([0, 6, 2, 3]))
                      + bundle(RC, WRITE_LAST, 768) + work)
+    yield "large-segment", large(8000) + large(9000, 1 | 8) + large(3000, 1 | 16) + work
     yield "bundle-of-xrc", bundle(XRC_TGT, SEND_ONLY, 600) + bundle(UC, WRITE_ONLY, 600) + work
-    yield "agreement", (64, message(1) + message(3) + packets_post(RC, 2, 2000) + packets_run()
+    yield "agreement", (64, message(1) + message(3) + message(1, 129) + message(3, 129) + packets_post(RC, 2, 2000) + packets_run()
                         + message(2) + message(4) + packets_post(RC, 2, 2000)
                         + packets_run() + response(RC, ACK) + work)
     yield "write-to-absent-page", (4, long_write(RC) + packets_run() + serve + serve + work)

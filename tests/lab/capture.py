@@ -191,13 +191,14 @@ def rnr_waits(found, requester):
         yield wait
 
 
-def tshark(path, display_filter, *fields):
+def tshark(path, display_filter, *fields, options=()):
     """Rows of fields (strings) of the frames that a filter of tshark's selects."""
     tool = shutil.which("tshark")
     if not tool:
         raise CaptureError("no tshark: make setup installs it")
     # RoCEv2 leaves the UDP checksum at zero over IPv6 as well (RFC 6935).
-    argv = [tool, "-n", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", "-r", str(path), "-Y", display_filter, "-T", "fields"]
+    argv = [tool, "-n", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", *options,
+            "-r", str(path), "-Y", display_filter, "-T", "fields"]
     for field in fields or ("frame.number",):
         argv += ["-e", field]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -31,7 +31,7 @@ static void check(const struct tcp_spec *s)
 		assert_non_null(p);
 		memcpy(p, whole, hdr);
 		memcpy(p + hdr, whole + hdr + off, len);
-		hca_tso_finish(&tso, p, off);
+		hca_tso_finish(&tso, p, off, len);
 		assert_int_equal(tcp_segment(s, want, off, len), hdr + len);
 		assert_memory_equal(p, want, hdr + len);
 		free(p);
@@ -209,7 +209,7 @@ static void test_any_headers(void **state)
 		assert_non_null(p);
 		memcpy(p, whole, tso.hdr_len + 99u);
 		if (hca_tso_parse(&tso, p)) {
-			hca_tso_finish(&tso, p, 99);
+			hca_tso_finish(&tso, p, 99, hca_tso_payload(&tso, 99));
 			parsed++;
 		}
 		free(p);

@@ -7,6 +7,8 @@
  * else: RDMA goes on.
  */
 #include "hca.h"
+#include "wire/large_segment.h"
+#include "wire/trailer.h"
 
 #define TXD_SIZE	((uint32_t)sizeof(struct qhca_eth_txd))
 
@@ -199,9 +201,12 @@ static uint8_t *place(const struct frame *f, uint8_t *room)
 	return room + (f->flags & QHCA_TXD_VLAN ? HCA_VLAN_HLEN : 0);
 }
 
-/* Send what lies at place(), @len bytes. */
-static void send_built(struct hca_fn *fn, const struct frame *f, uint8_t *room,
-		       size_t len)
+/*
+ * Send what lies at place(), @len bytes.  false: it goes nowhere.  @sent: the bytes that were
+ * sent.
+ */
+static bool end_built(struct hca_fn *fn, const struct frame *f, uint8_t *room,
+		      size_t len, size_t *sent)
 {
 	if (f->flags & QHCA_TXD_VLAN) {
 		memmove(room, room + HCA_VLAN_HLEN, 12);
@@ -213,10 +218,44 @@ static void send_built(struct hca_fn *fn, const struct frame *f, uint8_t *room,
 		memset(room + len, 0, HCA_MIN_FRAME - len);
 		len = HCA_MIN_FRAME;
 	}
-	if (!hca_tx_eth_end(fn, len))
+	*sent = len;
+	return hca_tx_eth_end(fn, len);
+}
+
+static void send_built(struct hca_fn *fn, const struct frame *f, uint8_t *room,
+		       size_t len)
+{
+	if (!end_built(fn, f, room, len, &len))
 		return;
 	hca_count(fn, QHCA_CNT_eth_tx_packets);
 	hca_count_n(fn, QHCA_CNT_eth_tx_bytes, len);
+	hca_rate_sent(fn, len);
+}
+
+/* The bytes of @num frames, of which the last one has what the others leave of @payload. */
+static uint32_t bytes_of(const struct frame *f, uint32_t payload, unsigned int num)
+{
+	uint32_t headers = f->hdr_len, last;
+
+	if (f->flags & QHCA_TXD_VLAN)
+		headers += HCA_VLAN_HLEN;
+	last = headers + payload - (num - 1) * f->mss;
+	if (last < HCA_MIN_FRAME)
+		last = HCA_MIN_FRAME;
+	return (num - 1) * (headers + f->mss) + last;
+}
+
+/* Send @num segments in one frame, and count what each of them would be. */
+static void send_large(struct hca_fn *fn, const struct frame *f, uint8_t *room,
+		       uint32_t payload, unsigned int num)
+{
+	size_t len = f->hdr_len + (size_t)payload + HCA_TRAILER;
+
+	if (!end_built(fn, f, room, len, &len))
+		return;
+	fn->hca->bundles.large_sent++;
+	hca_count_n(fn, QHCA_CNT_eth_tx_packets, num);
+	hca_count_n(fn, QHCA_CNT_eth_tx_bytes, bytes_of(f, payload, num));
 	hca_rate_sent(fn, len);
 }
 
@@ -249,25 +288,42 @@ static unsigned int take_copies(struct hca *hca)
 	return copies;
 }
 
-/* Send the next segment of a frame whose headers are at @hdr. */
+static uint16_t tag_of(const struct frame *f)
+{
+	return f->flags & QHCA_TXD_VLAN ? f->vlan : HCA_VLAN_NONE;
+}
+
+/*
+ * Send the next segment of a frame whose headers are at @hdr, or the next ones that stay
+ * together, @budget at most.  @num: how many.
+ */
 static enum send send_segment(struct hca_fn *fn, struct hca_ethq *q,
 			      const struct frame *f, const struct hca_tso *tso,
-			      const uint8_t *hdr)
+			      const uint8_t *hdr, unsigned int budget,
+			      unsigned int *num)
 {
-	uint32_t len = hca_tso_payload(tso, q->tx_sent);
 	uint8_t *room, *p;
+	uint32_t len;
 
 	if (hca_rate_waits(fn))
 		return SEND_LATER;
-	room = hca_tx_eth_begin(fn, room_for(tso->hdr_len + len));
+	len = hca_large_payload(fn, tso, hdr, tag_of(f), q->tx_sent, budget);
+	*num = (len + tso->mss - 1u) / tso->mss;
+	room = hca_tx_eth_begin(fn, room_for(tso->hdr_len + len +
+					     (*num > 1 ? HCA_TRAILER : 0)));
 	if (!room)
 		return SEND_LATER;
 	p = place(f, room);
 	memcpy(p, hdr, tso->hdr_len);
 	if (gather(fn, f, tso->hdr_len + q->tx_sent, len, p + tso->hdr_len))
 		return SEND_BAD;
-	hca_tso_finish(tso, p, q->tx_sent);
-	send_built(fn, f, room, tso->hdr_len + len);
+	hca_tso_finish(tso, p, q->tx_sent, len);
+	if (*num > 1) {
+		hca_trailer_put(p + tso->hdr_len + len, tso->mss);
+		send_large(fn, f, room, len, *num);
+	} else {
+		send_built(fn, f, room, tso->hdr_len + len);
+	}
 	q->tx_sent += len;
 	return SEND_DONE;
 }
@@ -283,6 +339,7 @@ static enum send send_segments(struct hca_fn *fn, struct hca_ethq *q,
 	struct hca_tso tso = tso_of(f);
 	uint8_t hdr[QHCA_MAX_TSO_HDR];
 	enum send send = SEND_DONE;
+	unsigned int num;
 
 	if (gather(fn, f, 0, tso.hdr_len, hdr) || !hca_tso_parse(&tso, hdr) ||
 	    q->tx_sent >= tso.len - tso.hdr_len)
@@ -290,10 +347,10 @@ static enum send send_segments(struct hca_fn *fn, struct hca_ethq *q,
 	while (q->tx_sent != tso.len - tso.hdr_len) {
 		if (*done >= budget)
 			return SEND_LATER;
-		send = send_segment(fn, q, f, &tso, hdr);
+		send = send_segment(fn, q, f, &tso, hdr, budget - *done, &num);
 		if (send != SEND_DONE)
 			return send;
-		*done += 1 + take_copies(fn->hca);
+		*done += num + take_copies(fn->hca);
 	}
 	hca_count(fn, QHCA_CNT_eth_tx_tso);
 	return SEND_DONE;

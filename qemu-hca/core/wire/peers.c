@@ -6,6 +6,7 @@
 
 #include "hca.h"
 #include "wire/bundle.h"
+#include "wire/trailer.h"
 
 static const uint8_t magic[4] = { 'q', 'h', 'c', 'a' };
 
@@ -24,6 +25,9 @@ struct message {
 
 #define VERSION		1
 #define VLAN_ID		0x0fffu
+#define IPV4_HLEN	20
+#define IPV4_PROTO	9
+#define PROTO_TEST	253		/* RFC 3692: for experiments */
 
 /* What the adapter sends and takes in one frame, bytes of payload. */
 static uint32_t own_size(const struct hca_fn *fn)
@@ -54,14 +58,24 @@ static bool is_peer(const struct hca_peer *p, const uint8_t mac[6],
 	       !memcmp(p->gid, gid, sizeof(p->gid));
 }
 
-/* The places that the peer may have. */
+static bool is_zero(const uint8_t gid[16])
+{
+	static const uint8_t none[16];
+
+	return !memcmp(gid, none, sizeof(none));
+}
+
+/* The places that the peer may have.  TCP to many takes none of those of RoCE. */
 static struct hca_peer *places(struct hca_fn *fn, const uint8_t mac[6],
 			       uint16_t vlan, const uint8_t gid[16])
 {
+	bool tcp = is_zero(gid);
+	uint32_t first = tcp ? HCA_PEERS : 0;
+	uint32_t num = tcp ? HCA_PEERS_WITHOUT_GID : HCA_PEERS;
 	uint64_t key = mix((uint64_t)get_be32(mac + 2) << 16 | vlan) ^
 		       mix((uint64_t)get_be32(gid + 8) << 32 | get_be32(gid + 12)) ^ get_be16(mac);
 
-	return &fn->peers.peer[key % (HCA_PEERS / HCA_PEERS_WAYS) *
+	return &fn->peers.peer[first + key % (num / HCA_PEERS_WAYS) *
 			       HCA_PEERS_WAYS];
 }
 
@@ -112,10 +126,26 @@ static size_t probe_len(uint32_t size)
 	return size + HCA_MAX_OVERHEAD;
 }
 
+static bool is_packet(const struct hca_peer_message *msg)
+{
+	return msg->kind == PROBE && is_zero(msg->gid);
+}
+
+/* A packet of IP from nobody to nobody, with a trailer.  @len: bytes of both. */
+static void put_packet(uint8_t *ip, size_t len)
+{
+	ip[0] = 0x45;
+	put_be16(ip + 2, (uint16_t)(len - HCA_TRAILER));
+	ip[8] = 1;
+	ip[IPV4_PROTO] = PROTO_TEST;
+	put_be16(ip + 10, hca_csum_fold(hca_csum_add(0, ip, IPV4_HLEN)));
+	hca_trailer_put(ip + len - HCA_TRAILER, 0);
+}
+
 /* false: there is no room now. */
 static bool send(struct hca_fn *fn, const struct hca_peer_message *out)
 {
-	size_t tag = tag_len(out->tci);
+	size_t tag = tag_len(out->tci), at = tag + HCA_ETH_HLEN;
 	size_t len = tag + (out->kind == PROBE ? probe_len(out->size) :
 						 HCA_MIN_FRAME);
 	struct message m = { .version = VERSION, .kind = out->kind };
@@ -129,12 +159,17 @@ static bool send(struct hca_fn *fn, const struct hca_peer_message *out)
 		put_be16(frame + 12, HCA_ETHERTYPE_VLAN);
 		put_be16(frame + 14, out->tci);
 	}
-	put_be16(frame + tag + 12, HCA_ETHERTYPE_PEERS);
+	put_be16(frame + tag + 12, is_packet(out) ? HCA_ETHERTYPE_IPV4 :
+						    HCA_ETHERTYPE_PEERS);
+	if (is_packet(out)) {
+		put_packet(frame + at, len - at);
+		at += IPV4_HLEN;
+	}
 	memcpy(m.magic, magic, sizeof(magic));
 	put_be32(m.size, out->size);
 	put_be32(m.token, out->token);
 	memcpy(m.gid, out->gid, sizeof(m.gid));
-	memcpy(frame + tag + HCA_ETH_HLEN, &m, sizeof(m));
+	memcpy(frame + at, &m, sizeof(m));
 	fn->hca->bundles.messages++;
 	hca_rate_sent(fn, len);
 	hca_tx_eth_end(fn, len);	/* the switch may refuse it */
@@ -382,9 +417,14 @@ static bool size_sane(const struct hca_fn *fn, uint32_t size)
 	return size >= HCA_BUNDLE_MIN && size <= own_size(fn);
 }
 
-/* Would RoCE to that GID be this function's? */
-static bool is_own_gid(struct hca_fn *fn, const struct hca_peer_message *in)
+/*
+ * Would RoCE to that GID be this function's?  Without a GID: would TCP to that address be that
+ * of its Ethernet queues?
+ */
+static bool is_own(struct hca_fn *fn, const struct hca_peer_message *in)
 {
+	if (is_zero(in->gid))
+		return !memcmp(in->head, fn->port.mac, sizeof(fn->port.mac));
 	return hca_gid_find(fn, in->gid, vid_of(in->tci)) >= 0;
 }
 
@@ -442,7 +482,7 @@ static void take(struct hca_fn *fn, const struct hca_peer_message *in, size_t le
 	case ASK:
 		if (size > own_size(fn))
 			size = own_size(fn);
-		if (size >= HCA_BUNDLE_MIN && is_own_gid(fn, in))
+		if (size >= HCA_BUNDLE_MIN && is_own(fn, in))
 			answer(fn, in, OFFER, size);
 		break;
 	case OFFER:
@@ -450,7 +490,7 @@ static void take(struct hca_fn *fn, const struct hca_peer_message *in, size_t le
 		break;
 	case PROBE:
 		if (size_sane(fn, size) && len >= probe_len(size) &&
-		    is_own_gid(fn, in))
+		    is_own(fn, in))
 			answer(fn, in, HEARD, size);
 		break;
 	case HEARD:
@@ -461,12 +501,24 @@ static void take(struct hca_fn *fn, const struct hca_peer_message *in, size_t le
 	}
 }
 
+/* Is it what put_packet() makes, and has nobody taken its end away? */
+static bool is_whole_packet(const uint8_t *ip, size_t len)
+{
+	uint16_t mss;
+
+	return len >= IPV4_HLEN + HCA_TRAILER && ip[0] == 0x45 &&
+	       ip[IPV4_PROTO] == PROTO_TEST &&
+	       (size_t)get_be16(ip + 2) + HCA_TRAILER == len &&
+	       hca_trailer_find(ip, len, &mss);
+}
+
 bool hca_peers_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 {
 	struct hca_peer_message in = { .tci = HCA_VLAN_NONE };
 	uint16_t type = get_be16(frame + 12);
+	size_t tag = 0, at;
 	struct message m;
-	size_t tag = 0;
+	bool packet;
 
 	if (!own_size(fn))
 		return false;
@@ -475,11 +527,16 @@ bool hca_peers_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 		in.tci = get_be16(frame + 14);
 		type = get_be16(frame + 16);
 	}
-	if (type != HCA_ETHERTYPE_PEERS || !fn->initialised ||
-	    fn->restore || hca_is_dead(fn) || len < HCA_ETH_HLEN + tag + sizeof(m) ||
+	at = HCA_ETH_HLEN + tag;
+	packet = type == HCA_ETHERTYPE_IPV4 &&
+		 is_whole_packet(frame + at, len - at);
+	if (packet)
+		at += IPV4_HLEN;
+	if ((type != HCA_ETHERTYPE_PEERS && !packet) || !fn->initialised ||
+	    fn->restore || hca_is_dead(fn) || len < at + sizeof(m) ||
 	    !hca_mac_is_ours(fn, frame) || frame[6] & 1)
 		return false;
-	memcpy(&m, frame + HCA_ETH_HLEN + tag, sizeof(m));
+	memcpy(&m, frame + at, sizeof(m));
 	if (memcmp(m.magic, magic, sizeof(magic)) || m.version != VERSION)
 		return false;
 	memcpy(in.head, frame, sizeof(in.head));
@@ -487,6 +544,7 @@ bool hca_peers_rx(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	in.kind = m.kind;
 	in.size = get_be32(m.size);
 	in.token = get_be32(m.token);
-	take(fn, &in, len - tag);
+	if (packet == is_packet(&in))
+		take(fn, &in, len - tag);
 	return true;
 }

@@ -4,7 +4,8 @@
  *
  * A device sends bundles (bundle.h) only to a GID whose device has told it, along this very
  * path, that a frame of that size came through whole.  It asks when it has a message of
- * several packets for a GID that it knows nothing about:
+ * several packets for a GID that it knows nothing about.  Large segments of TCP
+ * (large_segment.h) are for a MAC address, and the GID in question is 0, which no port has:
  *
  *	ASK	how much I would send in a frame; the peer, if it is a qhca that has the GID,
  *		answers with
@@ -13,7 +14,8 @@
  *	HEARD	the answer to it.
  *
  * All of them are Ethernet frames of a local experimental type, of which everybody else
- * sees ASK alone: a short frame that is ignored.  Until HEARD comes packets go one by one.
+ * sees ASK alone: a short frame that is ignored.  But a PROBE without a GID is a packet of IP
+ * with something behind it, which a path may take away, as large segments are.  Until HEARD comes packets go one by one.
  * An agreement is renewed while it is used, and ends if that fails; for packets whose loss
  * the device may not notice there is a PROBE each time.  When others are lost it waits
  * before it asks anew, longer each time: on a path that loses many, packets are better.
@@ -34,6 +36,7 @@ struct hca_path;
 #define HCA_ETHERTYPE_PEERS	0x88b5	/* IEEE 802, local experimental 1 */
 #define HCA_PEERS		32	/* places, of which a GID may have HCA_PEERS_WAYS */
 #define HCA_PEERS_WAYS		4
+#define HCA_PEERS_WITHOUT_GID	16	/* more places, of which likewise a MAC address */
 #define HCA_PEERS_OWED		8	/* messages that wait for room in the link */
 /* An agreement is renewed so often, and ends so long after the last HEARD. */
 #define HCA_PEERS_AGAIN_NS	500000000ull
@@ -53,7 +56,7 @@ struct hca_path;
  * struct hca_peer - what a function knows of a peer
  * @mac: the address that leads to it
  * @vlan: of the path, HCA_VLAN_NONE: untagged
- * @gid: its own
+ * @gid: its own; 0: it gets large segments
  * @used: when a message for it began, 0: the place is free
  * @token: of the question that waits for an answer, which has the same; 0: none waits
  * @size: bytes of payload that it takes in a frame; 0: there is no agreement
@@ -85,7 +88,7 @@ struct hca_peer {
  * @kind: ASK, OFFER, PROBE or HEARD
  * @size: bytes of payload in question
  * @token: of the question
- * @gid: that the question is about: the GID of whoever is asked
+ * @gid: that the question is about: the GID of whoever is asked, or 0
  */
 struct hca_peer_message {
 	uint8_t head[12];
@@ -97,7 +100,7 @@ struct hca_peer_message {
 
 /* A function has its own: it cannot take the places of another's peers. */
 struct hca_peers {
-	struct hca_peer peer[HCA_PEERS];
+	struct hca_peer peer[HCA_PEERS + HCA_PEERS_WITHOUT_GID];
 	unsigned int num_owed;
 	struct hca_peer_message owed[HCA_PEERS_OWED];
 };
@@ -106,6 +109,7 @@ struct hca_peers {
 struct hca_bundles {
 	uint64_t asked;			/* questions, for the tokens */
 	uint64_t sent, received;	/* bundles */
+	uint64_t large_sent, large_received;	/* large segments of TCP */
 	uint64_t messages;		/* sent to peers: ASK, OFFER, PROBE, HEARD */
 	uint64_t owing;			/* functions that owe messages, bit by GVMI */
 	uint16_t turn;			/* whose is next */

@@ -31,21 +31,20 @@ bool hca_tso_valid(const struct hca_tso *tso, uint32_t max)
 	       (uint32_t)tso->hdr_len + tso->mss <= max;
 }
 
-/* The EtherType behind the tags; @off becomes the offset of what it stands for. */
-static uint16_t ethertype(const uint8_t *hdr, uint16_t len, uint16_t *off)
+uint16_t hca_tso_ethertype(const uint8_t *frame, size_t len, uint16_t *off)
 {
 	uint16_t type;
 
 	*off = HCA_ETH_HLEN;
 	if (*off > len)
 		return 0;
-	type = get_be16(hdr + *off - 2);
+	type = get_be16(frame + *off - 2);
 	for (unsigned int tags = 0; tags < MAX_TAGS &&
 	     (type == HCA_ETHERTYPE_VLAN || type == ETHERTYPE_8021AD); tags++) {
 		*off += HCA_VLAN_HLEN;
 		if (*off > len)
 			return 0;
-		type = get_be16(hdr + *off - 2);
+		type = get_be16(frame + *off - 2);
 	}
 	return type;
 }
@@ -66,7 +65,7 @@ static bool is_ipv6(const uint8_t *ip, uint32_t len)
 
 bool hca_tso_parse(struct hca_tso *tso, const uint8_t *hdr)
 {
-	uint16_t type = ethertype(hdr, tso->hdr_len, &tso->l3);
+	uint16_t type = hca_tso_ethertype(hdr, tso->hdr_len, &tso->l3);
 
 	tso->v6 = type == HCA_ETHERTYPE_IPV6;
 	if (tso->l3 > tso->l4 || (type != HCA_ETHERTYPE_IPV4 && !tso->v6))
@@ -107,9 +106,9 @@ static uint16_t folded(uint32_t bytes)
 	return (uint16_t)~hca_csum_fold(bytes);
 }
 
-void hca_tso_finish(const struct hca_tso *tso, uint8_t *p, uint32_t off)
+void hca_tso_finish(const struct hca_tso *tso, uint8_t *p, uint32_t off,
+		    uint32_t len)
 {
-	uint32_t len = hca_tso_payload(tso, off);
 	uint32_t hlen = tso->hdr_len - (uint32_t)tso->l4, sum;
 	bool last = off + len == tso->len - tso->hdr_len;
 	uint8_t *tcp = p + tso->l4;

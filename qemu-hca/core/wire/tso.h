@@ -11,6 +11,7 @@
 #define HCA_CORE_TSO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define HCA_TSO_CSUM	16		/* offset of the checksum in the TCP header */
@@ -38,12 +39,19 @@ bool hca_tso_valid(const struct hca_tso *tso, uint32_t max);
  * false: they are not those of TCP over IP, or lie elsewhere than @tso says.
  */
 bool hca_tso_parse(struct hca_tso *tso, const uint8_t *hdr);
+/*
+ * The EtherType behind the tags of a frame with @len bytes, 0: they do not end in it.  @off: the
+ * offset of what it stands for.
+ */
+uint16_t hca_tso_ethertype(const uint8_t *frame, size_t len, uint16_t *off);
 /* Bytes of payload in the segment that begins with byte @off of the payload. */
 uint32_t hca_tso_payload(const struct hca_tso *tso, uint32_t off);
 /*
  * Finish the segment at @p, which has a copy of the headers that were parsed, and behind them
- * hca_tso_payload() bytes of payload from byte @off on.
+ * @len bytes of payload from byte @off on: hca_tso_payload(), or those of several segments that
+ * stay together (large_segment.h).
  */
-void hca_tso_finish(const struct hca_tso *tso, uint8_t *p, uint32_t off);
+void hca_tso_finish(const struct hca_tso *tso, uint8_t *p, uint32_t off,
+		    uint32_t len);
 
 #endif /* HCA_CORE_TSO_H */
