@@ -25,7 +25,14 @@
  * the device would fetch them from memory.
  */
 #define HCA_STREAMING_MIN	2048u
-#define HCA_STREAMING_EVERY	256u	/* copies from one comparison to the next */
+/*
+ * So many copies lie between one comparison and the next.  It is an odd prime, since packets of
+ * a message, slots, and QPs that take turns mostly are powers of two: with 256 the plain copy
+ * was always the same packet of a READ, and the streamed one the next.  The plain copy is always
+ * the first of the two.  If the kinds took turns at that, then of two packets to a message, one
+ * would be the plain copy again each time.
+ */
+#define HCA_STREAMING_EVERY	257u
 #define HCA_STREAMING_LEAD	4u	/* a lead of so many comparisons changes the kind */
 
 /*

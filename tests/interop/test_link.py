@@ -35,7 +35,7 @@ def test_data(shared):
     assert after["link_bad_slots"] == 0
     # Of 5,120 packets of READs, some are streamed, if only to find out what that takes.
     streamed = after["copies_streamed"] - before["copies_streamed"]
-    assert streamed >= 5120 // 256 if platform.machine() == "x86_64" else streamed == 0
+    assert streamed >= 5120 // 257 if platform.machine() == "x86_64" else streamed == 0
 
 
 def test_polling(shared):

@@ -103,6 +103,36 @@ static void test_sizes_by_turns(void **state)
 	assert_false(hca_streaming_copy(&v, target, source, 4096));
 	assert_false(hca_streaming_copy(&v, target, source, 2500));
 }
+
+/*
+ * Messages have so many packets, or so many QPs take turns, and one of these may be slower than
+ * the others.  Each is timed as often with plain stores as it is with streaming ones.
+ */
+static void test_no_turn_is_preferred(void **state)
+{
+	static const unsigned int turns[] = { 2, 3, 4, 5, 8, 12, 16, 32, 64, 128, 256, 512 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(turns) / sizeof(*turns); i++) {
+		unsigned int plain[512] = { 0 }, streamed[512] = { 0 };
+		struct hca_streaming v = { 0 };
+
+		for (unsigned int n = 0; n < turns[i] * HCA_STREAMING_EVERY; n++) {
+			unsigned int turn = n % turns[i];
+			bool waits = v.plain_len;
+
+			v.lead = 0;	/* No other copies are streamed. */
+			if (hca_streaming_copy(&v, target, source, HCA_STREAMING_MIN))
+				streamed[turn]++;
+			else if (v.plain_len && !waits)
+				plain[turn]++;
+		}
+		for (unsigned int turn = 0; turn < turns[i]; turn++) {
+			assert_int_equal(plain[turn], 1);
+			assert_int_equal(streamed[turn], 1);
+		}
+	}
+}
 #endif
 
 static void compare(struct hca_streaming *v, int times, uint64_t plain, uint64_t streamed)
@@ -157,6 +187,7 @@ static const struct CMUnitTest tests[] = {
 #ifdef __SSE2__
 	cmocka_unit_test(test_kind_of_copies),
 	cmocka_unit_test(test_sizes_by_turns),
+	cmocka_unit_test(test_no_turn_is_preferred),
 #endif
 	cmocka_unit_test(test_peer_far_away),
 	cmocka_unit_test(test_peer_near),
