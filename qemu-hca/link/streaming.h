@@ -49,7 +49,7 @@ struct hca_streaming {
 
 /*
  * As memcpy(), by the stores that suit the peer.  Whoever sees a later store of this thread
- * sees the bytes.  Returns whether they were streamed.
+ * that has release semantics sees the bytes.  Returns whether they were streamed.
  */
 bool hca_streaming_copy(struct hca_streaming *v, void *to, const void *from, size_t len);
 
