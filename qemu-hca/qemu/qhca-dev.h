@@ -413,6 +413,7 @@ typedef struct QhcaWaits {
     uint64_t frames;            /* received when it last woke */
     unsigned int skip;          /* so many waits without polls in a vCPU's place */
     unsigned int awake;         /* waits that ended without sleep since it last slept */
+    int64_t since;              /* the wait that only a look at messages interrupted; or 0 */
 } QhcaWaits;
 
 /* qhca-wait.c: the device's thread, without a lock.  Returns when it is called. */

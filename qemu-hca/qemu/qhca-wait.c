@@ -116,7 +116,22 @@ static bool qhca_may_poll(QhcaState *s, QhcaWaits *waits)
            !qhca_link_hinted(s) && qhca_halted_over(!!qatomic_read(&s->irq_functions));
 }
 
-/* Poll before sleeping, as long as recent waits have been short. */
+/*
+ * When did the wait begin that goes on?  A thread that woke only to read old messages goes on
+ * to wait, unless frames have come meanwhile.  0: it begins now.
+ */
+static int64_t qhca_waits_since(QhcaState *s, QhcaWaits *waits)
+{
+    const int64_t since = waits->since;
+
+    waits->since = 0;
+    return qhca_frames_received(s) == waits->frames ? since : 0;
+}
+
+/*
+ * Poll before sleeping, as long as recent waits have been short.  But a wait that goes on is
+ * long already.
+ */
 void qhca_wait(QhcaState *s, QhcaWaits *waits)
 {
     const bool idle = qhca_may_poll(s, waits);
@@ -126,10 +141,11 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
     const uint64_t max = max_us * 1000ull;
     /* A wait in which it may not poll shows how long the next one may be, too. */
     const uint64_t short_ns = max || !s->link.path ? max : s->poll_idle_us * 1000ull;
-    const int64_t start = get_clock();
+    const int64_t since = qhca_waits_since(s, waits);
+    const int64_t start = since ? since : get_clock();
     uint64_t waited;
 
-    if (max && waits->poll_ns && qhca_poll(s, MIN(waits->poll_ns, max), idle)) {
+    if (max && waits->poll_ns && !since && qhca_poll(s, MIN(waits->poll_ns, max), idle)) {
         waits->awake++;
         return;
     }
@@ -144,8 +160,12 @@ void qhca_wait(QhcaState *s, QhcaWaits *waits)
     waits->awake = 0;
     waits->frames = qhca_frames_received(s);
     waited = get_clock() - start;
-    if (qhca_link_is_due(s) || s->link.readable) {
+    if (qhca_link_is_due(s)) {
         return;         /* its own time has ended the wait, and no poll makes it shorter */
+    }
+    if (s->link.readable) {
+        waits->since = start;
+        return;
     }
     if (waited > short_ns) {
         waits->poll_ns = waits->poll_ns / 2 < QHCA_POLL_START_NS ? 0 : waits->poll_ns / 2;

@@ -90,6 +90,11 @@ static QemuEvent asleep;
 /* Has the engine something to do at this time, which it keeps itself? */
 static bool due;
 
+/* Does a sleep end by itself?  With messages unread it then has taken this time. */
+static bool brief;
+#define UNREAD_US       2000
+#define POLL_NS         4000            /* less is no poll */
+
 bool qhca_link_is_due(QhcaState *hca)
 {
     return due;
@@ -97,7 +102,11 @@ bool qhca_link_is_due(QhcaState *hca)
 
 bool qhca_link_sleep(QhcaState *hca)
 {
-    if (due) {
+    if (brief && s->link.unread) {
+        g_usleep(UNREAD_US);
+        s->link.readable = true;
+    }
+    if (due || brief) {
         return true;
     }
     qemu_event_reset(&s->wake);
@@ -244,6 +253,53 @@ static void test_deadline(void)
     stop();
 }
 
+/*
+ * A sleep ends only to read old messages.  What follows is the rest of the same wait, which is
+ * long, and not a short one.
+ */
+static void test_unread(void)
+{
+    QhcaWaits waits = { .poll_ns = 4 * POLL_NS };
+
+    start();
+    s->poll_max_us = UNREAD_US / 2;
+    brief = true;
+    s->link.unread = true;
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_polls, ==, 1);
+    g_assert_cmpuint(waits.poll_ns, ==, 4 * POLL_NS);
+    /* The sleep ends in the same way once more. */
+    qhca_wait(s, &waits);
+    s->link.unread = s->link.readable = false;
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_polls, ==, 1);
+    g_assert_cmpuint(s->stats.thread_sleeps, ==, 3);
+    g_assert_cmpuint(waits.poll_ns, ==, 2 * POLL_NS);
+    /* The wait that comes then is a new one. */
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_polls, ==, 2);
+    brief = false;
+    stop();
+}
+
+/* A frame that has come while messages were read has ended the wait. */
+static void test_unread_frame(void)
+{
+    QhcaWaits waits = { .poll_ns = 4 * POLL_NS };
+
+    start();
+    s->poll_max_us = UNREAD_US / 2;
+    brief = true;
+    s->link.unread = true;
+    qhca_wait(s, &waits);
+    s->link.unread = s->link.readable = false;
+    s->stats.frames_received++;
+    qhca_wait(s, &waits);
+    g_assert_cmpuint(s->stats.thread_polls, ==, 2);
+    brief = false;
+    stop();
+}
+
 static void poll_in_vain(QhcaFunction *f)
 {
     qhca_doorbells_ops.write(f, QHCA_DB_POLL, 0, 8);
@@ -287,6 +343,8 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/region-del", test_region_del);
     g_test_add_func("/qhca-lock/commit", test_commit);
     g_test_add_func("/qhca-lock/deadline", test_deadline);
+    g_test_add_func("/qhca-lock/unread", test_unread);
+    g_test_add_func("/qhca-lock/unread-frame", test_unread_frame);
     g_test_add_func("/qhca-lock/waiters", test_waiters);
     return g_test_run();
 }
