@@ -19,11 +19,21 @@ MOVABLE = {"wire": "switch", "movable": True}
 WHOLE, INDEX = r"\S+", r"\S+(?=\S\S)"
 
 
-def wait_traffic(node, packets=200):
-    """Waits until a node with qhca has received so many RDMA packets more."""
+def assert_runs(flows):
+    for flow in flows:
+        assert flow.runs(), "a flow has ended before the guest had moved: " + "\n".join(
+            str(side.poll()) for side in flow.sides)
+
+
+def wait_traffic(node, packets=200, flows=()):
+    """Waits until a node with qhca has received so many RDMA packets more; flows run meanwhile."""
     before = node.counters()["rx_packets"]
-    wait_for(lambda: node.counters()["rx_packets"] >= before + packets, 120 * node.patience,
-             f"traffic to {node.name}", interval=0.2)
+
+    def received():
+        assert_runs(flows)
+        return node.counters()["rx_packets"] >= before + packets
+
+    wait_for(received, 120 * node.patience, f"traffic to {node.name}", interval=0.2)
 
 
 def identity(node, key=WHOLE):
@@ -39,13 +49,11 @@ def move_beside(flows, node, *, packets=200, key=WHOLE, **options):
 
     A flow may still make objects while the node moves.
     """
-    wait_traffic(node, packets)
+    wait_traffic(node, packets, flows)
     before = identity(node, key)
     moved = move.migrate(node, **options)
-    wait_traffic(node, packets)
-    for flow in flows:
-        assert flow.runs(), "a flow has ended before the guest had moved: " + "\n".join(
-            str(side.poll()) for side in flow.sides)
+    wait_traffic(node, packets, flows)
+    assert_runs(flows)
     after = identity(node, key)
     assert before and set(before) <= set(after), (before, after)
     return moved

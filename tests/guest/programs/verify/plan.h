@@ -41,6 +41,7 @@ enum settings_flags {
 	USE_PLACE = 32,		/* ATOMIC WRITE and FLUSH too */
 	EXTENDED = 64,		/* ibv_wr_*(), ibv_start_poll() */
 	FENCE_EMPTY = 128,	/* requests of no bytes wait for READs */
+	GO_ON = 256,		/* rounds follow until the client says that they end */
 };
 
 /* The client chooses these and sends them to the server. */

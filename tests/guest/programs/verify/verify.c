@@ -19,6 +19,7 @@
  *   -W the extended API: ibv_wr_*(), ibv_start_poll()
  *   -z requests of no bytes are fenced (RC)
  *   -o ACK-TIMEOUT (RC)
+ *   -k FILE as long as it is there, rounds follow those that -n asks for
  *
  * That is 18, over a second, if nothing is said: a busy host is no reason to repeat
  * or to give up. -z is for rxe, which warns in rxe_mr_copy() and ends its QP when a
@@ -31,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "extended.h"
 #include "verify.h"
@@ -55,7 +57,7 @@ static void parse(struct job *job, int argc, char **argv)
 		.seed = 1, .type = IBV_QPT_RC, .mtu = 1024, .lanes = 1, .rounds = 20,
 		.max_size = 65536, .seconds = 60, .timeout = 18,
 	};
-	while ((o = getopt(argc, argv, PEER_OPTIONS "t:n:q:m:S:s:T:o:erlxAwWGz1")) != -1) {
+	while ((o = getopt(argc, argv, PEER_OPTIONS "t:n:q:m:S:s:T:o:k:erlxAwWGz1")) != -1) {
 		if (peer_option(&job->peer, o, optarg))
 			continue;
 		switch (o) {
@@ -64,6 +66,10 @@ static void parse(struct job *job, int argc, char **argv)
 		case 'm': s->mtu = parse_number(optarg, 0, INT_MAX); break;
 		case 'S': s->max_size = parse_number(optarg, 0, UINT_MAX); break;
 		case 's': s->seed = parse_number(optarg, 0, ULONG_MAX); break;
+		case 'k':
+			job->kept = optarg;
+			s->flags |= GO_ON;
+			break;
 		case 'T': s->seconds = parse_number(optarg, 0, INT_MAX); break;
 		case 'o': s->timeout = parse_number(optarg, 0, INT_MAX); break;
 		case 'e': s->flags |= USE_EVENTS; break;
@@ -246,7 +252,7 @@ static void run_round(struct job *job)
 static void report(const struct job *job)
 {
 	printf("verify: ok, seed %llu, %u rounds, %u lanes, %llu bytes;",
-	       (unsigned long long)job->set.seed, job->set.rounds, job->set.lanes,
+	       (unsigned long long)job->set.seed, job->round, job->set.lanes,
 	       (unsigned long long)job->bytes);
 	for (int k = 0; k < OP_KINDS; k++)
 		if (job->count[k])
@@ -258,6 +264,24 @@ static void report(const struct job *job)
 	if (job->set.flags & LOSSY)
 		printf(" lost %llu", (unsigned long long)job->lost);
 	printf("\n");
+}
+
+/* Is there another round?  The client decides, when it has done those it was asked for. */
+static bool goes_on(struct job *job)
+{
+	uint8_t on = true;
+
+	if (job->round < job->set.rounds)
+		return true;
+	if (!(job->set.flags & GO_ON))
+		return false;
+	if (job->peer.server) {
+		peer_receive(&job->peer, &on, sizeof(on));
+	} else {
+		on = !access(job->kept, F_OK);
+		peer_send(&job->peer, &on, sizeof(on));
+	}
+	return on;
 }
 
 int main(int argc, char **argv)
@@ -274,7 +298,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < job.set.lanes; i++)
 		connect_lane(&job, &job.lane[i]);
 	peer_barrier(&job.peer);
-	for (job.round = 0; job.round < job.set.rounds; job.round++)
+	for (job.round = 0; goes_on(&job); job.round++)
 		run_round(&job);
 	peer_barrier(&job.peer);
 	destroy_all(&job);

@@ -66,6 +66,7 @@ struct job {
 	unsigned int *slot_lane;
 
 	uint32_t round;
+	const char *kept;	/* the client's: rounds follow while this file is there */
 	struct rng rng;
 	uint8_t *scratch;
 	unsigned int expected, received;
