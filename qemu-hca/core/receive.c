@@ -272,6 +272,32 @@ static bool receive_large(struct hca_fn *fn, const uint8_t *frame, size_t len)
 	return true;
 }
 
+/* Nearly all frames are, as packets of RoCE.  false also if there is a tag. */
+static inline bool is_udp(const uint8_t *frame, size_t len)
+{
+	uint16_t type = get_be16(frame + 12);
+
+	if (len < HCA_ETH_HLEN + IPV4_HLEN)
+		return false;
+	return (type == HCA_ETHERTYPE_IPV4 &&
+		frame[HCA_ETH_HLEN + 9] == IP_PROTO_UDP) ||
+	       (type == HCA_ETHERTYPE_IPV6 &&
+		frame[HCA_ETH_HLEN + 6] == IP_PROTO_UDP);
+}
+
+/*
+ * What is nobody's data as it is: what adapters say to each other, and large segments.  Own
+ * frames of functions are paid for one by one, and stay as they are.
+ */
+static bool take_apart(struct hca_fn *fn, const struct hca_fn *from,
+		       const uint8_t *frame, size_t len)
+{
+	if (is_udp(frame, len))
+		return false;
+	return hca_peers_rx(fn, frame, len) ||
+	       (!from && receive_large(fn, frame, len));
+}
+
 /*
  * Handle a frame from the wire, or one that was looped back, after the
  * injector.  @from: the function that has sent it; NULL: it came from the wire.
@@ -281,11 +307,7 @@ static void receive(struct hca_fn *fn, const struct hca_fn *from,
 {
 	bool watched;
 
-	/* What the adapters say to each other is nobody's data. */
-	if (hca_peers_rx(fn, frame, len))
-		return;
-	/* The functions' own frames are paid for one by one. */
-	if (!from && receive_large(fn, frame, len))
+	if (take_apart(fn, from, frame, len))
 		return;
 	watched = hca_inject_active(&fn->hca->inject, true) ||
 		  fn->flows.of_type[QHCA_FLOW_SNIFFER];
