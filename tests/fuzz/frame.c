@@ -63,7 +63,9 @@ static void put_packet(uint8_t *ip, size_t len)
 {
 	ip[0] = 0x45;
 	put_be16(ip + 2, (uint16_t)(len - HCA_TRAILER));
+	ip[8] = 1;
 	ip[9] = 253;
+	put_be16(ip + 10, hca_ipv4_checksum(ip));
 	hca_trailer_put(ip + len - HCA_TRAILER, 0);
 }
 

@@ -330,9 +330,12 @@ static void test_probe(void **state)
 	memcpy(probe, was, sizeof(was));				\
 	assert_int_equal(t.b.h->num_sent, 1);				\
 } while (0)
-	SILENT(probe[14] = 0x46);
-	SILENT(probe[23] = 17);
-	SILENT(probe[17]++);
+	SILENT((probe[14] = 0x46, frame_ipv4_sum(probe + 14)));
+	SILENT((probe[22] = 2, frame_ipv4_sum(probe + 14)));
+	SILENT((probe[23] = 17, frame_ipv4_sum(probe + 14)));
+	SILENT((probe[17]++, frame_ipv4_sum(probe + 14)));
+	SILENT((probe[30] = 1, frame_ipv4_sum(probe + 14)));
+	SILENT(probe[24] ^= 1);
 	SILENT(p[5] = 1);
 	SILENT(p[16] = 1);
 	SILENT((put_be16(probe + 12, HCA_ETHERTYPE_PEERS), memmove(probe + 14, p, 32)));
@@ -343,6 +346,13 @@ static void test_probe(void **state)
 		assert_non_null(exact);
 		memcpy(exact, probe, len);
 		rx(&t.b, exact, len);
+		/* It may be right but for what is in it. */
+		if (len >= 42) {
+			put_be16(exact + 16, (uint16_t)(len - 14 - HCA_TRAILER));
+			frame_ipv4_sum(exact + 14);
+			hca_trailer_put(exact + len - HCA_TRAILER, 0);
+			rx(&t.b, exact, len);
+		}
 		free(exact);
 	}
 	probe[sizeof(probe) - 8] = 'Q';

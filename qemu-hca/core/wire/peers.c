@@ -26,7 +26,9 @@ struct message {
 #define VERSION		1
 #define VLAN_ID		0x0fffu
 #define IPV4_HLEN	20
+#define IPV4_TTL	8
 #define IPV4_PROTO	9
+#define IPV4_CSUM	10
 #define PROTO_TEST	253		/* RFC 3692: for experiments */
 
 /* What the adapter sends and takes in one frame, bytes of payload. */
@@ -131,15 +133,16 @@ static bool is_packet(const struct hca_peer_message *msg)
 	return msg->kind == PROBE && is_zero(msg->gid);
 }
 
-/* A packet of IP from nobody to nobody, with a trailer.  @len: bytes of both. */
-static void put_packet(uint8_t *ip, size_t len)
+/* The header of a packet of IP from nobody to nobody.  @len: bytes of it and of a trailer. */
+static void make_header(uint8_t ip[IPV4_HLEN], size_t len)
 {
+	memset(ip, 0, IPV4_HLEN);
 	ip[0] = 0x45;
 	put_be16(ip + 2, (uint16_t)(len - HCA_TRAILER));
-	ip[8] = 1;
+	ip[IPV4_TTL] = 1;
 	ip[IPV4_PROTO] = PROTO_TEST;
-	put_be16(ip + 10, hca_csum_fold(hca_csum_add(0, ip, IPV4_HLEN)));
-	hca_trailer_put(ip + len - HCA_TRAILER, 0);
+	put_be16(ip + IPV4_CSUM,
+		 hca_csum_fold(hca_csum_add(0, ip, IPV4_HLEN)));
 }
 
 /* false: there is no room now. */
@@ -162,7 +165,8 @@ static bool send(struct hca_fn *fn, const struct hca_peer_message *out)
 	put_be16(frame + tag + 12, is_packet(out) ? HCA_ETHERTYPE_IPV4 :
 						    HCA_ETHERTYPE_PEERS);
 	if (is_packet(out)) {
-		put_packet(frame + at, len - at);
+		make_header(frame + at, len - at);
+		hca_trailer_put(frame + len - HCA_TRAILER, 0);
 		at += IPV4_HLEN;
 	}
 	memcpy(m.magic, magic, sizeof(magic));
@@ -501,14 +505,16 @@ static void take(struct hca_fn *fn, const struct hca_peer_message *in, size_t le
 	}
 }
 
-/* Is it what put_packet() makes, and has nobody taken its end away? */
+/* Is it such a packet, and has nobody taken away what is behind it? */
 static bool is_whole_packet(const uint8_t *ip, size_t len)
 {
+	uint8_t header[IPV4_HLEN];
 	uint16_t mss;
 
-	return len >= IPV4_HLEN + HCA_TRAILER && ip[0] == 0x45 &&
-	       ip[IPV4_PROTO] == PROTO_TEST &&
-	       (size_t)get_be16(ip + 2) + HCA_TRAILER == len &&
+	if (len < IPV4_HLEN + HCA_TRAILER || ip[IPV4_PROTO] != PROTO_TEST)
+		return false;
+	make_header(header, len);
+	return !memcmp(ip, header, sizeof(header)) &&
 	       hca_trailer_find(ip, len, &mss);
 }
 

@@ -15,7 +15,9 @@
  *
  * All of them are Ethernet frames of a local experimental type, of which everybody else
  * sees ASK alone: a short frame that is ignored.  But a PROBE without a GID is a packet of IP
- * with something behind it, which a path may take away, as large segments are.  Until HEARD comes packets go one by one.
+ * with something behind it, which a path may take away, as large segments are.  Until HEARD
+ * comes packets go one by one.
+ *
  * An agreement is renewed while it is used, and ends if that fails; for packets whose loss
  * the device may not notice there is a PROBE each time.  When others are lost it waits
  * before it asks anew, longer each time: on a path that loses many, packets are better.
