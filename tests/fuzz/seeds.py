@@ -155,8 +155,8 @@ def packet_seeds():
     yield "large-segment", large(8000) + large(9000, 1 | 8) + large(3000, 1 | 16) + work
     yield "bundle-of-xrc", bundle(XRC_TGT, SEND_ONLY, 600) + bundle(UC, WRITE_ONLY, 600) + work
     yield "agreement", (64, message(1) + message(3) + message(1, 129) + message(3, 129)
-                        + packets_post(RC, 2, 2000) + packets_run() + message(2) + message(4) + packets_post(RC, 2, 2000)
-                        + packets_run() + response(RC, ACK) + work)
+                        + packets_post(RC, 2, 2000) + packets_run() + message(2) + message(4)
+                        + packets_post(RC, 2, 2000) + packets_run() + response(RC, ACK) + work)
     yield "write-to-absent-page", (4, long_write(RC) + packets_run() + serve + serve + work)
 
 

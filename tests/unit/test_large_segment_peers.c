@@ -11,21 +11,6 @@
 #define LOG	7		/* of the receiver's rings */
 #define MS	1000000ull
 
-static struct host *new_host(uint32_t max_bundle)
-{
-	struct qhca_init_hca in;
-	struct qhca_config cfg;
-	struct host *h;
-
-	host_config(&cfg);
-	cfg.max_bundle = max_bundle;
-	h = host_new(&cfg);
-	host_enable(h);
-	host_init_default(h, &in);
-	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
-	return h;
-}
-
 static void set_mac(struct host *h, const uint8_t mac[6])
 {
 	struct qhca_port_config in = { .rsvd0 = 0 };
@@ -48,9 +33,9 @@ static struct two two_new(uint32_t max_a, uint32_t max_b)
 	struct tcp_spec s = { .mss = 100, .payload = 1 };
 
 	tcp_whole(&s, want);
-	t.a = nic_on(new_host(max_a), 0, 5);
+	t.a = nic_on(host_new_bundles(max_a), 0, 5);
 	set_mac(t.a.h, want + 6);
-	t.b = nic_on(new_host(max_b), 0, LOG);
+	t.b = nic_on(host_new_bundles(max_b), 0, LOG);
 	set_mac(t.b.h, want);
 	for (unsigned int i = 0; i < 1u << LOG; i++)
 		post_rx(&t.b, 2048);
@@ -364,7 +349,7 @@ static void test_probe(void **state)
 /* TCP to however many neighbours takes no places from peers of RoCE, and they none from it. */
 static void test_places(void **state)
 {
-	struct host *h = new_host(OWN);
+	struct host *h = host_new_bundles(OWN);
 	struct hca_path path = { .vlan = HCA_VLAN_NONE, .dmac = { 2 } };
 	unsigned int tcp, roce;
 
@@ -407,7 +392,7 @@ static void test_asked(void **state)
 	two_free(&t);
 }
 
-/* An agreement ends; and one for RoCE is none for TCP. */
+/* An agreement ends two seconds after it was renewed, and with the link. */
 static void test_ends(void **state)
 {
 	struct two t = two_new(OWN, OWN);

@@ -8,16 +8,8 @@
 
 static struct host *taker(void)
 {
-	struct qhca_init_hca in;
-	struct qhca_config cfg;
-	struct host *h;
+	struct host *h = host_new_bundles(OWN);
 
-	host_config(&cfg);
-	cfg.max_bundle = OWN;
-	h = host_new(&cfg);
-	host_enable(h);
-	host_init_default(h, &in);
-	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
 	assert_int_equal(set_gid(h, 2, frame_gid4, frame_mac, 0xffff),
 			 QHCA_CMD_OK);
 	assert_int_equal(set_gid(h, 3, frame_gid6, frame_mac, 100),

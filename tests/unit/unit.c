@@ -93,6 +93,21 @@ struct host *host_new_ready(void)
 	return h;
 }
 
+struct host *host_new_bundles(uint32_t max_bundle)
+{
+	struct qhca_init_hca in;
+	struct qhca_config cfg;
+	struct host *h;
+
+	host_config(&cfg);
+	cfg.max_bundle = max_bundle;
+	h = host_new(&cfg);
+	host_enable(h);
+	host_init_default(h, &in);
+	assert_int_equal(host_init_hca(h, &in), QHCA_CMD_OK);
+	return h;
+}
+
 struct host *host_new_cache(enum qhca_cache_id id, uint16_t sets,
 			    uint16_t blocks)
 {

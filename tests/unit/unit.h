@@ -30,7 +30,9 @@ struct host *host_new_vf(struct host *pf, uint16_t gvmi,
 void host_free(struct host *h);
 /* Enabled, INIT_HCA done with default caches, every chunk mapped. */
 struct host *host_new_ready(void);
-/* The same with one cache's geometry. */
+/* Enabled, INIT_HCA done; it sends and takes @max_bundle bytes of payload in a frame. */
+struct host *host_new_bundles(uint32_t max_bundle);
+/* As host_new_ready(), with one cache's geometry. */
 struct host *host_new_cache(enum qhca_cache_id id, uint16_t sets,
 			    uint16_t blocks);
 /* host_migrate() for hosts of this file.  Length of the image. */
