@@ -81,6 +81,7 @@ static void features(struct hca_image *im, struct hca_fn *fn)
 		return;
 	lacking = there & ~fn->offers;
 	/* A device may always ignore hints, so software may go on giving them. */
+	lacking &= ~QHCA_FEAT_STREAM_HINT;
 	if (!fn->cfg.gvmi)
 		lacking &= ~QHCA_FEAT_POLL_HINT;
 	if (lacking)

@@ -37,9 +37,8 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
                     memory_region_get_ram_ptr(&s->pf.devmem) : NULL;
     s->cfg.seed = s->inject.seed;
     cfg = s->cfg;
-    if (!s->link.path) {
-        cfg.features &= ~QHCA_FEAT_POLL_HINT;
-    }
+    /* The device works for a program that polls, or a netdev's main loop needs the processor. */
+    cfg.features &= s->link.path ? ~QHCA_FEAT_STREAM_HINT : ~QHCA_FEAT_POLL_HINT;
     qemu_guest_getrandom_nofail(&cfg.secret, sizeof(cfg.secret));
     if (cfg.max_bundle <= QHCA_MAX_BUNDLE) {
         /* A slot of shared memory has room for one packet. */

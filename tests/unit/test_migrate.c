@@ -233,19 +233,20 @@ static void test_other_features(void **state)
 /* Software may go on with hints where nobody takes them: on a link of another kind. */
 static void test_hints_go_nowhere(void **state)
 {
-	struct host *h = with_fewer(0), *other = with_fewer(QHCA_FEAT_POLL_HINT);
+	const uint64_t hints = QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT;
+	struct host *h = with_fewer(0), *other = with_fewer(hints);
 	struct image im = save(h);
 	uint64_t all = h->fn->features;
 
 	(void)state;
-	assert_true(all & QHCA_FEAT_POLL_HINT);
+	assert_int_equal(all & hints, hints);
 	assert_true(load(other, im));
 	memcpy(other->ram, h->ram, h->ram_len);
 	qhca_thaw(other->hca, host_clock(other));
 	assert_int_equal(features(other), all);
 	qhca_reset(other->hca, 0, host_clock(other));
 	host_enable(other);
-	assert_int_equal(features(other), all & ~QHCA_FEAT_POLL_HINT);
+	assert_int_equal(features(other), all & ~hints);
 	free(im.bytes);
 	host_free(other);
 	host_free(h);

@@ -68,6 +68,7 @@ static void test_caps(void **state)
 	assert_int_equal(get_le16(&caps.total_vfs), 0);
 	assert_false(get_le64(&caps.features) & QHCA_FEAT_VF);
 	assert_false(get_le64(&caps.features) & QHCA_FEAT_POLL_HINT);
+	assert_true(get_le64(&caps.features) & QHCA_FEAT_STREAM_HINT);
 	host_free(p.pf);
 
 	p.pf = host_new_ready();

@@ -328,6 +328,7 @@ enum qhca_table {
 #define QHCA_FEAT_QP_COUNTERS		0x0000000010000000ull
 #define QHCA_FEAT_ETH_RSS		0x0000000020000000ull
 #define QHCA_FEAT_POLL_HINT		0x0000000040000000ull
+#define QHCA_FEAT_STREAM_HINT		0x0000000080000000ull
 
 struct qhca_caps {
 	__le64	features;
