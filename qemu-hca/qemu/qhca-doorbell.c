@@ -134,12 +134,14 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
  * then the next ones of its kind skip the yield, twice as many each time.  Returns
  * whether it yielded.
  *
- * QEMU before 10.2, and TCG in every release, call this with the BQL held, and it
- * stays held: whether a vCPU has taken it, or another device that writes to this
- * BAR, is not known here.
+ * QEMU before 10.2, and TCG in every release, call this with the BQL held.  With @alone
+ * nothing on this stack relies on it, and it is dropped meanwhile, since the main loop may
+ * wait for it.  The caller may then find everything changed, but the device's memory is still
+ * there: each access is in an RCU critical section.
  */
-static bool qhca_yield(QhcaState *s, QhcaYields *yields)
+static bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
 {
+    const bool unlocks = alone && bql_locked() && !qhca_nested(s);
     uint32_t skip = qatomic_read(&yields->skip);
     uint32_t penalty = qatomic_read(&yields->penalty);
     int64_t took;
@@ -153,7 +155,13 @@ static bool qhca_yield(QhcaState *s, QhcaYields *yields)
     }
     qhca_mark(s, QHCA_MARK_YIELD, 0, 0);
     took = -get_clock();
+    if (unlocks) {
+        bql_unlock();
+    }
     sched_yield();
+    if (unlocks) {
+        bql_lock();
+    }
     took += get_clock();
     qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;
@@ -176,7 +184,25 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
     qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
     qhca_doorbell_take(s, db);
     if (qatomic_read(&s->stats.frames_sent) != sent) {
-        qhca_yield(s, &s->doorbell_yields);
+        /* The BQL stays: answers to single messages were later without it. */
+        qhca_yield(s, &s->doorbell_yields, false);
+    }
+}
+
+/*
+ * Is this access a vCPU's own, so that nothing on the stack relies on the BQL?  What another
+ * device writes here in the middle of an access to its own registers comes from a bus master
+ * that gives no attributes, or its requester ID.
+ */
+static bool qhca_is_of_vcpu(MemTxAttrs attrs)
+{
+    return current_cpu && !attrs.unspecified && !attrs.memory && !attrs.requester_id;
+}
+
+static void qhca_yield_to_worker(QhcaState *s, bool alone)
+{
+    if (qhca_yield(s, &s->poll_yields, alone)) {
+        s->stats.poll_yields++;
     }
 }
 
@@ -235,29 +261,26 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
  * it harder for a hint to find the thread asleep, and to take the next frame without a
  * wake-up.  The hint does not wait for engine_lock, and is never deferred.
  */
-static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
+static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
 {
     uint64_t frames;
 
     /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
-    if (db->gvmi || !s->link.path || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
+    if (db->gvmi || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
         return;
     }
     if (!qatomic_read(&s->link.asleep)) {
         if (!qatomic_read(&s->link.hinted)) {
             qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
         }
-        if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES &&
-            qhca_yield(s, &s->poll_yields)) {
-            s->stats.poll_yields++;
+        if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
+            qhca_yield_to_worker(s, alone);
         }
         return;
     }
     if (qatomic_read(&s->waiters)) {
         /* The next hint comes soon.  They would be woken to find the lock taken again. */
-        if (qhca_yield(s, &s->poll_yields)) {
-            s->stats.poll_yields++;
-        }
+        qhca_yield_to_worker(s, alone);
         return;
     }
     if (!qhca_trylock(s) || !qhca_have_engine(s)) {
@@ -283,6 +306,19 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 }
 
 /*
+ * A program polls an empty CQ in a stream over a netdev.  Frames arrive in the main loop, so
+ * this vCPU cannot do the device's work.  But the main loop, the device's thread or the peer's
+ * process may wait for this processor, on which the program only polls.  In a stream another
+ * completion is near, and nobody waits for a single answer, which yields would delay.
+ */
+static void qhca_polled_stream(QhcaState *s, bool alone)
+{
+    if (qatomic_read(&s->running)) {
+        qhca_yield_to_worker(s, alone);
+    }
+}
+
+/*
  * ------------------------------------------------------------------------
  * BAR 2: doorbells
  */
@@ -292,8 +328,8 @@ static uint64_t qhca_doorbells_read(void *opaque, hwaddr addr,
     return 0;
 }
 
-static void qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
-                                 unsigned int size)
+static MemTxResult qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
+                                        unsigned int size, MemTxAttrs attrs)
 {
     QhcaFunction *f = opaque;
     QhcaDoorbell db = {
@@ -306,16 +342,19 @@ static void qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t value,
     if (size != 8) {
         db.offset = QHCA_DB_PAGE_SIZE - 1; /* none: the engine counts it */
     }
-    if (db.offset == QHCA_DB_POLL) {
-        qhca_polled(f->s, &db);
-        return;
+    if (db.offset != QHCA_DB_POLL) {
+        qhca_doorbell_ring(f->s, &db);
+    } else if (f->s->link.path) {
+        qhca_polled(f->s, &db, qhca_is_of_vcpu(attrs));
+    } else {
+        qhca_polled_stream(f->s, qhca_is_of_vcpu(attrs));
     }
-    qhca_doorbell_ring(f->s, &db);
+    return MEMTX_OK;
 }
 
 const MemoryRegionOps qhca_doorbells_ops = {
     .read = qhca_doorbells_read,
-    .write = qhca_doorbells_write,
+    .write_with_attrs = qhca_doorbells_write,
     .endianness = DEVICE_LITTLE_ENDIAN,
     .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
     .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },

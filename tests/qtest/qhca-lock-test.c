@@ -10,7 +10,7 @@
  * reached from outside.  Therefore the test links the adapter's files with a
  * BQL and an engine of its own, and can ring a doorbell at the very moment when
  * another thread has the lock.  Nor can qtest have threads that keep the engine's
- * time, or vCPUs that poll while others wait.
+ * time, or vCPUs that poll while others wait, or yield.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -37,7 +37,7 @@ static __thread bool have_bql;
  */
 static void *vcpu(void *opaque)
 {
-    qhca_doorbells_ops.write(&s->pf, 0, DOORBELL, 8);
+    qhca_doorbells_ops.write_with_attrs(&s->pf, 0, DOORBELL, 8, MEMTXATTRS_UNSPECIFIED);
     return NULL;
 }
 
@@ -300,9 +300,28 @@ static void test_unread_frame(void)
     stop();
 }
 
+/* The C library's, which the adapter calls: is the BQL held meanwhile? */
+static unsigned int yields_with_bql, yields_without;
+
+int sched_yield(void)
+{
+    if (bql_locked() && !parts_bql_dropped()) {
+        yields_with_bql++;
+    } else {
+        yields_without++;
+    }
+    return 0;
+}
+
+static void poll_with(QhcaFunction *f, MemTxAttrs attrs)
+{
+    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_POLL, 0, 8, attrs), ==,
+                    MEMTX_OK);
+}
+
 static void poll_in_vain(QhcaFunction *f)
 {
-    qhca_doorbells_ops.write(f, QHCA_DB_POLL, 0, 8);
+    poll_with(f, (MemTxAttrs) { 0 });
 }
 
 /* A vCPU that polls goes behind those who wait for the engine, if it may poll at all. */
@@ -334,6 +353,59 @@ static void test_waiters(void)
     g_free(cpu);
 }
 
+/*
+ * A vCPU yields without the BQL, unless another device on its stack may rely on that, or the
+ * device's own delivery does.
+ */
+static void test_yield(void)
+{
+    static const MemTxAttrs masters[] = {
+        { .unspecified = 1 }, { .memory = 1 }, { .requester_id = 0x100 },
+    };
+    CPUState *cpu = g_new0(CPUState, 1);
+    g_autofree char *path = NULL;
+    QhcaFunction vf = { .gvmi = 1 };
+
+    start();
+    vf.s = s;
+    s->yield_max_us = PATIENCE_MS * 1000;
+    /* The link is a netdev as far as a hint is concerned. */
+    path = g_steal_pointer(&s->link.path);
+    yields_with_bql = yields_without = 0;
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(yields_with_bql + yields_without, ==, 0);  /* no vCPU */
+    current_cpu = cpu;
+    poll_in_vain(&s->pf);
+    poll_in_vain(&vf);
+    g_assert_cmpuint(yields_without, ==, 2);
+    g_assert_cmpuint(yields_with_bql, ==, 0);
+    for (int i = 0; i < ARRAY_SIZE(masters); i++) {
+        poll_with(&s->pf, masters[i]);
+        g_assert_cmpuint(yields_with_bql, ==, i + 1);
+    }
+    s->delivering = true;
+    poll_in_vain(&s->pf);
+    s->delivering = false;
+    g_assert_cmpuint(yields_with_bql, ==, 4);
+    g_assert_cmpuint(yields_without, ==, 2);
+    /* Nor is the BQL taken by who does not have it. */
+    have_bql = false;
+    poll_in_vain(&s->pf);
+    have_bql = true;
+    g_assert_cmpuint(yields_without, ==, 3);
+    g_assert_cmpuint(s->stats.poll_yields, ==, 7);
+    /* A stopped VM has nobody who waits for the program. */
+    qatomic_set(&s->running, false);
+    poll_in_vain(&s->pf);
+    qatomic_set(&s->running, true);
+    g_assert_cmpuint(s->stats.poll_yields, ==, 7);
+    g_assert_cmpuint(s->stats.polls, ==, 0);
+    s->link.path = g_steal_pointer(&path);
+    current_cpu = NULL;
+    stop();
+    g_free(cpu);
+}
+
 int main(int argc, char **argv)
 {
     parts_init(&argc, &argv);
@@ -346,5 +418,6 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/unread", test_unread);
     g_test_add_func("/qhca-lock/unread-frame", test_unread_frame);
     g_test_add_func("/qhca-lock/waiters", test_waiters);
+    g_test_add_func("/qhca-lock/yield", test_yield);
     return g_test_run();
 }

@@ -87,14 +87,24 @@ void qhca_link_vm_change(QhcaState *hca, bool running, RunState state)
  * QEMU
  */
 /* Only the test's main thread ever needs it. */
+static bool bql_dropped;
+
 void bql_lock_impl(const char *file, int line)
 {
-    g_assert_not_reached();
+    g_assert_true(bql_dropped);
+    bql_dropped = false;
 }
 
 void bql_unlock(void)
 {
-    g_assert_not_reached();
+    g_assert_true(bql_locked());
+    g_assert_false(bql_dropped);
+    bql_dropped = true;
+}
+
+bool parts_bql_dropped(void)
+{
+    return bql_dropped;
 }
 
 void bql_block_unlock(bool increase)

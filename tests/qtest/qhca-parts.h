@@ -21,4 +21,7 @@ void parts_init(int *argc, char ***argv);
 QhcaState *parts_new_device(void);
 void parts_free_device(QhcaState *s);
 
+/* Has who holds the BQL dropped it for a while? */
+bool parts_bql_dropped(void);
+
 #endif /* TESTS_QTEST_QHCA_PARTS_H */
