@@ -81,6 +81,7 @@ static uint8_t cqe_sl(const struct qhca_cqe *cqe)
 #define MANY_HINTS		256
 #define FEW_REQUESTS		4
 #define SHORT_REQUEST		8192	/* bytes */
+#define STREAM_RECEIVES		8
 
 /* Work requests that are posted and not known to be completed. */
 static uint32_t outstanding(const struct qhca_wq *wq)
@@ -107,7 +108,7 @@ static void unlock_empty(struct qhca_cq *cq)
 		cq->hints += cq->hints < MANY_HINTS;
 	}
 	qhca_unlock(&cq->lock);
-	if (hint && ctx->features & QHCA_FEAT_POLL_HINT)
+	if (hint)
 		qhca_doorbell(ctx, QHCA_DB_POLL, number, ci);
 }
 
@@ -126,13 +127,39 @@ static bool is_short_rdma(const struct qhca_cqe *cqe)
 	}
 }
 
-/* Should the device be told of empty polls after this completion, and of what? */
-static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
-			 const struct qhca_qp *qp)
+/*
+ * Is it one of many receives between which the QP has sent nothing?  A program that answers
+ * messages, or waits for answers, sends.
+ */
+static bool is_receive_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe)
 {
+	uint32_t pi = __atomic_load_n(&qp->sq.pi, __ATOMIC_RELAXED);
+
+	if (cqe->flags & htole32(QHCA_CQE_REQUESTER))
+		return false;
+	if (pi != qp->received_pi)
+		qp->received = 0;
+	qp->received_pi = pi;
+	qp->received += qp->received < STREAM_RECEIVES;
+	return qp->received == STREAM_RECEIVES;
+}
+
+/*
+ * Should the device be told of empty polls after this completion, and of what?  Where it does
+ * no work for them but yields the processor, that helps in streams, and only in these: the
+ * access itself takes time, and with TCG the lock of the thread that receives.
+ */
+static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
+			 struct qhca_qp *qp)
+{
+	uint64_t features = to_qctx(cq->vcq.cq.context)->features;
 	bool few = outstanding(&qp->sq) <= FEW_REQUESTS;
 
-	cq->tells = few || !is_short_rdma(cqe);
+	if (features & QHCA_FEAT_POLL_HINT)
+		cq->tells = few || !is_short_rdma(cqe);
+	else
+		cq->tells = features & QHCA_FEAT_STREAM_HINT &&
+			    (is_receive_of_stream(qp, cqe) || !few);
 	cq->polls_on = !few || qp->vqp.qp.srq || outstanding(&qp->rq);
 }
 

@@ -180,6 +180,10 @@ struct qhca_qp {
 	enum qhca_qp_type type;
 	struct qhca_pd *pd;	/* as given: perhaps a parent domain */
 
+	/* under the lock of the CQ of receives */
+	uint32_t received;	/* while nothing was sent, up to those of a stream */
+	uint32_t received_pi;	/* sq.pi at the last of them */
+
 	/* between wr_start and wr_complete or wr_abort, under sq.lock */
 	struct qhca_sq_wqe *wr_wqe;
 	uint32_t wr_pi;

@@ -670,6 +670,7 @@ int main(void)
 		{ "many passes", test_passes },
 		{ "extended polling", test_extended_poll },
 		{ "empty polls that the device is told of", test_polls },
+		{ "empty polls in streams", test_polls_in_streams },
 		{ "service level of datagrams", test_service_level },
 		{ "removal of completions", test_clean },
 		{ "completions outlive their queue", test_disown },

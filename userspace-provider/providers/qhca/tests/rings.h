@@ -23,6 +23,7 @@ void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
 	     uint32_t wqe, uint8_t opcode, uint32_t flags);
 void test_lock(void);
 void test_polls(void);
+void test_polls_in_streams(void);
 void test_srq(void);
 void test_srq_grows(void);
 

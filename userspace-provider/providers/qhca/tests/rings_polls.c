@@ -98,3 +98,58 @@ void test_polls(void)
 	free_cq(p.cq);
 	free_qp(p.qp);
 }
+
+static uint64_t received(struct polls_play *p)
+{
+	struct ibv_recv_wr rwr = {}, *bad_rwr;
+
+	check(!qhca_post_recv(&p->qp->vqp.qp, &rwr, &bad_rwr));
+	return told_after(p, QHCA_CQE_RECV, 0, 8);
+}
+
+/* The device has a use for hints in streams alone. */
+void test_polls_in_streams(void)
+{
+	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *bad_swr;
+	struct polls_play p = {
+		.qp = new_qp(QHCA_QPT_RC, 64, 16, 1, 0),
+		.cq = new_cq(15),
+	};
+	int i;
+
+	test_context()->features |= QHCA_FEAT_STREAM_HINT;
+
+	/* Single messages and answers are none, whoever begins. */
+	for (i = 0; i < 4; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	for (i = 0; i < 4; i++)
+		check(!sent(&p, QHCA_WQE_SEND, 65536));
+	for (i = 0; i < 20; i++) {
+		check(!received(&p));
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+		check(!sent(&p, QHCA_WQE_SEND, 65536));
+	}
+
+	/* Receives are, from the eighth without a request on; the program's next one ends it. */
+	for (i = 0; i < 7; i++)
+		check(!received(&p));
+	check(received(&p));
+	check(received(&p));
+	check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(!sent(&p, QHCA_WQE_SEND, 65536));
+	check(!received(&p));
+
+	/* So are many requests, of any kind and length, until few are left. */
+	for (i = 0; i < 8; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(sent(&p, QHCA_WQE_WRITE, 8) & QHCA_DB_POLL_MORE);
+	check(sent(&p, QHCA_WQE_READ, 65536) & QHCA_DB_POLL_MORE);
+	check(received(&p));
+	check(sent(&p, QHCA_WQE_SEND, 8) & QHCA_DB_POLL_MORE);
+	check(!sent(&p, QHCA_WQE_SEND, 8));
+
+	test_context()->features &= ~QHCA_FEAT_STREAM_HINT;
+	take_doorbell(QHCA_DB_SQ);
+	free_cq(p.cq);
+	free_qp(p.qp);
+}
