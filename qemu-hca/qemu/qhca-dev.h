@@ -554,6 +554,9 @@ void qhca_host_trace(void *host, uint16_t gvmi, enum qhca_trace_id id,
                      uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 void qhca_trace_refresh(QhcaState *s);
 
+/* qhca-pci.c: the features that functions have on the device's link */
+uint64_t qhca_link_features(QhcaState *s);
+
 /* qhca-props.c */
 void qhca_props_class_init(ObjectClass *klass);
 void qhca_props_instance_init(QhcaState *s);

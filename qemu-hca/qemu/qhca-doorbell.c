@@ -134,10 +134,10 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
  * then the next ones of its kind skip the yield, twice as many each time.  Returns
  * whether it yielded.
  *
- * QEMU before 10.2, and TCG in every release, call this with the BQL held.  With @alone
- * nothing on this stack relies on it, and it is dropped meanwhile, since the main loop may
- * wait for it.  The caller may then find everything changed, but the device's memory is still
- * there: each access is in an RCU critical section.
+ * QEMU before 10.2, and TCG in every release, call this with the BQL held.  With @alone no
+ * device on this stack relies on it, and it is dropped meanwhile, since the main loop may wait
+ * for it.  The caller may then find everything changed, but the device's memory is still there:
+ * each access is in an RCU critical section.
  */
 static bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
 {
@@ -159,10 +159,10 @@ static bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
         bql_unlock();
     }
     sched_yield();
-    if (unlocks) {
-        bql_lock();
-    }
     took += get_clock();
+    if (unlocks) {
+        bql_lock();     /* who has it works for this device, or soon lets go of it */
+    }
     qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;
     if (took <= s->yield_max_us * (int64_t)SCALE_US) {
@@ -190,9 +190,10 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 }
 
 /*
- * Is this access a vCPU's own, so that nothing on the stack relies on the BQL?  What another
- * device writes here in the middle of an access to its own registers comes from a bus master
- * that gives no attributes, or its requester ID.
+ * Is this access a vCPU's own, so that no device on the stack relies on the BQL?  What another
+ * device writes here in the middle of an access to its own registers has no attributes, or says
+ * that it is for memory, or has a requester ID.  The ID may be 0 in the message of an interrupt,
+ * which is too short for a hint.
  */
 static bool qhca_is_of_vcpu(MemTxAttrs attrs)
 {
@@ -311,9 +312,9 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
  * process may wait for this processor, on which the program only polls.  In a stream another
  * completion is near, and nobody waits for a single answer, which yields would delay.
  */
-static void qhca_polled_stream(QhcaState *s, bool alone)
+static void qhca_polled_stream(QhcaState *s, const QhcaDoorbell *db, bool alone)
 {
-    if (qatomic_read(&s->running)) {
+    if (db->value & QHCA_DB_POLL_STREAM && qatomic_read(&s->running)) {
         qhca_yield_to_worker(s, alone);
     }
 }
@@ -347,7 +348,7 @@ static MemTxResult qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t valu
     } else if (f->s->link.path) {
         qhca_polled(f->s, &db, qhca_is_of_vcpu(attrs));
     } else {
-        qhca_polled_stream(f->s, qhca_is_of_vcpu(attrs));
+        qhca_polled_stream(f->s, &db, qhca_is_of_vcpu(attrs));
     }
     return MEMTX_OK;
 }

@@ -15,6 +15,12 @@
 #include "system/system.h"
 #include "qhca-dev.h"
 
+/* On a link a vCPU whose program polls does the device's work; else it yields at most. */
+uint64_t qhca_link_features(QhcaState *s)
+{
+    return s->cfg.features & (s->link.path ? ~QHCA_FEAT_STREAM_HINT : ~QHCA_FEAT_POLL_HINT);
+}
+
 static bool qhca_create_engine(QhcaState *s, Error **errp)
 {
     static const struct qhca_host_ops ops = {
@@ -37,8 +43,7 @@ static bool qhca_create_engine(QhcaState *s, Error **errp)
                     memory_region_get_ram_ptr(&s->pf.devmem) : NULL;
     s->cfg.seed = s->inject.seed;
     cfg = s->cfg;
-    /* The device works for a program that polls, or a netdev's main loop needs the processor. */
-    cfg.features &= s->link.path ? ~QHCA_FEAT_STREAM_HINT : ~QHCA_FEAT_POLL_HINT;
+    cfg.features = qhca_link_features(s);
     qemu_guest_getrandom_nofail(&cfg.secret, sizeof(cfg.secret));
     if (cfg.max_bundle <= QHCA_MAX_BUNDLE) {
         /* A slot of shared memory has room for one packet. */

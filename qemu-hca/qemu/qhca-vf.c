@@ -134,6 +134,7 @@ static void qhca_vf_set_limits(QhcaState *s)
     struct qhca_config vf = s->vf_cfg;
 
     s->vf_cfg = s->cfg;
+    s->vf_cfg.features = qhca_link_features(s);
     s->vf_cfg.num_vectors = vf.num_vectors;
     s->vf_cfg.num_db_pages = vf.num_db_pages;
     s->vf_cfg.log_max_pt = vf.log_max_pt;

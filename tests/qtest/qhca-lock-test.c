@@ -132,9 +132,11 @@ bool qhca_link_called(QhcaState *hca)
     return false;
 }
 
+static int64_t frames_awake;
+
 int64_t qhca_link_frames_awake(QhcaState *hca)
 {
-    return 0;
+    return frames_awake;
 }
 
 bool qhca_link_hinted(QhcaState *hca)
@@ -302,6 +304,7 @@ static void test_unread_frame(void)
 
 /* The C library's, which the adapter calls: is the BQL held meanwhile? */
 static unsigned int yields_with_bql, yields_without;
+static uint64_t hint;
 
 int sched_yield(void)
 {
@@ -315,7 +318,7 @@ int sched_yield(void)
 
 static void poll_with(QhcaFunction *f, MemTxAttrs attrs)
 {
-    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_POLL, 0, 8, attrs), ==,
+    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_POLL, hint, 8, attrs), ==,
                     MEMTX_OK);
 }
 
@@ -335,6 +338,7 @@ static void test_waiters(void)
     vf.dev = s->pf.dev;
     current_cpu = cpu;
     s->yield_max_us = PATIENCE_MS * 1000;
+    yields_with_bql = yields_without = 0;
     qatomic_set(&s->link.asleep, true);
     qatomic_set(&s->waiters, 1);
     poll_in_vain(&vf);
@@ -348,6 +352,12 @@ static void test_waiters(void)
     g_assert_cmpuint(s->stats.yields, ==, 1);
     g_assert_cmpuint(s->stats.polls, ==, 1);
     qatomic_set(&s->link.asleep, false);
+    frames_awake = 1000;
+    poll_in_vain(&s->pf);
+    frames_awake = 0;
+    g_assert_cmpuint(s->stats.poll_yields, ==, 2);
+    g_assert_cmpuint(yields_without, ==, 2);
+    g_assert_cmpuint(yields_with_bql, ==, 0);
     current_cpu = NULL;
     stop();
     g_free(cpu);
@@ -372,9 +382,14 @@ static void test_yield(void)
     /* The link is a netdev as far as a hint is concerned. */
     path = g_steal_pointer(&s->link.path);
     yields_with_bql = yields_without = 0;
+    hint = QHCA_DB_POLL_STREAM;
     poll_in_vain(&s->pf);
     g_assert_cmpuint(yields_with_bql + yields_without, ==, 0);  /* no vCPU */
     current_cpu = cpu;
+    hint = QHCA_DB_POLL_MORE;
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(yields_with_bql + yields_without, ==, 0);  /* no stream */
+    hint = QHCA_DB_POLL_STREAM;
     poll_in_vain(&s->pf);
     poll_in_vain(&vf);
     g_assert_cmpuint(yields_without, ==, 2);
@@ -401,6 +416,7 @@ static void test_yield(void)
     g_assert_cmpuint(s->stats.poll_yields, ==, 7);
     g_assert_cmpuint(s->stats.polls, ==, 0);
     s->link.path = g_steal_pointer(&path);
+    hint = 0;
     current_cpu = NULL;
     stop();
     g_free(cpu);

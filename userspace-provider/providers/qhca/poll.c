@@ -98,7 +98,8 @@ static uint32_t outstanding(const struct qhca_wq *wq)
 static void unlock_empty(struct qhca_cq *cq)
 {
 	struct qhca_context *ctx = to_qctx(cq->vcq.cq.context);
-	uint32_t number = cq->cqn | (cq->polls_on ? QHCA_DB_POLL_MORE : 0);
+	uint32_t number = cq->cqn | (cq->polls_on ? QHCA_DB_POLL_MORE : 0) |
+			  (cq->streams ? QHCA_DB_POLL_STREAM : 0);
 	uint32_t ci = cq->ring->base + cq->ring->ci;
 	bool hint = cq->tells && ++cq->empty_polls >=
 		    (cq->hints < MANY_HINTS ? POLLS_TO_HINT : POLLS_TO_LATE_HINT);
@@ -127,21 +128,31 @@ static bool is_short_rdma(const struct qhca_cqe *cqe)
 	}
 }
 
-/*
- * Is it one of many receives between which the QP has sent nothing?  A program that answers
- * messages, or waits for answers, sends.
- */
-static bool is_receive_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe)
+/* Is it one of many receives between which this QP, which answers if any does, has sent nothing? */
+static bool is_receive_of_stream(struct qhca_qp *qp)
 {
 	uint32_t pi = __atomic_load_n(&qp->sq.pi, __ATOMIC_RELAXED);
 
-	if (cqe->flags & htole32(QHCA_CQE_REQUESTER))
-		return false;
 	if (pi != qp->received_pi)
 		qp->received = 0;
 	qp->received_pi = pi;
 	qp->received += qp->received < STREAM_RECEIVES;
 	return qp->received == STREAM_RECEIVES;
+}
+
+/*
+ * Does the completion belong to a stream?  How many requests are outstanding is known when one
+ * completes; later there may be others, long done, that the program does not want to hear of.
+ */
+static bool is_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe, bool few)
+{
+	if (cqe->flags & htole32(QHCA_CQE_REQUESTER)) {
+		atomic_store_explicit(&qp->streams, !few, memory_order_relaxed);
+		return !few;
+	}
+	/* The first call also counts. */
+	return is_receive_of_stream(qp) ||
+	       atomic_load_explicit(&qp->streams, memory_order_relaxed);
 }
 
 /*
@@ -155,11 +166,11 @@ static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
 	uint64_t features = to_qctx(cq->vcq.cq.context)->features;
 	bool few = outstanding(&qp->sq) <= FEW_REQUESTS;
 
+	cq->streams = is_of_stream(qp, cqe, few);
 	if (features & QHCA_FEAT_POLL_HINT)
 		cq->tells = few || !is_short_rdma(cqe);
 	else
-		cq->tells = features & QHCA_FEAT_STREAM_HINT &&
-			    (is_receive_of_stream(qp, cqe) || !few);
+		cq->tells = features & QHCA_FEAT_STREAM_HINT && cq->streams;
 	cq->polls_on = !few || qp->vqp.qp.srq || outstanding(&qp->rq);
 }
 

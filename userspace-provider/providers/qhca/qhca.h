@@ -124,6 +124,7 @@ struct qhca_cq {
 	uint32_t hints;		/* that the CQ is empty, since a completion */
 	bool tells;		/* the device is to be told of empty polls */
 	bool polls_on;		/* and that there will be others after a completion */
+	bool streams;		/* and that these belong to a stream */
 	_Atomic(uint32_t) arm_ci;	/* what an arm doorbell says */
 };
 
@@ -183,6 +184,9 @@ struct qhca_qp {
 	/* under the lock of the CQ of receives */
 	uint32_t received;	/* while nothing was sent, up to those of a stream */
 	uint32_t received_pi;	/* sq.pi at the last of them */
+
+	/* Were many requests outstanding at the last completion of one? */
+	atomic_bool streams;
 
 	/* between wr_start and wr_complete or wr_abort, under sq.lock */
 	struct qhca_sq_wqe *wr_wqe;

@@ -133,7 +133,7 @@ void test_polls_in_streams(void)
 	/* Receives are, from the eighth without a request on; the program's next one ends it. */
 	for (i = 0; i < 7; i++)
 		check(!received(&p));
-	check(received(&p));
+	check(received(&p) & QHCA_DB_POLL_STREAM);
 	check(received(&p));
 	check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
 	check(!sent(&p, QHCA_WQE_SEND, 65536));
@@ -142,11 +142,23 @@ void test_polls_in_streams(void)
 	/* So are many requests, of any kind and length, until few are left. */
 	for (i = 0; i < 8; i++)
 		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
-	check(sent(&p, QHCA_WQE_WRITE, 8) & QHCA_DB_POLL_MORE);
+	check(sent(&p, QHCA_WQE_WRITE, 8) & QHCA_DB_POLL_STREAM);
 	check(sent(&p, QHCA_WQE_READ, 65536) & QHCA_DB_POLL_MORE);
 	check(received(&p));
 	check(sent(&p, QHCA_WQE_SEND, 8) & QHCA_DB_POLL_MORE);
 	check(!sent(&p, QHCA_WQE_SEND, 8));
+
+	/* Requests are not outstanding for being unsignaled: answers, one in 16 of them signaled. */
+	for (i = 0; i < 3; i++)
+		check(!sent(&p, QHCA_WQE_SEND, 8));
+	for (i = 0; i < 60; i++) {
+		check(!received(&p));
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+		if (i % 16 == 15) {
+			atomic_fetch_add(&p.qp->sq.ci, 15);
+			check(!sent(&p, QHCA_WQE_SEND, 8));
+		}
+	}
 
 	test_context()->features &= ~QHCA_FEAT_STREAM_HINT;
 	take_doorbell(QHCA_DB_SQ);
