@@ -161,7 +161,7 @@ static bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
     sched_yield();
     took += get_clock();
     if (unlocks) {
-        bql_lock();     /* who has it works for this device, or soon lets go of it */
+        bql_lock();     /* This wait does not count: it is for one who works, not for a slice. */
     }
     qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;

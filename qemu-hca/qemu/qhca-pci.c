@@ -15,7 +15,10 @@
 #include "system/system.h"
 #include "qhca-dev.h"
 
-/* On a link a vCPU whose program polls does the device's work; else it yields at most. */
+/*
+ * On a link over shared memory a vCPU does the device's work while its program polls.  On a
+ * netdev it yields at most.  Software is to know which, since the two help different programs.
+ */
 uint64_t qhca_link_features(QhcaState *s)
 {
     return s->cfg.features & (s->link.path ? ~QHCA_FEAT_STREAM_HINT : ~QHCA_FEAT_POLL_HINT);

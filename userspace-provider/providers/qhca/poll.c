@@ -128,7 +128,10 @@ static bool is_short_rdma(const struct qhca_cqe *cqe)
 	}
 }
 
-/* Is it one of many receives between which this QP, which answers if any does, has sent nothing? */
+/*
+ * Is it one of many receives between which this QP has sent nothing?  A program that answers
+ * messages mostly does so by the QP that received them.
+ */
 static bool is_receive_of_stream(struct qhca_qp *qp)
 {
 	uint32_t pi = __atomic_load_n(&qp->sq.pi, __ATOMIC_RELAXED);
@@ -150,7 +153,7 @@ static bool is_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe, bool fe
 		atomic_store_explicit(&qp->streams, !few, memory_order_relaxed);
 		return !few;
 	}
-	/* The first call also counts. */
+	/* This comes first, since it counts the receive. */
 	return is_receive_of_stream(qp) ||
 	       atomic_load_explicit(&qp->streams, memory_order_relaxed);
 }

@@ -185,8 +185,7 @@ struct qhca_qp {
 	uint32_t received;	/* while nothing was sent, up to those of a stream */
 	uint32_t received_pi;	/* sq.pi at the last of them */
 
-	/* Were many requests outstanding at the last completion of one? */
-	atomic_bool streams;
+	atomic_bool streams;	/* many were outstanding when a request completed last */
 
 	/* between wr_start and wr_complete or wr_abort, under sq.lock */
 	struct qhca_sq_wqe *wr_wqe;
