@@ -474,6 +474,40 @@ static void test_refused(void)
     hca_stop(h);
 }
 
+static uint64_t hints_of(Hca *h)
+{
+    struct qhca_caps caps;
+
+    hca_bring_up(h);
+    g_assert_cmpint(hca_cmd(h, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &caps, sizeof(caps)), ==,
+                    QHCA_CMD_OK);
+    return le64_to_cpu(caps.features) & (QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT);
+}
+
+/* Which hints software gives, and by which functions, is the link's. */
+static void test_hints(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("qhca-hints-XXXXXX", NULL);
+    g_autofree char *path = g_strdup_printf("%s/link", folder);
+    g_autofree char *shm = g_strdup_printf(",shm=%s,shm-server=on", path);
+
+    for (int i = 0; i < 2; i++) {
+        Hca *h = hca_start_with_vfs(1, i ? shm : "");
+        Sriov sriov;
+        Hca *vf;
+
+        sriov_open(h, &sriov);
+        sriov_enable(&sriov, 1);
+        vf = vf_new(&sriov, 0);
+        g_assert_cmphex(hints_of(h), ==, i ? QHCA_FEAT_POLL_HINT : QHCA_FEAT_STREAM_HINT);
+        g_assert_cmphex(hints_of(vf), ==, i ? 0 : QHCA_FEAT_STREAM_HINT);
+        vf_free(vf);
+        hca_stop(h);
+    }
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(g_rmdir(folder), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -493,5 +527,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/migrate/look-ahead", test_look_ahead);
     qtest_add_func("/qhca/migrate/too-many-vfs", test_too_many_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);
+    qtest_add_func("/qhca/migrate/hints", test_hints);
     return g_test_run();
 }

@@ -235,12 +235,22 @@ static void test_hints_go_nowhere(void **state)
 {
 	const uint64_t hints = QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT;
 	struct host *h = with_fewer(0), *other = with_fewer(hints);
-	struct image im = save(h);
+	struct host *vf = host_new_vf(h, 1, NULL), *other_vf;
 	uint64_t all = h->fn->features;
+	struct qhca_config none;
+	struct image im;
 
 	(void)state;
 	assert_int_equal(all & hints, hints);
+	host_config(&none);
+	none.mac[5]++;
+	none.features &= ~hints;
+	other_vf = host_new_vf(other, 1, &none);
+	host_enable(vf);
+	assert_true(vf->fn->features & QHCA_FEAT_STREAM_HINT);
+	im = save(h);
 	assert_true(load(other, im));
+	assert_int_equal(other_vf->fn->features, vf->fn->features);
 	memcpy(other->ram, h->ram, h->ram_len);
 	qhca_thaw(other->hca, host_clock(other));
 	assert_int_equal(features(other), all);
