@@ -107,7 +107,7 @@ static uint64_t received(struct polls_play *p)
 	return told_after(p, QHCA_CQE_RECV, 0, 8);
 }
 
-/* The device has a use for hints in streams alone. */
+/* Devices with the feature have a use for hints in streams, and only in these. */
 void test_polls_in_streams(void)
 {
 	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *bad_swr;
@@ -117,6 +117,11 @@ void test_polls_in_streams(void)
 	};
 	int i;
 
+	/* Others have none. */
+	for (i = 0; i < 8; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	for (i = 0; i < 8; i++)
+		check(!sent(&p, QHCA_WQE_SEND, 65536));
 	test_context()->features |= QHCA_FEAT_STREAM_HINT;
 
 	/* Single messages and answers are none, whoever begins. */
