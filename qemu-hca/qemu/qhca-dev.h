@@ -5,6 +5,7 @@
  *   qhca-vf.c        virtual functions: QOM, realize, exit
  *   qhca-function.c  registers, configuration space, BARs, reset
  *   qhca-doorbell.c  doorbells, and those that are deferred
+ *   qhca-hint.c      programs that poll in vain, and processors that are yielded
  *   qhca-props.c     properties: limits, geometry, fault injection
  *   qhca-thread.c    who runs the engine, and when
  *   qhca-wait.c      how the device's thread waits for work
@@ -424,6 +425,10 @@ extern const MemoryRegionOps qhca_doorbells_ops;
 /* engine_lock */
 void qhca_take_doorbells(QhcaState *s, uint64_t now);
 void qhca_drop_doorbells(QhcaFunction *f);
+
+/* qhca-hint.c: a vCPU, without engine_lock */
+bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone);
+void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs);     /* DB_POLL */
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,

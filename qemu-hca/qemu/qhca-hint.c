@@ -1,0 +1,209 @@
+/*
+ * qhca adapter: programs that poll in vain, and processors that are yielded
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#include "qemu/osdep.h"
+#include "qemu/main-loop.h"
+#include "qemu/processor.h"
+#include "hw/core/cpu.h"
+#include "qhca-dev.h"
+#include "trace.h"
+
+#define QHCA_YIELD_PENALTY_MAX 1024     /* doorbells, or hints */
+#define QHCA_POLLED_BUDGET 16           /* frames for a program that polls */
+#define QHCA_POLLED_WAIT_NS (8 * SCALE_US)      /* for the next frame */
+#define QHCA_POLLED_MAX_NS (60 * SCALE_US)      /* of a vCPU, and of the BQL with TCG */
+#define QHCA_YIELD_FRAMES 16            /* the thread is awake for many */
+
+/*
+ * Yield the processor after this vCPU has sent frames, or when its program polls
+ * in vain.  The process that receives the frames, or the thread that does the
+ * work, may wait for this very processor: a guest that polls for the answer keeps
+ * the processor busy, and neither a netdev's reader nor QEMU's own main loop
+ * preempts a vCPU that has just begun to run.  If no other thread is ready, this
+ * costs one system call.  If others compute, the vCPU may lose a whole time slice;
+ * then the next ones of its kind skip the yield, twice as many each time.  Returns
+ * whether it yielded.
+ *
+ * QEMU before 10.2, and TCG in every release, call this with the BQL held.  With @alone no
+ * device on this stack relies on it, and it is dropped meanwhile, since the main loop may wait
+ * for it.  The caller may then find everything changed, but the device's memory is still there:
+ * each access is in an RCU critical section.
+ */
+bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
+{
+    const bool unlocks = alone && bql_locked() && !qhca_nested(s);
+    uint32_t skip = qatomic_read(&yields->skip);
+    uint32_t penalty = qatomic_read(&yields->penalty);
+    int64_t took;
+
+    if (!s->yield_max_us || !current_cpu) {
+        return false;
+    }
+    if (skip) {
+        qatomic_set(&yields->skip, skip - 1);
+        return false;
+    }
+    qhca_mark(s, QHCA_MARK_YIELD, 0, 0);
+    took = -get_clock();
+    if (unlocks) {
+        bql_unlock();
+    }
+    sched_yield();
+    took += get_clock();
+    if (unlocks) {
+        bql_lock();     /* This wait does not count: it is for one who works, not for a slice. */
+    }
+    qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
+    s->stats.yields++;
+    if (took <= s->yield_max_us * (int64_t)SCALE_US) {
+        qatomic_set(&yields->penalty, penalty / 2);
+        return true;
+    }
+    penalty = MIN(penalty * 2 + 1, QHCA_YIELD_PENALTY_MAX);
+    qatomic_set(&yields->penalty, penalty);
+    qatomic_set(&yields->skip, penalty);
+    s->stats.long_yields++;
+    trace_qhca_long_yield(s, took, penalty);
+    return true;
+}
+
+/*
+ * Is this access a vCPU's own, so that no device on the stack relies on the BQL?  What another
+ * device writes here in the middle of an access to its own registers has no attributes, or says
+ * that it is for memory, or has a requester ID.  The ID may be 0 in the message of an interrupt,
+ * which is too short for a hint.
+ */
+static bool qhca_is_of_vcpu(MemTxAttrs attrs)
+{
+    return current_cpu && !attrs.unspecified && !attrs.memory && !attrs.requester_id;
+}
+
+static void qhca_yield_to_worker(QhcaState *s, bool alone)
+{
+    if (qhca_yield(s, &s->poll_yields, alone)) {
+        s->stats.poll_yields++;
+    }
+}
+
+/* Does anybody else want the engine, or is there an interrupt to deliver? */
+static bool qhca_is_wanted(QhcaState *s)
+{
+    return qatomic_read(&s->waiters) || qatomic_read(&s->kicked) ||
+           qatomic_read(&s->irq_functions);
+}
+
+/* Wait for work until a time, but not for long. */
+static bool qhca_polled_again(QhcaState *s, int64_t end)
+{
+    int64_t now = get_clock();
+    const int64_t until = MIN(end, now + QHCA_POLLED_WAIT_NS);
+
+    while (now < until && !qhca_is_wanted(s)) {
+        if (s->more || qhca_link_pending(s) || qhca_link_is_due(s) ||
+            qatomic_read(&s->num_doorbells)) {
+            return true;
+        }
+        cpu_relax();
+        now = get_clock();
+    }
+    return false;
+}
+
+/*
+ * Do the device's work for a program that polls on after its next completion, and go on
+ * while there is none, as the thread would: a return to the guest costs more than a frame.
+ * One in another CQ counts as well, since many programs poll two.  The peer is woken with
+ * the lock held, since its answer is awaited here.
+ */
+static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
+{
+    const int64_t end = get_clock() + QHCA_POLLED_MAX_NS;
+    const uint64_t completions = qhca_counter(s->hca, db->gvmi,
+                                              QHCA_CNT_completions);
+
+    do {
+        qhca_slice(s, QHCA_POLLED_BUDGET);
+        if (qhca_link_wakes_peer(s)) {
+            qhca_link_wake_peer(s);
+        }
+    } while (qhca_counter(s->hca, db->gvmi, QHCA_CNT_completions) ==
+             completions && qhca_polled_again(s, end));
+}
+
+/*
+ * A program polls an empty CQ, and the device's thread sleeps: this vCPU does the device's
+ * work in place of polling on.  On a busy host the answer would otherwise wait until the
+ * scheduler takes the processor from the vCPU that waits for it.  A thread that is awake
+ * does the work itself; it is mostly better at many frames, which it takes while the
+ * program goes on.  If there were many since it woke, it may be ready but wait for this
+ * processor, on which the program only polls, so yield.  For single frames that would make
+ * it harder for a hint to find the thread asleep, and to take the next frame without a
+ * wake-up.  The hint does not wait for engine_lock, and is never deferred.
+ */
+static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
+{
+    uint64_t frames;
+
+    /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
+    if (db->gvmi || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
+        return;
+    }
+    if (!qatomic_read(&s->link.asleep)) {
+        if (!qatomic_read(&s->link.hinted)) {
+            qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
+        }
+        if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
+            qhca_yield_to_worker(s, alone);
+        }
+        return;
+    }
+    if (qatomic_read(&s->waiters)) {
+        /* The next hint comes soon.  They would be woken to find the lock taken again. */
+        qhca_yield_to_worker(s, alone);
+        return;
+    }
+    if (!qhca_trylock(s) || !qhca_have_engine(s)) {
+        return;
+    }
+    if (!qatomic_read(&s->running) || qatomic_read(&s->dma_iommu) ||
+        !qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value)) {
+        qhca_leave_undone(s);
+        return;
+    }
+    s->stats.polls++;
+    frames = s->stats.frames_received;
+    s->link.polls_on = db->value & QHCA_DB_POLL_MORE;
+    if (s->link.polls_on) {
+        qhca_polled_on(s, db);
+    } else {
+        qhca_slice(s, QHCA_POLLED_BUDGET);
+    }
+    s->stats.poll_frames += s->stats.frames_received - frames;
+    qhca_link_polled(s, s->link.polls_on ||
+                     qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));
+    qhca_leave(s);
+}
+
+/*
+ * A program polls an empty CQ in a stream over a netdev.  Frames arrive in the main loop, so
+ * this vCPU cannot do the device's work.  But the main loop, the device's thread or the peer's
+ * process may wait for this processor, on which the program only polls.  In a stream another
+ * completion is near, and nobody waits for a single answer, which yields would delay.
+ */
+static void qhca_polled_stream(QhcaState *s, const QhcaDoorbell *db, bool alone)
+{
+    if (db->value & QHCA_DB_POLL_STREAM && qatomic_read(&s->running)) {
+        qhca_yield_to_worker(s, alone);
+    }
+}
+
+void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs)
+{
+    if (s->link.path) {
+        qhca_polled(s, db, qhca_is_of_vcpu(attrs));
+    } else {
+        qhca_polled_stream(s, db, qhca_is_of_vcpu(attrs));
+    }
+}
