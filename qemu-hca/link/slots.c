@@ -84,7 +84,10 @@ void hca_slots_commit(struct hca_slots *q, size_t len)
 bool hca_slots_wakes_consumer(struct hca_slots *q)
 {
 	fence();	/* pairs with hca_slots_sleep() */
-	return test_and_clear(&q->flags->consumer_sleeps);
+	/* Whoever has taken the last frame has taken all.  The wake-up is for a later one. */
+	return __atomic_load_n(&q->flags->consumer_sleeps, __ATOMIC_RELAXED) &&
+	       is_full(q, q->pos - 1) &&
+	       test_and_clear(&q->flags->consumer_sleeps);
 }
 
 /* Ask for a wake-up, unless the slot at @pos is free by now. */

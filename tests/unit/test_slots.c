@@ -160,6 +160,26 @@ static void test_consumer_sleeps(void **state)
 	assert_false(hca_slots_wakes_consumer(&e->tx));	/* once */
 }
 
+/* Somebody else has taken the frames of a consumer that sleeps: it sleeps on until the next. */
+static void test_taken_frames(void **state)
+{
+	struct ends *e = *state;
+
+	for (uint32_t i = 0; i < 3 * COUNT_; i++) {
+		hca_slots_sleep(&e->rx);
+		send(e, 1, 10);
+		send(e, 2, 10);
+		receive(e, 1, 10);
+		receive(e, 2, 10);
+		assert_false(hca_slots_wakes_consumer(&e->tx));
+		send(e, 3, 10);
+		send(e, 4, 10);
+		receive(e, 3, 10);
+		assert_true(hca_slots_wakes_consumer(&e->tx));
+		receive(e, 4, 10);
+	}
+}
+
 static void test_producer_waits(void **state)
 {
 	struct ends *e = *state;
@@ -303,6 +323,7 @@ static const struct CMUnitTest tests[] = {
 	TEST(test_full),
 	TEST(test_reserved_only),
 	TEST(test_consumer_sleeps),
+	TEST(test_taken_frames),
 	TEST(test_producer_waits),
 	TEST(test_late_wake_up),
 	TEST(test_length_too_long),
