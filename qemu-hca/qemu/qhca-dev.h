@@ -6,6 +6,7 @@
  *   qhca-function.c  registers, configuration space, BARs, reset
  *   qhca-doorbell.c  doorbells, and those that are deferred
  *   qhca-hint.c      programs that poll in vain, and processors that are yielded
+ *   qhca-await.c     vCPUs that wait in a doorbell for its answer
  *   qhca-props.c     properties: limits, geometry, fault injection
  *   qhca-thread.c    who runs the engine, and when
  *   qhca-wait.c      how the device's thread waits for work
@@ -155,6 +156,8 @@ typedef struct QhcaStats {
     uint64_t link_wakes_sent;
     uint64_t polls;
     uint64_t poll_frames;
+    uint64_t awaits;
+    uint64_t await_hits;
     /* doorbell_lock */
     uint64_t doorbells_deferred;
     /* BQL; of a link over shared memory: engine_lock */
@@ -184,6 +187,25 @@ typedef struct QhcaYields {
     uint32_t skip;              /* occasions */
     uint32_t penalty;
 } QhcaYields;
+
+/* What came of a doorbell's wait. */
+typedef enum QhcaAwaited {
+    QHCA_AWAIT_NONE,            /* nothing that says anything */
+    QHCA_AWAIT_CAME,
+    QHCA_AWAIT_MISSED,
+    QHCA_AWAIT_TRIED,           /* it did not wait, to see what happens then */
+} QhcaAwaited;
+
+/* What the device has learned of programs that answer each other: qhca-await.c, engine_lock. */
+typedef struct QhcaAwait {
+    uint64_t messages;          /* until the last doorbell of a send queue */
+    int64_t came_at;            /* when the last message came; get_clock() */
+    uint32_t run;               /* of doorbells that answered messages */
+    uint32_t doubled;           /* so often the run after which vCPUs wait */
+    uint32_t score;             /* not 0: vCPUs wait */
+    uint32_t waits;             /* since that run */
+    QhcaAwaited last;
+} QhcaAwait;
 
 typedef struct QhcaPeer QhcaPeer;
 struct hca_intro;
@@ -345,6 +367,7 @@ struct QhcaState {
     QhcaYields poll_yields;
 
     QhcaLink link;
+    QhcaAwait await;
     QhcaTimeline timeline;
 
     QemuMutex doorbell_lock;
@@ -429,6 +452,22 @@ void qhca_drop_doorbells(QhcaFunction *f);
 /* qhca-hint.c: a vCPU, without engine_lock */
 bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone);
 void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs);     /* DB_POLL */
+/* Does anybody else want the engine, or is there an interrupt to deliver? */
+bool qhca_is_wanted(QhcaState *s);
+/* Wait for work until a time, but not for long.  Returns whether there is some.  engine_lock */
+bool qhca_polled_again(QhcaState *s, int64_t end, int64_t wait_ns);
+
+/* qhca-await.c: engine_lock */
+/* How many messages of the peer has the physical function answered? */
+uint64_t qhca_messages(QhcaState *s);
+/* Work has been done, before which there were so many messages. */
+void qhca_received(QhcaState *s, uint64_t before);
+/*
+ * A vCPU rings the doorbell of a send queue.  Should it wait for a message afterwards, because
+ * that has been seen to help?  If so qhca_await() has to follow.
+ */
+bool qhca_will_await(QhcaState *s);
+void qhca_await(QhcaState *s);
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,
@@ -502,6 +541,8 @@ bool qhca_link_pending(QhcaState *s);
 void qhca_link_receive(QhcaState *s, unsigned int frames);
 bool qhca_link_wakes_peer(QhcaState *s);
 void qhca_link_polled(QhcaState *s, bool polls_on);     /* after its slice */
+void qhca_link_attend(QhcaState *s);
+void qhca_link_attended(QhcaState *s);
 /* The device's thread, with engine_lock */
 void qhca_link_events(QhcaState *s);
 /* Without a lock */

@@ -51,16 +51,24 @@ void qhca_drop_doorbells(QhcaFunction *f)
     qatomic_set(&s->num_doorbells, num);
 }
 
-/* In the engine: ring the deferred doorbells first, and then this one. */
-static void qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
+/*
+ * In the engine: ring the deferred doorbells first, and then this one.  Returns whether the vCPU
+ * has waited for the answer.
+ */
+static bool qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
+    const bool awaits = db->offset == QHCA_DB_SQ && !db->gvmi && qhca_will_await(s);
     uint64_t now = qhca_now(s);
 
     qhca_mark(s, QHCA_MARK_ENTER, 0, 0);
     qhca_take_doorbells(s, now);
     qhca_doorbell(s->hca, db->gvmi, db->page, db->offset, db->value, now);
     qhca_slice(s, s->inline_budget);
+    if (awaits) {
+        qhca_await(s);
+    }
     qhca_leave(s);
+    return awaits;
 }
 
 static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
@@ -78,17 +86,17 @@ static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
     return true;
 }
 
-static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
+/* Returns whether the vCPU has waited for the answer. */
+static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 {
     if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
         BQL_LOCK_GUARD();
-        qhca_doorbell_take(s, db);
-        return;
+        return qhca_doorbell_take(s, db);
     }
     if (!qatomic_read(&s->running)) {
         /* A debugger's: the engine is frozen.  It is served when the VM runs. */
         qhca_doorbell_put_off(s, db);
-        return;
+        return false;
     }
     if (qhca_nested(s)) {
         if (!qhca_doorbell_put_off(s, db)) {
@@ -97,23 +105,20 @@ static void qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
                                     db->offset);
         }
         qhca_kick(s);
-        return;
+        return false;
     }
     if (qhca_enter_soon(s)) {
-        qhca_doorbell_now(s, db);
-        return;
+        return qhca_doorbell_now(s, db);
     }
     if (!qhca_doorbell_put_off(s, db)) {
-        if (qhca_enter(s)) {
-            qhca_doorbell_now(s, db);
-        }
-        return;
+        return qhca_enter(s) && qhca_doorbell_now(s, db);
     }
     smp_mb();       /* pairs with the one after dropping the lock */
     if (qhca_trylock(s) && qhca_have_engine(s)) {
         qhca_slice(s, s->inline_budget);
         qhca_leave(s);
     }
+    return false;
 }
 
 static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
@@ -121,8 +126,7 @@ static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
     uint64_t sent = qatomic_read(&s->stats.frames_sent);
 
     qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
-    qhca_doorbell_take(s, db);
-    if (qatomic_read(&s->stats.frames_sent) != sent) {
+    if (!qhca_doorbell_take(s, db) && qatomic_read(&s->stats.frames_sent) != sent) {
         /* The BQL stays: answers to single messages were later without it. */
         qhca_yield(s, &s->doorbell_yields, false);
     }

@@ -87,18 +87,16 @@ static void qhca_yield_to_worker(QhcaState *s, bool alone)
     }
 }
 
-/* Does anybody else want the engine, or is there an interrupt to deliver? */
-static bool qhca_is_wanted(QhcaState *s)
+bool qhca_is_wanted(QhcaState *s)
 {
     return qatomic_read(&s->waiters) || qatomic_read(&s->kicked) ||
            qatomic_read(&s->irq_functions);
 }
 
-/* Wait for work until a time, but not for long. */
-static bool qhca_polled_again(QhcaState *s, int64_t end)
+bool qhca_polled_again(QhcaState *s, int64_t end, int64_t wait_ns)
 {
     int64_t now = get_clock();
-    const int64_t until = MIN(end, now + QHCA_POLLED_WAIT_NS);
+    const int64_t until = MIN(end, now + wait_ns);
 
     while (now < until && !qhca_is_wanted(s)) {
         if (s->more || qhca_link_pending(s) || qhca_link_is_due(s) ||
@@ -129,7 +127,7 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
             qhca_link_wake_peer(s);
         }
     } while (qhca_counter(s->hca, db->gvmi, QHCA_CNT_completions) ==
-             completions && qhca_polled_again(s, end));
+             completions && qhca_polled_again(s, end, QHCA_POLLED_WAIT_NS));
 }
 
 /*
@@ -144,7 +142,7 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
  */
 static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
 {
-    uint64_t frames;
+    uint64_t frames, messages;
 
     /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
     if (db->gvmi || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
@@ -174,12 +172,14 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
     }
     s->stats.polls++;
     frames = s->stats.frames_received;
+    messages = qhca_messages(s);
     s->link.polls_on = db->value & QHCA_DB_POLL_MORE;
     if (s->link.polls_on) {
         qhca_polled_on(s, db);
     } else {
         qhca_slice(s, QHCA_POLLED_BUDGET);
     }
+    qhca_received(s, messages);
     s->stats.poll_frames += s->stats.frames_received - frames;
     qhca_link_polled(s, s->link.polls_on ||
                      qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));

@@ -135,6 +135,28 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
     }
 }
 
+/* A vCPU waits for frames, with the lock.  The peer need not wake anybody. */
+void qhca_link_attend(QhcaState *s)
+{
+    if (s->link.peer) {
+        hca_slots_wake(&s->link.peer->mem.rx);
+    }
+}
+
+/*
+ * It no longer does.  A thread that is asleep has asked for wake-ups, or does without as long as
+ * hints come in its naps.  One that is awake asks for them before it falls asleep.
+ */
+void qhca_link_attended(QhcaState *s)
+{
+    smp_mb();           /* pairs with qhca_link_sleep() */
+    if (s->link.peer && qatomic_read(&s->link.asleep)) {
+        qatomic_set(&s->link.quiet, false);
+        qhca_link_ask(s, s->link.peer);
+        s->more |= qhca_link_pending(s);
+    }
+}
+
 /* Is the peer to be woken, for all that was sent and received with the lock? */
 bool qhca_link_wakes_peer(QhcaState *s)
 {

@@ -65,6 +65,14 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
 {
 }
 
+void qhca_link_attend(QhcaState *s)
+{
+}
+
+void qhca_link_attended(QhcaState *s)
+{
+}
+
 bool qhca_link_wakes_peer(QhcaState *s)
 {
     return false;

@@ -246,7 +246,7 @@ static QhcaCounterList *qhca_adapter_counters(QhcaState *s)
         STAT(frames_deferred), STAT(frames_sent), STAT(send_stalls),
         STAT(frames_received), STAT(receive_stalls), STAT(interrupts),
         STAT(dma_windows_filled), STAT(dma_refused), STAT(thread_sleeps),
-        STAT(thread_polls), STAT(thread_poll_hits), STAT(yields),
+        STAT(thread_polls), STAT(thread_poll_hits), STAT(awaits), STAT(await_hits), STAT(yields),
         STAT(long_yields), STAT(mmio_refused), STAT(link_connects),
         STAT(link_losses), STAT(link_bad_slots), STAT(link_wakes_sent),
         STAT(link_wakes_received), STAT(polls), STAT(poll_frames),

@@ -427,6 +427,7 @@ static void qhca_timer(void *opaque)
  */
 static bool qhca_turn(QhcaState *s)
 {
+    uint64_t before;
     bool more;
 
     qatomic_set_mb(&s->kicked, false);
@@ -442,7 +443,9 @@ static bool qhca_turn(QhcaState *s)
         qhca_kick(s);       /* the bottom half */
         return false;
     }
+    before = qhca_messages(s);
     qhca_slice(s, s->thread_budget);
+    qhca_received(s, before);
     s->stats.thread_slices++;
     more = qhca_unlock(s);
     return more && qatomic_read(&s->running);

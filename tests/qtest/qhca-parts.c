@@ -20,10 +20,12 @@
  * ------------------------------------------------------------------------
  * The engine
  */
+uint64_t parts_messages;
+
 uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
                       enum qhca_counter id)
 {
-    return 0;
+    return id == QHCA_CNT_tx_acks && !gvmi ? parts_messages : 0;
 }
 
 struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,

@@ -11,6 +11,8 @@
 
 extern MemoryListener *memory_listener;     /* NULL: there is none */
 
+extern uint64_t parts_messages;             /* that the physical function has answered */
+
 /* QEMU's types and its main loop, and the program's arguments. */
 void parts_init(int *argc, char ***argv);
 
