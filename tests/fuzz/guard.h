@@ -42,6 +42,7 @@ extern struct guard_mode guard_mode;
 
 struct guard_frame {
 	size_t len;
+	bool message;			/* of the device to a peer, not software's frame */
 	uint8_t data[GUARD_FRAME];
 };
 
@@ -72,7 +73,8 @@ struct guard {
 	unsigned int messages_left;	/* the same of messages of the peers */
 	bool blocked;			/* the link takes no frame */
 	bool ours;			/* frames are the transport's, or raw: check */
-	uint64_t raw_before;		/* raw_tx_packets when room was asked for */
+	/* when room was asked for: raw_tx_packets, and the messages to peers */
+	uint64_t raw_before, messages_before;
 	struct guard_frame wire[GUARD_FRAMES];
 	unsigned int first, num;
 	uint8_t devmem[GUARD_DEVMEM];
@@ -82,7 +84,7 @@ struct guard {
 void guard_config(struct qhca_config *cfg);
 
 /*
- * Host @number (1, 2), its memory zero, its device reset, the link up.  After
+ * Host @number (1, 2, 3), its memory zero, its device reset, the link up.  After
  * the input: guard_give(), in any order.
  */
 struct guard *guard_take(unsigned int number);
