@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Writes the seeds of the fuzz targets: inputs that do one thing each.
 
-libFuzzer changes the inputs of a corpus.  From random bytes alone it takes long to
-connect what belongs together, such as a READ, the work of the device, and the responses;
-a seed has that already.  A target takes its bytes from the front of the input (input.h),
-and so the functions here write them in the order in which the functions of the same
-concept read them in fuzz_cmd.c, fuzz_packet.c, fuzz_wqe.c and fuzz_vf.c.  Every string of bytes is an
+libFuzzer changes the inputs of a corpus.  From random bytes alone it takes long to connect
+what belongs together, such as a READ, the work of the device, and the responses; a seed has
+that already.  A target takes its bytes from the front of the input (input.h), and so the
+functions here write them in the order in which the functions of the same concept read them in
+fuzz_cmd.c, fuzz_packet.c, fuzz_wqe.c, fuzz_vf.c and tso_post.c.  Every string of bytes is an
 input, so a seed that a change of a target has made mean something else does no harm; but it
 should be corrected here.
 
-    seeds.py [FOLDER]       writes FOLDER/cmd, FOLDER/packet, FOLDER/wqe and FOLDER/vf;
-                            without FOLDER the corpus beside this file
+    seeds.py [FOLDER]       writes FOLDER/cmd, FOLDER/packet, FOLDER/wqe, FOLDER/vf and
+                            FOLDER/tso; without FOLDER the corpus beside this file
 
 Files of the corpus that this program does not write are inputs that once failed.
 """
@@ -421,12 +421,68 @@ def vf_seeds():
                            + vf_op(V_DOORBELL, 0, 0, 39, 2) + vf_op(V_SCRIBBLE, 0, 32, 0, 0, 255))
 
 
+# -- fuzz_tso ---------------------------------------------------------------
+
+TSO_V6, TSO_SEQ, TSO_OPTIONS = 1, 2, 0x60       # put_headers()
+MSS_1448, MSS_100, MSS_8, MSS_512 = range(4)
+OTHER_PEER, OTHER_SOURCE, TAGGED, LONG_IP, TO_GROUP, TO_ITSELF = range(192, 198)
+IN_VLAN = 1                                     # put_numbers()
+TSO_FINISH, TSO_MTU = bytes([168]), 236
+
+
+def tso_post(payload, mss=MSS_1448, how=0, odd=0, cuts=(), flags=0x98, tag=0, spoil=b"\0"):
+    """@cuts: lengths of the fragments but the last"""
+    return (bytes([0, len(cuts), how, odd]) + bytes([0, 9, 10, 1]) + bytes([flags, mss])
+            + word(payload - 1) + b"\0" + bytes(cuts) + bytes([tag]) + spoil + b"\0")
+
+
+def tso_run(segments):
+    return bytes([112, segments - 1])
+
+
+def tso_pause(index):
+    return bytes([216, index])
+
+
+def tso_rarely(index):
+    return bytes([242, index])
+
+
+def tso_seeds():
+    agree = tso_post(4000) + TSO_FINISH
+    yield "ipv4", 0, agree + tso_post(60000, how=TSO_OPTIONS) + TSO_FINISH
+    yield "ipv6", 0, agree + tso_post(20000, how=TSO_V6) + TSO_FINISH
+    yield "small-segments", 0, agree + tso_post(700, MSS_8) + tso_post(5000, MSS_100) + TSO_FINISH
+    yield "vlan", 0, (tso_post(4000, tag=IN_VLAN) + TSO_FINISH) * 2
+    yield "smaller-offer", 1, agree + tso_post(9000, MSS_512) + TSO_FINISH
+    yield "longest-headers", 2, agree + tso_post(9000, MSS_512, how=TSO_V6 | 0x50) + TSO_FINISH
+    yield "extension-header", 0, agree + tso_post(4000, how=TSO_V6, odd=LONG_IP) + TSO_FINISH
+    yield "fragments", 0, agree + tso_post(9000, cuts=(14, 20, 7, 100, 127, 255)) + TSO_FINISH
+    # A descriptor points to no memory: the rest of the frame is dropped.
+    yield "absent-memory", 0, agree + tso_post(
+        30000, cuts=(100, 255, 255), spoil=bytes([192, 3, 2, 164])) + TSO_FINISH
+    yield "alone", 0, agree + b"".join(
+        tso_post(4000, odd=odd) for odd in range(OTHER_PEER, TO_ITSELF + 1)) + TSO_FINISH
+    yield "changed-meanwhile", 0, agree + tso_post(30000) + tso_run(5) + (
+        bytes([184, 100, 29, 77])) + TSO_FINISH
+    yield "taken-back", 0, agree + tso_post(30000) + tso_run(5) + tso_rarely(1) + (
+        tso_post(9000) + TSO_FINISH)
+    yield "agreement-ends", 0, agree + b"".join(
+        tso_pause(n) + tso_post(9000) + TSO_FINISH for n in (2, 2, 4, 2))
+    yield "lost-answers", 0, agree + tso_rarely(0) + b"".join(
+        tso_pause(n) + tso_post(9000) + TSO_FINISH for n in (2, 3, 4))
+    yield "link-down-and-blocked", 0, agree + tso_rarely(2) + agree + tso_rarely(2) + agree + (
+        tso_post(9000) + tso_rarely(3) + tso_run(9) + tso_rarely(3) + TSO_FINISH)
+    yield "smaller-mtu", 0, agree + bytes([TSO_MTU, 1]) + tso_post(9000) + TSO_FINISH
+
+
 def files():
     """{(target, name): bytes}"""
     out = {("packet", name): data for name, data in packet_files()}
     out.update({("cmd", name): how + script for name, how, script in cmd_seeds()})
     out.update({("wqe", name): bytes([how]) + script for name, how, script in wqe_seeds()})
     out.update({("vf", name): bytes([how]) + script for name, how, script in vf_seeds()})
+    out.update({("tso", name): bytes([how]) + script for name, how, script in tso_seeds()})
     return {(target, PREFIX + name): data for (target, name), data in out.items()}
 
 
