@@ -167,13 +167,17 @@ static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
 			 struct qhca_qp *qp)
 {
 	uint64_t features = to_qctx(cq->vcq.cq.context)->features;
-	bool few = outstanding(&qp->sq) <= FEW_REQUESTS;
+	bool few;
 
+	/* A device with neither has no use for what every completion would pay for here. */
+	if (!(features & (QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT)))
+		return;
+	few = outstanding(&qp->sq) <= FEW_REQUESTS;
 	cq->streams = is_of_stream(qp, cqe, few);
 	if (features & QHCA_FEAT_POLL_HINT)
 		cq->tells = few || !is_short_rdma(cqe);
 	else
-		cq->tells = features & QHCA_FEAT_STREAM_HINT && cq->streams;
+		cq->tells = cq->streams;
 	cq->polls_on = !few || qp->vqp.qp.srq || outstanding(&qp->rq);
 }
 

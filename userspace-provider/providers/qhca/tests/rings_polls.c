@@ -117,11 +117,13 @@ void test_polls_in_streams(void)
 	};
 	int i;
 
-	/* Others have none. */
+	/* Others have none, and nothing is kept for them. */
 	for (i = 0; i < 8; i++)
 		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < 8; i++) {
 		check(!sent(&p, QHCA_WQE_SEND, 65536));
+		check(!atomic_load(&p.qp->streams));
+	}
 	test_context()->features |= QHCA_FEAT_STREAM_HINT;
 
 	/* Single messages and answers are none, whoever begins. */
