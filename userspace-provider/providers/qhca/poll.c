@@ -101,10 +101,11 @@ static void unlock_empty(struct qhca_cq *cq)
 	uint32_t number = cq->cqn | (cq->polls_on ? QHCA_DB_POLL_MORE : 0) |
 			  (cq->streams ? QHCA_DB_POLL_STREAM : 0);
 	uint32_t ci = cq->ring->base + cq->ring->ci;
-	bool hint = cq->tells && ++cq->empty_polls >=
-		    (cq->hints < MANY_HINTS ? POLLS_TO_HINT : POLLS_TO_LATE_HINT);
+	bool due = ++cq->empty_polls >=
+		   (cq->hints < MANY_HINTS ? POLLS_TO_HINT : POLLS_TO_LATE_HINT);
+	bool hint = due && cq->tells;
 
-	if (hint) {
+	if (due) {
 		cq->empty_polls = 0;
 		cq->hints += cq->hints < MANY_HINTS;
 	}
@@ -144,17 +145,20 @@ static bool is_receive_of_stream(struct qhca_qp *qp)
 }
 
 /*
- * Does the completion belong to a stream?  How many requests are outstanding is known when one
- * completes; later there may be others, long done, that the program does not want to hear of.
+ * Does the completion belong to a stream?  A program may want to hear of one request in many
+ * only, and may look after it only when it posts the next such request.  Those between are long
+ * done then, but are not known to be.  So the completion of a request shows that many others are
+ * outstanding only if the program has @waited for it, and it is new.  If few are, its age does
+ * not matter.  Any other one shows nothing, and the QP stays in a stream, or out of one.
  */
-static bool is_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe, bool few)
+static bool is_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe, bool few, bool waited)
 {
-	if (cqe->flags & htole32(QHCA_CQE_REQUESTER)) {
+	bool request = cqe->flags & htole32(QHCA_CQE_REQUESTER);
+
+	if (request && (few || waited))
 		atomic_store_explicit(&qp->streams, !few, memory_order_relaxed);
-		return !few;
-	}
-	/* This comes first, since it counts the receive. */
-	return is_receive_of_stream(qp) ||
+	/* The receive is counted in any case. */
+	return (!request && is_receive_of_stream(qp)) ||
 	       atomic_load_explicit(&qp->streams, memory_order_relaxed);
 }
 
@@ -164,7 +168,7 @@ static bool is_of_stream(struct qhca_qp *qp, const struct qhca_cqe *cqe, bool fe
  * access itself takes time, and with TCG the lock of the thread that receives.
  */
 static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
-			 struct qhca_qp *qp)
+			 struct qhca_qp *qp, bool waited)
 {
 	uint64_t features = to_qctx(cq->vcq.cq.context)->features;
 	bool few;
@@ -173,7 +177,7 @@ static void expect_polls(struct qhca_cq *cq, const struct qhca_cqe *cqe,
 	if (!(features & (QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT)))
 		return;
 	few = outstanding(&qp->sq) <= FEW_REQUESTS;
-	cq->streams = is_of_stream(qp, cqe, few);
+	cq->streams = is_of_stream(qp, cqe, few, waited);
 	if (features & QHCA_FEAT_POLL_HINT)
 		cq->tells = few || !is_short_rdma(cqe);
 	else
@@ -188,6 +192,7 @@ static void release_wqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 	uint32_t flags = le32toh(cqe->flags);
 	uint32_t wqe = le32toh(cqe->wqe);
 	struct qhca_qp *qp = owner;
+	bool waited = cq->hints;
 
 	if (flags & QHCA_CQE_REQUESTER)
 		/* This also frees earlier requests that were not signalled. */
@@ -207,7 +212,7 @@ static void release_wqe(struct qhca_cq *cq, const struct qhca_cqe *cqe)
 	if (flags & QHCA_CQE_XRC || !qp->rec)
 		cq->tells = false;
 	else
-		expect_polls(cq, cqe, qp);
+		expect_polls(cq, cqe, qp, waited);
 }
 
 /* Consume the oldest unread completion; NULL if there is none. */

@@ -120,8 +120,8 @@ struct qhca_cq {
 	struct qhca_pd *pd;	/* parent domain or NULL */
 	uint32_t cqn;
 	uint32_t threshold;	/* asked for; 0: the driver's */
-	uint32_t empty_polls;	/* in a row, since a completion or a hint */
-	uint32_t hints;		/* that the CQ is empty, since a completion */
+	uint32_t empty_polls;	/* in a row, since a completion or a hint that was due */
+	uint32_t hints;		/* that were due since a completion, given or not */
 	bool tells;		/* the device is to be told of empty polls */
 	bool polls_on;		/* and that there will be others after a completion */
 	bool streams;		/* and that these belong to a stream */
@@ -185,7 +185,8 @@ struct qhca_qp {
 	uint32_t received;	/* while nothing was sent, up to those of a stream */
 	uint32_t received_pi;	/* sq.pi at the last of them */
 
-	atomic_bool streams;	/* many were outstanding when a request completed last */
+	/* many requests were outstanding when one completed last, as far as is known */
+	atomic_bool streams;
 
 	/* between wr_start and wr_complete or wr_abort, under sq.lock */
 	struct qhca_sq_wqe *wr_wqe;

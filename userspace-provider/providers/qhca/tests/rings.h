@@ -24,6 +24,7 @@ void put_cqe(struct qhca_cq_ring *ring, uint32_t pi, const void *handle,
 void test_lock(void);
 void test_polls(void);
 void test_polls_in_streams(void);
+void test_polls_of_server(void);
 void test_srq(void);
 void test_srq_grows(void);
 

@@ -172,3 +172,90 @@ void test_polls_in_streams(void)
 	free_cq(p.cq);
 	free_qp(p.qp);
 }
+
+#define SIGNALED	16	/* one answer in so many */
+
+static void answer(struct polls_play *p)
+{
+	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *bad_swr;
+
+	check(!qhca_post_send(&p->qp->vqp.qp, &swr, &bad_swr));
+}
+
+/*
+ * A server looks after the completion of an answer only when it is about to ask for the next
+ * one.  All answers are long done then.  With @drains it goes on until the CQ is empty.
+ */
+static void serve_two_cqs(bool drains)
+{
+	struct polls_play p = {
+		.qp = new_qp(QHCA_QPT_RC, 64, 16, 1, 0),
+		.cq = new_cq(15),
+	};
+	struct qhca_cq *send_cq = new_cq(15);
+	struct ibv_wc wc;
+	uint32_t i;
+
+	for (i = 0; i < 8 * SIGNALED; i++) {
+		check(!received(&p));
+		if (i && !(i % SIGNALED)) {
+			put_cqe(send_cq->ring, i / SIGNALED - 1, p.qp, i - SIGNALED,
+				QHCA_WQE_SEND, QHCA_CQE_REQUESTER);
+			check(qhca_poll_cq(&send_cq->vcq.cq, 1, &wc) == 1);
+			check(!drains || !qhca_poll_cq(&send_cq->vcq.cq, 1, &wc));
+		}
+		answer(&p);
+	}
+	free_cq(send_cq);
+	free_cq(p.cq);
+	free_qp(p.qp);
+}
+
+/*
+ * Requests come by the dozen, and one CQ has their receives and, behind these, the completion
+ * of the first answer.  All answers are done when the server comes to it.
+ */
+static void serve_one_cq(void)
+{
+	struct polls_play p = {
+		.qp = new_qp(QHCA_QPT_RC, 64, 16, 1, 0),
+		.cq = new_cq(31),
+	};
+	struct ibv_recv_wr rwr = {}, *bad_rwr;
+	struct ibv_wc wc;
+	uint32_t i, turn;
+
+	for (turn = 0; turn < 8; turn++) {
+		for (i = 0; i < SIGNALED; i++) {
+			check(!qhca_post_recv(&p.qp->vqp.qp, &rwr, &bad_rwr));
+			put_cqe(p.cq->ring, p.completed++, p.qp, turn * SIGNALED + i,
+				QHCA_CQE_RECV, 0);
+		}
+		for (i = 0; i < SIGNALED - 1; i++) {
+			check(qhca_poll_cq(&p.cq->vcq.cq, 1, &wc) == 1);
+			answer(&p);
+		}
+		put_cqe(p.cq->ring, p.completed++, p.qp, turn * SIGNALED, QHCA_WQE_SEND,
+			QHCA_CQE_REQUESTER);
+		check(qhca_poll_cq(&p.cq->vcq.cq, 1, &wc) == 1);
+		answer(&p);
+		check(qhca_poll_cq(&p.cq->vcq.cq, 1, &wc) == 1);
+		check(wc.opcode == IBV_WC_SEND);
+		for (i = 0; i < MANY_POLLS; i++)
+			check(!qhca_poll_cq(&p.cq->vcq.cq, 1, &wc));
+		check(!take_doorbell(QHCA_DB_POLL));
+	}
+	free_cq(p.cq);
+	free_qp(p.qp);
+}
+
+/* Answers are no stream for being polled late. */
+void test_polls_of_server(void)
+{
+	test_context()->features |= QHCA_FEAT_STREAM_HINT;
+	serve_two_cqs(false);
+	serve_two_cqs(true);
+	serve_one_cq();
+	test_context()->features &= ~QHCA_FEAT_STREAM_HINT;
+	take_doorbell(QHCA_DB_SQ);
+}
