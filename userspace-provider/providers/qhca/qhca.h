@@ -434,6 +434,7 @@ int qhca_destroy_qp(struct ibv_qp *qp);
 void qhca_qp_in_error(struct qhca_qp *qp);
 int qhca_qp_init_rings(struct qhca_qp *qp, struct qhca_context *ctx,
 		       struct ibv_qp_cap *cap, bool has_rq);
+void qhca_qp_reset_rings(struct qhca_qp *qp);
 
 /* send.c */
 int qhca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

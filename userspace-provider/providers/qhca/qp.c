@@ -340,8 +340,11 @@ static struct qhca_cq *recv_cq_of(const struct qhca_qp *qp)
 		       NULL : to_qcq(qp->vqp.qp.recv_cq);
 }
 
-/* In RESET the device has discarded all requests: start at index 0. */
-static void reset_rings(struct qhca_qp *qp)
+/**
+ * qhca_qp_reset_rings - start at index 0, as in RESET the device has discarded all requests
+ * @qp: QP
+ */
+void qhca_qp_reset_rings(struct qhca_qp *qp)
 {
 	qhca_cq_clean(send_cq_of(qp), recv_cq_of(qp), qp);
 	if (!qp->rec)
@@ -351,6 +354,8 @@ static void reset_rings(struct qhca_qp *qp)
 	qp->rq.pi = 0;
 	atomic_store(&qp->sq.ci, 0);
 	atomic_store(&qp->rq.ci, 0);
+	qp->received = 0;
+	atomic_store(&qp->streams, false);
 	qhca_store(&qp->rec->sq_pi, 0);
 	qhca_store(&qp->rec->rq_pi, 0);
 	udma_to_device_barrier();
@@ -395,7 +400,7 @@ int qhca_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	if (!(mask & IBV_QP_STATE))
 		return 0;
 	if (attr->qp_state == IBV_QPS_RESET)
-		reset_rings(qp);
+		qhca_qp_reset_rings(qp);
 	if (attr->qp_state == IBV_QPS_ERR)
 		qhca_qp_in_error(qp);
 	else

@@ -671,6 +671,7 @@ int main(void)
 		{ "extended polling", test_extended_poll },
 		{ "empty polls that the device is told of", test_polls },
 		{ "empty polls in streams", test_polls_in_streams },
+		{ "empty polls after a reset", test_polls_after_reset },
 		{ "empty polls of a server", test_polls_of_server },
 		{ "service level of datagrams", test_service_level },
 		{ "removal of completions", test_clean },

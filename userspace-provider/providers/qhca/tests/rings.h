@@ -25,6 +25,7 @@ void test_lock(void);
 void test_polls(void);
 void test_polls_in_streams(void);
 void test_polls_of_server(void);
+void test_polls_after_reset(void);
 void test_srq(void);
 void test_srq_grows(void);
 

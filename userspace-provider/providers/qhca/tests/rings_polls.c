@@ -173,6 +173,38 @@ void test_polls_in_streams(void)
 	free_qp(p.qp);
 }
 
+/* A QP that is used again has sent and received nothing. */
+void test_polls_after_reset(void)
+{
+	struct polls_play p = {
+		.qp = new_qp(QHCA_QPT_RC, 64, 16, 1, 0),
+		.cq = new_cq(15),
+	};
+	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND }, *bad_swr;
+	int i;
+
+	test_context()->features |= QHCA_FEAT_STREAM_HINT;
+	p.qp->vqp.qp.send_cq = p.qp->vqp.qp.recv_cq = &p.cq->vcq.cq;
+	for (i = 0; i < 8; i++)
+		received(&p);
+	check(received(&p));
+	qhca_qp_reset_rings(p.qp);
+	for (i = 0; i < 7; i++)
+		check(!received(&p));
+	for (i = 0; i < 8; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(sent(&p, QHCA_WQE_SEND, 8));
+	qhca_qp_reset_rings(p.qp);
+	check(!received(&p));
+	for (i = 0; i < 6; i++)
+		check(!received(&p));
+	check(received(&p));
+	test_context()->features &= ~QHCA_FEAT_STREAM_HINT;
+	take_doorbell(QHCA_DB_SQ);
+	free_cq(p.cq);
+	free_qp(p.qp);
+}
+
 #define SIGNALED	16	/* one answer in so many */
 
 static void answer(struct polls_play *p)
