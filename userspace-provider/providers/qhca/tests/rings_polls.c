@@ -155,8 +155,18 @@ void test_polls_in_streams(void)
 	check(sent(&p, QHCA_WQE_SEND, 8) & QHCA_DB_POLL_MORE);
 	check(!sent(&p, QHCA_WQE_SEND, 8));
 
+	/* Receives count while requests are outstanding, too. */
+	for (i = 0; i < 2; i++)
+		check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+	check(sent(&p, QHCA_WQE_SEND, 8));
+	for (i = 0; i < 8; i++)
+		check(received(&p));
+	check(!sent(&p, QHCA_WQE_SEND, 8));
+	check(received(&p));
+	check(!qhca_post_send(&p.qp->vqp.qp, &swr, &bad_swr));
+
 	/* Requests are not outstanding for being unsignaled: answers, one in 16 of them signaled. */
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		check(!sent(&p, QHCA_WQE_SEND, 8));
 	for (i = 0; i < 60; i++) {
 		check(!received(&p));
