@@ -17,11 +17,17 @@
 
 /*
  * On a link over shared memory a vCPU does the device's work while its program polls.  On a
- * netdev it yields at most.  Software is to know which, since the two help different programs.
+ * netdev it yields at most, if the host lets it.  Software is to know which, since the two help
+ * different programs, and a hint that does nothing takes time.
  */
 uint64_t qhca_link_features(QhcaState *s)
 {
-    return s->cfg.features & (s->link.path ? ~QHCA_FEAT_STREAM_HINT : ~QHCA_FEAT_POLL_HINT);
+    uint64_t none = s->link.path ? QHCA_FEAT_STREAM_HINT : QHCA_FEAT_POLL_HINT;
+
+    if (!s->yield_max_us) {
+        none |= QHCA_FEAT_STREAM_HINT;
+    }
+    return s->cfg.features & ~none;
 }
 
 static bool qhca_create_engine(QhcaState *s, Error **errp)

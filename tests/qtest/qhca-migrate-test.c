@@ -491,16 +491,28 @@ static void test_hints(void)
     g_autofree char *path = g_strdup_printf("%s/link", folder);
     g_autofree char *shm = g_strdup_printf(",shm=%s,shm-server=on", path);
 
-    for (int i = 0; i < 2; i++) {
-        Hca *h = hca_start_with_vfs(1, i ? shm : "");
+    g_autofree char *shm_still = g_strdup_printf("%s,yield-max-us=0", shm);
+    const struct {
+        const char *options;
+        uint64_t pf, vf;
+    } hints[] = {
+        { "", QHCA_FEAT_STREAM_HINT, QHCA_FEAT_STREAM_HINT },
+        { shm, QHCA_FEAT_POLL_HINT, 0 },
+        /* Hints in streams would be for nothing where no vCPU yields. */
+        { ",yield-max-us=0", 0, 0 },
+        { shm_still, QHCA_FEAT_POLL_HINT, 0 },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(hints); i++) {
+        Hca *h = hca_start_with_vfs(1, hints[i].options);
         Sriov sriov;
         Hca *vf;
 
         sriov_open(h, &sriov);
         sriov_enable(&sriov, 1);
         vf = vf_new(&sriov, 0);
-        g_assert_cmphex(hints_of(h), ==, i ? QHCA_FEAT_POLL_HINT : QHCA_FEAT_STREAM_HINT);
-        g_assert_cmphex(hints_of(vf), ==, i ? 0 : QHCA_FEAT_STREAM_HINT);
+        g_assert_cmphex(hints_of(h), ==, hints[i].pf);
+        g_assert_cmphex(hints_of(vf), ==, hints[i].vf);
         vf_free(vf);
         hca_stop(h);
     }
