@@ -323,10 +323,12 @@ static void test_unread_frame(void)
 
 /* The C library's, which the adapter calls: is the BQL held meanwhile? */
 static unsigned int yields_with_bql, yields_without;
+static unsigned int yield_us;           /* how long others have the processor */
 static uint64_t hint;
 
 int sched_yield(void)
 {
+    g_usleep(yield_us);
     if (bql_locked() && !parts_bql_dropped()) {
         yields_with_bql++;
     } else {
@@ -434,6 +436,42 @@ static void test_yield(void)
     qatomic_set(&s->running, true);
     g_assert_cmpuint(s->stats.poll_yields, ==, 7);
     g_assert_cmpuint(s->stats.polls, ==, 0);
+    s->link.path = g_steal_pointer(&path);
+    hint = 0;
+    current_cpu = NULL;
+    stop();
+    g_free(cpu);
+}
+
+#define LONG_US         20000
+
+/* After a long yield the next hint does not yield.  A wait for the BQL makes none long. */
+static void test_long_yield(void)
+{
+    CPUState *cpu = g_new0(CPUState, 1);
+    g_autofree char *path = NULL;
+
+    start();
+    s->yield_max_us = LONG_US / 2;
+    path = g_steal_pointer(&s->link.path);
+    current_cpu = cpu;
+    hint = QHCA_DB_POLL_STREAM;
+    parts_bql_wait_us = LONG_US;
+    poll_in_vain(&s->pf);
+    parts_bql_wait_us = 0;
+    g_assert_cmpuint(s->stats.poll_yields, ==, 1);
+    g_assert_cmpuint(s->stats.long_yields, ==, 0);
+    yield_us = LONG_US;
+    poll_in_vain(&s->pf);
+    yield_us = 0;
+    g_assert_cmpuint(s->stats.poll_yields, ==, 2);
+    g_assert_cmpuint(s->stats.long_yields, ==, 1);
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(s->stats.poll_yields, ==, 2);
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(s->stats.poll_yields, ==, 3);
+    g_assert_cmpuint(s->stats.yields, ==, 3);
+    g_assert_cmpuint(s->stats.long_yields, ==, 1);
     s->link.path = g_steal_pointer(&path);
     hint = 0;
     current_cpu = NULL;
@@ -693,6 +731,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/unread-frame", test_unread_frame);
     g_test_add_func("/qhca-lock/waiters", test_waiters);
     g_test_add_func("/qhca-lock/yield", test_yield);
+    g_test_add_func("/qhca-lock/long-yield", test_long_yield);
     g_test_add_func("/qhca-lock/answers", test_answers);
     g_test_add_func("/qhca-lock/answers-try", test_answers_try);
     g_test_add_func("/qhca-lock/answers-late", test_answers_late);

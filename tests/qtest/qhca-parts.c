@@ -90,10 +90,12 @@ void qhca_link_vm_change(QhcaState *hca, bool running, RunState state)
  */
 /* Only the test's main thread ever needs it. */
 static bool bql_dropped;
+unsigned int parts_bql_wait_us;
 
 void bql_lock_impl(const char *file, int line)
 {
     g_assert_true(bql_dropped);
+    g_usleep(parts_bql_wait_us);
     bql_dropped = false;
 }
 

@@ -25,5 +25,7 @@ void parts_free_device(QhcaState *s);
 
 /* Has who holds the BQL dropped it for a while? */
 bool parts_bql_dropped(void);
+/* How long has he to wait for it then? */
+extern unsigned int parts_bql_wait_us;
 
 #endif /* TESTS_QTEST_QHCA_PARTS_H */
