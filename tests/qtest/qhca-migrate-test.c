@@ -474,14 +474,19 @@ static void test_refused(void)
     hca_stop(h);
 }
 
-static uint64_t hints_of(Hca *h)
+static uint64_t known_hints(Hca *h)
 {
     struct qhca_caps caps;
 
-    hca_bring_up(h);
     g_assert_cmpint(hca_cmd(h, QHCA_CMD_QUERY_CAPS, 0, 0, NULL, 0, &caps, sizeof(caps)), ==,
                     QHCA_CMD_OK);
     return le64_to_cpu(caps.features) & (QHCA_FEAT_POLL_HINT | QHCA_FEAT_STREAM_HINT);
+}
+
+static uint64_t hints_of(Hca *h)
+{
+    hca_bring_up(h);
+    return known_hints(h);
 }
 
 /* Which hints software gives, and by which functions, is the link's. */
@@ -520,6 +525,53 @@ static void test_hints(void)
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
 
+/*
+ * Functions move to a link of another kind.  Each goes on with the hints that it knows until its
+ * own next reset.
+ */
+static void test_hints_move(void)
+{
+    static const char netdev[] = DEVICE ",sriov-vfs=1";
+    g_autofree char *folder = g_dir_make_tmp("qhca-hints-XXXXXX", NULL);
+    g_autofree char *path = g_strdup_printf("%s/link", folder);
+    g_autofree char *shm = g_strdup_printf("%s,shm=%s,shm-server=on", netdev, path);
+    Hca *h = hca_start_with_vfs(1, "");
+    Sriov sriov;
+    Hca *vf;
+
+    sriov_open(h, &sriov);
+    sriov_enable(&sriov, 1);
+    vf = vf_new(&sriov, 0);
+    g_assert_cmphex(hints_of(h), ==, QHCA_FEAT_STREAM_HINT);
+    g_assert_cmphex(hints_of(vf), ==, QHCA_FEAT_STREAM_HINT);
+    move(h, shm);
+    vf->qts = h->qts;
+    g_assert_cmphex(known_hints(h), ==, QHCA_FEAT_STREAM_HINT);
+    g_assert_cmphex(known_hints(vf), ==, QHCA_FEAT_STREAM_HINT);
+    vf_flr(vf);
+    g_assert_cmphex(hints_of(vf), ==, 0);
+    g_assert_cmphex(known_hints(h), ==, QHCA_FEAT_STREAM_HINT);
+    /* This disables the virtual function. */
+    hca_flr(h);
+    g_assert_cmphex(hints_of(h), ==, QHCA_FEAT_POLL_HINT);
+    sriov_map(&sriov);
+    sriov_enable(&sriov, 1);
+    vf_map(vf);
+    g_assert_cmphex(hints_of(vf), ==, 0);
+    move(h, netdev);
+    vf->qts = h->qts;
+    g_assert_cmphex(known_hints(h), ==, QHCA_FEAT_POLL_HINT);
+    g_assert_cmphex(known_hints(vf), ==, 0);
+    vf_flr(vf);
+    g_assert_cmphex(hints_of(vf), ==, QHCA_FEAT_STREAM_HINT);
+    hca_flr(h);
+    g_assert_cmphex(hints_of(h), ==, QHCA_FEAT_STREAM_HINT);
+    vf_free(vf);
+    hca_stop(h);
+    /* The device that left has removed its socket. */
+    g_assert_cmpint(g_rmdir(folder), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -540,5 +592,6 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca/migrate/too-many-vfs", test_too_many_vfs);
     qtest_add_func("/qhca/migrate/refused", test_refused);
     qtest_add_func("/qhca/migrate/hints", test_hints);
+    qtest_add_func("/qhca/migrate/hints-move", test_hints_move);
     return g_test_run();
 }
