@@ -254,6 +254,11 @@ static void test_hints_go_nowhere(void **state)
 	memcpy(other->ram, h->ram, h->ram_len);
 	qhca_thaw(other->hca, host_clock(other));
 	assert_int_equal(features(other), all);
+	/* Each function finds at its own next reset that there are none. */
+	qhca_reset(other->hca, 1, host_clock(other));
+	host_enable(other_vf);
+	assert_int_equal(features(other_vf) & hints, 0);
+	assert_int_equal(features(other), all);
 	qhca_reset(other->hca, 0, host_clock(other));
 	host_enable(other);
 	assert_int_equal(features(other), all & ~hints);
