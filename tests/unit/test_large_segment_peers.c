@@ -290,7 +290,10 @@ static void test_trimmed(void **state)
 	two_free(&t);
 }
 
-/* A PROBE without a GID that is no packet of IP shows nothing. */
+/*
+ * A PROBE without a GID that is no packet of IP shows nothing.  A packet with another header is
+ * none, and goes on as any frame.
+ */
 static void test_probe(void **state)
 {
 	struct two t = two_new(OWN, OWN);
@@ -315,12 +318,23 @@ static void test_probe(void **state)
 	memcpy(probe, was, sizeof(was));				\
 	assert_int_equal(t.b.h->num_sent, 1);				\
 } while (0)
-	SILENT((probe[14] = 0x46, frame_ipv4_sum(probe + 14)));
-	SILENT((probe[22] = 2, frame_ipv4_sum(probe + 14)));
-	SILENT((probe[23] = 17, frame_ipv4_sum(probe + 14)));
-	SILENT((probe[17]++, frame_ipv4_sum(probe + 14)));
-	SILENT((probe[30] = 1, frame_ipv4_sum(probe + 14)));
-	SILENT(probe[24] ^= 1);
+#define GOES_ON(change) do {						\
+	uint64_t dropped = COUNT(t.b.h, rx_dropped);			\
+									\
+	SILENT(change);							\
+	assert_int_equal(COUNT(t.b.h, rx_dropped), dropped + 1);	\
+} while (0)
+	/* IHL, TOS, length, identification, fragments, TTL, protocol, addresses */
+	GOES_ON((probe[14] = 0x46, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[15] = 4, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[17]++, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[19] = 1, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[20] = 0x40, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[22] = 2, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[23] = 17, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[29] = 1, frame_ipv4_sum(probe + 14)));
+	GOES_ON((probe[30] = 1, frame_ipv4_sum(probe + 14)));
+	GOES_ON(probe[24] ^= 1);
 	SILENT(p[5] = 1);
 	SILENT(p[16] = 1);
 	SILENT((put_be16(probe + 12, HCA_ETHERTYPE_PEERS), memmove(probe + 14, p, 32)));
@@ -341,7 +355,8 @@ static void test_probe(void **state)
 		free(exact);
 	}
 	probe[sizeof(probe) - 8] = 'Q';
-	SILENT((void)0);
+	GOES_ON((void)0);
+#undef GOES_ON
 #undef SILENT
 	two_free(&t);
 }
@@ -392,7 +407,7 @@ static void test_asked(void **state)
 	two_free(&t);
 }
 
-/* An agreement ends two seconds after it was renewed, and with the link. */
+/* An agreement ends two seconds after it was renewed. */
 static void test_ends(void **state)
 {
 	struct two t = two_new(OWN, OWN);
@@ -409,12 +424,28 @@ static void test_ends(void **state)
 	pass(t.b.h, t.a.h);
 	assert_int_equal(t.a.h->num_sent, 1);
 	assert_int_equal(t.a.h->sent[0].len, OWN + OVERHEAD);
+	pass(t.a.h, t.b.h);
+	assert_int_equal(t.b.h->num_sent, 1);
+	pass(t.b.h, t.a.h);
+	/* More than two seconds after it was made it holds, with a question that nobody answers. */
+	t.a.h->now += 1900 * MS;
+	assert_int_equal(post(&t, &s), 2);
 	t.a.h->num_sent = 0;
-	t.a.h->now += 2100 * MS;
-	assert_int_equal(post(&t, &s), 4);
+	t.a.h->now += 100 * MS;
+	assert_int_equal(post(&t, &s), 3);
+	two_free(&t);
+}
+
+/* With its link the adapter forgets the peer. */
+static void test_link(void **state)
+{
+	struct two t = two_new(OWN, OWN);
+	struct tcp_spec s = { .mss = 1000, .payload = 3000 };
+
+	(void)state;
+	agree(&t);
+	assert_int_equal(post(&t, &s), 1);
 	t.a.h->num_sent = 0;
-	t.a.h->now += 1;
-	/* With its link it forgets the peer. */
 	qhca_set_link(t.a.h->hca, false, t.a.h->now);
 	qhca_set_link(t.a.h->hca, true, t.a.h->now);
 	assert_int_equal(post(&t, &s), 4);
@@ -601,6 +632,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_places),
 	cmocka_unit_test(test_asked),
 	cmocka_unit_test(test_ends),
+	cmocka_unit_test(test_link),
 	cmocka_unit_test(test_received),
 	cmocka_unit_test(test_moves),
 	cmocka_unit_test(test_budget),
