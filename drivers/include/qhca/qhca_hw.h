@@ -126,7 +126,7 @@ enum qhca_fatal_stage2 {
 #define QHCA_DB_NUMBER			0x00ffffffu
 #define QHCA_DB_CQ_SOLICITED		0x01000000u	/* else: next completion */
 #define QHCA_DB_POLL_MORE		0x01000000u	/* and after a completion */
-#define QHCA_DB_POLL_STREAM		0x02000000u	/* the CQ's QP is in a stream */
+#define QHCA_DB_POLL_STREAM		0x02000000u	/* last completion is in a stream */
 /* high half of QHCA_DB_ETH_ARM: what software has consumed so far */
 #define QHCA_DB_ETH_ARM_RX		0x0000ffffu	/* rx completions, low 16 */
 #define QHCA_DB_ETH_ARM_TX		0xffff0000u	/* tx_ci, low 16 */
