@@ -324,7 +324,7 @@ static void test_probe(void **state)
 	SILENT(change);							\
 	assert_int_equal(COUNT(t.b.h, rx_dropped), dropped + 1);	\
 } while (0)
-	/* IHL, TOS, length, identification, fragments, TTL, protocol, addresses */
+	/* These are all fields of the header, in their order. */
 	GOES_ON((probe[14] = 0x46, frame_ipv4_sum(probe + 14)));
 	GOES_ON((probe[15] = 4, frame_ipv4_sum(probe + 14)));
 	GOES_ON((probe[17]++, frame_ipv4_sum(probe + 14)));
@@ -332,9 +332,9 @@ static void test_probe(void **state)
 	GOES_ON((probe[20] = 0x40, frame_ipv4_sum(probe + 14)));
 	GOES_ON((probe[22] = 2, frame_ipv4_sum(probe + 14)));
 	GOES_ON((probe[23] = 17, frame_ipv4_sum(probe + 14)));
+	GOES_ON(probe[24] ^= 1);
 	GOES_ON((probe[29] = 1, frame_ipv4_sum(probe + 14)));
 	GOES_ON((probe[30] = 1, frame_ipv4_sum(probe + 14)));
-	GOES_ON(probe[24] ^= 1);
 	SILENT(p[5] = 1);
 	SILENT(p[16] = 1);
 	SILENT((put_be16(probe + 12, HCA_ETHERTYPE_PEERS), memmove(probe + 14, p, 32)));
