@@ -22,9 +22,10 @@
  * work, may wait for this very processor: a guest that polls for the answer keeps
  * the processor busy, and neither a netdev's reader nor QEMU's own main loop
  * preempts a vCPU that has just begun to run.  If no other thread is ready, this
- * costs one system call.  If others compute, the vCPU may lose a whole time slice;
- * then the next ones of its kind skip the yield, twice as many each time.  Returns
- * whether it yielded.
+ * costs one system call.  If others compute, the vCPU may get it back a whole time slice
+ * later.  When that took longer than yield_max_us, the next ones of its kind skip the yield,
+ * twice as many each time.  The wait for the BQL afterwards does not count, since whoever
+ * holds it mostly works for a device.  Returns whether it yielded.
  *
  * QEMU before 10.2, and TCG in every release, call this with the BQL held.  With @alone no
  * device on this stack relies on it, and it is dropped meanwhile, since the main loop may wait
@@ -53,7 +54,7 @@ bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
     sched_yield();
     took += get_clock();
     if (unlocks) {
-        bql_lock();     /* This wait does not count: it is for one who works, not for a slice. */
+        bql_lock();
     }
     qhca_mark(s, QHCA_MARK_YIELDED, 0, 0);
     s->stats.yields++;
