@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Programs that answer each other over shared memory: their vCPUs wait in the doorbells, and
+nobody wakes the devices' threads. How often this is so depends on what else the host does, so
+each test goes on until it has seen it, for some rounds."""
+
+import pathlib
+
+import pytest
+
+from lab import content, verbs
+
+ROUNDS = 8
+COUNT = 5000        # messages of each side
+
+
+@pytest.fixture
+def ends(pairs):
+    pair = pairs.get("qhca", "qhca", wire="shm")
+    with content(*pair):
+        yield pair
+
+
+def hits(pair):
+    """Doorbells of each end whose wait ended with a message"""
+    return [{c["name"]: c["value"] for c in node.qmp("query-qhca")[0]["adapter"]}["await_hits"]
+            for node in pair]
+
+
+def sleeps(pair):
+    """How often each end's device has slept, as the kernel has counted: a QEMU's threads without
+    the first one, which waits for much else. Its vCPUs do not sleep while a program polls."""
+    found = []
+    for node in pair:
+        pid = node.child.pid
+        texts = [(task / "status").read_text() for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                 if task.name != str(pid)]
+        found.append(sum(int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+                         for text in texts))
+    return found
+
+
+@pytest.mark.parametrize("test, size", [
+    ("ib_write_lat", 8), ("ib_write_lat", 65536), ("ib_send_lat", 4096)])
+def test_latency(ends, test, size):
+    """Most messages need no wake-up, by the device's counters and by the kernel's."""
+    most, fewest = 0, 2 * COUNT
+    for _ in range(ROUNDS):
+        hit, slept = hits(ends), sleeps(ends)
+        verbs.perftest(*ends, test, f"-s {size} -n {COUNT}")
+        most = max(most, min(now - was for now, was in zip(hits(ends), hit)))
+        fewest = min(fewest, max(now - was for now, was in zip(sleeps(ends), slept)))
+        if most > COUNT // 2 and fewest < COUNT // 2:
+            return
+    assert most > COUNT // 2 and fewest < COUNT // 2
+
+
+def test_pingpong(ends):
+    """With bytes that are compared."""
+    for _ in range(ROUNDS):
+        hit = hits(ends)
+        verbs.pingpong(*ends, "rc", f"-n {COUNT} -c")
+        if min(now - was for now, was in zip(hits(ends), hit)) > COUNT // 2:
+            return
+    assert False, "no vCPU waits for its answers"
+
+
+def stop_and_continue(pair):
+    pair.b.qmp("stop")
+    pair.b.qmp("cont")
+
+
+def pull_the_cable(pair):
+    b = pair.b
+    for up in (False, True):
+        b.set_link(up)
+        b.wait_until(f"[ $(cat /sys/class/net/{b.netif}/carrier) = {int(up)} ]")
+
+
+@pytest.mark.parametrize("operation", [stop_and_continue, pull_the_cable])
+def test_amid(ends, operation):
+    """The peer's VM stops, or its cable is pulled, while vCPUs wait: the programs go on."""
+    for _ in range(ROUNDS):
+        hit = hits(ends)
+        with verbs.Flow(*ends, verbs.perftest_commands("ib_write_lat", "-s 8 -D 6")) as flow:
+            ends.a.wait_until(f"[ $(cat /sys/class/infiniband/{ends.a.ibdev}/hw_counters/tx_acks) "
+                              f"-gt {ends.a.counters()['tx_acks'] + COUNT} ]")
+            for _ in range(3):
+                operation(ends)
+            flow.end()
+        if min(now - was for now, was in zip(hits(ends), hit)) > 100:
+            return
+    assert False, "no vCPU waits for its answers"
+
+
+def test_killed(ends):
+    """The peer's program dies while vCPUs wait for its messages: the next ones find no trace."""
+    a, b = ends
+    for _ in range(3):
+        with verbs.Flow(a, b, verbs.perftest_commands("ib_write_lat", "-s 8 -n 1000000")) as flow:
+            a.wait_until(f"[ $(cat /sys/class/infiniband/{a.ibdev}/hw_counters/tx_acks) "
+                         f"-gt {a.counters()['tx_acks'] + COUNT} ]")
+            flow.sides[1].kill()
+            b.exec(f"ping -q -c 3 -i 0.1 -W 5 {a.ip4}")
+        verbs.pingpong(a, b, "rc", "-n 100 -c")
