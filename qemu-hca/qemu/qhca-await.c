@@ -11,11 +11,12 @@
  * What the program would do after the doorbell, but for waiting, is late by that.  Then its next
  * doorbell follows the message less promptly, and soon there are no such waits.  Software that
  * rings several doorbells before it waits would see each of them wait for a message, which it
- * then gets one by one.  To find this out, a doorbell does not wait now and then: if the next
- * one precedes the message, there are no such waits either.
+ * then gets one by one; and software to which messages come that have nothing to do with its
+ * doorbells would wait as well.  To find these out, a doorbell does not wait now and then: if the
+ * next one precedes the message, or comes earlier than it did with waits, there are no more.
  *
- * Only a link over shared memory has all this, and only for the physical function.  On others
- * frames come to the main loop.
+ * The physical function has all this on a link over shared memory.  On other links frames come
+ * to the main loop.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -33,9 +34,8 @@
 #define QHCA_AWAIT_SCORE    64
 #define QHCA_AWAIT_MISS     4           /* of the score */
 #define QHCA_AWAIT_TRY      256         /* doorbells, of which one does not wait */
+#define QHCA_AWAIT_MEDIAN   16          /* a step of the time between doorbells is this part */
 #define QHCA_AWAIT_BUDGET   16          /* frames */
-#define QHCA_AWAIT_WAIT_NS  (30 * SCALE_US)     /* for the next frame */
-#define QHCA_AWAIT_MAX_NS   (60 * SCALE_US)     /* of a vCPU, and of the BQL with TCG */
 
 uint64_t qhca_messages(QhcaState *s)
 {
@@ -67,29 +67,50 @@ static void qhca_await_learn(QhcaAwait *await, bool answers)
         await->score = QHCA_AWAIT_SCORE;
         await->run = 0;
         await->waits = 0;
-        await->last = QHCA_AWAIT_NONE;
+        await->interval = 0;
+    }
+}
+
+/*
+ * The time between doorbells that wait: its median, in which those do not count for much between
+ * which the host did something else.
+ */
+static void qhca_await_measure(QhcaAwait *await, int64_t interval)
+{
+    const int64_t step = await->interval / QHCA_AWAIT_MEDIAN + 1;
+
+    if (!await->interval) {
+        await->interval = interval;
+    } else {
+        await->interval += interval > await->interval ? step : -step;
     }
 }
 
 /* What the last doorbell did was right if this one follows its message, and promptly. */
-static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since)
+static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_t interval)
 {
     const int64_t prompt_ns = await->waits <= QHCA_AWAIT_FIRST ? QHCA_AWAIT_LATER_NS :
                                                                  QHCA_AWAIT_PROMPT_NS;
-    bool right = await->last == QHCA_AWAIT_CAME && since <= prompt_ns;
 
-    if (await->last == QHCA_AWAIT_NONE) {
+    switch (await->last) {
+    case QHCA_AWAIT_NONE:
         return;
-    }
-    if (await->last == QHCA_AWAIT_TRIED) {
-        if (!fresh) {
+    case QHCA_AWAIT_TRIED:
+        if (!fresh || interval < await->interval * 3 / 4) {
             qhca_await_stop(await, false);
         }
         return;
+    case QHCA_AWAIT_CAME:
+        qhca_await_measure(await, interval);
+        if (since <= prompt_ns) {
+            await->score = MIN(await->score + 1, QHCA_AWAIT_SCORE);
+            return;
+        }
+        break;
+    case QHCA_AWAIT_MISSED:
+        break;
     }
-    if (right) {
-        await->score = MIN(await->score + 1, QHCA_AWAIT_SCORE);
-    } else if (await->score > QHCA_AWAIT_MISS) {
+    if (await->score > QHCA_AWAIT_MISS) {
         await->score -= QHCA_AWAIT_MISS;
     } else {
         qhca_await_stop(await, await->waits >= QHCA_AWAIT_TRY);
@@ -99,16 +120,24 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since)
 bool qhca_will_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
-    const uint64_t messages = qhca_messages(s);
-    const bool fresh = await->messages != messages;
-    const int64_t since = get_clock() - await->came_at;
+    const bool can_wait = s->await_max_us && s->link.peer && !s->link.down && current_cpu &&
+                          !qatomic_read(&s->dma_iommu);
+    int64_t now, interval, since;
+    uint64_t messages;
+    bool fresh;
 
-    if (!s->link.path || !current_cpu || qatomic_read(&s->dma_iommu)) {
+    if (!can_wait) {
         return false;
     }
+    now = get_clock();
+    messages = qhca_messages(s);
+    fresh = await->messages != messages;
+    since = now - await->came_at;
+    interval = now - await->rung_at;
     await->messages = messages;
+    await->rung_at = now;
     if (await->score) {
-        qhca_await_judge(await, fresh, since);
+        qhca_await_judge(await, fresh, since, interval);
     } else {
         qhca_await_learn(await, fresh && since <= QHCA_AWAIT_LATER_NS);
     }
@@ -127,10 +156,11 @@ bool qhca_will_await(QhcaState *s)
  * The peer is woken with the lock held, since its answer is awaited here.  A wait that ends
  * because somebody else wants the engine says nothing.
  */
-void qhca_await(QhcaState *s)
+bool qhca_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
-    const int64_t end = get_clock() + QHCA_AWAIT_MAX_NS;
+    const int64_t max = s->await_max_us * (int64_t)SCALE_US;
+    const int64_t end = get_clock() + max;
     bool came;
 
     s->stats.awaits++;
@@ -140,10 +170,11 @@ void qhca_await(QhcaState *s)
         }
         qhca_slice(s, QHCA_AWAIT_BUDGET);
         came = qhca_messages(s) != await->messages;
-    } while (!came && qhca_polled_again(s, end, QHCA_AWAIT_WAIT_NS));
+    } while (!came && qhca_polled_again(s, end, max / 2));
     qhca_link_attended(s);
     qhca_received(s, await->messages);
     s->stats.await_hits += came;
     await->last = came ? QHCA_AWAIT_CAME :
                   qhca_is_wanted(s) ? QHCA_AWAIT_NONE : QHCA_AWAIT_MISSED;
+    return came;
 }

@@ -200,6 +200,8 @@ typedef enum QhcaAwaited {
 typedef struct QhcaAwait {
     uint64_t messages;          /* until the last doorbell of a send queue */
     int64_t came_at;            /* when the last message came; get_clock() */
+    int64_t rung_at;            /* when the last doorbell did */
+    int64_t interval;           /* between doorbells that wait: the median; 0: unknown */
     uint32_t run;               /* of doorbells that answered messages */
     uint32_t doubled;           /* so often the run after which vCPUs wait */
     uint32_t score;             /* not 0: vCPUs wait */
@@ -308,6 +310,7 @@ struct QhcaState {
     uint32_t thread_budget;
     uint32_t poll_max_us;
     uint32_t poll_idle_us;
+    uint32_t await_max_us;
     uint32_t slice_us;
     uint32_t yield_max_us;
     uint32_t tx_ring_size;
@@ -467,7 +470,7 @@ void qhca_received(QhcaState *s, uint64_t before);
  * that has been seen to help?  If so qhca_await() has to follow.
  */
 bool qhca_will_await(QhcaState *s);
-void qhca_await(QhcaState *s);
+bool qhca_await(QhcaState *s);              /* did a message come? */
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,

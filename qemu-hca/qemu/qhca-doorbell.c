@@ -53,20 +53,18 @@ void qhca_drop_doorbells(QhcaFunction *f)
 
 /*
  * In the engine: ring the deferred doorbells first, and then this one.  Returns whether the vCPU
- * has waited for the answer.
+ * has waited for a message that came.
  */
 static bool qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
-    const bool awaits = db->offset == QHCA_DB_SQ && !db->gvmi && qhca_will_await(s);
+    bool awaits = db->offset == QHCA_DB_SQ && !db->gvmi && qhca_will_await(s);
     uint64_t now = qhca_now(s);
 
     qhca_mark(s, QHCA_MARK_ENTER, 0, 0);
     qhca_take_doorbells(s, now);
     qhca_doorbell(s->hca, db->gvmi, db->page, db->offset, db->value, now);
     qhca_slice(s, s->inline_budget);
-    if (awaits) {
-        qhca_await(s);
-    }
+    awaits = awaits && qhca_await(s);
     qhca_leave(s);
     return awaits;
 }
@@ -86,7 +84,7 @@ static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
     return true;
 }
 
-/* Returns whether the vCPU has waited for the answer. */
+/* Returns whether the vCPU has waited for a message that came. */
 static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 {
     if (qatomic_read(&s->dma_iommu) && !bql_locked()) {

@@ -135,11 +135,15 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
     }
 }
 
-/* A vCPU waits for frames, with the lock.  The peer need not wake anybody. */
+/*
+ * A vCPU waits for frames, with the lock.  The peer need not wake anybody, and a thread that is
+ * awake should not poll as well.
+ */
 void qhca_link_attend(QhcaState *s)
 {
-    if (s->link.peer) {
-        hca_slots_wake(&s->link.peer->mem.rx);
+    hca_slots_wake(&s->link.peer->mem.rx);
+    if (!qatomic_read(&s->link.asleep) && !qatomic_read(&s->link.hinted)) {
+        qatomic_set(&s->link.hinted, true);
     }
 }
 
@@ -150,9 +154,10 @@ void qhca_link_attend(QhcaState *s)
 void qhca_link_attended(QhcaState *s)
 {
     smp_mb();           /* pairs with qhca_link_sleep() */
-    if (s->link.peer && qatomic_read(&s->link.asleep)) {
+    if (qatomic_read(&s->link.asleep)) {
         qatomic_set(&s->link.quiet, false);
-        qhca_link_ask(s, s->link.peer);
+        /* This takes the place of a wake-up that has been asked for, so it does not count. */
+        hca_slots_sleep(&s->link.peer->mem.rx);
         s->more |= qhca_link_pending(s);
     }
 }

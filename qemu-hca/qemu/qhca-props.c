@@ -85,6 +85,7 @@ static const Property qhca_properties[] = {
     DEFINE_PROP_UINT32("thread-budget", QhcaState, thread_budget, 32),
     DEFINE_PROP_UINT32("poll-max-us", QhcaState, poll_max_us, 0),
     DEFINE_PROP_UINT32("poll-idle-us", QhcaState, poll_idle_us, 50),
+    DEFINE_PROP_UINT32("await-max-us", QhcaState, await_max_us, 60),
     DEFINE_PROP_UINT32("sched-slice-us", QhcaState, slice_us, 100),
     DEFINE_PROP_UINT32("yield-max-us", QhcaState, yield_max_us, 1000),
     DEFINE_PROP_SIZE32("tx-ring-size", QhcaState, tx_ring_size, 256 * KiB),
@@ -240,6 +241,10 @@ bool qhca_props_check(QhcaState *s, Error **errp)
     }
     if (s->poll_idle_us > 1000) {
         error_setg(errp, "poll-idle-us=%u is over 1000", s->poll_idle_us);
+        return false;
+    }
+    if (s->await_max_us > 1000) {
+        error_setg(errp, "await-max-us=%u is over 1000", s->await_max_us);
         return false;
     }
     return qhca_props_check_pages("doorbell-pages", s->cfg.num_db_pages,

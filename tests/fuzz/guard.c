@@ -209,8 +209,6 @@ static void check_message(struct guard *g, const uint8_t *frame, size_t len)
 
 	if (!g->messages_left--)
 		guard_fail("one call sends more messages about bundles than there are reasons");
-	if (!g->ours)
-		return;			/* software may send any frame */
 	if (kind < 1 || kind > 4 || len < shortest ||
 	    (kind != 3 && len > shortest))
 		guard_fail("the device sends a message about bundles of kind %u with %zu bytes",

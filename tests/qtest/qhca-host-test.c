@@ -90,7 +90,7 @@ static void test_bad_properties(void)
         "'qp-cache-sets': 32768", "'gids': 0",
         "'x-pt-fetch-ns': 1000001",
         "'inject-drop-ppm': 1000001", "'inject-direction': 'up'",
-        "'poll-max-us': 100000", "'poll-idle-us': 1001",
+        "'poll-max-us': 100000", "'poll-idle-us': 1001", "'await-max-us': 1001",
         "'yield-max-us': 1000001",
         "'shm-slots': 3", "'shm-slots': 8192", "'shm-server': true",
         "'shm': '/nowhere/link', 'shm-server': true",

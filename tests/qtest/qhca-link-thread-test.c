@@ -247,6 +247,62 @@ static void test_nap_timer_refused(void)
     stop();
 }
 
+/* Is there a frame for the device, which is there at once or comes when it no longer looks? */
+static void put_frame(void)
+{
+    struct hca_slots *rx = &s->link.peer->mem.rx, peer = *rx;
+
+    g_assert_nonnull(hca_slots_reserve(&peer));
+    hca_slots_commit(&peer, ROOM);
+}
+
+static bool asks_for_wake_up(void)
+{
+    return qatomic_read(&s->link.peer->mem.rx.flags->consumer_sleeps);
+}
+
+/*
+ * A vCPU waits for frames while the thread sleeps: the peer need not wake it meanwhile, and has to
+ * afterwards, also if hints have said otherwise.
+ */
+static void test_attend(void)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+
+    start(false);
+    qemu_sem_post(&go_on);
+    while (!qatomic_read(&s->link.asleep) || !asks_for_wake_up()) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(100);
+    }
+    qhca_lock(s);
+    s->link.quiet = true;
+    s->more = false;
+    qhca_link_attend(s);
+    g_assert_false(asks_for_wake_up());
+    g_assert_false(s->link.hinted);
+    qhca_link_attended(s);
+    g_assert_true(asks_for_wake_up());
+    g_assert_false(s->link.quiet);
+    g_assert_false(s->more);
+    qhca_link_attend(s);
+    put_frame();                    /* at the last moment */
+    qhca_link_attended(s);
+    g_assert_true(asks_for_wake_up());
+    g_assert_true(s->more);
+    hca_slots_pop(&s->link.peer->mem.rx);
+    s->more = false;
+    /* A thread that is awake asks by itself, and does not poll as well. */
+    qatomic_set(&s->link.asleep, false);
+    qhca_link_attend(s);
+    g_assert_true(s->link.hinted);
+    qhca_link_attended(s);
+    g_assert_false(asks_for_wake_up());
+    qatomic_set(&s->link.asleep, true);
+    qhca_leave_undone(s);
+    stop();
+}
+
 static void test_epoll_pwait2_refused(void)
 {
 #ifdef SYS_epoll_pwait2
@@ -264,6 +320,7 @@ int main(int argc, char **argv)
 
     g_test_add_func("/qhca-link-thread/bottom-half", test_bottom_half);
     g_test_add_func("/qhca-link-thread/wakes", test_wakes);
+    g_test_add_func("/qhca-link-thread/attend", test_attend);
     /* What is refused once remains so. */
     g_test_add_func("/qhca-link-thread/nap-timer-refused",
                     test_nap_timer_refused);

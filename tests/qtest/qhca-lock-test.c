@@ -69,10 +69,14 @@ bool qhca_polls_in_vain(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
     return true;
 }
 
+/* Do doorbells send frames? */
+static bool sends;
+
 void qhca_doorbell(struct qhca_hca *hca, uint16_t gvmi, uint32_t page,
                    uint32_t offset, uint64_t value, uint64_t now)
 {
     served_value = value;
+    s->stats.frames_sent += sends;
     qemu_sem_post(&served);
 }
 
@@ -152,12 +156,15 @@ void qhca_link_events(QhcaState *hca)
 {
 }
 
-/* In how many slices does the answer come?  0: there is none. */
+/* In how many slices does the answer come, and only if the peer is woken?  0: there is none. */
 static unsigned int answer_in;
+static bool peer_sleeps;
 
 void qhca_link_receive(QhcaState *hca, unsigned int frames)
 {
-    parts_messages += answer_in && !--answer_in;
+    if (!peer_sleeps) {
+        parts_messages += answer_in && !--answer_in;
+    }
 }
 
 /* Does the peer wake nobody, because a vCPU waits for its frames? */
@@ -177,7 +184,7 @@ void qhca_link_attended(QhcaState *hca)
 
 bool qhca_link_pending(QhcaState *hca)
 {
-    return false;
+    return answer_in && !peer_sleeps && attends;
 }
 
 bool qhca_link_has_room(QhcaState *hca)
@@ -187,11 +194,12 @@ bool qhca_link_has_room(QhcaState *hca)
 
 bool qhca_link_wakes_peer(QhcaState *hca)
 {
-    return false;
+    return peer_sleeps;
 }
 
 void qhca_link_wake_peer(QhcaState *hca)
 {
+    peer_sleeps = false;
 }
 
 /*
@@ -443,7 +451,7 @@ static void test_yield(void)
     g_free(cpu);
 }
 
-#define LONG_US         20000
+#define LONG_US         1000000
 
 /* After a long yield the next hint does not yield.  A wait for the BQL makes none long. */
 static void test_long_yield(void)
@@ -479,244 +487,7 @@ static void test_long_yield(void)
     g_free(cpu);
 }
 
-/*
- * ------------------------------------------------------------------------
- * vCPUs that wait in a doorbell for the answer
- */
-#define RUN             16              /* doorbells that answer, until vCPUs wait */
-#define FIRST           64              /* waits after which answers are to be prompt */
-#define TRY             256             /* doorbells, of which one does not wait: the 16th */
-#define MISSES          16              /* in a row, after which they no longer wait */
-
-static void answers_start(CPUState *cpu)
-{
-    start();
-    current_cpu = cpu;
-    s->yield_max_us = PATIENCE_MS * 1000;
-    answer_in = 0;
-}
-
-static void answers_stop(void)
-{
-    current_cpu = NULL;
-    answer_in = 0;
-    s->waiters = 0;
-    stop();
-}
-
-/* Ring a send queue's doorbell.  Did the vCPU wait? */
-static bool rings(QhcaFunction *f)
-{
-    const uint64_t waited = s->stats.awaits;
-
-    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_SQ, 0, 8, (MemTxAttrs) { 0 }),
-                    ==, MEMTX_OK);
-    g_assert_false(attends);
-    return s->stats.awaits != waited;
-}
-
-/* Answer a message that the thread has received some time ago. */
-static bool answers_after(QhcaFunction *f, int64_t ns)
-{
-    qhca_lock(s);
-    parts_messages++;
-    qhca_received(s, parts_messages - 1);
-    s->await.came_at -= ns;
-    qhca_leave_undone(s);
-    return rings(f);
-}
-
-/* At once: in the future, so that it does not matter what else the host does. */
-static bool answers(QhcaFunction *f)
-{
-    return answers_after(f, -(int64_t)PATIENCE_MS * SCALE_MS);
-}
-
-/* The answer comes while the vCPU waits, and the next doorbell follows promptly, or late. */
-static bool exchanges(bool prompt)
-{
-    bool waited;
-
-    answer_in = 2;          /* after the doorbell's own slice */
-    waited = rings(&s->pf);
-    if (answer_in) {
-        answer_in = 0;
-        parts_messages++;   /* to the thread */
-    }
-    s->await.came_at = get_clock() + (prompt ? 1 : -1) * (int64_t)PATIENCE_MS * SCALE_MS;
-    return waited;
-}
-
-/* Answer so many messages without a wait, after which the next one waits. */
-static void learn(unsigned int run)
-{
-    for (unsigned int i = 0; i < run - 1; i++) {
-        g_assert_false(answers(&s->pf));
-    }
-    answer_in = 2;
-    g_assert_true(answers(&s->pf));
-    g_assert_cmpuint(answer_in, ==, 0);
-    s->await.came_at += (int64_t)PATIENCE_MS * SCALE_MS;
-}
-
-/* Only a vCPU's doorbells of the physical function's send queues wait, after some answers. */
-static void test_answers(void)
-{
-    CPUState *cpu = g_new0(CPUState, 1);
-    QhcaFunction vf = { .gvmi = 1 };
-
-    answers_start(cpu);
-    vf.s = s;
-    vf.dev = s->pf.dev;
-    for (int i = 0; i < 3 * RUN; i++) {
-        g_assert_false(answers(&vf));
-        g_assert_false(answers_after(&s->pf, PATIENCE_MS * SCALE_MS));     /* late */
-        g_assert_false(rings(&s->pf));                                     /* none came */
-        current_cpu = NULL;
-        g_assert_false(answers(&s->pf));
-        current_cpu = cpu;
-        qatomic_set(&s->pf.dma_iommu, true);
-        qatomic_set(&s->dma_iommu, true);
-        g_assert_false(answers(&s->pf));
-        qatomic_set(&s->dma_iommu, false);
-        qatomic_set(&s->pf.dma_iommu, false);
-    }
-    rings(&s->pf);
-    rings(&s->pf);          /* the run is over */
-    /* Those that answer nothing break a run, though not at once. */
-    for (int i = 0; i < 10; i++) {
-        g_assert_false(answers(&s->pf));
-        g_assert_false(answers(&s->pf));
-        g_assert_false(rings(&s->pf));
-    }
-    learn(RUN);
-    g_assert_cmpuint(s->stats.await_hits, ==, 1);
-    /* Doorbells of others do not wait, and change nothing. */
-    ring_doorbell();
-    g_assert_false(rings(&vf));
-    current_cpu = NULL;
-    g_assert_false(rings(&s->pf));
-    current_cpu = cpu;
-    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(&s->pf, QHCA_DB_CQ_ARM, 0, 8,
-                                                        (MemTxAttrs) { 0 }), ==, MEMTX_OK);
-    g_assert_cmpuint(s->stats.awaits, ==, 1);
-    g_assert_true(exchanges(true));
-    answers_stop();
-    g_free(cpu);
-}
-
-/* One in many does not wait, to see whether the program waits by itself.  This one does not. */
-static void test_answers_try(void)
-{
-    CPUState *cpu = g_new0(CPUState, 1);
-
-    answers_start(cpu);
-    learn(RUN);
-    for (int i = 2; i < 2 * TRY; i++) {
-        g_assert_cmpint(exchanges(true), ==, i % TRY != RUN);
-    }
-    while (exchanges(true)) {
-    }
-    parts_messages--;       /* the one that exchanges() had come to the thread */
-    g_assert_false(rings(&s->pf));
-    g_assert_cmpuint(s->await.score, ==, 0);
-    learn(2 * RUN);
-    answers_stop();
-    g_free(cpu);
-}
-
-/* A program that does something else before it answers is not made to wait for long. */
-static void test_answers_late(void)
-{
-    CPUState *cpu = g_new0(CPUState, 1);
-    unsigned int waits;
-
-    answers_start(cpu);
-    learn(RUN);
-    for (waits = 1; s->await.score; waits++) {
-        exchanges(false);
-        g_assert_cmpuint(waits, <=, 2 * MISSES);
-    }
-    g_assert_cmpuint(waits, >, MISSES / 2);
-    /* Then it takes longer to find out anew, but not if it was right for long. */
-    for (int doubled = 1; doubled < 6; doubled++) {
-        rings(&s->pf);
-        s->await.run = 0;
-        learn(RUN << MIN(doubled, 4));
-        while (s->await.score) {
-            exchanges(false);
-        }
-    }
-    rings(&s->pf);
-    s->await.run = 0;
-    learn(RUN << 4);
-    for (int i = 0; i < TRY; i++) {
-        exchanges(true);
-    }
-    while (s->await.score) {
-        exchanges(false);
-    }
-    rings(&s->pf);
-    s->await.run = 0;
-    learn(RUN);
-    answers_stop();
-    g_free(cpu);
-}
-
-/* An answer may be a little late after the first waits, and not after later ones. */
-static void test_answers_first(void)
-{
-    CPUState *cpu = g_new0(CPUState, 1);
-    bool seen = false;
-
-    answers_start(cpu);
-    learn(RUN);
-    while (s->await.score && s->await.waits < FIRST + RUN) {
-        uint32_t score = s->await.score;
-        bool first = s->await.waits <= FIRST, judged = s->await.last == QHCA_AWAIT_CAME;
-
-        s->await.came_at = get_clock() - 15 * SCALE_US;
-        exchanges(true);
-        if (first) {
-            seen |= judged && s->await.score >= score;      /* the host may do else meanwhile */
-            s->await.score = 2 * MISSES;
-        } else if (judged) {
-            g_assert_cmpuint(s->await.score, <, score);
-        }
-    }
-    g_assert_true(seen);
-    answers_stop();
-    g_free(cpu);
-}
-
-/* Nothing comes.  The vCPU waits for a short time, a few times, and not if others wait for it. */
-static void test_answers_missed(void)
-{
-    CPUState *cpu = g_new0(CPUState, 1);
-    unsigned int waits = 0;
-
-    answers_start(cpu);
-    learn(RUN);
-    while (rings(&s->pf)) {
-        g_assert_cmpuint(++waits, <=, 2 * MISSES);
-    }
-    g_assert_cmpuint(waits, >=, MISSES / 2);
-    rings(&s->pf);
-    s->await.run = 0;
-    learn(2 * RUN);
-    qatomic_set(&s->waiters, 1);
-    for (int i = 0; i < RUN - 3; i++) {
-        uint32_t score = s->await.score;
-
-        g_assert_true(rings(&s->pf));
-        if (i) {
-            g_assert_cmpuint(s->await.score, ==, score);
-        }
-    }
-    g_assert_cmpuint(s->stats.await_hits, ==, 2);
-    answers_stop();
-    g_free(cpu);
-}
+#include "qhca-lock-answers.h"
 
 int main(int argc, char **argv)
 {
@@ -733,6 +504,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/yield", test_yield);
     g_test_add_func("/qhca-lock/long-yield", test_long_yield);
     g_test_add_func("/qhca-lock/answers", test_answers);
+    g_test_add_func("/qhca-lock/answers-thread", test_answers_thread);
     g_test_add_func("/qhca-lock/answers-try", test_answers_try);
     g_test_add_func("/qhca-lock/answers-late", test_answers_late);
     g_test_add_func("/qhca-lock/answers-first", test_answers_first);

@@ -1,0 +1,308 @@
+/*
+ * Test of the qhca RDMA adapter: vCPUs that wait in a doorbell for the answer
+ *
+ * These are tests of qhca-lock-test.c, which includes this file, and has the device and the
+ * parts that stand for the link.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+#ifndef TESTS_QTEST_QHCA_LOCK_ANSWERS_H
+#define TESTS_QTEST_QHCA_LOCK_ANSWERS_H
+
+#define RUN             16              /* doorbells that answer, until vCPUs wait */
+#define FIRST           64              /* waits after which answers are to be prompt */
+#define TRY             256             /* doorbells, of which one does not wait: the 16th */
+#define MISSES          16              /* in a row, after which they no longer wait */
+
+static CPUState cpu;
+
+static void answers_start(void)
+{
+    static char peer;
+
+    start();
+    current_cpu = &cpu;
+    s->yield_max_us = s->await_max_us = 60;
+    s->link.peer = (QhcaPeer *)&peer;       /* nobody here looks into it */
+    answer_in = 0;
+}
+
+static void answers_stop(void)
+{
+    current_cpu = NULL;
+    answer_in = 0;
+    s->waiters = 0;
+    s->link.peer = NULL;
+    stop();
+}
+
+/* Ring a send queue's doorbell.  Did the vCPU wait? */
+static bool rings(QhcaFunction *f)
+{
+    const uint64_t waited = s->stats.awaits;
+
+    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_SQ, 0, 8, (MemTxAttrs) { 0 }),
+                    ==, MEMTX_OK);
+    g_assert_false(attends);
+    return s->stats.awaits != waited;
+}
+
+/* Answer a message that the thread has received some time ago. */
+static bool answers_after(QhcaFunction *f, int64_t ns)
+{
+    qhca_lock(s);
+    parts_messages++;
+    qhca_received(s, parts_messages - 1);
+    s->await.came_at -= ns;
+    qhca_leave_undone(s);
+    return rings(f);
+}
+
+#define LONG_NS         ((int64_t)PATIENCE_MS * SCALE_MS)
+
+/* At once: in the future, so that it does not matter what else the host does. */
+static bool answers(void)
+{
+    return answers_after(&s->pf, -LONG_NS);
+}
+
+/*
+ * The answer comes while the vCPU waits, after two slices of waiting, and the next doorbell
+ * follows promptly, or late.  The time between doorbells is always about the same.
+ */
+static bool exchanges(bool prompt)
+{
+    bool waited;
+
+    s->await.came_at = prompt ? LONG_NS : -LONG_NS;
+    s->await.came_at += get_clock();
+    s->await.rung_at = get_clock() - LONG_NS;
+    answer_in = 3;
+    waited = rings(&s->pf);
+    if (waited) {
+        g_assert_cmpuint(answer_in, ==, 0);
+        g_assert_cmpint(s->await.came_at, <=, get_clock());
+        g_assert_cmpint(s->await.came_at, >, get_clock() - LONG_NS);
+    } else {
+        answer_in = 0;
+        parts_messages++;   /* to the thread */
+    }
+    return waited;
+}
+
+/* Answer so many messages without a wait, after which the next one waits. */
+static void learn(unsigned int run)
+{
+    s->await.run = 0;
+    for (unsigned int i = 0; i < run - 1; i++) {
+        g_assert_false(answers());
+    }
+    answer_in = 2;
+    g_assert_true(answers());
+    g_assert_cmpuint(answer_in, ==, 0);
+    g_assert_cmpuint(s->await.waits, ==, 1);
+}
+
+static void never_wait(QhcaFunction *f, int64_t ns)
+{
+    for (int i = 0; i < 3 * RUN; i++) {
+        g_assert_false(answers_after(f, ns));
+    }
+}
+
+/* Only a vCPU's doorbells of the physical function's send queues wait, after some answers. */
+static void test_answers(void)
+{
+    QhcaFunction vf = { .gvmi = 1 };
+    QhcaPeer *peer;
+
+    answers_start();
+    peer = s->link.peer;
+    vf.s = s;
+    vf.dev = s->pf.dev;
+    never_wait(&vf, -LONG_NS);
+    never_wait(&s->pf, LONG_NS);        /* late */
+    current_cpu = NULL;
+    never_wait(&s->pf, -LONG_NS);
+    current_cpu = &cpu;
+    qatomic_set(&s->dma_iommu, true);
+    never_wait(&s->pf, -LONG_NS);
+    qatomic_set(&s->dma_iommu, false);
+    s->await_max_us = 0;
+    never_wait(&s->pf, -LONG_NS);
+    s->await_max_us = 60;
+    s->link.down = true;
+    never_wait(&s->pf, -LONG_NS);
+    s->link.down = false;
+    s->link.peer = NULL;
+    never_wait(&s->pf, -LONG_NS);
+    s->link.peer = peer;
+    rings(&s->pf);                      /* has seen what came meanwhile */
+    for (int i = 0; i < 3 * RUN; i++) {
+        s->await.came_at = get_clock() + LONG_NS;
+        g_assert_false(rings(&s->pf));  /* none came */
+    }
+    s->await.run = 0;
+    /* Those that answer nothing break a run, though not at once. */
+    for (int i = 0; i < 10; i++) {
+        g_assert_false(answers());
+        g_assert_false(answers());
+        g_assert_false(rings(&s->pf));
+    }
+    learn(RUN);
+    g_assert_cmpuint(s->stats.await_hits, ==, 1);
+    /* Doorbells of others do not wait, and change nothing. */
+    ring_doorbell();
+    g_assert_false(rings(&vf));
+    current_cpu = NULL;
+    g_assert_false(rings(&s->pf));
+    current_cpu = &cpu;
+    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(&s->pf, QHCA_DB_CQ_ARM, 0, 8,
+                                                        (MemTxAttrs) { 0 }), ==, MEMTX_OK);
+    g_assert_cmpuint(s->stats.awaits, ==, 1);
+    /* The peer is woken before the vCPU waits for it. */
+    peer_sleeps = true;
+    g_assert_true(exchanges(true));
+    g_assert_cmpuint(s->stats.await_hits, ==, 2);
+    answers_stop();
+}
+
+/* What the thread receives counts as well. */
+static void test_answers_thread(void)
+{
+    const gint64 end = g_get_monotonic_time() + PATIENCE_MS * 1000;
+
+    answers_start();
+    answer_in = 1;
+    qhca_kick(s);
+    while (!qatomic_read(&s->await.came_at)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(100);
+    }
+    answers_stop();
+}
+
+/* One in many does not wait, to see whether the program waits by itself.  This one does not. */
+static void test_answers_try(void)
+{
+    answers_start();
+    learn(RUN);
+    for (int i = 2; i < 2 * TRY; i++) {
+        g_assert_cmpint(exchanges(true), ==, i % TRY != RUN);
+    }
+    while (exchanges(true)) {
+    }
+    parts_messages--;       /* the one that exchanges() had come to the thread */
+    g_assert_false(rings(&s->pf));
+    g_assert_cmpuint(s->await.score, ==, 0);
+    /* And this one waits for messages that do not answer it: without a wait it is faster. */
+    learn(2 * RUN);
+    while (exchanges(true)) {
+    }
+    s->await.rung_at = get_clock() - LONG_NS / 2;
+    g_assert_false(answers());
+    g_assert_cmpuint(s->await.score, ==, 0);
+    learn(4 * RUN);
+    answers_stop();
+}
+
+/* A program that does something else before it answers is not made to wait for long. */
+static void test_answers_late(void)
+{
+    unsigned int waits;
+
+    answers_start();
+    learn(RUN);
+    for (waits = 1; s->await.score; waits++) {
+        exchanges(false);
+        g_assert_cmpuint(waits, <=, 2 * MISSES);
+    }
+    g_assert_cmpuint(waits, >, MISSES / 2);
+    /* Then it takes longer to find out anew, but not if it was right for long. */
+    for (int doubled = 1; doubled < 6; doubled++) {
+        learn(RUN << MIN(doubled, 4));
+        while (s->await.score) {
+        exchanges(false);
+    }
+    }
+    learn(RUN << 4);
+    for (int i = 0; i < TRY; i++) {
+        exchanges(i % 5);           /* one in five is late, which is not too many */
+        g_assert_cmpuint(s->await.score, >, 32);
+    }
+    while (s->await.score) {
+        exchanges(false);
+    }
+    learn(RUN);
+    answers_stop();
+}
+
+/* An answer may be a little late after the first waits, and not after later ones. */
+static void test_answers_first(void)
+{
+    bool seen = false;
+
+    answers_start();
+    learn(RUN);
+    while (s->await.score && s->await.waits < FIRST + RUN) {
+        uint32_t score = s->await.score;
+        bool first = s->await.waits <= FIRST, judged = s->await.last == QHCA_AWAIT_CAME;
+
+        s->await.came_at = get_clock() - 15 * SCALE_US;
+        answer_in = 2;
+        rings(&s->pf);
+        if (answer_in) {
+            answer_in = 0;
+            parts_messages++;
+        }
+        if (first && s->await.waits > 2) {
+            seen |= judged && s->await.score >= score;      /* the host may do else meanwhile */
+            s->await.score = 2 * MISSES;
+        } else if (!first && judged) {
+            g_assert_cmpuint(s->await.score, <, score);
+        }
+        s->await.interval = 0;
+    }
+    g_assert_true(seen);
+    answers_stop();
+}
+
+/* Nothing comes.  The vCPU waits for a short time, a few times, and not if others wait for it. */
+static void test_answers_missed(void)
+{
+    unsigned int waits = 0;
+    uint64_t yields;
+
+    answers_start();
+    learn(RUN);
+    s->await.waits = RUN;           /* so that no doorbell is to see what happens without */
+    yields = s->stats.yields;
+    for (;;) {
+        s->await.came_at = get_clock() + LONG_NS;   /* not that it were late */
+        sends = true;
+        if (!rings(&s->pf)) {
+            break;
+        }
+        sends = false;
+        waits++;
+        g_assert_cmpuint(waits, <=, MISSES + 1);
+        g_assert_cmpuint(s->stats.yields, ==, yields + waits);
+    }
+    sends = false;
+    g_assert_cmpuint(waits, >=, MISSES - 1);
+    g_assert_cmpuint(s->stats.await_hits, ==, 1);
+    learn(2 * RUN);
+    qatomic_set(&s->waiters, 1);
+    for (int i = 0; i < RUN - 3; i++) {
+        uint32_t score = s->await.score;
+
+        g_assert_true(rings(&s->pf));
+        if (i) {
+            g_assert_cmpuint(s->await.score, ==, score);
+        }
+    }
+    g_assert_cmpuint(s->stats.await_hits, ==, 2);
+    answers_stop();
+}
+
+#endif /* TESTS_QTEST_QHCA_LOCK_ANSWERS_H */
