@@ -39,8 +39,7 @@ def sleeps(pair):
     return found
 
 
-@pytest.mark.parametrize("test, size", [
-    ("ib_write_lat", 8), ("ib_write_lat", 65536), ("ib_send_lat", 4096)])
+@pytest.mark.parametrize("test, size", [("ib_write_lat", 8), ("ib_send_lat", 4096)])
 def test_latency(ends, test, size):
     """Most messages need no wake-up, by the device's counters and by the kernel's."""
     most, fewest = 0, 2 * COUNT
@@ -52,6 +51,16 @@ def test_latency(ends, test, size):
         if most > COUNT // 2 and fewest < COUNT // 2:
             return
     assert most > COUNT // 2 and fewest < COUNT // 2
+
+
+def test_latency_of_many_packets(ends):
+    """A device that is slow for other reasons takes so long for these that it often gives up."""
+    for _ in range(ROUNDS):
+        hit = hits(ends)
+        verbs.perftest(*ends, "ib_write_lat", f"-s 65536 -n {COUNT}")
+        if min(now - was for now, was in zip(hits(ends), hit)) > COUNT // 50:
+            return
+    assert False, "no vCPU waits for its answers"
 
 
 def test_pingpong(ends):
