@@ -42,14 +42,9 @@ def two(case, pairs):
 
 def agreed(pair):
     """Have both devices sent bundles in a run?"""
-    before = [adapter(node, "bundles_sent") for node in pair]
+    before = [node.adapter_counters()["bundles_sent"] for node in pair]
     verbs.perftest(*pair, "ib_write_bw", "-s 65536 -n 20 -b")
-    return all(adapter(node, "bundles_sent") > was for node, was in zip(pair, before))
-
-
-def adapter(node, counter):
-    (info,) = node.qmp("query-qhca")
-    return {c["name"]: c["value"] for c in info["adapter"]}[counter]
+    return all(node.adapter_counters()["bundles_sent"] > was for node, was in zip(pair, before))
 
 
 def sizes(file):
@@ -94,20 +89,21 @@ def test_data(two, tmp_path):
 def test_recovery(two, tmp_path):
     """Packets of bundles are lost one by one, and are sent again."""
     pair, most = two
-    received = adapter(pair.b, "bundles_received")
+    received = pair.b.adapter_counters()["bundles_received"]
     with watched(pair, tmp_path) as moved:
         pair.b.inject({"inject-drop-ppm": 500})
         try:
             verbs.verify(*pair, "-t rc -m 1024 -q 2 -S 65536 -n 100 -s 4 -o 20", timeout=600)
         finally:
             pair.b.inject({"inject-drop-ppm": 0})
-    assert (adapter(pair.b, "bundles_received") > received + 10) == bool(most)
+    assert (pair.b.adapter_counters()["bundles_received"] > received + 10) == bool(most)
     assert moved[1]["inject_dropped"]
     assert moved[0]["retransmitted_packets"]
 
 
 def large(pair):
-    return adapter(pair.a, "large_segments_sent"), adapter(pair.b, "large_segments_received")
+    return (pair.a.adapter_counters()["large_segments_sent"],
+            pair.b.adapter_counters()["large_segments_received"])
 
 
 @contextlib.contextmanager

@@ -16,20 +16,14 @@ def shared(pairs):
         yield pair
 
 
-def counters(node):
-    """Those of the device's adapter."""
-    (info,) = node.qmp("query-qhca")
-    return {counter["name"]: counter["value"] for counter in info["adapter"]}
-
-
 def test_data(shared):
     """Every byte arrives, and through the memory."""
-    before = counters(shared.a)
+    before = shared.a.adapter_counters()
     verbs.verify(*shared, "-t rc -m 4096 -q 4 -w -n 20 -s 1", timeout=300)
     verbs.verify(*shared, "-t ud -q 2 -m 2048 -n 20 -s 2", timeout=300)
     verbs.perftest(*shared, "ib_read_bw", "-s 1048576 -n 20")
     verbs.perftest(*shared, "ib_write_bw", "-s 65536 -n 1000 -q 8")
-    after = counters(shared.a)
+    after = shared.a.adapter_counters()
     assert after["frames_sent"] > before["frames_sent"] + 1000
     assert after["frames_received"] > before["frames_received"] + 1000
     assert after["link_bad_slots"] == 0
@@ -40,15 +34,15 @@ def test_data(shared):
 
 def test_polling(shared):
     """A program that polls for single messages has the device's work done on its vCPU, when it
-    polls or in its doorbells, and is not interrupted: the peer, which counts its own wake-ups, sends fewer than frames.
-    How often the thread is awake, so that a hint comes in vain, depends on what else the
-    host does, so that the best of some rounds counts."""
+    polls or in its doorbells, and is not interrupted: the peer, which counts its own wake-ups,
+    sends fewer than frames. How often the thread is awake, so that a hint comes in vain, depends
+    on what else the host does, so that the best of some rounds counts."""
     frames, wakes = [0, 0], 1
     for _ in range(6):
-        before = [counters(node) for node in shared]
+        before = [node.adapter_counters() for node in shared]
         verbs.perftest(*shared, "ib_send_lat", "-s 8 -n 5000")
         verbs.perftest(*shared, "ib_read_lat", "-s 8 -n 5000")
-        moved = [{name: value - was[name] for name, value in counters(node).items()}
+        moved = [{name: value - was[name] for name, value in node.adapter_counters().items()}
                  for node, was in zip(shared, before)]
         print(moved)
         for node, other in (moved, moved[::-1]):
@@ -66,10 +60,10 @@ def test_polling(shared):
 def test_polling_of_many(shared):
     """A receiver that polls while the device's thread is awake, which is so with many
     messages, yields its processor, but not in the hints after a yield that took long."""
-    before = counters(shared.a)["poll_yields"]
+    before = shared.a.adapter_counters()["poll_yields"]
     for _ in range(6):
         verbs.perftest(*shared, "ib_send_bw", "-s 4096 -n 5000")
-        if counters(shared.a)["poll_yields"] > before:
+        if shared.a.adapter_counters()["poll_yields"] > before:
             return
     assert False, "no hint yields"
 
@@ -87,19 +81,19 @@ def test_polling_stops(shared):
         verbs.perftest(a, b, "ib_send_lat", "-s 8 -n 100")
         for node, ip in ((a, b.ip4), (b, a.ip4)):
             node.exec(f"for i in 1 2 3 4 5; do ping -q -c 1 -W 5 {ip} || exit; done")
-    assert counters(b)["thread_naps"]
+    assert b.adapter_counters()["thread_naps"]
 
 
 def test_peer_killed(shared):
     """The link follows the peer, which gets new memory when it is back."""
     a, b = shared
     for node, other in ((b, a), (a, b)) if FULL else ((b, a),):
-        connects = counters(other)["link_connects"]
+        connects = other.adapter_counters()["link_connects"]
         node.kill()
         node.close()
         other.wait_until(f"[ $(cat /sys/class/net/{other.netif}/carrier) = 0 ]")
         node.boot()
         other.wait_until(f"[ $(cat /sys/class/net/{other.netif}/carrier) = 1 ]")
-        assert counters(other)["link_connects"] == connects + 1
+        assert other.adapter_counters()["link_connects"] == connects + 1
         shared.wait_link()
         verbs.pingpong(a, b, "rc", "-n 100 -c")

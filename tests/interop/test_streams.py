@@ -21,8 +21,7 @@ def ends(pairs):
 
 def yields(pair):
     """Those of hints, of each end"""
-    return [{c["name"]: c["value"] for c in node.qmp("query-qhca")[0]["adapter"]}["poll_yields"]
-            for node in pair]
+    return [node.adapter_counters()["poll_yields"] for node in pair]
 
 
 @pytest.mark.parametrize("test, size, both", [

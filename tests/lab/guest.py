@@ -513,6 +513,11 @@ class Guest:
     def qmp(self, command, **arguments):
         return self.qmp_client.cmd(command, **arguments)
 
+    def adapter_counters(self):
+        """What the adapter of its one qhca counts: {name: value}"""
+        (info,) = self.qmp("query-qhca")
+        return {counter["name"]: counter["value"] for counter in info["adapter"]}
+
     def hmp(self, line):
         return self.qmp_client.cmd_raw("human-monitor-command", {"command-line": line})
 
