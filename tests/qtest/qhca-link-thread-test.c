@@ -247,7 +247,7 @@ static void test_nap_timer_refused(void)
     stop();
 }
 
-/* Is there a frame for the device, which is there at once or comes when it no longer looks? */
+/* The peer sends a frame, and does not look whether it has to wake anybody. */
 static void put_frame(void)
 {
     struct hca_slots *rx = &s->link.peer->mem.rx, peer = *rx;
