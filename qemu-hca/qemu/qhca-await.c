@@ -152,25 +152,31 @@ bool qhca_will_await(QhcaState *s)
     return true;
 }
 
-/*
- * The peer is woken with the lock held, since its answer is awaited here.  A wait that ends
- * because somebody else wants the engine says nothing.
- */
+/* With the lock held, since the peer's answer is awaited here. */
+static void qhca_await_wake_peer(QhcaState *s)
+{
+    if (qhca_link_wakes_peer(s)) {
+        qhca_link_wake_peer(s);
+    }
+}
+
+/* A wait that ends because somebody else wants the engine says nothing. */
 bool qhca_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
     const int64_t max = s->await_max_us * (int64_t)SCALE_US;
-    const int64_t end = get_clock() + max;
+    int64_t end = get_clock() + max;
     bool came;
 
     s->stats.awaits++;
     do {
-        if (qhca_link_wakes_peer(s)) {
-            qhca_link_wake_peer(s);
-        }
+        qhca_await_wake_peer(s);        /* for what this vCPU has sent */
         qhca_slice(s, QHCA_AWAIT_BUDGET);
         came = qhca_messages(s) != await->messages;
-    } while (!came && qhca_polled_again(s, end, max / 2));
+        if (!came && s->link.sent) {
+            qhca_await_wake_peer(s);    /* for what the slice has sent to others */
+        }
+    } while (!came && qhca_polled_again(s, &end, max / 2));
     qhca_link_attended(s);
     qhca_received(s, await->messages);
     s->stats.await_hits += came;

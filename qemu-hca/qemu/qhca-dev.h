@@ -457,8 +457,11 @@ bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone);
 void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs);     /* DB_POLL */
 /* Does anybody else want the engine, or is there an interrupt to deliver? */
 bool qhca_is_wanted(QhcaState *s);
-/* Wait for work until a time, but not for long.  Returns whether there is some.  engine_lock */
-bool qhca_polled_again(QhcaState *s, int64_t end, int64_t wait_ns);
+/*
+ * Wait for work until a time, but not for long.  Returns whether there is some.  If it is found
+ * after that time, @end becomes 0, and the next call returns false.  engine_lock
+ */
+bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns);
 
 /* qhca-await.c: engine_lock */
 /* How many messages of the peer has the physical function answered? */

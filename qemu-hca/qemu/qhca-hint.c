@@ -94,19 +94,36 @@ bool qhca_is_wanted(QhcaState *s)
            qatomic_read(&s->irq_functions);
 }
 
-bool qhca_polled_again(QhcaState *s, int64_t end, int64_t wait_ns)
+static bool qhca_has_work(QhcaState *s)
 {
-    int64_t now = get_clock();
-    const int64_t until = MIN(end, now + wait_ns);
+    return s->more || qhca_link_pending(s) || qhca_link_is_due(s) ||
+           qatomic_read(&s->num_doorbells);
+}
 
-    while (now < until && !qhca_is_wanted(s)) {
-        if (s->more || qhca_link_pending(s) || qhca_link_is_due(s) ||
-            qatomic_read(&s->num_doorbells)) {
+/*
+ * The host may take the processor from this vCPU at any place, and then the time is over although
+ * there is work.  It mostly does so for who brings this work, so look for it once more, whatever
+ * the time is.
+ */
+bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns)
+{
+    const int64_t until = MIN(*end, get_clock() + wait_ns);
+    bool over;
+
+    if (!*end) {
+        return false;
+    }
+    do {
+        over = get_clock() >= until;
+        if (qhca_is_wanted(s)) {
+            return false;
+        }
+        if (qhca_has_work(s)) {
+            *end = get_clock() < *end ? *end : 0;
             return true;
         }
         cpu_relax();
-        now = get_clock();
-    }
+    } while (!over);
     return false;
 }
 
@@ -118,7 +135,7 @@ bool qhca_polled_again(QhcaState *s, int64_t end, int64_t wait_ns)
  */
 static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
 {
-    const int64_t end = get_clock() + QHCA_POLLED_MAX_NS;
+    int64_t end = get_clock() + QHCA_POLLED_MAX_NS;
     const uint64_t completions = qhca_counter(s->hca, db->gvmi,
                                               QHCA_CNT_completions);
 
@@ -128,7 +145,7 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
             qhca_link_wake_peer(s);
         }
     } while (qhca_counter(s->hca, db->gvmi, QHCA_CNT_completions) ==
-             completions && qhca_polled_again(s, end, QHCA_POLLED_WAIT_NS));
+             completions && qhca_polled_again(s, &end, QHCA_POLLED_WAIT_NS));
 }
 
 /*
