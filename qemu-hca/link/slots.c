@@ -168,7 +168,11 @@ void hca_slots_sleep(const struct hca_slots *q)
 	fence();	/* pairs with hca_slots_wakes_consumer() */
 }
 
-void hca_slots_wake(const struct hca_slots *q)
+bool hca_slots_wake(const struct hca_slots *q)
 {
+	bool takes_back = __atomic_load_n(&q->flags->consumer_sleeps, __ATOMIC_RELAXED);
+
+	/* An exchange would wait for the line, which the producer reads, with each message. */
 	__atomic_store_n(&q->flags->consumer_sleeps, 0, __ATOMIC_RELAXED);
+	return takes_back;
 }

@@ -136,7 +136,10 @@ bool hca_slots_wakes_producer(struct hca_slots *q);
  * before it sleeps.
  */
 void hca_slots_sleep(const struct hca_slots *q);
-/* The consumer is awake. */
-void hca_slots_wake(const struct hca_slots *q);
+/*
+ * The consumer is awake.  Returns whether it takes back a wake-up that it has asked for; if the
+ * producer sends that at this very moment, it may say so all the same.
+ */
+bool hca_slots_wake(const struct hca_slots *q);
 
 #endif /* HCA_LINK_SLOTS_H */

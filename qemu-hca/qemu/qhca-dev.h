@@ -239,6 +239,7 @@ typedef struct QhcaLink {
     bool sent;                  /* frames since the peer was woken */
     bool freed;                 /* slots, likewise */
     bool polls_on;              /* the program that polls, even after frames */
+    bool took_back;             /* a vCPU waits for frames in place of a wake-up */
     int dump_fd;                /* of a capture, or -1 */
     char *dump;                 /* its path */
 
@@ -249,6 +250,7 @@ typedef struct QhcaLink {
     bool quiet;                 /* there were hints in naps: the next begin without wake-ups */
     bool called;                /* to nap, and has not slept since */
     bool hinted;                /* a program polls while the thread is awake */
+    bool attends;               /* a vCPU waits for frames with engine_lock */
     uint32_t polls;             /* how often a program has polled in vain */
     uint64_t frames_slept;      /* all until the thread woke, or could not sleep */
     uint32_t asked;             /* wake-ups, since the peer's messages were read */

@@ -87,7 +87,7 @@ static void qhca_link_ask(QhcaState *s, QhcaPeer *peer)
  */
 static void qhca_link_polls_end(QhcaState *s, QhcaPeer *peer)
 {
-    if (!qatomic_read(&s->link.quiet)) {
+    if (!qatomic_read(&s->link.quiet) || s->link.attends) {
         return;
     }
     qatomic_set(&s->link.quiet, false);
@@ -136,28 +136,34 @@ void qhca_link_receive(QhcaState *s, unsigned int frames)
 }
 
 /*
- * A vCPU waits for frames, with the lock.  The peer need not wake anybody, and a thread that is
- * awake should not poll as well.
+ * A vCPU waits for frames, with the lock.  The peer need not wake anybody, and the thread need
+ * neither poll as well nor look for frames before it sleeps: it would have to wait for the lock,
+ * and so end the vCPU's wait.
  */
 void qhca_link_attend(QhcaState *s)
 {
-    hca_slots_wake(&s->link.peer->mem.rx);
+    qatomic_set(&s->link.attends, true);
+    s->link.took_back = hca_slots_wake(&s->link.peer->mem.rx);
     if (!qatomic_read(&s->link.asleep) && !qatomic_read(&s->link.hinted)) {
         qatomic_set(&s->link.hinted, true);
     }
 }
 
 /*
- * It no longer does.  A thread that is asleep has asked for wake-ups, or does without as long as
- * hints come in its naps.  One that is awake asks for them before it falls asleep.
+ * It no longer does, and its program may do anything else.  A thread that has fallen asleep
+ * before needs wake-ups.  One that is awake asks for them before it falls asleep.
  */
 void qhca_link_attended(QhcaState *s)
 {
+    qatomic_set(&s->link.attends, false);
+    qatomic_set(&s->link.quiet, false);
     smp_mb();           /* pairs with qhca_link_sleep() */
     if (qatomic_read(&s->link.asleep)) {
-        qatomic_set(&s->link.quiet, false);
-        /* This takes the place of a wake-up that has been asked for, so it does not count. */
-        hca_slots_sleep(&s->link.peer->mem.rx);
+        if (s->link.took_back) {
+            hca_slots_sleep(&s->link.peer->mem.rx);     /* this one has been counted */
+        } else {
+            qhca_link_ask(s, s->link.peer);
+        }
         s->more |= qhca_link_pending(s);
     }
 }
@@ -240,13 +246,14 @@ void qhca_link_polled(QhcaState *s, bool polls_on)
  * ------------------------------------------------------------------------
  * No lock: the thread, and whoever wakes it or the peer
  */
+/* Are there frames for which the thread is needed? */
 bool qhca_link_called(QhcaState *s)
 {
     QhcaPeer *peer;
 
     RCU_READ_LOCK_GUARD();
     peer = qatomic_rcu_read(&s->link.peer);
-    return peer && qatomic_read(&s->running) &&
+    return peer && qatomic_read(&s->running) && !qatomic_read(&s->link.attends) &&
            hca_slots_pending(&peer->mem.rx);
 }
 
@@ -471,8 +478,8 @@ bool qhca_link_sleep(QhcaState *s)
             qatomic_set(&s->link.quiet, false);
         }
         qatomic_set(&s->link.naps, nap);
-        smp_mb();       /* pairs with qhca_link_polls_end() */
-        pending = nap && qatomic_read(&s->link.quiet) ?
+        smp_mb();       /* pairs with qhca_link_polls_end() and qhca_link_attended() */
+        pending = qatomic_read(&s->link.attends) || (nap && qatomic_read(&s->link.quiet)) ?
                   qhca_link_called(s) : qhca_link_fall_asleep(s);
         if (pending) {
             /* With a vIOMMU the bottom half takes the frames. */
