@@ -117,6 +117,11 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
     }
 }
 
+bool qhca_awaits(QhcaState *s)
+{
+    return qatomic_read(&s->await.score) && s->link.peer && !s->link.down;
+}
+
 bool qhca_will_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;

@@ -470,6 +470,8 @@ bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns);
 uint64_t qhca_messages(QhcaState *s);
 /* Work has been done, before which there were so many messages. */
 void qhca_received(QhcaState *s, uint64_t before);
+/* Will the next doorbell of a send queue wait, unless it is one that sees what happens without? */
+bool qhca_awaits(QhcaState *s);
 /*
  * A vCPU rings the doorbell of a send queue.  Should it wait for a message afterwards, because
  * that has been seen to help?  If so qhca_await() has to follow.

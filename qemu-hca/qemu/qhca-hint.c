@@ -157,10 +157,15 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
  * processor, on which the program only polls, so yield.  For single frames that would make
  * it harder for a hint to find the thread asleep, and to take the next frame without a
  * wake-up.  The hint does not wait for engine_lock, and is never deferred.
+ *
+ * A program whose next doorbell waits for a message (qhca-await.c) polls only because something
+ * else came between.  No naps are for it: the end of each would come between again.
  */
 static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
 {
+    const bool more = db->value & QHCA_DB_POLL_MORE;
     uint64_t frames, messages;
+    bool awaits;
 
     /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
     if (db->gvmi || qatomic_read(&s->dma_iommu) || qhca_nested(s)) {
@@ -191,16 +196,24 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
     s->stats.polls++;
     frames = s->stats.frames_received;
     messages = qhca_messages(s);
-    s->link.polls_on = db->value & QHCA_DB_POLL_MORE;
-    if (s->link.polls_on) {
+    awaits = qhca_awaits(s);
+    if (awaits) {
+        qhca_link_attend(s);
+    }
+    s->link.polls_on = more;
+    if (more) {
         qhca_polled_on(s, db);
     } else {
         qhca_slice(s, QHCA_POLLED_BUDGET);
     }
     qhca_received(s, messages);
     s->stats.poll_frames += s->stats.frames_received - frames;
-    qhca_link_polled(s, s->link.polls_on ||
-                     qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));
+    if (awaits) {
+        qhca_link_attended(s);
+    } else {
+        qhca_link_polled(s, more ||
+                         qhca_polls_in_vain(s->hca, db->gvmi, db->page, db->value));
+    }
     qhca_leave(s);
 }
 
