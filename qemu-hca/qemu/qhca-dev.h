@@ -100,6 +100,7 @@ typedef struct QhcaDoorbell {
     uint16_t offset;
     uint16_t gvmi;
     uint64_t value;
+    bool of_vcpu;               /* qhca_is_of_vcpu(): the access that rings it now */
 } QhcaDoorbell;
 
 /* A stretch of guest RAM as the function addresses it. */
@@ -456,7 +457,8 @@ void qhca_drop_doorbells(QhcaFunction *f);
 
 /* qhca-hint.c: a vCPU, without engine_lock */
 bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone);
-void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs);     /* DB_POLL */
+void qhca_hint(QhcaState *s, const QhcaDoorbell *db);                       /* DB_POLL */
+bool qhca_is_of_vcpu(MemTxAttrs attrs);
 /* Does anybody else want the engine, or is there an interrupt to deliver? */
 bool qhca_is_wanted(QhcaState *s);
 /*
@@ -470,7 +472,10 @@ bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns);
 uint64_t qhca_messages(QhcaState *s);
 /* Work has been done, before which there were so many messages. */
 void qhca_received(QhcaState *s, uint64_t before);
-/* Will the next doorbell of a send queue wait, unless it is one that sees what happens without? */
+/*
+ * Will the next doorbell of a send queue wait, unless it is one that sees what happens without?
+ * The BQL suffices, but then the answer is a hint.
+ */
 bool qhca_awaits(QhcaState *s);
 /*
  * A vCPU rings the doorbell of a send queue.  Should it wait for a message afterwards, because

@@ -51,13 +51,19 @@ void qhca_drop_doorbells(QhcaFunction *f)
     qatomic_set(&s->num_doorbells, num);
 }
 
+/* Is it one after which a vCPU may wait for the answer? */
+static bool qhca_doorbell_may_wait(const QhcaDoorbell *db)
+{
+    return db->offset == QHCA_DB_SQ && !db->gvmi && db->of_vcpu;
+}
+
 /*
  * In the engine: ring the deferred doorbells first, and then this one.  Returns whether the vCPU
  * has waited for a message that came.
  */
 static bool qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
-    bool awaits = db->offset == QHCA_DB_SQ && !db->gvmi && qhca_will_await(s);
+    bool awaits = qhca_doorbell_may_wait(db) && qhca_will_await(s);
     uint64_t now = qhca_now(s);
 
     qhca_mark(s, QHCA_MARK_ENTER, 0, 0);
@@ -119,12 +125,33 @@ static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
     return false;
 }
 
+/*
+ * A vCPU that waits does so without the BQL, for which qhca_yield() has the reasons, and the
+ * engine's lock is not taken before the BQL is dropped.  The main loop takes the processor from
+ * the vCPU to run a timer, for example.  If it found the BQL taken it would sleep, and be too late
+ * for it again and again, since the vCPU has it anew a microsecond after it has dropped it.
+ */
+static bool qhca_doorbell_unlocks(QhcaState *s, const QhcaDoorbell *db)
+{
+    return qhca_doorbell_may_wait(db) && bql_locked() && qhca_awaits(s) && !qhca_nested(s) &&
+           !qatomic_read(&s->dma_iommu);
+}
+
 static void qhca_doorbell_ring(QhcaState *s, const QhcaDoorbell *db)
 {
+    const bool unlocks = qhca_doorbell_unlocks(s, db);
     uint64_t sent = qatomic_read(&s->stats.frames_sent);
+    bool came;
 
     qhca_mark(s, QHCA_MARK_DOORBELL, db->gvmi, db->value);
-    if (!qhca_doorbell_take(s, db) && qatomic_read(&s->stats.frames_sent) != sent) {
+    if (unlocks) {
+        bql_unlock();
+    }
+    came = qhca_doorbell_take(s, db);
+    if (unlocks) {
+        bql_lock();
+    }
+    if (!came && qatomic_read(&s->stats.frames_sent) != sent) {
         /* The BQL stays: answers to single messages were later without it. */
         qhca_yield(s, &s->doorbell_yields, false);
     }
@@ -149,6 +176,7 @@ static MemTxResult qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t valu
         .offset = addr % QHCA_DB_PAGE_SIZE,
         .gvmi = f->gvmi,
         .value = value,
+        .of_vcpu = qhca_is_of_vcpu(attrs),
     };
 
     if (size != 8) {
@@ -157,7 +185,7 @@ static MemTxResult qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t valu
     if (db.offset != QHCA_DB_POLL) {
         qhca_doorbell_ring(f->s, &db);
     } else {
-        qhca_hint(f->s, &db, attrs);
+        qhca_hint(f->s, &db);
     }
     return MEMTX_OK;
 }

@@ -76,7 +76,7 @@ bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
  * that it is for memory, or has a requester ID.  The ID may be 0 in the message of an interrupt,
  * which is too short for a hint.
  */
-static bool qhca_is_of_vcpu(MemTxAttrs attrs)
+bool qhca_is_of_vcpu(MemTxAttrs attrs)
 {
     return current_cpu && !attrs.unspecified && !attrs.memory && !attrs.requester_id;
 }
@@ -161,7 +161,7 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
  * A program whose next doorbell waits for a message (qhca-await.c) polls only because something
  * else came between.  No naps are for it: the end of each would come between again.
  */
-static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
+static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 {
     const bool more = db->value & QHCA_DB_POLL_MORE;
     uint64_t frames, messages;
@@ -176,13 +176,13 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
             qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
         }
         if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
-            qhca_yield_to_worker(s, alone);
+            qhca_yield_to_worker(s, db->of_vcpu);
         }
         return;
     }
     if (qatomic_read(&s->waiters)) {
         /* The next hint comes soon.  They would be woken to find the lock taken again. */
-        qhca_yield_to_worker(s, alone);
+        qhca_yield_to_worker(s, db->of_vcpu);
         return;
     }
     if (!qhca_trylock(s) || !qhca_have_engine(s)) {
@@ -223,18 +223,18 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db, bool alone)
  * process may wait for this processor, on which the program only polls.  In a stream another
  * completion is near, and nobody waits for a single answer, which yields would delay.
  */
-static void qhca_polled_stream(QhcaState *s, const QhcaDoorbell *db, bool alone)
+static void qhca_polled_stream(QhcaState *s, const QhcaDoorbell *db)
 {
     if (db->value & QHCA_DB_POLL_STREAM && qatomic_read(&s->running)) {
-        qhca_yield_to_worker(s, alone);
+        qhca_yield_to_worker(s, db->of_vcpu);
     }
 }
 
-void qhca_hint(QhcaState *s, const QhcaDoorbell *db, MemTxAttrs attrs)
+void qhca_hint(QhcaState *s, const QhcaDoorbell *db)
 {
     if (s->link.path) {
-        qhca_polled(s, db, qhca_is_of_vcpu(attrs));
+        qhca_polled(s, db);
     } else {
-        qhca_polled_stream(s, db, qhca_is_of_vcpu(attrs));
+        qhca_polled_stream(s, db);
     }
 }
