@@ -33,7 +33,8 @@
 #define QHCA_AWAIT_FIRST    64          /* but not in the first waits: the peer's do not yet */
 #define QHCA_AWAIT_SCORE    64
 #define QHCA_AWAIT_MISS     4           /* of the score */
-#define QHCA_AWAIT_TRY      256         /* doorbells, of which one does not wait */
+#define QHCA_AWAIT_TRY      256         /* waits until one more doorbell does not wait, */
+#define QHCA_AWAIT_TRY_MAX  4096        /* and each time twice as many until the next */
 #define QHCA_AWAIT_MEDIAN   16          /* a step of the time between doorbells is this part */
 #define QHCA_AWAIT_BUDGET   16          /* frames */
 
@@ -42,17 +43,22 @@ uint64_t qhca_messages(QhcaState *s)
     return qhca_counter(s->hca, 0, QHCA_CNT_tx_acks);
 }
 
-void qhca_received(QhcaState *s, uint64_t before)
+void qhca_received(QhcaState *s)
 {
-    if (qhca_messages(s) != before) {
+    const uint64_t messages = qhca_messages(s);
+
+    if (messages != s->await.received) {
+        s->await.received = messages;
         s->await.came_at = get_clock();
     }
 }
 
-static void qhca_await_stop(QhcaAwait *await, bool was_right)
+/* If vCPUs have waited for long, this was right until now, and they may soon do so again. */
+static void qhca_await_stop(QhcaAwait *await)
 {
     await->score = 0;
-    await->doubled = was_right ? 0 : MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
+    await->doubled = await->waits >= QHCA_AWAIT_TRY ? 0 :
+                     MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
 }
 
 /* No vCPU waits yet.  Does this doorbell answer a message? */
@@ -67,6 +73,9 @@ static void qhca_await_learn(QhcaAwait *await, bool answers)
         await->score = QHCA_AWAIT_SCORE;
         await->run = 0;
         await->waits = 0;
+        await->next_try = QHCA_AWAIT_RUN;
+        await->try_after = QHCA_AWAIT_TRY;
+        await->doubted = false;
         await->interval = 0;
     }
 }
@@ -86,6 +95,34 @@ static void qhca_await_measure(QhcaAwait *await, int64_t interval)
     }
 }
 
+static void qhca_await_pay(QhcaAwait *await, uint32_t price)
+{
+    if (await->score > price) {
+        await->score -= price;
+    } else {
+        qhca_await_stop(await);
+    }
+}
+
+/*
+ * The last doorbell did not wait, to see what happens.  Two such doorbells in a row must say that
+ * waits are of no use: one may be that of another program.  How long it takes with waits is not
+ * known yet in the first ones.
+ */
+static void qhca_await_tried(QhcaAwait *await, bool fresh, int64_t interval)
+{
+    const bool faster = await->waits > QHCA_AWAIT_FIRST && interval < await->interval * 3 / 4;
+
+    if (fresh && !faster) {
+        await->doubted = false;
+    } else if (await->doubted) {
+        qhca_await_stop(await);
+    } else {
+        await->doubted = true;
+        await->next_try = await->waits + QHCA_AWAIT_RUN;
+    }
+}
+
 /* What the last doorbell did was right if this one follows its message, and promptly. */
 static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_t interval)
 {
@@ -94,11 +131,10 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
 
     switch (await->last) {
     case QHCA_AWAIT_NONE:
+        qhca_await_pay(await, 1);
         return;
     case QHCA_AWAIT_TRIED:
-        if (!fresh || interval < await->interval * 3 / 4) {
-            qhca_await_stop(await, false);
-        }
+        qhca_await_tried(await, fresh, interval);
         return;
     case QHCA_AWAIT_CAME:
         qhca_await_measure(await, interval);
@@ -110,11 +146,7 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
     case QHCA_AWAIT_MISSED:
         break;
     }
-    if (await->score > QHCA_AWAIT_MISS) {
-        await->score -= QHCA_AWAIT_MISS;
-    } else {
-        qhca_await_stop(await, await->waits >= QHCA_AWAIT_TRY);
-    }
+    qhca_await_pay(await, QHCA_AWAIT_MISS);
 }
 
 bool qhca_awaits(QhcaState *s)
@@ -126,7 +158,7 @@ bool qhca_will_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
     const bool can_wait = s->await_max_us && s->link.peer && !s->link.down && current_cpu &&
-                          !qatomic_read(&s->dma_iommu);
+                          !qatomic_read(&s->dma_iommu) && !icount_enabled();
     int64_t now, interval, since;
     uint64_t messages;
     bool fresh;
@@ -149,7 +181,9 @@ bool qhca_will_await(QhcaState *s)
     if (!await->score) {
         return false;
     }
-    if (++await->waits % QHCA_AWAIT_TRY == QHCA_AWAIT_RUN) {
+    if (++await->waits == await->next_try) {
+        await->next_try += await->try_after;
+        await->try_after = MIN(await->try_after * 2, QHCA_AWAIT_TRY_MAX);
         await->last = QHCA_AWAIT_TRIED;
         return false;
     }
@@ -165,7 +199,7 @@ static void qhca_await_wake_peer(QhcaState *s)
     }
 }
 
-/* A wait that ends because somebody else wants the engine says nothing. */
+/* A wait that ends because somebody else wants the engine says little. */
 bool qhca_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
@@ -173,6 +207,11 @@ bool qhca_await(QhcaState *s)
     int64_t end = get_clock() + max;
     bool came;
 
+    if (qhca_is_wanted(s)) {
+        qhca_link_attended(s);
+        await->last = QHCA_AWAIT_NONE;
+        return false;
+    }
     s->stats.awaits++;
     do {
         qhca_await_wake_peer(s);        /* for what this vCPU has sent */
@@ -183,7 +222,6 @@ bool qhca_await(QhcaState *s)
         }
     } while (!came && qhca_polled_again(s, &end, max / 2));
     qhca_link_attended(s);
-    qhca_received(s, await->messages);
     s->stats.await_hits += came;
     await->last = came ? QHCA_AWAIT_CAME :
                   qhca_is_wanted(s) ? QHCA_AWAIT_NONE : QHCA_AWAIT_MISSED;

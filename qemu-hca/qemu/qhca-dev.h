@@ -200,6 +200,7 @@ typedef enum QhcaAwaited {
 /* What the device has learned of programs that answer each other: qhca-await.c, engine_lock. */
 typedef struct QhcaAwait {
     uint64_t messages;          /* until the last doorbell of a send queue */
+    uint64_t received;          /* until the last slice */
     int64_t came_at;            /* when the last message came; get_clock() */
     int64_t rung_at;            /* when the last doorbell did */
     int64_t interval;           /* between doorbells that wait: the median; 0: unknown */
@@ -207,6 +208,9 @@ typedef struct QhcaAwait {
     uint32_t doubled;           /* so often the run after which vCPUs wait */
     uint32_t score;             /* not 0: vCPUs wait */
     uint32_t waits;             /* since that run */
+    uint32_t next_try;          /* of these, the one that does not wait */
+    uint32_t try_after;         /* so many more the one after it */
+    bool doubted;               /* that vCPUs should wait, by the last try */
     QhcaAwaited last;
 } QhcaAwait;
 
@@ -470,8 +474,8 @@ bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns);
 /* qhca-await.c: engine_lock */
 /* How many messages of the peer has the physical function answered? */
 uint64_t qhca_messages(QhcaState *s);
-/* Work has been done, before which there were so many messages. */
-void qhca_received(QhcaState *s, uint64_t before);
+/* A slice of work has been done.  Did messages come? */
+void qhca_received(QhcaState *s);
 /*
  * Will the next doorbell of a send queue wait, unless it is one that sees what happens without?
  * The BQL suffices, but then the answer is a hint.

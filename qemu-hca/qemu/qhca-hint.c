@@ -164,7 +164,7 @@ static void qhca_polled_on(QhcaState *s, const QhcaDoorbell *db)
 static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 {
     const bool more = db->value & QHCA_DB_POLL_MORE;
-    uint64_t frames, messages;
+    uint64_t frames;
     bool awaits;
 
     /* Only the physical function has the feature.  The CQ cannot be looked at yet. */
@@ -195,7 +195,6 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     }
     s->stats.polls++;
     frames = s->stats.frames_received;
-    messages = qhca_messages(s);
     awaits = qhca_awaits(s);
     if (awaits) {
         qhca_link_attend(s);
@@ -206,7 +205,6 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     } else {
         qhca_slice(s, QHCA_POLLED_BUDGET);
     }
-    qhca_received(s, messages);
     s->stats.poll_frames += s->stats.frames_received - frames;
     if (awaits) {
         qhca_link_attended(s);

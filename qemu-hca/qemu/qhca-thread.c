@@ -388,6 +388,7 @@ void qhca_slice(QhcaState *s, unsigned int budget)
     }
     result = qhca_run(s->hca, now, budget);
     s->stats.slices++;
+    qhca_received(s);
     s->more = result.more || qhca_link_pending(s);
     qhca_arm(s, now, result.deadline);
     trace_qhca_slice(s, budget, result.more, result.deadline);
@@ -427,7 +428,6 @@ static void qhca_timer(void *opaque)
  */
 static bool qhca_turn(QhcaState *s)
 {
-    uint64_t before;
     bool more;
 
     qatomic_set_mb(&s->kicked, false);
@@ -443,9 +443,7 @@ static bool qhca_turn(QhcaState *s)
         qhca_kick(s);       /* the bottom half */
         return false;
     }
-    before = qhca_messages(s);
     qhca_slice(s, s->thread_budget);
-    qhca_received(s, before);
     s->stats.thread_slices++;
     more = qhca_unlock(s);
     return more && qatomic_read(&s->running);
