@@ -70,7 +70,6 @@ void qhca_rx_shared(struct qhca_hca *hca, const uint8_t *frame, size_t len,
 
 void qhca_net_check_own_mac(QhcaState *hca)
 {
-    g_assert_not_reached();
 }
 
 void qhca_dump_frame(QhcaState *hca, const void *frame, size_t len)
@@ -303,6 +302,75 @@ static void test_attend(void)
     stop();
 }
 
+/*
+ * The thread falls asleep while a vCPU waits for frames.  It asks for no wake-up, and stays away
+ * from the frames that are there.  The vCPU's request afterwards is a new one.
+ */
+static void test_attend_first(void)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+    uint32_t asked;
+
+    start(false);
+    qhca_lock(s);
+    qhca_link_attend(s);
+    put_frame();
+    g_assert_false(qhca_link_called(s));
+    asked = s->link.asked;
+    qemu_sem_post(&go_on);
+    while (!qatomic_read(&s->link.asleep)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(100);
+    }
+    g_usleep(50 * 1000);
+    g_assert_true(s->link.asleep);
+    g_assert_cmpuint(s->waiters, ==, 0);
+    g_assert_false(asks_for_wake_up());
+    g_assert_cmpuint(s->link.asked, ==, asked);
+    s->more = false;
+    qhca_link_attended(s);
+    g_assert_true(asks_for_wake_up());
+    g_assert_true(s->more);
+    g_assert_true(qhca_link_called(s));
+    g_assert_cmpuint(s->link.asked, ==, asked + 1);
+    /* And then that one again. */
+    qhca_link_attend(s);
+    qhca_link_attended(s);
+    g_assert_cmpuint(s->link.asked, ==, asked + 1);
+    hca_slots_pop(&s->link.peer->mem.rx);
+    s->more = false;
+    qhca_leave_undone(s);
+    stop();
+}
+
+/* What ends naps without wake-ups asks for one, but not while a vCPU attends. */
+static void test_attend_in_nap(void)
+{
+    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+
+    start(false);
+    qemu_sem_post(&go_on);
+    while (!qatomic_read(&s->link.asleep) || !asks_for_wake_up()) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(100);
+    }
+    qhca_lock(s);
+    s->link.quiet = true;
+    s->link.naps = true;
+    s->link.polls_on = false;
+    qhca_link_attend(s);
+    s->link.freed = true;
+    qhca_link_receive(s, 0);
+    g_assert_false(asks_for_wake_up());
+    qhca_link_attended(s);
+    g_assert_true(asks_for_wake_up());
+    g_assert_false(s->link.quiet);
+    s->link.freed = false;
+    s->link.naps = false;
+    qhca_leave_undone(s);
+    stop();
+}
+
 static void test_epoll_pwait2_refused(void)
 {
 #ifdef SYS_epoll_pwait2
@@ -321,6 +389,8 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-link-thread/bottom-half", test_bottom_half);
     g_test_add_func("/qhca-link-thread/wakes", test_wakes);
     g_test_add_func("/qhca-link-thread/attend", test_attend);
+    g_test_add_func("/qhca-link-thread/attend-first", test_attend_first);
+    g_test_add_func("/qhca-link-thread/attend-in-nap", test_attend_in_nap);
     /* What is refused once remains so. */
     g_test_add_func("/qhca-link-thread/nap-timer-refused",
                     test_nap_timer_refused);

@@ -11,7 +11,8 @@
 
 #define RUN             16              /* doorbells that answer, until vCPUs wait */
 #define FIRST           64              /* waits after which answers are to be prompt */
-#define TRY             256             /* doorbells, of which one does not wait: the 16th */
+#define TRY             256             /* waits after the 16th until one more does not wait */
+#define TRY_MAX         4096            /* each time twice as many */
 #define MISSES          16              /* in a row, after which they no longer wait */
 
 static CPUState cpu;
@@ -37,13 +38,16 @@ static void answers_stop(void)
 }
 
 /* Ring a send queue's doorbell.  Did the vCPU wait? */
+static MemTxAttrs ring_attrs;
+
 static bool rings(QhcaFunction *f)
 {
     const uint64_t waited = s->stats.awaits;
 
-    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_SQ, 0, 8, (MemTxAttrs) { 0 }),
-                    ==, MEMTX_OK);
+    g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(f, QHCA_DB_SQ, 0, 8, ring_attrs), ==,
+                    MEMTX_OK);
     g_assert_false(attends);
+    g_assert_true(bql_locked());
     return s->stats.awaits != waited;
 }
 
@@ -52,7 +56,7 @@ static bool answers_after(QhcaFunction *f, int64_t ns)
 {
     qhca_lock(s);
     parts_messages++;
-    qhca_received(s, parts_messages - 1);
+    qhca_received(s);
     s->await.came_at -= ns;
     qhca_leave_undone(s);
     return rings(f);
@@ -81,6 +85,7 @@ static bool exchanges(bool prompt)
     waited = rings(&s->pf);
     if (waited) {
         g_assert_cmpuint(answer_in, ==, 0);
+        g_assert_false(has_bql);
         g_assert_cmpint(s->await.came_at, <=, get_clock());
         g_assert_cmpint(s->await.came_at, >, get_clock() - LONG_NS);
     } else {
@@ -96,6 +101,7 @@ static void learn(unsigned int run)
     s->await.run = 0;
     for (unsigned int i = 0; i < run - 1; i++) {
         g_assert_false(answers());
+        g_assert_true(rung_with_bql);
     }
     answer_in = 2;
     g_assert_true(answers());
@@ -125,6 +131,9 @@ static void test_answers(void)
     current_cpu = NULL;
     never_wait(&s->pf, -LONG_NS);
     current_cpu = &cpu;
+    ring_attrs.memory = 1;              /* another device's, which may rely on the BQL */
+    never_wait(&s->pf, -LONG_NS);
+    ring_attrs.memory = 0;
     qatomic_set(&s->dma_iommu, true);
     never_wait(&s->pf, -LONG_NS);
     qatomic_set(&s->dma_iommu, false);
@@ -157,6 +166,9 @@ static void test_answers(void)
     current_cpu = NULL;
     g_assert_false(rings(&s->pf));
     current_cpu = &cpu;
+    ring_attrs.memory = 1;
+    g_assert_false(rings(&s->pf));
+    ring_attrs.memory = 0;
     g_assert_cmpint(qhca_doorbells_ops.write_with_attrs(&s->pf, QHCA_DB_CQ_ARM, 0, 8,
                                                         (MemTxAttrs) { 0 }), ==, MEMTX_OK);
     g_assert_cmpuint(s->stats.awaits, ==, 1);
@@ -182,27 +194,62 @@ static void test_answers_thread(void)
     answers_stop();
 }
 
-/* One in many does not wait, to see whether the program waits by itself.  This one does not. */
+/* One in many does not wait, and each time it is one in twice as many. */
 static void test_answers_try(void)
+{
+    unsigned int next = RUN, after = TRY;
+
+    answers_start();
+    learn(RUN);
+    for (unsigned int i = 2; i < 5 * TRY_MAX; i++) {
+        bool tries = i == next;
+
+        if (tries) {
+            next += after;
+            after = MIN(2 * after, TRY_MAX);
+        }
+        g_assert_cmpint(exchanges(true), ==, !tries);
+    }
+    answers_stop();
+}
+
+/* The next doorbell that does not wait: without a wait the program does not wait, or is faster. */
+static bool try_fails(bool faster)
+{
+    while (exchanges(true)) {
+    }
+    if (faster) {
+        s->await.came_at = get_clock() + LONG_NS;
+        s->await.rung_at = get_clock() - LONG_NS / 2;
+    } else {
+        parts_messages--;       /* the one that exchanges() had come to the thread */
+    }
+    answer_in = 2;
+    rings(&s->pf);
+    answer_in = 0;
+    return !s->await.score;
+}
+
+/* Two in a row that do not wait have to find out that waits are of no use. */
+static void test_answers_doubt(void)
 {
     answers_start();
     learn(RUN);
-    for (int i = 2; i < 2 * TRY; i++) {
-        g_assert_cmpint(exchanges(true), ==, i % TRY != RUN);
-    }
-    while (exchanges(true)) {
-    }
-    parts_messages--;       /* the one that exchanges() had come to the thread */
-    g_assert_false(rings(&s->pf));
-    g_assert_cmpuint(s->await.score, ==, 0);
-    /* And this one waits for messages that do not answer it: without a wait it is faster. */
+    g_assert_false(try_fails(false));
+    g_assert_cmpuint(s->await.next_try, ==, 2 * RUN);
+    g_assert_true(try_fails(false));
     learn(2 * RUN);
+    g_assert_false(try_fails(true));
+    g_assert_false(s->await.doubted);   /* how long it takes is not known so early */
+    g_assert_false(try_fails(true));
     while (exchanges(true)) {
     }
-    s->await.rung_at = get_clock() - LONG_NS / 2;
-    g_assert_false(answers());
-    g_assert_cmpuint(s->await.score, ==, 0);
-    learn(4 * RUN);
+    exchanges(true);                    /* this try was good */
+    g_assert_false(s->await.doubted);
+    g_assert_false(try_fails(true));
+    g_assert_true(try_fails(true));
+    learn(RUN);                         /* it was right for long, and the doubt is forgotten */
+    g_assert_false(try_fails(false));
     answers_stop();
 }
 
@@ -222,8 +269,8 @@ static void test_answers_late(void)
     for (int doubled = 1; doubled < 6; doubled++) {
         learn(RUN << MIN(doubled, 4));
         while (s->await.score) {
-        exchanges(false);
-    }
+            exchanges(false);
+        }
     }
     learn(RUN << 4);
     for (int i = 0; i < TRY; i++) {
@@ -267,7 +314,7 @@ static void test_answers_first(void)
     answers_stop();
 }
 
-/* Nothing comes.  The vCPU waits for a short time, a few times, and not if others wait for it. */
+/* Nothing comes.  The vCPU waits for a short time, and a few times. */
 static void test_answers_missed(void)
 {
     unsigned int waits = 0;
@@ -292,16 +339,97 @@ static void test_answers_missed(void)
     g_assert_cmpuint(waits, >=, MISSES - 1);
     g_assert_cmpuint(s->stats.await_hits, ==, 1);
     learn(2 * RUN);
-    qatomic_set(&s->waiters, 1);
-    for (int i = 0; i < RUN - 3; i++) {
-        uint32_t score = s->await.score;
+    answers_stop();
+}
 
-        g_assert_true(rings(&s->pf));
-        if (i) {
-            g_assert_cmpuint(s->await.score, ==, score);
+/* Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little. */
+static void test_answers_wanted(void)
+{
+    answers_start();
+    learn(RUN);
+    g_assert_true(exchanges(true));
+    s->await.next_try = 0;
+    for (int come_late = 0; come_late < 2; come_late++) {
+        for (int i = 0; i < RUN; i++) {
+            uint32_t score = s->await.score;
+
+            others_in = come_late ? 2 : 0;
+            qatomic_set(&s->waiters, !come_late);
+            s->await.came_at = get_clock() + LONG_NS;
+            g_assert_cmpint(rings(&s->pf), ==, come_late);
+            if (i) {
+                g_assert_cmpuint(s->await.score, ==, score - 1);
+            }
         }
     }
     g_assert_cmpuint(s->stats.await_hits, ==, 2);
+    while (s->await.score) {
+        qatomic_set(&s->waiters, 1);
+        rings(&s->pf);
+    }
+    qatomic_set(&s->waiters, 0);
+    answers_stop();
+}
+
+/*
+ * The host takes the processor in a slice until the time of the wait is over.  Then there is one
+ * slice more, if there is work for it.  What a slice sends wakes the peer at once.
+ */
+static void test_answers_slices(void)
+{
+    for (unsigned int slices = 2; slices < 4; slices++) {
+        answers_start();
+        learn(RUN);
+        slice_us = 1000;
+        answer_in = 1 + slices;         /* the doorbell has a slice of its own */
+        g_assert_true(rings(&s->pf));
+        g_assert_cmpuint(s->stats.await_hits, ==, slices == 2 ? 2 : 1);
+        slice_us = 0;
+        answers_stop();
+    }
+    answers_start();
+    learn(RUN);
+    s->await_max_us = 1000;
+    sends_in = 2;
+    answer_in = 3;
+    g_assert_true(rings(&s->pf));
+    g_assert_false(peer_sleeps);
+    g_assert_cmpuint(answer_in, ==, 0);
+    answers_stop();
+}
+
+/* Does a hint attend as a doorbell that waits does, and is no nap for it? */
+static bool hint_attends(void)
+{
+    const uint64_t polls = s->stats.polls;
+
+    naps = has_bql = false;
+    poll_in_vain(&s->pf);
+    g_assert_cmpuint(s->stats.polls, ==, polls + 1);
+    g_assert_false(attends);
+    g_assert_cmpint(naps, !=, has_bql);     /* this is written while a vCPU attends */
+    return has_bql;
+}
+
+/* A program polls whose doorbells wait, if there is a peer that it could wait for. */
+static void test_answers_hint(void)
+{
+    QhcaPeer *peer;
+
+    answers_start();
+    peer = s->link.peer;
+    qatomic_set(&s->link.asleep, true);
+    g_assert_false(hint_attends());
+    learn(RUN);
+    g_assert_true(hint_attends());
+    s->link.down = true;
+    g_assert_false(hint_attends());
+    s->link.down = false;
+    s->link.peer = NULL;
+    g_assert_false(hint_attends());
+    s->link.peer = peer;
+    g_assert_true(hint_attends());
+    qatomic_set(&s->link.asleep, false);
     answers_stop();
 }
 

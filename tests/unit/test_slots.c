@@ -150,7 +150,8 @@ static void test_consumer_sleeps(void **state)
 	assert_false(hca_slots_wakes_consumer(&e->tx));
 	hca_slots_sleep(&e->rx);
 	assert_true(hca_slots_pending(&e->rx));
-	hca_slots_wake(&e->rx);
+	assert_true(hca_slots_wake(&e->rx));
+	assert_false(hca_slots_wake(&e->rx));
 	assert_false(hca_slots_wakes_consumer(&e->tx));
 	receive(e, 1, 10);
 	hca_slots_sleep(&e->rx);
@@ -158,6 +159,7 @@ static void test_consumer_sleeps(void **state)
 	send(e, 2, 10);
 	assert_true(hca_slots_wakes_consumer(&e->tx));
 	assert_false(hca_slots_wakes_consumer(&e->tx));	/* once */
+	assert_false(hca_slots_wake(&e->rx));
 }
 
 /* Somebody else has taken the frames of a consumer that sleeps: it sleeps on until the next. */
