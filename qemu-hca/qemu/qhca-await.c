@@ -13,7 +13,7 @@
  * rings several doorbells before it waits would see each of them wait for a message, which it
  * then gets one by one; and software to which messages come that have nothing to do with its
  * doorbells would wait as well.  To find these out, a doorbell does not wait now and then: if the
- * next one precedes the message, or comes earlier than it did with waits, there are no more.
+ * next one precedes the message, or comes earlier than it did with waits, twice, there are no more.
  *
  * The physical function has all this on a link over shared memory.  On other links frames come
  * to the main loop.
@@ -32,6 +32,7 @@
 #define QHCA_AWAIT_PROMPT_NS (10 * SCALE_US)     /* and what the vCPU has, */
 #define QHCA_AWAIT_FIRST    64          /* but not in the first waits: the peer's do not yet */
 #define QHCA_AWAIT_SCORE    64
+#define QHCA_AWAIT_RECENT_NS (1 * SCALE_MS)     /* programs that rang so long ago may have ended */
 #define QHCA_AWAIT_MISS     4           /* of the score */
 #define QHCA_AWAIT_TRY      256         /* waits until one more doorbell does not wait, */
 #define QHCA_AWAIT_TRY_MAX  4096        /* and each time twice as many until the next */
@@ -53,12 +54,16 @@ void qhca_received(QhcaState *s)
     }
 }
 
-/* If vCPUs have waited for long, this was right until now, and they may soon do so again. */
-static void qhca_await_stop(QhcaAwait *await)
+void qhca_await_forget(QhcaState *s)
+{
+    memset(&s->await, 0, sizeof(s->await));
+}
+
+/* If it was right until now that vCPUs wait, they may soon do so again. */
+static void qhca_await_stop(QhcaAwait *await, bool was_right)
 {
     await->score = 0;
-    await->doubled = await->waits >= QHCA_AWAIT_TRY ? 0 :
-                     MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
+    await->doubled = was_right ? 0 : MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
 }
 
 /* No vCPU waits yet.  Does this doorbell answer a message? */
@@ -76,6 +81,7 @@ static void qhca_await_learn(QhcaAwait *await, bool answers)
         await->next_try = QHCA_AWAIT_RUN;
         await->try_after = QHCA_AWAIT_TRY;
         await->doubted = false;
+        await->proved = false;
         await->interval = 0;
     }
 }
@@ -100,7 +106,7 @@ static void qhca_await_pay(QhcaAwait *await, uint32_t price)
     if (await->score > price) {
         await->score -= price;
     } else {
-        qhca_await_stop(await);
+        qhca_await_stop(await, await->waits >= QHCA_AWAIT_TRY);
     }
 }
 
@@ -111,12 +117,13 @@ static void qhca_await_pay(QhcaAwait *await, uint32_t price)
  */
 static void qhca_await_tried(QhcaAwait *await, bool fresh, int64_t interval)
 {
-    const bool faster = await->waits > QHCA_AWAIT_FIRST && interval < await->interval * 3 / 4;
+    const bool known = await->waits > QHCA_AWAIT_FIRST;
 
-    if (fresh && !faster) {
+    if (fresh && !(known && interval < await->interval * 3 / 4)) {
         await->doubted = false;
+        await->proved |= known;
     } else if (await->doubted) {
-        qhca_await_stop(await);
+        qhca_await_stop(await, await->proved);
     } else {
         await->doubted = true;
         await->next_try = await->waits + QHCA_AWAIT_RUN;
@@ -152,6 +159,11 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
 bool qhca_awaits(QhcaState *s)
 {
     return qatomic_read(&s->await.score) && s->link.peer && !s->link.down;
+}
+
+bool qhca_awaits_soon(QhcaState *s)
+{
+    return qhca_awaits(s) && get_clock() - s->await.rung_at < QHCA_AWAIT_RECENT_NS;
 }
 
 bool qhca_will_await(QhcaState *s)
@@ -209,8 +221,9 @@ bool qhca_await(QhcaState *s)
 
     if (qhca_is_wanted(s)) {
         qhca_link_attended(s);
-        await->last = QHCA_AWAIT_NONE;
-        return false;
+        came = qhca_messages(s) != await->messages;
+        await->last = came ? QHCA_AWAIT_CAME : QHCA_AWAIT_NONE;
+        return came;
     }
     s->stats.awaits++;
     do {

@@ -100,7 +100,7 @@ typedef struct QhcaDoorbell {
     uint16_t offset;
     uint16_t gvmi;
     uint64_t value;
-    bool of_vcpu;               /* qhca_is_of_vcpu(): the access that rings it now */
+    bool alone;                 /* qhca_is_alone() of the access that rings it now */
 } QhcaDoorbell;
 
 /* A stretch of guest RAM as the function addresses it. */
@@ -211,6 +211,7 @@ typedef struct QhcaAwait {
     uint32_t next_try;          /* of these, the one that does not wait */
     uint32_t try_after;         /* so many more the one after it */
     bool doubted;               /* that vCPUs should wait, by the last try */
+    bool proved;                /* by a later try */
     QhcaAwaited last;
 } QhcaAwait;
 
@@ -462,7 +463,7 @@ void qhca_drop_doorbells(QhcaFunction *f);
 /* qhca-hint.c: a vCPU, without engine_lock */
 bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone);
 void qhca_hint(QhcaState *s, const QhcaDoorbell *db);                       /* DB_POLL */
-bool qhca_is_of_vcpu(MemTxAttrs attrs);
+bool qhca_is_alone(MemTxAttrs attrs);
 /* Does anybody else want the engine, or is there an interrupt to deliver? */
 bool qhca_is_wanted(QhcaState *s);
 /*
@@ -481,12 +482,14 @@ void qhca_received(QhcaState *s);
  * The BQL suffices, but then the answer is a hint.
  */
 bool qhca_awaits(QhcaState *s);
+bool qhca_awaits_soon(QhcaState *s);        /* and one was rung a short while ago */
 /*
  * A vCPU rings the doorbell of a send queue.  Should it wait for a message afterwards, because
  * that has been seen to help?  If so qhca_await() has to follow.
  */
 bool qhca_will_await(QhcaState *s);
 bool qhca_await(QhcaState *s);              /* did a message come? */
+void qhca_await_forget(QhcaState *s);
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,

@@ -51,10 +51,10 @@ void qhca_drop_doorbells(QhcaFunction *f)
     qatomic_set(&s->num_doorbells, num);
 }
 
-/* Is it one after which a vCPU may wait for the answer? */
+/* Is it one after which a vCPU may wait for the answer, without the BQL? */
 static bool qhca_doorbell_may_wait(const QhcaDoorbell *db)
 {
-    return db->offset == QHCA_DB_SQ && !db->gvmi && db->of_vcpu;
+    return db->offset == QHCA_DB_SQ && !db->gvmi && db->alone;
 }
 
 /*
@@ -75,6 +75,12 @@ static bool qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
     return awaits;
 }
 
+/* Has a vIOMMU been turned on since the vCPU came without the BQL? */
+static bool qhca_doorbell_lacks_bql(QhcaState *s)
+{
+    return s->dma_iommu && !bql_locked();
+}
+
 static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
 {
     QEMU_LOCK_GUARD(&s->doorbell_lock);
@@ -88,6 +94,21 @@ static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
     trace_qhca_doorbell_deferred(s, db->gvmi, db->page, db->offset,
                                  db->value);
     return true;
+}
+
+/* A doorbell has been put off, and whoever had the engine may not have seen it. */
+static void qhca_doorbell_serve(QhcaState *s)
+{
+    smp_mb();       /* pairs with the one after dropping the lock */
+    if (!qhca_trylock(s) || !qhca_have_engine(s)) {
+        return;
+    }
+    if (qhca_doorbell_lacks_bql(s)) {
+        qhca_leave_undone(s);           /* the bottom half serves it */
+        return;
+    }
+    qhca_slice(s, s->inline_budget);
+    qhca_leave(s);
 }
 
 /* Returns whether the vCPU has waited for a message that came. */
@@ -111,23 +132,26 @@ static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
         qhca_kick(s);
         return false;
     }
-    if (qhca_enter_soon(s)) {
-        return qhca_doorbell_now(s, db);
+    if (!qhca_enter_soon(s)) {
+        if (qhca_doorbell_put_off(s, db)) {
+            qhca_doorbell_serve(s);
+            return false;
+        }
+        if (!qhca_enter(s)) {
+            return false;
+        }
     }
-    if (!qhca_doorbell_put_off(s, db)) {
-        return qhca_enter(s) && qhca_doorbell_now(s, db);
+    if (qhca_doorbell_lacks_bql(s)) {
+        qhca_leave_undone(s);
+        return qhca_doorbell_take(s, db);
     }
-    smp_mb();       /* pairs with the one after dropping the lock */
-    if (qhca_trylock(s) && qhca_have_engine(s)) {
-        qhca_slice(s, s->inline_budget);
-        qhca_leave(s);
-    }
-    return false;
+    return qhca_doorbell_now(s, db);
 }
 
 /*
  * A vCPU that waits does so without the BQL, for which qhca_yield() has the reasons, and the
- * engine's lock is not taken before the BQL is dropped.  The main loop takes the processor from
+ * engine's lock is not taken before the BQL is dropped.  Where vCPUs have the BQL and their accesses
+ * no attributes that tell them from other devices', none waits.  The main loop takes the processor from
  * the vCPU to run a timer, for example.  If it found the BQL taken it would sleep, and be too late
  * for it again and again, since the vCPU has it anew a microsecond after it has dropped it.
  */
@@ -176,7 +200,7 @@ static MemTxResult qhca_doorbells_write(void *opaque, hwaddr addr, uint64_t valu
         .offset = addr % QHCA_DB_PAGE_SIZE,
         .gvmi = f->gvmi,
         .value = value,
-        .of_vcpu = qhca_is_of_vcpu(attrs),
+        .alone = qhca_is_alone(attrs),
     };
 
     if (size != 8) {

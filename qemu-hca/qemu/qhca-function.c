@@ -112,8 +112,6 @@ void qhca_reset_function(QhcaFunction *f, QhcaReset kind)
     qhca_trace_refresh(s);
     if (f->gvmi) {
         qhca_vf_follow(f);
-    } else {
-        memset(&s->await, 0, sizeof(s->await));
     }
     if (kind == QHCA_RESET_DEVICE) {
         qhca_reset(s->hca, f->gvmi, qhca_now(s));

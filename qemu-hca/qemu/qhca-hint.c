@@ -71,14 +71,17 @@ bool qhca_yield(QhcaState *s, QhcaYields *yields, bool alone)
 }
 
 /*
- * Is this access a vCPU's own, so that no device on the stack relies on the BQL?  What another
- * device writes here in the middle of an access to its own registers has no attributes, or says
- * that it is for memory, or has a requester ID.  The ID may be 0 in the message of an interrupt,
- * which is too short for a hint.
+ * Does no device on this stack rely on the BQL, since nobody here has it or the access is a vCPU's
+ * own?  What another device writes here in the middle of an access to its own registers has no
+ * attributes, or says that it is for memory, or has a requester ID.  The ID may be 0 in the message
+ * of an interrupt, which is too short for a hint, and rings no doorbell.  A vCPU that takes an
+ * interrupt under TCG has the BQL while it writes the frame of that.  If the guest has this frame
+ * in a doorbell, the BQL is dropped there, and harms at most this guest.
  */
-bool qhca_is_of_vcpu(MemTxAttrs attrs)
+bool qhca_is_alone(MemTxAttrs attrs)
 {
-    return current_cpu && !attrs.unspecified && !attrs.memory && !attrs.requester_id;
+    return !bql_locked() ||
+           (current_cpu && !attrs.unspecified && !attrs.memory && !attrs.requester_id);
 }
 
 static void qhca_yield_to_worker(QhcaState *s, bool alone)
@@ -176,13 +179,13 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
             qatomic_set(&s->link.hinted, true);     /* the thread should not poll as well */
         }
         if (qhca_link_frames_awake(s) >= QHCA_YIELD_FRAMES) {
-            qhca_yield_to_worker(s, db->of_vcpu);
+            qhca_yield_to_worker(s, db->alone);
         }
         return;
     }
     if (qatomic_read(&s->waiters)) {
         /* The next hint comes soon.  They would be woken to find the lock taken again. */
-        qhca_yield_to_worker(s, db->of_vcpu);
+        qhca_yield_to_worker(s, db->alone);
         return;
     }
     if (!qhca_trylock(s) || !qhca_have_engine(s)) {
@@ -195,7 +198,7 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     }
     s->stats.polls++;
     frames = s->stats.frames_received;
-    awaits = qhca_awaits(s);
+    awaits = qhca_awaits_soon(s);
     if (awaits) {
         qhca_link_attend(s);
     }
@@ -224,7 +227,7 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
 static void qhca_polled_stream(QhcaState *s, const QhcaDoorbell *db)
 {
     if (db->value & QHCA_DB_POLL_STREAM && qatomic_read(&s->running)) {
-        qhca_yield_to_worker(s, db->of_vcpu);
+        qhca_yield_to_worker(s, db->alone);
     }
 }
 

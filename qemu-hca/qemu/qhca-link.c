@@ -151,7 +151,7 @@ static void qhca_link_leave_peer(QhcaState *s)
         qatomic_rcu_set(&s->link.peer, NULL);
         s->link.room = NULL;
         memset(&s->link.streaming, 0, sizeof(s->link.streaming));
-        memset(&s->await, 0, sizeof(s->await));
+        qhca_await_forget(s);
         if (s->hca) {
             qhca_link_is_shared(s->hca, false);
             qhca_link_without_icrc(s->hca, false);

@@ -400,6 +400,9 @@ void qhca_drop_pending(QhcaFunction *f)
 
     qhca_drop_doorbells(f);
     qatomic_set(&f->irqs, 0);
+    if (!f->gvmi) {
+        qhca_await_forget(s);
+    }
     if (f->gvmi || pcie_sriov_num_vfs(f->dev)) {
         return;     /* frames in the rings may be of others */
     }

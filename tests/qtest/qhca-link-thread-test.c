@@ -317,12 +317,13 @@ static void test_attend_first(void)
     put_frame();
     g_assert_false(qhca_link_called(s));
     asked = s->link.asked;
+    /* The thread writes until when it sleeps when it has looked for the vCPU and for frames. */
+    qatomic_set(&s->deadline, INT64_MAX);
     qemu_sem_post(&go_on);
-    while (!qatomic_read(&s->link.asleep)) {
+    while (qatomic_read(&s->link.sleeps_until) != INT64_MAX) {
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(100);
     }
-    g_usleep(50 * 1000);
     g_assert_true(s->link.asleep);
     g_assert_cmpuint(s->waiters, ==, 0);
     g_assert_false(asks_for_wake_up());
@@ -333,6 +334,7 @@ static void test_attend_first(void)
     g_assert_true(s->more);
     g_assert_true(qhca_link_called(s));
     g_assert_cmpuint(s->link.asked, ==, asked + 1);
+    qatomic_set(&s->deadline, QHCA_NEVER);
     /* And then that one again. */
     qhca_link_attend(s);
     qhca_link_attended(s);

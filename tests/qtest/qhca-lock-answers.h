@@ -37,9 +37,10 @@ static void answers_stop(void)
     stop();
 }
 
-/* Ring a send queue's doorbell.  Did the vCPU wait? */
+/* Of the doorbells that ring. */
 static MemTxAttrs ring_attrs;
 
+/* Ring a send queue's doorbell.  Did the vCPU wait? */
 static bool rings(QhcaFunction *f)
 {
     const uint64_t waited = s->stats.awaits;
@@ -240,6 +241,10 @@ static void test_answers_doubt(void)
     g_assert_true(try_fails(false));
     learn(2 * RUN);
     g_assert_false(try_fails(true));
+    g_assert_false(try_fails(true));
+    g_assert_true(try_fails(true));
+    learn(4 * RUN);                     /* no try had been good, though there were many waits */
+    g_assert_false(try_fails(true));
     g_assert_false(s->await.doubted);   /* how long it takes is not known so early */
     g_assert_false(try_fails(true));
     while (exchanges(true)) {
@@ -342,7 +347,10 @@ static void test_answers_missed(void)
     answers_stop();
 }
 
-/* Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little. */
+/*
+ * Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little, unless
+ * the message has come before.
+ */
 static void test_answers_wanted(void)
 {
     answers_start();
@@ -363,8 +371,11 @@ static void test_answers_wanted(void)
         }
     }
     g_assert_cmpuint(s->stats.await_hits, ==, 2);
+    qatomic_set(&s->waiters, 1);
+    answer_in = 1;
+    rings(&s->pf);
+    g_assert_cmpuint(s->await.last, ==, QHCA_AWAIT_CAME);
     while (s->await.score) {
-        qatomic_set(&s->waiters, 1);
         rings(&s->pf);
     }
     qatomic_set(&s->waiters, 0);
@@ -421,6 +432,7 @@ static void test_answers_hint(void)
     qatomic_set(&s->link.asleep, true);
     g_assert_false(hint_attends());
     learn(RUN);
+    s->await.rung_at = get_clock() + LONG_NS;   /* just now, whatever else the host does */
     g_assert_true(hint_attends());
     s->link.down = true;
     g_assert_false(hint_attends());
@@ -429,6 +441,8 @@ static void test_answers_hint(void)
     g_assert_false(hint_attends());
     s->link.peer = peer;
     g_assert_true(hint_attends());
+    s->await.rung_at = get_clock() - LONG_NS;   /* the program may have ended */
+    g_assert_false(hint_attends());
     qatomic_set(&s->link.asleep, false);
     answers_stop();
 }
