@@ -32,7 +32,6 @@
 #define QHCA_AWAIT_PROMPT_NS (10 * SCALE_US)     /* and what the vCPU has, */
 #define QHCA_AWAIT_FIRST    64          /* but not in the first waits: the peer's do not yet */
 #define QHCA_AWAIT_SCORE    64
-#define QHCA_AWAIT_RECENT_NS (1 * SCALE_MS)     /* programs that rang so long ago may have ended */
 #define QHCA_AWAIT_MISS     4           /* of the score */
 #define QHCA_AWAIT_TRY      256         /* waits until one more doorbell does not wait, */
 #define QHCA_AWAIT_TRY_MAX  4096        /* and each time twice as many until the next */
@@ -59,11 +58,19 @@ void qhca_await_forget(QhcaState *s)
     memset(&s->await, 0, sizeof(s->await));
 }
 
-/* If it was right until now that vCPUs wait, they may soon do so again. */
+/*
+ * If it was right until now that vCPUs wait, they may soon do so again.  Else it takes longer.  Both
+ * ends count the same messages, and waits are of use if those of both begin at about the same time:
+ * so how much longer is left to chance.
+ */
 static void qhca_await_stop(QhcaAwait *await, bool was_right)
 {
+    uint32_t least;
+
     await->score = 0;
     await->doubled = was_right ? 0 : MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
+    least = QHCA_AWAIT_RUN << await->doubled;
+    await->more_run = was_right ? 0 : least - QHCA_AWAIT_RUN + get_clock() % least;
 }
 
 /* No vCPU waits yet.  Does this doorbell answer a message? */
@@ -74,7 +81,7 @@ static void qhca_await_learn(QhcaAwait *await, bool answers)
     } else {
         await->run -= MIN(await->run, QHCA_AWAIT_BREAK);
     }
-    if (await->run >= QHCA_AWAIT_RUN << await->doubled) {
+    if (await->run >= QHCA_AWAIT_RUN + await->more_run) {
         await->score = QHCA_AWAIT_SCORE;
         await->run = 0;
         await->waits = 0;
@@ -161,9 +168,14 @@ bool qhca_awaits(QhcaState *s)
     return qatomic_read(&s->await.score) && s->link.peer && !s->link.down;
 }
 
-bool qhca_awaits_soon(QhcaState *s)
+/* One that waits for single messages seldom polls.  It may also be another program by now. */
+bool qhca_awaits_hinted(QhcaState *s)
 {
-    return qhca_awaits(s) && get_clock() - s->await.rung_at < QHCA_AWAIT_RECENT_NS;
+    if (!qhca_awaits(s)) {
+        return false;
+    }
+    qhca_await_pay(&s->await, 1);
+    return true;
 }
 
 bool qhca_will_await(QhcaState *s)

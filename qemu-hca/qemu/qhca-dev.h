@@ -206,6 +206,7 @@ typedef struct QhcaAwait {
     int64_t interval;           /* between doorbells that wait: the median; 0: unknown */
     uint32_t run;               /* of doorbells that answered messages */
     uint32_t doubled;           /* so often the run after which vCPUs wait */
+    uint32_t more_run;          /* than the first time, until they wait */
     uint32_t score;             /* not 0: vCPUs wait */
     uint32_t waits;             /* since that run */
     uint32_t next_try;          /* of these, the one that does not wait */
@@ -482,7 +483,7 @@ void qhca_received(QhcaState *s);
  * The BQL suffices, but then the answer is a hint.
  */
 bool qhca_awaits(QhcaState *s);
-bool qhca_awaits_soon(QhcaState *s);        /* and one was rung a short while ago */
+bool qhca_awaits_hinted(QhcaState *s);      /* and yet a program polls: engine_lock */
 /*
  * A vCPU rings the doorbell of a send queue.  Should it wait for a message afterwards, because
  * that has been seen to help?  If so qhca_await() has to follow.

@@ -198,7 +198,7 @@ static void qhca_polled(QhcaState *s, const QhcaDoorbell *db)
     }
     s->stats.polls++;
     frames = s->stats.frames_received;
-    awaits = qhca_awaits_soon(s);
+    awaits = qhca_awaits_hinted(s);
     if (awaits) {
         qhca_link_attend(s);
     }
