@@ -8,6 +8,7 @@ import pathlib
 import pytest
 
 from lab import content, verbs
+from lab.flows import grown, hits
 
 ROUNDS = 8
 COUNT = 5000        # messages of each side
@@ -18,15 +19,6 @@ def ends(pairs):
     pair = pairs.get("qhca", "qhca", wire="shm")
     with content(*pair):
         yield pair
-
-
-def hits(pair):
-    """Doorbells of each end whose wait ended with a message"""
-    return [node.adapter_counters()["await_hits"] for node in pair]
-
-
-def grown(now, before):
-    return [n - b for n, b in zip(now, before)]
 
 
 def until_they_wait(pair, run, least):

@@ -13,6 +13,10 @@ with fresh traffic after each cell. Otherwise it is the operations that have bee
 to be hard, once each, with a flood and one kind more; the traffic of the next cell is
 the fresh one. The last cell is that of an operation which all traffic survives, so its
 traffic is the fresh one of the cell before it. QHCA_SEED has other kinds.
+
+In shared memory vCPUs wait in doorbells for the answers of the kind that is named after
+them. Alone it must have such waits before each operation, and after those that it survives.
+It is in the sample there, too: with the flood amid the first operation, and alone amid all.
 """
 
 import contextlib
@@ -23,8 +27,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from lab import aer, wait_for
-from lab.flows import FLUSHED, KINDS, RDMA, REMOTE_ACCESS, RETRY_EXCEEDED, Traffic
+from lab.flows import ANSWERS, FLUSHED, KINDS, RDMA, REMOTE_ACCESS, RETRY_EXCEEDED, Traffic
 from lab.link import FULL
+from lab.pair import WIRE
 from lab.sample import SEED
 from lab.sleep import LONG, sleep_and_wake
 
@@ -200,7 +205,11 @@ def cells():
     hard = [name for name, operation in OPERATIONS.items() if operation.hard]
     # Those that the traffic survives come last.
     hard.sort(key=lambda name: (OPERATIONS[name].a, OPERATIONS[name].b) == (GOES_ON, GOES_ON))
-    return [Cell(name, ("flood", kind)) for name, kind in zip(hard, others)]
+    if WIRE != "shm":
+        return [Cell(name, ("flood", kind)) for name, kind in zip(hard, others)]
+    others.sort(key=lambda kind: kind not in ANSWERS)
+    return [Cell(name, kinds) for name, kind in zip(hard, others)
+            for kinds in (("flood", kind), ANSWERS)]
 
 
 # -- cells ----------------------------------------------------------------------
@@ -243,12 +252,21 @@ def objects(node):
     return re.sub(r"^\d+: ", "", node.out("rdma res show"), flags=re.M)
 
 
+def wait_goes_on(traffic, kinds):
+    """Waits until there is more traffic of these kinds, for which vCPUs wait if they may."""
+    traffic.wait_progress(kinds)
+    if traffic.kinds == ANSWERS and kinds and all(traffic.pair.shm):
+        traffic.wait_answers()
+
+
 @contextlib.contextmanager
 def under_way(pair, kinds):
     """Traffic of these kinds."""
     traffic = Traffic(pair, kinds)
     try:
-        yield traffic.start().wait_progress()
+        traffic.start()
+        wait_goes_on(traffic, kinds)
+        yield traffic
     finally:
         traffic.abandon()
 
@@ -269,7 +287,7 @@ def perform(pair, traffic, operation):
                if kind not in RDMA or (operation.a, operation.b) == (GOES_ON, GOES_ON)}
     if not all(traffic.here.values()):
         goes_on &= {"kernel"}
-    traffic.wait_progress(goes_on)
+    wait_goes_on(traffic, goes_on)
 
 
 def run_cell(pair, cell):

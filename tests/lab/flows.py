@@ -17,7 +17,7 @@ import shlex
 from dataclasses import dataclass, field
 
 from . import paths, verbs
-from .guest import GuestError
+from .guest import GuestError, wait_for
 from .script import script
 
 FLUSHED = 5             # IBV_WC_WR_FLUSH_ERR
@@ -25,7 +25,7 @@ REMOTE_ACCESS = 10      # IBV_WC_REM_ACCESS_ERR
 RETRY_EXCEEDED = 12     # IBV_WC_RETRY_EXC_ERR
 
 # How many messages show that traffic goes on.
-RDMA = {"rc-small": 500, "rc-large": 10, "ud": 500, "paging": 10}
+RDMA = {"rc-small": 500, "rc-large": 10, "ud": 500, "paging": 10, "answers": 500}
 ENOUGH = {**RDMA, "flood": 50, "kernel": 10}
 KINDS = tuple(ENOUGH)
 
@@ -37,6 +37,18 @@ MODULE = "qhca_test_load"
 
 # Seconds for whatever is asked of guests that are busy.
 LONG = 240
+
+# Each message of this kind answers one of the peer's.
+ANSWERS = ("answers",)
+
+
+def hits(pair):
+    """Doorbells of each end that have waited for a message, until it came"""
+    return [node.adapter_counters()["await_hits"] for node in pair]
+
+
+def grown(now, before):
+    return [n - b for n, b in zip(now, before)]
 
 
 @dataclass
@@ -117,6 +129,13 @@ class Traffic:
         except GuestError as error:
             raise GuestError(f"no progress: {error}\n{self._state()}") from None
         return self
+
+    def wait_answers(self, least=100):
+        """Waits until doorbells of both ends have waited for their answers, which they do in
+        shared memory while nobody else sends."""
+        before = hits(self.pair)
+        wait_for(lambda: min(grown(hits(self.pair), before)) >= least, LONG * self.pair.a.patience,
+                 f"doorbells that wait, {before} at first", interval=0.2)
 
     def _state(self):
         return "\n".join(f"{name}: {done.out}" for name, done in self._each("state").items())

@@ -81,26 +81,34 @@ static void build_message(struct traffic *t, struct lane *l, struct ibv_send_wr 
 	}
 }
 
+bool lane_post(struct traffic *t, struct lane *l, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *failed;
+	int rc;
+
+	wr->wr_id = (l - t->lane) | (uint64_t)l->posted << 8;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	rc = ibv_post_send(l->qp, wr, &failed);
+	if (rc) {
+		posted(t, rc, "ibv_post_send");
+		return false;
+	}
+	l->posted++;
+	return true;
+}
+
 void lane_fill(struct traffic *t, struct lane *l)
 {
 	while (!l->ended && l->posted - l->done < t->shape->depth) {
 		struct ibv_sge sge = { .lkey = t->mr->lkey };
-		struct ibv_send_wr wr = {
-			.wr_id = (l - t->lane) | (uint64_t)l->posted << 8, .sg_list = &sge,
-			.num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
-		}, *failed;
-		int rc;
+		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 };
 
 		if (t->shape->memory)
 			build_access(t, l, &wr);
 		else
 			build_message(t, l, &wr);
-		rc = ibv_post_send(l->qp, &wr, &failed);
-		if (rc) {
-			posted(t, rc, "ibv_post_send");
+		if (!lane_post(t, l, &wr))
 			return;
-		}
-		l->posted++;
 		l->sent++;
 	}
 }
@@ -129,7 +137,7 @@ void complete_send(struct traffic *t, const struct ibv_wc *wc)
 		return;
 	}
 	t->flow.sent++;
-	if (!t->shape->memory)
+	if (!t->shape->memory || t->shape->answers)
 		return;
 	if (wc->opcode == IBV_WC_RDMA_READ) {
 		uint64_t off = (uint64_t)slot * t->shape->size;
@@ -161,7 +169,7 @@ static void verify_message(struct traffic *t, const uint8_t *slot, const struct 
 		len -= GRH;
 	}
 	memcpy(&head, slot, sizeof(head));
-	if (len < sizeof(head) || head.lane >= LANES) {
+	if (len < sizeof(head) || head.lane >= t->shape->lanes) {
 		flow_bad(&t->flow, "a message of %u bytes without a head", len);
 		return;
 	}

@@ -38,14 +38,14 @@ static void create_memory(struct traffic *t)
 	int fd = memfd_create("traffic", MFD_CLOEXEC), access = ACCESS;
 
 	if (t->shape->memory)
-		t->mem_size = (size_t)LANES * PARTS * t->shape->depth * t->shape->size;
+		t->mem_size = (size_t)t->shape->lanes * PARTS * t->shape->depth * t->shape->size;
 	else
-		t->mem_size = (size_t)(SRQ_SLOTS + LANES * t->shape->depth) * t->shape->size;
+		t->mem_size = (size_t)(SRQ_SLOTS + t->shape->lanes * t->shape->depth) * t->shape->size;
 	MUST(fd >= 0 && !ftruncate(fd, t->mem_size));
 	t->mem = mmap(NULL, t->mem_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	MUST(t->mem != MAP_FAILED);
 	close(fd);
-	for (unsigned int l = 0; t->shape->memory && l < LANES; l++) {
+	for (unsigned int l = 0; t->shape->memory && l < t->shape->lanes; l++) {
 		size_t len = (size_t)t->shape->depth * t->shape->size;
 
 		flow_fill(part_of(t, l, READ_ONLY, 0), part_seed(t->peer.server, l, READ_ONLY), 0, len);
@@ -144,11 +144,11 @@ void traffic_open(struct traffic *t)
 	peer_open(&t->peer);
 	create_queues(t);
 	create_memory(t);
-	for (unsigned int l = 0; l < LANES; l++)
+	for (unsigned int l = 0; l < t->shape->lanes; l++)
 		create_lane(t, &t->lane[l]);
 	for (uint32_t slot = 0; slot < SRQ_SLOTS && !t->shape->memory; slot++)
 		post_receive(t, slot);
-	for (unsigned int l = 0; l < LANES; l++)
+	for (unsigned int l = 0; l < t->shape->lanes; l++)
 		connect_lane(t, l);
 	MUST(!ibv_req_notify_cq(t->send_cq, 0) && !ibv_req_notify_cq(t->recv_cq, 0));
 	if (t->shape->on_demand)
@@ -171,7 +171,7 @@ void traffic_close(struct traffic *t)
 		__atomic_store_n(&t->stop_pager, true, __ATOMIC_RELAXED);
 		pthread_join(t->pager, NULL);
 	}
-	for (unsigned int l = 0; l < LANES; l++) {
+	for (unsigned int l = 0; l < t->shape->lanes; l++) {
 		ended(t, ibv_destroy_qp(t->lane[l].qp), "ibv_destroy_qp");
 		if (t->lane[l].ah)
 			ended(t, ibv_destroy_ah(t->lane[l].ah), "ibv_destroy_ah");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * qhca-traffic: RDMA traffic of one kind between two guests, both ways, over
- * several queue pairs whose send queues are kept full.
+ * qhca-traffic: RDMA traffic of one kind between two guests, both ways.  All kinds but
+ * the last have several queue pairs, whose send queues are kept full.
  *
  *   qhca-traffic -d DEVICE -g GID-INDEX -p PORT -k KIND [-o FILE] [-r MS] [HOST]
  *
@@ -9,6 +9,8 @@
  * rc-large  WRITEs and READs of 256 KiB
  * ud        datagrams into a shared receive queue
  * paging    as rc-large, with memory on demand whose pages are taken away
+ * answers   WRITEs of 64 bytes, each of which answers one of the peer's; each end polls the
+ *           memory for the next one
  *
  * Content and order of what arrives are verified.  flow.h says how the program is
  * stopped.  If the device goes, or all queue pairs are in error, it cleans up and
@@ -33,10 +35,11 @@
 #define BATCHES	16	/* of a CQ, until the others and signals have their turn */
 
 static const struct shape shapes[KINDS] = {
-	[SMALL]	 = { "rc-small", IBV_QPT_RC, 32, 272, false, false },
-	[LARGE]	 = { "rc-large", IBV_QPT_RC, 4, 256 << 10, true, false },
-	[UD]	 = { "ud", IBV_QPT_UD, 16, 1024 + 40, false, false },
-	[PAGING] = { "paging", IBV_QPT_RC, 4, 64 << 10, true, true },
+	[SMALL]	 = { "rc-small", IBV_QPT_RC, 4, 32, 272, false, false, false },
+	[LARGE]	 = { "rc-large", IBV_QPT_RC, 4, 4, 256 << 10, true, false, false },
+	[UD]	 = { "ud", IBV_QPT_UD, 4, 16, 1024 + 40, false, false, false },
+	[PAGING] = { "paging", IBV_QPT_RC, 4, 4, 64 << 10, true, true, false },
+	[ANSWERS] = { "answers", IBV_QPT_RC, 1, 16, 64, true, false, true },
 };
 
 static struct traffic t;
@@ -47,7 +50,7 @@ static void report(void)
 		return;
 	t.stopped = true;
 	flow_progress(&t.flow, true);
-	printf("report: %s,", t.fatal || t.ended == LANES ? "ended" : "running");
+	printf("report: %s,", t.fatal || t.ended == t.shape->lanes ? "ended" : "running");
 	for (unsigned int i = 0; i < 32; i++)
 		if (t.statuses & 1u << i)
 			printf(" status %u,", i);
@@ -77,7 +80,7 @@ static bool poll_cq(struct ibv_cq *cq, void (*done)(struct traffic *t, const str
 
 /*
  * The CQ is armed first, so that a completion behind the last poll raises another
- * event.  Returns whether there may be more without one.
+ * event.  Returns whether there may be more without one, soon.
  */
 static bool completions(void)
 {
@@ -92,7 +95,9 @@ static bool completions(void)
 	}
 	more = poll_cq(t.send_cq, complete_send);
 	more |= poll_cq(t.recv_cq, complete_receive);
-	for (unsigned int l = 0; l < LANES && !t.stopped && !t.fatal; l++)
+	if (t.shape->answers)
+		return answer(&t) || more;
+	for (unsigned int l = 0; l < t.shape->lanes && !t.stopped && !t.fatal; l++)
 		lane_fill(&t, &t.lane[l]);
 	return more;
 }
@@ -168,6 +173,8 @@ static void run(void)
 		{ .fd = t.channel->fd, .events = POLLIN },
 		{ .fd = t.peer.ctx->async_fd, .events = POLLIN },
 	};
+	/* Of what the peer writes there is no event. */
+	const int patience = t.shape->answers ? 1 : 100;
 
 	MUST(!fcntl(t.channel->fd, F_SETFL, O_NONBLOCK));
 	MUST(!fcntl(t.peer.ctx->async_fd, F_SETFL, O_NONBLOCK));
@@ -176,9 +183,9 @@ static void run(void)
 
 		flow_progress(&t.flow, false);
 		flow_rest(&t.flow);
-		if (t.fatal || t.ended == LANES)
+		if (t.fatal || t.ended == t.shape->lanes)
 			break;
-		if (poll(fds, 3, more ? 0 : 100) > 0 && fds[2].revents)
+		if (poll(fds, 3, more ? 0 : patience) > 0 && fds[2].revents)
 			asynchronous_events();
 	}
 	report();
@@ -208,7 +215,7 @@ static void options(int argc, char **argv)
 		if (!strcmp(kind, shapes[i].name))
 			t.shape = &shapes[i];
 	if (!t.shape)
-		die("-k is rc-small, rc-large, ud or paging");
+		die("-k is rc-small, rc-large, ud, paging or answers");
 	t.peer.host = argv[optind];
 	flow_begin(&t.flow, progress);
 }
