@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from lab import content, devlink, move, note_leaks, verbs, wait_for
-from lab.flows import RDMA
+from lab.flows import ANSWERS, RDMA
 from lab.functions import Functions
 from lab.moving import (MOVABLE, assert_carries_on, idle_queues, move_beside,
                         move_under_traffic)
@@ -66,6 +66,8 @@ def test_shared_memory(get):
     move_under_traffic(pair, [pair.b, pair.a, pair.b], KINDS)
     move_under_traffic(pair, [pair.a, pair.b], KINDS,
                        functools.partial(move.cancel, phase="pre-switchover"))
+    # Alone, so that vCPUs wait in doorbells when the guest stops.
+    move_under_traffic(pair, [pair.b, pair.a, pair.b], ANSWERS)
 
 
 LOSS = {"inject-drop-ppm": 10000, "inject-corrupt-ppm": 1000}
