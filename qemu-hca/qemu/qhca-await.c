@@ -59,18 +59,18 @@ void qhca_await_forget(QhcaState *s)
 }
 
 /*
- * If it was right until now that vCPUs wait, they may soon do so again.  Else it takes longer.  Both
- * ends count the same messages, and waits are of use if those of both begin at about the same time:
- * so how much longer is left to chance.
+ * If it was right until now that vCPUs wait, they may soon do so again.  Else it takes longer.
+ * Both ends count the same messages, and waits are of use if those of both begin at about the same
+ * time: so how much longer is left to chance.
  */
 static void qhca_await_stop(QhcaAwait *await, bool was_right)
 {
     uint32_t least;
 
-    await->score = 0;
+    qatomic_set(&await->score, 0);
     await->doubled = was_right ? 0 : MIN(await->doubled + 1, QHCA_AWAIT_DOUBLED_MAX);
     least = QHCA_AWAIT_RUN << await->doubled;
-    await->more_run = was_right ? 0 : least - QHCA_AWAIT_RUN + get_clock() % least;
+    await->more_run = was_right ? 0 : least - QHCA_AWAIT_RUN + g_random_int_range(0, least);
 }
 
 /* No vCPU waits yet.  Does this doorbell answer a message? */
@@ -82,7 +82,7 @@ static void qhca_await_learn(QhcaAwait *await, bool answers)
         await->run -= MIN(await->run, QHCA_AWAIT_BREAK);
     }
     if (await->run >= QHCA_AWAIT_RUN + await->more_run) {
-        await->score = QHCA_AWAIT_SCORE;
+        qatomic_set(&await->score, QHCA_AWAIT_SCORE);
         await->run = 0;
         await->waits = 0;
         await->next_try = QHCA_AWAIT_RUN;
@@ -108,13 +108,11 @@ static void qhca_await_measure(QhcaAwait *await, int64_t interval)
     }
 }
 
-static void qhca_await_pay(QhcaAwait *await, uint32_t price)
+/* Returns whether nothing is left of the score, so that the waits end. */
+static bool qhca_await_pay(QhcaAwait *await, uint32_t price)
 {
-    if (await->score > price) {
-        await->score -= price;
-    } else {
-        qhca_await_stop(await, await->waits >= QHCA_AWAIT_TRY);
-    }
+    qatomic_set(&await->score, await->score - MIN(await->score, price));
+    return !await->score;
 }
 
 /*
@@ -145,7 +143,7 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
 
     switch (await->last) {
     case QHCA_AWAIT_NONE:
-        qhca_await_pay(await, 1);
+        qhca_await_pay(await, 1);       /* which says nothing of the waits that there were */
         return;
     case QHCA_AWAIT_TRIED:
         qhca_await_tried(await, fresh, interval);
@@ -153,14 +151,16 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
     case QHCA_AWAIT_CAME:
         qhca_await_measure(await, interval);
         if (since <= prompt_ns) {
-            await->score = MIN(await->score + 1, QHCA_AWAIT_SCORE);
+            qatomic_set(&await->score, MIN(await->score + 1, QHCA_AWAIT_SCORE));
             return;
         }
         break;
     case QHCA_AWAIT_MISSED:
         break;
     }
-    qhca_await_pay(await, QHCA_AWAIT_MISS);
+    if (qhca_await_pay(await, QHCA_AWAIT_MISS)) {
+        qhca_await_stop(await, await->waits >= QHCA_AWAIT_TRY);
+    }
 }
 
 bool qhca_awaits(QhcaState *s)
@@ -168,7 +168,7 @@ bool qhca_awaits(QhcaState *s)
     return qatomic_read(&s->await.score) && s->link.peer && !s->link.down;
 }
 
-/* One that waits for single messages seldom polls.  It may also be another program by now. */
+/* One that waits for single messages seldom polls.  This may also be another program. */
 bool qhca_awaits_hinted(QhcaState *s)
 {
     if (!qhca_awaits(s)) {

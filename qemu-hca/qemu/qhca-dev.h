@@ -212,7 +212,7 @@ typedef struct QhcaAwait {
     uint32_t next_try;          /* of these, the one that does not wait */
     uint32_t try_after;         /* so many more the one after it */
     bool doubted;               /* that vCPUs should wait, by the last try */
-    bool proved;                /* by a later try */
+    bool proved;                /* that they should, by a try after the first waits */
     QhcaAwaited last;
 } QhcaAwait;
 
@@ -434,7 +434,8 @@ bool qhca_trylock(QhcaState *s);
 bool qhca_have_engine(QhcaState *s);
 /*
  * Discard undelivered doorbells and vectors of a function, and undelivered
- * frames if no other function is enabled.  BQL and engine_lock.
+ * frames if no other function is enabled.  With the physical function, forget what was learned of
+ * programs that answer each other.  BQL and engine_lock.
  */
 void qhca_drop_pending(QhcaFunction *f);
 void qhca_thread_init(QhcaState *s);        /* locks: with the object */
@@ -490,7 +491,7 @@ bool qhca_awaits_hinted(QhcaState *s);      /* and yet a program polls: engine_l
  */
 bool qhca_will_await(QhcaState *s);
 bool qhca_await(QhcaState *s);              /* did a message come? */
-void qhca_await_forget(QhcaState *s);
+void qhca_await_forget(QhcaState *s);       /* all that was learned */
 
 /* qhca-function.c: BQL */
 void qhca_function_init(QhcaFunction *f, QhcaState *s, PCIDevice *dev,

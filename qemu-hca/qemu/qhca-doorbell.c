@@ -58,8 +58,8 @@ static bool qhca_doorbell_may_wait(const QhcaDoorbell *db)
 }
 
 /*
- * In the engine: ring the deferred doorbells first, and then this one.  Returns whether the vCPU
- * has waited for a message that came.
+ * In the engine: ring the deferred doorbells first, and then this one.  Returns whether a message
+ * has come for which the vCPU was to wait.
  */
 static bool qhca_doorbell_now(QhcaState *s, const QhcaDoorbell *db)
 {
@@ -111,12 +111,16 @@ static void qhca_doorbell_serve(QhcaState *s)
     qhca_leave(s);
 }
 
-/* Returns whether the vCPU has waited for a message that came. */
+/* Returns whether a message has come for which the vCPU was to wait. */
 static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 {
     if (qatomic_read(&s->dma_iommu) && !bql_locked()) {
+        QhcaDoorbell waits_not = *db;
+
+        /* The vIOMMU may be off again when the BQL is taken, and nobody waits with that. */
+        waits_not.alone = false;
         BQL_LOCK_GUARD();
-        return qhca_doorbell_take(s, db);
+        return qhca_doorbell_take(s, &waits_not);
     }
     if (!qatomic_read(&s->running)) {
         /* A debugger's: the engine is frozen.  It is served when the VM runs. */
@@ -150,10 +154,11 @@ static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
 
 /*
  * A vCPU that waits does so without the BQL, for which qhca_yield() has the reasons, and the
- * engine's lock is not taken before the BQL is dropped.  Where vCPUs have the BQL and their accesses
- * no attributes that tell them from other devices', none waits.  The main loop takes the processor from
+ * engine's lock is not taken before the BQL is dropped.  The main loop takes the processor from
  * the vCPU to run a timer, for example.  If it found the BQL taken it would sleep, and be too late
  * for it again and again, since the vCPU has it anew a microsecond after it has dropped it.
+ * Where vCPUs have the BQL, and their accesses no attributes that tell them from other devices',
+ * none waits.
  */
 static bool qhca_doorbell_unlocks(QhcaState *s, const QhcaDoorbell *db)
 {

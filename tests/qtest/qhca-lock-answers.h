@@ -355,8 +355,8 @@ static void test_answers_missed(void)
 }
 
 /*
- * Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little, unless
- * the message has come before.
+ * Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little,
+ * unless the message has come before.
  */
 static void test_answers_wanted(void)
 {
@@ -385,6 +385,7 @@ static void test_answers_wanted(void)
     while (s->await.score) {
         rings(&s->pf);
     }
+    g_assert_cmpuint(s->await.doubled, ==, 0);      /* nobody has waited in vain */
     qatomic_set(&s->waiters, 0);
     answers_stop();
 }
@@ -451,6 +452,7 @@ static void test_answers_hint(void)
         g_assert_true(hint_attends());
     }
     g_assert_false(hint_attends());
+    g_assert_cmpuint(s->await.doubled, ==, 0);
     qatomic_set(&s->link.asleep, false);
     answers_stop();
 }
