@@ -477,7 +477,7 @@ bool qhca_polled_again(QhcaState *s, int64_t *end, int64_t wait_ns);
 /* qhca-await.c: engine_lock */
 /* How many messages of the peer has the physical function answered? */
 uint64_t qhca_messages(QhcaState *s);
-/* A slice of work has been done.  Did messages come? */
+/* A slice of work has been done: note the time if messages came in it. */
 void qhca_received(QhcaState *s);
 /*
  * Will the next doorbell of a send queue wait, unless it is one that sees what happens without?

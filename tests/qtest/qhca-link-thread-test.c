@@ -276,11 +276,8 @@ static bool asks_for_wake_up(void)
     return qatomic_read(&s->link.peer->mem.rx.flags->consumer_sleeps);
 }
 
-/*
- * A vCPU waits for frames while the thread sleeps: the peer need not wake it meanwhile, and has to
- * afterwards, also if hints have said otherwise.
- */
-static void test_attend(void)
+/* Returns when the thread sleeps, and has asked for a wake-up. */
+static void start_asleep(void)
 {
     gint64 end = g_get_monotonic_time() + PATIENCE_US;
 
@@ -290,6 +287,15 @@ static void test_attend(void)
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(100);
     }
+}
+
+/*
+ * A vCPU waits for frames while the thread sleeps: the peer need not wake it meanwhile, and has to
+ * afterwards, also if hints have said otherwise.
+ */
+static void test_attend(void)
+{
+    start_asleep();
     qhca_lock(s);
     s->link.quiet = true;
     s->more = false;
@@ -364,14 +370,7 @@ static void test_attend_first(void)
 /* What ends naps without wake-ups asks for one, but not while a vCPU attends. */
 static void test_attend_in_nap(void)
 {
-    gint64 end = g_get_monotonic_time() + PATIENCE_US;
-
-    start(false);
-    qemu_sem_post(&go_on);
-    while (!qatomic_read(&s->link.asleep) || !asks_for_wake_up()) {
-        g_assert_cmpint(g_get_monotonic_time(), <, end);
-        g_usleep(100);
-    }
+    start_asleep();
     qhca_lock(s);
     s->link.quiet = true;
     s->link.naps = true;
