@@ -70,7 +70,7 @@ void watch(struct pair *p, struct seen *s)
 	memset(s, 0, sizeof(*s));
 	s->limit = SIZE_MAX;
 	s->kept = calloc(MAX_KEPT, sizeof(*s->kept));
-	/* A message is sent in one call of the engine, so that no bundle ends earlier. */
+	/* A message is sent in one call of the engine. */
 	p->w.budget = 64;
 	p->w.filter = see_frame;
 	p->w.filter_arg = s;

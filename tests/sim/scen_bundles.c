@@ -200,53 +200,58 @@ static bool asks_for_ack(const struct kept *frame)
 }
 
 /*
- * The device asks for an acknowledgement in each 32nd packet of a long message.  Here that is
- * in the middle of a bundle, since a call of the engine sends 20 packets: so the bundle asks.
+ * The device asks for an acknowledgement in each 32nd packet.  Here that is in the middle of a
+ * bundle, since a short message that does not ask precedes the long one: so the bundle asks.
  */
 static void question_in_the_middle(struct pair *p)
 {
-	struct md_sge sge = { p->a.mr.iova, 40 * MTU, p->a.mr.key };
+	struct md_sge sge = { p->a.mr.iova, 4 * MTU, p->a.mr.key };
 	struct md_wr wr = {
-		.opcode = QHCA_WQE_WRITE, .flags = QHCA_WQE_F_SIGNALED,
-		.num_sge = 1, .sge = &sge, .raddr = p->b.mr.iova,
-		.rkey = p->b.mr.key,
+		.opcode = QHCA_WQE_WRITE, .num_sge = 1, .sge = &sge,
+		.raddr = p->b.mr.iova, .rkey = p->b.mr.key,
 	};
 	struct seen s;
 
 	watch(p, &s);
 	connect_pair(p);
 	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	EXPECT(&p->a.scq, 0, 0);
 	s.keep = true;
-	p->w.budget = 20;
-	fill_at(&p->a, 0, 2, 40 * MTU);
+	fill_at(&p->a, 0, 2, 36 * MTU);
+	post_wr(&p->a, &wr);
+	sge.len = 36 * MTU;
+	wr.flags = QHCA_WQE_F_SIGNALED;
 	post_wr(&p->a, &wr);
 	settle(p);
-	CHECK(holds(&p->b, 0, 2, 40 * MTU));
-	/* Packets 1 to 16, 17 to 20, 21 to 36 and 37 to 40. */
+	CHECK(holds(&p->b, 0, 2, 36 * MTU));
+	/* Packets 1 to 4, 5 to 20, 21 to 36 and 37 to 40. */
 	CHECK_EQ(s.bundles, 4);
 	CHECK_EQ(s.num_kept, 4);
 	CHECK(!asks_for_ack(&s.kept[0]));
 	CHECK(!asks_for_ack(&s.kept[1]));
 	CHECK(asks_for_ack(&s.kept[2]));
 	CHECK(asks_for_ack(&s.kept[3]));
-	EXPECT(&p->a.scq, 0, 0, 0);
+	EXPECT(&p->a.scq, 2, 0);
 	unwatch(p, &s);
 }
 
-/* The link has been asked for the room that the bundle needs, and for no more. */
+/* The link has been asked for the room that a bundle of requests needs, and for no more. */
 static bool see_room(struct world *w, unsigned int from, uint8_t *frame, size_t len)
 {
 	const struct seen *s = w->filter_arg;
 	unsigned int before = s->bundles;
 	bool through = see_frame(w, from, frame, len);
 
-	if (s->bundles > before)
+	if (!from && s->bundles > before)
 		CHECK_EQ(w->host[from]->host.reserved, len);
 	return through;
 }
 
-/* A link with little room has it for the few packets that a call of the engine may send. */
-static void room_for_a_turn(struct pair *p)
+/*
+ * A call of the engine is for fewer packets than a bundle has, and ends a turn in its middle.
+ * The packets that are left go with it.
+ */
+static void whole_beyond_the_budget(struct pair *p)
 {
 	struct seen s;
 
@@ -254,10 +259,22 @@ static void room_for_a_turn(struct pair *p)
 	p->w.filter = see_room;
 	connect_pair(p);
 	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
-	p->w.budget = 3;
-	transfer(p, QHCA_WQE_WRITE, MESSAGE, 2);
-	CHECK_EQ(s.bundles, 3);
-	EXPECT(&p->a.scq, 0, 0, 0);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);
+	for (unsigned int budget = 1; budget <= 9; budget++) {
+		s.bundles = s.single = 0;
+		p->w.budget = budget;
+		transfer(p, QHCA_WQE_WRITE, MESSAGE, 3);
+		transfer(p, QHCA_WQE_SEND, MESSAGE, 4);
+		transfer(p, QHCA_WQE_READ, MESSAGE, 5);
+		CHECK_EQ(s.bundles, 3);
+		CHECK_EQ(s.single, 0);
+		/* Sixteen packets are agreed upon, and the last response has an AETH. */
+		transfer(p, QHCA_WQE_READ, 24 * MTU, 6);
+		CHECK_EQ(s.bundles, 5);
+		CHECK_EQ(s.single, 1);
+		discard_completions(&p->a.scq);
+		discard_completions(&p->b.rcq);
+	}
 	unwatch(p, &s);
 }
 
@@ -422,7 +439,7 @@ const struct scenario bundle_scenarios[] = {
 	ON(UC, psns_wrap, BUNDLES),
 	RC(psns_of_responses_wrap, BUNDLES),
 	RC(question_in_the_middle, BUNDLES),
-	RC(room_for_a_turn, BUNDLES),
+	RC(whole_beyond_the_budget, BUNDLES),
 	RC(path_narrows, BUNDLES),
 	RC(path_narrows_for_responses, BUNDLES),
 	ON(UC, path_narrows_in_silence, BUNDLES),

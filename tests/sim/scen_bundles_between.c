@@ -64,13 +64,13 @@ static void sender_moves(struct pair *p)
 	for (unsigned int i = 0; i < sizeof(to) / sizeof(*to); i++) {
 		unsigned int asks = s.asks_of[0];
 
-		/* Twelve packets of the message, or more, are still to be sent. */
-		p->w.budget = 20;
+		/* Sixteen packets of the message are still to be sent. */
+		p->w.budget = 16;
 		count_anew(&s);
 		begin_write(p, LONG_MESSAGE, (uint8_t)(i + 2));
 		while (!s.bundles && !s.single && world_step(&p->w, p->w.now + 1))
 			;
-		CHECK(s.bundles + s.single <= 20);
+		CHECK(s.bundles + s.single <= 16);
 		move_to(p, &p->a, to[i]);
 		p->w.budget = 64;
 		count_anew(&s);
@@ -79,7 +79,7 @@ static void sender_moves(struct pair *p)
 		CHECK(has_arrived(p, LONG_MESSAGE, (uint8_t)(i + 2)));
 		/* It knows nothing of what was agreed upon. */
 		CHECK_EQ(s.bundles, 0);
-		CHECK(s.single >= 12);
+		CHECK(s.single >= 16);
 		CHECK_EQ(s.asks_of[0] - asks, to[i] >= 2 * MTU);
 		s.bundles = s.single = 0;
 		transfer(p, QHCA_WQE_WRITE, MESSAGE, (uint8_t)(i + 20));

@@ -306,11 +306,10 @@ static bool ack_is_next(const struct hca_qp *qp, const struct hca_resource *r)
 	       (!r || hca_psn_before(qp->r_ack_psn, r->next));
 }
 
-/* @packets: at most so many */
 static void begin_reply(struct hca_fn *fn, const struct hca_qp *qp,
-			struct reply *reply, unsigned int packets)
+			struct reply *reply)
 {
-	hca_frame_to_start(&reply->to, packets);
+	hca_frame_to_start(&reply->to);
 	reply->path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn, qp->dest_qpn,
 					&reply->to.path);
 }
@@ -345,7 +344,7 @@ void hca_reply_leave(struct hca_fn *fn, struct hca_qp *qp)
 
 		if (!ack && !r && qp->r_state != HCA_RESP_FATAL_NAK_DUE)
 			return;
-		begin_reply(fn, qp, &reply, 1);
+		begin_reply(fn, qp, &reply);
 		if (!ack && !r) {
 			put_last_nak(fn, qp, &reply);
 			return;
@@ -366,9 +365,9 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 	unsigned int sent = 0;
 	HCA_UNINITIALIZED struct reply reply;
 
-	begin_reply(fn, qp, &reply, budget);
+	begin_reply(fn, qp, &reply);
 	hca_qp_dirty(fn, qp);
-	while (sent < budget && ok) {
+	while ((sent < budget || hca_frame_waits(&reply.to)) && ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
 
 		if (ack_is_next(qp, r))

@@ -71,7 +71,7 @@ static uint32_t payload_room(struct hca_fn *fn, const struct hca_frame_to *to,
 	uint32_t each = pkt->payload_len, max, packets;
 	bool blind;
 
-	if (ends_message(pkt->opcode) || to->left <= each || to->packets < 2)
+	if (ends_message(pkt->opcode) || to->left <= each)
 		return each;
 	/* Who waits for a READ response may give up without another word. */
 	blind = (pkt->opcode & HCA_SVC_MASK) == HCA_SVC_UC ||
@@ -79,8 +79,6 @@ static uint32_t payload_room(struct hca_fn *fn, const struct hca_frame_to *to,
 	packets = hca_peer_bundle(fn, &to->path, each, blind) / each;
 	if (packets > HCA_BUNDLE_PACKETS)
 		packets = HCA_BUNDLE_PACKETS;
-	if (packets > to->packets)
-		packets = to->packets;
 	if (packets < 2)
 		return each;
 	max = packets * each;
@@ -226,7 +224,6 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
 	size_t len = f->joins ? f->payload_len + hca_pkt_pad(f->payload_len) :
 				frame_len(f);
 
-	to->packets -= !!to->packets;
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
 	if (!f->joins && f->room == f->payload_len) {
 		send_frame(fn, f);

@@ -45,7 +45,6 @@ struct hca_open_bundle {
  * @ip_off: where the IP header begins
  * @udp_len: bytes of UDP payload of the packet before
  * @left: who begins a packet: what its message has from there on, bytes
- * @packets: how many more may follow before hca_frame_finish()
  * @bundle: packets that wait to be sent, see hca_frame_finish()
  *
  * It is on the stack of a function that sends packets and calls nothing that executes
@@ -55,17 +54,15 @@ struct hca_frame_to {
 	struct hca_path path;
 	uint8_t headers[HCA_MAX_PATH_LEN];
 	size_t len, ip_off, udp_len;
-	uint32_t left, packets;
+	uint32_t left;
 	struct hca_open_bundle bundle;
 };
 
-/* Nothing has been built yet; the caller fills in the path.  @packets: at most so many. */
-static inline void hca_frame_to_start(struct hca_frame_to *to,
-				      unsigned int packets)
+/* Nothing has been built yet; the caller fills in the path. */
+static inline void hca_frame_to_start(struct hca_frame_to *to)
 {
 	to->len = 0;
 	to->left = 0;
-	to->packets = packets;
 	to->bundle.frame.data = NULL;
 }
 
@@ -87,6 +84,14 @@ bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
  */
 size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
 		     struct hca_frame *f);
+/*
+ * Does a frame wait for the next packets of its message?  They follow even if the budget of the
+ * turn is spent: a link between two QEMUs costs as much for half of a bundle.
+ */
+static inline bool hca_frame_waits(const struct hca_frame_to *to)
+{
+	return to->bundle.frame.data;
+}
 /* Send what waits.  To be called before @to is left, and before its path changes. */
 void hca_frame_finish(struct hca_fn *fn, struct hca_frame_to *to);
 
