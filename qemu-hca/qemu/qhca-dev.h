@@ -338,6 +338,8 @@ struct QhcaState {
     QEMUBH *bh;                 /* scheduled by any thread */
     QEMUBH *rx_bh;              /* after a batch of frames */
     bool rx_batch;              /* it is scheduled */
+    unsigned int rx_reads;      /* that it has put the work off for */
+    size_t rx_octets;           /* received since it was scheduled last */
     bool loading;               /* migration: the state is on its way */
     uint8_t *image;             /* while it is saved or loaded */
     uint32_t image_len;

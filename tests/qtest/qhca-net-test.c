@@ -414,6 +414,53 @@ static void test_frames_meanwhile(void)
     hca_stop(h);
 }
 
+/* Frames wait in the socket, so that the netdev reads as much as it can each time. */
+static void send_at_once(Hca *h, int peer, unsigned int frames)
+{
+    const unsigned int len = 8000;
+    const size_t size = frames * (4 + len);
+    g_autofree uint8_t *buf = g_malloc0(size);
+
+    for (unsigned int i = 0; i < frames; i++) {
+        uint8_t *frame = buf + i * (4 + len);
+
+        stl_be_p(frame, len);
+        memset(frame + 4, 0xff, 6);
+        frame[10] = 2;
+    }
+    g_assert_cmpint(kill(qtest_pid(h->qts), SIGSTOP), ==, 0);
+    g_assert_cmpint(send(peer, buf, size, MSG_NOSIGNAL | MSG_DONTWAIT), ==, size);
+    g_assert_cmpint(kill(qtest_pid(h->qts), SIGCONT), ==, 0);
+}
+
+/*
+ * One slice of work follows from up to four reads of the socket, if they bring much.  What
+ * is alone does not wait for more.  The clock stands, so that nothing else causes a slice.
+ */
+static void test_batches(void)
+{
+    static const unsigned int frames[] = { 1, 3, 8, 9, 12, 18, 21 };
+    int peer;
+    Hca *h = hca_start_with_peer(&peer, "q35");
+    uint64_t received;
+    Eth e = { 0 };
+
+    eth_bring_up(h, &e);
+    eth_reach_peer(h, &e, peer, 0x77);
+    received = hca_adapter(h, "frames_received");
+    for (unsigned int i = 0; i < ARRAY_SIZE(frames); i++) {
+        uint64_t slices = hca_adapter(h, "slices");
+
+        received += frames[i];
+        send_at_once(h, peer, frames[i]);
+        wait_adapter(h, "slices", slices + 1);
+        g_assert_cmpuint(hca_adapter(h, "slices"), ==, slices + 1);
+        g_assert_cmpuint(hca_adapter(h, "frames_received"), ==, received);
+    }
+    close(peer);
+    hca_stop(h);
+}
+
 typedef struct Source {
     uint8_t mac[6];
     uint16_t vlan;
@@ -505,6 +552,7 @@ int main(int argc, char **argv)
     qtest_add_func("/qhca-net/own-mac", test_own_mac);
     qtest_add_func("/qhca-net/counters", test_counters);
     qtest_add_func("/qhca-net/frames-meanwhile", test_frames_meanwhile);
+    qtest_add_func("/qhca-net/batches", test_batches);
     qtest_add_func("/qhca-net/announce", test_announce);
     return g_test_run();
 }
