@@ -203,6 +203,54 @@ static void own_fault_in_the_middle(struct pair *p)
 	unwatch(p, &s);
 }
 
+/*
+ * A page of the READ's data is absent.  The bundle that should have ended the message has an AETH
+ * for its last packet, and ends without this packet, whether several precede it or only one.
+ */
+static void response_fault_in_the_middle(struct pair *p)
+{
+	const uint32_t absent = 5 * MD_PAGE - COLD_IOVA % MD_PAGE;
+	uint8_t data[COLD_LEN];
+	struct seen s;
+
+	agree(p, &s);
+	transfer(p, QHCA_WQE_READ, MESSAGE, 2);		/* b asks for itself */
+	EXPECT(&p->a.scq, 1, 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		const unsigned int more = i ? 1 : 3;
+		uint32_t off = absent - (16 + more) * MTU - 100;
+		uint32_t len = COLD_LEN - off, token;
+		struct cold c = cold_make(&p->b);
+
+		for (uint32_t at = 0; at < COLD_LEN; at++)
+			data[at] = (uint8_t)(more + at * 7);
+		for (unsigned int page = 0; page < 5; page++)
+			md_odp_map(c.odp, page, true);
+		md_buf_write(p->b.md, &c.odp->mr.buf, COLD_IOVA % MD_PAGE, data,
+			     COLD_LEN);
+		md_odp_unmap(c.odp, 5, md_odp_pages(c.odp) - 5);
+		s.bundles = s.single = 0;
+		post_to_cold(p, &c, QHCA_WQE_READ, len, off);
+		run_for(p, 100000);
+		/* Sixteen packets are agreed upon. */
+		CHECK_EQ(s.bundles, i ? 1 : 2);
+		CHECK_EQ(s.single, i);
+		token = TAKE_FAULT(&p->b, &c, QHCA_FAULT_RDMA_R, QHCA_FAULT_RDMA,
+				   absent - off, COLD_IOVA + absent,
+				   COLD_LEN - absent);
+		cold_resume(&p->b, &c, token);
+		settle(p);
+		EXPECT(&p->a.scq, 2 + i, 0);
+		CHECK_EQ(s.bundles, i ? 2 : 3);
+		CHECK_EQ(s.single, i);
+		CHECK_EQ(count_of(&p->a, QHCA_CNT_rx_dropped), 0);
+		get_bytes(&p->a, 0, data, len);
+		for (uint32_t at = 0; at < len && check_ok(); at++)
+			CHECK_EQ(data[at], (uint8_t)(more + (off + at) * 7));
+	}
+	unwatch(p, &s);
+}
+
 /* Nobody has posted a receive: one refusal for all packets of the bundle. */
 static void no_receive(struct pair *p)
 {
@@ -574,6 +622,7 @@ const struct scenario bundle_end_scenarios[] = {
 	RC(counters_are_equal, .roomy = true, BUNDLES),
 	RC(page_fault_in_the_middle, BUNDLES),
 	RC(own_fault_in_the_middle, BUNDLES),
+	RC(response_fault_in_the_middle, BUNDLES),
 	RC(no_receive, BUNDLES),
 	RC(receiver_fails_in_the_middle, BUNDLES),
 	RC(access_error_in_the_middle, BUNDLES),

@@ -24,25 +24,35 @@ static void test_joined_opcodes(void **state)
 		  RC(READ_RESP_MIDDLE) },
 	};
 	unsigned int num = 0, i, first, next;
+	uint8_t both;
 
 	(void)state;
 	for (i = 0; i < sizeof(may) / sizeof(may[0]); i++) {
 		uint8_t both = 0xff;
 
-		assert_true(hca_bundle_joins(may[i].first, may[i].next, &both));
+		assert_true(hca_bundle_joins(may[i].first,
+					     hca_pkt_header_len(may[i].first),
+					     may[i].next, &both));
 		assert_int_equal(both, may[i].both);
 	}
 	/* Of all pairs: three services; a READ response behind others has no room for AETH. */
 	for (first = 0; first < 256; first++)
-		for (next = 0; next < 256; next++) {
-			uint8_t both;
-
+		for (next = 0; next < 256; next++)
 			num += hca_pkt_what((uint8_t)first) &&
 			       hca_pkt_what((uint8_t)next) &&
-			       hca_bundle_joins((uint8_t)first, (uint8_t)next,
-						&both);
-		}
+			       hca_bundle_joins((uint8_t)first,
+						hca_pkt_header_len((uint8_t)first),
+						(uint8_t)next, &both);
 	assert_int_equal(num, 2 * (4 + 4 + 3) + 4 + 4);
+	assert_false(hca_bundle_joins(RC(READ_RESP_MIDDLE),
+				      hca_pkt_header_len(RC(READ_RESP_LAST)) - 1,
+				      RC(READ_RESP_LAST), &both));
+	assert_true(hca_bundle_joins(RC(READ_RESP_MIDDLE),
+				     hca_pkt_header_len(RC(READ_RESP_LAST)),
+				     RC(READ_RESP_LAST), &both));
+	assert_int_equal(both, RC(READ_RESP_LAST));
+	assert_int_equal(hca_bundle_to_end(RC(READ_RESP_MIDDLE)), RC(READ_RESP_LAST));
+	assert_int_equal(hca_bundle_to_end(XRC(SEND_FIRST)), XRC(SEND_ONLY));
 }
 
 static void test_codes(void **state)

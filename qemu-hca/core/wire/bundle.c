@@ -67,7 +67,7 @@ uint8_t hca_bundle_code(uint32_t mtu)
 	return code;
 }
 
-bool hca_bundle_joins(uint8_t opcode, uint8_t next, uint8_t *joined)
+bool hca_bundle_joins(uint8_t opcode, size_t header_len, uint8_t next, uint8_t *joined)
 {
 	const uint8_t *ops = ops_of(opcode);
 
@@ -79,7 +79,16 @@ bool hca_bundle_joins(uint8_t opcode, uint8_t next, uint8_t *joined)
 	*joined = opcode_of(ops, opcode & HCA_SVC_MASK,
 			    hca_pkt_what(opcode) & HCA_OPF_FIRST,
 			    hca_pkt_what(next) & HCA_OPF_LAST);
-	return hca_pkt_header_len(*joined) == hca_pkt_header_len(opcode);
+	return hca_pkt_header_len(*joined) <= header_len;
+}
+
+uint8_t hca_bundle_to_end(uint8_t opcode)
+{
+	const uint8_t *ops = ops_of(opcode);
+
+	return ops ? opcode_of(ops, opcode & HCA_SVC_MASK,
+			       hca_pkt_what(opcode) & HCA_OPF_FIRST, true) :
+		     opcode;
 }
 
 unsigned int hca_bundle_packets(const struct hca_pkt *pkt)

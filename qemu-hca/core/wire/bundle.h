@@ -5,8 +5,8 @@
  * A link between two QEMUs costs as much for a small frame as for a large one, so a device
  * joins packets for a peer that takes them (peers.h).  A bundle looks like one packet with a
  * payload of several: its headers are those of the first packet, but that the operation
- * says whether the bundle ends the message, and that the solicited event and the request for
- * an acknowledgement are those of the last.  The version of the transport header, 1, tells a
+ * says whether the bundle ends the message, with the AETH that the last READ response has, and
+ * that the solicited event and the request for an acknowledgement are those of the last.  The version of the transport header, 1, tells a
  * bundle from a packet: whoever does not know bundles drops it, as packets have 0.  The seven
  * reserved bits beside AckReq say what each packet but the last carries.  The PSNs follow each
  * other from that in the BTH on, and one ICRC covers all of it.
@@ -29,11 +29,13 @@
 /* What the reserved bits of the BTH say of packets with @mtu bytes, a power of two. */
 uint8_t hca_bundle_code(uint32_t mtu);
 /*
- * May a packet of wire opcode @next join a bundle of @opcode?  @joined: the opcode that the
- * bundle has then.  false: the packet has headers that the bundle lacks, or belongs to another
- * message.
+ * May a packet of wire opcode @next join a bundle of @opcode whose headers, from the BTH on, have
+ * @header_len bytes?  @joined: the opcode that the bundle has then.  false: the packet has headers
+ * that the bundle lacks, or belongs to another message.
  */
-bool hca_bundle_joins(uint8_t opcode, uint8_t next, uint8_t *joined);
+bool hca_bundle_joins(uint8_t opcode, size_t header_len, uint8_t next, uint8_t *joined);
+/* The opcode of a bundle that begins with a packet of @opcode and ends the message. */
+uint8_t hca_bundle_to_end(uint8_t opcode);
 /* How many packets has @pkt, whose version is that of a bundle?  0: it is not what one is. */
 unsigned int hca_bundle_packets(const struct hca_pkt *pkt);
 /* Packet @i of a bundle of @num. */

@@ -85,6 +85,12 @@ static uint32_t payload_room(struct hca_fn *fn, const struct hca_frame_to *to,
 	return max < to->left ? max : to->left;
 }
 
+/* Of what is from the BTH to the payload. */
+static size_t header_len(const struct hca_frame *f)
+{
+	return f->payload - (f->data + f->bth_off);
+}
+
 /* May the packet join those that wait? */
 static bool joins(const struct hca_open_bundle *bundle, const struct hca_pkt *pkt)
 {
@@ -93,17 +99,30 @@ static bool joins(const struct hca_open_bundle *bundle, const struct hca_pkt *pk
 
 	return pkt->psn == bundle->next &&
 	       f->room - f->payload_len >= pkt->payload_len &&
-	       hca_bundle_joins(f->opcode, pkt->opcode, &joined);
+	       hca_bundle_joins(f->opcode, header_len(f), pkt->opcode, &joined);
+}
+
+/* Will the frame have the rest of the message? */
+static bool goes_to_end(const struct hca_frame_to *to, const struct hca_frame *f,
+			const struct hca_pkt *pkt)
+{
+	return f->room > pkt->payload_len && f->room >= to->left;
 }
 
 static bool begin_first(struct hca_fn *fn, struct hca_frame_to *to,
 			const struct hca_pkt *pkt, struct hca_frame *f)
 {
-	size_t headers = hca_pkt_header_len(pkt->opcode) + HCA_ICRC_LEN;
-	size_t udp_len = headers + pkt->payload_len +
-			 hca_pkt_pad(pkt->payload_len);
+	struct hca_pkt end;
+	size_t headers, udp_len;
 
 	f->room = payload_room(fn, to, pkt);
+	if (goes_to_end(to, f, pkt)) {
+		end = *pkt;
+		end.opcode = hca_bundle_to_end(pkt->opcode);
+		pkt = &end;
+	}
+	headers = hca_pkt_header_len(pkt->opcode) + HCA_ICRC_LEN;
+	udp_len = headers + pkt->payload_len + hca_pkt_pad(pkt->payload_len);
 	if (!to->len || to->udp_len != udp_len)
 		build_headers(to, udp_len);
 	f->data = hca_tx_begin(fn, to->len + headers + f->room +
@@ -179,7 +198,8 @@ static void join(struct hca_open_bundle *bundle, const struct hca_frame *f)
 {
 	struct hca_frame *first = &bundle->frame;
 
-	hca_bundle_joins(first->opcode, f->opcode, &first->opcode);
+	hca_bundle_joins(first->opcode, header_len(first), f->opcode,
+			 &first->opcode);
 	first->payload_len += f->payload_len;
 	first->ack_req |= f->ack_req;
 	first->solicited = f->solicited;
@@ -187,14 +207,26 @@ static void join(struct hca_open_bundle *bundle, const struct hca_frame *f)
 	bundle->packets++;
 }
 
-/* Headers were those of the first packet alone. */
+/* The frame ends before its message does, and may have an AETH for the end. */
+static void drop_unused_headers(struct hca_frame *f)
+{
+	size_t unused = header_len(f) - hca_pkt_header_len(f->opcode);
+
+	if (unused) {
+		memmove(f->payload - unused, f->payload, f->payload_len);
+		f->payload -= unused;
+	}
+}
+
+/* Headers were those of the first packet alone, or of a bundle to the end of the message. */
 static void change_headers(const struct hca_open_bundle *bundle)
 {
 	const struct hca_frame *f = &bundle->frame;
 	const struct hca_pkt pkt = {
 		.opcode = f->opcode, .payload_len = f->payload_len,
 		.solicited = f->solicited, .ack_req = f->ack_req,
-		.bundle = hca_bundle_code(bundle->each),
+		.bundle = bundle->packets > 1 ?
+			  hca_bundle_code(bundle->each) : 0,
 	};
 
 	hca_path_set_len(f->data, f->bth_off, f->ip_off,
@@ -208,10 +240,9 @@ void hca_frame_finish(struct hca_fn *fn, struct hca_frame_to *to)
 
 	if (!bundle->frame.data)
 		return;
-	if (bundle->packets > 1) {
-		change_headers(bundle);
-		fn->hca->bundles.sent++;
-	}
+	drop_unused_headers(&bundle->frame);
+	change_headers(bundle);
+	fn->hca->bundles.sent += bundle->packets > 1;
 	send_frame(fn, &bundle->frame);
 	hca_count_n(fn, QHCA_CNT_tx_packets, bundle->packets - 1);
 	bundle->frame.data = NULL;

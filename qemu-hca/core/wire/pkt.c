@@ -236,7 +236,7 @@ static void build_place(const struct hca_pkt *pkt, uint8_t *bth)
 void hca_pkt_change(uint8_t *bth, const struct hca_pkt *to)
 {
 	build_place(to, bth);
-	bth[1] |= HCA_BTH_TVER_BUNDLE;
+	bth[1] |= to->bundle ? HCA_BTH_TVER_BUNDLE : 0;
 	bth[8] = (to->ack_req ? 0x80 : 0) | to->bundle;
 }
 

@@ -157,7 +157,7 @@ bool hca_pkt_parse(const uint8_t *bth, size_t len, struct hca_pkt *pkt);
  */
 size_t hca_pkt_build(const struct hca_pkt *pkt, uint8_t *to);
 /*
- * Change a BTH into that of several packets (bundle.h): opcode, solicited event, AckReq,
+ * Change a BTH into that of several packets (bundle.h), or of one: opcode, solicited event, AckReq,
  * padding of the last packet, and what each of them carries.
  */
 void hca_pkt_change(uint8_t *bth, const struct hca_pkt *to);
