@@ -116,6 +116,19 @@ static bool qhca_await_pay(QhcaAwait *await, uint32_t price)
 }
 
 /*
+ * For a hint, or a wait that others have ended.  If the waits end by that, it says little of how
+ * right they were.  But there may have been many, or the last one was in vain.
+ */
+static void qhca_await_pay_one(QhcaAwait *await)
+{
+    const bool many = await->waits >= QHCA_AWAIT_TRY;
+
+    if (qhca_await_pay(await, 1) && (many || await->last == QHCA_AWAIT_MISSED)) {
+        qhca_await_stop(await, many);
+    }
+}
+
+/*
  * The last doorbell did not wait, to see what happens.  Two such doorbells in a row must say that
  * waits are of no use: one may be that of another program.  How long it takes with waits is not
  * known yet in the first ones.
@@ -143,7 +156,7 @@ static void qhca_await_judge(QhcaAwait *await, bool fresh, int64_t since, int64_
 
     switch (await->last) {
     case QHCA_AWAIT_NONE:
-        qhca_await_pay(await, 1);       /* which says nothing of the waits that there were */
+        qhca_await_pay_one(await);
         return;
     case QHCA_AWAIT_TRIED:
         qhca_await_tried(await, fresh, interval);
@@ -174,7 +187,7 @@ bool qhca_awaits_hinted(QhcaState *s)
     if (!qhca_awaits(s)) {
         return false;
     }
-    qhca_await_pay(&s->await, 1);
+    qhca_await_pay_one(&s->await);
     return true;
 }
 
@@ -229,11 +242,10 @@ bool qhca_await(QhcaState *s)
     QhcaAwait *await = &s->await;
     const int64_t max = s->await_max_us * (int64_t)SCALE_US;
     int64_t end = get_clock() + max;
-    bool came;
+    bool came = qhca_messages(s) != await->messages;
 
-    if (qhca_is_wanted(s)) {
+    if (came || qhca_is_wanted(s)) {
         qhca_link_attended(s);
-        came = qhca_messages(s) != await->messages;
         await->last = came ? QHCA_AWAIT_CAME : QHCA_AWAIT_NONE;
         return came;
     }

@@ -96,6 +96,16 @@ static bool qhca_doorbell_put_off(QhcaState *s, const QhcaDoorbell *db)
     return true;
 }
 
+/* Nobody could wait until it is served: it is lost if too many have been put off. */
+static void qhca_doorbell_put_off_or_refuse(QhcaState *s, const QhcaDoorbell *db)
+{
+    if (!qhca_doorbell_put_off(s, db)) {
+        s->stats.mmio_refused++;
+        trace_qhca_mmio_refused(s, db->gvmi, db->page * QHCA_DB_PAGE_SIZE +
+                                db->offset);
+    }
+}
+
 /* A doorbell has been put off, and whoever had the engine may not have seen it. */
 static void qhca_doorbell_serve(QhcaState *s)
 {
@@ -124,15 +134,11 @@ static bool qhca_doorbell_take(QhcaState *s, const QhcaDoorbell *db)
     }
     if (!qatomic_read(&s->running)) {
         /* A debugger's: the engine is frozen.  It is served when the VM runs. */
-        qhca_doorbell_put_off(s, db);
+        qhca_doorbell_put_off_or_refuse(s, db);
         return false;
     }
     if (qhca_nested(s)) {
-        if (!qhca_doorbell_put_off(s, db)) {
-            s->stats.mmio_refused++;
-            trace_qhca_mmio_refused(s, db->gvmi, db->page * QHCA_DB_PAGE_SIZE +
-                                    db->offset);
-        }
+        qhca_doorbell_put_off_or_refuse(s, db);
         qhca_kick(s);
         return false;
     }

@@ -623,7 +623,7 @@ void qhca_thread_start(QhcaState *s)
                        QEMU_THREAD_JOINABLE);
 }
 
-/* When this returns, only callers with the BQL run the engine. */
+/* The thread has ended when this returns.  BQL, and no engine. */
 void qhca_thread_stop(QhcaState *s)
 {
     qatomic_set(&s->quit, true);

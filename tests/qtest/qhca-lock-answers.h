@@ -453,6 +453,24 @@ static void test_answers_hint(void)
     }
     g_assert_false(hint_attends());
     g_assert_cmpuint(s->await.doubled, ==, 0);
+    /* If the last wait was in vain it takes longer to begin anew, ... */
+    for (int doubled = 1; doubled < 3; doubled++) {
+        learn(RUN << (doubled - 1));
+        s->await.last = QHCA_AWAIT_MISSED;
+        while (s->await.score) {
+            hint_attends();
+        }
+        g_assert_cmpuint(s->await.doubled, ==, doubled);
+    }
+    /* ... but no longer if there have been many. */
+    learn(RUN << 2);
+    for (int i = 0; i < TRY; i++) {
+        exchanges(true);
+    }
+    while (s->await.score) {
+        hint_attends();
+    }
+    learn(RUN);
     qatomic_set(&s->link.asleep, false);
     answers_stop();
 }
