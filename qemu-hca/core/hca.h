@@ -109,6 +109,7 @@ struct hca_fn {
 	uint64_t counter[QHCA_NUM_COUNTERS];
 	uint64_t past[QHCA_NUM_COUNTERS]; /* of a VF, before its last reset */
 	struct hca_counter_sets sets;
+	uint64_t answered;		/* qhca_answered() */
 	uint64_t reset_time;
 
 	uint32_t status;		/* QHCA_REG_STATUS */

@@ -13,6 +13,13 @@ uint64_t qhca_counter(const struct qhca_hca *dev, uint16_t gvmi,
 	return fn && (unsigned int)id < QHCA_NUM_COUNTERS ? fn->counter[id] : 0;
 }
 
+uint64_t qhca_answered(const struct qhca_hca *dev, uint16_t gvmi)
+{
+	const struct hca_fn *fn = hca_fn_find(&dev->hca, gvmi);
+
+	return fn ? fn->answered : 0;
+}
+
 const char *qhca_counter_name(enum qhca_counter id)
 {
 #define COUNTER_NAME(name) #name,

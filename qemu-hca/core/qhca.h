@@ -364,6 +364,11 @@ void qhca_fetch_cost_get(const struct qhca_hca *hca,
 uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
 		      enum qhca_counter id);
 const char *qhca_counter_name(enum qhca_counter id);
+/*
+ * How many acknowledgements has the function sent but for those in the middle of a message?
+ * Only for comparisons: it is not part of the image, and no reset changes it.
+ */
+uint64_t qhca_answered(const struct qhca_hca *hca, uint16_t gvmi);
 void qhca_trace_mask(struct qhca_hca *hca, uint64_t enabled_ids);
 
 struct qhca_port_info {

@@ -40,7 +40,7 @@
 
 uint64_t qhca_messages(QhcaState *s)
 {
-    return qhca_counter(s->hca, 0, QHCA_CNT_tx_acks);
+    return qhca_answered(s->hca, 0);
 }
 
 void qhca_received(QhcaState *s)
@@ -236,13 +236,17 @@ static void qhca_await_wake_peer(QhcaState *s)
     }
 }
 
-/* A wait that ends because somebody else wants the engine says little. */
+/*
+ * A wait that ends because somebody else wants the engine says little, and so does one in which
+ * a part of a long message has come.
+ */
 bool qhca_await(QhcaState *s)
 {
     QhcaAwait *await = &s->await;
     const int64_t max = s->await_max_us * (int64_t)SCALE_US;
     int64_t end = get_clock() + max;
-    bool came = qhca_messages(s) != await->messages;
+    const uint64_t acks = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks);
+    bool came = qhca_messages(s) != await->messages, part;
 
     if (came || qhca_is_wanted(s)) {
         qhca_link_attended(s);
@@ -260,7 +264,8 @@ bool qhca_await(QhcaState *s)
     } while (!came && qhca_polled_again(s, &end, max / 2));
     qhca_link_attended(s);
     s->stats.await_hits += came;
+    part = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks) != acks;
     await->last = came ? QHCA_AWAIT_CAME :
-                  qhca_is_wanted(s) ? QHCA_AWAIT_NONE : QHCA_AWAIT_MISSED;
+                  part || qhca_is_wanted(s) ? QHCA_AWAIT_NONE : QHCA_AWAIT_MISSED;
     return came;
 }

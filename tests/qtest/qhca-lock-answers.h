@@ -354,6 +354,31 @@ static void test_answers_missed(void)
     answers_stop();
 }
 
+/* A part of a long message ends no wait, and a wait in which only a part comes counts back little. */
+static void test_answers_parts(void)
+{
+    answers_start();
+    learn(RUN);
+    s->await.next_try = 0;
+    part_in = 2;
+    g_assert_true(exchanges(true));
+    g_assert_cmpuint(part_in, ==, 0);
+    g_assert_cmpuint(s->await.last, ==, QHCA_AWAIT_CAME);
+    for (int i = 0; i < RUN; i++) {
+        uint32_t score = s->await.score;
+
+        s->await.came_at = get_clock() + LONG_NS;
+        part_in = 2;
+        g_assert_true(rings(&s->pf));
+        g_assert_cmpuint(part_in, ==, 0);
+        g_assert_cmpuint(s->await.last, ==, QHCA_AWAIT_NONE);
+        if (i) {
+            g_assert_cmpuint(s->await.score, ==, score - 1);
+        }
+    }
+    answers_stop();
+}
+
 /*
  * Somebody else wants the engine, before a wait or in it.  It ends, and counts back a little,
  * unless the message has come before.

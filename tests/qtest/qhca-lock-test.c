@@ -174,7 +174,7 @@ static bool attends;
  * takes; and in which of them something else happens.  0: in none.
  */
 static bool has_bql;
-static unsigned int slice_us, others_in, sends_in;
+static unsigned int slice_us, others_in, sends_in, part_in;
 
 static void slice_of_wait(void)
 {
@@ -186,6 +186,7 @@ static void slice_of_wait(void)
     if (sends_in && !--sends_in) {
         s->link.sent = peer_sleeps = true;
     }
+    parts_acks += part_in && !--part_in;        /* a part of a long message comes */
 }
 
 void qhca_link_receive(QhcaState *hca, unsigned int frames)
@@ -538,6 +539,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/answers-late", test_answers_late);
     g_test_add_func("/qhca-lock/answers-first", test_answers_first);
     g_test_add_func("/qhca-lock/answers-missed", test_answers_missed);
+    g_test_add_func("/qhca-lock/answers-parts", test_answers_parts);
     g_test_add_func("/qhca-lock/answers-wanted", test_answers_wanted);
     g_test_add_func("/qhca-lock/answers-slices", test_answers_slices);
     g_test_add_func("/qhca-lock/answers-hint", test_answers_hint);

@@ -20,12 +20,17 @@
  * ------------------------------------------------------------------------
  * The engine
  */
-uint64_t parts_messages;
+uint64_t parts_messages, parts_acks;
 
 uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
                       enum qhca_counter id)
 {
-    return id == QHCA_CNT_tx_acks && !gvmi ? parts_messages : 0;
+    return id == QHCA_CNT_tx_acks && !gvmi ? parts_acks : 0;
+}
+
+uint64_t qhca_answered(const struct qhca_hca *hca, uint16_t gvmi)
+{
+    return gvmi ? 0 : parts_messages;
 }
 
 struct qhca_run_result qhca_run(struct qhca_hca *hca, uint64_t now,

@@ -12,6 +12,7 @@
 extern MemoryListener *memory_listener;     /* NULL: there is none */
 
 extern uint64_t parts_messages;             /* that the physical function has answered */
+extern uint64_t parts_acks;                 /* that it has sent */
 
 /* QEMU's types and its main loop, and the program's arguments. */
 void parts_init(int *argc, char ***argv);

@@ -423,6 +423,33 @@ static void traffic_is_counted(struct pair *p)
 	CHECK_EQ(count(&p->a, QHCA_CNT_rx_bytes), 3 * ack);
 }
 
+/*
+ * A device asks for an acknowledgement in each 32nd packet of a long message.  Only that of the
+ * last one answers the message.
+ */
+static void messages_are_answered(struct pair *p)
+{
+	const uint64_t before = qhca_answered(p->b.md->host.hca, 0);
+
+	p->a.conn.mtu = p->b.conn.mtu = QHCA_MTU_256;
+	connect_pair(p);
+	for (unsigned int n = 1; n <= 5; n++) {
+		post(p, &p->a, QHCA_WQE_WRITE, 32 * 1024, 0);
+		settle(p);
+		CHECK_EQ(qhca_answered(p->b.md->host.hca, 0), before + n);
+	}
+	EXPECT(&p->a.scq, 0, 0, 0, 0, 0, 0);
+	CHECK(count(&p->b, QHCA_CNT_tx_acks) > 5);
+	post_recv(&p->b, 8192);
+	post(p, &p->a, QHCA_WQE_SEND, 8192, 0);
+	post(p, &p->a, QHCA_WQE_READ, 8192, 0);
+	settle(p);
+	EXPECT(&p->a.scq, 5, 0, 0);
+	CHECK(qhca_answered(p->b.md->host.hca, 0) <= before + 6);
+	CHECK_EQ(qhca_answered(p->a.md->host.hca, 0), 0);
+	CHECK_EQ(qhca_answered(p->b.md->host.hca, 1), 0);
+}
+
 /* Changes an octet of the BTH of each packet that a sends, and its ICRC. */
 struct changed {
 	size_t at;
@@ -597,7 +624,8 @@ const struct scenario wire_scenarios[] = {
 	ON(UD, multicast),
 	ON(UD, multicast_without_loop, .qp_flags = QHCA_QP_MCAST_NO_LOOP),
 	ON(RC, stranger, .hosts = 3),
-	RC(traffic_is_counted), RC(dropped_packets_are_counted),
+	RC(traffic_is_counted), RC(messages_are_answered),
+	RC(dropped_packets_are_counted),
 	RC(padding_between), RC(read_of_half_the_numbers),
 	RC(without_icrc), RC(one_without_icrc),
 	ON(RC, looped_with_icrc, .loop = true),
