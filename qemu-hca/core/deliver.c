@@ -208,6 +208,7 @@ static void take_bundle(struct hca_fn *fn, const struct hca_pkt *bundle,
 	struct hca_rx_info part = *info;
 
 	fn->hca->bundles.received++;
+	fn->hca->bundles.packets_received += num - 1;
 	hca_count_n(fn, QHCA_CNT_rx_packets, num - 1);
 	/* The headers and the ICRC count with the first packet. */
 	part.len = info->len - bundle->payload_len - bundle->pad;
@@ -235,6 +236,7 @@ void hca_roce_rx(struct hca_fn *fn, const struct hca_rx_info *info)
 	}
 	pkt.payload = info->body + (pkt.payload - info->frame);
 	qpn = pkt.dest_qpn;
+	fn->hca->bundles.packets_received++;
 	hca_count(fn, QHCA_CNT_rx_packets);
 	hca_count_n(fn, QHCA_CNT_rx_bytes, info->len);
 	hca_trace(fn, QHCA_TRACE_RX, qpn, pkt.opcode, pkt.psn, info->bth_len);

@@ -14,7 +14,7 @@ HCA_IMAGE_COVERS(struct hca_vf, 32);
 HCA_IMAGE_COVERS(struct hca_regs, 4);
 HCA_IMAGE_COVERS(struct hca_counter_sets,
 		 8 * HCA_NUM_COUNTER_SETS * HCA_SET_COUNTERS);
-HCA_IMAGE_COVERS(struct hca, 46608);
+HCA_IMAGE_COVERS(struct hca, 46616);
 HCA_IMAGE_COVERS(struct hca_fn, 94896);
 
 /* ---- limits */

@@ -187,6 +187,7 @@ struct qhca_bundles qhca_query_bundles(const struct qhca_hca *dev)
 		.sent = dev->hca.bundles.sent,
 		.received = dev->hca.bundles.received,
 		.messages = dev->hca.bundles.messages,
+		.packets_received = dev->hca.bundles.packets_received,
 		.large_sent = dev->hca.bundles.large_sent,
 		.large_received = dev->hca.bundles.large_received,
 	};

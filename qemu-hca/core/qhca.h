@@ -153,11 +153,11 @@ struct qhca_config {
 };
 
 /*
- * Frames with several packets that the adapter has sent and received, and the messages that
- * it has sent to agree on them.
+ * Frames with several packets that the adapter has sent and received, the messages that
+ * it has sent to agree on them, and the packets of RoCE that it has received in whatever frames.
  */
 struct qhca_bundles {
-	uint64_t sent, received, messages;
+	uint64_t sent, received, messages, packets_received;
 	uint64_t large_sent, large_received;	/* several segments of TCP in one frame */
 };
 

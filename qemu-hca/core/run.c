@@ -114,7 +114,7 @@ static const struct {
 
 static unsigned int run_round(struct hca *hca, unsigned int budget)
 {
-	unsigned int spent = 0, share, did, i;
+	unsigned int spent = 0, share, i;
 
 	for (i = 0; i < NUM_WORKERS && spent < budget; i++) {
 		unsigned int w = (hca->turn + i) % NUM_WORKERS;
@@ -122,8 +122,7 @@ static unsigned int run_round(struct hca *hca, unsigned int budget)
 		share = workers[w].share;
 		if (share > budget - spent)
 			share = budget - spent;
-		did = workers[w].run(hca, share);
-		spent += did < share ? did : share;
+		spent += workers[w].run(hca, share);
 	}
 	hca->turn = (hca->turn + 1) % NUM_WORKERS;
 	return spent;

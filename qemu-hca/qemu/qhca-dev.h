@@ -339,6 +339,8 @@ struct QhcaState {
     QEMUBH *rx_bh;              /* after a batch of frames */
     bool rx_batch;              /* it is scheduled */
     unsigned int rx_reads;      /* that it has put the work off for */
+    uint64_t rx_packets;        /* of RoCE, received until now */
+    uint64_t rx_served;         /* and those that the work has been done for */
     size_t rx_octets;           /* received since it was scheduled last */
     bool loading;               /* migration: the state is on its way */
     uint8_t *image;             /* while it is saved or loaded */

@@ -14,7 +14,8 @@
 
 #define QHCA_STALL_CHECK_MS 100
 #define QHCA_RX_MUCH        (48 * KiB)  /* of frames: about one read of a netdev's socket */
-#define QHCA_RX_READS       4           /* whose frames cause work together */
+#define QHCA_RX_READS       4           /* whose frames cause work together, */
+#define QHCA_RX_PACKETS     64          /* if they have no more packets */
 
 /*
  * ------------------------------------------------------------------------
@@ -186,6 +187,7 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
              qhca_enter_soon(s);
     if (direct) {
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
+        s->rx_packets = qhca_query_bundles(s->hca).packets_received;
         qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
     } else if (!qhca_net_put_off(s, frame, MIN(len, qhca_max_frame(s->hca) + 1))) {
         /* Of a frame that is too long, enough waits for the engine to drop and count it. */
@@ -236,20 +238,25 @@ void qhca_net_check_own_mac(QhcaState *s)
 }
 
 /*
- * Has the netdev probably more frames at hand?  QEMU's read at most 68 KiB at a time.  One
- * that has read about as much does so again in the next round of the main loop, which comes
- * at once, since a bottom half is scheduled.
+ * Has the netdev probably more frames at hand?  Those of QEMU that have a socket read at most
+ * 68 KiB at a time.  One that has read about as much does so again in the next round of the
+ * main loop, which comes at once, since a bottom half is scheduled.  Interrupts do not wait for
+ * that, nor do frames that were deferred, since nobody may have been told of these; nor does a
+ * peer, for the acknowledgement of more than a quarter of what it may send without one.
  */
 static bool qhca_net_expects_more(QhcaState *s)
 {
-    const bool much = s->rx_octets >= QHCA_RX_MUCH;
+    const bool much = s->rx_octets >= QHCA_RX_MUCH &&
+                      s->rx_packets - s->rx_served < QHCA_RX_PACKETS;
 
     s->rx_octets = 0;
     s->rx_reads++;
-    if (much && s->rx_reads < QHCA_RX_READS) {
+    if (much && s->rx_reads < QHCA_RX_READS && qhca_ring_empty(&s->rx) &&
+        !qatomic_read(&s->irq_functions) && !icount_enabled()) {
         return true;
     }
     s->rx_reads = 0;
+    s->rx_served = s->rx_packets;
     return false;
 }
 
@@ -327,6 +334,10 @@ void qhca_net_init(QhcaState *s)
 {
     DeviceState *dev = DEVICE(s);
 
+    s->rx_batch = false;
+    s->rx_reads = 0;
+    s->rx_octets = 0;
+    s->rx_packets = s->rx_served = 0;
     s->stall_timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_net_stall_check, s);
     s->rx_bh = qemu_bh_new_guarded(qhca_net_received, s,
                                    &dev->mem_reentrancy_guard);

@@ -412,6 +412,38 @@ static void test_answers_wanted(void)
     }
     g_assert_cmpuint(s->await.doubled, ==, 0);      /* nobody has waited in vain */
     qatomic_set(&s->waiters, 0);
+    /* It is as it was before how long it takes to begin anew, but if there have been many. */
+    for (int many = 0; many < 2; many++) {
+        s->await.doubled = 3;
+        s->await.more_run = 7 * RUN;
+        learn(RUN << 3);
+        s->await.waits = many ? TRY : RUN + 1;
+        qatomic_set(&s->waiters, 1);
+        while (s->await.score) {
+            rings(&s->pf);
+        }
+        qatomic_set(&s->waiters, 0);
+        g_assert_cmpuint(s->await.doubled, ==, many ? 0 : 3);
+        g_assert_cmpuint(s->await.more_run, ==, many ? 0 : 7 * RUN);
+    }
+    answers_stop();
+}
+
+/* The message comes in the doorbell's own slice: there is nothing to wait for. */
+static void test_answers_at_once(void)
+{
+    uint64_t slices;
+
+    answers_start();
+    learn(RUN);
+    slices = s->stats.slices;
+    s->await.came_at = get_clock() + LONG_NS;
+    answer_in = 1;
+    g_assert_false(rings(&s->pf));
+    g_assert_cmpuint(answer_in, ==, 0);
+    g_assert_cmpuint(s->stats.slices, ==, slices + 1);
+    g_assert_cmpuint(s->stats.await_hits, ==, 1);
+    g_assert_cmpuint(s->await.last, ==, QHCA_AWAIT_CAME);
     answers_stop();
 }
 

@@ -540,6 +540,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qhca-lock/answers-first", test_answers_first);
     g_test_add_func("/qhca-lock/answers-missed", test_answers_missed);
     g_test_add_func("/qhca-lock/answers-parts", test_answers_parts);
+    g_test_add_func("/qhca-lock/answers-at-once", test_answers_at_once);
     g_test_add_func("/qhca-lock/answers-wanted", test_answers_wanted);
     g_test_add_func("/qhca-lock/answers-slices", test_answers_slices);
     g_test_add_func("/qhca-lock/answers-hint", test_answers_hint);

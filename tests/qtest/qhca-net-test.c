@@ -439,22 +439,29 @@ static void send_at_once(Hca *h, int peer, unsigned int frames)
  */
 static void test_batches(void)
 {
-    static const unsigned int frames[] = { 1, 3, 8, 9, 12, 18, 21 };
+    static const struct {
+        unsigned int frames, slices;
+    } batch[] = {
+        { 1, 1 }, { 3, 1 }, { 8, 1 }, { 9, 1 }, { 12, 1 }, { 18, 1 }, { 21, 1 }, { 44, 2 },
+    };
+    const int room = 400 * KiB;
     int peer;
     Hca *h = hca_start_with_peer(&peer, "q35");
     uint64_t received;
     Eth e = { 0 };
 
+    g_assert_cmpint(setsockopt(peer, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), ==, 0);
+
     eth_bring_up(h, &e);
     eth_reach_peer(h, &e, peer, 0x77);
     received = hca_adapter(h, "frames_received");
-    for (unsigned int i = 0; i < ARRAY_SIZE(frames); i++) {
+    for (unsigned int i = 0; i < ARRAY_SIZE(batch); i++) {
         uint64_t slices = hca_adapter(h, "slices");
 
-        received += frames[i];
-        send_at_once(h, peer, frames[i]);
-        wait_adapter(h, "slices", slices + 1);
-        g_assert_cmpuint(hca_adapter(h, "slices"), ==, slices + 1);
+        received += batch[i].frames;
+        send_at_once(h, peer, batch[i].frames);
+        wait_adapter(h, "slices", slices + batch[i].slices);
+        g_assert_cmpuint(hca_adapter(h, "slices"), ==, slices + batch[i].slices);
         g_assert_cmpuint(hca_adapter(h, "frames_received"), ==, received);
     }
     close(peer);

@@ -191,6 +191,57 @@ static void psns_of_responses_wrap(struct pair *p)
 	unwatch(p, &s);
 }
 
+/*
+ * The same for responses.  The last bundle begins with a Middle, and has the AETH of the Last,
+ * whose MSN and PSN are not those of the message before.
+ */
+static void packets_of_responses(struct pair *p)
+{
+	struct hca_pkt bundle, pkt;
+	uint8_t frame[QHCA_MAX_BUNDLE_FRAME];
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	s.keep = true;
+	s.drop = PEER_HEARD;
+	fill_at(&p->a, 32768, 9, 24 * MTU);
+	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
+	settle(p);
+	CHECK_EQ(s.num_kept, 24);
+	s.drop = 0;
+	sleep_for(p, 3000000000ull);
+	/* The answer to a new question comes after this message. */
+	post(p, &p->b, QHCA_WQE_READ, MESSAGE, 0);
+	settle(p);
+	CHECK_EQ(s.bundles, 0);
+	s.num_kept = 24;
+	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
+	settle(p);
+	CHECK_EQ(s.bundles, 2);
+	CHECK_EQ(s.num_kept, 26);
+	for (unsigned int i = 0; i < 24; i++) {
+		const struct kept *from = &s.kept[24 + i / 16];
+		uint8_t *single = s.kept[i].data;
+		bool aeth = i == 0 || i == 23;
+		size_t len;
+
+		CHECK(hca_pkt_parse(from->data + BTH, from->len - BTH, &bundle));
+		CHECK_EQ(hca_bundle_packets(&bundle), i < 16 ? 16 : 8);
+		hca_bundle_packet(&bundle, i % 16, i < 16 ? 16 : 8, &pkt);
+		len = hca_bundle_frame(from->data, IP, BTH, &pkt, frame);
+		CHECK_EQ(len, s.kept[i].len);
+		CHECK_EQ(get_le32(frame + len - 4),
+			 hca_icrc(frame + IP, 20, len - 4 - BTH));
+		memcpy(frame + BTH + 9, single + BTH + 9, 3);
+		if (aeth)
+			memcpy(frame + BTH + 13, single + BTH + 13, 3);
+		CHECK(!memcmp(frame, single, len - 4));
+	}
+	EXPECT(&p->b.scq, 0, 0, 0, 0);
+	unwatch(p, &s);
+}
+
 static bool asks_for_ack(const struct kept *frame)
 {
 	struct hca_pkt pkt;
@@ -235,14 +286,14 @@ static void question_in_the_middle(struct pair *p)
 	unwatch(p, &s);
 }
 
-/* The link has been asked for the room that a bundle of requests needs, and for no more. */
+/* The link has been asked for the room that the bundle needs, and for no more. */
 static bool see_room(struct world *w, unsigned int from, uint8_t *frame, size_t len)
 {
 	const struct seen *s = w->filter_arg;
 	unsigned int before = s->bundles;
 	bool through = see_frame(w, from, frame, len);
 
-	if (!from && s->bundles > before)
+	if (s->bundles > before)
 		CHECK_EQ(w->host[from]->host.reserved, len);
 	return through;
 }
@@ -274,6 +325,48 @@ static void whole_beyond_the_budget(struct pair *p)
 		CHECK_EQ(s.single, 0);
 		discard_completions(&p->a.scq);
 		discard_completions(&p->b.rcq);
+	}
+	unwatch(p, &s);
+}
+
+/*
+ * Answers to READs take no more than their share of a turn, even if one bundle of them is as long
+ * as the turn: requests of the same QP go meanwhile.
+ */
+static void reads_leave_room(struct pair *p)
+{
+	struct md_sge sge = { p->b.mr.iova, PAIR_LEN, p->b.mr.key };
+	struct md_wr wr = {
+		.opcode = QHCA_WQE_READ, .flags = QHCA_WQE_F_SIGNALED,
+		.num_sge = 1, .sge = &sge, .raddr = p->a.mr.iova,
+		.rkey = p->a.mr.key,
+	};
+	struct qhca_cqe cqe;
+	struct seen s;
+
+	p->b.conn.max_rd_atomic = p->a.conn.max_dest_rd_atomic = 16;
+	watch(p, &s);
+	connect_pair(p);
+	transfer(p, QHCA_WQE_WRITE, MESSAGE, 1);
+	discard_completions(&p->a.scq);
+	for (unsigned int budget = 2; budget <= 64; budget *= 2) {
+		unsigned int reads = 0;
+
+		p->w.budget = budget;
+		for (unsigned int i = 0; i < 16; i++)
+			post_wr(&p->b, &wr);
+		s.bundles = 0;
+		while (!s.bundles && check_ok())
+			world_step(&p->w, p->w.now + 1000);
+		post(p, &p->a, QHCA_WQE_WRITE, 8, 0);
+		while (!md_poll(&p->a.scq, &cqe) && check_ok()) {
+			world_step(&p->w, p->w.now + 1000);
+			reads += md_poll(&p->b.scq, &cqe);
+			CHECK(reads < 8);
+		}
+		CHECK(!cqe.status);
+		settle(p);
+		discard_completions(&p->b.scq);
 	}
 	unwatch(p, &s);
 }
@@ -434,12 +527,14 @@ const struct scenario bundle_scenarios[] = {
 	ON(UC, agreement, BUNDLES),
 	RC(longest, BUNDLES),
 	RC(packets_of_a_bundle, BUNDLES),
+	RC(packets_of_responses, BUNDLES),
 	RC(smallest_packets, BUNDLES),
 	RC(psns_wrap, BUNDLES),
 	ON(UC, psns_wrap, BUNDLES),
 	RC(psns_of_responses_wrap, BUNDLES),
 	RC(question_in_the_middle, BUNDLES),
 	RC(whole_beyond_the_budget, BUNDLES),
+	RC(reads_leave_room, .max_bundle = 32768),
 	RC(path_narrows, BUNDLES),
 	RC(path_narrows_for_responses, BUNDLES),
 	ON(UC, path_narrows_in_silence, BUNDLES),

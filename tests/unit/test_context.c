@@ -298,6 +298,36 @@ static void test_active_when_drained(void **state)
 	host_free(h);
 }
 
+/* An unreliable QP owes nobody an answer. */
+static void test_impossible_answer(void **state)
+{
+	(void)state;
+	for (int reliable = 0; reliable < 2; reliable++) {
+		struct host *h = ready((struct qhca_geometry){ 1, 1 });
+		struct qhca_qpc_sw sw = good(h), other = good(h);
+		struct hca_qpc_hw *hw;
+
+		sw.type = reliable ? QHCA_QPT_RC : QHCA_QPT_UC;
+		assert_int_equal(create(h, QPN, &sw), QHCA_CMD_OK);
+		assert_int_equal(create(h, QPN + 1, &other), QHCA_CMD_OK);
+		if (reliable)
+			to_rts(h, QPN);
+		else
+			uc_to_rts(h, QPN);
+		host_run(h);
+		to_rts(h, QPN + 1);		/* evicts the first */
+		host_run(h);
+		hw = (void *)context_of(h, QPN)->hw;
+		put_le32(&hw->res[0].psn, HCA_RES_READ << 24);
+		put_le32(&hw->res[0].start, (uint32_t)HCA_RES_F_PENDING << 24);
+		put_le64(&hw->res[0].value, 4096);
+		hw->res_pending = 1;
+		assert_int_equal(!!hca_qp_get(h->fn, QPN), reliable);
+		assert_int_equal(hca_is_dead(h->fn), !reliable);
+		host_free(h);
+	}
+}
+
 /* The record of a fault that waits is the one that the device has made, in parts at least. */
 static void test_impossible_fault(void **state)
 {
@@ -361,6 +391,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_oldest_grows),
 	cmocka_unit_test(test_active_when_drained),
 	cmocka_unit_test(test_impossible_parts),
+	cmocka_unit_test(test_impossible_answer),
 	cmocka_unit_test(test_impossible_fault),
 	cmocka_unit_test(test_fault_of_another),
 };

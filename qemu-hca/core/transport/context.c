@@ -234,7 +234,8 @@ static bool responder_sane(const struct hca_qp *qp)
 			return false;
 		pending++;
 	}
-	return pending == qp->res_pending;
+	return pending == qp->res_pending &&
+	       (!pending || hca_qp_is_reliable(qp));
 }
 
 static bool decode(struct hca_fn *fn, uint32_t index, const void *image,

@@ -368,7 +368,7 @@ enum hca_reply_stop hca_reply_run(struct hca_fn *fn, struct hca_qp *qp,
 
 	begin_reply(fn, qp, &reply);
 	hca_qp_dirty(fn, qp);
-	while ((sent < budget || hca_frame_waits(&reply.to)) && ok) {
+	while (hca_frame_goes_on(&reply.to, sent, budget) && ok) {
 		struct hca_resource *r = hca_resource_owed(qp);
 
 		if (ack_is_next(qp, r))

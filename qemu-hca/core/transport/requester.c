@@ -494,7 +494,7 @@ enum hca_send_stop hca_requester_run(struct hca_fn *fn,
 	if (!hca_type_is_framed(qp->type))
 		s.path_ok = hca_path_of_av(fn, &qp->sw.av, qp->qpn,
 					   qp->dest_qpn, &s.to.path);
-	while (step == STEP_GO && (s.spent < budget || hca_frame_waits(&s.to)))
+	while (step == STEP_GO && hca_frame_goes_on(&s.to, s.spent, budget))
 		step = do_step(fn, qp, &s);
 	/*
 	 * If the last packet has taken the rest of the budget, this finds out that nothing is

@@ -163,7 +163,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 {
 	struct hca_qpslot *slot = &fn->qps.slot[qpn];
 	uint8_t work = slot->work;
-	unsigned int spent = 0;
+	unsigned int spent = 0, left;
 	struct hca_qp *qp;
 
 	slot->work &= HCA_WORK_PLACES;
@@ -177,16 +177,17 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	if (work & HCA_WORK_TIMER)
 		hca_requester_timer(fn, qp);
 	if (hca_reply_owed(qp))
-		/* Half a turn, so that READs do not starve the send queue. */
 		serve_reply(fn, qp, (budget + 1) / 2, &spent);
+	/* READs do not starve the send queue: bundles of theirs may have taken all of the turn. */
+	left = spent + budget / 2 < budget ? budget - spent : budget / 2;
 	if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
 		if (work & (HCA_WORK_FLUSH | HCA_WORK_DOORBELL) ||
 		    slot->work & HCA_WORK_FLUSH) {
 			slot->work &= ~HCA_WORK_FLUSH;
 			serve_flush(fn, qp, budget, &spent);
 		}
-	} else if (spent < budget) {
-		serve_send(fn, qp, budget - spent, &spent);
+	} else if (left) {
+		serve_send(fn, qp, left, &spent);
 	} else {
 		hca_sched_work(fn, qpn, HCA_WORK_SEND);
 	}

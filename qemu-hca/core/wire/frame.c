@@ -7,7 +7,6 @@
 #include "hca.h"
 #include "wire/icrc.h"
 #include "wire/psn.h"
-#include "wire/bundle.h"
 
 #define DEFAULT_TTL	64
 #define MTU_OVERHEAD	96	/* IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC */
@@ -207,10 +206,15 @@ static void join(struct hca_open_bundle *bundle, const struct hca_frame *f)
 	bundle->packets++;
 }
 
-/* The frame ends before its message does, and may have an AETH for the end. */
+/* Octets that the frame has for the end of its message, which is not in it. */
+static size_t unused_headers(const struct hca_frame *f)
+{
+	return header_len(f) - hca_pkt_header_len(f->opcode);
+}
+
 static void drop_unused_headers(struct hca_frame *f)
 {
-	size_t unused = header_len(f) - hca_pkt_header_len(f->opcode);
+	size_t unused = unused_headers(f);
 
 	if (unused) {
 		memmove(f->payload - unused, f->payload, f->payload_len);
@@ -252,17 +256,19 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
 		     struct hca_frame *f)
 {
 	struct hca_frame *first = &to->bundle.frame;
-	size_t len = f->joins ? f->payload_len + hca_pkt_pad(f->payload_len) :
-				frame_len(f);
+	size_t before = f->joins ? hca_pkt_header_len(first->opcode) : 0, len;
 
+	if (f->joins)
+		join(&to->bundle, f);
+	len = f->joins ? f->payload_len + hca_pkt_pad(f->payload_len) +
+			 hca_pkt_header_len(first->opcode) - before :
+			 frame_len(f) - unused_headers(f);
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
 	if (!f->joins && f->room == f->payload_len) {
 		send_frame(fn, f);
 		return len;
 	}
-	if (f->joins)
-		join(&to->bundle, f);
-	else
+	if (!f->joins)
 		open_bundle(&to->bundle, f);
 	if (ends_message(first->opcode) ||
 	    first->payload_len == first->room)

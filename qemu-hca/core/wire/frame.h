@@ -6,6 +6,7 @@
 #define HCA_CORE_FRAME_H
 
 #include "qhca.h"
+#include "wire/bundle.h"
 #include "wire/pkt.h"
 
 struct hca_fn;
@@ -85,12 +86,14 @@ bool hca_frame_begin(struct hca_fn *fn, struct hca_frame_to *to,
 size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
 		     struct hca_frame *f);
 /*
- * Does a frame wait for the next packets of its message?  They follow even if the budget of the
- * turn is spent: a link between two QEMUs costs as much for half of a bundle.
+ * May a turn go on that has sent @spent packets?  The packets that are left of a bundle go beyond
+ * the budget: a link between two QEMUs costs as much for half of a bundle.
  */
-static inline bool hca_frame_waits(const struct hca_frame_to *to)
+static inline bool hca_frame_goes_on(const struct hca_frame_to *to,
+				     unsigned int spent, unsigned int budget)
 {
-	return to->bundle.frame.data;
+	return spent < budget || (to->bundle.frame.data &&
+				  spent < budget + HCA_BUNDLE_PACKETS);
 }
 /* Send what waits.  To be called before @to is left, and before its path changes. */
 void hca_frame_finish(struct hca_fn *fn, struct hca_frame_to *to);

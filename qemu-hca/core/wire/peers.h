@@ -111,6 +111,7 @@ struct hca_peers {
 struct hca_bundles {
 	uint64_t asked;			/* questions, for the tokens */
 	uint64_t sent, received;	/* bundles */
+	uint64_t packets_received;	/* of RoCE, in whatever frames */
 	uint64_t large_sent, large_received;	/* large segments of TCP */
 	uint64_t messages;		/* sent to peers: ASK, OFFER, PROBE, HEARD */
 	uint64_t owing;			/* functions that owe messages, bit by GVMI */
