@@ -365,7 +365,7 @@ uint64_t qhca_counter(const struct qhca_hca *hca, uint16_t gvmi,
 		      enum qhca_counter id);
 const char *qhca_counter_name(enum qhca_counter id);
 /*
- * How many acknowledgements has the function sent but for those in the middle of a message?
+ * How many packets that end a message has the function received and owed an acknowledgement for?
  * Only for comparisons: it is not part of the image, and no reset changes it.
  */
 uint64_t qhca_answered(const struct qhca_hca *hca, uint16_t gvmi);

@@ -56,6 +56,9 @@ void qhca_received(QhcaState *s)
 void qhca_await_forget(QhcaState *s)
 {
     memset(&s->await, 0, sizeof(s->await));
+    if (s->hca) {
+        s->await.messages = s->await.received = qhca_messages(s);
+    }
 }
 
 /*
@@ -209,6 +212,7 @@ bool qhca_will_await(QhcaState *s)
     since = now - await->came_at;
     interval = now - await->rung_at;
     await->messages = messages;
+    await->acks = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks);
     await->rung_at = now;
     if (await->score) {
         qhca_await_judge(await, fresh, since, interval);
@@ -245,7 +249,6 @@ bool qhca_await(QhcaState *s)
     QhcaAwait *await = &s->await;
     const int64_t max = s->await_max_us * (int64_t)SCALE_US;
     int64_t end = get_clock() + max;
-    const uint64_t acks = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks);
     bool came = qhca_messages(s) != await->messages, part;
 
     if (came || qhca_is_wanted(s)) {
@@ -264,7 +267,7 @@ bool qhca_await(QhcaState *s)
     } while (!came && qhca_polled_again(s, &end, max / 2));
     qhca_link_attended(s);
     s->stats.await_hits += came;
-    part = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks) != acks;
+    part = qhca_counter(s->hca, 0, QHCA_CNT_tx_acks) != await->acks;
     await->last = came ? QHCA_AWAIT_CAME :
                   part || qhca_is_wanted(s) ? QHCA_AWAIT_NONE : QHCA_AWAIT_MISSED;
     return came;

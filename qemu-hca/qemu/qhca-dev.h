@@ -199,7 +199,8 @@ typedef enum QhcaAwaited {
 
 /* What the device has learned of programs that answer each other: qhca-await.c, engine_lock. */
 typedef struct QhcaAwait {
-    uint64_t messages;          /* until the last doorbell of a send queue */
+    uint64_t messages;          /* until the last doorbell of a send queue, */
+    uint64_t acks;              /* and acknowledgements, of parts of messages as well */
     uint64_t received;          /* until the last slice */
     int64_t came_at;            /* when the last message came; get_clock() */
     int64_t rung_at;            /* when the last doorbell did */
@@ -340,7 +341,8 @@ struct QhcaState {
     bool rx_batch;              /* it is scheduled */
     unsigned int rx_reads;      /* that it has put the work off for */
     uint64_t rx_packets;        /* of RoCE, received until now */
-    uint64_t rx_served;         /* and those that the work has been done for */
+    uint64_t rx_served;         /* those that the work has been done for, */
+    uint64_t rx_looked;         /* and those before the last read */
     size_t rx_octets;           /* received since it was scheduled last */
     bool loading;               /* migration: the state is on its way */
     uint8_t *image;             /* while it is saved or loaded */

@@ -242,13 +242,16 @@ void qhca_net_check_own_mac(QhcaState *s)
  * 68 KiB at a time.  One that has read about as much does so again in the next round of the
  * main loop, which comes at once, since a bottom half is scheduled.  Interrupts do not wait for
  * that, nor do frames that were deferred, since nobody may have been told of these; nor does a
- * peer, for the acknowledgement of more than a quarter of what it may send without one.
+ * peer, for the acknowledgement of more than a quarter of what it may send without one, if the
+ * next read brings as many packets as the last one.
  */
 static bool qhca_net_expects_more(QhcaState *s)
 {
+    const uint64_t next = s->rx_packets - s->rx_looked;
     const bool much = s->rx_octets >= QHCA_RX_MUCH &&
-                      s->rx_packets - s->rx_served < QHCA_RX_PACKETS;
+                      s->rx_packets - s->rx_served + next <= QHCA_RX_PACKETS;
 
+    s->rx_looked = s->rx_packets;
     s->rx_octets = 0;
     s->rx_reads++;
     if (much && s->rx_reads < QHCA_RX_READS && qhca_ring_empty(&s->rx) &&
@@ -337,7 +340,7 @@ void qhca_net_init(QhcaState *s)
     s->rx_batch = false;
     s->rx_reads = 0;
     s->rx_octets = 0;
-    s->rx_packets = s->rx_served = 0;
+    s->rx_packets = s->rx_served = s->rx_looked = 0;
     s->stall_timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_net_stall_check, s);
     s->rx_bh = qemu_bh_new_guarded(qhca_net_received, s,
                                    &dev->mem_reentrancy_guard);

@@ -62,7 +62,6 @@ static bool put_ack(struct hca_fn *fn, struct hca_qp *qp,
 		return false;
 	qp->r_flags &= ~HCA_RF_ACK;
 	hca_qp_count(fn, qp, QHCA_CNT_tx_acks);
-	fn->answered += qp->r_op == HCA_RMSG_NONE;
 	return true;
 }
 

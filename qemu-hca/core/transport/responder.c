@@ -165,6 +165,8 @@ void hca_request_rx(struct hca_fn *fn, struct hca_qp *qp,
 	}
 	if (hca_request_resource(pkt) != HCA_RES_NONE)
 		return;
-	if (pkt->ack_req || ++qp->r_unacked >= HCA_ACK_EVERY)
-		owe_ack(fn, qp, pkt->psn);
+	if (!pkt->ack_req && ++qp->r_unacked < HCA_ACK_EVERY)
+		return;
+	fn->answered += qp->r_op == HCA_RMSG_NONE;
+	owe_ack(fn, qp, pkt->psn);
 }

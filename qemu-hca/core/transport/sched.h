@@ -4,7 +4,7 @@
  *
  * QPs with work wait in one FIFO list for each function, which is threaded through the
  * function's table of slots.  A QP has a turn of HCA_SCHED_QUANTUM packets,
- * and of those that are left of a bundle then.
+ * and of those that are left then of a bundle of answers and one of requests.
  *
  * Functions with work take part in a round, and the first of them is served: deficit
  * round robin.  A visit gives a function credit for HCA_SCHED_QUANTUM packets, and its

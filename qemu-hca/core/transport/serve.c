@@ -179,7 +179,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	if (hca_reply_owed(qp))
 		serve_reply(fn, qp, (budget + 1) / 2, &spent);
 	/* READs do not starve the send queue: bundles of theirs may have taken all of the turn. */
-	left = spent + budget / 2 < budget ? budget - spent : budget / 2;
+	left = spent + (budget + 1) / 2 < budget ? budget - spent : (budget + 1) / 2;
 	if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
 		if (work & (HCA_WORK_FLUSH | HCA_WORK_DOORBELL) ||
 		    slot->work & HCA_WORK_FLUSH) {
