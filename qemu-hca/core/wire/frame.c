@@ -111,7 +111,7 @@ static bool goes_to_end(const struct hca_frame_to *to, const struct hca_frame *f
 static bool begin_first(struct hca_fn *fn, struct hca_frame_to *to,
 			const struct hca_pkt *pkt, struct hca_frame *f)
 {
-	struct hca_pkt end;
+	HCA_UNINITIALIZED struct hca_pkt end;
 	size_t headers, udp_len;
 
 	f->room = payload_room(fn, to, pkt);
@@ -256,13 +256,19 @@ size_t hca_frame_end(struct hca_fn *fn, struct hca_frame_to *to,
 		     struct hca_frame *f)
 {
 	struct hca_frame *first = &to->bundle.frame;
-	size_t before = f->joins ? hca_pkt_header_len(first->opcode) : 0, len;
+	size_t len;
 
-	if (f->joins)
+	if (f->joins) {
+		size_t before = hca_pkt_header_len(first->opcode);
+
 		join(&to->bundle, f);
-	len = f->joins ? f->payload_len + hca_pkt_pad(f->payload_len) +
-			 hca_pkt_header_len(first->opcode) - before :
-			 frame_len(f) - unused_headers(f);
+		len = f->payload_len + hca_pkt_pad(f->payload_len) +
+		      hca_pkt_header_len(first->opcode) - before;
+	} else {
+		len = frame_len(f);
+		if (f->room > f->payload_len)
+			len -= unused_headers(f);
+	}
 	hca_trace(fn, QHCA_TRACE_TX, f->qpn, f->opcode, f->psn, len);
 	if (!f->joins && f->room == f->payload_len) {
 		send_frame(fn, f);
