@@ -80,11 +80,41 @@ static void send_solicited(struct pair *p)
 	settle(p);
 }
 
-/* The packets of a bundle are, bit by bit, those which go without. */
-static void packets_of_a_bundle(struct pair *p)
+/* A new question is asked, whose answer comes after the next message. */
+static void ask_anew(struct pair *p, struct seen *s)
+{
+	s->drop = 0;
+	sleep_for(p, 3000000000ull);
+}
+
+/*
+ * Packet @i of the @num in a bundle is @single, bit by bit, but for the PSN, the ICRC over it, and
+ * the MSN if the packet has one.
+ */
+static void compare_packet(const struct kept *from, unsigned int i, unsigned int num,
+			   const struct kept *single, bool has_msn)
 {
 	struct hca_pkt bundle, pkt;
-	uint8_t frame[QHCA_MAX_FRAME];
+	uint8_t frame[QHCA_MAX_BUNDLE_FRAME];
+	size_t len;
+
+	CHECK(hca_pkt_parse(from->data + BTH, from->len - BTH, &bundle));
+	CHECK_EQ(hca_bundle_packets(&bundle), num);
+	hca_bundle_packet(&bundle, i, num, &pkt);
+	len = hca_bundle_frame(from->data, IP, BTH, &pkt, frame);
+	CHECK_EQ(len, single->len);
+	CHECK_EQ(get_le32(frame + len - 4),
+		 hca_icrc(frame + IP, 20, len - 4 - BTH));
+	memcpy(frame + BTH + 9, single->data + BTH + 9, 3);
+	if (has_msn)
+		memcpy(frame + BTH + 13, single->data + BTH + 13, 3);
+	CHECK(!memcmp(frame, single->data, len - 4));
+}
+
+/* The packets of a bundle are those which go without. */
+static void packets_of_a_bundle(struct pair *p)
+{
+	struct hca_pkt bundle;
 	struct seen s;
 
 	watch(p, &s);
@@ -94,9 +124,7 @@ static void packets_of_a_bundle(struct pair *p)
 	fill_at(&p->a, 0, 9, MESSAGE);
 	send_solicited(p);
 	CHECK_EQ(s.num_kept, 8);
-	s.drop = 0;
-	sleep_for(p, 3000000000ull);
-	/* The answer to a new question comes after this message. */
+	ask_anew(p, &s);
 	post(p, &p->a, QHCA_WQE_WRITE, MESSAGE, 0);
 	settle(p);
 	CHECK_EQ(s.bundles, 0);
@@ -105,28 +133,45 @@ static void packets_of_a_bundle(struct pair *p)
 	CHECK_EQ(s.bundles, 1);
 	CHECK_EQ(s.num_kept, 9);
 	CHECK(hca_pkt_parse(s.kept[8].data + BTH, s.kept[8].len - BTH, &bundle));
-	CHECK_EQ(hca_bundle_packets(&bundle), 8);
 	CHECK(bundle.solicited);
-	for (unsigned int i = 0; i < 8; i++) {
-		uint8_t *single = s.kept[i].data;
-		size_t len;
-
-		/* All but the PSN, and the ICRC over it. */
-		hca_bundle_packet(&bundle, i, 8, &pkt);
-		len = hca_bundle_frame(s.kept[8].data, IP, BTH, &pkt, frame);
-		CHECK_EQ(len, s.kept[i].len);
-		CHECK_EQ(get_le32(frame + len - 4),
-			 hca_icrc(frame + IP, 20, len - 4 - BTH));
-		memcpy(frame + BTH + 9, single + BTH + 9, 3);
-		CHECK(!memcmp(frame, single, len - 4));
-	}
+	for (unsigned int i = 0; i < 8; i++)
+		compare_packet(&s.kept[8], i, 8, &s.kept[i], false);
 	unwatch(p, &s);
 }
 
 /*
- * With the smallest packets a bundle ends at 32 of them, though more octets are agreed upon.
- * A turn of a QP has no more packets either.
+ * The same for responses, of which the first and the last have an AETH.  The last bundle begins
+ * with a Middle, and has the AETH of the Last.
  */
+static void packets_of_responses(struct pair *p)
+{
+	struct seen s;
+
+	watch(p, &s);
+	connect_pair(p);
+	s.keep = true;
+	s.drop = PEER_HEARD;
+	fill_at(&p->a, 32768, 9, 24 * MTU);
+	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
+	settle(p);
+	CHECK_EQ(s.num_kept, 24);
+	ask_anew(p, &s);
+	post(p, &p->b, QHCA_WQE_READ, MESSAGE, 0);
+	settle(p);
+	CHECK_EQ(s.bundles, 0);
+	s.num_kept = 24;
+	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
+	settle(p);
+	CHECK_EQ(s.bundles, 2);
+	CHECK_EQ(s.num_kept, 26);
+	for (unsigned int i = 0; i < 24; i++)
+		compare_packet(&s.kept[24 + i / 16], i % 16, i < 16 ? 16 : 8,
+			       &s.kept[i], i == 0 || i == 23);
+	EXPECT(&p->b.scq, 0, 0, 0, 0);
+	unwatch(p, &s);
+}
+
+/* With the smallest packets a bundle ends at 32 of them, though more octets are agreed upon. */
 static void smallest_packets(struct pair *p)
 {
 	const uint32_t most = HCA_BUNDLE_PACKETS * 256;
@@ -190,57 +235,6 @@ static void psns_of_responses_wrap(struct pair *p)
 	CHECK_EQ(s.bundles, 1);
 	CHECK_EQ(s.single, 0);
 	EXPECT(&p->a.scq, 0, 0, 0);
-	unwatch(p, &s);
-}
-
-/*
- * The same for responses.  The last bundle begins with a Middle, and has the AETH of the Last,
- * whose MSN and PSN are not those of the message before.
- */
-static void packets_of_responses(struct pair *p)
-{
-	struct hca_pkt bundle, pkt;
-	uint8_t frame[QHCA_MAX_BUNDLE_FRAME];
-	struct seen s;
-
-	watch(p, &s);
-	connect_pair(p);
-	s.keep = true;
-	s.drop = PEER_HEARD;
-	fill_at(&p->a, 32768, 9, 24 * MTU);
-	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
-	settle(p);
-	CHECK_EQ(s.num_kept, 24);
-	s.drop = 0;
-	sleep_for(p, 3000000000ull);
-	/* The answer to a new question comes after this message. */
-	post(p, &p->b, QHCA_WQE_READ, MESSAGE, 0);
-	settle(p);
-	CHECK_EQ(s.bundles, 0);
-	s.num_kept = 24;
-	post(p, &p->b, QHCA_WQE_READ, 24 * MTU, 0);
-	settle(p);
-	CHECK_EQ(s.bundles, 2);
-	CHECK_EQ(s.num_kept, 26);
-	for (unsigned int i = 0; i < 24; i++) {
-		const struct kept *from = &s.kept[24 + i / 16];
-		uint8_t *single = s.kept[i].data;
-		bool aeth = i == 0 || i == 23;
-		size_t len;
-
-		CHECK(hca_pkt_parse(from->data + BTH, from->len - BTH, &bundle));
-		CHECK_EQ(hca_bundle_packets(&bundle), i < 16 ? 16 : 8);
-		hca_bundle_packet(&bundle, i % 16, i < 16 ? 16 : 8, &pkt);
-		len = hca_bundle_frame(from->data, IP, BTH, &pkt, frame);
-		CHECK_EQ(len, s.kept[i].len);
-		CHECK_EQ(get_le32(frame + len - 4),
-			 hca_icrc(frame + IP, 20, len - 4 - BTH));
-		memcpy(frame + BTH + 9, single + BTH + 9, 3);
-		if (aeth)
-			memcpy(frame + BTH + 13, single + BTH + 13, 3);
-		CHECK(!memcmp(frame, single, len - 4));
-	}
-	EXPECT(&p->b.scq, 0, 0, 0, 0);
 	unwatch(p, &s);
 }
 

@@ -28,8 +28,7 @@ static void test_joined_opcodes(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(may) / sizeof(may[0]); i++) {
-		uint8_t both = 0xff;
-
+		both = 0xff;
 		assert_true(hca_bundle_joins(may[i].first,
 					     hca_pkt_header_len(may[i].first),
 					     may[i].next, &both));
