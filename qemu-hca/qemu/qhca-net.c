@@ -238,12 +238,14 @@ void qhca_net_check_own_mac(QhcaState *s)
 }
 
 /*
- * Has the netdev probably more frames at hand?  Those of QEMU that have a socket read at most
- * 68 KiB at a time.  One that has read about as much does so again in the next round of the
- * main loop, which comes at once, since a bottom half is scheduled.  Interrupts do not wait for
- * that, nor do frames that were deferred, since nobody may have been told of these; nor does a
- * peer, for the acknowledgement of more than a quarter of what it may send without one, if the
- * next read brings as many packets as the last one.
+ * Is the netdev likely to have more frames?  QEMU's netdevs read up to 68 KiB from a socket at a
+ * time.  If one has read about as much, it reads again in the next round of the main loop, and
+ * that round follows at once, because a bottom half is scheduled.
+ *
+ * The work is not put off when an interrupt is to be delivered.  Nor is it when frames have been
+ * deferred, since the thread may not have been told of them.  Nor is it when the next read, if it
+ * brings as many packets as the last one, would let a peer wait for the acknowledgement of more
+ * than a quarter of what it may send without one.
  */
 static bool qhca_net_expects_more(QhcaState *s)
 {

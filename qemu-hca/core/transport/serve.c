@@ -163,7 +163,7 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 {
 	struct hca_qpslot *slot = &fn->qps.slot[qpn];
 	uint8_t work = slot->work;
-	unsigned int spent = 0, left;
+	unsigned int half = (budget + 1) / 2, spent = 0, left;
 	struct hca_qp *qp;
 
 	slot->work &= HCA_WORK_PLACES;
@@ -177,9 +177,9 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 	if (work & HCA_WORK_TIMER)
 		hca_requester_timer(fn, qp);
 	if (hca_reply_owed(qp))
-		serve_reply(fn, qp, (budget + 1) / 2, &spent);
-	/* READs do not starve the send queue: bundles of theirs may have taken all of the turn. */
-	left = spent + (budget + 1) / 2 < budget ? budget - spent : (budget + 1) / 2;
+		serve_reply(fn, qp, half, &spent);
+	/* Bundles of answers may have taken all of the turn, and do not starve the send queue. */
+	left = spent + half < budget ? budget - spent : half;
 	if (qp->state == QHCA_QPS_ERR || qp->state == QHCA_QPS_SQE) {
 		if (work & (HCA_WORK_FLUSH | HCA_WORK_DOORBELL) ||
 		    slot->work & HCA_WORK_FLUSH) {
