@@ -3,8 +3,8 @@
  * What functions of one adapter leave each other: time, the rates that the host domain
  * has set, and lines of the caches.
  *
- * Virtual functions of the first host send to the wire or to themselves, and the
- * scenarios compare counters.  Frames on the wire get lost, since nobody needs them.
+ * Functions of the first host send to the wire, to themselves or to the second host,
+ * and the scenarios compare counters.  Where nobody needs frames on the wire, they get lost.
  */
 #include "hca.h"
 #include "pair.h"
@@ -17,13 +17,16 @@
 #define BYTES		32768u		/* of a request */
 #define MS		1000000ull
 
+enum whom { NOBODY, ITSELF, OTHER };	/* RC QPs send to itself and to the other host */
+
 struct sender {				/* a function */
 	struct md *md;
 	struct md_cq cq;
 	struct md_mr mr;
 	uint32_t num_qps;
 	uint8_t opcode;
-	bool loops;			/* sends to itself, by RC QPs */
+	enum whom to;
+	struct end *other;		/* whose regions have equal addresses */
 	struct md_qp qp[QPS], target[QPS];
 };
 
@@ -77,6 +80,7 @@ static void open_adapter(struct adapter *a, struct pair *p, unsigned int vfs)
 	for (unsigned int i = 0; i < a->num; i++) {
 		struct sender *s = &a->fn[i];
 
+		s->other = &p->b;
 		md_cq_create(s->md, &s->cq, 10);
 		md_reg_mr(s->md, &s->mr, PAIR_PD, PAIR_IOVA, PAIR_LEN,
 			  ALL_ACCESS);
@@ -89,31 +93,33 @@ static void close_adapter(struct adapter *a)
 		md_destroy_vf(a->fn[i].md);
 }
 
-static void make_qp(struct sender *s, struct md_qp *qp)
+static void make_qp(struct md *md, struct md_cq *cq, uint8_t type,
+		    struct md_qp *qp)
 {
 	struct md_qp_init qi = {
-		.type = s->loops ? QHCA_QPT_RC : QHCA_QPT_UC,
-		.pd = PAIR_PD, .sq_log_depth = 4, .sq_log_stride = 7,
-		.rq_log_depth = 2, .rq_log_stride = 7,
-		.send_cq = &s->cq, .recv_cq = &s->cq,
+		.type = type, .pd = PAIR_PD, .sq_log_depth = 4,
+		.sq_log_stride = 7, .rq_log_depth = 2, .rq_log_stride = 7,
+		.send_cq = cq, .recv_cq = cq,
 	};
 
-	CHECK_EQ(md_qp_create(s->md, qp, &qi), 0);
+	CHECK_EQ(md_qp_create(md, qp, &qi), 0);
 }
 
-static void connect(struct sender *s, struct md_qp *qp, uint32_t dest,
-		    uint8_t number)
+static void connect(struct sender *s, struct md *md, struct md_qp *qp,
+		    uint32_t dest, uint8_t number)
 {
 	struct md_conn conn = {
-		.dest_qpn = dest, .mtu = QHCA_MTU_4096, .access = ALL_ACCESS,
+		.dest_qpn = dest,
+		.mtu = s->to == OTHER ? QHCA_MTU_1024 : QHCA_MTU_4096,
+		.access = ALL_ACCESS,
 		/* At low rates a request takes longer than this timeout. */
 		.timeout = s->opcode == QHCA_WQE_READ ? 18 : 8,
 		.retry_cnt = 1, .max_rd_atomic = 8,
 		.max_dest_rd_atomic = 8,
 	};
 
-	md_av(s->md, &conn.av, number, false);
-	md_qp_connect(s->md, qp, &conn);
+	md_av(md, &conn.av, number, false);
+	md_qp_connect(md, qp, &conn);
 }
 
 static void post_one(struct sender *s, uint32_t i)
@@ -122,27 +128,36 @@ static void post_one(struct sender *s, uint32_t i)
 	struct md_wr wr = {
 		.opcode = s->opcode, .flags = QHCA_WQE_F_SIGNALED, .wr_id = i,
 		.num_sge = 1, .sge = &sge, .raddr = s->mr.iova + 32768,
-		.rkey = s->mr.key,
+		.rkey = s->to == OTHER ? s->other->mr.key : s->mr.key,
 	};
 
 	md_post_send(s->md, &s->qp[i], &wr);
 	md_ring(s->md, &s->qp[i]);
 }
 
-/* The function begins to send by @num QPs: to the wire, or to itself. */
-static void start(struct sender *s, uint8_t opcode, bool loops, uint32_t num)
+static void make_ends(struct sender *s, uint32_t i)
+{
+	struct md *far = s->to == OTHER ? s->other->md : s->md;
+
+	make_qp(s->md, &s->cq, QHCA_QPT_RC, &s->qp[i]);
+	make_qp(far, s->to == OTHER ? &s->other->rcq : &s->cq, QHCA_QPT_RC,
+		&s->target[i]);
+	connect(s, far, &s->target[i], s->qp[i].qpn, s->md->mac[5]);
+	connect(s, s->md, &s->qp[i], s->target[i].qpn, far->mac[5]);
+}
+
+/* The function begins to send by @num QPs. */
+static void start(struct sender *s, uint8_t opcode, enum whom to, uint32_t num)
 {
 	s->opcode = opcode;
-	s->loops = loops;
+	s->to = to;
 	s->num_qps = num;
 	for (uint32_t i = 0; i < num; i++) {
-		make_qp(s, &s->qp[i]);
-		if (loops) {
-			make_qp(s, &s->target[i]);
-			connect(s, &s->target[i], s->qp[i].qpn, s->md->mac[5]);
-			connect(s, &s->qp[i], s->target[i].qpn, s->md->mac[5]);
+		if (to == NOBODY) {
+			make_qp(s->md, &s->cq, QHCA_QPT_UC, &s->qp[i]);
+			connect(s, s->md, &s->qp[i], 99, 2);
 		} else {
-			connect(s, &s->qp[i], 99, 2);
+			make_ends(s, i);
 		}
 	}
 	for (uint32_t n = 0; n < OUTSTANDING; n++)
@@ -184,7 +199,7 @@ static void equal_shares(struct pair *p)
 	p->w.filter = drop_all;
 	open_adapter(&a, p, 2);
 	for (uint16_t i = 0; i < a.num; i++)
-		start(&a.fn[i], QHCA_WQE_WRITE, false, qps[i]);
+		start(&a.fn[i], QHCA_WQE_WRITE, NOBODY, qps[i]);
 	keep_busy(&a, MS / 4);
 	for (uint16_t i = 0; i < a.num; i++)
 		sent[i] = count_fn(&a, i, QHCA_CNT_tx_packets);
@@ -203,43 +218,75 @@ static void equal_shares(struct pair *p)
 	close_adapter(&a);
 }
 
-/* A guarantee of a half beside three others; the others share the rest. */
-static void guaranteed(struct pair *p)
+/* What the functions send in @ns, in thousandths of all that is sent. */
+static void share(struct adapter *a, uint64_t ns, uint64_t *share)
 {
-	uint64_t sent[4], all = 0, mbps;
+	uint64_t all = 0;
+
+	for (uint16_t i = 0; i < a->num; i++)
+		share[i] = count_fn(a, i, QHCA_CNT_tx_bytes);
+	keep_busy(a, ns);
+	for (uint16_t i = 0; i < a->num; i++) {
+		share[i] = count_fn(a, i, QHCA_CNT_tx_bytes) - share[i];
+		all += share[i];
+	}
+	for (uint16_t i = 0; i < a->num; i++)
+		share[i] = all ? share[i] * 1000 / all : 0;
+}
+
+/*
+ * A guarantee of a half beside three others; the others share the rest.  When it is taken
+ * away all have the same, however long the function was ahead of the others.
+ */
+static void guarantee(struct pair *p, enum whom to, uint32_t qps)
+{
+	uint64_t sent[4], all = 0, start_ns;
 	struct adapter a;
 
-	p->w.filter = drop_all;
 	open_adapter(&a, p, 3);
 	for (uint16_t i = 0; i < a.num; i++)
-		start(&a.fn[i], QHCA_WQE_WRITE, false, i == 1 ? 1 : 16);
+		start(&a.fn[i], QHCA_WQE_WRITE, to, i == 1 ? qps : 16);
+	keep_busy(&a, MS);			/* it finds out whether bundles pass */
+	for (uint16_t i = 0; i < a.num; i++)
+		all -= count_fn(&a, i, QHCA_CNT_tx_bytes);
+	start_ns = p->w.now;
 	keep_busy(&a, MS);
 	for (uint16_t i = 0; i < a.num; i++)
 		all += count_fn(&a, i, QHCA_CNT_tx_bytes);
 	/* This is the rate of all functions together. */
-	mbps = all * 8 * 1000 / p->w.now;
-	set_rates(&a, 1, 0, (uint32_t)(mbps / 2));
+	set_rates(&a, 1, 0, (uint32_t)(all * 8 * 1000 / (p->w.now - start_ns) / 2));
 	keep_busy(&a, 12 * MS);			/* the window is full at first */
-	all = 0;
-	for (uint16_t i = 0; i < a.num; i++)
-		sent[i] = count_fn(&a, i, QHCA_CNT_tx_bytes);
-	keep_busy(&a, 4 * MS);
-	for (uint16_t i = 0; i < a.num; i++) {
-		sent[i] = count_fn(&a, i, QHCA_CNT_tx_bytes) - sent[i];
-		all += sent[i];
-	}
-	note("of %llu bytes the guaranteed function has %llu",
-	     (unsigned long long)all, (unsigned long long)sent[1]);
-	CHECK(sent[1] * 2 > all - all / 5);
+	share(&a, 4 * MS, sent);
+	note("the guaranteed function has %llu thousandths",
+	     (unsigned long long)sent[1]);
+	CHECK(sent[1] > 400);
 	for (int i = 0; i < 4; i++)
-		CHECK(i == 1 || sent[i] * 8 > all);
+		CHECK(i == 1 || sent[i] > 125);
+	set_rates(&a, 1, 0, 0);
+	share(&a, 4 * MS, sent);
+	note("without guarantee it has %llu", (unsigned long long)sent[1]);
+	for (int i = 0; i < 4; i++)
+		CHECK(sent[i] > 225 && sent[i] < 275);
 	close_adapter(&a);
+}
+
+static void guaranteed(struct pair *p)
+{
+	p->w.filter = drop_all;
+	guarantee(p, NOBODY, 1);
+}
+
+/* A bundle is more than the function lacks, and its tokens pay for all of it. */
+static void guaranteed_in_bundles(struct pair *p)
+{
+	guarantee(p, OTHER, 16);
+	CHECK(qhca_query_bundles(p->a.md->host.hca).sent > 1000);
 }
 
 /* ---- rates */
 
 /* Bytes in a long time are within 5 % of what the rate permits. */
-static void limited(struct pair *p, uint8_t opcode, bool loops)
+static void limited(struct pair *p, uint8_t opcode, enum whom to)
 {
 	static const uint32_t rate[] = { 0, 20, 1000, 4000 };
 	uint64_t sent[4], time = 200 * MS;
@@ -249,7 +296,7 @@ static void limited(struct pair *p, uint8_t opcode, bool loops)
 	open_adapter(&a, p, 3);
 	for (uint16_t i = 1; i < a.num; i++) {
 		set_rates(&a, i, rate[i], 0);
-		start(&a.fn[i], opcode, loops, 1 + 3 * i);
+		start(&a.fn[i], opcode, to, 1 + 3 * i);
 	}
 	keep_busy(&a, 20 * MS);			/* the window is full at first */
 	for (uint16_t i = 1; i < a.num; i++)
@@ -273,19 +320,19 @@ static void limited(struct pair *p, uint8_t opcode, bool loops)
 
 static void limited_writes(struct pair *p)
 {
-	limited(p, QHCA_WQE_WRITE, false);
+	limited(p, QHCA_WQE_WRITE, NOBODY);
 }
 
 /* A message that stops in its middle for want of tokens uses up no retries. */
 static void limited_reliable_writes(struct pair *p)
 {
-	limited(p, QHCA_WQE_WRITE, true);
+	limited(p, QHCA_WQE_WRITE, ITSELF);
 }
 
 /* READ responses wait, and the requester's retries last. */
 static void limited_reads(struct pair *p)
 {
-	limited(p, QHCA_WQE_READ, true);
+	limited(p, QHCA_WQE_READ, ITSELF);
 }
 
 /* Nothing happens while all functions wait for tokens: the host need not poll. */
@@ -297,7 +344,7 @@ static void waits_quietly(struct pair *p)
 	p->w.filter = drop_all;
 	open_adapter(&a, p, 1);
 	set_rates(&a, 1, 8, 0);			/* a byte each microsecond */
-	start(&a.fn[1], QHCA_WQE_WRITE, false, 8);
+	start(&a.fn[1], QHCA_WQE_WRITE, NOBODY, 8);
 	keep_busy(&a, 30 * MS);
 	for (end = p->w.now + 100 * MS; p->w.now < end; calls++)
 		world_wait(&p->w, end);
@@ -444,10 +491,12 @@ static void neighbour_in_its_blocks(struct pair *p)
 	CHECK(hits_beside(p, true) > 980);
 }
 
-#define SHARES(fn) NAMED(RC, "shares: " #fn, fn, .roomy = true)
+#define SHARES(fn, ...) \
+	NAMED(RC, "shares: " #fn, fn, .roomy = true, __VA_ARGS__)
 
 const struct scenario share_scenarios[] = {
 	SHARES(equal_shares), SHARES(guaranteed),
+	SHARES(guaranteed_in_bundles, .max_bundle = 32768),
 	SHARES(limited_writes), SHARES(limited_reliable_writes),
 	SHARES(limited_reads), SHARES(waits_quietly),
 	SHARES(thrashing_neighbour), SHARES(neighbour_in_its_blocks),

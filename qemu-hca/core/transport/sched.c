@@ -244,8 +244,6 @@ void hca_sched_end(const struct hca_turn *turn, unsigned int spent)
 
 	if (turn->owed) {
 		s->passed = !hca_rate_used(turn->fn);
-		if (spent > turn->owed)		/* for the rest of its bundles */
-			s->credit -= (int32_t)(spent - turn->owed);
 	} else {
 		s->passed = false;
 		s->credit -= (int32_t)spent;

@@ -16,9 +16,10 @@
  *   A 32, turns of 1 and 2, 8 overdrawn | B 32, turn of 7 | A 24, turns of 3, 1, ...
  *
  * A function that has not had its guaranteed rate (rate.h) goes before its place in the
- * round, for as many packets as it lacks, which costs no credit.  If it uses such a turn
- * to send nothing it waits for its place in the round next time: otherwise a function
- * could keep all others out by work that sends nothing.
+ * round, for as many packets as it lacks, which costs no credit: its tokens pay, also for
+ * what is left then of its bundles.  If it uses such a turn to send nothing it waits for
+ * its place in the round next time: otherwise a function could keep all others out by
+ * work that sends nothing.
  *
  * A function that has reached its maximum rate is held.  QPs that found this when they
  * wanted to send leave the FIFO list for another one, the ring of those that wait, so

@@ -186,10 +186,8 @@ static unsigned int serve(struct hca_fn *fn, uint32_t qpn,
 			slot->work &= ~HCA_WORK_FLUSH;
 			serve_flush(fn, qp, budget, &spent);
 		}
-	} else if (left) {
-		serve_send(fn, qp, left, &spent);
 	} else {
-		hca_sched_work(fn, qpn, HCA_WORK_SEND);
+		serve_send(fn, qp, left, &spent);
 	}
 	hca_qp_check(qp);
 	/* A turn without packets took time as well. */
