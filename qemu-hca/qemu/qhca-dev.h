@@ -189,6 +189,19 @@ typedef struct QhcaYields {
     uint32_t penalty;
 } QhcaYields;
 
+/*
+ * The netdev's reads, each of which hands over a batch of frames, and the bottom half that does
+ * the work which follows from them; with the BQL.
+ */
+typedef struct QhcaReads {
+    QEMUBH *bh;
+    bool scheduled;             /* the bottom half is */
+    unsigned int num;           /* reads whose work has been put off */
+    uint64_t waiting;           /* packets of RoCE whose work has been put off */
+    uint64_t packets;           /* of RoCE, */
+    size_t octets;              /* and octets of frames, that this read has brought until now */
+} QhcaReads;
+
 /* What came of a doorbell's wait. */
 typedef enum QhcaAwaited {
     QHCA_AWAIT_NONE,            /* nothing that says anything */
@@ -337,13 +350,7 @@ struct QhcaState {
     bool tx_stalled;            /* the back end will call us when it can */
     bool rx_stalled;            /* we refused a frame and owe a flush */
     QEMUBH *bh;                 /* scheduled by any thread */
-    QEMUBH *rx_bh;              /* after a batch of frames */
-    bool rx_batch;              /* it is scheduled */
-    unsigned int rx_reads;      /* that it has put the work off for */
-    uint64_t rx_packets;        /* of RoCE, received until now */
-    uint64_t rx_served;         /* those that the work has been done for, */
-    uint64_t rx_looked;         /* and those before the last read */
-    size_t rx_octets;           /* received since it was scheduled last */
+    QhcaReads reads;
     bool loading;               /* migration: the state is on its way */
     uint8_t *image;             /* while it is saved or loaded */
     uint32_t image_len;

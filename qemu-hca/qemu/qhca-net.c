@@ -186,8 +186,9 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
     direct = qatomic_read(&s->running) && qhca_ring_empty(&s->rx) &&
              qhca_enter_soon(s);
     if (direct) {
+        s->reads.packets -= qhca_query_bundles(s->hca).packets_received;
         qhca_rx_frame(s->hca, frame, len, qhca_now(s));
-        s->rx_packets = qhca_query_bundles(s->hca).packets_received;
+        s->reads.packets += qhca_query_bundles(s->hca).packets_received;
         qhca_mark(s, QHCA_MARK_PLACED, 0, 0);
     } else if (!qhca_net_put_off(s, frame, MIN(len, qhca_max_frame(s->hca) + 1))) {
         /* Of a frame that is too long, enough waits for the engine to drop and count it. */
@@ -198,13 +199,13 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
         return 0;
     }
     s->stats.frames_received++;
-    s->rx_octets += len;
+    s->reads.octets += len;
     if (direct) {
         qhca_leave_undone(s);
     }
-    if (!s->rx_batch) {
-        s->rx_batch = true;     /* scheduling costs a system call */
-        qemu_bh_schedule(s->rx_bh);
+    if (!s->reads.scheduled) {
+        s->reads.scheduled = true;      /* this costs a system call */
+        qemu_bh_schedule(s->reads.bh);
     }
     return len;
 }
@@ -249,19 +250,20 @@ void qhca_net_check_own_mac(QhcaState *s)
  */
 static bool qhca_net_expects_more(QhcaState *s)
 {
-    const uint64_t next = s->rx_packets - s->rx_looked;
-    const bool much = s->rx_octets >= QHCA_RX_MUCH &&
-                      s->rx_packets - s->rx_served + next <= QHCA_RX_PACKETS;
+    QhcaReads *reads = &s->reads;
+    bool much;
 
-    s->rx_looked = s->rx_packets;
-    s->rx_octets = 0;
-    s->rx_reads++;
-    if (much && s->rx_reads < QHCA_RX_READS && qhca_ring_empty(&s->rx) &&
+    reads->waiting += reads->packets;
+    much = reads->octets >= QHCA_RX_MUCH && reads->waiting + reads->packets <= QHCA_RX_PACKETS;
+    reads->packets = 0;
+    reads->octets = 0;
+    reads->num++;
+    if (much && reads->num < QHCA_RX_READS && qhca_ring_empty(&s->rx) &&
         !qatomic_read(&s->irq_functions) && !icount_enabled()) {
         return true;
     }
-    s->rx_reads = 0;
-    s->rx_served = s->rx_packets;
+    reads->num = 0;
+    reads->waiting = 0;
     return false;
 }
 
@@ -275,10 +277,10 @@ static void qhca_net_received(void *opaque)
     QhcaState *s = opaque;
 
     if (qhca_net_expects_more(s)) {
-        qemu_bh_schedule(s->rx_bh);
+        qemu_bh_schedule(s->reads.bh);
         return;
     }
-    s->rx_batch = false;
+    s->reads.scheduled = false;
     if (!qhca_enter_soon(s)) {
         qhca_kick(s);
         return;
@@ -339,13 +341,10 @@ void qhca_net_init(QhcaState *s)
 {
     DeviceState *dev = DEVICE(s);
 
-    s->rx_batch = false;
-    s->rx_reads = 0;
-    s->rx_octets = 0;
-    s->rx_packets = s->rx_served = s->rx_looked = 0;
+    s->reads = (QhcaReads) { 0 };
     s->stall_timer = timer_new_ms(QEMU_CLOCK_REALTIME, qhca_net_stall_check, s);
-    s->rx_bh = qemu_bh_new_guarded(qhca_net_received, s,
-                                   &dev->mem_reentrancy_guard);
+    s->reads.bh = qemu_bh_new_guarded(qhca_net_received, s,
+                                      &dev->mem_reentrancy_guard);
     s->nic = qemu_new_nic(&qhca_net_info, &s->conf,
                           object_get_typename(OBJECT(s)), dev->id,
                           &dev->mem_reentrancy_guard, s);
@@ -359,8 +358,8 @@ void qhca_net_exit(QhcaState *s)
     qemu_purge_queued_packets(qemu_get_queue(s->nic));
     qemu_del_nic(s->nic);
     s->nic = NULL;
-    qemu_bh_delete(s->rx_bh);
-    s->rx_bh = NULL;
+    qemu_bh_delete(s->reads.bh);
+    s->reads.bh = NULL;
     timer_free(s->stall_timer);
     s->stall_timer = NULL;
 }
