@@ -199,7 +199,7 @@ typedef struct QhcaReads {
     unsigned int num;           /* reads whose work has been put off */
     uint64_t waiting;           /* packets of RoCE whose work has been put off */
     uint64_t packets;           /* of RoCE, */
-    size_t octets;              /* and octets of frames, that this read has brought until now */
+    size_t octets;              /* and octets of frames, that this read has brought to the engine */
 } QhcaReads;
 
 /* What came of a doorbell's wait. */

@@ -199,8 +199,8 @@ static ssize_t qhca_net_receive(NetClientState *nc, const uint8_t *frame,
         return 0;
     }
     s->stats.frames_received++;
-    s->reads.octets += len;
     if (direct) {
+        s->reads.octets += len;
         qhca_leave_undone(s);
     }
     if (!s->reads.scheduled) {

@@ -17,9 +17,10 @@
  *
  * A function that has not had its guaranteed rate (rate.h) goes before its place in the
  * round, for as many packets as it lacks, which costs no credit: its tokens pay, also for
- * what is left then of its bundles.  If it uses such a turn to send nothing it waits for
- * its place in the round next time: otherwise a function could keep all others out by
- * work that sends nothing.
+ * what is left then of its bundles.  A bucket that is smaller than a bundle (26 Mb/s for 32
+ * KiB) does not pay for a second one in such a turn, so that up to one in 10 ms is free.  If
+ * the function uses such a turn to send nothing it waits for its place in the round next
+ * time: otherwise it could keep all others out by work that sends nothing.
  *
  * A function that has reached its maximum rate is held.  QPs that found this when they
  * wanted to send leave the FIFO list for another one, the ring of those that wait, so
