@@ -147,7 +147,7 @@ def test_tcp(two, tmp_path, address, protocol, mtu):
     assert not capture.tshark(file, bad, options=checks)
     assert sent == received == len(long) and bool(long) == bool(most)
     assert max(lengths) <= max(most + 118, mtu + 14)
-    assert not most or max(lengths) > 16000
+    assert not most or max(lengths) > min(16000, most // 2)
     assert min(segments) >= (8 << 20) // mtu        # which is what the drivers count
 
 
