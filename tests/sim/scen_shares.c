@@ -219,19 +219,19 @@ static void equal_shares(struct pair *p)
 }
 
 /* What the functions send in @ns, in thousandths of all that is sent. */
-static void share(struct adapter *a, uint64_t ns, uint64_t *share)
+static void share(struct adapter *a, uint64_t ns, uint64_t *sent)
 {
 	uint64_t all = 0;
 
 	for (uint16_t i = 0; i < a->num; i++)
-		share[i] = count_fn(a, i, QHCA_CNT_tx_bytes);
+		sent[i] = count_fn(a, i, QHCA_CNT_tx_bytes);
 	keep_busy(a, ns);
 	for (uint16_t i = 0; i < a->num; i++) {
-		share[i] = count_fn(a, i, QHCA_CNT_tx_bytes) - share[i];
-		all += share[i];
+		sent[i] = count_fn(a, i, QHCA_CNT_tx_bytes) - sent[i];
+		all += sent[i];
 	}
 	for (uint16_t i = 0; i < a->num; i++)
-		share[i] = all ? share[i] * 1000 / all : 0;
+		sent[i] = all ? sent[i] * 1000 / all : 0;
 }
 
 /*

@@ -7,10 +7,10 @@
  * payload of several: its headers are those of the first packet, but that the operation
  * says whether the bundle ends the message, with the AETH that the last READ response has, and
  * that the solicited event and the request for an acknowledgement are those of the last.
- * The version of the transport header, 1, tells a
- * bundle from a packet: whoever does not know bundles drops it, as packets have 0.  The seven
- * reserved bits beside AckReq say what each packet but the last carries.  The PSNs follow each
- * other from that in the BTH on, and one ICRC covers all of it.
+ * The version of the transport header, 1, tells a bundle from a packet: whoever does not know
+ * bundles drops it, as packets have 0.  The seven reserved bits beside AckReq say what each
+ * packet but the last carries.  The PSNs follow each other from that in the BTH on, and one
+ * ICRC covers all of it.
  *
  * The transport knows nothing of bundles: the sender's frame.c joins what the transport sends
  * anyway, and the receiver takes a bundle apart before anybody looks at it.
